@@ -1,7 +1,8 @@
 """Exudyn as a peer: the Gough-Stewart robot whose legs are steel tubes, as geometrically exact beams.
 
 Geometry and platform are those of Long2014, the legs those of the catalogue's `gough-stewart-beams`; nothing of parflex
-is used. The motors hold their strokes, and the robot is let go undeformed: the platform falls into its legs and swings.
+is used. The motors hold their strokes. The robot is let go undeformed: the platform falls into its legs and swings; or,
+without gravity, the platform is pushed.
 (Strokes that move were tried: the generic joint of Exudyn does not converge with an offset.) Its elements interpolate
 linearly, so that more of them are needed for the same error; shear, which our tubes do not have, is a thousand times as
 stiff as that of steel.
@@ -9,6 +10,7 @@ stiff as that of steel.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -25,6 +27,8 @@ MODULUS, POISSON, DENSITY = 210e9, 0.3, 7850.0
 CROSS, MOTOR = (3.0, 0.01), (15.0, 0.06)  # mass and moment of inertia about any axis
 GRAVITY = [0, 0, -9.81]
 RIGID_SHEAR = 1e3
+# forces of so stiff a shear are rounded to 1e-2 N and more: below it Newton's iteration does not end with 16 elements
+PUSHED = Settings(absolute=0.1)
 
 
 @dataclass(frozen=True)
@@ -37,10 +41,10 @@ class Run:
 
 
 class Hexapod:
-    """The robot at the start, undeformed and at rest."""
+    """The robot at the start, undeformed and at rest; `push` is a force on the platform in time, without gravity."""
 
-    def __init__(self, elements: int = 1) -> None:
-        self.elements = elements
+    def __init__(self, elements: int = 1, push: Callable[[float], np.ndarray] | None = None) -> None:
+        self.elements, self.gravity = elements, GRAVITY if push is None else [0, 0, 0]
         self.container = exu.SystemContainer()
         self.mbs = self.container.AddSystem()
         self.ground = self.mbs.AddObject(eii.ObjectGround())
@@ -53,6 +57,11 @@ class Hexapod:
         self.sensor = self.mbs.AddSensor(
             eii.SensorMarker(markerNumber=marker, outputVariableType=exu.OutputVariableType.Position, **INSIDE)
         )
+        if push is not None:
+            force = eii.LoadForceVector(
+                markerNumber=marker, loadVector=[0, 0, 0], loadVectorUserFunction=lambda _, t, __: push(t).tolist()
+            )
+            self.mbs.AddLoad(force)
         self.mbs.Assemble()
 
     def _leg(self, number: int) -> None:
@@ -84,7 +93,7 @@ class Hexapod:
         body = eii.ObjectRigidBody(mass=mass, inertia=[*moments, 0, 0, 0], nodeNumber=node)
         number = self.mbs.AddObject(body)
         marker = self.mbs.AddMarker(eii.MarkerBodyMass(bodyNumber=number))
-        self.mbs.AddLoad(eii.LoadMassProportional(markerNumber=marker, loadVector=GRAVITY))
+        self.mbs.AddLoad(eii.LoadMassProportional(markerNumber=marker, loadVector=self.gravity))
         return number
 
     def _node(self, place: np.ndarray, axes: np.ndarray):
@@ -107,7 +116,7 @@ class Hexapod:
         for pair in pairwise(nodes):
             made = eii.ObjectBeamGeometricallyExact(nodeNumbers=list(pair), length=step, sectionData=section)
             marker = self.mbs.AddMarker(eii.MarkerBodyMass(bodyNumber=self.mbs.AddObject(made)))
-            self.mbs.AddLoad(eii.LoadMassProportional(markerNumber=marker, loadVector=GRAVITY))
+            self.mbs.AddLoad(eii.LoadMassProportional(markerNumber=marker, loadVector=self.gravity))
         return nodes[0], nodes[-1]
 
     def _beyond(self, node, distance: float):
@@ -139,6 +148,14 @@ class Hexapod:
         return Run(place[:, 0], place[:, 1:4], seconds)
 
 
-def run(end: float, step: float, elements: int, output: float = 0.01, how: Settings | None = None) -> Run:
-    """The robot let go with its strokes held."""
-    return Hexapod(elements).simulate(end, step, output, how or Settings())
+def run(
+    end: float,
+    step: float,
+    elements: int,
+    output: float = 0.01,
+    how: Settings | None = None,
+    push: Callable[[float], np.ndarray] | None = None,
+) -> Run:
+    """The robot with its strokes held, let go or pushed."""
+    usual = Settings() if push is None else PUSHED
+    return Hexapod(elements, push).simulate(end, step, output, how or usual)

@@ -15,7 +15,6 @@ from types import ModuleType
 from typing import Any
 from unittest.mock import patch
 
-import growth
 import numpy as np
 from dualemps_motion import MEAN, OUTPUT, STEP, Path2D, distance, theirs
 from report import Report
@@ -29,14 +28,17 @@ BENCHMARK = "growth of the time loop"
 ELEMENTS = (1, 2, 4, 8, 16, 32)
 FITTED = (4, 32)  # elements between which the slope is taken
 AGAINST = 16  # elements with which longer steps are tried
-STEPS = (1e-3, 2e-3, 5e-3)  # longer ones, of both sides, with these elements: time at equal error
-CONVERGED = 32  # elements of the reference, with half the step; 64 would exceed the largest program that is traced
-ROUNDS = 11
+STEPS = (2e-3, 5e-3)  # longer ones, of both sides, with these elements: time at equal error
+CONVERGED = 64  # elements of the reference, with half the step
+ROUNDS = 5
 SPATIAL = (1, 4, 16)  # elements of each tube of gough-stewart-beams
 # of its reference, with a quarter of the step: errors fall with the fourth power of the elements
-CONVERGED_SPATIAL = 4
-SPATIAL_ROUNDS = 5
+CONVERGED_SPATIAL = 8
+SPATIAL_ROUNDS = 3
 FALL = 0.2  # seconds
+PUSH, PUSHED = np.array([1000.0, 600.0, -3000.0]), 0.1  # N at most, and for how long (s), on the platform
+PUSH_STEPS = (5e-3, 2.5e-3)  # of parflex
+PUSH_PEER = (1e-3, 5e-4)
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ class PreparedRun:
         return Path2D(self.found.t, np.column_stack([self.found["P.x"], self.found["P.y"]]), 0.0)
 
 
-def prepared(robot: Any, motion: Any, end: float, step: float, start: Any = None) -> PreparedRun:
+def prepared(robot: Any, motion: Any, end: float, step: float, **more: Any) -> PreparedRun:
     """Simulate with `gauss4`, and keep what the time loop was called with."""
     calls: list[tuple[Any, ...]] = []
 
@@ -61,8 +63,8 @@ def prepared(robot: Any, motion: Any, end: float, step: float, start: Any = None
 
     with patch.object(segments, "run_loop", noted):
         found = parflex.simulate(
-            robot, motion, end, method="gauss4", step=step, out_step=OUTPUT, without=("friction",), check_width=False,
-            start=start,
+            robot, motion, end, method="gauss4", step=step, out_step=OUTPUT, check_width=False,
+            **{"without": ("friction",)} | more,
         )  # fmt: skip
 
     def loop() -> float:
@@ -73,12 +75,6 @@ def prepared(robot: Any, motion: Any, end: float, step: float, start: Any = None
 
 
 def run(report: Report, harness: Harness, folder: Path) -> None:
-    """Chains, then elements."""
-    growth.run_growth(report, harness, folder)
-    run_elements(report)
-
-
-def run_elements(report: Report) -> None:
     """Loops of the DualEMPS beside Exudyn, then of the Gough-Stewart robot with beams."""
     peer = report.optional("exudyn_peer", "Exudyn")
     reference = _dualemps(report, CONVERGED, STEP / 2).p
@@ -107,6 +103,7 @@ def run_elements(report: Report) -> None:
         report.figure(BENCHMARK, name, 100 * distance(fine, reference, size), "%", note=note)
     _longer_steps(report, peer, reference, size)
     _spatial(report)
+    _pushed(report)
 
 
 def _longer_steps(report: Report, peer: ModuleType | None, reference: Path2D, size: float) -> None:
@@ -203,12 +200,54 @@ def _spatial(report: Report) -> None:
             report.figure(BENCHMARK, name, float(np.median(slopes)), "", note=_range(slopes))
 
 
-def _hexapod(report: Report, elements: int, step: float) -> PreparedRun:
+def push(t: float) -> np.ndarray:
+    """A force on the platform (N) that comes and goes smoothly."""
+    return PUSH * np.sin(np.pi * t / PUSHED) ** 2 if t < PUSHED else 0 * PUSH
+
+
+def _pushed(report: Report) -> None:
+    """The same robot without gravity, pushed smoothly: each side with steps that its error allows."""
+    peer = report.optional("exudyn_hexapod", "Exudyn")
+    reference = _hexapod(report, CONVERGED_SPATIAL, STEP / 4, pushed=True)
+    size = float(np.linalg.norm(_centre(reference) - _centre(reference)[0], axis=1).max())
+    note = f"gough-stewart-beams pushed, {CONVERGED_SPATIAL} elements per tube, {1e3 * STEP / 4:g} ms"
+    report.figure(BENCHMARK, "sway of the pushed platform", 1e6 * size, "um", note=note)
+    for elements in SPATIAL:
+        runs = {step: _hexapod(report, elements, step, pushed=True) for step in PUSH_STEPS}
+        ours: dict[float, list[float]] = {step: [] for step in PUSH_STEPS}
+        peers: dict[float, list[float]] = {step: [] for step in PUSH_PEER if peer is not None}
+        places: dict[float, np.ndarray] = {}
+        for _ in range(SPATIAL_ROUNDS):
+            for step, made in runs.items():
+                ours[step].append(made.loop())
+            for step in peers:
+                found = peer.run(FALL, step, elements, push=push)
+                peers[step].append(found.seconds - peer.run(step, step, elements, step, push=push).seconds)
+                places[step] = found.position
+        for step, made in runs.items():
+            name, error = (
+                f"pushed, {elements} elements, {1e3 * step:g} ms",
+                _off(_centre(made), _centre(reference), size),
+            )
+            _figure(report, f"parflex, {name}", ours[step], error, _work(made))
+        for step in peers:
+            name, error = (
+                f"pushed, {elements} elements, {1e3 * step:g} ms",
+                _off(places[step], _centre(reference), size),
+            )
+            _figure(report, f"Exudyn, {name}", peers[step], error, "generalized-alpha")
+
+
+def _hexapod(report: Report, elements: int, step: float, pushed: bool = False) -> PreparedRun:
     report.progress(f"{BENCHMARK}: gough-stewart-beams with {elements} elements gets ready")
     robot = parflex.load("gough-stewart-beams", elements=elements)
     home = parflex.configure(robot).q
     strokes = np.array([home[robot.tree.links[robot.tree.number(name)].q][0] for name in robot.motors])
-    return prepared(robot, lambda t: (strokes, np.zeros(6), np.zeros(6)), FALL, step, start="rest")
+    more: dict[str, Any] = {"start": "rest"}
+    if pushed:
+        more["wrench"] = {"platform": lambda t: np.concatenate([push(t), np.zeros(3)])}
+        more["without"] = ("friction", "gravity")
+    return prepared(robot, lambda t: (strokes, np.zeros(6), np.zeros(6)), FALL, step, **more)
 
 
 def _centre(made: PreparedRun) -> np.ndarray:

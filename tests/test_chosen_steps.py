@@ -213,7 +213,20 @@ def test_an_excited_frequency_is_resolved_and_said(tmp_path):
     period = 2 * np.pi / np.sqrt(2e7 / 2)
     assert period / 25 < run.summary["step"] <= period / 20 and "503 Hz" in run.summary["step_choice"]
     still = parflex.simulate(stiff, None, 0.05)
-    assert still.summary["step"] == 5e-4 and "of all runs" in still.summary["step_choice"]
+    assert still.summary["step"] == 5e-4 and still.summary["step_choice"].endswith("asks for less")
+
+
+def test_forces_that_vibrate_faster_than_chosen_steps_follow_are_said(tmp_path):
+    """A tenth of a micrometre is not seen, but its 2 N of force are: their error is that of four steps in a period."""
+    stiff = ball(tmp_path, spring=2e7)  # 503 Hz
+    pushed = {"start": {"pose": {"ball": 1e-7}}}
+    usual = parflex.simulate(stiff, None, 0.05, **pushed).summary
+    assert usual["step"] == 5e-4 and "also vibrate at 503 Hz, with 4 steps in a period" in usual["step_choice"]
+    assert not any("also vibrate" in told for told in usual["warnings"])
+    asked = parflex.simulate(stiff, None, 0.05, reactions=True, **pushed).summary
+    assert any(told.endswith("for these give a step of 9e-05") for told in asked["warnings"])
+    short = parflex.simulate(stiff, None, 0.05, reactions=True, step=9e-5, **pushed).summary
+    assert not any("also vibrate" in told for told in short["warnings"])
 
 
 # -- what cannot be -------------------------------------------------------------------------------------------

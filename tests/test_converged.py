@@ -270,7 +270,11 @@ def pretended(monkeypatch, errors, status=lambda number: "ok", content=0.0):
         seen.append((robot, given))
         found, t = status(len(seen)), np.linspace(0, 1, 50)
         y = 1e-3 * (1 + errors[len(seen) - 1]) * np.sin(3 * t)
-        return Run({"t": t, "end.y": y}, {}, {"status": found, "seconds": 0.1, "warnings": ["as before"], "time": 1.0})
+        return Run(
+            {"t": t, "end.y": y},
+            {},
+            {"status": found, "seconds": 0.1, "warnings": ["as before"], "time": 1.0, "changes": ["own"]},
+        )
 
     def apart(robot, columns, before, outputs):
         return {"position": float(np.abs(columns["end.y"] - before["end.y"]).max() / 1e-3)}
@@ -286,6 +290,7 @@ def test_runs_are_repeated_with_twice_the_elements_until_they_agree(monkeypatch,
     assert [robot.refine for robot, _ in seen] == [1, 2, 4]
     assert found.summary["converged"] and found.summary["elements"] == 4 and found.summary["change"] <= 0.02
     assert found.summary["warnings"] == ["as before"] and len(found.summary["refinement"]) == 3
+    assert found.summary["changes"] == ["own"] and found.summary["change_by_kind"]["position"] <= 0.02
     found.save(tmp_path / "run.csv")  # of the first run no change is known, and JSON has no infinity
     kept = parflex.load_run(tmp_path / "run.csv").summary
     assert [step["elements"] for step in kept["refinement"]] == [1, 2, 4] and kept["refinement"][0]["change"] is None
@@ -357,6 +362,8 @@ def test_the_frequency_of_strain_is_that_of_a_vibration(tmp_path):
     assert content_warnings(robot, vibrating(robot, 0.2 * alone[0])) == []
     (told,) = content_warnings(robot, vibrating(robot, 0.45 * alone[0]))
     assert "'b0' vibrates at" in told and "may be 13% too high" in told
+    (told,) = content_warnings(robot, vibrating(robot, 20 * alone[0]))
+    assert "does not know such vibrations" in told and "%" not in told  # it said 10964% too high
 
 
 def test_runs_are_compared_with_the_deflection_of_beams(tmp_path):

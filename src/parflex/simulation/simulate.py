@@ -64,7 +64,14 @@ from parflex.simulation.step_lengths.halved_steps import (
     halved,
     halved_evenly,
 )
-from parflex.simulation.step_lengths.step_choice import STEP, asked_steps, step_summary, step_warnings, with_longest
+from parflex.simulation.step_lengths.step_choice import (
+    STEP,
+    asked_steps,
+    force_warnings,
+    step_summary,
+    step_warnings,
+    with_longest,
+)
 from parflex.simulation.stop_report import (
     contact_warnings,
     flank_entries,
@@ -272,6 +279,7 @@ def simulate(
         *jump_warnings(jumps),
         *balance_warnings(columns, method),
         *step_warnings(summary, method),
+        *(force_warnings(case.steps) if reactions or by_acceleration(outputs) else []),
         *(rough_warnings(robot.tree.rate_names, metres(robot.tree), columns) if by_acceleration(outputs) else []),
         *contact_warnings(problem, track.events, columns, method, 0.0 if case.grid.begin else case.grid.step),
         *cable_warnings(problem.robot, columns),

@@ -106,7 +106,8 @@ def _with(
 ) -> Run:
     """The run with what its refinement took in its summary."""
     last = steps[-1] if steps else {"elements": None, "change": None, "changes": {}}
-    told = {"elements": last["elements"], "change": last["change"], "changes": last["changes"]}
+    # `changes` of the run itself, of its independent rates, stay
+    told = {"elements": last["elements"], "change": last["change"], "change_by_kind": last["changes"]}
     told |= {"converged": converged, "refinement": steps}
     sentences = [*run.summary["warnings"], *said]
     if not converged and run.status == "ok":

@@ -56,10 +56,14 @@ def content_warnings(robot: Robot, columns: Mapping[str, Array]) -> list[str]:
     enough = int(np.ceil(worst.count * (worst.squared / worst.alone / (2 * ENOUGH)) ** 0.25))
     fast, alone = (f"{np.sqrt(value) / (2 * np.pi):.3g} Hz" for value in (worst.squared, worst.alone))
     its = "element" if worst.count == 1 else "elements"
+    high = (
+        f"frequencies of the run may be {worst.error:.0%} too high"
+        if worst.squared < REACHED * worst.alone
+        else "the run does not know such vibrations, and their frequencies and stresses may be anything"
+    )
     return [
         f"'{worst.beam}' vibrates at {fast}, the mean of its strain, and its {its} held at both ends at {alone}: "
-        f"frequencies of the run may be {worst.error:.0%} too high, and what is faster is missing; use "
-        f"{max(enough, worst.count + 1)} elements, or converge=1e-2"
+        f"{high}, and what is faster is missing; use {max(enough, worst.count + 1)} elements, or converge=1e-2"
     ]
 
 

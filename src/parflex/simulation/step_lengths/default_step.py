@@ -12,15 +12,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from parflex.simulation.inputs.polynomials import Polynomials
-from parflex.simulation.integrators.integrate import Grid, Method, grid_of
+from parflex.simulation.integrators.integrate import Grid, Method, grid_of, rounded_down
 from parflex.simulation.integrators.system import System, new_work
 from parflex.simulation.problem import Problem
-from parflex.simulation.step_lengths.step_choice import LABOUR
+from parflex.simulation.step_lengths.step_choice import FORCES_BESIDE, LABOUR
 
 Array = np.ndarray
 PER_PERIOD = {"gauss4": 20, "gauss6": 12, "rk4": 40, "generalized-alpha": 60}  # steps
 STABLE = {"rk4": 2.0}  # of an explicit method: steps times the highest frequency of all
 VISIBLE, BESIDE = 1e-6, 1e-2  # amplitudes that count: of the typical length, and of the largest one
+# of the largest acceleration, and m/s^2: vibrations of so much are said where steps do not follow them
+FELT, LEAST_FELT = 1e-3, 1e-3
 WAY = 1e-6  # of differences, in units of the rates
 ALL_HOLD = 1e30  # times what joints bear at rest
 SHORTEST = 1e-6  # s
@@ -35,6 +37,7 @@ class Excited:
     turning: float
     highest: float
     slides: bool = False  # whether the fastest turn is a slide, whose typical lengths count as radians
+    felt: float = 0.0  # the highest one that accelerations, and forces with them, have visibly
 
 
 def default_step(
@@ -58,9 +61,19 @@ def default_step(
     ]
     step, why = min(ways)
     if not step < grid.step:
-        return grid, f"{grid.step:g} s, that of all runs: no frequency that is excited asks for less"
+        said = f"{grid.step:g} s, that of all runs: no frequency that is excited asks for less"
+        return grid, said + _not_followed(found.felt, grid.step, count)
     short = replace(grid_of(time, max(step, SHORTEST), grid.out_step), labour=LABOUR)
-    return short, f"{short.step:.3g} s: {why}"
+    return short, f"{short.step:.3g} s: {why}" + _not_followed(found.felt, short.step, count)
+
+
+def _not_followed(felt: float, step: float, count: int) -> str:
+    """What steps leave out that are short enough for positions: vibrations of forces."""
+    each = 2 * np.pi / max(felt, 1e-9) / step
+    if each >= count:
+        return ""
+    wanted = rounded_down(2 * np.pi / felt / count)
+    return f"{FORCES_BESIDE} at {_hertz(felt)}, with {each:.2g} steps in a period: for these give a step of {wanted}"
 
 
 def shorter_grid(grid: Grid, why: str) -> tuple[Grid, str]:
@@ -89,22 +102,26 @@ def excited(problem: Problem, system: System, given: Polynomials, q: Array, qd: 
     if not len(system.friction):
         return loose
     stuck = _excited(problem, _Linear(system, q, qd, stuck=True), given, qd, time)
-    return replace(loose, vibration=max(loose.vibration, stuck.vibration), highest=max(loose.highest, stuck.highest))
+    felt, highest = max(loose.felt, stuck.felt), max(loose.highest, stuck.highest)
+    return replace(loose, vibration=max(loose.vibration, stuck.vibration), highest=highest, felt=felt)
 
 
 def _excited(problem: Problem, linear: _Linear, given: Polynomials, qd: Array, time: float) -> Excited:
     system = linear.system
     values, shapes = np.linalg.eig(-linear.stiffness())
     omega = np.sqrt(np.maximum(values.real, 0.0))
-    pushes, jumps = linear.pushes(given, problem.driven, len(problem.robot.actuated), time)
+    pushes, jumps, jerks = linear.pushes(given, problem.driven, len(problem.robot.actuated), time)
     try:
-        parts = np.abs(np.linalg.solve(shapes, np.concatenate([pushes, jumps]).T.astype(complex))).T
+        parts = np.abs(np.linalg.solve(shapes, np.concatenate([pushes, jumps, jerks]).T.astype(complex))).T
     except np.linalg.LinAlgError:
         return Excited(0.0, 0.0, float(omega.max()))
     sizes = np.abs(shapes) * system.metres[:, None]
     slow = np.minimum(time, 1 / np.maximum(omega, 1e-9))  # what a constant push acts for
-    speeds = parts[: len(pushes)].sum(axis=0) * slow + parts[len(pushes) :].sum(axis=0)
+    pushed_by, thrown_by, jerked_by = (part.sum(axis=0) for part in np.split(parts, 3))
+    speeds = pushed_by * slow + thrown_by
     amplitude = speeds * slow * sizes.max(axis=0)
+    forces = (speeds / slow + jerked_by * slow) * sizes.max(axis=0)  # as accelerations
+    felt = (omega * time > np.pi) & (forces > max(FELT * float(forces.max()), LEAST_FELT))
     length = problem.robot.tree.length
     vibrates = (omega * time > np.pi) & (amplitude > max(VISIBLE * length, BESIDE * float(amplitude.max())))
     places, units = np.asarray(problem.places), problem.robot.tree.rate_units
@@ -114,7 +131,8 @@ def _excited(problem: Problem, linear: _Linear, given: Polynomials, qd: Array, t
     link = problem.robot.tree.links[problem.robot.tree.link_of_rate[rate]]
     own = rate - link.v.start
     slides = own < len(link.joint.rate_units) and link.joint.rate_units[own] == "m"
-    return Excited(float(omega[vibrates].max(initial=0.0)), fastest, float(omega.max()), slides)
+    vibration, shaken = (float(omega[which].max(initial=0.0)) for which in (vibrates, felt))
+    return Excited(vibration, fastest, float(omega.max()), slides, shaken)
 
 
 def _motor_speeds(problem: Problem, given: Polynomials, time: float) -> tuple[list[int], Array]:
@@ -179,11 +197,11 @@ class _Linear:
         found = np.array(columns).T
         return np.where(np.isfinite(found), found, 0.0)
 
-    def pushes(self, given: Polynomials, driven: bool, motors: int, time: float) -> tuple[Array, Array]:
-        """Accelerations that jump, and jumps of velocity, one row for each cause."""
+    def pushes(self, given: Polynomials, driven: bool, motors: int, time: float) -> tuple[Array, Array, Array]:
+        """Accelerations that jump, jumps of velocity, and accelerations whose slope jumps, one row for each cause."""
         nq, still = self.system.positions, np.zeros_like(self.qd)
         accelerations = [self._evaluated(self.q, self.qd, self.system)[2 * nq :]]
-        velocities = [np.zeros(len(self.system.free))]
+        velocities, slopes = [np.zeros(len(self.system.free))], [np.zeros(len(self.system.free))]
         for j in range(given.channels):
             moved = driven and j < motors
             unit = self.first.copy()
@@ -191,7 +209,8 @@ class _Linear:
             effect = (self._evaluated(self.q, still, self._with(unit)) - self.rest)[2 * nq :]
             accelerations.append(effect * _largest(given, 2 if moved else 0, j, time))
             velocities.append(effect * (_largest(given, 1, j, time) if moved else 0.0))
-        found = np.array(accelerations), np.array(velocities)
+            slopes.append(effect * _largest(given, 3 if moved else 1, j, time))
+        found = np.array(accelerations), np.array(velocities), np.array(slopes)
         return tuple(np.where(np.isfinite(part), part, 0.0) for part in found)  # type: ignore[return-value]
 
 

@@ -19,6 +19,7 @@ SHARE_OF_ITERATION, MOST_OF_ITERATION = 1e-3, 1e-10  # of the tolerance of a ste
 SHARE_OF_TIME, SHARE_OF_PIECE = 1 / 20, 1 / 4  # of a run, of a piece of what is given: the longest step
 MANY_REJECTED = 0.02  # of the steps
 LABOUR = 40  # evaluations a step, from which on steps a quarter as long take fewer
+FORCES_BESIDE = "; forces and accelerations also vibrate"  # in words for why steps are so long
 SHORT_PIECE = 0.2  # s: those of tables and sampled functions say nothing of how fast they change
 
 
@@ -80,6 +81,12 @@ def step_summary(grid: Grid, why: str, track: IntegratedRows) -> dict[str, Any]:
         error, shortest, longest = track.judged
         found["step_error"] = {"tolerance": grid.aim, "largest": error, "shortest": shortest, "longest": longest}
     return found
+
+
+def force_warnings(why: str) -> list[str]:
+    """A sentence where forces or accelerations are asked for and steps that were chosen do not follow them."""
+    _, found, which = why.partition(FORCES_BESIDE)
+    return [f"{FORCES_BESIDE[2:]}{which}"] if found else []
 
 
 def step_warnings(summary: Mapping[str, Any], method: str) -> list[str]:
