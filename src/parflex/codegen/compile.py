@@ -6,6 +6,7 @@ import ctypes
 import hashlib
 import threading
 from functools import lru_cache
+from math import prod
 from pathlib import Path
 from struct import pack, unpack
 from typing import Any
@@ -49,7 +50,7 @@ def _code() -> str:
 
 def side_by_side(shape: tuple[int, ...]) -> Array:
     """Zeros whose first number is the first of a line of the cache: lanes that lie across two lines take longer."""
-    size, line = int(np.prod(shape)), 64
+    size, line = prod(shape), 64
     wide = np.zeros(size + line // 8)
     first = -wide.ctypes.data % line // 8
     return wide[first : first + size].reshape(shape)

@@ -17,6 +17,7 @@ from parflex.designs.design_numbers import number_at
 from parflex.errors import InputError, ParflexError, SingularError, UnreachableError
 from parflex.maps.batches import COMPILE_FROM, Geometry
 from parflex.maps.engine.mode_finder import ModeFinder
+from parflex.maps.engine.mode_guess import APART, FEWEST
 from parflex.maps.frequencies import WORTH
 from parflex.maps.kept_numbers import numbers_of_designs
 from parflex.maps.node_unknowns import NodeModel, NotCoveredError, has_spare_rows, node_model
@@ -36,6 +37,7 @@ from parflex.spatial.varied import OneNumberError
 
 Array = np.ndarray
 NEARLY_FREE = 1e-9  # of the highest squared frequency asked for: lower ones may be motions without stiffness
+SAMPLED = 768  # rows by which the modes of the others are guessed, about
 LARGEST = 1_000_000  # entries of the whole matrices that are made at a time
 RECENT = 8  # robots whose unknowns are kept
 _free: dict[str, int] = {}  # motions without stiffness, by what decides them
@@ -65,6 +67,7 @@ class DesignedPoses:
         self.often = False  # whether the same is asked again and again, so that compiling pays for few rows
         self.reasons = [""] * count
         self.solved_in_full = 0
+        self.learns = False  # whether what is found says where modes of further rows are likely to be
         self.finder: ModeFinder | None = None
         self.why_not = ""
 
@@ -85,8 +88,10 @@ class DesignedPoses:
             finite &= np.isfinite(values)
         rows, alone = np.flatnonzero(finite), finite.copy()
         if len(rows) and self._set_up(rows):
-            chunks = chunks_of(len(rows), CHUNK_FAST)
-            for _, (done, in_full) in in_order(chunks, self._together, min(number_of_threads(threads), len(chunks))):
+            first, left = self._first(np.arange(len(rows)))
+            chunks = chunks_of(len(left), CHUNK_FAST)
+            several = in_order(chunks, lambda chunk: self._together(left[chunk]), min(number_of_threads(threads), len(chunks)))
+            for done, in_full in [first, *(found for _, found in several)]:
                 alone[done] = False
                 self.solved_in_full += in_full
         for row in np.flatnonzero(alone):
@@ -118,9 +123,19 @@ class DesignedPoses:
                 self.why_not = str(error)
         return True
 
-    def _together(self, chunk: slice) -> tuple[Array, int]:
+    def _first(self, own: Array) -> tuple[tuple[Array, int], Array]:
+        """Some rows by which the modes of the others are guessed, as `_together` has them, and the others."""
+        if self.finder is None or len(own) < FEWEST:
+            return (own[:0], 0), own
+        some = slice(None, None, max(APART, len(own) // SAMPLED))
+        self.learns = True
+        found = self._together(own[some])
+        self.learns = False
+        return found, np.delete(own, some)
+
+    def _together(self, own: Array) -> tuple[Array, int]:
         """Rows of a chunk that were solved together, and how many of them by whole matrices in the place of steps."""
-        own = np.flatnonzero(~self.numbers.alone[chunk]) + chunk.start
+        own = own[~self.numbers.alone[own]]
         if not len(own):  # all of them are loaded one by one
             return own, 0
         placed = self._place(own)
@@ -139,6 +154,8 @@ class DesignedPoses:
         assert self.finder is not None
         features = np.concatenate([self.poses[self.rows[chosen]], self.keys[self.rows[chosen]]], axis=1)
         found = self.finder(q, chosen, self.platform is not None, features)
+        if self.learns:
+            self.finder.learn(features, found)
         with np.errstate(invalid="ignore"):
             done = found.ok & (found.x[:, 0] > NEARLY_FREE * found.x[:, -1])
         done &= self._usual(chosen, q)

@@ -13,7 +13,7 @@ from parflex.maps.batches import BatchProgram
 from parflex.maps.engine import mode_loop
 from parflex.maps.engine.entry_loop import pose_rows
 from parflex.maps.engine.kept_steps import step_kernels
-from parflex.maps.engine.mode_guess import APART, fit_pays, guessed_changes
+from parflex.maps.engine.mode_guess import APART, ModeGuess, fit_pays, fitted
 from parflex.models.robot import Robot
 from parflex.records import Record
 
@@ -25,6 +25,11 @@ FREE = 1e-4  # of the lowest mode (squared): what is below has no stiffness
 AGAIN = 1  # start of the random numbers for poses that were not proved at once
 WEAK = 1e-4  # of its value at home: what loops are not divided by, four digits being spare
 SIDE_BY_SIDE = 16384  # poses whose entries are there at a time
+SEEN = 512  # poses by which directions are chosen, about
+SPREAD = [  # bits of numbers with so many places between them as there are other directions
+    np.array([sum((k >> bit & 1) << bit * count for bit in range(BITS)) for k in range(2**BITS)], np.int16)
+    for count in range(1, DIRECTIONS + 1)
+]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -34,7 +39,13 @@ class FoundModes(Record):
     x: Array
     ok: Array
     twists: Array
-    steps: int
+    steps: Array  # how many were taken
+
+    @staticmethod
+    def of_nothing(count: int, modes: int, twisted: int) -> FoundModes:
+        """Before the search."""
+        x, twists = np.full((count, modes), np.nan), np.full((count, modes, twisted), np.nan)
+        return FoundModes(x, np.zeros(count, dtype=bool), twists, np.zeros(1, dtype=int))
 
 
 class ModeFinder:
@@ -42,6 +53,7 @@ class ModeFinder:
 
     def __init__(self, locked: Robot, modes: int, free: int = 0, designs: DesignNumbers | None = None) -> None:
         self.modes, self.free, self.designs = modes, free, designs
+        self.guess: ModeGuess | None = None  # where modes are likely to be, once some poses are known
         self.programs, *self.kernels = step_kernels(locked, designs)
         self.units = np.array([1.0] * 3 + [locked.tree.length] * 3)  # turns count by the typical length
         names = self.programs.pose.inputs
@@ -61,43 +73,50 @@ class ModeFinder:
         Without `shapes` the twists are rough. `features` are the numbers by which poses and designs differ.
         """
         count, order = len(q), ordered(q[:, self.positions])
-        x, ok = np.full((count, self.modes), np.nan), np.zeros(count, dtype=bool)
-        twists, steps = np.full((count, self.modes, self.programs.twisted), np.nan), 0
-
-        def solve(part: Array, seed: int = 0) -> int:
-            own = None if features is None else features[part]
-            x[part], ok[part], twists[part], more = self._some(
-                q[part], None if rows is None else rows[part], shapes, own, seed
-            )
-            return more
-
-        for start in range(0, count, SIDE_BY_SIDE):
-            steps += solve(order[start : start + SIDE_BY_SIDE])
-        failed = np.flatnonzero(~ok)
+        if count <= SIDE_BY_SIDE:
+            found = self._some(q, rows, order, shapes, features, 0)
+        else:
+            found = FoundModes.of_nothing(count, self.modes, self.programs.twisted)
+            for start in range(0, count, SIDE_BY_SIDE):
+                self._put(found, order[start : start + SIDE_BY_SIDE], q, rows, shapes, features, 0)
+        failed = np.flatnonzero(~found.ok)
         if 0 < len(failed) < count:  # once more from other starts
-            steps += solve(failed, AGAIN)
-        return FoundModes(x, ok, twists, steps)
+            self._put(found, failed, q, rows, shapes, features, AGAIN)
+        return found
+
+    def _put(
+        self, found: FoundModes, part: Array, q: Array, rows: Array | None, shapes: bool, features: Array | None, seed: int
+    ) -> None:
+        """Modes of some poses, in this order."""
+        own = None if rows is None else rows[part], np.arange(len(part)), shapes
+        more = self._some(q[part], *own, None if features is None else features[part], seed)
+        found.x[part], found.ok[part], found.twists[part] = more.x, more.ok, more.twists
+        found.steps[0] += more.steps[0]
 
     def _entries(self, q: Array, rows: Array | None) -> Array:
         """What steps take of each pose."""
         own = np.zeros(len(q), dtype=np.int64) if rows is None else rows.astype(np.int64)
         return pose_rows(self.kernels[0], self.inputs, np.ascontiguousarray(q), np.arange(len(q)), self.values, own)
 
+    def learn(self, features: Array, found: FoundModes) -> None:
+        """Guess the modes of other poses from those that were found at some."""
+        self.guess = fitted(features[found.ok], found.x[found.ok])
+
     def _some(
-        self, q: Array, rows: Array | None, shapes: bool, features: Array | None, seed: int
-    ) -> tuple[Array, Array, Array, int]:
+        self, q: Array, rows: Array | None, order: Array, shapes: bool, features: Array | None, seed: int
+    ) -> FoundModes:
+        """Modes of poses, one after the other in this order."""
         lanes = _Lanes(self, len(q), shapes, seed)
-        entries, left = self._entries(q, rows), np.arange(len(q))
-        if fit_pays(features, left):
+        entries, guess, left = self._entries(q, rows), self.guess, order
+        if guess is None and fit_pays(features, order):
             assert features is not None
-            some = left[::APART].copy()
+            some = order[::APART].copy()
             lanes(entries, some)
-            left = np.delete(left, slice(None, None, APART))
+            left = np.delete(order, slice(None, None, APART))
             known = some[lanes.proved[some]]
-            guessed = guessed_changes(features, known, lanes.found[known])
-            if guessed is not None:
-                lanes.changes = guessed
-                lanes.warm /= guessed[some[lanes.last]]
+            guess = fitted(features[known], lanes.found[known])
+        if guess is not None and features is not None:
+            lanes.expect(guess(features))
         lanes(entries, left)
         found, ok, twists = lanes.found, lanes.proved, lanes.twists
         twists[lanes.flags[:, 1] > 0] = np.nan
@@ -105,7 +124,7 @@ class ModeFinder:
             ok = ok & (self._count(entries, FREE * found[:, 0]) == self.free)
         if self.programs.closing is not None:
             ok = ok & self._closed(q, rows)
-        return found, ok, twists, lanes.steps
+        return FoundModes(found, ok, twists, np.array([lanes.steps]))
 
     def _closed(self, q: Array, rows: Array | None) -> Array:
         """Poses at which nothing that loops are divided by is far smaller than at home."""
@@ -151,6 +170,14 @@ class _Lanes:
         """Poses that are."""
         return self.flags[:, 0] > 0
 
+    def expect(self, guessed: Array) -> None:
+        """Guesses of the modes of all poses: from now on lanes know what their last mode was over its guess."""
+        self.changes = guessed
+        if self.steps:
+            self.warm /= guessed[self.last]
+        else:
+            self.warm[:] = 1.0
+
     def __call__(self, entries: Array, which: Array) -> None:
         """Modes of some poses, one after the other in each lane."""
         finder, lanes, modes = self.finder, self.kernel.lanes, self.finder.modes
@@ -166,23 +193,26 @@ class _Lanes:
             *(self.x, self.y, finder.units, self.reals, np.zeros(lanes), whole, bounds, np.zeros((lanes, modes, 4))),
             *(self.warm, self.kept, self.found, self.twists, self.pinned, self.flags),
         )
-        self.last = np.maximum(whole[:, mode_loop.LAST] - 1, 0)  # where lanes ended
+        self.last = which[np.maximum(whole[:, mode_loop.LAST] - 1, 0)]  # poses at which lanes ended
 
 
 def ordered(values: Array) -> Array:
     """An order of poses in which neighbours are alike: a space-filling curve along the directions of most change."""
-    if len(values) < 3 or not values.shape[1]:
-        return np.arange(len(values))
-    low, high = values.min(axis=0), values.max(axis=0)
-    moving = np.flatnonzero(high > low)
+    count, width = values.shape
+    if count < 3 or not width:
+        return np.arange(count)
+    some = values[:: max(1, count // SEEN)]
+    middle, span = some.mean(axis=0), np.ptp(some, axis=0)
+    moving = np.flatnonzero(span > 0)
     if not len(moving):
-        return np.arange(len(values))
-    scaled = (values[:, moving] - low[moving]) / (high - low)[moving]
-    scaled -= scaled.mean(axis=0)
+        return np.arange(count)
+    scaled = (some[:, moving] - middle[moving]) / span[moving]
     main = np.linalg.eigh(scaled.T @ scaled)[1][:, ::-1][:, :DIRECTIONS]
-    along = main.T @ scaled.T
-    low, high = along.min(axis=1, keepdims=True), along.max(axis=1, keepdims=True)
-    cells = np.minimum((along - low) * (2**BITS / np.maximum(high - low, 1e-300)), 2**BITS - 1).astype(np.int16)
-    apart = np.array([sum((k >> bit & 1) << bit * len(cells) for bit in range(BITS)) for k in range(2**BITS)], np.int16)
-    code = sum(apart[own] << k for k, own in enumerate(cells))
+    seen = scaled @ main
+    low, high = seen.min(axis=0), seen.max(axis=0)
+    cells = 2**BITS / np.maximum(high - low, 1e-300)
+    ways = np.zeros((width, main.shape[1]))
+    ways[moving] = main / span[moving, None] * cells
+    along = (ways.T @ values.T - (middle @ ways + low * cells)[:, None]).clip(0, 2**BITS - 1).astype(np.int16)
+    code = sum(SPREAD[len(along) - 1][own] << k for k, own in enumerate(along))
     return np.argsort(code, kind="stable")

@@ -6,7 +6,11 @@ nothing else: what is found is proved without it.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 import numpy as np
+
+from parflex.records import Record
 
 Array = np.ndarray
 APART = 8  # one of so many poses is solved first
@@ -14,45 +18,64 @@ FEWEST = 768  # poses from which a guess pays
 SAMPLES = 2.5  # times the terms of a polynomial: poses that it is fitted to, at least
 NEAR = 0.02  # of what coordinates span: where the next pose is nearer than this, the last one is guess enough
 RIDGE = 1e-9
+SEEN = 512  # poses that are looked through for that
 
 
 def fit_pays(features: Array | None, order: Array) -> bool:
     """Whether poses are many, and neighbours in their order far enough from each other."""
     if features is None or len(order) < FEWEST or not features.shape[1]:
         return False
-    span = np.maximum(np.ptp(features, axis=0), 1e-300)
-    some = order[: min(len(order), 512)]
+    span = np.maximum(np.ptp(features[:: max(1, len(features) // SEEN)], axis=0), 1e-300)
+    some = order[:SEEN]
     return bool(np.median(np.abs(np.diff(features[some], axis=0) / span).max(axis=1)) > NEAR)
 
 
-def guessed_changes(features: Array, known: Array, x: Array) -> Array | None:
-    """Factors (poses x modes) that modes change by with pose and design; `x` are the modes of the poses `known`."""
-    low, high = features.min(axis=0), features.max(axis=0)
-    used = high > low
-    moved = ((features - 0.5 * (low + high)) / np.where(used, 0.5 * (high - low), 1.0))[:, used]
-    terms = _terms(moved, len(known))
-    if terms is None:
-        return None
-    chosen = terms[known]
-    square = chosen.T @ chosen
-    square[np.diag_indices_from(square)] += RIDGE * len(known)
-    found = np.linalg.solve(square, chosen.T @ np.log(x))
-    # single precision: how products of matrices are rounded must not show in what follows
-    return np.exp((terms @ found).astype(np.float32)).astype(float)
+@dataclass(frozen=True, eq=False, repr=False)
+class ModeGuess(Record):
+    """A polynomial of pose and design for the logarithm of each mode."""
+
+    used: Array  # features that differ
+    middle: Array
+    half: Array  # of what they span
+    found: Array  # coefficients (terms x modes)
+
+    def __call__(self, features: Array) -> Array:
+        """Guesses (poses x modes)."""
+        terms = _terms(self._scaled(features), self.found.shape[0])
+        # single precision: how products of matrices are rounded must not show in what follows
+        return np.exp((terms.T @ self.found).astype(np.float32)).astype(float)
+
+    def _scaled(self, features: Array) -> Array:
+        """Features (features x poses) between -1 and 1."""
+        moved = np.ascontiguousarray(features.T[self.used])
+        moved -= self.middle[:, None]
+        moved *= (1.0 / self.half)[:, None]
+        return moved
 
 
-def _terms(moved: Array, samples: int) -> Array | None:
-    """A constant, coordinates and their products, as far as the samples allow."""
-    count, width = moved.shape
+def fitted(features: Array, x: Array) -> ModeGuess | None:
+    """The polynomial for the modes `x` of poses; None where these are too few."""
+    samples, low, high = len(x), features.min(axis=0, initial=np.inf), features.max(axis=0, initial=-np.inf)
+    used = np.flatnonzero(high > low)
+    width = len(used)
     whole = 1 + width + width * (width + 1) // 2
     if samples < SAMPLES * (1 + width):
         return None
-    terms = np.empty((count, whole if samples >= SAMPLES * whole else 1 + width))
-    terms[:, 0] = 1.0
-    terms[:, 1 : 1 + width] = moved
-    if terms.shape[1] == whole:
-        start = 1 + width
-        for k in range(width):
-            np.multiply(moved[:, k:], moved[:, k : k + 1], out=terms[:, start : start + width - k])
-            start += width - k
+    guess = ModeGuess(used, 0.5 * (low + high)[used], 0.5 * (high - low)[used], np.empty((0, 0)))
+    terms = _terms(guess._scaled(features), whole if samples >= SAMPLES * whole else 1 + width)
+    square = terms @ terms.T
+    square[np.diag_indices_from(square)] += RIDGE * samples
+    return replace(guess, found=np.linalg.solve(square, terms @ np.log(x)))
+
+
+def _terms(moved: Array, size: int) -> Array:
+    """A constant, coordinates and, where so many are asked for, their products: one row each, of all poses."""
+    width, count = moved.shape
+    terms = np.empty((size, count))
+    terms[0] = 1.0
+    terms[1 : 1 + width] = moved
+    start = 1 + width
+    for k in range(width if size > start else 0):
+        np.multiply(moved[k:], moved[k], out=terms[start : start + width - k])
+        start += width - k
     return terms

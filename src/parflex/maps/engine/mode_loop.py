@@ -75,11 +75,41 @@ def begin_mode(
     lane: int, mode: int, whole: Array, reals: Array, bounds: Array, warm: Array, kept: Array, x: Array, shifts: Array
 ) -> None:
     """Start a mode from what the lane found at its last pose."""
+    aim_at(lane, mode, whole, bounds, warm, shifts)
+    for k in range(kept.shape[2]):
+        x[1 + k, lane] = kept[lane, mode, k]
+
+
+@inner
+def aim_at(lane: int, mode: int, whole: Array, bounds: Array, warm: Array, shifts: Array) -> None:
+    """The first shift of a mode."""
     whole[lane, MODE], whole[lane, STEP], whole[lane, SINCE] = mode, 0, 0
     near = warm[lane, mode] * (1 + OFFSET)  # at a mode itself no step exists
     shifts[lane] = between(lane, mode, near, bounds)
+
+
+@inner
+def keep_and_begin(
+    lane: int, mode: int, whole: Array, bounds: Array, warm: Array, kept: Array, x: Array, shifts: Array
+) -> None:
+    """Keep the b of the mode that was found, and start another one."""
+    last = whole[lane, MODE]
     for k in range(kept.shape[2]):
+        own = x[1 + k, lane]  # which lies where y has it
         x[1 + k, lane] = kept[lane, mode, k]
+        kept[lane, last, k] = own
+    aim_at(lane, mode, whole, bounds, warm, shifts)
+
+
+@inner
+def missing_mode(pose: int, mode: int, found: Array) -> int:
+    """The next mode that is not found, from one on and then from the first; their number where none is missing."""
+    modes = found.shape[1]
+    for k in range(modes):
+        other = mode + k if mode + k < modes else mode + k - modes
+        if found[pose, other] != found[pose, other]:
+            return other
+    return modes
 
 
 @inner
@@ -178,10 +208,15 @@ def next_pose(
 
 @inner
 def narrow(lane: int, shift: float, count: int, bounds: Array) -> None:
-    """Take in a count."""
-    for k in range(bounds.shape[2]):
-        bounds[lane, 1, k] = min(bounds[lane, 1, k], shift if k < count else INFINITE)
-        bounds[lane, 0, k] = max(bounds[lane, 0, k], 0.0 if k < count else shift)
+    """Take in a count. Ends of intervals do not fall from mode to mode, so the first one that stays is the last."""
+    k = min(count, bounds.shape[2]) - 1
+    while k >= 0 and bounds[lane, 1, k] > shift:
+        bounds[lane, 1, k] = shift
+        k -= 1
+    k = max(count, 0)
+    while k < bounds.shape[2] and bounds[lane, 0, k] < shift:
+        bounds[lane, 0, k] = shift
+        k += 1
 
 
 @inner
@@ -199,13 +234,10 @@ def accept(
     found: Array,
     twists: Array,
 ) -> None:
-    """A mode is found: keep it, its b and its twist; where it is another one than was looked for, its start is used."""
+    """A mode is found: keep it and its twist; where it is another one than was looked for, its start is used."""
     pose, twisted = whole[lane, POSE], twists.shape[2]
     found[pose, mode] = warm[lane, mode] = rho
-    if mode == whole[lane, MODE]:
-        for k in range(kept.shape[2]):
-            kept[lane, mode, k] = x[1 + k, lane]  # which lies where y has it
-    else:
+    if mode != whole[lane, MODE]:
         for k in range(kept.shape[2]):
             before = kept[lane, mode, k]
             kept[lane, mode, k] = x[1 + k, lane]
@@ -369,17 +401,12 @@ def advance(
         pinned[pose, mode] = 1
         claims[lane, mode, AT], claims[lane, mode, RADIUS] = shift, 0.5 * (high - low)
     if found[pose, mode] == found[pose, mode]:
-        while mode < modes and found[pose, mode] == found[pose, mode]:
-            mode += 1
-        if mode < modes:
-            begin_mode(lane, mode, whole, reals, bounds, warm, kept, x, shifts)
+        following = missing_mode(pose, mode, found)
+        if following < modes:
+            keep_and_begin(lane, following, whole, bounds, warm, kept, x, shifts)
             return 0
-        mode = 0  # one may be left behind
-        while mode < modes and found[pose, mode] == found[pose, mode]:
-            mode += 1
-        if mode < modes:
-            begin_mode(lane, mode, whole, reals, bounds, warm, kept, x, shifts)
-            return 0
+        for k in range(kept.shape[2]):
+            kept[lane, mode, k] = x[1 + k, lane]
         whole[lane, TASK], whole[lane, STEP] = PROVE, 0
         return prove(lane, turn, whole, reals, bounds, claims, kept, x, shifts, found, pinned)
     if whole[lane, STEP] >= STEPS or not math.isfinite(rho):
@@ -437,7 +464,8 @@ def find_modes(
     `which` of the rows are solved, in this order. `warm` are modes to start from at each lane, over the `changes`
     (poses x modes) of their poses.
     """
-    lanes, modes, poses, size, total = x.shape[1], found.shape[1], len(which), kept.shape[2], 0
+    lanes, modes, poses, size = x.shape[1], found.shape[1], len(which), kept.shape[2]
+    total, going = 0, 0
     for lane in range(lanes):
         whole[lane, NUMBER], whole[lane, POSE] = poses * lane // lanes - 1, -1
         whole[lane, LAST] = poses * (lane + 1) // lanes
@@ -448,15 +476,11 @@ def find_modes(
             for k in range(size):
                 x[1 + k, lane] = kept[lane, 0, k]
             shifts[lane] = warm[lane, 0]
+        else:
+            going += 1
     control_word(FLUSHED)
-    while True:
-        active = 0
-        for lane in range(lanes):
-            if whole[lane, TASK] != IDLE:
-                active += 1
-        if active == 0:
-            break
-        total += active
+    while going > 0:
+        total += going
         for lane in range(lanes):
             x[SHIFT, lane] = shifts[lane]
         call_lanes(address, places[0], places[1], lanes, places[2])
@@ -478,5 +502,7 @@ def find_modes(
                 if pinned[pose, k] > 0:
                     flags[pose, 1] = 1
             next_pose(lane, whole, bounds, warm, kept, x, reals, shifts, rows, which, changes, found)
+            if whole[lane, TASK] == IDLE:
+                going -= 1
     control_word(USUAL)
     return total

@@ -101,16 +101,18 @@ class StepTrace:
             self._substitute_early()
         self._condense()
         condensed = len(self.system.pivots)
-        b = {k: self.graph.symbol(f"b[{n}]") for n, k in enumerate(self._felt())}
-        felt = {k: {j: x for j, x in row.items() if not is_zero(x)} for k, row in self.system.N.rows.items()}
+        felt = {k: {j: x for j, x in row.items() if not is_zero(x)} for k, row in self.system.N.rows.items() if row}
         self._eliminate()
+        reached = sorted(self.system.pulled(dict.fromkeys(felt, 1.0)))
+        b = {k: self.graph.symbol(f"b[{n}]") for n, k in enumerate(reached)}
         w = self.system.solved(b)
-        force = {}
-        for k in b:
+        pulled: Row = {}
+        for k, row in sorted(felt.items()):
             total: Any = 0.0
-            for j, x in felt[k].items():
+            for j, x in row.items():
                 total = total + x * w.get(j, 0.0)
-            force[k] = total
+            pulled[k] = total
+        force = self.system.pulled(pulled)
         mass = sum(((w[k] * force[k]) for k in b), 0.0)
         along = sum(((w[k] * b[k]) for k in b), 0.0)
         weight = 1.0 / mass
@@ -156,10 +158,6 @@ class StepTrace:
         for j, x in form.items():
             total = total + x * w.get(j, 0.0)
         return total
-
-    def _felt(self) -> list[int]:
-        """Unknowns with mass, on which b lives."""
-        return sorted(k for k, row in self.system.N.rows.items() if row)
 
     # -- matrices of bodies ------------------------------------------------------------------------------
 

@@ -123,6 +123,18 @@ class StepSystem:
         self.D.substitute(i, form)
         self.done.append(("substitute", i, None, form))
 
+    def pulled(self, b: Row) -> Row:
+        """A right side without parts on unknowns that were replaced: what acts on them acts on what they follow."""
+        b = dict(b)
+        for kind, k, _, form in self.done:
+            own = b.pop(k, 0.0) if kind == "substitute" else 0.0
+            if is_zero(own):
+                continue
+            for j, x in form.items():
+                part = x * own
+                b[j] = b[j] + part if j in b else part
+        return b
+
     def solved(self, b: Row) -> Row:
         """The unknowns w with D w = b."""
         b = dict(b)
