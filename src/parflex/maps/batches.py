@@ -17,7 +17,7 @@ from parflex.codegen.passes.optimise import make_program
 from parflex.codegen.program import Program
 from parflex.designs.design_numbers import DesignNumbers
 from parflex.graph.expression import Graph
-from parflex.maps.closing_loop import close_rows
+from parflex.maps.closing_loop import Part, close_rows
 from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.recursion import jacobians, pose
@@ -29,7 +29,7 @@ Array = np.ndarray
 RECENT = 16  # robots with sets of keys of which that is kept
 STRIDE = 0.5  # Newton steps are kept below this angle (sliding: this share of the typical length)
 COMPILE_FROM = 4000  # poses from which machine code pays for making it
-POLISH = 1e-6  # opening from which one more Newton step goes to rounding
+POLISH = 1e-7  # opening from which one more Newton step goes to rounding
 EXPANDED = 7  # rows up to which determinants are expanded: the terms of larger ones are too many
 BLOCK = 512  # poses that interpreted programs take at a time: their values stay in the cache
 
@@ -238,17 +238,22 @@ class Stepper(Record):
     size: float  # of the determinant at home
     rows: int = 0  # of the matrix that the program gives in the place of its determinant
 
+    @property
+    def part(self) -> Part:
+        """What joins it with others."""
+        return Part(self.program.program, self.inputs, self.moving)
+
     def judge(self, q: Array, todo: Array) -> tuple[Array, Array]:
         """Opening and determinant at positions as they are; rows that are not in `todo` have none."""
         kernel = self.program.kernel(len(q))
         if kernel is not None:
-            return self._judged(close_rows(kernel, q, todo, self.inputs, self.moving, 0, POLISH))
+            return self.judged(close_rows(kernel, q, todo, self.inputs, self.moving, 0, POLISH))
         opening, side = np.full(len(q), np.nan), np.full(len(q), np.nan)
         found = self.program(q[todo[:, None], self.inputs])
-        opening[todo], side[todo] = self._judged(found[:, len(self.moving) :])
+        opening[todo], side[todo] = self.judged(found[:, len(self.moving) :])
         return opening, side
 
-    def _judged(self, found: Array) -> tuple[Array, Array]:
+    def judged(self, found: Array) -> tuple[Array, Array]:
         """Opening, and determinant times its home sign, from what the program gives behind new positions."""
         opening = np.sqrt(found[:, 0])
         if not self.rows:
@@ -264,13 +269,13 @@ class Stepper(Record):
         """
         kernel = self.program.kernel(len(q))
         if kernel is not None:
-            return self._judged(close_rows(kernel, q, todo, self.inputs, self.moving, steps, POLISH))
+            return self.judged(close_rows(kernel, q, todo, self.inputs, self.moving, steps, POLISH))
         rows, moved = q[:, self.inputs], len(self.moving)
         opening, side = np.full(len(q), np.nan), np.full(len(q), np.nan)
         active, polished = todo, np.zeros(len(q), dtype=bool)
         for _ in range(steps):
             given = self.program(rows[active])
-            found, (opening[active], side[active]) = given[:, :moved], self._judged(given[:, moved:])
+            found, (opening[active], side[active]) = given[:, :moved], self.judged(given[:, moved:])
             whole = np.isfinite(found).all(axis=1) & np.isfinite(opening[active]) & np.isfinite(side[active])
             going = ~polished[active] & whole
             polished[active] = opening[active] < POLISH

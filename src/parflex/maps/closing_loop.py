@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
 
 from parflex.codegen.compile import Kernel, side_by_side
+from parflex.codegen.program import Instruction, Program
 from parflex.maps.engine.lane_calls import call_lanes
+from parflex.records import Record
 from parflex.simulation.integrators.jit import compiled, inner
 
 Array = np.ndarray
+ONE = np.zeros(1, dtype=np.int64)  # of one part, the first of its answers is its opening
 ROW, STEP = range(2)  # whole numbers of a lane; its step is -1 where a row is only judged
 
 
@@ -28,6 +34,7 @@ def close_lanes(
     polish: float,
     inputs: Array,
     moving: Array,
+    openings: Array,
     x: Array,
     y: Array,
     whole: Array,
@@ -37,8 +44,8 @@ def close_lanes(
 ) -> int:
     """Newton on the rows of q that are named in `todo`, in place, then once more to see how they are. Steps taken.
 
-    A row that has an opening below `polish` takes one more step. What the program gives beside new positions is put
-    into `judged`, at the positions where the row ends.
+    A row whose openings are below `polish` takes one more step. What the program gives beside new positions is put
+    into `judged`, at the positions where the row ends; `openings` says where it gives their squares.
     """
     lanes, count, moved, told, total = x.shape[1], len(todo), len(moving), judged.shape[1], 0
     following, going = 0, 0
@@ -65,7 +72,10 @@ def close_lanes(
                     for k in range(moved):
                         x[moving[k], lane] = y[k, lane]
                     whole[lane, STEP] += 1
-                    if whole[lane, STEP] >= steps or y[moved, lane] < polish * polish:
+                    widest = 0.0
+                    for k in range(len(openings)):
+                        widest = max(widest, y[moved + openings[k], lane])
+                    if whole[lane, STEP] >= steps or widest < polish * polish:
                         whole[lane, STEP] = -1
                     continue
             for k in range(moved):
@@ -81,10 +91,20 @@ def close_lanes(
     return total
 
 
-def close_rows(kernel: Kernel, q: Array, todo: Array, inputs: Array, moving: Array, steps: int, polish: float) -> Array:
+def close_rows(
+    kernel: Kernel,
+    q: Array,
+    todo: Array,
+    inputs: Array,
+    moving: Array,
+    steps: int,
+    polish: float,
+    openings: Array = ONE,
+) -> Array:
     """Newton on rows of positions, in place, by the machine code of a step; gives squared openings, determinants.
 
-    `inputs` are the positions that the program takes, `moving` says which of these move.
+    `inputs` are the positions that the program takes, `moving` says which of these move, `openings` which of the
+    answers are squared openings.
     """
     program, lanes = kernel.program, kernel.lanes
     judged = np.full((len(q), len(program.outputs) - len(moving)), np.nan)
@@ -94,7 +114,80 @@ def close_rows(kernel: Kernel, q: Array, todo: Array, inputs: Array, moving: Arr
     work = kernel.workspace()
     places = np.array([array.ctypes.data for array in (x, y, work)], dtype=np.int64)
     whole = np.zeros((lanes, 2), dtype=np.int64)
-    columns = (inputs.astype(np.int64), moving.astype(np.int64))
-    rows = todo.astype(np.int64)
+    columns = (array.astype(np.int64, copy=False) for array in (inputs, moving, openings))
+    rows = todo.astype(np.int64, copy=False)
     close_lanes(kernel.address("many_in"), places, steps, polish, *columns, x, y, whole, rows, q, judged)
     return judged
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Part(Record):
+    """The program of a step of some loops: its outputs are new positions, the squared opening, and what judges it."""
+
+    program: Program
+    inputs: Array  # positions that it takes
+    moving: Array  # which of these move; none where positions are only judged
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class JoinedSteps(Record):
+    """Steps of several parts that move nothing of each other, as one program."""
+
+    kernel: Kernel
+    inputs: Array
+    moving: Array
+    openings: Array
+    told: tuple[slice, ...]  # what is told of each part
+
+    def __call__(self, q: Array, steps: int, polish: float) -> list[Array]:
+        """Newton on all rows, in place; squared opening and determinant of each part where rows end."""
+        todo = np.arange(len(q))
+        judged = close_rows(self.kernel, q, todo, self.inputs, self.moving, steps, polish, self.openings)
+        return [judged[:, own] for own in self.told]
+
+
+def joined(parts: Sequence[Part], judges: Sequence[Part]) -> JoinedSteps | None:
+    """One step for all parts; None where one takes positions that another one moves."""
+    moved = [{int(k) for k in part.inputs[part.moving]} for part in parts]
+    for number, part in enumerate(parts):
+        if any(set(part.inputs.tolist()) & own for k, own in enumerate(moved) if k != number):
+            return None
+    columns = sorted({int(k) for part in (*parts, *judges) for k in part.inputs})
+    place = {column: k for k, column in enumerate(columns)}
+    instructions: list[Instruction] = []
+    new: list[tuple[str, int]] = []
+    told: list[tuple[str, int]] = []
+    openings, slices, moving = [], [], []
+    for number, part in enumerate((*parts, *judges)):
+        moves = number < len(parts)
+        outputs = part.program.outputs[0 if moves else len(part.moving) :]
+        values = _appended(part, [place[int(k)] for k in part.inputs], outputs, len(columns), instructions)
+        named = [(f"{name}.{number}", value) for (name, _), value in zip(outputs, values, strict=True)]
+        count = len(part.moving) if moves else 0
+        if moves:
+            openings.append(len(told))
+            moving += [place[int(k)] for k in part.inputs[part.moving]]
+        slices.append(slice(len(told), len(told) + len(named) - count))
+        new, told = new + named[:count], told + named[count:]
+    names = tuple(f"q[{k}]" for k in columns)
+    program = Program("closing", names, (), tuple(instructions), 0, tuple(new + told))
+    arrays = (np.array(own, dtype=np.int64) for own in (columns, moving, openings))
+    return JoinedSteps(Kernel(program), *arrays, tuple(slices))
+
+
+def _appended(
+    part: Part, inputs: list[int], outputs: Sequence[tuple[str, int]], base: int, instructions: list[Instruction]
+) -> list[int]:
+    """Put behind the instructions what some outputs of a part need; gives the numbers of these."""
+    own, count = part.program.instructions, len(part.program.inputs)
+    needed = {k for _, k in outputs}
+    for k in range(len(own) - 1, -1, -1):
+        if count + k in needed and own[k][0] != "const":
+            needed.update(own[k][1:])
+    number = dict(enumerate(inputs))
+    for k, (word, *arguments) in enumerate(own):
+        if count + k in needed:
+            number[count + k] = base + len(instructions)
+            given = arguments if word == "const" else [number[a] for a in arguments]
+            instructions.append((word, *given))
+    return [number[k] for _, k in outputs]

@@ -90,7 +90,9 @@ class DesignedPoses:
         if len(rows) and self._set_up(rows):
             first, left = self._first(np.arange(len(rows)))
             chunks = chunks_of(len(left), CHUNK_FAST)
-            several = in_order(chunks, lambda chunk: self._together(left[chunk]), min(number_of_threads(threads), len(chunks)))
+            several = in_order(
+                chunks, lambda chunk: self._together(left[chunk]), min(number_of_threads(threads), len(chunks))
+            )
             for done, in_full in [first, *(found for _, found in several)]:
                 alone[done] = False
                 self.solved_in_full += in_full

@@ -12,30 +12,35 @@ import numpy as np
 from parflex.codegen import disk_cache, program_store
 from parflex.codegen.program import Program
 from parflex.maps.batches import BatchProgram, Geometry, Stepper
+from parflex.maps.closing_loop import JoinedSteps, joined
 
 RECENT = 16  # robots whose programs stay in memory
 Both = tuple[list[Stepper], list[Stepper]]
-_recent: dict[str, Both] = {}
+Kept = tuple[list[Stepper], list[Stepper], JoinedSteps | None]
+_recent: dict[str, Kept] = {}
 
 
-def kept_steppers(geometry: Geometry, names: Sequence[str], made: Callable[[], Both]) -> Both:
-    """Steps and judges of poses by these coordinates; `made` traces them where they are not there."""
+def kept_steppers(geometry: Geometry, names: Sequence[str], made: Callable[[], Both]) -> Kept:
+    """Steps and judges of poses by these coordinates, and all as one; `made` traces them where they are not there."""
     designs = geometry.designs
     choices = (list(names), "" if designs is None else designs.name or repr(designs.places))
     key = program_store.key_of(geometry.robot, "closing", *choices)
-    found = None if key is None else _recent.get(key) or _read(key)
+    found = None if key is None else _recent.get(key)
     if found is None:
-        found = made()
+        both = None if key is None else _read(key)
+        if both is None:
+            both = made()
+            if key is not None:
+                disk_cache.write(key, json.dumps([[_content(one) for one in own] for own in both]).encode())
+        found = *both, joined(*([one.part for one in own] for own in both))
         if key is not None:
-            disk_cache.write(key, json.dumps([[_content(one) for one in own] for own in found]).encode())
-    if key is not None and key not in _recent:
-        while len(_recent) >= RECENT:
-            _recent.pop(next(iter(_recent)))
-        _recent[key] = found
+            while len(_recent) >= RECENT:
+                _recent.pop(next(iter(_recent)))
+            _recent[key] = found
     steppers, judges = (
-        [replace(one, program=one.program.with_choice(geometry.compiled)) for one in own] for own in found
+        [replace(one, program=one.program.with_choice(geometry.compiled)) for one in own] for own in found[:2]
     )
-    return steppers, judges
+    return steppers, judges, found[2]
 
 
 def _read(key: str) -> Both | None:

@@ -14,7 +14,7 @@ from parflex.closure.loops import Loop
 from parflex.closure.targets import Target
 from parflex.closure.working_modes import following_rates, judged_blocks
 from parflex.errors import ParflexError, SingularError, UnreachableError
-from parflex.maps.batches import Geometry, Stepper, stepper
+from parflex.maps.batches import POLISH, Geometry, Stepper, stepper
 from parflex.maps.kept_closures import kept_steppers
 from parflex.models.configuration import Configuration
 from parflex.models.pose_input import joint_named, read_pose, whole_end_effector
@@ -33,6 +33,7 @@ APART = 32  # of so many poses one starts from home, the others from the nearest
 SAID = {OK: "", UNREACHABLE: "the pose cannot be reached", SINGULAR: "the robot is singular there"}
 STILL = 1e-9  # of a rate without units: what moves less does not
 STRIDES = 12  # of a way from home to a pose that was not reached otherwise; of one coordinate half as many
+NEARBY = 12  # steps from a pose nearby, of all parts: what needs more is tried from home
 SHORT = 8  # steps of Newton's method after a stride: what needs more has lost its way
 WALKED = 1024  # poses up to which ways are walked: of more, as in maps, neighbours were tried
 VECTOR = ("rx", "ry", "rz")
@@ -77,7 +78,7 @@ class PositionSolver:
         target = read_pose(robot.tree, dict(zip(names, first, strict=True)), "pose", None, robot.home)
         try:
             self._places()
-            self.steppers, self.judges = kept_steppers(
+            self.steppers, self.judges, self.joined = kept_steppers(
                 geometry,
                 self.names,
                 lambda: self._set_up(whole_end_effector(robot.tree, robot.actuated, target, robot.home) or target),
@@ -256,7 +257,7 @@ class PositionSolver:
         told = values[:, scale > 1e-300] / scale[scale > 1e-300]
         nearest = _nearest(told[first[good]], told)
         near = q[good[nearest], : self.geometry.kept.size]
-        found, state = self._newton(self.start(values, self.geometry.rows(near, own)))
+        found, state = self._together(self.start(values, self.geometry.rows(near, own)))
         failed = np.flatnonzero(state != OK)
         if len(failed):
             again, judged = self._from_home(values[failed], own[failed])
@@ -272,6 +273,18 @@ class PositionSolver:
         for one in self.judges:
             _, side = one.judge(q, todo)
             todo = self._judge(status, todo, one, side > 0, side)
+        return q, status
+
+    def _together(self, q: Array) -> tuple[Array, Array]:
+        """Newton in place on all parts of the robot at once, from positions that are near."""
+        if self.joined is None or any(one.program.kernel(len(q)) is None for one in self.steppers):
+            return self._newton(q)
+        status, todo = np.full(len(q), OK), np.arange(len(q))
+        told = self.joined(q, NEARBY, POLISH)
+        for number, (one, found) in enumerate(zip([*self.steppers, *self.judges], told, strict=True)):
+            opening, side = one.judged(found)
+            closed = opening < CLOSED if number < len(self.steppers) else True
+            todo = self._judge(status, todo, one, closed & (side > 0), side)
         return q, status
 
     @staticmethod

@@ -85,7 +85,14 @@ class ModeFinder:
         return found
 
     def _put(
-        self, found: FoundModes, part: Array, q: Array, rows: Array | None, shapes: bool, features: Array | None, seed: int
+        self,
+        found: FoundModes,
+        part: Array,
+        q: Array,
+        rows: Array | None,
+        shapes: bool,
+        features: Array | None,
+        seed: int,
     ) -> None:
         """Modes of some poses, in this order."""
         own = None if rows is None else rows[part], np.arange(len(part)), shapes
@@ -93,10 +100,11 @@ class ModeFinder:
         found.x[part], found.ok[part], found.twists[part] = more.x, more.ok, more.twists
         found.steps[0] += more.steps[0]
 
-    def _entries(self, q: Array, rows: Array | None) -> Array:
-        """What steps take of each pose."""
-        own = np.zeros(len(q), dtype=np.int64) if rows is None else rows.astype(np.int64)
-        return pose_rows(self.kernels[0], self.inputs, np.ascontiguousarray(q), np.arange(len(q)), self.values, own)
+    def _entries(self, q: Array, rows: Array | None, order: Array | None = None) -> Array:
+        """What steps take of each pose, in this order: lanes take one behind the other."""
+        own = np.zeros(len(q), dtype=np.int64) if rows is None else rows.astype(np.int64, copy=False)
+        order = np.arange(len(q)) if order is None else order
+        return pose_rows(self.kernels[0], self.inputs, np.ascontiguousarray(q), order, self.values, own)
 
     def learn(self, features: Array, found: FoundModes) -> None:
         """Guess the modes of other poses from those that were found at some."""
@@ -106,22 +114,22 @@ class ModeFinder:
         self, q: Array, rows: Array | None, order: Array, shapes: bool, features: Array | None, seed: int
     ) -> FoundModes:
         """Modes of poses, one after the other in this order."""
-        lanes = _Lanes(self, len(q), shapes, seed)
-        entries, guess, left = self._entries(q, rows), self.guess, order
+        lanes, left = _Lanes(self, len(q), shapes, seed), np.arange(len(q))
+        entries, guess = self._entries(q, rows, order), self.guess
         if guess is None and fit_pays(features, order):
             assert features is not None
-            some = order[::APART].copy()
-            lanes(entries, some)
-            left = np.delete(order, slice(None, None, APART))
-            known = some[lanes.proved[some]]
+            some = left[::APART].copy()
+            lanes(entries, some, order[some])
+            left = np.delete(left, slice(None, None, APART))
+            known = order[some][lanes.proved[order[some]]]
             guess = fitted(features[known], lanes.found[known])
         if guess is not None and features is not None:
             lanes.expect(guess(features))
-        lanes(entries, left)
+        lanes(entries, left, order[left])
         found, ok, twists = lanes.found, lanes.proved, lanes.twists
         twists[lanes.flags[:, 1] > 0] = np.nan
         if self.free:  # the motions without stiffness must be as many as at home, here too
-            ok = ok & (self._count(entries, FREE * found[:, 0]) == self.free)
+            ok[order] &= self._count(entries, FREE * found[order, 0]) == self.free
         if self.programs.closing is not None:
             ok = ok & self._closed(q, rows)
         return FoundModes(found, ok, twists, np.array([lanes.steps]))
@@ -178,8 +186,8 @@ class _Lanes:
         else:
             self.warm[:] = 1.0
 
-    def __call__(self, entries: Array, which: Array) -> None:
-        """Modes of some poses, one after the other in each lane."""
+    def __call__(self, entries: Array, own: Array, which: Array) -> None:
+        """Modes of some poses, one after the other in each lane; `own` are their rows of entries."""
         finder, lanes, modes = self.finder, self.kernel.lanes, self.finder.modes
         whole, bounds = np.zeros((lanes, 9), dtype=np.int64), np.zeros((lanes, 2, modes + 1))
         places = np.array([array.ctypes.data for array in (self.x, self.y, self.work)], dtype=np.int64)
@@ -187,7 +195,7 @@ class _Lanes:
             self.kernel.address("many_in"),
             places,
             finder.programs.unknowns,
-            *(entries, which, self.changes),
+            *(entries, own, which, self.changes),
             finder.free,
             self.turn,
             *(self.x, self.y, finder.units, self.reals, np.zeros(lanes), whole, bounds, np.zeros((lanes, modes, 4))),

@@ -175,6 +175,7 @@ def next_pose(
     reals: Array,
     shifts: Array,
     rows: Array,
+    own: Array,
     which: Array,
     changes: Array,
     found: Array,
@@ -199,7 +200,7 @@ def next_pose(
     whole[lane, LOOKED_AT], whole[lane, AGAIN] = 0, 0
     first = 1 + kept.shape[2]
     for k in range(rows.shape[1]):
-        x[first + k, lane] = rows[pose, k]
+        x[first + k, lane] = rows[own[number], k]
     begin_mode(lane, 0, whole, reals, bounds, warm, kept, x, shifts)
     if reals[lane, POLE] < INFINITE:
         reals[lane, POLE] = 0.0
@@ -440,6 +441,7 @@ def find_modes(
     places: Array,
     unknowns: int,
     rows: Array,
+    own: Array,
     which: Array,
     changes: Array,
     free: int,
@@ -461,7 +463,7 @@ def find_modes(
 ) -> int:
     """Squared frequencies into `found` (poses x modes), twists of the platform; flags: proved, close. Steps taken.
 
-    `which` of the rows are solved, in this order. `warm` are modes to start from at each lane, over the `changes`
+    `which` of the poses are solved, in this order; `own` are their rows. `warm` are modes to start from at each lane, over the `changes`
     (poses x modes) of their poses.
     """
     lanes, modes, poses, size = x.shape[1], found.shape[1], len(which), kept.shape[2]
@@ -469,7 +471,7 @@ def find_modes(
     for lane in range(lanes):
         whole[lane, NUMBER], whole[lane, POSE] = poses * lane // lanes - 1, -1
         whole[lane, LAST] = poses * (lane + 1) // lanes
-        next_pose(lane, whole, bounds, warm, kept, x, reals, shifts, rows, which, changes, found)
+        next_pose(lane, whole, bounds, warm, kept, x, reals, shifts, rows, own, which, changes, found)
         if whole[lane, TASK] == IDLE:  # any numbers do
             for k in range(rows.shape[1]):
                 x[1 + size + k, lane] = rows[0, k]
@@ -501,7 +503,7 @@ def find_modes(
             for k in range(modes):
                 if pinned[pose, k] > 0:
                     flags[pose, 1] = 1
-            next_pose(lane, whole, bounds, warm, kept, x, reals, shifts, rows, which, changes, found)
+            next_pose(lane, whole, bounds, warm, kept, x, reals, shifts, rows, own, which, changes, found)
             if whole[lane, TASK] == IDLE:
                 going -= 1
     control_word(USUAL)
