@@ -10,10 +10,12 @@ import numpy as np
 from parflex.codegen.compile import side_by_side
 from parflex.designs.design_numbers import DesignNumbers
 from parflex.maps.batches import BatchProgram
-from parflex.maps.engine import mode_loop
+from parflex.maps.engine import mode_loop, mode_search
 from parflex.maps.engine.entry_loop import pose_rows
 from parflex.maps.engine.kept_steps import step_kernels
 from parflex.maps.engine.mode_guess import APART, ModeGuess, fit_pays, fitted
+from parflex.maps.engine.mode_proof import FIELDS, WARM
+from parflex.maps.engine.mode_search import TWIST
 from parflex.models.robot import Robot
 from parflex.records import Record
 
@@ -161,17 +163,19 @@ class _Lanes:
         programs, self.kernel = finder.programs, finder.kernels[1]
         lanes, modes, self.finder = self.kernel.lanes, finder.modes, finder
         self.turn = mode_loop.TURNED if shapes else math.inf
-        before = mode_loop.TWIST - 1 + programs.twisted  # rows of outputs in front of the shift: b is one place
+        before = TWIST - 1 + programs.twisted  # rows of outputs in front of the shift: b is one place
         block = side_by_side((before + len(programs.step.inputs), lanes))
         self.x, self.y, self.work = block[before:], block[: len(programs.step.outputs)], self.kernel.workspace()
         self.kept = np.random.default_rng(seed).uniform(-1, 1, (lanes, modes + 1, programs.size))
-        self.warm, self.changes = np.full((lanes, modes), FIRST), np.ones((count, modes))
-        self.reals = np.full((lanes, 4), mode_loop.WIDEST)
-        self.reals[:, mode_loop.FREE] = mode_loop.NEXT
-        self.reals[:, mode_loop.POLE] = 0.0 if programs.condensed else math.inf
+        self.changes = np.ones((count, modes))
+        self.whole, self.numbers = np.zeros((lanes, 9), dtype=np.int64), np.zeros((lanes, 5))
+        self.known = np.zeros((lanes, modes + 1, FIELDS))
+        self.known[:, :, WARM] = FIRST
+        self.numbers[:, mode_search.WIDE], self.numbers[:, mode_search.FREE] = mode_loop.WIDEST, mode_search.NEXT
+        self.numbers[:, mode_search.POLE] = 0.0 if programs.condensed else math.inf
+        self.numbers[:, mode_search.BEFORE] = mode_loop.WIDEST
         self.found, self.twists = np.empty((count, modes)), np.empty((count, modes, programs.twisted))
-        self.flags, self.pinned = np.zeros((count, 2), dtype=np.int64), np.zeros((count, modes), dtype=np.int64)
-        self.steps = 0
+        self.flags, self.steps = np.zeros((count, 2), dtype=np.int64), 0
 
     @property
     def proved(self) -> Array:
@@ -181,15 +185,12 @@ class _Lanes:
     def expect(self, guessed: Array) -> None:
         """Guesses of the modes of all poses: from now on lanes know what their last mode was over its guess."""
         self.changes = guessed
-        if self.steps:
-            self.warm /= guessed[self.last]
-        else:
-            self.warm[:] = 1.0
+        expected = self.known[:, :-1, WARM]
+        expected[:] = expected / guessed[self.last] if self.steps else 1.0
 
     def __call__(self, entries: Array, own: Array, which: Array) -> None:
         """Modes of some poses, one after the other in each lane; `own` are their rows of entries."""
-        finder, lanes, modes = self.finder, self.kernel.lanes, self.finder.modes
-        whole, bounds = np.zeros((lanes, 9), dtype=np.int64), np.zeros((lanes, 2, modes + 1))
+        finder = self.finder
         places = np.array([array.ctypes.data for array in (self.x, self.y, self.work)], dtype=np.int64)
         self.steps += mode_loop.find_modes(
             self.kernel.address("many_in"),
@@ -198,10 +199,10 @@ class _Lanes:
             *(entries, own, which, self.changes),
             finder.free,
             self.turn,
-            *(self.x, self.y, finder.units, self.reals, np.zeros(lanes), whole, bounds, np.zeros((lanes, modes, 4))),
-            *(self.warm, self.kept, self.found, self.twists, self.pinned, self.flags),
+            *(self.x, self.y, finder.units, self.whole, self.numbers, self.known),
+            *(self.kept, self.found, self.twists, self.flags),
         )
-        self.last = which[np.maximum(whole[:, mode_loop.LAST] - 1, 0)]  # poses at which lanes ended
+        self.last = which[np.maximum(self.whole[:, mode_search.LAST] - 1, 0)]  # poses at which lanes ended
 
 
 def ordered(values: Array) -> Array:

@@ -21,7 +21,9 @@ ABOVE = 1e-8  # relative distance above the last mode at which all are counted, 
 SETTLED = 1e-11  # relative residual at which a shape is good whatever lies beside it
 ROUNDED = 1e-14  # relative error of the terms of a squared residual
 ROOM = 1.5  # times the distance to the next mode that the claim of the last one needs
-AT, WEIGHT, CAME, RADIUS = range(4)  # numbers of a claim: its shift, 1 / w.N w, shift of its b, see below
+# of a mode of a lane: ends of its interval, what was found and expected, and its claim: its shift, 1 / w.N w, shift of
+# its b, how far a mode is at most, and whether counts pinned it
+LOW, HIGH, FOUND, WARM, AT, WEIGHT, CAME, RADIUS, PINNED, FIELDS = range(10)
 
 
 @inner
@@ -74,64 +76,62 @@ def exact(
 
 
 @inner
-def top(lane: int, pose: int, turn: float, claims: Array, found: Array, pinned: Array) -> float:
+def top(lane: int, turn: float, known: Array) -> float:
     """A shift above the last mode at which its claim wants all of them counted."""
-    last = found.shape[1] - 1
-    rho = found[pose, last]
+    last = known.shape[1] - 2
+    rho = known[lane, last, FOUND]
     least = rho * (1 + ABOVE)
-    if pinned[pose, last] > 0:
+    if known[lane, last, PINNED] > 0.0:
         return least
-    off = rho - claims[lane, last, AT]
-    rest = max(claims[lane, last, WEIGHT] - off * off, 0.0) + ROUNDED * off * off
+    off = rho - known[lane, last, AT]
+    rest = max(known[lane, last, WEIGHT] - off * off, 0.0) + ROUNDED * off * off
     residual = math.sqrt(rest)
     room = 0.0 if residual <= SETTLED * rho else max(residual / turn, 2.0 * rest / (EXACT * rho))
-    return max(least, rho + claims[lane, last, RADIUS] + ROOM * room)
+    return max(least, rho + known[lane, last, RADIUS] + ROOM * room)
 
 
 @inner
-def weakest(
-    lane: int, pose: int, turn: float, pole: float, bounds: Array, claims: Array, found: Array, pinned: Array
-) -> int:
+def weakest(lane: int, turn: float, pole: float, known: Array) -> int:
     """The first mode whose claim does not hold; -1 where all do."""
-    modes = found.shape[1]
+    modes = known.shape[1] - 1
     for k in range(modes):
-        rho = found[pose, k]
-        if not (bounds[lane, 0, k] * (1 - ABOVE) <= rho <= bounds[lane, 1, k] * (1 + ABOVE)):
+        rho = known[lane, k, FOUND]
+        if not (known[lane, k, LOW] * (1 - ABOVE) <= rho <= known[lane, k, HIGH] * (1 + ABOVE)):
             return k
-        if pinned[pose, k] > 0:
+        if known[lane, k, PINNED] > 0.0:
             continue
-        lower, upper = 0.0, bounds[lane, 0, modes]
+        lower, upper = 0.0, known[lane, modes, LOW]
         if k > 0:
-            lower = found[pose, k - 1] + claims[lane, k - 1, RADIUS]
+            lower = known[lane, k - 1, FOUND] + known[lane, k - 1, RADIUS]
         if k + 1 < modes:
-            upper = found[pose, k + 1] - claims[lane, k + 1, RADIUS]
-        shift, weight, before = claims[lane, k, AT], claims[lane, k, WEIGHT], claims[lane, k, CAME]
+            upper = known[lane, k + 1, FOUND] - known[lane, k + 1, RADIUS]
+        shift, weight, before = known[lane, k, AT], known[lane, k, WEIGHT], known[lane, k, CAME]
         if not exact(rho, shift, weight, lower, upper, pole, before, turn):
             return k
     return -1
 
 
 @inner
-def open_count(lane: int, pose: int, bounds: Array, claims: Array, found: Array) -> float:
+def open_count(lane: int, known: Array) -> float:
     """A shift whose count is missing in the proof; zero if nothing is, not a number if the counts say otherwise.
 
     Modes that are apart each have an eigenvalue by their residuals, so that it is enough to count them all. Modes that
     are too close for that are counted from below and above.
     """
-    modes = found.shape[1]
+    modes = known.shape[1] - 1
     for k in range(modes):
-        here = found[pose, k]
-        if not (bounds[lane, 0, k] * (1 - ABOVE) <= here <= bounds[lane, 1, k] * (1 + ABOVE)):
+        here = known[lane, k, FOUND]
+        if not (known[lane, k, LOW] * (1 - ABOVE) <= here <= known[lane, k, HIGH] * (1 + ABOVE)):
             return NONE
         if k == modes - 1:
             break
-        following = found[pose, k + 1]
-        radii = claims[lane, k, RADIUS] + claims[lane, k + 1, RADIUS]
+        following = known[lane, k + 1, FOUND]
+        radii = known[lane, k, RADIUS] + known[lane, k + 1, RADIUS]
         if following - here > max(4 * EXACT * following, radii):
             continue
-        if bounds[lane, 0, k] < here * (1 - 2 * ABOVE):
+        if known[lane, k, LOW] < here * (1 - 2 * ABOVE):
             return here * (1 - ABOVE)
-        if bounds[lane, 1, k + 1] > following * (1 + 2 * ABOVE):
+        if known[lane, k + 1, HIGH] > following * (1 + 2 * ABOVE):
             return following * (1 + ABOVE)
-    above = found[pose, modes - 1] * (1 + ABOVE)
-    return 0.0 if bounds[lane, 0, modes] >= above else above
+    above = known[lane, modes - 1, FOUND] * (1 + ABOVE)
+    return 0.0 if known[lane, modes, LOW] >= above else above
