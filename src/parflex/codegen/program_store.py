@@ -169,6 +169,16 @@ def read(key: str) -> dict[str, Any] | None:
     }
 
 
+def written(program: Program | None) -> dict[str, Any] | None:
+    """A short program as JSON has it, for those who keep it among other things."""
+    return None if program is None else {one.name: getattr(program, one.name) for one in fields(program) if one.init}
+
+
+def read_back(content: Mapping[str, Any] | None) -> Program | None:
+    """The program that was written so."""
+    return None if content is None else Program(**{name: tuples(value) for name, value in content.items()})
+
+
 def tuples(value: Any) -> Any:
     """Lists, as JSON has them, as tuples."""
     return tuple(tuples(entry) for entry in value) if isinstance(value, list) else value

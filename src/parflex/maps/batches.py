@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -176,11 +177,17 @@ class Geometry:
         width = len(self.kept)
         return np.concatenate([np.arange(width, width + len(self.varied)), positions]).astype(int)
 
+    @cached_property
+    def _placing(self) -> Array:
+        """Numbers of all designs that say where something is."""
+        assert self.designs is not None
+        return self.designs.values[:, self.varied]
+
     def rows(self, q: Array, designs: Array) -> Array:
         """Positions with the numbers of the design of each row behind them."""
         if self.designs is None:
             return q
-        return np.concatenate([q, self.designs.values[designs][:, self.varied]], axis=1)
+        return np.concatenate([q, self._placing[designs]], axis=1)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

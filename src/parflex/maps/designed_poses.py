@@ -143,6 +143,8 @@ class DesignedPoses:
         placed = self._place(own)
         good = (placed.status == OK) & ~self._tense(own, placed.q)
         chosen, q = own[good], placed.q[good]
+        if self.learns:
+            self.positions.remember(self.poses[self.rows[chosen]], q)
         done = self._by_steps(chosen, q) if self.finder is not None and len(chosen) else np.zeros(len(chosen), bool)
         by_matrices = self._by_matrices(chosen[~done], q[~done])
         solved = np.concatenate([self.rows[chosen[done]], by_matrices])

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from parflex.codegen import disk_cache, program_store
-from parflex.codegen.program import Program
 from parflex.maps.batches import BatchProgram, Geometry, Stepper
 from parflex.maps.closing_loop import JoinedSteps, joined
 
@@ -52,11 +51,10 @@ def _read(key: str) -> Both | None:
 
 
 def _content(one: Stepper) -> dict[str, Any]:
-    program = one.program.program
     return {
         "inputs": one.inputs.tolist(),
         "moving": one.moving.tolist(),
-        "program": {field.name: getattr(program, field.name) for field in fields(program) if field.init},
+        "program": program_store.written(one.program.program),
         "side": one.side,
         "size": one.size,
         "rows": one.rows,
@@ -64,6 +62,7 @@ def _content(one: Stepper) -> dict[str, Any]:
 
 
 def _stepper(content: dict[str, Any]) -> Stepper:
-    program = Program(**{name: program_store.tuples(value) for name, value in content["program"].items()})
+    program = program_store.read_back(content["program"])
+    assert program is not None
     inputs, moving = np.array(content["inputs"], dtype=int), np.array(content["moving"], dtype=int)
     return Stepper(inputs, moving, BatchProgram(program), content["side"], content["size"], content["rows"])

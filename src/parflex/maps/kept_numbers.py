@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,6 @@ import numpy as np
 from parflex.codegen import disk_cache, program_store
 from parflex.codegen.emit.emit_python import functions_of, run
 from parflex.codegen.passes.optimise import make_program
-from parflex.codegen.program import Program
 from parflex.designs.design_numbers import DesignNumbers, design_numbers, leaves, number_at, read_again
 from parflex.designs.traced_numbers import TracedDecisions, TracedNumber, holds
 from parflex.errors import ParflexError
@@ -55,7 +54,7 @@ class NumberProgram(Record):
             with np.errstate(all="ignore"):
                 wide = self.batch(part).T if kernel is None else kernel.columns(kernel.padded(part))
                 found = wide[:, : len(part)]
-                odd = ~np.isfinite(found.sum(axis=0))
+                odd = ~np.isfinite(np.ones(len(found)) @ found)
                 if odd.any():  # or the sum alone is too large
                     odd = ~np.isfinite(found).all(axis=0)
             for (how, answer), own in groups.items():
@@ -99,7 +98,8 @@ def _kept(key: str, robot: Robot, keys: tuple[str, ...]) -> NumberProgram | None
 
 
 def _made(content: dict[str, Any]) -> NumberProgram:
-    program = Program(**{name: program_store.tuples(value) for name, value in content["program"].items()})
+    program = program_store.read_back(content["program"])
+    assert program is not None
     places = program_store.tuples(content["places"])
     name = hashlib.sha256(repr(places).encode()).hexdigest()
     compared = tuple((how, bool(answer)) for how, answer in content["compared"])
@@ -132,7 +132,7 @@ def _traced(robot: Robot, keys: tuple[str, ...]) -> dict[str, Any]:
     }
     program = make_program(graph, "numbers", {name: own for name, own in outputs.items() if len(own)}, quick=True)
     return {
-        "program": {field.name: getattr(program, field.name) for field in fields(program) if field.init},
+        "program": program_store.written(program),
         "places": [places for _, places in groups],
         "compared": [[how, bool(answer)] for _, how, answer in checks],
         "nominal": [x.nominal for x, _ in groups],

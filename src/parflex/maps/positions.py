@@ -32,6 +32,9 @@ FEW = 64  # poses of which all start from home
 APART = 32  # of so many poses one starts from home, the others from the nearest of them
 SAID = {OK: "", UNREACHABLE: "the pose cannot be reached", SINGULAR: "the robot is singular there"}
 STILL = 1e-9  # of a rate without units: what moves less does not
+NEIGHBOURS = 8  # from which a pose is tried while few are not reached
+REMEMBERED = 128  # poses from which others start
+SIDE_BY_SIDE = 256  # poses whose distances are there at a time: they stay in the cache
 STRIDES = 12  # of a way from home to a pose that was not reached otherwise; of one coordinate half as many
 NEARBY = 12  # steps from a pose nearby, of all parts: what needs more is tried from home
 SHORT = 8  # steps of Newton's method after a stride: what needs more has lost its way
@@ -43,7 +46,13 @@ def _nearest(points: Array, values: Array) -> Array:
     """The nearest of some points to each value, about: by products of single precision, which few points allow."""
     middle = values.mean(axis=0)
     a, b = (points - middle).astype(np.float32), (values - middle).astype(np.float32)
-    return np.argmin((a * a).sum(axis=1) - 2.0 * (b @ a.T), axis=1)
+    lengths, ways = (a * a).sum(axis=1), np.ascontiguousarray(-2.0 * a.T)
+    found = np.empty(len(b), dtype=np.int64)
+    for start in range(0, len(b), SIDE_BY_SIDE):
+        far = b[start : start + SIDE_BY_SIDE] @ ways
+        far += lengths
+        np.argmin(far, axis=1, out=found[start : start + SIDE_BY_SIDE])
+    return found
 
 
 def home_state(error: ParflexError) -> tuple[int, str]:
@@ -70,6 +79,7 @@ class Positions(Record):
 class PositionSolver:
     """Finds positions of a robot at poses that are given by the same coordinates."""
 
+    known: tuple[Array, Array] | None = None  # poses that were found before, from which others start
     walks = True  # whether ways from home are tried for poses that are not reached otherwise
 
     def __init__(self, geometry: Geometry, names: Sequence[str], first: Sequence[float]) -> None:
@@ -186,17 +196,25 @@ class PositionSolver:
             open_ones, good = np.flatnonzero(status == UNREACHABLE), np.flatnonzero(status == OK)
             if not len(open_ones) or not len(good):
                 break
-            far, nearest = cKDTree(values[good] / scale).query(values[open_ones] / scale)
-            close = far <= 2 * max(float(np.median(far)), 1e-300)  # those at the edge of what was found
+            tried = min(NEIGHBOURS if len(open_ones) <= FEW else 1, len(good))
+            tree = cKDTree(values[good] / scale)
+            far, nearest = tree.query(values[open_ones] / scale, k=list(range(1, tried + 1)))
+            close = far[:, 0] <= 2 * max(float(np.median(far[:, 0])), 1e-300)  # those at the edge of what was found
             if not close.any():
                 break
-            tried = open_ones[close]
-            near = q[good[nearest[close]], : self.geometry.kept.size]
-            found, state = self._newton(self.start(values[tried], self.geometry.rows(near, own[tried])))
-            gained = state != UNREACHABLE
-            if not gained.any():
+            some = False
+            for near in nearest[close].T:  # a pose may be beyond a singular one from its nearest neighbour
+                left = status[open_ones[close]] == UNREACHABLE
+                again = open_ones[close][left]
+                if not len(again):
+                    break
+                here = q[good[near[left]], : self.geometry.kept.size]
+                found, state = self._newton(self.start(values[again], self.geometry.rows(here, own[again])))
+                gained = state != UNREACHABLE
+                q[again[gained]], status[again[gained]] = found[gained], state[gained]
+                some = some or bool(gained.any())
+            if not some:
                 break
-            q[tried[gained]], status[tried[gained]] = found[gained], state[gained]
         if self.walks and (status == UNREACHABLE).sum() <= WALKED:
             self._walk(values, own, q, status)
         return Positions(q, status)
@@ -249,20 +267,30 @@ class PositionSolver:
         """Some poses from home, all others from the nearest of these, and those that fail from home."""
         if len(values) < FEW:
             return self._from_home(values, own)
-        first = np.arange(0, len(values), APART)
-        q, status = self._from_home(values[first], own[first])
-        good = np.flatnonzero(status == OK)
-        if not len(good):
-            return self._from_home(values, own)
-        told = values[:, scale > 1e-300] / scale[scale > 1e-300]
-        nearest = _nearest(told[first[good]], told)
-        near = q[good[nearest], : self.geometry.kept.size]
+        if self.known is None:
+            first = np.arange(0, len(values), APART)
+            q, status = self._from_home(values[first], own[first])
+            good = np.flatnonzero(status == OK)
+            if not len(good):
+                return self._from_home(values, own)
+            known, q = values[first[good]], q[good]
+        else:
+            known, q = self.known
+        moving = scale > 1e-300
+        nearest = _nearest(known[:, moving] / scale[moving], values[:, moving] / scale[moving])
+        near = q[nearest, : self.geometry.kept.size]
         found, state = self._together(self.start(values, self.geometry.rows(near, own)))
         failed = np.flatnonzero(state != OK)
         if len(failed):
             again, judged = self._from_home(values[failed], own[failed])
             found[failed[judged == OK]], state[failed[judged == OK]] = again[judged == OK], OK
         return found, state
+
+    def remember(self, values: Array, q: Array) -> None:
+        """Poses with their positions from which others start, in the place of some that start from home."""
+        if len(values):
+            some = slice(None, None, -(-len(values) // REMEMBERED))
+            self.known = np.asarray(values[some], dtype=float), q[some]
 
     def _newton(self, q: Array, steps: int = 40) -> tuple[Array, Array]:
         """Newton in place; a row that a part of the robot does not reach is left by the next parts."""

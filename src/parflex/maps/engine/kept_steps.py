@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import threading
-from dataclasses import fields
 
 from parflex.codegen import disk_cache, program_store
 from parflex.codegen.compile import Kernel
-from parflex.codegen.program import Program
 from parflex.designs.design_numbers import DesignNumbers
 from parflex.maps.engine.mode_programs import ModePrograms, StepTrace
 from parflex.models.robot import Robot
@@ -16,6 +14,7 @@ from parflex.models.robot import Robot
 RECENT = 8  # robots whose programs stay in memory
 _recent: dict[str | None, tuple[ModePrograms, Kernel, Kernel]] = {}
 _lock = threading.Lock()
+PARTS = ("pose", "step", "closing")
 SIZES = ("size", "unknowns", "twisted", "condensed")
 
 
@@ -39,22 +38,12 @@ def _programs(key: str | None, locked: Robot, designs: DesignNumbers | None) -> 
     data = None if key is None else disk_cache.read(key)
     if data is not None:
         content = json.loads(data)
-        pose, step, closing = (
-            None
-            if content.get(part) is None
-            else Program(**{name: program_store.tuples(value) for name, value in content[part].items()})
-            for part in ("pose", "step", "closing")
-        )
+        pose, step, closing = (program_store.read_back(content[part]) for part in PARTS)
         assert pose is not None and step is not None
         return ModePrograms(pose, step, **{name: content[name] for name in SIZES}, closing=closing)
     made = StepTrace(locked, designs).programs()
     if key is not None:
-        content = {
-            part: None
-            if program is None
-            else {field.name: getattr(program, field.name) for field in fields(program) if field.init}
-            for part, program in (("pose", made.pose), ("step", made.step), ("closing", made.closing))
-        }
+        content = {part: program_store.written(getattr(made, part)) for part in PARTS}
         content |= {name: getattr(made, name) for name in SIZES}
         disk_cache.write(key, json.dumps(content, separators=(",", ":")).encode())
     return made

@@ -43,7 +43,7 @@ class ModeGuess(Record):
         """Guesses (poses x modes)."""
         terms = _terms(self._scaled(features), self.found.shape[0])
         # single precision: how products of matrices are rounded must not show in what follows
-        return np.exp((terms.T @ self.found).astype(np.float32)).astype(float)
+        return np.exp((self.found.T @ terms).T.astype(np.float32, order="C")).astype(float)
 
     def _scaled(self, features: Array) -> Array:
         """Features (features x poses) between -1 and 1."""
