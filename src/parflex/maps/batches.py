@@ -18,7 +18,7 @@ from parflex.codegen.passes.optimise import make_program
 from parflex.codegen.program import Program
 from parflex.designs.design_numbers import DesignNumbers
 from parflex.graph.expression import Graph
-from parflex.maps.closing_loop import Part, close_rows
+from parflex.maps.closing_loop import LoopPart, close_rows
 from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.recursion import jacobians, pose
@@ -246,9 +246,9 @@ class Stepper(Record):
     rows: int = 0  # of the matrix that the program gives in the place of its determinant
 
     @property
-    def part(self) -> Part:
+    def part(self) -> LoopPart:
         """What joins it with others."""
-        return Part(self.program.program, self.inputs, self.moving)
+        return LoopPart(self.program.program, self.inputs, self.moving)
 
     def judge(self, q: Array, todo: Array) -> tuple[Array, Array]:
         """Opening and determinant at positions as they are; rows that are not in `todo` have none."""

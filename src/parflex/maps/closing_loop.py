@@ -121,7 +121,7 @@ def close_rows(
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Part(Record):
+class LoopPart(Record):
     """The program of a step of some loops: its outputs are new positions, the squared opening, and what judges it."""
 
     program: Program
@@ -146,7 +146,7 @@ class JoinedSteps(Record):
         return [judged[:, own] for own in self.told]
 
 
-def joined(parts: Sequence[Part], judges: Sequence[Part]) -> JoinedSteps | None:
+def joined(parts: Sequence[LoopPart], judges: Sequence[LoopPart]) -> JoinedSteps | None:
     """One step for all parts; None where one takes positions that another one moves."""
     moved = [{int(k) for k in part.inputs[part.moving]} for part in parts]
     for number, part in enumerate(parts):
@@ -176,7 +176,7 @@ def joined(parts: Sequence[Part], judges: Sequence[Part]) -> JoinedSteps | None:
 
 
 def _appended(
-    part: Part, inputs: list[int], outputs: Sequence[tuple[str, int]], base: int, instructions: list[Instruction]
+    part: LoopPart, inputs: list[int], outputs: Sequence[tuple[str, int]], base: int, instructions: list[Instruction]
 ) -> list[int]:
     """Put behind the instructions what some outputs of a part need; gives the numbers of these."""
     own, count = part.program.instructions, len(part.program.inputs)
