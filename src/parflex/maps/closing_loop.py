@@ -171,8 +171,8 @@ def joined(parts: Sequence[LoopPart], judges: Sequence[LoopPart]) -> JoinedSteps
         new, told = new + named[:count], told + named[count:]
     names = tuple(f"q[{k}]" for k in columns)
     program = Program("closing", names, (), tuple(instructions), 0, tuple(new + told))
-    arrays = (np.array(own, dtype=np.int64) for own in (columns, moving, openings))
-    return JoinedSteps(Kernel(program), *arrays, tuple(slices))
+    taken, moved_ones, opened = (np.array(own, dtype=np.int64) for own in (columns, moving, openings))
+    return JoinedSteps(Kernel(program), taken, moved_ones, opened, tuple(slices))
 
 
 def _appended(
