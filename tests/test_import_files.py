@@ -164,6 +164,22 @@ def test_a_file_that_includes_itself_is_read_once(tmp_path):
         read(tmp_path, mjcf(top='<include file="robot.xml"/>'), "robot.xml")
 
 
+def test_included_files_are_looked_for_beside_the_first_one_then_beside_the_one_that_includes_them(tmp_path):
+    """As MuJoCo does: bodies in a folder of their own include each other."""
+    pytest.importorskip("mujoco", minversion="3.2.3")
+    (tmp_path / "parts").mkdir()
+    body = '<mujocoinclude><body name="{}"><joint name="{}" axis="0 1 0"/><geom size="0.1"/></body></mujocoinclude>'
+    (tmp_path / "parts" / "arm.xml").write_text('<mujocoinclude><include file="hand.xml"/></mujocoinclude>')
+    (tmp_path / "parts" / "hand.xml").write_text(body.format("beside", "beside"))
+    main = '<mujoco><worldbody><include file="parts/arm.xml"/></worldbody></mujoco>'
+    assert read(tmp_path, main, "robot.xml").joints == ("beside",)
+    (tmp_path / "hand.xml").write_text(body.format("first", "first"))
+    assert read(tmp_path, main, "robot.xml").joints == ("first",)
+    (tmp_path / "parts" / "arm.xml").write_text('<mujocoinclude><include file="../../hand.xml"/></mujocoinclude>')
+    with pytest.raises(parflex.InputError, match="outside the folder"):
+        read(tmp_path, main, "robot.xml")
+
+
 def test_includes_defaults_and_inertias_of_meshes_are_read_by_the_compiler(tmp_path):
     pytest.importorskip("mujoco", minversion="3.2.3")
     corners = " ".join(f"{x} {y} {z}" for x in (0, 0.2) for y in (0, 0.1) for z in (0, 0.4))

@@ -47,9 +47,18 @@ def look_through(file: str) -> list[Element]:
         for element in root.iter():
             elements.append((path, element))
             if element.tag == "include" or (element.tag == "model" and element.get("file")):
-                waiting.append(_named(folder, "", element, path, element.get("file") or ""))
+                waiting.append(_included(folder, element, path))
     _assets(folder, elements, file)
     return [element for _, element in elements]
+
+
+def _included(folder: Path, element: Element, path: Path) -> Path:
+    """A file that another one includes: from the folder of the first one or, if none is there, of the other one."""
+    found = _named(folder, "", element, path, element.get("file") or "")
+    beside = path.resolve().parent
+    if found.is_file() or beside == folder:
+        return found
+    return _named(folder, str(beside.relative_to(folder)), element, path, element.get("file") or "")
 
 
 def _assets(folder: Path, elements: list[tuple[Path, Element]], file: str) -> None:
