@@ -125,6 +125,7 @@ class _Writer:
         self.length = robot.tree.length
         self.home: list[float] = []
         self.at: dict[int, Element] = {}
+        self.sites: set[str] = set()
         self.elastic: Element | None = None
         held = {place.link for loop in loops_of(robot) for place in (loop.first, loop.second)}
         held |= {robot.tree.place(end).link for element in robot.description.element for end in element.between}
@@ -247,6 +248,9 @@ class _Writer:
             ElementTree.SubElement(body, "geom", type="sphere", size=radius, rgba="0.75 0.45 0.3 1", **looks)
 
     def _site(self, name: str, place: Place) -> str:
+        while name in self.sites:
+            name += "_end"
+        self.sites.add(name)
         ElementTree.SubElement(
             self.at[place.link], "site", name=name, pos=_row(place.position), **_turn(place.rotation)
         )

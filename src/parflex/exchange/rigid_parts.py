@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from parflex.whole_files import whole_files
 
 Array = np.ndarray
 E3 = np.eye(3)
+ENDS = ("A", "B", "axis.A", "axis.B", *(f"A{k}" for k in range(6)))  # of a loop, as places of other formats
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -97,8 +98,15 @@ def couplings_of(robot: Robot) -> list[Coupling]:
 
 
 def loops_of(robot: Robot) -> tuple[Loop, ...]:
-    """Loops between two places."""
-    return robot.closures.loops
+    """Loops between two places; their ends are written as places of their own, and none has the name of another."""
+    taken = {*robot.tree.places, *(link.name for link in robot.tree.links)}
+    return tuple(replace(loop, name=_free_name(loop.name, taken)) for loop in robot.closures.loops)
+
+
+def _free_name(name: str, taken: set[str]) -> str:
+    while any(f"{name}.{end}" in taken for end in ENDS):
+        name += "_loop"
+    return name
 
 
 def shown_places(robot: Robot) -> dict[str, Any]:

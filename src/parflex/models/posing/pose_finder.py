@@ -215,6 +215,6 @@ class PoseFinder:
             given, freedoms = ", ".join(filter(None, names)), counted(self.rigid_freedoms, "freedom")
             error.message = (
                 f"{len(names)} conditions are given ({given}), but the robot has {freedoms}, and the conditions "
-                "contradict each other"
+                "contradict each other, or their pose is not found from home"
             )
             error.hint = f"leave out {len(names) - self.rigid_freedoms} of them"
