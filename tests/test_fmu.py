@@ -56,6 +56,35 @@ def test_co_simulation_makes_the_steps_of_simulate(name, fmi, figure):
     assert rows[:, names.index("closure_error")].max() < 1e-12
 
 
+# friction that sticks, gears that lose power, elastic drives, cables, screws, stiff beams: by each method
+OTHERS = [
+    ("gear-with-friction", "gauss4", STEP), ("beam-with-friction", "gauss4", STEP), ("elastic-drive", "gauss6", STEP),
+    ("sprung-five-bar", "dopri5", STEP), ("planar-cable", "gauss4", STEP), ("screw-loop", "rk4", STEP),
+    ("slider-crank-flexible", "generalized-alpha", 1e-4),
+]  # fmt: skip
+
+
+@pytest.mark.verify
+@pytest.mark.parametrize(("name", "method", "step"), OTHERS)
+def test_other_kinds_of_robots_make_the_steps_of_simulate(name, method, step, tmp_path, figure):
+    own = Path(__file__).parent / "robots" / f"{name}.toml"
+    robot = parflex.load(own if own.exists() else name)
+    unit = Unit(Path(parflex.export_fmu(robot, tmp_path / "robot.fmu", method=method, step=step).file))
+    names = [word for word in unit.names("output") if not any(word.endswith(w) or word.startswith(w) for w in SOFT)]
+    push = dict.fromkeys(robot.actuated_names, 0.2)
+    unit.start({f"effort.{motor}": value for motor, value in push.items()})
+    rows = [unit.get(names)]
+    for k in range(ROWS):
+        unit.unit.doStep(k * step, step)
+        rows.append(unit.get(names))
+    unit.close()
+    run = parflex.simulate(robot, effort=push, time=ROWS * step, step=step, out_step=step, method=method)
+    found = np.array(rows)
+    worst = max(np.abs(found[:, k] - run[c]).max() / max(1.0, np.abs(run[c]).max()) for k, c in enumerate(names))
+    figure(f"{name}: co-simulation by {method} beside a run", float(worst), 1e-9)
+    assert worst < 1e-9  # the same steps
+
+
 @pytest.mark.parametrize("fmi", [2, 3])
 def test_a_saved_state_is_restored_and_runs_on_bit_for_bit_beside_another_instance(fmi):
     first, second = (Unit(exported("5r", fmi)) for _ in range(2))

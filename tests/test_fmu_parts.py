@@ -128,41 +128,45 @@ def test_controllers_that_are_not_there_are_refused(choice, tmp_path):
         parflex.export_fmu(parflex.load("5r"), tmp_path / "x.fmu", **choice)
 
 
-@pytest.mark.parametrize(
-    ("law", "fmi"), [("extended", 2), *(pytest.param(law, 3, marks=LONG) for law in ("pd", "ctc", "ctc-task"))]
-)
-def test_a_plant_and_a_controller_as_fmus_are_a_controlled_run(law, fmi, tmp_path, figure):
-    robot, samples = parflex.load("5r"), 60
+LOOPS = [("extended", 2, "5r", ["friction"])]
+LOOPS += [pytest.param(law, 3, "5r", ["friction"], marks=LONG) for law in ("pd", "ctc", "ctc-task")]
+LOOPS += [pytest.param(law, 3, "5r", [], marks=LONG) for law in ("extended", "ctc-task")]  # joints that stick too
+LOOPS += [pytest.param(law, 3, "3rrr", [], marks=LONG) for law in ("ctc-task", "extended")]
+
+
+@pytest.mark.parametrize(("law", "fmi", "name", "without"), LOOPS)
+def test_a_plant_and_a_controller_as_fmus_are_a_controlled_run(law, fmi, name, without, tmp_path, figure):
+    robot, samples = parflex.load(name), 60
     path = "circle:radius=0.05,time=1"
-    run = parflex.run_control(robot, path, law=law, time=samples * STEP, without=["friction"])
+    run = parflex.run_control(robot, path, law=law, time=samples * STEP, without=without)
     files = [tmp_path / "plant.fmu", tmp_path / "controller.fmu"]
-    parflex.export_fmu(robot, files[0], fmi=fmi, method="rk4", step=STEP, without=["friction"])
+    motors = robot.actuated_names
+    parflex.export_fmu(robot, files[0], fmi=fmi, method="rk4", step=STEP, without=without, independent=motors)
     parflex.export_fmu(robot, files[1], fmi=fmi, law=law)
     assert validate_fmu(str(files[1])) == []
     made = make_law(robot, law, gains_from())
     desired = track(robot, reference_from(robot, path, samples * STEP), [*robot.actuated_names, *robot.sensed_names])
     rows = made.reference_rows(desired, np.arange(samples) * STEP)
     plant, controller = (Unit(file) for file in files)
-    motors = robot.actuated_names
-    start = {f"start.q.{name}": run.columns[f"q.{name}"][0] for name in motors}
-    plant.start(start | {f"start.qd.{name}": run.columns[f"qd.{name}"][0] for name in motors})
+    start = {f"start.q.{motor}": run.columns[f"q.{motor}"][0] for motor in motors}
+    plant.start(start | {f"start.qd.{motor}": run.columns[f"qd.{motor}"][0] for motor in motors})
     sensed = [f"{word}.{name}" for word in ("q", "qd") for name in made.sensed]
     given = [name for name in controller.names("input") if name.startswith("reference.")]
     all_q = [f"q.{name}" for name in robot.tree.position_names]
     controller.start({f"start.{name}": value for name, value in zip(all_q, plant.get(all_q), strict=True)})
     efforts = [f"effort.{name}" for name in motors]
-    found = []
+    found, places = [], [f"{robot.tree.end_effector}.{axis}" for axis in "xy"]
     for k in range(samples):
         controller.put(dict(zip(sensed, plant.get(sensed), strict=True)) | dict(zip(given, rows[k], strict=True)))
         controller.unit.doStep(k * STEP, STEP)
         plant.put(dict(zip(efforts, controller.get(efforts), strict=True)))
         plant.unit.doStep(k * STEP, STEP)
-        found.append(plant.get(["tip.x", "tip.y"]))
+        found.append(plant.get(places))
     for unit in (plant, controller):
         unit.close()
-    expected = np.stack([run.columns[name][1 : samples + 1] for name in ("tip.x", "tip.y")], axis=1)
+    expected = np.stack([run.columns[name][1 : samples + 1] for name in places], axis=1)
     missed = float(np.abs(np.array(found) - expected).max())
-    figure(f"{law} as an FMU in a closed loop", missed, 1e-9)
+    figure(f"{name}: {law} as an FMU in a closed loop{' with friction' * (not without)}", missed, 1e-9)
     assert missed < 1e-9  # the same samples and steps
 
 
