@@ -25,7 +25,7 @@ from parflex.design.search.optimisation import Optimisation
 from parflex.design.search.pareto import hypervolume, pareto_front, undominated
 from parflex.design.search.polishing import polished
 from parflex.design.search.worst_pieces import Piece, pieces_of
-from parflex.errors import ParflexError
+from parflex.errors import ParflexError, ParflexWarning
 
 SIDE, E, RHO = 0.02, 2.1e11, 7800.0
 
@@ -136,6 +136,25 @@ def test_stock_sizes_come_from_their_list_and_the_rest_is_optimised_again(tmp_pa
         if (first**2 + second**2) / 2 <= SIDE**2
     )
     assert found.objective >= best * (1 - 1e-6)
+
+
+def test_bounds_that_hold_a_design_are_told_with_what_they_cost(tmp_path):
+    cantilever(tmp_path, 1)
+    path = problem(tmp_path, 1, 1e3, steps=20)  # no limit but the bound
+    text = (tmp_path / "problem.toml").read_text().replace(f"upper = {2 * SIDE}", f"upper = {0.9 * SIDE}")
+    (tmp_path / "problem.toml").write_text(text)
+    with pytest.warns(ParflexWarning, match="outside its bounds: the search starts at 0.018"):
+        found = parflex.optimise(path)
+    side = found.variables["constants.side0"]
+    assert side["at"] == "upper" and side["value"] == pytest.approx(0.9 * SIDE)
+    h = 1e-6
+    slope = (own_frequency([0.9 * SIDE + h]) - own_frequency([0.9 * SIDE - h])) / (2 * h)
+    assert side["multiplier"] == pytest.approx(slope, rel=1e-6)  # differences over 1e-4 of the side
+    text = text.replace('maximise = "first"', 'minimise = "first"')
+    (tmp_path / "problem.toml").write_text(text.replace(f"upper = {0.9 * SIDE}", f"upper = {2 * SIDE}"))
+    side = parflex.optimise(path).variables["constants.side0"]
+    slope = (own_frequency([0.3 * SIDE + h]) - own_frequency([0.3 * SIDE - h])) / (2 * h)
+    assert side["at"] == "lower" and side["multiplier"] == pytest.approx(slope, rel=1e-5)
 
 
 def test_a_limit_that_cannot_be_met_is_named(tmp_path):

@@ -20,6 +20,8 @@ from parflex.records import Record
 
 Array = np.ndarray
 CUTS = 12  # rounds of cuts of equal values
+FINE = 1e-4  # region of trust of the program whose multipliers are told
+AT_BOUND = 1e-9  # of its range: a variable that is nearer to a bound is at it
 PENALTY = 20.0  # of a missed limit, in objectives
 LARGEST, FIRST = 0.5, 0.1  # region of trust, of the ranges of the variables
 
@@ -127,6 +129,19 @@ def descend(designs: Designs, z: Array, free: Array, steps: int, tolerance: floa
 
 def linear_step(designs: Designs, here: DesignPoint, free: Array, trust: float) -> tuple[Array, float, Array]:
     """The step that a linear program promises most of, the merit it promises, and multipliers of all limits."""
+    change, ahead, costs, _ = _step(designs, here, free, trust)
+    return change, ahead, costs
+
+
+def bound_costs(designs: Designs, here: DesignPoint, free: Array) -> Array:
+    """What the objective gains as the bound at which each variable is moves out, along its range; else zero."""
+    sides = _step(designs, here, free, FINE)[3]
+    held = free & ((here.z <= AT_BOUND) | (here.z >= 1 - AT_BOUND))
+    return np.where(held, designs.terms[0].sign * designs.terms[0].scale * np.abs(sides), 0.0)
+
+
+def _step(designs: Designs, here: DesignPoint, free: Array, trust: float) -> tuple[Array, float, Array, Array]:
+    """The same, and the marginals of the merit by the ends of each variable's step."""
     n, terms = len(here.z), designs.terms
     low = np.where(free, np.maximum(-trust, -here.z), 0.0)
     high = np.where(free, np.minimum(trust, 1.0 - here.z), 0.0)
@@ -163,7 +178,7 @@ def linear_step(designs: Designs, here: DesignPoint, free: Array, trust: float) 
         if solution.status != 0 or not _cut(terms, own, solution.x, slack, add, n):
             break
     if solution is None or solution.status != 0:
-        return np.zeros(n), designs.merit(here.values), np.zeros(len(terms))
+        return np.zeros(n), designs.merit(here.values), np.zeros(len(terms)), np.zeros(n)
     duals = np.zeros(len(terms))
     for owner, marginal in zip(owners, solution.ineqlin.marginals, strict=True):
         duals[owner] -= marginal
@@ -171,7 +186,8 @@ def linear_step(designs: Designs, here: DesignPoint, free: Array, trust: float) 
     # what the objective gains as a limit moves by one unit
     units = [0.0 if term.limit is None else -first.sign * term.sign * first.scale / term.scale for term in terms]
     costs = np.array(units) * duals
-    return solution.x[:n], float(solution.fun), costs
+    ends = np.where(here.z > 0.5, solution.upper.marginals[:n], solution.lower.marginals[:n])
+    return solution.x[:n], float(solution.fun), costs, ends
 
 
 def _cut(

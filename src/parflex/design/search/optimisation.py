@@ -12,7 +12,7 @@ import numpy as np
 from parflex.design.answers import value_of
 from parflex.design.problem_file import ProblemFile, read_problem, robot_source
 from parflex.design.robot_difference import extending_text
-from parflex.design.search.descent import Descent, Designs, Term, descend
+from parflex.design.search.descent import Descent, DesignPoint, Designs, Term, bound_costs, descend
 from parflex.design.search.polishing import polished
 from parflex.design.search.problem_designs import ProblemDesigns
 from parflex.design.search.worst_pieces import Piece
@@ -37,8 +37,9 @@ class Optimised(Record):
         'optimal', 'steps' where they were used up, or 'infeasible' where a limit cannot be met.
     objective : float
         Value of the objective (unit of its response).
-    variables : dict[str, dict[str, float]]
-        By key: `start`, `value`, `lower`, `upper`, in the units of the file.
+    variables : dict[str, dict[str, Any]]
+        By key: `start`, `value`, `lower`, `upper`, in the units of the file; `at`, the bound that holds it ('lower',
+        'upper') or None, and its `multiplier`.
     responses : dict[str, dict[str, Any]]
         By name: `response`, `before`, `after`, `unit`, and the `pose` at which the value after is found.
     constraints : list[dict[str, Any]]
@@ -64,7 +65,7 @@ class Optimised(Record):
 
     status: str
     objective: float
-    variables: dict[str, dict[str, float]]
+    variables: dict[str, dict[str, Any]]
     responses: dict[str, dict[str, Any]]
     constraints: list[dict[str, Any]]
     message: str
@@ -223,6 +224,25 @@ class Optimisation:
             best = min(tried, key=lambda one: designs.merit(one.values))
         return best
 
+    def _variables(self, best: Descent) -> dict[str, dict[str, Any]]:
+        """Variables with the bounds at which they are, and what the objective changes by per unit of such a bound."""
+        robots, settings = self.robots, self.robots.settings(best.z)
+        free = np.array([not self.problem.variables[key].choices for key in self.keys])
+        gains = bound_costs(self.designs, self.designs.with_pieces(DesignPoint(best.z, best.values)), free)
+        found: dict[str, dict[str, Any]] = {}
+        for k, key in enumerate(self.keys):
+            low, high = float(robots.low[k]), float(robots.low[k] + robots.width[k])
+            side = ("upper" if best.z[k] > 0.5 else "lower") if gains[k] else None
+            found[key] = {
+                "start": float(low + robots.width[k] * robots.start[k]),
+                "value": settings[key],
+                "lower": low,
+                "upper": high,
+                "at": side,
+                "multiplier": float(gains[k] / robots.width[k]) * (-1.0 if side == "lower" else 1.0),
+            }
+        return found
+
     def _told(self, best: Descent, merits: Sequence[float]) -> Optimised:
         problem, robots, robot = self.problem, self.robots, self.robots.loaded(best.z)
         worst = int(np.argmax(best.missed))
@@ -233,7 +253,6 @@ class Optimisation:
             side = "at least" if term.sign > 0 else "at most"
             status = "infeasible"
             message = f"'{term.name}' cannot be {side} {term.limit:g}: it is {best.values[worst]:.6g}"
-        settings = robots.settings(best.z)
         constraints = []
         for k, term in enumerate(self.designs.terms):
             if term.limit is not None:
@@ -243,15 +262,7 @@ class Optimisation:
                      "active": bool(off <= ACTIVE or best.multipliers[k] != 0),
                      "multiplier": float(best.multipliers[k])}
                 )  # fmt: skip
-        variables = {
-            key: {
-                "start": float(robots.low[k] + robots.width[k] * robots.start[k]),
-                "value": settings[key],
-                "lower": float(robots.low[k]),
-                "upper": float(robots.low[k] + robots.width[k]),
-            }
-            for k, key in enumerate(self.keys)
-        }
+        variables = self._variables(best)
         responses = {}
         for name, question in robots.questions.items():
             after = question.asked(robot)

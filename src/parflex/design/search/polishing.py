@@ -9,13 +9,12 @@ from __future__ import annotations
 import numpy as np
 import scipy.optimize
 
-from parflex.design.search.descent import Descent, DesignPoint, Designs, linear_step
+from parflex.design.search.descent import FINE, Descent, DesignPoint, Designs, linear_step
 from parflex.errors import ParflexError
 
 Array = np.ndarray
 ROUNDS = 40  # of SLSQP
 APART = 0.02  # of the worst value: pieces that are farther do not become the worst in the last steps
-FINE = 1e-4  # region of trust of the program whose multipliers are told
 
 
 def polished(designs: Designs, found: Descent, free: Array) -> Descent:

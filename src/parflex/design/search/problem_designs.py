@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -13,12 +14,13 @@ from parflex.design.design_state import checked_number
 from parflex.design.problem_file import ProblemFile
 from parflex.design.search.batched_values import values_in_designs
 from parflex.design.search.worst_pieces import Piece, pieces_of
-from parflex.errors import InputError, ParflexError
+from parflex.errors import InputError, ParflexError, ParflexWarning
 from parflex.models.loading import redesigned
 from parflex.models.pose_input import read_pose
 from parflex.models.robot import Robot
 
 Array = np.ndarray
+OUTSIDE = 1e-9  # of a number: what is farther from its bounds than by rounding
 
 
 class ProblemDesigns:
@@ -37,6 +39,14 @@ class ProblemDesigns:
         self.start = np.clip((first - self.low) / self.width, 0.0, 1.0)
         self.before = self._first()
         self.values_before = {name: self.value(self.before, name) for name in self.questions}
+        for key, x, s, z in zip(self.keys, given, starts, self.low + self.width * self.start, strict=True):
+            if s is None and abs(x - z) > OUTSIDE * abs(x):
+                warnings.warn(
+                    f"'{key}' is {x:g} in the robot file, outside its bounds: the search starts at {z:g}, and what is "
+                    "told of the robot before is told of that one",
+                    ParflexWarning,
+                    stacklevel=2,
+                )
 
     def _first(self) -> Robot:
         """The robot at the start; bounds that shut out the robot of the file may make it impossible."""

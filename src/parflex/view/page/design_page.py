@@ -55,16 +55,17 @@ def _page(found: Optimised, pictures: list[tuple[str, list[tuple[str, str]]]]) -
             [(key, one["start"], one["value"], one["lower"], one["upper"]) for key, one in found.variables.items()],
         ),
     ]
-    if found.constraints:
+    bounds = [(key, one) for key, one in found.variables.items() if one["at"]]
+    if found.constraints or bounds:
         words = ["limit of", "value", "limit", "active", "objective per unit of the limit"]
         rows = [
             (one["name"], one["value"], one["limit"], "yes" if one["active"] else "", one["multiplier"])
             for one in found.constraints
         ]
-        parts += [
-            "<h2>What holds it back</h2>",
-            _table(words, rows, [bool(one["active"]) for one in found.constraints]),
+        rows += [
+            (f"{key} ({one['at']})", one["value"], one[one["at"]], "yes", one["multiplier"]) for key, one in bounds
         ]
+        parts += ["<h2>What holds it back</h2>", _table(words, rows, [row[3] == "yes" for row in rows])]
     parts += _shown(name, pictures[1:])
     modes = _modes(found.before), _modes(found.robot)
     if all(modes):
