@@ -281,7 +281,8 @@ def note_past(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: Arra
         row = work.acceleration[i]
         for k in range(count):
             work.past[i, k] = row[k]
-        for f in system.simple[:, 1]:
+        for s in range(len(system.simple)):  # rows of a column are not written in C
+            f = system.simple[s, 1]
             by_place = max(by_place, abs(work.starts[0, i, f] - row[f]) / system.units[f])
             by_past = max(by_past, abs(work.starts[1, i, f] - row[f]) / system.units[f])
     work.counts[CARRIED] = 0 if by_place < by_past else 1
