@@ -12,6 +12,7 @@ from test_rate_keys import BALL_ARM
 import parflex
 from parflex.maps.responses import response_rows
 from parflex.maps.rest import rest_solver
+from parflex.maps.rows import single_positions
 
 SWING = """
 format = 1
@@ -210,3 +211,43 @@ def test_a_response_without_an_answer_leaves_the_others_of_its_row(tmp_path):
     assert all(reason.startswith("stiffness:hand: the stiffness is singular") for reason in found.reasons)
     with pytest.raises(parflex.InputError, match="modes are requested"):
         parflex.many_responses(robot, ["arm"], [[0.0], [0.3]], ["frequency:90", "stiffness:link.tip", "motion:90"])
+
+
+def test_cells_of_a_five_bar_are_reached_where_its_links_reach_and_searches_are_few(monkeypatch):
+    """Both cranks of 0.3 m and rods of 0.4 m span 0.1 to 0.7 m: what lies outside is proven, and costs no search."""
+    robot = parflex.load("5r")
+    poses = np.array([[x, y] for x in np.linspace(-1, 1, 11) for y in np.linspace(-0.2, 1, 11)])
+    searched = []
+    plain = type(robot).assemble
+    monkeypatch.setattr(type(robot), "assemble", lambda *a, **k: searched.append(a) or plain(*a, **k))
+    found = parflex.many_responses(robot, ["x", "y"], poses, ["conditioning"])
+    spans = [np.hypot(poses[:, 0] - foot, poses[:, 1]) for foot in (-0.12, 0.12)]
+    inside = np.all([(span > 0.1) & (span < 0.7) for span in spans], axis=0)
+    assert inside.any() and np.array_equal(found.status == 0, inside)
+    assert {reason[:26] for reason in np.array(found.reasons)[~inside]} == {"the pose cannot be reached"}
+    assert len(searched) <= 8
+    # nothing proves the same cells: they are not called unreachable
+    monkeypatch.setattr(single_positions.Reach, "excludes", lambda *_: False)
+    monkeypatch.setattr(single_positions, "LEAST", 0)
+    far = parflex.many_responses(robot, ["x", "y"], [[5.0, 0.5], *poses[inside][:6]], ["conditioning"])
+    assert far.status.tolist() == [1] + [0] * 6 and "was not found" in far.reasons[0]
+
+
+def test_an_interrupted_map_about_equilibria_goes_on_to_the_same_bits(planar, tmp_path, monkeypatch):
+    robot, names, poses = planar
+    load = {robot.tree.end_effector: [300.0, -200.0, 5.0]}
+    monkeypatch.setattr(response_rows, "CHUNK_AT_REST", 4)
+    middle = poses.mean(axis=0)
+    over = [(name, value - 0.01, value + 0.01, 3) for name, value in zip(names[:2], middle[:2].tolist(), strict=True)]
+    asked = {"fixed": {names[2]: float(middle[2])}, "modes": 1, "wrench": load, "responses": ["deflection:x"]}
+    whole = parflex.frequency_map(robot, over, **asked, threads=2)
+
+    def stop(done: int, _: int) -> None:
+        if done >= 4:
+            raise KeyboardInterrupt
+
+    part = parflex.frequency_map(robot, over, **asked, out=tmp_path / "map.npz", progress=stop)
+    rest = parflex.frequency_map(robot, over, **asked, out=tmp_path / "map.npz")
+    assert part.interrupted and 0 < rest.computed < 9
+    assert np.array_equal(rest.frequencies, whole.frequencies)
+    assert np.array_equal(rest.responses["deflection:x"], whole.responses["deflection:x"])

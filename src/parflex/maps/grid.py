@@ -211,6 +211,8 @@ def frequency_map(
     computed = int((store.status != WAITING).sum()) - results.before
     if rows.plain is not None:
         rows.plain.say(store.status)
+    if RowAnswers({}, store.status, store.reasons).unstable.any():
+        RowAnswers({}, store.status, [store.reasons[k] for k in store.reason.ravel().tolist()]).warn(2)
     if path is not None and csv and (computed or not path.with_suffix(".csv").exists()):
         store.save_csv(path.with_suffix(".csv"))
     plain = rows.plain
@@ -221,7 +223,7 @@ def frequency_map(
         interrupted,
         computed,
         "steps" if rows.way == "fast" else "full",
-        plain.solver.why_not if plain is not None else "an equilibrium is asked for",
+        plain.solver.why_not if plain is not None else rows.others.why_not if rows.others is not None else "",
         results.fallbacks,
         plain.largest_difference if plain is not None else 0.0,
         {one.name: store.values[one.name].reshape(*store.shape, *one.shape) for one in asked},

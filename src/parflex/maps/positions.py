@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.spatial import cKDTree
@@ -70,16 +71,21 @@ class _SlowError(Exception):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Positions(Record):
-    """Positions of the rigid tree (poses x nq) and the state of each pose: OK, UNREACHABLE or SINGULAR."""
+    """Positions of the rigid tree (poses x nq) and the state of each pose: OK, UNREACHABLE or SINGULAR.
+
+    `said` are sentences on single poses that have none, where each has its own.
+    """
 
     q: Array
     status: Array
+    said: list[str] | None = None
 
 
 class PositionSolver:
     """Finds positions of a robot at poses that are given by the same coordinates."""
 
     known: tuple[Array, Array] | None = None  # poses that were found before, from which others start
+    single: Any = None  # what finds poses one by one, once it was needed
     walks = True  # whether ways from home are tried for poses that are not reached otherwise
 
     def __init__(self, geometry: Geometry, names: Sequence[str], first: Sequence[float]) -> None:
@@ -326,31 +332,10 @@ class PositionSolver:
         return todo
 
     def _slow(self, values: Array) -> Positions:
-        """Pose by pose, each from the nearest found one before it."""
-        q = np.repeat(self.geometry.home[None], len(values), axis=0)
-        status = np.full(len(values), UNREACHABLE)
-        found: list[int] = []
-        for k, row in enumerate(values):
-            near = None
-            if found:
-                last = found[-20:]
-                near = last[int(np.argmin(np.abs(values[last] - row).sum(axis=1)))]
-            starts = [] if near is None else [self.geometry.whole(q[near : near + 1])[0]]
-            for start in (*starts, None):  # what is not reached from a neighbour may be from home
-                status[k], whole = self._one(row, start)
-                if whole is not None:
-                    q[k] = whole[self.geometry.kept]
-                    found.append(k)
-                    break
-        return Positions(q, status)
+        """Pose by pose."""
+        from parflex.maps.rows.single_positions import SinglePositions  # beside modules that stand on this one
 
-    def _one(self, row: Array, start: Array | None) -> tuple[int, Array | None]:
-        """State of a pose, and its positions where it has some."""
-        try:
-            whole = self.robot.assemble(dict(zip(self.names, row.tolist(), strict=True)), start)
-            Configuration(self.robot, whole).reduction  # noqa: B018 - raises where the closures are singular
-        except SingularError:
-            return SINGULAR, None
-        except ParflexError:
-            return UNREACHABLE, None
-        return OK, whole
+        if self.single is None:
+            self.single = SinglePositions(self.robot, self.names, (OK, UNREACHABLE, SINGULAR))
+        q, status, said = self.single(values)
+        return Positions(q[:, self.geometry.kept], status, said)

@@ -48,7 +48,8 @@ class MapRows:
     @property
     def way(self) -> str:
         """How cells are solved."""
-        return self.plain.way if self.plain is not None else "one by one"
+        rows = self.plain or self.others
+        return "one by one" if rows is None else rows.way
 
     @property
     def chunk(self) -> int:

@@ -177,9 +177,10 @@ class ResponseRows:
         if not len(rows):
             return rows
         placed = self.positions(poses[rows])
-        for row, state in zip(rows, placed.status, strict=True):
+        for k, (row, state) in enumerate(zip(rows, placed.status, strict=True)):
             if state != OK:
-                found.mark(int(row), int(state), self.positions.why(int(state)))
+                why = self.positions.why(int(state)) if placed.said is None else placed.said[k]
+                found.mark(int(row), int(state), why)
         good = placed.status == OK
         rows, q = rows[good], placed.q[good]
         whole = self.geometry.whole(q)
@@ -194,7 +195,7 @@ class ResponseRows:
             for one in self.responses:
                 if one not in self.others:
                     found.values[one.name][rows[done]] = self._condition(whole[done])[one.kind]
-        for k in np.flatnonzero(~done):
+        for k in np.flatnonzero(~done).tolist():
             self._alone(found, int(rows[k]), self.robot, whole[k])
         return rows[~done]
 

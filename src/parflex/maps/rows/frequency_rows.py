@@ -82,6 +82,8 @@ class FrequencyRows:
             why = self.positions.why(int(state))
             for row in usable[placed.status == state].tolist():
                 found.reasons[row] = why
+        for row, said in zip(usable.tolist(), placed.said or (), strict=False):
+            found.reasons[row] = said
         good = usable[placed.status == OK]
         if len(good):
             self._frequencies(found, good, placed.q[placed.status == OK])
