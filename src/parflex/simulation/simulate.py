@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
-import platform
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib import metadata, resources
-from pathlib import Path
 from time import perf_counter
 from typing import Any, Literal
 
@@ -30,8 +26,9 @@ from parflex.simulation.inputs.motor_motions import MotorMotion, motion_of
 from parflex.simulation.inputs.polynomials import Polynomials
 from parflex.simulation.inputs.poses import PoseMotion
 from parflex.simulation.inputs.spare_motions import SpareMotors, shared_case
-from parflex.simulation.integrators.integrate import CITATIONS, Grid, IntegratedRows, LaboriousError, method_named
+from parflex.simulation.integrators.integrate import Grid, LaboriousError, method_named
 from parflex.simulation.outputs.place_columns import add_places, frames_of, read_place_words
+from parflex.simulation.outputs.run_record import run_settings, run_summary
 from parflex.simulation.outputs.sections_in_time import read_section_words
 from parflex.simulation.outputs.stick_report import stick_entries
 from parflex.simulation.partitions import read_independent, refuse_singular
@@ -39,7 +36,6 @@ from parflex.simulation.problem import Problem, metres, prepare
 from parflex.simulation.reactions_in_time import add_reactions, reaction_warnings, read_outputs
 from parflex.simulation.refining.strain_content import content_warnings
 from parflex.simulation.run_checks import (
-    balance_error,
     balance_warnings,
     by_acceleration,
     cable_warnings,
@@ -258,7 +254,7 @@ def simulate(
     columns, track = columns_from(problem, segments, seen, looked_at, case.spare), segments.track
     add_places(problem.robot.tree, places, seen, columns)
     jumps, carried = segments.jumps, add_reactions(problem, seen, columns, asked, words, case.spare)
-    summary = _summary(track, columns, perf_counter() - begin - track.seconds)
+    summary = run_summary(track, columns, perf_counter() - begin - track.seconds)
     summary |= step_summary(case.grid, case.steps, track) | started.told
     summary |= {"velocity_jumps": jumps, "changes": segments.changes} | coupling_summary(robot, columns)
     if "why" in summary:
@@ -301,7 +297,7 @@ def simulate(
         other = position_columns(problem.robot, second, looked_at[:1])
         summary["estimated_error"] = estimated_error(columns, other, looked_at[0], case, second.track)
         summary["warnings"] += error_warnings(columns, summary["estimated_error"])
-    settings = _settings(given, case, problem, method)
+    settings = run_settings(given, case, problem, method)
     return Run(columns, settings, summary)
 
 
@@ -412,64 +408,3 @@ def _same(places: Mapping[str, Any], name: str, other: str) -> bool:
     """Whether two frames coincide."""
     one, two = places[name], places[other]
     return np.array_equal(one.position, two.position) and np.array_equal(one.rotation, two.rotation)
-
-
-def _summary(track: IntegratedRows, columns: dict[str, Array], making: float) -> dict[str, Any]:
-    total = columns["energy.total"]
-    summary: dict[str, Any] = {
-        "status": track.status,
-        "time": float(track.t[-1]),
-        "rows": len(track.t),
-        "seconds": track.seconds,
-        "preparation_seconds": making,
-        "real_time_factor": float(track.t[-1]) / track.seconds if track.seconds else None,
-        **track.counts,
-        "closure_error": float(columns["closure_error"].max()),
-        "energy": {"first": float(total[0]), "last": float(total[-1])},
-        "energy_balance_error": balance_error(columns),
-    }
-    if track.status == "diverged":
-        summary |= {"stopped_at": track.stopped, "coordinate": track.coordinate, "why": track.why}
-    return summary
-
-
-def _settings(robot: Robot, case: Case, problem: Problem, method: str) -> dict[str, Any]:
-    return {
-        "robot": robot.name,
-        "file": robot.file,
-        "file_sha256": file_hash(robot),
-        "description_sha256": hashlib.sha256(robot.description.model_dump_json().encode()).hexdigest(),
-        "actuation": robot.actuation,
-        "working_mode": robot.working_mode,
-        "motion": None if case.motion is None else case.motion.name,
-        "controller": None if case.controller is None else repr(case.controller),
-        "drive": case.prescribed,
-        "start": case.start if isinstance(case.start, str | None) else "given",
-        "without": list(case.without),
-        "stops": case.stops,
-        "friction_width": problem.width or None,
-        "sticking": [link.name for link in problem.sticking],
-        "method": method,
-        "citation": CITATIONS[method],
-        "step": None if case.grid.begin else case.grid.step,
-        "out_step": case.grid.out_step,
-        "tolerance": case.grid.aim or case.tolerance,
-        "operators": problem.model.counts["total"],
-        "versions": versions(),
-    }
-
-
-def file_hash(robot: Robot) -> str | None:
-    """SHA-256 of the robot file as it is now; None if it is gone."""
-    inside = resources.files("parflex.description").joinpath("catalogue", robot.file)
-    try:
-        data = Path(robot.file).read_bytes() if Path(robot.file).is_file() else inside.read_bytes()
-    except OSError:
-        return None
-    return hashlib.sha256(data).hexdigest()
-
-
-def versions() -> dict[str, str]:
-    """Versions of what computed."""
-    packages = ("parflex", "numpy", "scipy", "numba", "llvmlite")
-    return {"python": platform.python_version(), **{name: metadata.version(name) for name in packages}}
