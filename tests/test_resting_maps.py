@@ -150,6 +150,8 @@ def test_equilibria_beyond_a_limit_point_are_marked(tmp_path):
         assert (found["deflection:z"] < -0.1).all() == marked
         bent = parflex.deflection(robot, {"lift": 0.0}, wrench=load)
         assert any("snaps through" in word for word in bent.warnings) == marked
+        run = parflex.simulate(robot, None, 0.01, pose={"lift": 0.0}, start="equilibrium", wrench=load)
+        assert any("snaps through" in word for word in run.summary["warnings"]) == marked
 
 
 def test_bits_of_equilibria_depend_neither_on_threads_nor_on_chunks(planar, monkeypatch):
