@@ -12,6 +12,7 @@ import numpy as np
 from parflex.bodies import RigidBody
 from parflex.closure import mobility
 from parflex.closure.loops import Loop
+from parflex.closure.targets import FrameTarget
 from parflex.codegen.compile import Kernel
 from parflex.codegen.emit.emit_python import functions_of, run
 from parflex.codegen.passes.optimise import make_program
@@ -22,16 +23,19 @@ from parflex.maps.closing_loop import LoopPart, close_rows
 from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.recursion import jacobians, pose
+from parflex.spatial import rotation_about
 from parflex.spatial.linear import solve
-from parflex.tree import Tree
+from parflex.tree import Place, Tree
 from parflex.tree.link_tree import GROUND
 
 Array = np.ndarray
+ClosingRows = Loop | FrameTarget
 RECENT = 16  # robots with sets of keys of which that is kept
 STRIDE = 0.5  # Newton steps are kept below this angle (sliding: this share of the typical length)
 COMPILE_FROM = 4000  # poses from which machine code pays for making it
 POLISH = 1e-7  # opening from which one more Newton step goes to rounding
 EXPANDED = 7  # rows up to which determinants are expanded: the terms of larger ones are too many
+ASKED = ["x", "y", "z", "theta"]  # of a place on joints: columns behind all others
 BLOCK = 512  # poses that interpreted programs take at a time: their values stay in the cache
 
 
@@ -46,9 +50,11 @@ def rigid_tree(tree: Tree) -> Tree:
     return replace(tree, links=tuple(links), springs=(), elements=())
 
 
-def _placing(place: Sequence[str | int]) -> bool:
+def _placing(place: Sequence[str | int], end_effector: str) -> bool:
     """Whether the number at this place of a robot says where something is mounted or how a joint moves it."""
-    return place[0] == "loops" or (place[1] == "links" and place[3] in ("rotation", "position", "joint"))
+    if place[0] == "loops" or (place[1] == "links" and place[3] in ("rotation", "position", "joint")):
+        return True
+    return tuple(place[1:3]) == ("places", end_effector)
 
 
 _recent: dict[str, list[int]] = {}  # numbers of designs that place something, by the name of all places
@@ -58,7 +64,8 @@ def _placing_numbers(designs: DesignNumbers) -> list[int]:
     """Numbers of designs that say where something is."""
     found = _recent.get(designs.name) if designs.name else None
     if found is None:
-        found = [k for k, at in enumerate(designs.places) if any(map(_placing, at))]
+        own = designs.robot.tree.end_effector
+        found = [k for k, at in enumerate(designs.places) if any(_placing(place, own) for place in at)]
         while len(_recent) >= RECENT:
             _recent.pop(next(iter(_recent)))
         if designs.name:
@@ -124,6 +131,7 @@ class Geometry:
         )
         self.home = robot.home[self.kept]
         self._steppers: dict[tuple, Stepper] = {}
+        self._asked: list[FrameTarget] = []
         self.compiled: bool | None = None
 
     def settle(self, poses: int) -> None:
@@ -233,6 +241,10 @@ class CarriedLinks:
         first, second = (replace(place, link=self.number[place.link]) for place in (loop.first, loop.second))
         return replace(loop, first=first, second=second)
 
+    def placed(self, target: FrameTarget, place: Place) -> FrameTarget:
+        """The target on a place, between the links as they are numbered here."""
+        return replace(target, place=replace(place, link=self.number[place.link]))
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Stepper(Record):
@@ -295,35 +307,44 @@ class Stepper(Record):
 
 
 def stepper(
-    geometry: Geometry, loops: Sequence[Loop], rates: Sequence[int], picked: Sequence[int] | None = None
+    geometry: Geometry, rows: Sequence[ClosingRows], rates: Sequence[int], picked: Sequence[int] | None = None
 ) -> Stepper:
-    """Steps of the joints with the given rates (numbers of the robot) on loops, by `picked` rows; made once."""
-    rows = None if picked is None else tuple(int(k) for k in picked)
-    key = (tuple(map(id, loops)), tuple(int(k) for k in rates), rows)  # loops live as long as the robot
+    """Steps of the joints with the given rates (numbers of the robot) on rows, by `picked` ones; made once."""
+    used = None if picked is None else tuple(int(k) for k in picked)
+    key = (tuple(map(id, rows)), tuple(int(k) for k in rates), used)  # loops live as long as the robot
     if key not in geometry._steppers:
-        geometry._steppers[key] = _stepper(geometry, loops, rates, rows)
+        geometry._steppers[key] = _stepper(geometry, rows, rates, used)
+        geometry._asked += [row for row in rows if isinstance(row, FrameTarget)]  # which live as long as the steps
     return geometry._steppers[key]
 
 
 def _stepper(
-    geometry: Geometry, loops: Sequence[Loop], rates: Sequence[int], rows_used: tuple[int, ...] | None
+    geometry: Geometry, closing: Sequence[ClosingRows], rates: Sequence[int], rows_used: tuple[int, ...] | None
 ) -> Stepper:
     whole, L = geometry.tree, geometry.tree.length
-    ends = [place.link for loop in loops for place in (loop.first, loop.second)]
+    ends = [link for row in closing for link in row.ends]
     branch, (graph, robot) = CarriedLinks(whole, ends), geometry.traced()
     traced = CarriedLinks(rigid_tree(robot.tree), ends)
     named = {id(plain): loop for plain, loop in zip(geometry.robot.closures.loops, robot.closures.loops, strict=True)}
-    tree, plain = branch.tree, [branch.moved(loop) for loop in loops]
-    loops = [branch.moved(named.get(id(loop), loop)) for loop in loops]
+    tree, q = branch.tree, branch.symbols(graph)
+    plain: list[ClosingRows] = []
+    loops: list[ClosingRows] = []
+    asked: list[str] = []
+    for row in closing:
+        if isinstance(row, Loop):
+            plain.append(branch.moved(row))
+            loops.append(branch.moved(named.get(id(row), row)))
+        else:  # what it asks for are further numbers of every row
+            asked = ASKED
+            plain.append(branch.placed(row, row.place))
+            loops.append(traced.placed(asked_by_symbols(graph, row), robot.tree.places[whole.end_effector]))
     own = np.searchsorted(branch.rates, [geometry.rate(k) for k in rates])
     units = whole.rate_units[branch.rates][own]
     links = sorted({tree.link_of_rate[k] for k in own})
     moving = np.array([i for j in links for i in range(tree.links[j].q.start, tree.links[j].q.stop)], dtype=int)
-    q = branch.symbols(graph)
     residual, J = _rows(traced.tree, loops, q, own)
     _, home = _rows(tree, plain, geometry.home[branch.positions], own)
-    rows = [np.r_[np.ones(len(loop.translations)), np.full(loop.size - len(loop.translations), L)] for loop in loops]
-    metres = np.concatenate(rows)
+    metres = np.concatenate([row.scale(L) for row in plain])
     best = mobility.choose_partition(
         metres[:, None] * home * (units / L), np.arange(len(own)), len(own), np.ones(len(own))
     ).rows
@@ -341,11 +362,20 @@ def _stepper(
     }
     here = float(np.linalg.det(home[picked]))
     program = BatchProgram(make_program(graph, "closing", outputs, quick=True), geometry.compiled)
-    inputs = geometry.inputs(branch.positions)
+    behind = len(geometry.kept) + len(geometry.varied)
+    inputs = np.concatenate([geometry.inputs(branch.positions), behind + np.arange(len(asked))])
     return Stepper(inputs, moving + len(geometry.varied), program, float(np.sign(here)), abs(here), size)
 
 
-def _rows(tree: Tree, loops: Sequence[Loop], q: Array, columns: Array) -> tuple[Array, Array]:
+def asked_by_symbols(graph: Graph, target: FrameTarget) -> FrameTarget:
+    """The target with symbols in the place of what it asks for."""
+    symbols = {word: graph.symbol(f"asked[{word}]") for word in ASKED}
+    position = {axis: symbols[ASKED[axis]] for axis in target.position}
+    rotation = None if target.rotation is None else rotation_about(2, symbols["theta"])
+    return replace(target, position=position, rotation=rotation)
+
+
+def _rows(tree: Tree, loops: Sequence[ClosingRows], q: Array, columns: Array) -> tuple[Array, Array]:
     """Openings of loops and their rows for some rates."""
     at = pose(tree, q)
     links = jacobians(tree, at)

@@ -11,16 +11,15 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from parflex.closure import mobility
-from parflex.closure.loops import Loop
-from parflex.closure.targets import Target
+from parflex.closure.targets import FrameTarget, Target
 from parflex.closure.working_modes import following_rates, judged_blocks
 from parflex.errors import ParflexError, SingularError, UnreachableError
-from parflex.maps.batches import POLISH, Geometry, Stepper, stepper
+from parflex.maps.batches import ASKED, POLISH, ClosingRows, Geometry, Stepper, stepper
 from parflex.maps.kept_closures import kept_steppers
 from parflex.models.configuration import Configuration
 from parflex.models.pose_input import joint_named, read_pose, whole_end_effector
 from parflex.records import Record
-from parflex.recursion.kinematics import place_jacobian
+from parflex.recursion.kinematics import place_jacobian, pose
 from parflex.spatial import vector_quaternion
 from parflex.tree.link_tree import GROUND
 
@@ -105,17 +104,20 @@ class PositionSolver:
 
     def _set_up(self, target: Target) -> tuple[list[Stepper], list[Stepper]]:
         """Steps of the parts of the robot, and those that judge on which side of a singularity they are."""
-        if target.frames:
-            raise _SlowError
         robot = self.robot
+        place = robot.tree.places[robot.tree.end_effector]
+        if any(not isinstance(row, FrameTarget) or row.place is not place for row in target.frames):
+            raise _SlowError
+        if bool(target.frames) != bool(self.asked) or any(set(row.position) != self.asked for row in target.frames):
+            raise _SlowError  # a coordinate that is not named stays as it is at the home of each design
         parts = robot.assembler.parts(target, robot.locked | frozenset(robot.deformations))
-        if any(not all(isinstance(row, Loop) for row in part.rows) for part in parts):
+        if any(not all(isinstance(row, ClosingRows) for row in part.rows) for part in parts):
             raise _SlowError
         steppers: list[Stepper] = []
         judges: list[Stepper] = []
         for part in parts:
             rates = [int(k) for k in part.columns]
-            loops = [row for row in part.rows if isinstance(row, Loop)]
+            loops = [row for row in part.rows if isinstance(row, ClosingRows)]
             if not rates:
                 continue
             if any(robot.tree.links[robot.tree.link_of_rate[k]].joint.pitch for k in rates):
@@ -126,24 +128,31 @@ class PositionSolver:
             judged = judged_blocks(robot.tree, loops, part.columns, part.held, robot.preference, robot.home)
             for one in judged:  # as where one pose is assembled; the whole part is judged where it is solved
                 if len(one.columns) < len(rates):
-                    own = [row for row in one.rows if isinstance(row, Loop)]
+                    own = [row for row in one.rows if isinstance(row, ClosingRows)]
                     judges.append(stepper(self.geometry, own, [int(k) for k in one.columns], one.picked.tolist()))
         return steppers, judges
 
     def _places(self) -> None:
         """Where each coordinate stands among the positions; the rotation vector stands apart."""
         tree = self.geometry.tree
-        link = tree.links[tree.places[tree.end_effector].link]
+        place = tree.places[tree.end_effector]
+        link = tree.links[place.link]
         offset = {"x": 0, "y": 1, "theta": 2} if tree.planar else {"x": 0, "y": 1, "z": 2}
         self.where: dict[str, int] = {}
+        self.asked: set[int] = set()  # axes along which a place on joints is given, by columns behind all others
+        behind = len(self.geometry.kept) + len(self.geometry.varied)
         for name in self.names:
             joint = joint_named(tree, name)
             if joint is not None:
                 self.where[name] = joint.q.start
             elif name in offset or (name in VECTOR and not tree.planar):
-                if not link.joint.moves_freely or link.parent != GROUND:
+                if link.joint.moves_freely and link.parent == GROUND:
+                    self.where[name] = link.q.start + offset.get(name, 3)
+                elif link.joint.moves_freely or name in VECTOR or place.inner is not None:
                     raise _SlowError
-                self.where[name] = link.q.start + offset.get(name, 3)
+                else:
+                    self.where[name] = behind + ASKED.index(name)
+                    self.asked |= {ASKED.index(name)} if name != "theta" else set()
             else:
                 raise _SlowError
 
@@ -177,8 +186,8 @@ class PositionSolver:
         return f"{SAID[state]} with {named} as at home"
 
     def start(self, values: Array, q: Array) -> Array:
-        """Positions with the given coordinates set."""
-        q = q.copy()
+        """Positions with the given coordinates set; those of a place on joints are behind them."""
+        q = np.concatenate([q, np.zeros((len(q), len(ASKED)))], axis=1) if self.asked else q.copy()
         vectors = np.zeros((len(values), 3))
         for column, name in enumerate(self.names):
             if name in VECTOR:
@@ -223,7 +232,7 @@ class PositionSolver:
                 break
         if self.walks and (status == UNREACHABLE).sum() <= WALKED:
             self._walk(values, own, q, status)
-        return Positions(q, status)
+        return Positions(q[:, : -len(ASKED)] if self.asked else q, status)
 
     def _walk(self, values: Array, own: Array, q: Array, status: Array) -> None:
         """Try what was not reached on ways from home: straight, then along one coordinate after the other.
@@ -255,6 +264,10 @@ class PositionSolver:
     def at_home(self) -> Array:
         """Coordinates of home."""
         home = self.geometry.home
+        if self.asked:
+            tree = self.geometry.tree
+            R, P = pose(tree, home).of(tree.places[tree.end_effector])
+            home = np.concatenate([home, np.zeros(len(self.geometry.varied)), P, [np.arctan2(R[1, 0], R[0, 0])]])
         found = np.array([0.0 if name in VECTOR else home[self.where[name]] for name in self.names])
         turned = [k for k, name in enumerate(self.names) if name in VECTOR]
         if turned:
