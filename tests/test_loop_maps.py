@@ -122,3 +122,98 @@ def test_poses_that_are_asked_alone_are_reached_as_among_others():
     found = solver(poses[:1]).q[0]
     single = robot.assemble(dict(zip(names, poses[0].tolist(), strict=True)))[solver.geometry.kept]
     assert np.exp(1j * found) == pytest.approx(np.exp(1j * single), abs=1e-9)  # whole turns aside
+
+
+FIVE_BAR = """
+format = 1
+name = "five-bar"
+motion = "planar"
+end_effector = "tip"
+[constants]
+a = 0.12
+proximal = 0.25
+distal = 0.34
+offset = 0.02
+[materials.alu]
+elastic_modulus = 70e9
+density = 2700
+[sections.bar]
+shape = "rectangle"
+y = 0.012
+z = 0.03
+[[frame]]
+name = "left"
+joint = "revolute"
+actuated = true
+place = { position = ["-a", 0, 0] }
+start = 2.1
+beam = { length = "proximal", material = "alu", section = "bar" }
+[[frame]]
+name = "left elbow"
+parent = "left.tip"
+joint = "revolute"
+start = -1.1
+beam = { length = "distal", material = "alu", section = "bar" }
+[[frame]]
+name = "right"
+joint = "revolute"
+actuated = true
+place = { position = ["a", 0, 0] }
+start = 1.1
+beam = { length = "proximal", material = "alu", section = "bar" }
+[[frame]]
+name = "right elbow"
+parent = "right.tip"
+joint = "revolute"
+start = 1.1
+beam = { length = "distal", material = "alu", section = "bar" }
+[[point]]
+name = "tip"
+frame = "left elbow.tip"
+position = ["offset", 0, 0]
+[[closure]]
+name = "pin"
+between = ["left elbow.tip", "right elbow.tip"]
+joint = "revolute"
+"""
+
+
+def five_bar(x, y, a, proximal, distal, offset, side=1.0):
+    """Joints of the five-bar by the cosine law: left arm, its elbow, right arm, its elbow; NaN out of reach."""
+
+    def arm(x, y, first, second, side):
+        elbow = side * np.arccos((x * x + y * y - first**2 - second**2) / (2 * first * second))
+        return np.arctan2(y, x) - np.arctan2(second * np.sin(elbow), first + second * np.cos(elbow)), elbow
+
+    left, bent = arm(x + a, y, proximal, distal + offset, -side)
+    pin = x - offset * np.cos(left + bent), y - offset * np.sin(left + bent)
+    return np.array([left, bent, *arm(pin[0] - a, pin[1], proximal, distal, side)])
+
+
+@np.errstate(invalid="ignore")
+def test_end_effectors_on_joints_are_placed_for_all_rows_and_designs_together(tmp_path):
+    (tmp_path / "five-bar.toml").write_text(FIVE_BAR)
+    robot, names, rng = parflex.load(tmp_path / "five-bar.toml"), ["x", "y"], np.random.default_rng(5)
+    poses = np.stack([rng.uniform(-0.35, 0.35, 300), rng.uniform(0.1, 0.7, 300)], axis=1)
+    sizes = np.array([0.12, 0.25, 0.34, 0.02])
+    solver = PositionSolver(Geometry(robot), names, poses[0].tolist())
+    found, right = solver(poses), np.array([five_bar(*pose, *sizes) for pose in poses])
+    assert solver.fast and np.array_equal(found.status == UNREACHABLE, np.isnan(right).any(axis=1))
+    good = found.status == OK
+    assert 100 < good.sum() < 290
+    assert np.exp(1j * found.q[good]) == pytest.approx(np.exp(1j * right[good]), abs=1e-11)  # of Newton's last step
+    # both elbows on their other sides: the determinant of the whole keeps its sign
+    turned = solver.start(poses[good][:1], five_bar(*poses[good][0], *sizes, -1.0)[None])
+    assert solver._newton(turned)[1][0] == UNREACHABLE
+    # every row with its own design, the place of the end effector on its link among its numbers
+    designs = sizes * rng.uniform(0.9, 1.1, (12, 4))
+    keys = [f"constants.{name}" for name in ("a", "proximal", "distal", "offset")]
+    own, columns = poses[good][:12], dict(zip(keys, designs.T, strict=True))
+    answers = parflex.many_responses(robot, names, own, ["stiffness:tip.x"], designs=columns)
+    assert answers.method == "together"
+    for k in np.flatnonzero(answers.status == OK)[:3]:
+        one = parflex.load(robot.file, settings=dict(zip(keys, designs[k].tolist(), strict=True)))
+        angles = dict(zip(["left", "right"], five_bar(*own[k], *designs[k])[[0, 2]].tolist(), strict=True))
+        single = parflex.cartesian_stiffness(one, angles).stiffness[0, 0]
+        assert answers["stiffness:tip.x"][k] == pytest.approx(single, rel=1e-9)
+    assert (answers.status == OK).sum() > 8

@@ -14,6 +14,7 @@ from parflex.view.page.session import Session
 from parflex.view.scene.robot_scene import scene
 from parflex.view.studio.design_desk import DesignDesk, ShownDesign, check_robot
 from parflex.view.studio.response_bars import response_bars
+from parflex.view.studio.studio_viewer import StudioViewer
 
 DESIGN = """
 robot = "3rrr-flexible"
@@ -75,6 +76,21 @@ def test_what_is_seen_of_a_design_is_its_robot_where_it_is(desk):
 def test_a_design_that_cannot_stay_is_said_at_once(desk):
     with pytest.raises(UnreachableError, match="cannot be reached by this design"):
         desk.sight(Session(desk.robot), {"constants.proximal": 0.2, "constants.distal": 0.1})
+
+
+def test_a_design_that_cannot_be_shown_is_not_written(desk, tmp_path):
+    viewer = StudioViewer(desk, port=0, folder=tmp_path)
+    try:
+        viewer._warming.join()
+        viewer._do_design({"constants.proximal": 0.2, "constants.distal": 0.1})
+        viewer._do_write(None)
+        assert viewer.tab.note.content.startswith("Not written") and not list(tmp_path.iterdir())
+        viewer._do_design(desk.start)
+        assert viewer.tab.note.content == ""
+        viewer._do_write(None)
+        assert len(list(tmp_path.iterdir())) == 1
+    finally:
+        viewer.close()
 
 
 def test_the_best_keeps_limits_first_and_then_the_objective(desk):

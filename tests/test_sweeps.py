@@ -149,7 +149,10 @@ def test_how_long_designs_take_one_by_one_is_told_before(slow, monkeypatch):
 
     for module in (design_rows, sweep):
         monkeypatch.setattr(module, "LONG", 1e-9)
-    with pytest.warns(parflex.ParflexWarning, match=r"computed one by one, .* s each: about 0 min of one process"):
+    with pytest.warns(
+        parflex.ParflexWarning,
+        match=r"computed one by one \(because of 'skew'\), .* s each: about 0 min of one process",
+    ):
         parflex.sweep(slow[0], jobs=1)
 
 

@@ -83,7 +83,7 @@ def make_law(
             "a law needs the model of a rigid robot",
             key="robot",
             value=robot.name,
-            hint="give the rigid robot, and the flexible one as its plant",
+            hint="give the rigid robot; 'control' takes the flexible one as its plant",
         )
     if not robot.closures.size:
         raise InputError(

@@ -63,6 +63,7 @@ class DesignRows:
         self.batches: list[_Batch] = []
         self.alone: dict[str, ResponseQuestion] = {}
         self.slow = False  # rows are solved one by one after all
+        self.why = ""  # they are
         self.first = 0.0  # s that the first design took
         poses = self._known_poses()
         for name, question in self.questions.items():
@@ -96,6 +97,13 @@ class DesignRows:
         self.first = perf_counter() - begin
         if found.status[0] == IMPOSSIBLE:
             redesigned(self.robot, {key: float(values[0]) for key, values in nominal.items()}).assemble()
+
+    @property
+    def reason(self) -> str:
+        """Why designs are made one by one."""
+        if self.alone:
+            return "because of " + ", ".join(f"'{name}'" for name in self.alone)
+        return f"because {self.why}" if self.why else ""
 
     def seconds_left(self, count: int) -> float:
         """How long so many designs will take one process, where they are made one by one; 0 where they are not."""
@@ -161,14 +169,14 @@ class DesignRows:
             many = self._frequencies(batch, poses, max(modes.values()), wide)
             values |= {name: many.frequencies[:, k - 1] for name, k in modes.items()}
             states.append((many.status, many.reasons))
-            self.slow = self.slow or many.fallbacks > len(poses) // 2
+            self._note_slow(many, len(poses))
         texts = {name: q.text for name, q in batch.questions.items() if name not in modes}
         if texts:
             words = list(dict.fromkeys(texts.values()))
             others = self._responses(batch, poses, words, wide)
             values |= {name: others.values[text] for name, text in texts.items()}
             states.append((others.status, others.reasons))
-            self.slow = self.slow or others.fallbacks > len(poses) // 2
+            self._note_slow(others, len(poses))
         for name, own in values.items():
             table = own.reshape(count, size)
             smallest = batch.questions[name].response.worst == "smallest"
@@ -176,6 +184,11 @@ class DesignRows:
         for status, reasons in states:
             for row in np.flatnonzero(status != OK).tolist():
                 self._mark(found, batch, row, size, int(status[row]), reasons[row])
+
+    def _note_slow(self, answers: Any, count: int) -> None:
+        """Whether most rows were solved one by one, and why."""
+        if answers.fallbacks > count // 2:
+            self.slow, self.why = True, self.why or getattr(answers, "reason", "")
 
     @staticmethod
     def _mark(found: DesignAnswers, batch: _Batch, row: int, size: int, state: int, reason: str) -> None:

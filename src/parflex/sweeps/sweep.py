@@ -194,7 +194,8 @@ def _say_slow(rows: DesignRows, table: SweepTable) -> None:
     """Tell before it starts that a sweep will take long, since designs are made one by one."""
     seconds = rows.seconds_left(table.count - len(table.done))
     if seconds > LONG:
-        each = f"designs are computed one by one, {rows.first:.2g} s each"
+        why = f" ({rows.reason})" if rows.reason else ""
+        each = f"designs are computed one by one{why}, {rows.first:.2g} s each"
         said = f"{seconds / 3600:.1f} h" if seconds > 7200 else f"{seconds / 60:.0f} min"
         warnings.warn(f"{each}: about {said} of one process in all", ParflexWarning, stacklevel=3)
 

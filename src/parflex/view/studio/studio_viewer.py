@@ -30,6 +30,7 @@ class StudioViewer(Viewer):
         self.desk, self.folder = desk, folder or Path.cwd()
         self.values = dict(desk.start)
         self.shown: ShownDesign | None = None
+        self._impossible = False  # the design that was asked for last cannot be shown
         self._moved = -np.inf  # when a design was shown last
         self._ghost: tuple[Any, Array | None] = (None, None)  # what the pale robot is of, and its vertices
         super().__init__(desk.robot, at, port=port)
@@ -73,7 +74,7 @@ class StudioViewer(Viewer):
 
     def _do_design(self, values: Mapping[str, float]) -> None:
         """Show a design; one that cannot be assembled is told, and the last good robot stays."""
-        self.values = dict(values)
+        self.values, self.tab.note.content, self._impossible = dict(values), "", False
         try:
             sight = self.desk.sight(self.session, self.values, self.tab.map.value)
             if sight is None:
@@ -81,7 +82,7 @@ class StudioViewer(Viewer):
             else:
                 session = Session(sight.robot, q=sight.q)
         except ParflexError as error:
-            self.session.trouble = f"This design cannot be shown: {error}"
+            self.session.trouble, self._impossible = f"This design cannot be shown: {error}", True
             self.panel.tell(self.session)
             self._tell(ShownDesign(self.values, dict.fromkeys(self.desk.units, float("nan")), error.message), None)
             return
@@ -156,6 +157,9 @@ class StudioViewer(Viewer):
         self._do_design(design.values)
 
     def _do_write(self, _: Any) -> None:
+        if self._impossible:
+            self.tab.note.content = "Not written: this design cannot be shown. Move the slider back."
+            return
         path = self.desk.write(self.values, self.folder)
         self.tab.note.content = f"Written: `{path}`"
 
