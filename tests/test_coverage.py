@@ -57,10 +57,12 @@ def three_rrr(simulated: bool = False, led: bool = False) -> Repeated:
     return Repeated(robot, clean, lambda seed: measured.as_measured(clean, seed), {"FV": 0.4, "FS": 0.25}, gains)
 
 
-def catalogue(name: str, reach: tuple[float, ...], loop: tuple[float, float], noise: tuple[float, ...]) -> Repeated:
+def catalogue(
+    name: str, reach: tuple[float, ...], loop: tuple[float, float], noise: tuple[float, ...], seed: int = 1
+) -> Repeated:
     """A robot of the catalogue whose motors are led about home, or whose platform is moved and turned."""
     oracle, t = led_records.LedRobot(CATALOGUE / f"{name}.toml"), np.arange(4000) * 1e-3
-    led = oracle.about_home(t, 1, *reach) if len(reach) == 1 else oracle.posed(t, 1, *reach)
+    led = oracle.about_home(t, seed, *reach) if len(reach) == 1 else oracle.posed(t, seed, *reach[:2], int(reach[2]))
     clean = led_records.with_reference(oracle.led(t, led), *loop)
     return Repeated(parflex.load(name), clean, lambda seed: led_records.as_measured(clean, seed, *noise), {})
 
@@ -68,7 +70,8 @@ def catalogue(name: str, reach: tuple[float, ...], loop: tuple[float, float], no
 ROBOTS = {
     "3rrr": three_rrr,
     "delta": lambda: catalogue("delta", (0.12,), (300.0, 8.0), (2e-5, 2 * np.pi / 2**17, 0.02, 10.0)),
-    "gough-stewart": lambda: catalogue("gough-stewart", (0.03, 0.08), (2e6, 2e4), (2e-6, 1e-6, 2.0, 5000.0)),
+    # a soft controller (2e6 N/m) is 1 cm behind its reference: poor instruments, intervals that are too wide
+    "gough-stewart": lambda: catalogue("gough-stewart", (0.1, 0.2, 10), (2e8, 2e6), (1e-6, 5e-7, 20.0, 3e4), 3),
 }
 
 
@@ -93,8 +96,8 @@ def test_intervals_of_a_few_records_hold_what_they_say():
         ("3rrr", "iv"),
         ("3rrr", "didim"),
         ("delta", "iv"),
-        # 94 parameters that 4 s about home hardly tell: errors have heavy tails, and intervals are too wide (all hold)
-        pytest.param("gough-stewart", "iv", marks=pytest.mark.xfail(reason="the motion tells too little", strict=True)),
+        # 94 parameters: 94 % on average over 15 noises, the lowest 73 %; not yet over 200
+        pytest.param("gough-stewart", "iv", marks=pytest.mark.xfail(reason="some intervals may be too small")),
     ],
 )
 def test_intervals_of_many_records_hold_what_they_say(name, estimator, figure):
