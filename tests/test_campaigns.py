@@ -64,6 +64,20 @@ def test_a_chunk_that_kills_all_workers_is_named(tmp_path):
     assert refusal.value.key == "jobs" and "kept" in refusal.value.hint
 
 
+def _first_alone(chunk):
+    if chunk:
+        time.sleep(60)
+    return chunk
+
+
+def test_who_stops_does_not_wait_for_work_that_runs():
+    found = answers(_first_alone, [0, 1, 2, 3], crews.processes(2, 4))
+    assert next(found) == (0, 0)
+    begin = time.monotonic()
+    found.close()
+    assert time.monotonic() - begin < 30  # of the 60 s that each of the others takes
+
+
 def test_errors_of_workers_come_through_whole():
     with pytest.raises(InputError) as refusal:
         list(answers(refuse, CHUNKS, crews.processes(2, 9)))

@@ -46,6 +46,7 @@ class Crew:
     replaceable: bool = False
     forks: bool = False  # workers know what this process made before
     end: Callable[[Executor], None] = lambda executor: executor.shutdown(wait=True, cancel_futures=True)
+    stop: Callable[[Executor], None] | None = None  # in the place of `end` while workers are at work
 
     @property
     def ahead(self) -> int:
@@ -77,7 +78,14 @@ def processes(jobs: int | None, most: int) -> Crew:
     def begin() -> Executor:
         return ProcessPoolExecutor(count, context, initializer=begin_worker)
 
-    return Crew(begin, lambda: count, "processes", far=not forks, replaceable=True, forks=forks)
+    return Crew(begin, lambda: count, "processes", far=not forks, replaceable=True, forks=forks, stop=_stop_at_once)
+
+
+def _stop_at_once(executor: Executor) -> None:
+    """End processes in the middle of their work: what they would find is not waited for, and made again."""
+    for process in list((getattr(executor, "_processes", None) or {}).values()):
+        process.terminate()
+    executor.shutdown(wait=True, cancel_futures=True)
 
 
 def given(executor: Any) -> Crew:

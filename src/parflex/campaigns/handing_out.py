@@ -84,7 +84,7 @@ def _as_they_come(submit: Submit, waiting: deque[Any], crew: Crew) -> Iterator[t
     finally:
         for future in running:
             future.cancel()
-        crew.end(executor)
+        (crew.stop if running and crew.stop is not None else crew.end)(executor)
 
 
 def _hand_out(
