@@ -135,7 +135,7 @@ def inner_loops(
     return [(loops, rates) for loops, rates in found if rates]
 
 
-def following_rates(tree: Tree, rates: Sequence[int], loops: Sequence[Loop], q: Array, weights: Array) -> list[int]:
+def following_rates(tree: Tree, rates: Sequence[int], loops: Sequence[Rows], q: Array, weights: Array) -> list[int]:
     """The rates that loops decide when the others are given: those of large weight, passive joints before motors."""
     at, picked = pose(tree, q), np.array(rates, dtype=int)
     J = block(tree, loops, picked, at, jacobians(tree, at))

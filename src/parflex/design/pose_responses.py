@@ -156,8 +156,13 @@ def _with_slopes(rigid: RigidState, part: ClosurePart) -> Array:
             straight = len(row.translations)
             blocks += [own[:straight] / length, own[straight:]]
         else:  # a coupling: its largest entry is 1
-            blocks.append(own / max(own.ravel(), key=lambda x: abs(getattr(x, "value", x))))
+            blocks.append(own / max(own.ravel(), key=_magnitude))
     return np.concatenate(blocks)
+
+
+def _magnitude(x: Any) -> float:
+    """Of a number, or of the value of one with slopes."""
+    return float(abs(getattr(x, "value", x)))
 
 
 def area(state: DesignState, argument: str) -> Any:

@@ -370,7 +370,7 @@ def _stepper(
 def asked_by_symbols(graph: Graph, target: FrameTarget) -> FrameTarget:
     """The target with symbols in the place of what it asks for."""
     symbols = {word: graph.symbol(f"asked[{word}]") for word in ASKED}
-    position = {axis: symbols[ASKED[axis]] for axis in target.position}
+    position: dict[int, Any] = {axis: symbols[ASKED[axis]] for axis in target.position}
     rotation = None if target.rotation is None else rotation_about(2, symbols["theta"])
     return replace(target, position=position, rotation=rotation)
 

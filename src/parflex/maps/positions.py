@@ -106,9 +106,10 @@ class PositionSolver:
         """Steps of the parts of the robot, and those that judge on which side of a singularity they are."""
         robot = self.robot
         place = robot.tree.places[robot.tree.end_effector]
-        if any(not isinstance(row, FrameTarget) or row.place is not place for row in target.frames):
+        placed = [row for row in target.frames if isinstance(row, FrameTarget) and row.place is place]
+        if len(placed) < len(target.frames) or bool(placed) != bool(self.asked):
             raise _SlowError
-        if bool(target.frames) != bool(self.asked) or any(set(row.position) != self.asked for row in target.frames):
+        if any(set(row.position) != self.asked for row in placed):
             raise _SlowError  # a coordinate that is not named stays as it is at the home of each design
         parts = robot.assembler.parts(target, robot.locked | frozenset(robot.deformations))
         if any(not all(isinstance(row, ClosingRows) for row in part.rows) for part in parts):
