@@ -125,7 +125,7 @@ def test_every_response_has_the_slopes_of_extrapolated_differences(name, figure)
             answer = question.asked(robot, keys).answer
             value = value_of(answer)
             mine = slope_of(answer, len(keys)) * nominal / value
-            # rounding drowns short steps where an equilibrium is found to 1e-10, and long ones leave higher orders: one holds
+            # rounding drowns short steps where an equilibrium is found to 1e-10, long ones leave higher orders
             tries = [
                 extrapolated(lambda h, q=question: value_of(q.asked(changed(h)).answer), *steps) / value
                 for steps in ((4, 0.008), (3, 0.032))
