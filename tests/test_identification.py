@@ -602,6 +602,7 @@ def test_gains_of_drives_follow_from_a_known_payload(tmp_path):
         parflex.identify(robot, records[0], BY_HAND, estimator="tls", cutoff=50)
 
 
+@pytest.mark.verify
 def test_gains_of_drives_of_a_closed_robot_follow_from_a_known_payload(tmp_path):
     gains = dict(zip(measured.MOTORS, (1.3, 0.8, 1.1), strict=True))
     loaded = hand.Parameters(m_c=0.5 + 3.0)  # 3 kg in the middle of the platform

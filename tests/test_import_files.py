@@ -431,7 +431,7 @@ def test_damaged_files_are_read_or_refused_in_a_sentence(kind, tmp_path):
         "par": PAR.encode(),
     }[kind]
     rng, file = random.Random(3), tmp_path / f"damaged.{kind}"
-    for _ in range(200 if os.environ.get("PARFLEX_VERIFY") else 15):
+    for _ in range(200 if os.environ.get("PARFLEX_VERIFY") else 6):
         file.write_bytes(damaged(content, rng))
         read, loops = (tmp_path / "5r.urdf", file) if kind == "yaml" else (file, None)
         try:
