@@ -21,6 +21,7 @@ from parflex.tree.contacts import has_contacts
 DRIVES = ("efforts", "motions")
 KINDS = ("cs", "me")
 FALL = 9.81  # m/s^2, which motors are taken to cause at once: an effort that lifts the robot, or this acceleration
+POWERS = 6  # of the polynomials of runs
 SECOND = 1.0  # of a run in which vibrations are judged
 
 
@@ -91,7 +92,7 @@ def step_notes(plant: FmuPlant) -> tuple[str, ...]:
     why = f"{count} in a swing of a pendulum of {tree.length:.3g} m, the typical length"
     if is_elastic(problem.robot):
         way = metres(tree)[motors]
-        coefficients = np.zeros((2, *plant.system.coefficients.shape[1:]))
+        coefficients = np.zeros((2, POWERS, plant.system.coefficients.shape[2]))
         if problem.driven:
             coefficients[:, 0, : len(motors)] = plant.start[2][: len(motors)]
             coefficients[1, 2, : len(motors)] = 0.5 * FALL / way

@@ -186,7 +186,8 @@ def _of_model(robot: Robot, made: Model, name: str, q: Array, kind: str) -> FmuC
     kept, starts = kept[:1], _where(robot, made, q)
     inputs: list[tuple[str, str, float]] = []
     memory: list[tuple[str, str, float]] = []
-    lines, first, given = [], 0, 0
+    lines: list[str] = []
+    given = 0
     order = sorted(sizes, key=lambda group: group not in GIVING)  # of inputs: those first
     places = dict(zip(sizes, np.cumsum([0, *sizes.values()]).tolist(), strict=False))
     rotations: list[tuple[int, int]] = []
@@ -212,8 +213,8 @@ def _of_model(robot: Robot, made: Model, name: str, q: Array, kind: str) -> FmuC
     sums = {"inputs": sum(sizes.values()), "lines": "\n".join(lines), "at": at, "outputs": len(outputs)}
     lengths = [robot.tree.length if unit == "m" else 1.0 for _, unit, _ in inputs[:given]]
     known = list(robot.tree.position_names)
-    joints = [entry.partition(".")[2] for entry, _, _ in inputs[:given]]
-    joints = [known.index(word) if word in known and not rotations else -1 for word in joints]
+    words = [entry.partition(".")[2] for entry, _, _ in inputs[:given]]
+    joints = [known.index(word) if word in known and not rotations else -1 for word in words]
     located = _Located(robot.tree, joints, [False] * given, lengths, tuple(rotations))
     programs = {"program_main": made.program}
     if "q" in sizes and sizes["q"] == len(q) and robot.closures.size:
@@ -277,7 +278,7 @@ class _Located:
 
     def text(self, locate: str, opening: str = "static double opening(const State *s) { return (void)s, 0; }\n") -> str:
         """Tables, and the function that finds positions from a guess, if there is one."""
-        tables = {"position_units": position_units(self.tree), "given_units": self.units}
+        tables = {"position_units": list(position_units(self.tree)), "given_units": list(self.units)}
         lines = [f"#define LOCATED {self.tree.nq if locate else 0}", f"#define GIVEN {len(self.places)}"]
         lines += [f"#define NEAR_BY {LOOK!r}", f"#define OPEN_POSITION {OPEN!r}"]
         lines.append(f"#define OPEN_LOOP {OPEN_LOOP * self.tree.length!r}")
