@@ -221,6 +221,7 @@ def _pushed(report: Report) -> None:
             for step, made in runs.items():
                 ours[step].append(made.loop())
             for step in peers:
+                assert peer is not None
                 found = peer.run(FALL, step, elements, push=push)
                 peers[step].append(found.seconds - peer.run(step, step, elements, step, push=push).seconds)
                 places[step] = found.position
