@@ -43,8 +43,8 @@ def _way(robot: Robot, lock: str) -> tuple[str, str]:
         )
     return "fast", (
         f"Maps are fast: the {size} unknowns of a pose are eliminated by compiled steps of inverse iteration; every "
-        "mode is proved by counts. Poses with springs under tension, and those about an equilibrium, are computed one "
-        "by one."
+        "mode is proved by counts. Poses with springs under tension, and those about an equilibrium, are solved "
+        "together by Newton's method."
     )
 
 
