@@ -228,11 +228,15 @@ def test_cells_of_a_five_bar_are_reached_where_its_links_reach_and_searches_are_
     assert inside.any() and np.array_equal(found.status == 0, inside)
     assert {reason[:26] for reason in np.array(found.reasons)[~inside]} == {"the pose cannot be reached"}
     assert len(searched) <= 8
+    alone = single_positions.SinglePositions(robot, ["x", "y"], (0, 1, 2))
+    _, status, said = alone(poses)
+    assert np.array_equal(status == 0, inside) and len(searched) <= 16
+    assert {reason[:26] for reason in np.array(said)[~inside]} == {"the pose cannot be reached"}
     # nothing proves the same cells: they are not called unreachable
     monkeypatch.setattr(single_positions.Reach, "excludes", lambda *_: False)
     monkeypatch.setattr(single_positions, "LEAST", 0)
-    far = parflex.many_responses(robot, ["x", "y"], [[5.0, 0.5], *poses[inside][:6]], ["conditioning"])
-    assert far.status.tolist() == [1] + [0] * 6 and "was not found" in far.reasons[0]
+    _, status, said = alone(np.array([[5.0, 0.5], *poses[inside][:3]]))
+    assert status.tolist() == [1, 0, 0, 0] and "was not found" in said[0]
 
 
 def test_an_interrupted_map_about_equilibria_goes_on_to_the_same_bits(planar, tmp_path, monkeypatch):
