@@ -84,7 +84,7 @@ def test_parameters_of_a_robot_whose_bodies_bend_are_those_of_a_changed_robot(tm
 
 def test_inertias_of_bodies_that_bend_are_not_parameters():
     robot = parflex.load(Path(__file__).parent / "robots" / "slider-crank-beam.toml")
-    with pytest.raises(parflex.InputError, match="'rod' bends"):
+    with pytest.raises(parflex.InputError, match="'rod' is flexible"):
         read_plant_parameters(robot, ["gravity", "M[rod]"])
 
 

@@ -77,7 +77,12 @@ def data_text(
         turning = link.q.start in set(system.turning.tolist())
         if turning and not set(range(link.v.start, link.v.stop)) <= {problem.places[k] for k in system.free}:
             closing[link.q] = [2] * len(closing[link.q])
-    tables = {"state_positions": positions, "free_rates": system.free, "closes": closing, "wrench_places": wrenches}
+    tables: dict[str, Any] = {
+        "state_positions": positions,
+        "free_rates": system.free,
+        "closes": closing,
+        "wrench_places": wrenches,
+    }
     angles = [link.q.start for link in problem.robot.tree.links if link.periodic and closing[link.q.start] == 1]
     lines += ["enum { GIVEN_WHOLLY, CLOSED, PARTLY }; /* of positions */"]
     lines.append(f"#define WHOLE_TURNS {len(angles)}")

@@ -34,11 +34,11 @@ def read_plant_parameters(robot: Robot, names: Sequence[str]) -> dict[str, float
         if name == "gravity":
             found |= {f"gravity.{axis}": float(tree.gravity[k]) for k, axis in enumerate(axes)}
         elif name == "payload":
-            _refuse_bending(tree.links[tree.places[tree.end_effector].link], name)
+            _refuse_flexible(tree.links[tree.places[tree.end_effector].link], name)
             found |= {"payload.mass": 0.0} | {f"payload.{axis}": 0.0 for axis in axes}
         elif name in known:
             place = known.index(name)
-            _refuse_bending(tree.links[place // len(PARAMETERS)], name)
+            _refuse_flexible(tree.links[place // len(PARAMETERS)], name)
             body = tree.links[place // len(PARAMETERS)].body.as_rigid()
             found[name] = float(body_parameters(body)[place % len(PARAMETERS)])
         else:
@@ -50,9 +50,9 @@ def read_plant_parameters(robot: Robot, names: Sequence[str]) -> dict[str, float
     return found
 
 
-def _refuse_bending(link: Link, name: str) -> None:
+def _refuse_flexible(link: Link, name: str) -> None:
     if link.body.size:
-        said = f"'{link.name}' bends: its inertia is that of its beams or modes, and is not a symbol"
+        said = f"'{link.name}' is flexible: its inertia is that of its beams or modes, and is not a symbol"
         raise InputError(said, key="parameters", value=name, hint="choose gravity, or parameters of rigid bodies")
 
 

@@ -94,8 +94,8 @@ def _add_frame(
     first = len(outputs)
     if planar:
         places[f"{name}.theta"] = f"theta {first}"
-        axis = axis_in_plane(at_home)
-        outputs |= {f"{name} cosine": R[0, 0, axis], f"{name} sine": R[0, 1, axis]}
+        along = axis_in_plane(at_home)
+        outputs |= {f"{name} cosine": R[0, 0, along], f"{name} sine": R[0, 1, along]}
     else:
         places.update({f"{name}.{word}": f"quaternion {first} {k}" for k, word in enumerate(TURN)})
         outputs |= {f"{name} rotation {k} {m}": R[0, k, m] for k in range(3) for m in range(3)}
