@@ -200,7 +200,7 @@ def test_end_effectors_on_joints_are_placed_for_all_rows_and_designs_together(tm
     found, right = solver(poses), np.array([five_bar(*pose, *sizes) for pose in poses])
     assert solver.fast and np.array_equal(found.status == UNREACHABLE, np.isnan(right).any(axis=1))
     good = found.status == OK
-    assert 100 < good.sum() < 290
+    assert 100 < good.sum() < 290 and solver.why(UNREACHABLE) == "the pose cannot be reached"
     assert np.exp(1j * found.q[good]) == pytest.approx(np.exp(1j * right[good]), abs=1e-11)  # of Newton's last step
     # both elbows on their other sides: the determinant of the whole keeps its sign
     turned = solver.start(poses[good][:1], five_bar(*poses[good][0], *sizes, -1.0)[None])

@@ -161,6 +161,8 @@ class PositionSolver:
     def kept_at_home(self) -> list[str]:
         """Coordinates that are not named though they could move: of the end effector, or the other motors."""
         tree, given = self.robot.tree, set(self.names)
+        if self.asked:  # by all its coordinates, and turned as its joints leave it
+            return []
         if any(joint_named(tree, name) is not None for name in self.names):
             return [name for name in self.robot.actuated_names if name not in given]
         here = Configuration(self.robot, self.robot.home)
