@@ -1,7 +1,7 @@
 """Matrices that other programs wrote, read from checkouts of public repositories: PARFLEX_FOREIGN names their folder.
 
-`MatlabAbaqus` (DICLab), `PchConverter` (Qinterfly), `ExportNastranKM` (zhaowei0566), `pyyeti` (twmacro); nothing of
-them is copied here. Facts beside them: what their own programs printed.
+`MatlabAbaqus` (DICLab), `PchConverter` (Qinterfly), `ExportNastranKM` (zhaowei0566), `pyyeti` (twmacro),
+`SuiteSparse` (DrTimothyAldenDavis); nothing of them is copied here. Facts beside them: what their own programs printed.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import pytest
 import scipy.linalg
 
 from parflex.bodies.super_elements import nastran_matrices
+from parflex.bodies.super_elements.market_matrices import read_matrix_market
 from parflex.bodies.super_elements.matrix_files import load_matrices
 from parflex.bodies.super_elements.super_body import super_element
 from parflex.errors import RobotFileError
@@ -87,3 +88,12 @@ def test_a_punch_file_without_matrices_says_how_to_write_them():
     with pytest.raises(RobotFileError, match="has no matrices") as caught:
         load_matrices(sample("pyyeti/pyyeti/tests/nas2cam_extseout/outboard.pch"), [1])
     assert "DMIGPCH" in caught.value.hint
+
+
+def test_matrix_market_files_of_suitesparse_are_read_as_they_are_meant():
+    """Empty lines and comments between entries; a header that is none."""
+    file = sample("SuiteSparse/CHOLMOD/Tcov/Matrix/fullrsa.mtx")
+    assert read_matrix_market(Path(file).read_text(), file).tolist() == [[1.3, 3.4], [3.4, 7.7]]
+    bad = sample("SuiteSparse/CHOLMOD/Demo/Matrix/mangle1.mtx")
+    with pytest.raises(RobotFileError, match="no valid Matrix Market header"):
+        read_matrix_market(Path(bad).read_text(), bad)
