@@ -88,6 +88,9 @@ class SinglePositions:
         self.ok, self.unreachable, self.singular = states
         self.rigid = robot.locking(robot.deformations) if robot.deformations else robot
         self.reach = Reach(self.rigid, names)
+        # elastic couplings are at rest at a pose, and rows that repeat others at home may hold something elsewhere:
+        # where one pose is assembled, this is seen to
+        self.plain = robot.at_rest is None and not robot.mobility.redundant
 
     def __call__(self, values: Array) -> tuple[Array, Array, list[str]]:
         """Whole positions (home where there are none), states, and sentences on poses without positions."""
@@ -105,8 +108,11 @@ class SinglePositions:
                 continue
             last = found[-LAST:]
             nearest = [q[last[int(np.argmin(np.abs(values[last] - row).sum(axis=1)))]]] if last else []
-            status[k], whole, said[k] = self._near(row, [*nearest, self.robot.home])
-            if whole is None and status[k] == self.unreachable and left > 0:
+            if self.plain:
+                status[k], whole, said[k] = self._near(row, [*nearest, self.robot.home])
+            else:
+                status[k], whole, said[k] = self._searched(row, nearest[0]) if nearest else self._searched(row)
+            if whole is None and status[k] == self.unreachable and left > 0 and (self.plain or nearest):
                 status[k], whole, said[k] = self._searched(row)
                 left -= status[k] != self.ok  # where searches find poses they go on
             if whole is not None:
@@ -133,10 +139,10 @@ class SinglePositions:
             return self.unreachable, None, error.message
         return self.unreachable, None, NOT_FOUND
 
-    def _searched(self, row: Array) -> tuple[int, Array | None, str]:
-        """As one pose is found: from home, then from starts all over its joints."""
+    def _searched(self, row: Array, near: Array | None = None) -> tuple[int, Array | None, str]:
+        """As one pose is found: from home or from a pose nearby, then from starts all over its joints."""
         try:
-            return self._judged(self.robot.assemble(self._given(row)))
+            return self._judged(self.robot.assemble(self._given(row), near))
         except SingularError as error:
             return self.singular, None, error.message
         except ParflexError as error:
