@@ -7,11 +7,10 @@ from collections.abc import Callable
 import numpy as np
 
 from parflex.closure import mobility
-from parflex.closure.assembly import ClosurePart
-from parflex.closure.targets import Target
 from parflex.closure.working_modes import block
 from parflex.graph.expression import Graph
 from parflex.maps.rest.rest_programs import SparseRows
+from parflex.models.configuration import Configuration
 from parflex.models.robot import Robot
 from parflex.recursion import jacobians, pose
 
@@ -32,7 +31,7 @@ class ConditionRows:
         at = pose(tree, q)
         links = jacobians(tree, at)
         self.legs: dict[str, tuple[SparseRows, int]] = {}
-        for part in self._parts():
+        for part in Configuration(rigid, rigid.home).leg_parts.values():
             ranks = [mobility.rank(rigid.assembler.block(here, part)) for here in rigid.reference_poses]
             own = SparseRows(graph, "condition_leg", block(tree, part.rows, part.columns, at, links))
             self.legs[part.name] = own, max(ranks)
@@ -40,16 +39,6 @@ class ConditionRows:
         self.closures = SparseRows(graph, "condition_closures", J) if J.size else None
         position = {int(k): i for i, k in enumerate(rigid.free)}
         self.motors = [position[k] for k in rigid.actuated if k in position]
-
-    def _parts(self) -> list[ClosurePart]:
-        """With a platform, what closes when it is fixed; without, one side of each loop; the last of a name counts."""
-        robot = self.robot
-        bodies = robot.assembler.free_bodies
-        if bodies:
-            parts = robot.assembler.parts(Target(fixed=bodies), robot.locked)
-        else:
-            parts = robot.assembler.sides(robot.locked)
-        return list({part.name: part for part in parts if len(part.columns)}.values())
 
     def prepare(self) -> None:
         """Programs are compiled before threads share them."""
