@@ -54,6 +54,7 @@ TIME_LOOP += (
 
 # files whose tests share something that takes long to make: one worker takes each of these groups
 TOGETHER = {"test_flexible_lagrange": "lagrange", "test_modal_lagrange": "lagrange", "test_forms_lagrange": "lagrange"}
+TOGETHER |= {"test_structure": "source", "test_words": "source"}
 TOGETHER |= {
     name: name for name in ("test_frames", "test_maps", "test_modal_frequencies", "test_plates", "test_reproduce")
 }

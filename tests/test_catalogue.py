@@ -11,6 +11,7 @@ import pytest
 from comparison import largest
 from conftest import CATALOGUE, MACHINES, RIGID
 from scipy.spatial.transform import Rotation
+from source_trees import tree_of
 from states import Draws, random_states
 from variants import read_table
 
@@ -166,7 +167,7 @@ def test_no_robot_is_named_in_the_code():
     files = sorted(Path(parflex.__file__).parent.rglob("*.py"))
     assert len(files) > 20
     for file in files:
-        for text in _texts(ast.parse(file.read_text(encoding="utf-8"))):
+        for text in _texts(tree_of(file)):
             plain = re.sub(r"parflex \w+ .*", "", text)  # examples of commands in the help
             words = set(re.findall(r"[\w-]+", plain.lower())) | set(re.findall(r"[a-z0-9]+", plain.lower()))
             named = words & (NEVER_NAMED - WORDS_OF_ENGLISH) | {plain} & WORDS_OF_ENGLISH

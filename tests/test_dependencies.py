@@ -16,6 +16,7 @@ import pytest
 from packaging.markers import Marker
 from packaging.requirements import Requirement
 from packaging.version import Version
+from source_trees import tree_of
 
 SOURCE = lowest.ROOT / "src" / "parflex"
 REQUIREMENTS = lowest.requirements()
@@ -152,7 +153,7 @@ def imports() -> dict[str, set[tuple[str, bool]]]:
     """Packages that the source imports: the files, and whether when the file itself is imported."""
     found: dict[str, set[tuple[str, bool]]] = {}
     for file in sorted(SOURCE.rglob("*.py")):
-        for node, at_once in statements(ast.parse(file.read_text(encoding="utf-8"))):
+        for node, at_once in statements(tree_of(file)):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             if isinstance(node, ast.ImportFrom) and node.level == 0:
                 names = [node.module or ""]
@@ -185,7 +186,7 @@ def test_pictures_are_imported_by_the_functions_that_draw():
     for package in ("matplotlib", "cycler"):
         assert {file for file, at_once in imports()[package] if at_once} <= {drawing}
     for file in SOURCE.rglob("*.py"):
-        early = [node for node, at_once in statements(ast.parse(file.read_text(encoding="utf-8"))) if at_once]
+        early = [node for node, at_once in statements(tree_of(file)) if at_once]
         assert "parflex.view.figures.drawing" not in [getattr(node, "module", None) for node in early], file
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import click
 import numpy as np
 import pytest
+from source_trees import tree_of
 
 import parflex
 from parflex.argument_checks import CHECKS, OTHERS
@@ -308,7 +309,7 @@ def test_messages_of_the_library_name_no_options_of_the_command_line():
     for file in source.rglob("*.py"):
         if "cli" in file.relative_to(source).parts:
             continue
-        for text in strings_of(ast.parse(file.read_text(encoding="utf-8"))):
+        for text in strings_of(tree_of(file)):
             assert not re.search(r"(?<![\w-])--[a-z]{2}", text), f"{file.name}: {text[:80]}"
 
 

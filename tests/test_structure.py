@@ -6,23 +6,14 @@ import ast
 import inspect
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 
 import pytest
+from source_trees import modules, nodes
 
-import parflex
 from parflex.bodies import Body, ElasticBody, RigidBody
 
-SOURCE = Path(parflex.__file__).parent
 KINDS_OF_BODIES = {"ElasticBody", "RigidBody"}
 WRITERS = {"setdefault", "update", "pop", "popitem", "clear", "__setitem__", "__delitem__"}  # methods of a dict
-
-
-@cache
-def modules() -> dict[str, ast.Module]:
-    """Every module of the package by its path below it."""
-    files = sorted(SOURCE.rglob("*.py"))
-    return {file.relative_to(SOURCE).as_posix(): ast.parse(file.read_text(encoding="utf-8")) for file in files}
 
 
 def broken(rule, skip: str = "\0") -> list[str]:
@@ -43,10 +34,10 @@ def names_in(node: ast.AST) -> set[str]:
 def kind_names(tree: ast.Module) -> set[str]:
     """The classes of bodies by the names that a module gives them: of imports, and of constants made of them."""
     known = set(KINDS_OF_BODIES)
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, ast.ImportFrom):
             known |= {alias.asname or alias.name for alias in node.names if alias.name in KINDS_OF_BODIES}
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         made = isinstance(node, ast.Assign) and not any(isinstance(n, ast.Call) for n in ast.walk(node.value))
         if made and names_in(node.value) & known:
             known |= {target.id for target in node.targets if isinstance(target, ast.Name)}
@@ -56,7 +47,7 @@ def kind_names(tree: ast.Module) -> set[str]:
 def decisions_by_kind(tree: ast.Module) -> Iterator[ast.AST]:
     """Questions for the class of a body: isinstance, its type or class compared, patterns of match, hasattr."""
     known = kind_names(tree) if names_in(tree) & KINDS_OF_BODIES else set()
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             asked = known and node.func.id in ("isinstance", "issubclass") and names_in(node.args[1]) & known
             tried = node.func.id == "hasattr" or (node.func.id == "getattr" and len(node.args) == 3)
@@ -130,7 +121,7 @@ RECOGNISED = {  # modules that may ask for the kind of a joint: what they do not
 
 def kinds_of_joints(tree: ast.Module) -> Iterator[ast.AST]:
     """Questions for the kind of a joint, in the place of what it can do."""
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, ast.Attribute) and node.attr == "kind":
             owner = node.value
             if (isinstance(owner, ast.Attribute) and owner.attr == "joint") or (
@@ -161,7 +152,7 @@ def is_dict(node: ast.AST) -> bool:
 
 def patches(tree: ast.Module) -> Iterator[ast.AST]:
     """Writes into the table behind an object, past its constructor."""
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, ast.Subscript) and is_dict(node.value) and not isinstance(node.ctx, ast.Load):
             yield node
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
@@ -208,7 +199,7 @@ ONE_EACH = {  # the module and the function of what several packages need
 
 
 def functions(tree: ast.Module) -> Iterator[ast.FunctionDef]:
-    yield from (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
+    yield from (node for node in nodes(tree) if isinstance(node, ast.FunctionDef))
 
 
 def numbers_in(node: ast.AST) -> set[float]:
@@ -242,14 +233,14 @@ def eliminations(tree: ast.Module) -> Iterator[ast.AST]:
 def readers_of_efforts(tree: ast.Module) -> Iterator[ast.AST]:
     """Functions of the name, and the refusal of joints that are no motors."""
     yield from (f for f in functions(tree) if f.name == "read_efforts")
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and "not an actuated joint" in node.value:
             yield node
 
 
 def writers(tree: ast.Module) -> Iterator[ast.AST]:
     """Files that are opened to be written, temporary ones, and those that take the place of others."""
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
             continue
         name, words = node.func.attr, [a.value for a in node.args if isinstance(a, ast.Constant)]
@@ -273,7 +264,7 @@ def leaders(tree: ast.Module) -> Iterator[ast.AST]:
 def cutters(tree: ast.Module) -> Iterator[ast.AST]:
     """Functions of the name, and links gathered into pieces: only the cut makes pieces and steps."""
     yield from (f for f in functions(tree) if f.name == "cut_at_beams")
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, ast.Call) and ast.unparse(node.func) in ("CutPiece", "CutStep"):
             yield node
 
@@ -367,7 +358,7 @@ def test_no_public_class_has_the_name_of_another():
     classes = (
         (node.name, path)
         for path, tree in modules().items()
-        for node in ast.walk(tree)
+        for node in nodes(tree)
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
     )
     assert repeated(classes) == {}
@@ -388,7 +379,7 @@ def form_classes() -> set[str]:
         found = {
             node.name
             for tree in modules().values()
-            for node in ast.walk(tree)
+            for node in nodes(tree)
             if isinstance(node, ast.ClassDef) and {ast.unparse(base) for base in node.bases} & known
         }
         if found <= known:
@@ -399,7 +390,7 @@ def form_classes() -> set[str]:
 def forms_named(tree: ast.Module) -> Iterator[ast.AST]:
     """Classes of forms by name, imported or behind a dot."""
     known = form_classes()
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, (ast.Name, ast.Attribute, ast.ImportFrom)) and names_in(node) & known:
             yield node
 

@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from source_trees import tree_of
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "parflex"
@@ -55,7 +56,7 @@ def texts() -> tuple[tuple[str, int, str, str], ...]:
     for folder in ("src/parflex", "benchmarks", "examples", "docs/hooks"):
         for path in sorted((ROOT / folder).rglob("*.py")):
             name = path.relative_to(ROOT).as_posix()
-            found += [(name, line, kind, text) for line, kind, text in of_source(path.read_text())]
+            found += [(name, line, kind, text) for line, kind, text in of_source(path.read_text(), tree_of(path))]
     pages = [*(ROOT / "docs").glob("*.md"), ROOT / "README.md", ROOT / "CHANGELOG.md"]
     tables = [*PACKAGE.rglob("*.toml"), *(ROOT / "examples").glob("*.toml")]
     for path in sorted(pages) + sorted(tables):
@@ -64,9 +65,9 @@ def texts() -> tuple[tuple[str, int, str, str], ...]:
     return tuple(found)
 
 
-def of_source(source: str) -> Iterator[tuple[int, str, str]]:
+def of_source(source: str, tree: ast.Module) -> Iterator[tuple[int, str, str]]:
     """Docstrings, other strings (of f-strings what is not computed) and comments of a module."""
-    nodes = list(ast.walk(ast.parse(source)))
+    nodes = list(ast.walk(tree))
     inner = {id(part) for node in nodes if isinstance(node, ast.JoinedStr) for part in ast.walk(node)}
     documented = [node for node in nodes if isinstance(node, DOCUMENTED) and node.body]
     docs = {id(node.body[0].value) for node in documented if isinstance(node.body[0], ast.Expr)}

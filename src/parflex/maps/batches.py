@@ -256,6 +256,12 @@ class Stepper(Record):
     side: float  # sign of the determinant at home: the working mode
     size: float  # of the determinant at home
     rows: int = 0  # of the matrix that the program gives in the place of its determinant
+    settled: bool = True  # whether the side tells its assemblies apart
+
+    @property
+    def columns(self) -> Array:
+        """Positions that move."""
+        return self.inputs[self.moving]
 
     @property
     def part(self) -> LoopPart:

@@ -58,6 +58,7 @@ def _content(one: Stepper) -> dict[str, Any]:
         "side": one.side,
         "size": one.size,
         "rows": one.rows,
+        "settled": one.settled,
     }
 
 
@@ -65,4 +66,5 @@ def _stepper(content: dict[str, Any]) -> Stepper:
     program = program_store.read_back(content["program"])
     assert program is not None
     inputs, moving = np.array(content["inputs"], dtype=int), np.array(content["moving"], dtype=int)
-    return Stepper(inputs, moving, BatchProgram(program), content["side"], content["size"], content["rows"])
+    numbers = (content[word] for word in ("side", "size", "rows", "settled"))
+    return Stepper(inputs, moving, BatchProgram(program), *numbers)

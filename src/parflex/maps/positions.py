@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -11,6 +11,8 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from parflex.closure import mobility
+from parflex.closure.assembly.far_poses import position_units
+from parflex.closure.assembly.newton import STRIDE
 from parflex.closure.targets import FrameTarget, Target
 from parflex.closure.working_modes import following_rates, judged_blocks
 from parflex.errors import ParflexError, SingularError, UnreachableError
@@ -37,6 +39,7 @@ REMEMBERED = 128  # poses from which others start
 SIDE_BY_SIDE = 256  # poses whose distances are there at a time: they stay in the cache
 STRIDES = 12  # of a way from home to a pose that was not reached otherwise; of one coordinate half as many
 NEARBY = 12  # steps from a pose nearby, of all parts: what needs more is tried from home
+MANY_STRIDES = 60  # where poses of several assemblies are lost in so few
 SHORT = 8  # steps of Newton's method after a stride: what needs more has lost its way
 WALKED = 1024  # poses up to which ways are walked: of more, as in maps, neighbours were tried
 VECTOR = ("rx", "ry", "rz")
@@ -125,7 +128,8 @@ class PositionSolver:
                 raise _SlowError  # screws turn many times: short steps would end on the way
             if len(following_rates(robot.tree, rates, loops, robot.home, robot.preference)) < len(rates):
                 raise _SlowError
-            steppers.append(stepper(self.geometry, loops, rates))
+            settled = robot.assembler.settled(part, robot.home)
+            steppers.append(replace(stepper(self.geometry, loops, rates), settled=settled))
             judged = judged_blocks(robot.tree, loops, part.columns, part.held, robot.preference, robot.home)
             for one in judged:  # as where one pose is assembled; the whole part is judged where it is solved
                 if len(one.columns) < len(rates):
@@ -226,8 +230,8 @@ class PositionSolver:
                 again = open_ones[close][left]
                 if not len(again):
                     break
-                here = q[good[near[left]], : self.geometry.kept.size]
-                found, state = self._newton(self.start(values[again], self.geometry.rows(here, own[again])))
+                begin = good[near[left]]
+                found, state = self._reached(values[again], own[again], values[begin], q[begin])
                 gained = state != UNREACHABLE
                 q[again[gained]], status[again[gained]] = found[gained], state[gained]
                 some = some or bool(gained.any())
@@ -283,7 +287,64 @@ class PositionSolver:
 
     def _from_home(self, values: Array, own: Array) -> tuple[Array, Array]:
         home = np.repeat(self.geometry.home[None], len(values), axis=0)
-        return self._newton(self.start(values, self.geometry.rows(home, own)))
+        return self._reached(values, own, np.repeat(self.at_home[None], len(values), axis=0), home)
+
+    def _reached(
+        self, values: Array, own: Array, begun: Array, begin: Array, near: bool = False
+    ) -> tuple[Array, Array]:
+        """Poses from positions `begin` at coordinates `begun`; far ones along the way, where a robot could be lost."""
+        start = self.start(values, self.geometry.rows(begin[:, : self.geometry.kept.size], own))
+        before = start.copy() if self.unsettled.size else start
+        q, status = self._together(start) if near else self._newton(start)
+        for strides in (STRIDES, MANY_STRIDES):
+            far = np.flatnonzero((status == OK) & self._jumped(before, q))
+            if not len(far):
+                break
+            here, state = self._strided(values[far], own[far], begun[far], before[far], strides)
+            gained = state == OK
+            q[far[gained]], before[far[gained]] = here[gained], here[gained]
+        return q, status
+
+    @cached_property
+    def unsettled(self) -> Array:
+        """Positions of parts that close in several assemblies on the side of home."""
+        return np.concatenate([np.zeros(0, dtype=int), *(one.columns for one in self.steppers if not one.settled)])
+
+    @cached_property
+    def _units(self) -> Array:
+        return position_units(self.geometry.tree)[self.unsettled]
+
+    @cached_property
+    def _turning(self) -> Array:
+        periodic = {link.q.start for link in self.geometry.tree.links if link.periodic}
+        return np.array([k in periodic for k in self.unsettled], dtype=bool)
+
+    def _jumped(self, before: Array, after: Array) -> Array:
+        """Which rows moved so far that Newton may have left their assembly."""
+        moved = after[:, self.unsettled] - before[:, self.unsettled]
+        far = (np.abs(moved) > STRIDE * self._units).any(axis=1)
+        if far.any():  # few: whole turns are no way
+            own = moved[far]
+            own[:, self._turning] = np.arctan2(np.sin(own[:, self._turning]), np.cos(own[:, self._turning]))
+            far[far] = (np.abs(own) > STRIDE * self._units).any(axis=1)
+        return np.asarray(far)
+
+    def _strided(self, values: Array, own: Array, begun: Array, begin: Array, strides: int) -> tuple[Array, Array]:
+        """Poses by short strides along straight ways; where one ends or jumps, it is not reached."""
+        status, going = np.full(len(values), UNREACHABLE), np.arange(len(values))
+        q = here = begin.copy()
+        for stride in range(1, strides + 1):
+            now = begun[going] + stride / strides * (values[going] - begun[going])
+            near = here[:, : self.geometry.kept.size]
+            start = self.start(now, self.geometry.rows(near, own[going]))
+            before = start.copy()
+            here, state = self._newton(start, SHORT)
+            left = (state == OK) & ~self._jumped(before, here)
+            going, here = going[left], here[left]
+            if not len(going):
+                break
+        q[going], status[going] = here, OK
+        return q, status
 
     def _from_near(self, values: Array, own: Array, scale: Array) -> tuple[Array, Array]:
         """Some poses from home, all others from the nearest of these, and those that fail from home."""
@@ -300,8 +361,7 @@ class PositionSolver:
             known, q = self.known
         moving = scale > 1e-300
         nearest = _nearest(known[:, moving] / scale[moving], values[:, moving] / scale[moving])
-        near = q[nearest, : self.geometry.kept.size]
-        found, state = self._together(self.start(values, self.geometry.rows(near, own)))
+        found, state = self._reached(values, own, known[nearest], q[nearest], near=True)
         failed = np.flatnonzero(state != OK)
         if len(failed):
             again, judged = self._from_home(values[failed], own[failed])

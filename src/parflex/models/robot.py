@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from parflex.closure import mobility
-from parflex.closure.assembly import Assembler
+from parflex.closure.assembly.assembler import Assembler
 from parflex.closure.constraints import Coupling, resting_rows, with_starts
 from parflex.closure.drives import drive_springs
 from parflex.closure.loops import Closures

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from parflex.closure.assembly import CLOSED
+from parflex.closure.assembly.newton import CLOSED
 from parflex.closure.reduction import reduction
 from parflex.errors import SingularError
 from parflex.models.configuration import Configuration, Pose

@@ -15,7 +15,7 @@ import numpy as np
 
 from parflex.checking import shown
 from parflex.closure import mobility
-from parflex.closure.assembly import CLOSED
+from parflex.closure.assembly.newton import CLOSED
 from parflex.closure.constraints import Coupling
 from parflex.closure.targets import Target
 from parflex.errors import InputError, ParflexError, SingularError, UnreachableError

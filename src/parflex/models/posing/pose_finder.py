@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from parflex.closure.assembly.missed import missed_condition
 from parflex.closure.free_part import FreePart
-from parflex.closure.missed import missed_condition
 from parflex.closure.pose_rows import as_rows
 from parflex.closure.targets import PoseRows, Target
 from parflex.errors import ParflexError, SingularError, UnreachableError

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from parflex.closure import mobility
-from parflex.closure.assembly import Assembler
+from parflex.closure.assembly.assembler import Assembler
 from parflex.closure.pose_rows import GapTarget, OnFrame
 from parflex.closure.targets import PoseRows, Target
 from parflex.closure.working_modes import Rows

@@ -1,6 +1,7 @@
-"""Poses many turns away: shafts that drive screws or gears are followed from where they stand.
+"""Poses far away, followed from where the robot stands: only the way there tells in which assembly they are meant.
 
-Loops close at every whole turn of a shaft, with what the shaft drives elsewhere: only the way there tells where it is.
+Loops may close in several ways on one side of their singularities; and they close at every whole turn of a shaft, with
+the screws or gears that it drives elsewhere.
 """
 
 from __future__ import annotations
@@ -24,13 +25,21 @@ SHORTEST = 1e-9  # of the way
 
 
 def followed(
-    tree: Tree, target: Target, q: Array, rows: Sequence[Any], newton: Newton, columns: Array, closed: float
+    tree: Tree,
+    target: Target,
+    q: Array,
+    rows: Sequence[Any],
+    newton: Newton,
+    columns: Array,
+    closed: float,
+    shortest: float = SHORTEST,
 ) -> Array | None:
     """Positions at a target, by steps from `q` that each continue the last one; None where the way ends before it.
 
-    `newton` closes rows by columns; a row is closed where it leaves less than `closed`.
+    `newton` closes rows by columns; a row is closed where it leaves less than `closed`. A way that takes a shorter step
+    than this share of it ends.
     """
-    units, goal, at = _units(tree), target.applied(q), pose(tree, q)
+    units, goal, at = position_units(tree), target.applied(q), pose(tree, q)
     driven = [index for index in target.values if goal[index] != q[index]]
     longest = max((abs(goal[k] - q[k]) / units[k] for k in driven), default=0.0)
     origin, here, share, step = q, q, 0.0, min(1.0, FIRST / max(longest, FIRST))
@@ -48,7 +57,7 @@ def followed(
         first = not slope.any()
         if error > closed or change > (4 if first else 1) * CORRECTED:
             step /= 2
-            if step < SHORTEST:
+            if step < shortest:
                 return None
             continue
         slope, here, share = (found - here) / (there - share), found, there
@@ -58,7 +67,7 @@ def followed(
     return None
 
 
-def _units(tree: Tree) -> Array:
+def position_units(tree: Tree) -> Array:
     """Of all positions: angles and quaternions 1, ways the typical length."""
     found = np.ones(tree.nq)
     for link in tree.links:

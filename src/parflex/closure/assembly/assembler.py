@@ -9,24 +9,22 @@ from functools import cached_property
 
 import numpy as np
 
+from parflex.closure.assembly.far_poses import followed
+from parflex.closure.assembly.newton import CLOSED, STRIDE, largest, newton, stack
+from parflex.closure.assembly.unreached import why_open
 from parflex.closure.constraints import Coupling
-from parflex.closure.loops import Closures, Loop
-from parflex.closure.shaft_turns import followed
-from parflex.closure.targets import FrameTarget, PoseRows, Target
+from parflex.closure.loops import Closures
+from parflex.closure.targets import PoseRows, Target
 from parflex.closure.working_modes import Judged, Rows, block, judged_blocks
-from parflex.errors import InputError, SingularError, UnreachableError
-from parflex.records import Record, listed
+from parflex.errors import InputError, UnreachableError
+from parflex.records import Record
 from parflex.recursion import jacobians, pose
 from parflex.tree import Tree
 from parflex.tree.branch import Branch, branch
 
 Array = np.ndarray
-CLOSED = 1e-10  # of the typical length: Newton ends far below, an open loop far above
 LEFT = 0.6  # rad or typical lengths: motors that Newton leaves farther from their stated starts are solved again
-STALLED = 0.97  # of the squared opening: steps that leave more, five in a row, do not converge; double roots leave 1/16
-NEARLY = 0.01  # of the squared opening: where screws turn many times, a step that leaves less is taken whole
-SAME = 1e-8  # typical lengths: what stays as little open closes in a double root
-STRIDE = 0.5  # longest Newton step, as an angle: longer ones jump to other assemblies
+SHORTEST_STRIDE = 1e-4  # of the way to a pose: where it takes shorter steps, it passes a singularity
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -56,7 +54,7 @@ class Assembler:
     def assemble(self, target: Target, q: Array, reference: Array | None, locked: frozenset[int]) -> Array:
         """Positions that close all loops at the target, starting near `q`, in the working mode of `reference`."""
         parts = self.parts(target, locked)
-        result = self._newton_near(target, q, parts)
+        result = self._newton_near(target, q, parts, reference)
         for part in parts:
             if not self._fits(result, part, reference):
                 result = self._search(result, target.applied(q), part, reference)
@@ -65,7 +63,7 @@ class Assembler:
     def near(self, target: Target, q: Array, reference: Array | None, locked: frozenset[int]) -> Array | None:
         """As `assemble`, but None where Newton from `q` does not get there."""
         parts = self.parts(target, locked)
-        result = self._newton_near(target, q, parts)
+        result = self._newton_near(target, q, parts, reference)
         return result if all(self._fits(result, part, reference) for part in parts) else None
 
     def _far_shafts(self, target: Target, q: Array, parts: list[ClosurePart]) -> dict[int, int]:
@@ -91,7 +89,7 @@ class Assembler:
             hint=f"give '{open_one.name}', or the frame that it moves",
         )
 
-    def _newton_near(self, target: Target, q: Array, parts: list[ClosurePart]) -> Array:
+    def _newton_near(self, target: Target, q: Array, parts: list[ClosurePart], reference: Array | None) -> Array:
         """Newton on all parts at once, if need be along a path of targets; the result may not be closed."""
         columns = np.array(sorted({int(k) for part in parts for k in part.columns}), dtype=int)
         rows = [row for part in parts for row in part.rows]
@@ -106,7 +104,42 @@ class Assembler:
         result, error = self.newton(target.applied(q), columns, rows)
         if error > CLOSED:
             result, error = self.newton(*self._approach(target, q, columns, rows))
-        return result
+        return result if reference is None else self._continued(result, target, q, parts, reference)
+
+    def _continued(self, found: Array, target: Target, q: Array, parts: list[ClosurePart], reference: Array) -> Array:
+        """As `found`, but parts that Newton moved far are followed from `q` on, where a way goes there.
+
+        Legs and robots may close in several assemblies on one side of their singularities: Newton ends in any of them.
+        """
+        for part in parts:
+            indices = self._positions(part)
+            if self._distance(found, target.applied(q), indices) <= STRIDE or self.settled(part, reference):
+                found = self._placed(found, found, q, part)
+                continue
+            if self.opening(q, [row for row in part.rows if not isinstance(row, PoseRows)]) > CLOSED:
+                continue  # no pose of the robot, as where it is assembled first
+            for way in self._ways(target, q):
+                reached = followed(self.tree, way, q, part.rows, self.newton, part.columns, CLOSED, SHORTEST_STRIDE)
+                if reached is not None:
+                    found = found.copy()
+                    found[indices] = reached[indices]
+                    break
+        return found
+
+    def _ways(self, target: Target, q: Array) -> Iterator[Target]:
+        """The target as it is given; then with joints that turn freely by the shorter turn."""
+        yield target
+        turns = {k: np.round((value - q[k]) / (2 * np.pi)) for k, value in target.values.items() if k in self.periodic}
+        if any(turns.values()):
+            nearer = {k: value - 2 * np.pi * turns.get(k, 0.0) for k, value in target.values.items()}
+            yield replace(target, values=nearer)
+
+    def settled(self, part: ClosurePart, reference: Array) -> bool:
+        """Whether sides tell all assemblies of a part apart: one joint, or two in a plane, close in two ways."""
+        blocks, most = self._judges(part, reference), 2 if self.tree.planar else 1
+        told = {int(k) for one in blocks for k in one.columns}
+        screws = any(self.tree.links[self.tree.link_of_rate[k]].joint.pitch for k in part.columns)
+        return told == {int(k) for k in part.columns} and all(len(one.columns) <= most for one in blocks) and not screws
 
     def _fits(self, q: Array, part: ClosurePart, reference: Array | None) -> bool:
         return self.opening(q, part.rows) <= CLOSED and self._in_mode(q, part, reference)
@@ -116,7 +149,7 @@ class Assembler:
         tree = self.tree
         held = target.fixed | locked
         rows: list[Rows] = [*self.closures.rows, *target.frames]
-        sets = [{k for j in row.links(tree) for k in self._rates(j)} - held for row in rows]
+        sets = [{k for j in row.links(tree) for k in self.rates_of(j)} - held for row in rows]
         groups: list[tuple[list[int], set[int]]] = []
         for index, columns in enumerate(sets):
             touching = [group for group in groups if group[1] & columns]
@@ -127,7 +160,7 @@ class Assembler:
             groups.append(merged)
         placed = {tree.link_of_rate[k] for k in target.fixed}
         placed |= {j for frame in target.frames for j in frame.links(tree)}
-        parts = [self._part([rows[i] for i in sorted(members)], columns) for members, columns in groups]
+        parts = [self.part([rows[i] for i in sorted(members)], columns) for members, columns in groups]
         return [replace(part, held=frozenset(placed)) for part in parts]
 
     def sides(self, locked: frozenset[int]) -> list[ClosurePart]:
@@ -137,13 +170,14 @@ class Assembler:
             moving = set(loop.links(tree))
             for place, label in ((loop.first, "first"), (loop.second, "second")):
                 links = sorted(moving & set(tree.path(place.link)))
-                columns = {k for j in links for k in self._rates(j)} - locked
-                part = self._part([loop], columns)
+                columns = {k for j in links for k in self.rates_of(j)} - locked
+                part = self.part([loop], columns)
                 named = part.name if part.name != loop.name else f"{loop.name} ({label} side)"
                 sides.append(ClosurePart(named, part.rows, part.columns))
         return sides
 
-    def _part(self, rows: Sequence[Rows], columns: set[int]) -> ClosurePart:
+    def part(self, rows: Sequence[Rows], columns: set[int]) -> ClosurePart:
+        """Rows with the rates that close them, by the name of their leg."""
         tree = self.tree
         legs = {tree.links[tree.link_of_rate[k]].leg for k in columns}
         leg = legs.pop() if len(legs) == 1 else None
@@ -152,14 +186,14 @@ class Assembler:
 
     def newton(self, q: Array, columns: Array, rows: Sequence[Rows], steps: int = 60) -> tuple[Array, float]:
         """Gauss-Newton with short steps and backtracking; positions and the remaining error (in typical lengths)."""
-        small = self._branch(rows)
+        small = self.branch(rows)
         own = np.searchsorted(small.rates, np.intersect1d(small.rates, columns))  # others change no row
-        found, error = _newton(small.tree, q[small.positions], own, [row.on(small) for row in rows], steps)
+        found, error = newton(small.tree, q[small.positions], own, [row.on(small) for row in rows], steps)
         result = q.copy()
         result[small.positions] = found
         return result, error
 
-    def _branch(self, rows: Sequence[Rows]) -> Branch:
+    def branch(self, rows: Sequence[Rows]) -> Branch:
         """The links that carry the rows, as a tree: a leg of a large robot is closed without the rest of it."""
         ends = frozenset(link for row in rows for link in row.ends)
         if ends not in self._branches:
@@ -168,9 +202,9 @@ class Assembler:
 
     def opening(self, q: Array, rows: Sequence[Rows]) -> float:
         """Largest distance of rows from zero, in typical lengths."""
-        small = self._branch(rows)
+        small = self.branch(rows)
         at = pose(small.tree, q[small.positions])
-        return _largest(_stack(row.on(small).residual(at, self.tree.length) for row in rows)) / self.tree.length
+        return largest(stack(row.on(small).residual(at, self.tree.length) for row in rows)) / self.tree.length
 
     def _approach(
         self, target: Target, q: Array, columns: Array, rows: list[Rows], steps: int = 10
@@ -324,7 +358,7 @@ class Assembler:
         turning = np.array([i in self.periodic for i in indices])
         scale = np.array([1.0 if i in self.counted else self.tree.length for i in indices])
         wrapped = np.where(turning, np.arctan2(np.sin(difference), np.cos(difference)), difference / scale)
-        return _largest(wrapped)
+        return largest(wrapped)
 
     def _search(self, q: Array, start: Array, part: ClosurePart, reference: Array | None) -> Array:
         """The solution of the part that is in the mode and nearest to the start; an error says how far it is off."""
@@ -341,33 +375,7 @@ class Assembler:
                 value=part.name,
                 hint="choose that working mode, or another pose",
             )
-        name, gap = self._culprit(start, part)
-        if gap < SAME * self.tree.length:  # each condition by itself can be met
-            whole = self._gap(start, part)
-            name, gap = (name, gap) if whole < SAME * self.tree.length else (part.name, whole)
-        if gap < SAME * self.tree.length:
-            raise SingularError(
-                f"'{name}' is at a singularity of the leg: it reaches this pose only fully stretched or folded",
-                key="pose",
-                value=name,
-                hint="choose another pose",
-            )
-        coupling = next((row for row in part.rows if isinstance(row, Coupling) and row.name == name), None)
-        if coupling is not None:
-            joints, unit = listed([f"'{joint}'" for joint in coupling.joints]), coupling.unit
-            off = gap / coupling.scale(self.tree.length)[0]
-            raise UnreachableError(
-                f"the pose contradicts the coupling '{name}': '{coupling.joints[0]}' is off by {off:.4g} {unit}",
-                key="pose",
-                value=name,
-                hint=f"it says {coupling.relation}; give fewer of {joints} and of what moves with them",
-            )
-        raise UnreachableError(
-            f"the pose cannot be reached: {name} misses it by {gap:.4g} m",
-            key="pose",
-            value=name,
-            hint="choose a pose inside the workspace or another working mode",
-        )
+        raise why_open(self, start, part)
 
     def _placed(self, q: Array, found: Array, start: Array, part: ClosurePart) -> Array:
         """Positions with those of a part as they were found, angles by the turn nearest to the start."""
@@ -378,132 +386,11 @@ class Assembler:
                 result[index] -= 2 * np.pi * np.round((result[index] - start[index]) / (2 * np.pi))
         return result
 
-    def _culprit(self, q: Array, part: ClosurePart) -> tuple[str, float]:
-        """Which leg is too short, and by how much: that which carries the placed frame, or the worst of the others."""
-        columns = {int(k) for k in part.columns}
-        gaps: list[tuple[float, str]] = []
-        for row in part.rows:
-            if not isinstance(row, FrameTarget):
-                continue
-            carrying = {k for j in row.links(self.tree) for k in self._rates(j)} & columns
-            own = self._part([row], carrying)
-            placed, _ = self.newton(q, own.columns, own.rows)
-            gaps.append((self._gap(placed, own), own.name))
-            others = self.parts(Target(fixed=frozenset(carrying)), frozenset(range(self.tree.n)) - columns)
-            gaps += [(self._gap(placed, other), other.name) for other in others]
-        if not gaps:
-            return part.name, self._gap(q, part)
-        gap, name = max(gaps)
-        return name, gap
-
-    def _rates(self, link: int) -> range:
+    def rates_of(self, link: int) -> range:
+        """Rates of the joint of a link."""
         return range(self.tree.links[link].v.start, self.tree.links[link].v.stop)
-
-    def _gap(self, q: Array, part: ClosurePart) -> float:
-        """Smallest distance by which the part stays open."""
-        small = self._branch(part.rows)
-        tree, start, rows = small.tree, q[small.positions], [row.on(small) for row in part.rows]
-        columns = np.searchsorted(small.rates, part.columns) if len(part.columns) else part.columns
-
-        def residual(step: Array) -> Array:
-
-            increment = np.zeros(tree.n)
-            increment[columns] = step * tree.rate_units[columns]
-            at = pose(tree, tree.moved(start, increment))
-            return _stack(row.residual(at, tree.length) for row in rows)
-
-        if not len(part.columns):
-            return float(np.linalg.norm(residual(np.zeros(0))))
-        starts = [np.zeros(len(part.columns))]
-        if len(part.columns) <= 6:
-            starts += list(np.random.default_rng(1).uniform(-2, 2, (4, len(part.columns))))
-        exact = {"xtol": 1e-12, "ftol": 1e-12, "gtol": 1e-14, "max_nfev": 80}  # four digits are printed
-        from scipy.optimize import least_squares  # a tenth of a second to load
-
-        fits = (least_squares(residual, x0, **exact) for x0 in starts)
-        return min(float(np.linalg.norm(fit.fun)) for fit in fits)
-
-
-def _newton(tree: Tree, q: Array, columns: Array, rows: Sequence[Rows], steps: int) -> tuple[Array, float]:
-    """Newton on a tree that carries all rows."""
-    L = tree.length
-    at = pose(tree, q)
-    r = _stack(row.residual(at, L) for row in rows) / L
-    error, polish, slow = _largest(r), 0, 0
-    if not len(columns):
-        return q, error
-    units = tree.rate_units[columns] / L
-    scale = np.concatenate([row.scale(L) for row in rows]) if rows else np.zeros(0)
-    screws, along = _strides(tree, columns, rows)
-    driven = [_as_if_closed(row) if screws else row for row in rows]
-    for _ in range(steps):
-        if error <= CLOSED:
-            polish += 1  # near a singular leg the last digits come slowly
-            if polish > 30 or error < 1e-15:
-                break
-        links = jacobians(tree, at)
-        J = np.concatenate([row.jacobian(tree, at, links)[:, columns] for row in driven]) * scale[:, None] * units
-        step = np.linalg.lstsq(J, -r, rcond=1e-10)[0]
-        longest = _largest(step * along)
-        if not (screws and _left(tree, q, columns, step, rows, r) < NEARLY):
-            step *= min(1.0, STRIDE / longest) if longest > 0 else 1.0
-        for _ in range(12):
-            increment = np.zeros(tree.n)
-            increment[columns] = step * tree.rate_units[columns]
-            trial = tree.moved(q, increment)
-            trial_at = pose(tree, trial)
-            trial_r = _stack(row.residual(trial_at, L) for row in rows) / L
-            if trial_r @ trial_r < r @ r:
-                break
-            step = step / 3
-        else:
-            break
-        slow = slow + 1 if trial_r @ trial_r > STALLED * (r @ r) and not screws else 0
-        q, at, r, error = trial, trial_at, trial_r, _largest(trial_r)
-        if slow > 4 and error > CLOSED:
-            break  # at a smallest opening that is not zero
-    return q, error
-
-
-def _strides(tree: Tree, columns: Array, rows: Sequence[Rows]) -> tuple[bool, Array]:
-    """Whether screws turn in the rows, and how much of a step of each rate counts as one of an angle.
-
-    Screws go far by many turns; rates that only couplings hold enter linearly, and no step of them is too long.
-    """
-    pitches = np.array([abs(tree.links[tree.link_of_rate[k]].joint.pitch) for k in columns])
-    couplings = [row for row in rows if isinstance(row, Coupling)]
-    for row in couplings:
-        pitches = np.maximum(pitches, [0.0 if np.any(tree.rate_units[k] != 1) else row.lead_of(k) for k in columns])
-    along = np.where(pitches, pitches / tree.length, 1.0)
-    if couplings:
-        bent = {j for row in rows if not isinstance(row, Coupling) for j in row.links(tree)}
-        along = np.where([tree.link_of_rate[k] in bent for k in columns], along, 0.0)
-    return bool(pitches.any()), along
-
-
-def _as_if_closed(row: Rows) -> Rows:
-    """A loop whose slopes do not turn the gap with its first end, which a screw would turn many times."""
-    return replace(row, closed=True) if isinstance(row, Loop) and row.turning != "none" else row
-
-
-def _left(tree: Tree, q: Array, columns: Array, step: Array, rows: Sequence[Rows], r: Array) -> float:
-    """Share of the squared opening that a step leaves."""
-    increment = np.zeros(tree.n)
-    increment[columns] = step * tree.rate_units[columns]
-    at = pose(tree, tree.moved(q, increment))
-    there = _stack(row.residual(at, tree.length) for row in rows) / tree.length
-    return float(there @ there) / float(r @ r)
 
 
 def _kind_of(row: Rows) -> tuple:
     """What the Jacobian of a row depends on beside the pose: loops live as long as the robot, targets come and go."""
     return row.kind if isinstance(row, PoseRows) else (id(row),)
-
-
-def _stack(parts: Iterator[Array] | Sequence[Array]) -> Array:
-    rows = list(parts)
-    return np.concatenate(rows) if rows else np.zeros(0)
-
-
-def _largest(values: Array) -> float:
-    return float(np.abs(values).max()) if len(values) else 0.0

@@ -1,0 +1,29 @@
+"""The source as syntax trees, parsed once for all tests that read it."""
+
+from __future__ import annotations
+
+import ast
+from functools import cache
+from pathlib import Path
+
+import parflex
+
+SOURCE = Path(parflex.__file__).parent
+
+
+@cache
+def tree_of(file: Path) -> ast.Module:
+    """The tree of a file."""
+    return ast.parse(file.read_text(encoding="utf-8"))
+
+
+@cache
+def modules() -> dict[str, ast.Module]:
+    """Every module of the package by its path below it."""
+    return {file.relative_to(SOURCE).as_posix(): tree_of(file) for file in sorted(SOURCE.rglob("*.py"))}
+
+
+@cache
+def nodes(tree: ast.Module) -> tuple[ast.AST, ...]:
+    """All nodes of a module, in the order of `ast.walk`."""
+    return tuple(ast.walk(tree))
