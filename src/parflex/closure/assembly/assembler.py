@@ -11,7 +11,7 @@ import numpy as np
 
 from parflex.closure.assembly.far_poses import followed
 from parflex.closure.assembly.newton import CLOSED, STRIDE, largest, newton, stack
-from parflex.closure.assembly.unreached import why_open
+from parflex.closure.assembly.unreached import missing_length, why_open
 from parflex.closure.constraints import Coupling
 from parflex.closure.loops import Closures
 from parflex.closure.targets import PoseRows, Target
@@ -118,6 +118,8 @@ class Assembler:
                 continue
             if self.opening(q, [row for row in part.rows if not isinstance(row, PoseRows)]) > CLOSED:
                 continue  # no pose of the robot, as where it is assembled first
+            if missing_length(self, target.applied(q), part):
+                continue  # no way ends there
             for way in self._ways(target, q):
                 reached = followed(self.tree, way, q, part.rows, self.newton, part.columns, CLOSED, SHORTEST_STRIDE)
                 if reached is not None:
@@ -362,7 +364,7 @@ class Assembler:
 
     def _search(self, q: Array, start: Array, part: ClosurePart, reference: Array | None) -> Array:
         """The solution of the part that is in the mode and nearest to the start; an error says how far it is off."""
-        found = self.solutions(start, part)
+        found = [] if missing_length(self, start, part) else self.solutions(start, part)
         fitting = [result for result in found if self._in_mode(result, part, reference)]
         indices = self._positions(part)
         if fitting:
