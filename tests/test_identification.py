@@ -20,7 +20,7 @@ from test_command_line import answered, refused
 import parflex
 from parflex.errors import InputError, SingularError
 from parflex.identification.base_columns import base_columns, random_motion, stacked
-from parflex.identification.filtering import choose_filter
+from parflex.identification.filtering import FilterChoice, choose_filter, decimated, smoothed
 from parflex.identification.measured_files import Measurement
 from parflex.identification.regressors import Regressor
 from parflex.identification.unknowns import unknowns
@@ -545,6 +545,25 @@ def test_the_cutoff_follows_from_where_motion_sinks_into_noise(rate, highest):
     assert all(after <= before * 1.01 for before, after in itertools.pairwise(found))
     for cutoff in found:  # lines of spectra are a third of a hertz wide, and have skirts; at most a fifth of the rate
         assert min(2.4 * highest, 0.19 * rate) < cutoff < min(10 * highest + 15, 0.21 * rate)
+
+
+@pytest.mark.parametrize("decimate", [2, 10, 40])
+def test_noise_is_alike_at_all_instants_that_decimation_keeps(decimate):
+    choice = FilterChoice(100.0 / decimate, decimate, 5 * decimate)
+    weights = decimated(choice.inside(np.eye(80 * decimate)), choice)  # how much of each sample an instant has
+    noise = (weights**2).sum(axis=1)
+    assert len(noise) == 64 and noise.max() < 1.15 * noise[35]  # the first and last behind the low-pass have 40 times
+
+
+@pytest.mark.parametrize(("rate", "neighbours"), [(50.0, 4), (500.0, 2)])
+def test_coarse_samples_are_differentiated_by_four_neighbours(rate, neighbours):
+    t = np.arange(8 * rate) / rate
+    x, a = np.sin(6 * np.pi * t), -((6 * np.pi) ** 2) * np.sin(6 * np.pi * t)
+    record = Measurement("hand", t, x[:, None], a[:, None])
+    choice = choose_filter([record], 0.4 * rate, 1, None, None)
+    assert choice.neighbours == neighbours
+    left = smoothed(record, choice).acceleration[:, 0] - choice.inside(a)
+    assert np.abs(left).max() < 2e-3 * a.max()  # two would miss 5 % of the coarse one
 
 
 def test_large_noise_of_positions_does_not_spoil_masses():

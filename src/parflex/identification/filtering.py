@@ -27,6 +27,8 @@ LINES = 3  # of an encoder, between which positions of a motor at rest flicker
 HARDLY = 3.0  # standard deviations of noise behind the low-pass: a motor whose positions have less rests
 ORDER = 4  # of the Butterworth filter
 EDGE = 5.0  # periods of the cutoff frequency cut at both ends
+SETTLING = 3  # instants kept behind decimation: nearer to an end its low-pass lets noise through, at the end all of it
+COARSE = 0.01  # of an acceleration at the highest frequency: two neighbours may miss so much of it, four miss 1e-4
 RIPPLE, POLES, BAND = 0.05, 8, 0.8  # dB, order and share of the new Nyquist frequency: MATLAB's and SciPy's `decimate`
 FLOOR = 10.0  # times the noise: a frequency with less power is noise
 OVER = 10.0  # the cutoff over the highest frequency with power: what is differentiated twice must not be damped
@@ -50,13 +52,15 @@ class FilterChoice(Record):
     decimate : int
         Every so many samples one is kept.
     edge : int
-        Samples cut at both ends.
+        Samples at both ends in which the filter of positions settles.
     least_speed : float
         Samples in which a motor with Coulomb friction is slower are left out (m/s, rad/s).
     by_motor : tuple[float, ...]
         The same of each motor where they differ; `least_speed` is the largest.
     why : str
         Where cutoff and decimation come from.
+    neighbours : int
+        Samples of a central difference, two or four.
     """
 
     cutoff: float
@@ -65,11 +69,26 @@ class FilterChoice(Record):
     least_speed: float = 0.0
     why: str = ""
     by_motor: tuple[float, ...] = ()
+    neighbours: int = 2
+
+    @property
+    def settling(self) -> int:
+        """Instants kept by decimation, but then cut at both ends."""
+        return SETTLING if self.decimate > 1 else 0
+
+    @property
+    def cut(self) -> int:
+        """Samples cut at both ends in all."""
+        return self.edge + self.settling * self.decimate
+
+    def inside(self, values: Array) -> Array:
+        """What decimation is given of all samples of a record."""
+        return values[self.edge : len(values) - self.edge]
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
         return {
-            "cutoff": self.cutoff, "decimate": self.decimate, "edge": self.edge, "order": ORDER,
+            "cutoff": self.cutoff, "decimate": self.decimate, "edge": self.cut, "order": ORDER,
             "least_speed": self.least_speed, "why": self.why,
         }  # fmt: skip
 
@@ -97,12 +116,12 @@ def choose_filter(
                 f"records have different steps, {records[0].step:.4g} s and {record.step:.4g} s", key="record",
                 value=record.name, hint="give records of one sample time, or identify from one of them",
             )  # fmt: skip
-    said = []
+    said, bands = [], [band for record in records for band in _bands(record)]
     if cutoff is not None:
         cutoff = float(number(cutoff, "cutoff", above=0.0, example=100))
         said.append("cutoff as given")
     else:
-        cutoff, told = _spectral_cutoff(records)
+        cutoff, told = _spectral_cutoff(records, bands)
         if frequency is not None and frequency < cutoff:
             cutoff, told = frequency, f"the lowest natural frequency {frequency:.4g} Hz of the robot"
         if cutoff > HIGHEST * rate:
@@ -123,17 +142,18 @@ def choose_filter(
     edge = round(EDGE * rate / cutoff)
     least = 0.0 if least_speed is None else float(number(least_speed, "least_speed", least=0.0))
     shortest = min(len(record.t) for record in records)
-    if shortest < 2 * edge + 10 * decimate:
+    fastest = 2 * np.pi * max([band.highest for band in bands], default=0.0) / rate
+    found = FilterChoice(float(cutoff), decimate, edge, least, "; ".join(said), (), 4 if fastest**2 / 3 > COARSE else 2)
+    if shortest < 2 * found.cut + 10 * decimate:
         raise InputError(
             f"a record of {shortest} samples is too short for {cutoff:.4g} Hz and one of {decimate} samples",
             key="cutoff", value=cutoff, hint="raise the cutoff, decimate less, or record longer",
         )  # fmt: skip
-    return FilterChoice(float(cutoff), decimate, edge, least, "; ".join(said))
+    return found
 
 
-def _spectral_cutoff(records: list[Measurement]) -> tuple[float, str]:
+def _spectral_cutoff(records: list[Measurement], found: list[_Band]) -> tuple[float, str]:
     """A cutoff from the spectra of the positions, and why."""
-    found = [band for record in records for band in _bands(record)]
     lowest = max(2 / (record.t[-1] - record.t[0]) for record in records)
     highest = max([band.highest for band in found], default=0.0)
     highest = max(highest, lowest)
@@ -188,12 +208,24 @@ def smoothed(record: Measurement, choice: FilterChoice, position: Array | None =
     values = record.position if position is None else position
     sections = scipy.signal.butter(ORDER, 2 * choice.cutoff * record.step, output="sos")
     q = scipy.signal.sosfiltfilt(sections, values, axis=0)
-    qd = np.gradient(q, record.step, axis=0)
-    qdd = np.gradient(qd, record.step, axis=0)
+    qd = central_differences(q, record.step, choice.neighbours)
+    qdd = central_differences(qd, record.step, choice.neighbours)
     still = at_rest(values, q, 2 * choice.cutoff * record.step)
     qd[:, still], qdd[:, still] = 0.0, 0.0  # rounding of the filter and an encoder that flickers have signs, too
-    kept = slice(choice.edge, len(q) - choice.edge)
-    return Smooth(record.t[kept], q[kept], qd[kept], qdd[kept], kept)
+    t, q, qd, qdd = (choice.inside(part) for part in (record.t, q, qd, qdd))
+    return Smooth(t, q, qd, qdd, slice(choice.edge, len(values) - choice.edge))
+
+
+def central_differences(values: Array, step: float, neighbours: int = 2) -> Array:
+    """Rates by two neighbours or four, along the first axis.
+
+    By two, accelerations are too small by (2 pi f step)^2 / 3, at 5 Hz and 1 kHz by 3e-4: as much as noise changes them
+    where instruments undo what it does.
+    """
+    found = np.gradient(values, step, axis=0)
+    if neighbours == 4:
+        found[2:-2] = (8 * (values[3:-1] - values[1:-3]) - (values[4:] - values[:-4])) / (12 * step)
+    return found
 
 
 def at_rest(values: Array, smooth: Array, band: float) -> Array:
@@ -236,9 +268,15 @@ def without_sticking(records: list[Measurement], choice: FilterChoice) -> Filter
 
 
 def decimated(values: Array, choice: FilterChoice) -> Array:
-    """Every n-th sample behind a low-pass without phase, along the first axis."""
+    """Every n-th sample behind a low-pass without phase, along the first axis, without the ends where it settles."""
     if choice.decimate == 1:
         return values
     sections = scipy.signal.cheby1(POLES, RIPPLE, BAND / choice.decimate, output="sos")
     flat = values.reshape(len(values), -1)
-    return scipy.signal.sosfiltfilt(sections, flat, axis=0)[:: choice.decimate].reshape(-1, *values.shape[1:])
+    return kept_instants(scipy.signal.sosfiltfilt(sections, flat, axis=0), choice).reshape(-1, *values.shape[1:])
+
+
+def kept_instants(values: Array, choice: FilterChoice) -> Array:
+    """Those of the samples `inside` that decimation keeps."""
+    thin = values[:: choice.decimate]
+    return thin[choice.settling : len(thin) - choice.settling]

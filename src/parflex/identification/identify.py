@@ -111,6 +111,8 @@ def identify(
         raise InputError("no record is given", key="record", hint="give at least one file")
     held_out = [read_measurement(one, mapped, robot) for one in _several(validate)]
     choice = choose_filter(used, cutoff, decimate, least_speed, None)
+    if estimator == "iv":  # instruments undo what noise does, but not what differences do to both
+        choice = replace(choice, neighbours=4)
     if estimator == "iv" and least_speed is None and rubbing_motors(regressor):
         choice = without_sticking(used, choice)
     base = base_columns(regressor)

@@ -9,7 +9,7 @@ import numpy as np
 from parflex.errors import InputError, ParflexError
 from parflex.identification.base_columns import BaseColumns
 from parflex.identification.estimates.least_squares import EffortRows
-from parflex.identification.filtering import FilterChoice, decimated, smoothed
+from parflex.identification.filtering import FilterChoice, decimated, kept_instants, smoothed
 from parflex.identification.measured_files import Measurement
 from parflex.identification.payloads import payload_parameters, payload_rows
 from parflex.identification.regressors import ClosedMotion, Regressor
@@ -54,7 +54,7 @@ def assembled(
     instruments: ClosedMotion | None = None,
 ) -> tuple[Array, EffortRows, Array]:  # fmt: skip
     """The same of a motion that is known, with the regressor of another one as instruments."""
-    effort = record.effort[choice.edge : len(record.effort) - choice.edge]
+    effort = choice.inside(record.effort)
     carried = payload_parameters(regressor, record.payload) if record.payload else {}
     W, known = regressor.of(moving, base.kept)
     if carried:
@@ -76,7 +76,7 @@ def assembled(
     W, y, by_file, rate, known, *own = thin
     first, load = own[0] if instruments is not None else None, own[-1] if carried else None
     rows = EffortRows(W, y, instruments=first, rate=rate, known=known, used=kept, carried=load)
-    return t[:: choice.decimate], rows, by_file
+    return kept_instants(t, choice), rows, by_file
 
 
 def fast_enough(regressor: Regressor, rate: Array, choice: FilterChoice) -> Array:

@@ -151,8 +151,8 @@ def steps_of(used: list[Measurement], choice: Any, estimator: str, fitted: Fit, 
     return [
         f"{samples} samples of {len(used)} record{'s' if len(used) > 1 else ''}, {1 / used[0].step:.6g} per second",
         f"positions: Butterworth low-pass of order 4 at {choice.cutoff:.4g} Hz, forwards and backwards ({choice.why}); "
-        "rates and accelerations by central differences",
-        f"{choice.edge} samples cut at both ends; efforts and regressor low-passed alike, one of {choice.decimate} "
+        f"rates and accelerations by central differences over {'two' if choice.neighbours == 2 else 'four'} neighbours",
+        f"{choice.cut} samples cut at both ends; efforts and regressor low-passed alike, one of {choice.decimate} "
         "kept",
         f"samples slower than {choice.least_speed:.3g} left out" if choice.least_speed else "no sample left out",
         f"{estimator}: {len(fitted.residuals)} instants of {', '.join(regressor.rows)}; residuals correlated over "

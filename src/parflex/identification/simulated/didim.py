@@ -16,7 +16,7 @@ from parflex.errors import InputError
 from parflex.identification.base_columns import BaseColumns
 from parflex.identification.column_map import ColumnMap
 from parflex.identification.estimates.least_squares import EffortRows, Fit, fit, noise_of
-from parflex.identification.filtering import FilterChoice, decimated
+from parflex.identification.filtering import FilterChoice, decimated, kept_instants
 from parflex.identification.identified import Prediction
 from parflex.identification.measured_files import Measurement
 from parflex.identification.payloads import payload_parameters
@@ -86,9 +86,9 @@ class Simulations:
             found = replay.run(self.members.plant(values, carried))
             if found is None:
                 return None
-            inside = slice(choice.edge, len(replay.record.t) - choice.edge)
-            moving = found.moving.part(inside)
-            both = [regressor.measured(moving, effort[inside]) for effort in (replay.record.effort, found.effort)]
+            moving = found.moving.part(slice(choice.edge, len(replay.record.t) - choice.edge))
+            efforts = (choice.inside(effort) for effort in (replay.record.effort, found.effort))
+            both = [regressor.measured(moving, effort) for effort in efforts]
             W = regressor.of(moving, kept)[0] if regressed else both[0][:, :, None]  # any column
             rate = moving.qd[:, list(regressor.robot.actuated)]
             thin = [decimated(part, choice) for part in (W, *both, rate)]
@@ -103,7 +103,7 @@ class Simulations:
     def instants(self, number: int) -> Array:
         """Times of a record's rows."""
         record = self.replays[number].record
-        return record.t[self.choice.edge : len(record.t) - self.choice.edge][:: self.choice.decimate]
+        return kept_instants(self.choice.inside(record.t), self.choice)
 
 
 def didim(simulations: Simulations, told: list[int], starts: Sequence[Array]) -> SimulatedFit:
@@ -201,7 +201,7 @@ class SimulatedRecords:
         self.values[told] = found.fitted.values
         self.steps = [
             f"simulated under the controller of the map {found.rounds} times; its positions need no filter, "
-            f"{self.choice.edge} samples are cut at both ends"
+            f"{self.choice.cut} samples are cut at both ends"
         ]
         return found.fitted, found.rows
 
