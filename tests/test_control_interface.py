@@ -45,6 +45,7 @@ def test_what_is_left_out_acts_neither_in_the_law_nor_on_the_plant(monkeypatch):
         assert seen.value.args[0] == expected
 
 
+@pytest.mark.verify
 def test_a_motion_may_be_called_as_a_kind_of_reference(capsys, tmp_path):
     path = tmp_path / "mine.toml"
     path.write_text(

@@ -29,6 +29,7 @@ def internal(robot, run, row):
 
 
 # the laws differ in how they find efforts; one of joints and the one of the paper's extension in every run
+@pytest.mark.verify
 @pytest.mark.parametrize("law", [pytest.param(law, marks=[] if law in ("ctc", "extended") else long) for law in LAWS])
 def test_every_law_keeps_a_preload_and_the_limits_of_the_motors(four, law, figure):
     free = parflex.run_control(four, CIRCLE, law, time=0.5, preload=PRELOAD)

@@ -215,6 +215,7 @@ def test_operators_of_the_inverse_model_grow_with_the_number_of_joints(tmp_path)
     assert grows_linearly(slopes) and max(slopes) < 160, slopes
 
 
+@pytest.mark.verify
 def test_operators_of_the_direct_model_grow_with_the_number_of_joints(tmp_path):
     slopes = per_joint(tmp_path, "direct", (4, 7, 10))
     assert grows_linearly(slopes) and max(slopes) < 600, slopes

@@ -82,6 +82,7 @@ def shares(case: Repeated, estimator: str, count: int) -> tuple[Array, Array, li
     return (np.abs(error) < 1.96 * shown).mean(axis=0), (np.abs(error) < 1.96 * white).mean(axis=0), found[0][3]
 
 
+@pytest.mark.verify
 def test_intervals_of_a_few_records_hold_what_they_say():
     held, _, names = shares(three_rrr(led=True), "iv", 8)
     assert len(names) == 25

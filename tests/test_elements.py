@@ -181,6 +181,7 @@ rest = 0.3
     assert energy_shares(found)[2]["strain"]["elements"] == pytest.approx({"a": 0.5, "b": 0.5})
 
 
+@pytest.mark.verify
 def test_frequencies_of_many_poses_are_those_of_single_ones():
     robot, poses = load(BEAMS), np.array([[0.3], [0.35]])
     many = parflex.many_frequencies(robot, ["arm"], poses, modes=3)

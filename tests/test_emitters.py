@@ -64,8 +64,10 @@ ALWAYS = ("llvm batch", "llvm scalar", "numpy run")
 SMALL = ("rx90", "four-bar", "5r", "3rrr")  # an arm, loops, a platform: all emitters in every run
 SHORT = 1_500  # instructions up to which that is so
 LONG = {(name, "jacobian-of-inverse") for name in LONG_JACOBIANS} | {
-    ("gough-stewart", model) for model in ("extended-law", "direct", "step")
+    ("gough-stewart", model) for model in ("extended-law", "direct", "step", "state-rates-driven", "state-rates")
 }
+LONG |= {("delta", model) for model in ("step", "state-rates-driven", "state-rates", "geometry-direct")}
+LONG |= {("space", model) for model in ("step", "state-rates-driven", "geometry-direct")}
 CASES = [
     pytest.param(name, model, marks=long if (name, model) in LONG else [])
     for name in ROBOTS

@@ -444,6 +444,7 @@ def test_an_equilibrium_that_is_not_there_is_refused_and_the_free_motion_named(t
     assert equilibrium(slide, lock="none").steps == 1
 
 
+@pytest.mark.verify
 def test_an_equilibrium_that_is_not_there_is_given_up_soon(monkeypatch, figure):
     """The plate of Long2014 does not stand on locked motors; half the effort went into closing loops far away."""
     from parflex.closure import assembly

@@ -53,6 +53,7 @@ def found():
     )  # fmt: skip
 
 
+@pytest.mark.verify
 def test_an_optimal_motion_tells_more_than_random_ones(found, search, limits):
     rng = np.random.default_rng(0)
     others = [search.random(rng, 0.4, limits) for _ in range(10)]

@@ -320,6 +320,7 @@ def test_motors_lead_the_rigid_robot_along_the_path(case):
         assert largest(here.frame_rows("platform") @ rates - twist) < 1e-5  # their derivative
 
 
+@pytest.mark.verify
 def test_a_platform_starts_where_motors_hold_it_and_undeformed_only_on_request():
     robot = flexible()
     options = {"drive": "platform", "frames": ["platform"]}

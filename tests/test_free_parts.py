@@ -130,6 +130,7 @@ def test_motors_along_a_circle_return_and_do_not_shake(case, monkeypatch):
     assert jumps < 0.2 * np.abs(along.at(np.linspace(0, arc.length, 400), 2)).max()  # smooth: it shook by several times
 
 
+@pytest.mark.verify
 def test_the_circle_of_a_robot_with_five_axes_needs_what_its_knots_need(monkeypatch):
     monkeypatch.setattr("parflex.simulation.inputs.paths.KNOTS", 80)
     robot = loaded(CASES[0])
@@ -195,6 +196,7 @@ def test_a_partial_pose_does_not_depend_on_where_the_search_starts():
     assert np.abs(robot.assemble(target) - robot.assemble(target, elsewhere)).max() < 1e-9  # where Newton ends
 
 
+@pytest.mark.verify
 def test_a_path_on_which_the_free_part_jumps_is_refused_where_it_does(monkeypatch):
     monkeypatch.setattr("parflex.simulation.inputs.paths.KNOTS", 9)
     robot = parflex.load(ROBOTS / "planar-arm.toml")

@@ -180,6 +180,7 @@ def runs_on_a_small_stack(program: Program, folder: Path, tolerance: float) -> N
     assert np.abs(np.array([float(line) for line in done.stdout.split()]) - wanted).max() < tolerance
 
 
+@pytest.mark.verify
 def test_a_long_program_runs_on_a_small_stack_with_a_workspace_of_the_caller(tmp_path):
     program = there_and_back(13_000, 30)
     _, size = workspace(program, CHUNK)

@@ -170,6 +170,7 @@ def three_rrr():
     return parflex.load("3rrr", working_mode="+-+", settings=RUBBED)
 
 
+@pytest.mark.verify
 def test_a_robot_by_hand_is_identified_through_its_loops(tmp_path):
     robot = three_rrr()
     found = parflex.identify(robot, FINE(clean(1), 0), cutoff=40, validate=FINE(clean(2), 1))

@@ -59,7 +59,13 @@ def cases(name: str, folder: Path):
 
 
 @pytest.mark.parametrize(
-    "name", ["slider-crank", "gough-stewart", "spatial-four-bar", "nested", pytest.param("modal", marks=long)]
+    "name",
+    [
+        "slider-crank",
+        "spatial-four-bar",
+        "nested",
+        *(pytest.param(one, marks=long) for one in ("gough-stewart", "modal")),
+    ],
 )
 def test_starts_are_equal_and_runs_within_the_error_of_halving_the_step(name, tmp_path, figure):
     of, given, driven = cases(name, tmp_path)

@@ -36,6 +36,7 @@ def test_a_path_that_was_followed_is_not_followed_again(found):
     assert (first[1] == again[1]).all() and (first[2] == again[2]).all()
 
 
+@pytest.mark.verify
 def test_another_path_robot_or_start_is_followed_anew(found):
     robot, line, calls, _ = found
     follow(robot, line)

@@ -30,6 +30,7 @@ def test_steps_much_longer_than_axial_vibrations_converge_at_once(step, figure):
     assert summary["jacobians"] > 1  # matrices that were factored
 
 
+@pytest.mark.verify
 def test_what_newton_leaves_does_not_add_up_in_stiff_modes(figure):
     """A rate that a step leaves in a stiff mode vibrates on, h w times larger than the change of a stage by it."""
     paths = [np.column_stack([run["P.x"], run["P.y"]]) for run in (circled(h, 1e3 * MODULUS) for h in (5e-4, 2.5e-4))]

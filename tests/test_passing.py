@@ -226,6 +226,7 @@ def test_a_slider_crank_whose_rod_bends_has_no_dead_centre_and_passes_those_of_r
         assert np.abs(positions(run) - positions(fine)).max() < 1.5 * error + 1e-9  # errors of the steps, as before
 
 
+@pytest.mark.verify
 def test_a_robot_that_bends_ends_at_a_singular_pose_in_words(tmp_path):
     path = tmp_path / "pointed.toml"
     path.write_text((HERE / "robots" / "parallelogram.toml").read_text() + POINTER)

@@ -65,6 +65,7 @@ def hexagon(script):
     return script.make()
 
 
+@pytest.mark.verify
 def test_the_modal_data_of_the_catalogue_are_made_again_by_their_script(hexagon):
     kept = load_modal(CATALOGUE / "hexagon-plate.npz")
     assert kept.interface == hexagon.interface

@@ -10,7 +10,7 @@ import pytest
 from conftest import PUBLIC
 from questions import QUESTIONS, SharedRobots, answer_to, differing, fresh_answers, same, stored
 
-DRAWS = 300 if os.environ.get("PARFLEX_VERIFY") else 180
+DRAWS = 300 if os.environ.get("PARFLEX_VERIFY") else 100
 THREADS = 4
 ALWAYS = ["puma560", "rx90", "four-bar"]  # whose poses once depended on what was asked before
 QUICK = 0.35  # seconds of a new process: longer ones are left to the long proof, and to some draws

@@ -158,6 +158,7 @@ def test_an_equilibrium_that_is_asked_for_tells_that_it_is_elsewhere_or_not_stab
     assert not [sentence for sentence in down.summary["warnings"] if "equilibrium" in sentence]
 
 
+@pytest.mark.verify
 def test_motors_stay_where_a_pose_of_joints_puts_them_and_hold_the_frame_at_a_pose_of_it():
     of = parflex.load("3rrr-flexible", settings={"gravity": [0, -9.81, 0]})
     where = parflex.configure(of, {"x": 0.02, "y": 0.01, "theta": 0.1})
@@ -189,6 +190,7 @@ beam = { length = 0.8, material = "m", section = "s", elements = 4 }
 """
 
 
+@pytest.mark.verify
 def test_a_start_beyond_the_buckling_load_is_not_steady_and_says_so(tmp_path):
     file, pose = tmp_path / "slender.toml", {"arm": 1.5}
     file.write_text(SLENDER)

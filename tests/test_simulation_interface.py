@@ -89,6 +89,7 @@ def test_a_motion_that_the_robot_cannot_do_is_refused(text, key, words, tmp_path
     assert refusal.value.key == key and refusal.value.hint
 
 
+@pytest.mark.verify
 def test_lines_stop_at_their_points_and_may_be_repeated(tmp_path):
     file = tmp_path / "robot.toml"
     corners = [[0.38, 0.9, 0], [0.3, 0.9, 0], [0.3, 0.85, 0], [0.38, 0.9, 0]]

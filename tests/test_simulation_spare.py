@@ -28,6 +28,7 @@ def knots(four):
     return {"t": t} | {name: rows[:, k] for k, name in enumerate(four.motors)}
 
 
+@pytest.mark.verify
 def test_motors_that_fit_each_other_drive_the_robot_and_share_the_efforts(four, knots, figure):
     limit = 9.0  # N m: at rest in the end one motor has 9.6 with the preload alone
     run = parflex.simulate(four, knots, 0.5, step=2e-3, out_step=0.01, preload=PRELOAD, effort_limit=limit)
@@ -63,6 +64,7 @@ def test_motions_that_do_not_fit_are_refused_with_the_joint_and_the_amount(four,
     assert 5e-4 < off < 0.02  # the nearest pose shares out what one motor is off
 
 
+@pytest.mark.verify
 def test_words_of_spare_motors_have_no_effect_elsewhere(four):
     with pytest.raises(InputError, match="'preload' has an effect where more motors than freedoms follow a motion"):
         parflex.simulate(four, time=0.1, effort={"leg1.1": 1.0}, preload=PRELOAD)

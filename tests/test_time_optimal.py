@@ -249,6 +249,7 @@ def test_a_load_on_a_cable_is_not_faster_than_free_fall(tmp_path):
         parflex.plan_motion(robot, line, velocity_limit=10.0)
 
 
+@pytest.mark.verify
 def test_spare_drums_keep_every_cable_taut():
     robot = parflex.load("planar-cable", settings={"legs.frame.drum.friction": {"coulomb": 0.02}})
     line = {"poses": ["home", {"x": 0.3, "y": 0.2, "theta": 0.0}], "law": "time-optimal"}
