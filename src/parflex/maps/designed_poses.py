@@ -121,6 +121,7 @@ class DesignedPoses:
         if len(rows) >= WORTH:
             try:
                 self.finder = ModeFinder(self.locked, self.modes, self.free, self.numbers)
+                self.finder.placed = len(self.coordinates)
             except (NotCoveredError, ParflexError, np.linalg.LinAlgError) as error:  # what symbols do not cover
                 self.why_not = str(error)
         return True

@@ -58,6 +58,19 @@ def _nearest(points: Array, values: Array) -> Array:
     return found
 
 
+def _neighbours(points: Array, values: Array, count: int) -> tuple[Array, Array]:
+    """Distances of some of the points to each value, nearest first, and which these are."""
+    if len(values) > FEW:
+        return cKDTree(points).query(values, k=list(range(1, count + 1)))  # type: ignore[no-any-return]
+    far = np.zeros((len(values), len(points)))
+    for own, given in zip(points.T, values.T, strict=True):  # for so few a tree takes longer to grow
+        far += (given[:, None] - own) ** 2
+    nearest = np.argpartition(far, count - 1, axis=1)[:, :count]
+    chosen = np.take_along_axis(far, nearest, axis=1)
+    order = np.argsort(chosen, axis=1, kind="stable")
+    return np.sqrt(np.take_along_axis(chosen, order, axis=1)), np.take_along_axis(nearest, order, axis=1)
+
+
 def home_state(error: ParflexError) -> tuple[int, str]:
     """State and reason of a design whose home is not found: out of reach, singular, or numbers that make no robot."""
     if not isinstance(error, UnreachableError | SingularError):
@@ -219,8 +232,7 @@ class PositionSolver:
             if not len(open_ones) or not len(good):
                 break
             tried = min(NEIGHBOURS if len(open_ones) <= FEW else 1, len(good))
-            tree = cKDTree(values[good] / scale)
-            far, nearest = tree.query(values[open_ones] / scale, k=list(range(1, tried + 1)))
+            far, nearest = _neighbours(values[good] / scale, values[open_ones] / scale, tried)
             close = far[:, 0] <= 2 * max(float(np.median(far[:, 0])), 1e-300)  # those at the edge of what was found
             if not close.any():
                 break
@@ -376,6 +388,8 @@ class PositionSolver:
 
     def _newton(self, q: Array, steps: int = 40) -> tuple[Array, Array]:
         """Newton in place; a row that a part of the robot does not reach is left by the next parts."""
+        if len(q) <= FEW and self._is_joined(q):  # calls take longer than steps
+            return self._together(q, steps)
         status, todo = np.full(len(q), OK), np.arange(len(q))
         for one in self.steppers:
             opening, side = one.solve(q, todo, steps)
@@ -385,17 +399,22 @@ class PositionSolver:
             todo = self._judge(status, todo, one, side > 0, side)
         return q, status
 
-    def _together(self, q: Array) -> tuple[Array, Array]:
-        """Newton in place on all parts of the robot at once, from positions that are near."""
-        if self.joined is None or any(one.program.kernel(len(q)) is None for one in self.steppers):
+    def _together(self, q: Array, steps: int = NEARBY) -> tuple[Array, Array]:
+        """Newton in place on all parts of the robot at once, from positions that are near as a rule."""
+        if not self._is_joined(q):
             return self._newton(q)
         status, todo = np.full(len(q), OK), np.arange(len(q))
-        told = self.joined(q, NEARBY, POLISH)
+        assert self.joined is not None
+        told = self.joined(q, steps, POLISH)
         for number, (one, found) in enumerate(zip([*self.steppers, *self.judges], told, strict=True)):
             opening, side = one.judged(found)
             closed = opening < CLOSED if number < len(self.steppers) else True
             todo = self._judge(status, todo, one, closed & (side > 0), side)
         return q, status
+
+    def _is_joined(self, q: Array) -> bool:
+        """Whether one compiled program moves all parts of the robot."""
+        return self.joined is not None and all(one.program.kernel(len(q)) is not None for one in self.steppers)
 
     @staticmethod
     def _judge(status: Array, todo: Array, one: Stepper, good: Array, side: Array) -> Array:

@@ -13,7 +13,7 @@ from parflex.maps.batches import BatchProgram
 from parflex.maps.engine import mode_loop, mode_search
 from parflex.maps.engine.entry_loop import pose_rows
 from parflex.maps.engine.kept_steps import step_kernels
-from parflex.maps.engine.mode_guess import APART, ModeGuess, fit_pays, fitted
+from parflex.maps.engine.mode_guess import APART, SHARE, ModeGuess, fit_pays, fitted
 from parflex.maps.engine.mode_proof import FIELDS, WARM
 from parflex.maps.engine.mode_search import TWIST
 from parflex.models.robot import Robot
@@ -56,6 +56,7 @@ class ModeFinder:
     def __init__(self, locked: Robot, modes: int, free: int = 0, designs: DesignNumbers | None = None) -> None:
         self.modes, self.free, self.designs = modes, free, designs
         self.guess: ModeGuess | None = None  # where modes are likely to be, once some poses are known
+        self.placed = 0  # the first so many features are coordinates of poses, the others numbers of designs
         self.programs, *self.kernels = step_kernels(locked, designs)
         self.units = np.array([1.0] * 3 + [locked.tree.length] * 3)  # turns count by the typical length
         names = self.programs.pose.inputs
@@ -110,7 +111,7 @@ class ModeFinder:
 
     def learn(self, features: Array, found: FoundModes) -> None:
         """Guess the modes of other poses from those that were found at some."""
-        self.guess = fitted(features[found.ok], found.x[found.ok])
+        self.guess = fitted(features[found.ok], found.x[found.ok], self.placed)
 
     def _some(
         self, q: Array, rows: Array | None, order: Array, shapes: bool, features: Array | None, seed: int
@@ -124,7 +125,7 @@ class ModeFinder:
             lanes(entries, some, order[some])
             left = np.delete(left, slice(None, None, APART))
             known = order[some][lanes.proved[order[some]]]
-            guess = fitted(features[known], lanes.found[known])
+            guess = fitted(features[known], lanes.found[known], self.placed)
         if guess is not None and features is not None:
             lanes.expect(guess(features))
         lanes(entries, left, order[left])
@@ -167,7 +168,7 @@ class _Lanes:
         block = side_by_side((before + len(programs.step.inputs), lanes))
         self.x, self.y, self.work = block[before:], block[: len(programs.step.outputs)], self.kernel.workspace()
         self.kept = np.random.default_rng(seed).uniform(-1, 1, (lanes, modes + 1, programs.size))
-        self.changes = np.ones((count, modes))
+        self.changes, self.share = np.ones((count, modes)), 1.0
         self.whole, self.numbers = np.zeros((lanes, 9), dtype=np.int64), np.zeros((lanes, 5))
         self.known = np.zeros((lanes, modes + 1, FIELDS))
         self.known[:, :, WARM] = FIRST
@@ -184,7 +185,7 @@ class _Lanes:
 
     def expect(self, guessed: Array) -> None:
         """Guesses of the modes of all poses: from now on lanes know what their last mode was over its guess."""
-        self.changes = guessed
+        self.changes, self.share = guessed, SHARE
         expected = self.known[:, :-1, WARM]
         expected[:] = expected / guessed[self.last] if self.steps else 1.0
 
@@ -196,7 +197,7 @@ class _Lanes:
             self.kernel.address("many_in"),
             places,
             finder.programs.unknowns,
-            *(entries, own, which, self.changes),
+            *(entries, own, which, self.changes, self.share),
             finder.free,
             self.turn,
             *(self.x, self.y, finder.units, self.whole, self.numbers, self.known),

@@ -1,7 +1,7 @@
 """Where modes are likely to be: a polynomial of pose and design, fitted to the modes of some poses of a chunk.
 
-Only how much the polynomial changes from the last pose of a lane to the next one is used. A poor guess costs steps and
-nothing else: what is found is proved without it.
+Half of what the last modes of a lane were off their guesses is expected of the next ones too. A poor guess costs steps
+and nothing else: what is found is proved without it.
 """
 
 from __future__ import annotations
@@ -11,13 +11,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from parflex.records import Record
+from parflex.simulation.integrators.jit import compiled
 
 Array = np.ndarray
 APART = 8  # one of so many poses is solved first
 FEWEST = 768  # poses from which a guess pays
-SAMPLES = 2.5  # times the terms of a polynomial: poses that it is fitted to, at least
+SAMPLES = 5  # times the terms of a polynomial: poses that it is fitted to, at least
 NEAR = 0.02  # of what coordinates span: where the next pose is nearer than this, the last one is guess enough
 RIDGE = 1e-9
+HIGHEST = 8  # degree of a polynomial in coordinates; products with numbers of designs are of two
+SHARE = 0.5  # of what the last modes of a lane were off their guesses is expected again
+BLOCK = 696  # poses whose terms are there at a time; rows that are a page long would push each other out of the cache
 SEEN = 512  # poses that are looked through for that
 
 
@@ -30,6 +34,22 @@ def fit_pays(features: Array | None, order: Array) -> bool:
     return bool(np.median(np.abs(np.diff(features[some], axis=0) / span).max(axis=1)) > NEAR)
 
 
+@compiled
+def fill_terms(start: int, features: Array, by: Array, times: Array, terms: Array) -> int:
+    """A constant, features, and products of rows above with features: one row each, of some poses."""
+    width, count = features.shape[0], min(terms.shape[1], features.shape[1] - start)
+    for k in range(count):
+        terms[0, k] = 1.0
+    for n in range(width):
+        for k in range(count):
+            terms[1 + n, k] = features[n, start + k]
+    for n in range(len(by)):
+        one, other = by[n], times[n]
+        for k in range(count):
+            terms[1 + width + n, k] = terms[one, k] * terms[other, k]
+    return count
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class ModeGuess(Record):
     """A polynomial of pose and design for the logarithm of each mode."""
@@ -37,45 +57,67 @@ class ModeGuess(Record):
     used: Array  # features that differ
     middle: Array
     half: Array  # of what they span
-    found: Array  # coefficients (terms x modes)
+    by: Array  # rows of terms, of which the others are products with
+    times: Array  # rows of features
+    factors: Array  # (modes x terms)
 
     def __call__(self, features: Array) -> Array:
         """Guesses (poses x modes)."""
-        terms = _terms(self._scaled(features), self.found.shape[0])
+        count, scaled = len(features), self.scaled(features)
+        terms, found = (
+            np.zeros((self.factors.shape[1], min(BLOCK, count))),
+            np.empty((count, len(self.factors))),
+        )
+        for start in range(0, count, BLOCK):
+            some = fill_terms(start, scaled, self.by, self.times, terms)
+            found[start : start + some] = (self.factors @ terms).T[:some]
         # single precision: how products of matrices are rounded must not show in what follows
-        return np.exp((self.found.T @ terms).T.astype(np.float32, order="C")).astype(float)
+        return np.exp(found.astype(np.float32)).astype(float)
 
-    def _scaled(self, features: Array) -> Array:
+    def scaled(self, features: Array) -> Array:
         """Features (features x poses) between -1 and 1."""
         moved = np.ascontiguousarray(features.T[self.used])
         moved -= self.middle[:, None]
         moved *= (1.0 / self.half)[:, None]
-        return moved
+        return np.clip(moved, -1.0, 1.0, out=moved)
 
 
-def fitted(features: Array, x: Array) -> ModeGuess | None:
-    """The polynomial for the modes `x` of poses; None where these are too few."""
+def fitted(features: Array, x: Array, placed: int) -> ModeGuess | None:
+    """The polynomial for the modes `x` of poses; None where these are too few.
+
+    The first `placed` features are coordinates: modes bend far more along them than along numbers of designs.
+    """
     samples, low, high = len(x), features.min(axis=0, initial=np.inf), features.max(axis=0, initial=-np.inf)
     used = np.flatnonzero(high > low)
-    width = len(used)
-    whole = 1 + width + width * (width + 1) // 2
-    if samples < SAMPLES * (1 + width):
+    width, most = len(used), samples / SAMPLES
+    if 1 + width > most:
         return None
-    guess = ModeGuess(used, 0.5 * (low + high)[used], 0.5 * (high - low)[used], np.empty((0, 0)))
-    terms = _terms(guess._scaled(features), whole if samples >= SAMPLES * whole else 1 + width)
+    poses = int((used < placed).sum())
+    products: list[tuple[int, int]] = []
+    for degree in range(2, HIGHEST + 1):
+        more = _products(poses, width, degree)
+        if 1 + width + len(more) > most:
+            break
+        products = more
+    by, times = np.array(products, dtype=np.int64).reshape(-1, 2).T.copy()
+    guess = ModeGuess(used, 0.5 * (low + high)[used], 0.5 * (high - low)[used], by, times, np.empty((0, 0)))
+    terms = np.empty((1 + width + len(by), samples))
+    fill_terms(0, guess.scaled(features), by, times, terms)
     square = terms @ terms.T
     square[np.diag_indices_from(square)] += RIDGE * samples
-    return replace(guess, found=np.linalg.solve(square, terms @ np.log(x)))
+    return replace(guess, factors=np.linalg.solve(square, terms @ np.log(x)).T.copy())
 
 
-def _terms(moved: Array, size: int) -> Array:
-    """A constant, coordinates and, where so many are asked for, their products: one row each, of all poses."""
-    width, count = moved.shape
-    terms = np.empty((size, count))
-    terms[0] = 1.0
-    terms[1 : 1 + width] = moved
-    start = 1 + width
-    for k in range(width if size > start else 0):
-        np.multiply(moved[k:], moved[k], out=terms[start : start + width - k])
-        start += width - k
-    return terms
+def _products(poses: int, width: int, degree: int) -> list[tuple[int, int]]:
+    """Products of all features by two, and of the first ones, coordinates, up to a degree: rows of their factors."""
+    found: list[tuple[int, int]] = []
+    last = [(1 + k, k) for k in range(width)]  # rows, and the last feature of each
+    for n in range(2, degree + 1):
+        following = []
+        stop = width if n == 2 else poses
+        for row, k in last:
+            for other in range(k, stop):
+                following.append((1 + width + len(found), other))
+                found.append((row, 1 + other))
+        last = [own for own in following if own[1] < poses] if n == 2 else following
+    return found

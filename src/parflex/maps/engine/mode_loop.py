@@ -47,8 +47,9 @@ def next_pose(
     own: Array,
     which: Array,
     changes: Array,
+    share: float,
 ) -> None:
-    """Give a lane its next pose, or rest."""
+    """Give a lane its next pose, or rest; `share` of what its last modes were off their guesses is expected again."""
     whole[lane, NUMBER] += 1
     whole[lane, TASK] = SEARCH
     number, last, modes = whole[lane, NUMBER], whole[lane, POSE], known.shape[1] - 1
@@ -61,10 +62,10 @@ def next_pose(
         known[lane, k, LOW], known[lane, k, HIGH] = 0.0, INFINITE
         known[lane, k, FOUND], known[lane, k, PINNED] = NONE, 0.0
     for k in range(modes):
-        change = changes[pose, k]
+        off = known[lane, k, WARM]
         if last >= 0:
-            change = change / changes[last, k]
-        known[lane, k, WARM] *= change
+            off = off / changes[last, k]
+        known[lane, k, WARM] = changes[pose, k] * (off + (1.0 - share) * (1.0 - off))
     whole[lane, LOOKED_AT], whole[lane, AGAIN] = 0, 0
     first = 1 + kept.shape[2]
     for k in range(rows.shape[1]):
@@ -97,6 +98,7 @@ def find_modes(
     own: Array,
     which: Array,
     changes: Array,
+    share: float,
     free: int,
     turn: float,
     x: Array,
@@ -120,7 +122,7 @@ def find_modes(
     for lane in range(lanes):
         whole[lane, NUMBER], whole[lane, POSE] = poses * lane // lanes - 1, -1
         whole[lane, LAST] = poses * (lane + 1) // lanes
-        next_pose(lane, whole, numbers, known, kept, x, rows, own, which, changes)
+        next_pose(lane, whole, numbers, known, kept, x, rows, own, which, changes, share)
         if whole[lane, TASK] == IDLE:  # any numbers do
             for k in range(rows.shape[1]):
                 x[1 + size + k, lane] = rows[0, k]
@@ -145,7 +147,7 @@ def find_modes(
             if end > 0:
                 flags[pose, 0] = 1
             put(lane, pose, known, found, flags)
-            next_pose(lane, whole, numbers, known, kept, x, rows, own, which, changes)
+            next_pose(lane, whole, numbers, known, kept, x, rows, own, which, changes, share)
             if whole[lane, TASK] == IDLE:
                 going -= 1
     control_word(USUAL)
