@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from functools import cache
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 import parflex
-from parflex.codegen import program_store
+from parflex.codegen import compile, program_store
 from parflex.codegen.compile import Kernel
 from parflex.codegen.emit.emit_c import emit_c
 from parflex.codegen.emit.emit_python import functions_of, run
@@ -31,6 +32,7 @@ ROBOTS = {  # loops in the plane, driven; a body free in space that bends
     "bending satellite": (Path(__file__).parent / "robots" / "bending-satellite.toml", "state-rates"),
 }
 ELEMENTS = {"dualemps": 2, "bending satellite": 1}
+CALL = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
 CASES = pytest.mark.parametrize("name", list(ROBOTS))
 
 
@@ -62,12 +64,29 @@ def test_a_model_that_calls_functions_gives_the_numbers_of_one_written_out(name)
     assert np.abs(found - expected).max() <= 1e-11 * np.abs(expected).max()
 
 
-def test_machine_code_with_calls_computes_what_the_program_says():
+@pytest.mark.parametrize("written_out", [0, compile.WRITTEN_OUT])
+def test_machine_code_with_calls_computes_what_the_program_says(monkeypatch, written_out):
+    monkeypatch.setenv("PARFLEX_CACHE", "off")
+    monkeypatch.setattr(compile, "WRITTEN_OUT", written_out)
     program, x = made("dualemps", True).program, near_home(made("dualemps", True))
-    kernel, expected = Kernel(program), computed(program, x)
-    for found in (kernel.one(x), kernel.many(np.array([x, x]))[1]):
+    rows = np.array([x, 0.999 * x])
+    kernel, expected = Kernel(program), np.array([computed(program, row) for row in rows])
+    found = [np.array([kernel.one(row) for row in rows]), both_rows(kernel, rows)]
+    if not written_out:  # lanes call functions whatever their length
+        found.append(kernel.many(rows))
+    for one in found:
         # machine code rounds some products and sums together
-        assert np.abs(found - expected).max() <= 1e-12 * np.abs(expected).max()
+        assert np.abs(one - expected).max() <= 1e-12 * np.abs(expected).max()
+    single = np.zeros_like(expected[1])
+    CALL(kernel.address("single"))(rows[1].ctypes.data, single.ctypes.data, 1)
+    assert np.abs(single - expected[1]).max() <= 1e-12 * np.abs(expected).max()
+
+
+def both_rows(kernel: Kernel, rows: np.ndarray) -> np.ndarray:
+    """Outputs for two rows of inputs in one call."""
+    found = np.zeros((2, len(kernel.program.outputs)))
+    CALL(kernel.address("pair"))(rows.ctypes.data, found.ctypes.data, 1)
+    return found
 
 
 @CASES

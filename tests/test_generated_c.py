@@ -240,6 +240,10 @@ def test_every_kind_of_instruction_works_across_the_pieces_of_a_long_program(mon
         one = np.array([kernel.one(row) for row in rows])
         assert difference({"y": one}, wanted) < 1e-12
         assert difference({"y": kernel.many(rows)}, wanted) < 1e-12
+        both = np.zeros_like(one)
+        half, work = kernel.half("pair"), np.empty(2 * kernel.half("pair").work + 1)
+        half.call(rows.ctypes.data, both.ctypes.data, 1, work.ctypes.data)
+        assert difference({"y": both}, wanted) < 1e-12
 
 
 # -- the page about code -------------------------------------------------------------------------------------------

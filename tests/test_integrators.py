@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from scipy.integrate import quad, solve_ivp
 
+import parflex
 from parflex.codegen.compile import Kernel
 from parflex.codegen.passes.optimise import make_program
 from parflex.errors import InputError
@@ -18,7 +19,9 @@ from parflex.graph import Graph
 from parflex.simulation.inputs import polynomials, quintics
 from parflex.simulation.integrators import tableaux
 from parflex.simulation.integrators.integrate import METHODS, grid_of, method_named, run_loop
+from parflex.simulation.integrators.loop import EVALUATIONS, evaluate, evaluate_pair
 from parflex.simulation.integrators.system import System, new_work
+from parflex.simulation.problem import prepare
 
 TIME = 4.0
 
@@ -143,6 +146,28 @@ def test_a_step_of_newton_is_exact_for_linear_systems(name):
     system = System(*fixed, np.ones(2), np.zeros(0), 6, 20, still.breaks, still.coefficients)
     track = run_loop(system, method_named(name), grid_of(2.0, 0.05, 0.05), [1.0, 0.5], [0.0, 0.0], ["a", "b"], 1e-9)
     assert track.status == "ok" and track.counts["iterations"] <= 2 * track.counts["steps"] + 2  # a change, then none
+
+
+def test_stages_side_by_side_are_closed_as_alone():
+    """Two rows in one call of the model, the second with a guess of its closing angles that is far off."""
+    robot = parflex.load("5r")
+    problem = prepare(robot, "efforts", numbers=("pairs",))  # whose machine code lives as long as it does
+    system = problem.system(polynomials.Polynomials(np.array([0.0, np.inf]), np.zeros((1, 1, 2))))
+    work = new_work(system, 2, 2)
+    rates = 0.3 * np.arange(1, system.rates + 1)
+    for row in work.x[:2]:
+        row[: system.positions] = parflex.configure(robot).q
+        row[system.positions : system.positions + system.rates] = rates
+    work.x[1, system.closing] += 0.03
+    alone = work.x.copy(), work.y.copy()
+    for x, y in zip(*alone, strict=True):
+        evaluate(system, work, x, y)
+    work.counts[:] = 0
+    evaluate_pair(system, work)
+    assert work.counts[EVALUATIONS] >= 4  # the second row took another call
+    for found, known in ((work.y, alone[1]), (work.x, alone[0])):
+        # a closure that is closed once more moves by rounding
+        assert np.abs(found[:2] - known[:2]).max() <= 1e-12 * np.abs(known[:2]).max()
 
 
 @pytest.mark.parametrize("radius", [0.0, 0.5, 1.0])

@@ -22,6 +22,8 @@ Array = np.ndarray
 BLOCK = 16  # times all lanes: rows of which inputs and outputs stay in the cache
 WRITERS = ("emit_llvm", "llvm_lines", "llvm_trigonometry", "workspace")  # modules that write machine code
 ROWS = 16  # of all lanes, that `write` hands over at a time
+# instructions of a call up to which functions stand where they are called: half the time, and 0.1 ms each to compile
+WRITTEN_OUT = 40_000
 
 
 @lru_cache(maxsize=1)
@@ -57,7 +59,7 @@ def side_by_side(shape: tuple[int, ...]) -> Array:
 
 
 class Kernel:
-    """A compiled program: `one` input, or `many` side by side. Each half is compiled when it is first needed."""
+    """A compiled program: `one` input, a `pair`, or `many` side by side. Each is compiled when it is first needed."""
 
     def __init__(self, program: Program, opt: int = 2) -> None:
         self.program, self.opt = program, opt  # 0: compiled five times as fast, for what is called seldom
@@ -68,7 +70,7 @@ class Kernel:
         self._lock = threading.Lock()
 
     def half(self, name: str) -> _Half:
-        """The machine code of `one` or of `many`."""
+        """The machine code of `one`, of `pair` or of `many`."""
         found = self._halves.get(name)
         if found is None:
             with self._lock:  # threads that ask at once wait for one compilation
@@ -82,8 +84,12 @@ class Kernel:
         return self.half("one").kept
 
     def address(self, name: str) -> int:
-        """Address of `one(x, y, 1)` or `many(x, y, count)` for other compiled code; `_in`: with a workspace."""
-        return self.half(name.removesuffix("_in")).engine.get_function_address(name)
+        """Address of `one(x, y, 1)` or `many(x, y, count)` for other compiled code; `_in`: with a workspace.
+
+        `pair(x, y, 1)` takes two inputs, one behind the other, and `single(x, y, 1)` is `one` by the code of a pair.
+        """
+        half = "pair" if name == "single" else name.removesuffix("_in")
+        return self.half(half).engine.get_function_address(name)
 
     def one(self, x: Array) -> Array:
         """Outputs for one vector of inputs."""
@@ -173,7 +179,7 @@ class _Half:
         *target, _ = host()
         words = f"{program.digest()} {name} {target} {opt} {llvmlite.__version__} {_code()}"
         key = hashlib.sha256(words.encode()).hexdigest()
-        self.engine, self.work = _engine(key, program, 1 if name == "one" else lanes, opt)  # doubles of a lane
+        self.engine, self.work = _engine(key, program, name, lanes, opt)  # doubles of a lane
         folder = disk_cache.folder()
         self.kept = folder / key if folder is not None and (folder / key).is_file() else None
         pointer = ctypes.c_void_p
@@ -181,16 +187,19 @@ class _Half:
         self.call = working(self.engine.get_function_address(f"{name}_in"))
 
 
-def _engine(key: str, program: Program, lanes: int, opt: int) -> tuple[Any, int]:
+def _engine(key: str, program: Program, name: str, lanes: int, opt: int) -> tuple[Any, int]:
     """An execution engine with the object code of the program, from the cache if it is there, and its workspace."""
     data = disk_cache.read(key)
     if data is None:
-        from parflex.codegen.emit.emit_llvm import build_module, work_of
+        from parflex.codegen.emit.emit_llvm import build_module, build_pair, work_of
 
+        if name != "many" and opt and program.length <= WRITTEN_OUT:
+            program = program.inlined()
+        lanes, paired = {"one": 1, "pair": 2}.get(name, lanes), name == "pair"
         machine = new_machine(opt)
-        module = llvm.parse_assembly(build_module(program, (lanes,)))
+        module = llvm.parse_assembly(build_pair(program) if paired else build_module(program, (lanes,)))
         module.triple, module.data_layout = machine.triple, str(machine.target_data)
-        data = pack("<q", work_of(program, lanes) // lanes) + machine.emit_object(module)
+        data = pack("<q", work_of(program, lanes, paired) // lanes) + machine.emit_object(module)
         disk_cache.write(key, data)
     return engine_of(data[8:]), unpack("<q", data[:8])[0]
 

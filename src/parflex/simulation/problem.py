@@ -122,8 +122,10 @@ class Problem:
             closing += [p for p, k in pairs if k not in place and k not in driven]
         motor_q = [tree.links[tree.link_of_rate[k]].q.start for k in robot.actuated] if self.driven else []
         kernel, constants = self.model.machine_code()
+        paired = "pairs" in self.numbers  # coefficients of two stages at least, which are evaluated side by side
         found = System(
-            kernel.address("one"), tree.nq, len(rates), _whole(free), _whole(simple).reshape(-1, 2), _whole(turning),
+            kernel.address("single" if paired else "one"),
+            tree.nq, len(rates), _whole(free), _whole(simple).reshape(-1, 2), _whole(turning),
             _whole(closing), _whole([*turning, *closing]), _whole(motor_q), _whole(motors), _whole(quaternions),
             tree.rate_units[rates][free], constants, sum(int(np.prod(s)) for s in self.model.outputs.values()),
             self.model.program.length,
@@ -134,7 +136,7 @@ class Problem:
             2 * tree.nq + len(robot.actuated) + 6 * len(self.wrenches), self.slack,
             _whole([link.q.start for link in self.sticking]),
             np.array([[link.terms.coulomb, link.terms.bears] for link in self.sticking]).reshape(-1, 2),
-            metres=metres(tree)[rates][free],
+            pair=kernel.address("pair") if paired else 0, metres=metres(tree)[rates][free],
         )  # fmt: skip
         return self._with_steps(found)
 

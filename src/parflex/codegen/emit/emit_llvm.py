@@ -1,4 +1,4 @@
-"""LLVM IR straight from the program: a kernel for one input and one that takes several at once in SIMD lanes."""
+"""LLVM IR straight from the program: a kernel for one input, one for two, and one that takes several in SIMD lanes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from parflex.codegen.program import Program
 WHOLE = 3000  # instructions that are one function: cuts cost stores and loads
 SIDE_BY_SIDE = 4  # values that are copied at once: each of them alone takes four lines
 CHUNK = 1000  # of one function of a longer program: LLVM's time grows faster than the length of a function
-PIECE = 240  # of one function for several lanes: longer ones keep their values worse, and a step takes a third longer
+PIECE = 240  # of one function for many lanes: longer ones keep their values worse, and a step takes a third longer
 WORKING = f"({POINTER} %x, {POINTER} %y, i64 %count, {POINTER} %work)"
 BINARY = {
     **{"add": "fadd contract", "sub": "fsub contract", "mul": "fmul contract", "div": "fdiv"},
@@ -62,16 +62,36 @@ def build_module(program: Program, widths: Sequence[int]) -> str:
     return "\n".join([*parts, *sorted(declared)]) + "\n"
 
 
-def work_of(program: Program, lanes: int) -> int:
+def build_pair(program: Program) -> str:
+    """A module with `pair(x, y, 1)`, whose two inputs lie in x one behind the other, as their outputs do in y.
+
+    Two lanes take about as long as one; `single(x, y, 1)` fills both with the same input. `pair_in` takes a place to
+    work in.
+    """
+    declared: set[str] = set()
+    layout = _Layout(program, 2, in_rows=True)
+    parts: list[str] = []
+    for number, function in enumerate(program.functions):
+        parts += _kernel(function, 2, f"pair_in_function{number}", declared, layout.functions[number], inner=True)
+    parts += _kernel(program, 2, "pair_in", declared, layout)
+    parts += [_on_stack("pair", 2 * layout.size), _on_stack("single", 2 * layout.size, "pair", "0")]
+    return "\n".join([*parts, *sorted(declared)]) + "\n"
+
+
+def work_of(program: Program, lanes: int, in_rows: bool = False) -> int:
     """Doubles of workspace that a kernel needs."""
-    return lanes * _Layout(program, lanes).size
+    return lanes * _Layout(program, lanes, in_rows).size
 
 
 class _Layout:
-    """Where a program works: values between its pieces, outputs of calls, arguments of a call, and its function."""
+    """Where a program works: values between its pieces, outputs of calls, arguments of a call, and its function.
 
-    def __init__(self, program: Program, lanes: int) -> None:
-        self.places, start = workspace(program, _piece(program, lanes))
+    `in_rows`: inputs of a lane lie side by side, `%count` times their number behind those of the lane before.
+    """
+
+    def __init__(self, program: Program, lanes: int, in_rows: bool = False) -> None:
+        self.in_rows, self.piece = in_rows, _piece(program, 1 if in_rows else lanes)
+        self.places, start = workspace(program, self.piece)
         self.results: dict[int, int] = {}  # by the value of a call
         sizes = [len(function.outputs) for function in program.functions]
         for index, (word, *_) in enumerate(program.instructions if program.functions else ()):
@@ -81,7 +101,7 @@ class _Layout:
         self.arguments = start
         start += max((len(function.inputs) for function in program.functions), default=0)
         self.inner = start
-        self.functions = [_Layout(function, lanes) for function in program.functions]
+        self.functions = [_Layout(function, 1 if in_rows else lanes) for function in program.functions]
         self.size: int = start + max((function.size for function in self.functions), default=0)
 
 
@@ -105,8 +125,7 @@ def _kernel(
 
     An `inner` one is called by another: its inputs and outputs lie side by side.
     """
-    piece = _piece(program, lanes)
-    chunks = max(-(-len(program.instructions) // piece), 1)
+    chunks = max(-(-len(program.instructions) // layout.piece), 1)
     made = [
         _chunk(program, Lines(lanes, declared), (number, number == chunks - 1), layout, name, inner)
         for number in range(chunks)
@@ -128,7 +147,8 @@ def _chunk(
     values: dict[int, str] = {}
     trig: dict[int, tuple[str, str]] = {}
 
-    plain = inner or (b.lanes == 1 and bool(program.functions))  # `one` has a count of 1; long texts take long to read
+    plain = inner or b.lanes == 1  # `one` has a count of 1
+    rows = [b.second_row(array, size) for array, size in (("%x", base), ("%y", len(program.outputs)))] * layout.in_rows
 
     def strided(index: int) -> str:
         return str(index * b.lanes) if plain else b.new(f"mul i64 %count, {index}")
@@ -140,7 +160,7 @@ def _chunk(
     def value(k: int) -> str:
         if k not in values:
             if k < base:
-                values[k] = b.load("%x", strided(k))
+                values[k] = b.load_both("%x", rows[0], k) if rows else b.load("%x", strided(k))
             elif instructions[k - base][0] == "const":
                 values[k] = b.constant(instructions[k - base][1])
             elif is_pick(instructions[k - base][0]):
@@ -171,8 +191,7 @@ def _chunk(
             else:
                 b.copy(array, to, here[0], str(here[1] * b.lanes), count)
 
-    piece = _piece(program, b.lanes)
-    for index in range(number * piece, min((number + 1) * piece, len(instructions))):
+    for index in range(number * layout.piece, min((number + 1) * layout.piece, len(instructions))):
         operation, *arguments = instructions[index]
         if operation == "const" or is_pick(operation):
             continue
@@ -197,7 +216,10 @@ def _chunk(
             put([k for _, k in program.outputs], "%y", 0)
         else:
             for place, (_, k) in enumerate(program.outputs):
-                b.store(value(k), "%y", strided(place))
+                if rows:
+                    b.store_both(value(k), "%y", rows[1], place)
+                else:
+                    b.store(value(k), "%y", strided(place))
     return b.lines
 
 
@@ -218,11 +240,12 @@ def _runs(sources: Sequence[tuple[str, int] | None]) -> Iterator[tuple[int, int]
         start = stop
 
 
-def _on_stack(name: str, work: int) -> str:
+def _on_stack(name: str, work: int, called: str = "", count: str = "%count") -> str:
     """The function without the last argument: what it works in lies on its stack."""
+    given = WORKING.replace("%count", count)
     return f"""define void @{name}({POINTER} %x, {POINTER} %y, i64 %count) {{
   %work = alloca double, i32 {max(work, 1)}
-  call void @{name}_in{WORKING}
+  call void @{called or name}_in{given}
   ret void
 }}
 """

@@ -116,6 +116,26 @@ class Lines:
         pointer, place = self.address(array, offset)
         self.lines.append(f"  store {self.real} {value}, {pointer} {place}, align 8")
 
+    def second_row(self, array: str, size: int) -> str:
+        """Where the numbers of the second lane begin, `%count` rows of this size behind the first."""
+        return self.new(f"getelementptr double, {POINTER} {array}, i64 {self.new(f'mul i64 %count, {size}')}")
+
+    def load_both(self, first: str, second: str, offset: int) -> str:
+        """Two lanes from one place of two arrays."""
+        both = "undef"
+        for lane, array in enumerate((first, second)):
+            place = self.new(f"getelementptr double, {POINTER} {array}, i64 {offset}")
+            one = self.new(f"load double, {POINTER} {place}, align 8")
+            both = self.new(f"insertelement {self.real} {both}, double {one}, i32 {lane}")
+        return both
+
+    def store_both(self, value: str, first: str, second: str, offset: int) -> None:
+        """Write two lanes to one place of two arrays."""
+        for lane, array in enumerate((first, second)):
+            place = self.new(f"getelementptr double, {POINTER} {array}, i64 {offset}")
+            one = self.new(f"extractelement {self.real} {value}, i32 {lane}")
+            self.lines.append(f"  store double {one}, {POINTER} {place}, align 8")
+
     def copy(self, to: str, at: str, source: str, first: str, count: int) -> None:
         """Copy values that lie side by side from one array to another; offsets in doubles."""
         self.declared.add(COPY)

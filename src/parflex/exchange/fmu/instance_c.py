@@ -21,7 +21,7 @@ from parflex.simulation.segments import OFTEN
 from parflex.simulation.step_lengths.step_choice import IMPLICIT, LABOUR, MANY_REJECTED
 
 Array = np.ndarray
-ADDRESSES = ("address", "power", "gaps", "factor", "solve", "real_factor", "real_solve")
+ADDRESSES = ("address", "power", "gaps", "factor", "solve", "real_factor", "real_solve", "pair")
 LOOP_PROGRAMS = tuple(f"program_{word}" for word in ADDRESSES)
 USED_COUNTS = ("open", "started", "piece", "events", "steps", "rejected", "evaluations")
 GAP = 1e-3  # rad or typical lengths: positions of motors that jump by more do not follow from their rates

@@ -114,6 +114,33 @@ def evaluate(system: Any, work: Any, x: Array, y: Array) -> None:
 
 
 @inner
+def evaluate_pair(system: Any, work: Any) -> None:
+    """The same for the first two rows of the work, in one call of the model."""
+    x, y = work.x, work.y
+    normalise(system, x[0])
+    normalise(system, x[1])
+    for _ in range(MOST_CLOSINGS):
+        call_model(system.pair, x[0].ctypes.data, y[0].ctypes.data)
+        work.counts[EVALUATIONS] += 2
+        moved = 0.0
+        for row in range(2):
+            for p in system.other:
+                moved = max(moved, abs(y[row, p] - x[row, p]))
+        if not moved > FAR:
+            if len(system.friction) > 0:
+                sticking = system.gate_x + len(system.slack) - 2 * len(system.friction)
+                last = system.outputs - len(system.friction)
+                for row in range(2):
+                    calls = hold(system.address, system.friction, sticking, last, x[row], y[row])
+                    work.counts[EVALUATIONS] += calls
+            return
+        for row in range(2):
+            for p in system.other:
+                x[row, p] = y[row, p]
+    work.counts[OPEN] = 1
+
+
+@inner
 def evaluate_at(system: Any, work: Any, t: float, q: Array, qd: Array, row: int) -> None:
     """Evaluate at a state, in one of the rows of the work; the positions are closed by it."""
     x = work.x[row]

@@ -49,6 +49,7 @@ from parflex.simulation.integrators.loop import (
     copy,
     evaluate,
     evaluate_at,
+    evaluate_pair,
     give_inputs,
     normalise,
     place,
@@ -178,7 +179,11 @@ def _iterate(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: Array
     change, y, miss = work.change, work.y, work.miss
     for i in range(stages):
         _place_stage(system, work, tableau, i, h, q, qd)
+    if system.pair != 0:
+        evaluate_pair(system, work)
+    for i in range(0 if system.pair == 0 else 2, stages):
         evaluate(system, work, work.x[i], y[i])
+    for i in range(stages):
         for p in system.closing:
             work.x[i, p] = y[i, p]
         for k in range(count):
