@@ -25,7 +25,7 @@ class Unit:
 
     def __init__(self, file: Path, kind: str = "CoSimulation") -> None:
         self.said: list[str] = []
-        self.folder = fmpy.extract(str(file))
+        self.folder = str(file) if Path(file).is_dir() else fmpy.extract(str(file))
         self.about = fmpy.read_model_description(self.folder)
         self.number = {v.name: v.valueReference for v in self.about.modelVariables}
         self.two = self.about.fmiVersion == "2.0"

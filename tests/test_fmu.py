@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import subprocess
 import time
 import zipfile
 from pathlib import Path
@@ -85,12 +86,13 @@ def test_other_kinds_of_robots_make_the_steps_of_simulate(name, method, step, tm
     assert worst < 1e-9  # the same steps
 
 
+@pytest.mark.parametrize("name", ROBOTS)
 @pytest.mark.parametrize("fmi", [2, 3])
-def test_a_saved_state_is_restored_and_runs_on_bit_for_bit_beside_another_instance(fmi):
-    first, second = (Unit(exported("5r", fmi)) for _ in range(2))
+def test_a_saved_state_is_restored_and_runs_on_bit_for_bit_beside_another_instance(name, fmi):
+    first, second = (Unit(exported(name, fmi)) for _ in range(2))
     names = first.names("output")
-    first.start(given("5r"))
-    second.start({word: -value for word, value in given("5r").items()})
+    first.start(given(name))
+    second.start({word: -value for word, value in given(name).items()})
     first.run(0, 5, names)
     kept = first.state()
     once = first.run(5, 15, names)
@@ -192,6 +194,27 @@ def test_motors_that_follow_motions_start_where_the_robot_stands():
     assert np.abs(motors - [robot.home[robot.coordinates.index(motor)] for motor in robot.actuated_names]).max() < 1e-12
     assert unit.get(["closure_error"])[0] < 1e-12
     unit.close()
+
+
+@pytest.mark.parametrize("fmi", [2, 3])
+def test_the_sources_inside_make_the_same_library(fmi, tmp_path):
+    """As a master makes it that compiles FMUs itself: of the files that the FMU lists, of C99."""
+    file = exported("5r", fmi)
+    with zipfile.ZipFile(file) as archive:
+        archive.extractall(tmp_path / "fmu")
+    about = fmpy.read_model_description(str(tmp_path / "fmu"))
+    (files,) = [one.sourceFiles for way in about.buildConfigurations for one in way.sourceFileSets]
+    (library,) = (tmp_path / "fmu" / "binaries").glob("*/*")
+    library.unlink()
+    command = ["cc", "-std=c99", "-O0", "-w", "-fPIC", "-shared", *files, "-o", str(library), "-lm"]
+    subprocess.run(command, cwd=tmp_path / "fmu" / "sources", check=True)
+    rows = []
+    for place in (tmp_path / "fmu", file):
+        unit = Unit(place)
+        unit.start(given("5r"))
+        rows.append(unit.run(0, 5, unit.names("output")))
+        unit.close()
+    assert np.abs(rows[0] - rows[1]).max() < 1e-9  # the same steps, by another optimisation
 
 
 def test_an_fmu_has_units_a_page_and_sources_inside():

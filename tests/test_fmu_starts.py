@@ -132,7 +132,7 @@ CONTROLLERS = {
 }
 
 
-@pytest.mark.parametrize("word", CONTROLLERS)
+@pytest.mark.parametrize("word", [pytest.param("model", marks=pytest.mark.verify), "law"])
 def test_controllers_far_from_home_have_the_efforts_of_the_closed_form(word, tmp_path):
     """The mass stays on its line: gravity needs no effort at rest, an acceleration of the crank (I + m x'^2) of it."""
     choice, places, push = CONTROLLERS[word]
@@ -159,4 +159,80 @@ def test_positions_that_are_open_or_out_of_reach_are_errors_of_controllers(choic
     with pytest.raises(FMICallException):
         unit.start(far)
     assert says in unit.said[-1]
+    unit.close()
+
+
+BENDING = """
+format = 1
+name = "bending"
+motion = "planar"
+gravity = [0, 0, 0]
+end_effector = "slide"
+materials.m = { elastic_modulus = 7e10, density = 2700 }
+sections.s = { shape = "rectangle", y = 0.004, z = 0.02 }
+[[frame]]
+name = "crank"
+joint = "revolute"
+actuated = true
+start = 0.7
+inertia = { mass = 0.2, about_centre = [0, 0, 0.001] }
+[[frame]]
+name = "rod"
+parent = "crank"
+joint = "revolute"
+place = { position = [0.1, 0, 0] }
+start = -0.9
+beam = { length = 0.3, material = "m", section = "s" }
+[[frame]]
+name = "slide"
+joint = "prismatic"
+place = { rotation = [0, "pi/2", 0] }
+start = 0.37
+inertia = { mass = 0.3 }
+[[closure]]
+between = ["rod.tip", "slide"]
+joint = "revolute"
+[poses.home]
+crank = 0.7
+"""
+
+
+def bending(tmp_path, kind: str, drive: str) -> Unit:
+    """The same slider-crank with a rod that bends, in whose steps the end of the rod depends on the joints."""
+    (tmp_path / "bending.toml").write_text(BENDING)
+    robot = parflex.load(tmp_path / "bending.toml")
+    parflex.export_fmu(robot, tmp_path / "bending.fmu", kind=kind, drive=drive, method="rk4", step=1e-5)
+    return Unit(tmp_path / "bending.fmu", KINDS[kind])
+
+
+@pytest.mark.parametrize("drive", ["efforts", pytest.param("motions", marks=pytest.mark.verify)])
+def test_joints_that_are_not_set_follow_and_bodies_keep_their_deformation(drive, tmp_path):
+    unit = bending(tmp_path, "cs", drive)
+    place, rate = ("start.q.crank", "start.qd.crank") if drive == "efforts" else ("q.crank", "qd.crank")
+    both = [f"{word}.rod.{axis}" for word in ("q", "qd") for axis in ("ux", "uy", "rz")]
+    for crank in 0.7 + np.linspace(-2.5, 2.5, 6):
+        unit.start({place: crank, rate: 1.7})
+        expected = closed_form(crank, 1.7)
+        found = unit.get(["q.rod", "qd.rod", "q.slide", "qd.slide"])
+        assert np.abs(found - expected[:4]).max() < 1e-12, crank  # rounding
+        assert np.abs(unit.get(both)).max() < 1e-12
+        unit.unit.terminate()
+        unit.unit.reset()
+    assert not unit.said
+    # masters that set all start values say nothing of those that are as they were, others are kept
+    if drive == "efforts":
+        unit.start({"start.q.rod": unit.get(["start.q.rod"])[0], place: 1.2})
+        assert abs(unit.get(["q.rod"])[0] - closed_form(1.2)[0]) < 1e-12
+        unit.unit.terminate()
+        unit.unit.reset()
+        unit.start({"start.q.slide": closed_form(1.2)[2]})  # the motor stays unless the loops cannot close
+        assert abs(unit.get(["q.crank"])[0] - 1.2) < 1e-9 and np.abs(unit.get(both)).max() < 1e-12
+    unit.close()
+
+
+@pytest.mark.verify
+def test_states_of_model_exchange_that_bend_bodies_too_far_are_said(tmp_path):
+    unit = bending(tmp_path, "me", "efforts")
+    unit.start({"state.crank": 0.9})
+    assert "deform bodies by" in unit.said[-1]
     unit.close()

@@ -21,7 +21,8 @@ from parflex.simulation.problem import prepare
 ROWS, EVERY, STEP, LIMIT = 3, 20, 1e-3, 1e-10
 LONG = (pytest.mark.verify, pytest.mark.skipif(not os.environ.get("PARFLEX_VERIFY"), reason="long: make verify"))
 CASES = [("5r", "gauss4", 0.3), ("5r", "rk4", 0.3)]
-MORE = [(name, method, 60.0) for name in ("dualemps", "gough-stewart", "3rrr") for method in METHODS]
+EFFORTS = {"dualemps": 60.0, "gough-stewart": 60.0, "3rrr": 0.5}  # N, N, N m: none reaches the end of its workspace
+MORE = [(name, method, effort) for name, effort in EFFORTS.items() for method in METHODS]
 MORE += [("5r", method, 0.3) for method in METHODS[1:] if method != "rk4"]
 
 
@@ -69,6 +70,7 @@ def test_the_loop_in_c_makes_the_steps_of_the_compiled_one(name, word, effort, t
     robot, method = parflex.load(name), method_named(word)
     problem = prepare(robot, "efforts", numbers=method.numbers, sticking=True, width=1e-3)
     system = problem.system(Polynomials(np.array([0.0, np.inf]), np.full((1, 1, len(robot.actuated)), effort)))
+    step = 1e-5 if robot.tree.elastic and word == "rk4" else STEP  # explicit steps must be stable
     found = []
     for in_c in (False, True):
         work = new_work(system, method.stages, method.unknowns)
@@ -79,12 +81,12 @@ def test_the_loop_in_c_makes_the_steps_of_the_compiled_one(name, word, effort, t
             structs = [struct_of(t, b) for t, b in zip(types, (system, work, method.tableau), strict=True)]
             views = [view_of(array) for array in (q, qd, x, y)]
             real, by = ctypes.c_double, ctypes.byref
-            given = [*map(by, structs), real(0.0), real(STEP), ctypes.c_int64(EVERY), *map(by, views[:2]), real(LIMIT)]
+            given = [*map(by, structs), real(0.0), real(step), ctypes.c_int64(EVERY), *map(by, views[:2]), real(LIMIT)]
             assert library.run(*given, *map(by, views[2:])) == 100 * ROWS
         else:
-            assert method.steps(system, work, method.tableau, 0.0, STEP, EVERY, q, qd, LIMIT, x, y) == (ROWS, 0)
+            assert method.steps(system, work, method.tableau, 0.0, step, EVERY, q, qd, LIMIT, x, y) == (ROWS, 0)
         found.append((q, qd, x, y, work.counts))
-    assert np.abs(found[0][0] - robot.home).max() > 1e-6  # it moves
+    assert np.abs(found[0][0] - robot.home).max() > 1e-6 * (step / STEP) ** 2  # it moves
     for ours, theirs in zip(*found, strict=True):
         assert np.array_equal(ours, theirs)
 

@@ -49,6 +49,11 @@ def own_platform(fmi: int) -> tuple[str, str]:
     return {"linux": "linux64", "windows": "win64", "darwin": "darwin64"}[system], system
 
 
+def compiled_files(sources: Mapping[str, str]) -> tuple[str, ...]:
+    """Files that a compiler is given; they include the others."""
+    return tuple(file for file in sources if file == "unit.c" or (file.startswith(PROGRAMS) and file.endswith(".c")))
+
+
 def libraries(sources: Mapping[str, str], name: str, fmi: int, platforms: str) -> dict[str, bytes]:
     """Path in the FMU -> library."""
     with TemporaryDirectory() as folder:
@@ -56,8 +61,7 @@ def libraries(sources: Mapping[str, str], name: str, fmi: int, platforms: str) -
         with whole_files([place / file for file in sources]) as opened:
             for file, text in zip(opened, sources.values(), strict=True):
                 file.write(text.encode())
-        files = [str(place / file) for file in sources if file == "unit.c" or file.startswith(PROGRAMS)]
-        files = [file for file in files if file.endswith(".c")]
+        files = [str(place / file) for file in compiled_files(sources)]
         if platforms == "own":
             where, system = own_platform(fmi)
             return {f"binaries/{where}/{name}{ENDS[system]}": _compiled([_own_compiler()], files, place, "own", system)}

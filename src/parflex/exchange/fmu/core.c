@@ -78,6 +78,7 @@ static const char *failed(int64_t status) {
 
 static int watch(Model *m, const double *q, int walking);
 static int reach(Model *m);
+static void joints_follow(Model *m);
 static void end_step(Model *m);
 #if WATCHED
 static int jumped(Model *m, const double *before, const double *after, double time);

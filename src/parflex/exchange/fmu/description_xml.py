@@ -42,6 +42,7 @@ class Described:
     version: str
     text: str
     differentiates: bool = True  # whether model exchange has directional derivatives
+    compiled: tuple[str, ...] = ()  # files of C that make its library
 
 
 def description(about: Described, variables: Sequence[Variable], fmi: int) -> str:
@@ -60,19 +61,31 @@ def description(about: Described, variables: Sequence[Variable], fmi: int) -> st
     elif about.differentiates:
         able |= {"providesDirectionalDerivative" + ("" if fmi == 2 else "s"): "true"}
     kind = "CoSimulation" if about.kind == "cs" else "ModelExchange"
-    ElementTree.SubElement(root, kind, able)
-    _units(root, variables)
+    interface = ElementTree.SubElement(root, kind, able)
     if fmi == 2:
-        categories = ElementTree.SubElement(root, "LogCategories")
-        ElementTree.SubElement(categories, "Category", name="logStatusError")
-    else:
-        categories = ElementTree.SubElement(root, "LogCategories")
-        ElementTree.SubElement(categories, "Category", name="logStatusError", description="errors")
+        files = ElementTree.SubElement(interface, "SourceFiles")
+        for file in about.compiled:
+            ElementTree.SubElement(files, "File", name=file)
+    _units(root, variables)
+    categories = ElementTree.SubElement(root, "LogCategories")
+    for word, text in (("logStatusError", "errors"), ("logStatusWarning", "warnings")):
+        ElementTree.SubElement(categories, "Category", name=word, description=text)
     ElementTree.SubElement(root, "DefaultExperiment", startTime="0.0", stopTime="1.0", stepSize=repr(about.step))
     listed = ElementTree.SubElement(root, "ModelVariables")
     for number, variable in enumerate(variables):
         (_variable2 if fmi == 2 else _variable3)(listed, number, variable)
     _structure(root, variables, fmi)
+    ElementTree.indent(root)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
+
+
+def build_description(about: Described) -> str:
+    """How a library is made of the sources inside an FMU 3.0; FMI 2.0 has a list of files in its description."""
+    root = Element("fmiBuildDescription", {"fmiVersion": "3.0"})
+    way = ElementTree.SubElement(root, "BuildConfiguration", modelIdentifier=about.identifier)
+    files = ElementTree.SubElement(way, "SourceFileSet", language="C99")
+    for file in about.compiled:
+        ElementTree.SubElement(files, "SourceFile", name=file)
     ElementTree.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
 

@@ -13,8 +13,8 @@ from typing import Any
 
 from parflex.codegen.emit.heading import identifier
 from parflex.errors import InputError
-from parflex.exchange.fmu.compilers import libraries
-from parflex.exchange.fmu.description_xml import Described, Variable, description
+from parflex.exchange.fmu.compilers import compiled_files, libraries
+from parflex.exchange.fmu.description_xml import Described, Variable, build_description, description
 from parflex.exchange.fmu.export_checks import refuse_choice, refuse_names, refuse_plant, step_notes
 from parflex.exchange.fmu.fmu_controller import FmuController, make_controller
 from parflex.exchange.fmu.fmu_plant import FmuPlant, make_plant
@@ -132,7 +132,8 @@ def export_fmu(
     made = libraries(sources, name, fmi, platforms)
     version = metadata.version("parflex")
     title = robot.description.title or robot.name
-    about = Described(robot.name, name, token, kind, step, version, title, isinstance(unit, FmuPlant))
+    files = compiled_files(sources)
+    about = Described(robot.name, name, token, kind, step, version, title, isinstance(unit, FmuPlant), files)
     entries: dict[str, bytes] = {"modelDescription.xml": description(about, variables, fmi).encode()}
     entries |= made
     page = _page(about, variables, how, method).encode()
@@ -140,8 +141,9 @@ def export_fmu(
     picture = icon(robot)
     if picture:
         entries["model.png" if fmi == 2 else "terminalsAndIcons/icon.png"] = picture
-    if fmi == 2:
-        entries |= {f"sources/{file}": text.encode() for file, text in sources.items()}
+    entries |= {f"sources/{file}": text.encode() for file, text in sources.items()}
+    if fmi == 3:
+        entries["sources/buildDescription.xml"] = build_description(about).encode()
     with whole_file(out) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         for path, data in entries.items():
             archive.writestr(zipfile.ZipInfo(path, DATE), data, zipfile.ZIP_DEFLATED)

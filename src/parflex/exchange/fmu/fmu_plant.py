@@ -18,6 +18,7 @@ from parflex.exchange.fmu.description_xml import Variable
 from parflex.exchange.fmu.instance_c import data_text, loop_text, wrench_channels
 from parflex.exchange.fmu.plant_parameters import read_plant_parameters, with_plant_parameters
 from parflex.exchange.fmu.run_columns import RunColumns, run_columns
+from parflex.exchange.fmu.starting_c import deforms_in_loops, starting_program, starting_text
 from parflex.exchange.fmu.watching_c import watch_of, watch_text, watched_program
 from parflex.models.robot import Robot
 from parflex.records import Record
@@ -34,7 +35,7 @@ from parflex.view.figures.units import unit_of
 Array = np.ndarray
 WRENCH = ("fx", "fy", "fz", "mx", "my", "mz")
 NOT_INTEGRATED = ("work.input", "work.loss")  # by a solver outside: powers are there
-INCLUDED = ("core.c", "watch.c", "walk.c", "motions.c", "slopes.c")
+INCLUDED = ("core.c", "watch.c", "walk.c", "starts.c", "motions.c", "slopes.c")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -51,6 +52,11 @@ class FmuPlant(Record):
     step: float
     parameters: dict[str, float] = field(default_factory=dict)
 
+    @property
+    def follows(self) -> bool:
+        """Whether joints that are not set follow at the start, so that no body deforms."""
+        return self.kind == "cs" and watch_of(self.problem) is not None and deforms_in_loops(self.problem, self.system)
+
     def programs(self) -> dict[str, Program]:
         """Programs by the names that they have in C: those of the loop, of columns, of the watch, of derivatives."""
         found: dict[str, Model | None] = {"address": self.problem.model, "power": self.problem.power}
@@ -63,6 +69,8 @@ class FmuPlant(Record):
         watch = watch_of(self.problem)
         if watch is not None:
             programs["program_rows"] = watched_program(watch)
+        if self.follows:
+            programs["program_starting"] = starting_program(self.problem.robot)
         if self.kind == "me":
             programs |= {f"slope_{word}": tangent(programs[f"program_{word}"]) for word in ("address", "columns")}
         return programs
@@ -81,6 +89,7 @@ class FmuPlant(Record):
         heads = "".join(f'#include "{name}.h"\n' for name in programs)
         text = "#include <string.h>\n" + heads + loop_text(self.method, self.system, self.work) + data
         text += watch_text(watch_of(self.problem))
+        text += starting_text(self.problem, self.system, self.start, self.follows)
         return files | unit_files(text, INCLUDED, self.kind, fmi, token)
 
     def variables(self) -> list[Variable]:

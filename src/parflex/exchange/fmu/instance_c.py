@@ -155,6 +155,8 @@ def _state(system: System, work: Work, turns: int, parameters: int, of_columns: 
         "closed": system.positions,
         "ended": 2 * system.motors,
         "checked": system.positions,
+        "came": system.positions,
+        "came_rates": system.rates,
         "parameters": parameters,
         "constants": len(system.constants),
     }
@@ -162,7 +164,8 @@ def _state(system: System, work: Work, turns: int, parameters: int, of_columns: 
     arrays = [f"  double {name}[{max(count, 1)}];" for name, count in fields.items()]
     return ["typedef struct {", "  double now, since, last_h;", "  double inputs[INPUTS + 1];", *arrays,
             "  double columns[COLUMNS], out_x[WIDTH_X], out_y[WIDTH_Y]; /* as they were seen last */",
-            f"  int64_t whole[{work.counts.size}];", "  int64_t fresh, was_checked, said, said_gap, begun, anew;",
+            f"  int64_t whole[{work.counts.size}];",
+            "  int64_t fresh, was_checked, said, said_gap, said_bent, begun, anew;",
             "} State;"]  # fmt: skip
 
 
@@ -172,7 +175,8 @@ def _start(work: Work, start: tuple[Array, Array, Array], parameters: Sequence[f
         if len(values):
             lines.append(f"  static const double {name}[] = {{{_numbers(values)}}};")
             lines.append(f"  memcpy(s->{name}, {name}, sizeof {name});")
-    lines.append("  memcpy(s->closed, s->q, sizeof s->closed);")
+    lines += [f"  memcpy(s->{word}, s->q, sizeof s->{word});" for word in ("closed", "came")]
+    lines.append("  memcpy(s->came_rates, s->qd, sizeof s->came_rates);")
     for first, array in _memory(work).values():
         flat = array.ravel()
         lines += [f"  s->memory[{first + k}] = {flat[k]!r};" for k in np.flatnonzero(flat).tolist()]

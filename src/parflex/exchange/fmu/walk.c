@@ -95,12 +95,32 @@ static int walk(Model *m, const double *goal) {
   return 0;
 }
 
+/* bodies that deform further than bodies do, as the positions of joints do not belong together */
+static void say_bent(Model *m, const double *before) {
+  State *s = &m->state;
+  double way = 0;
+  char text[256];
+  for (int k = 0; k < BENT; ++k) {
+    int p = bent_positions[k];
+    way = fmax(way, fabs(s->closed[p] - before[p]) / position_units[p]);
+  }
+  if (!(way > BENT_FAR) || s->said_bent) return;
+  s->said_bent = 1;
+  snprintf(text, sizeof text,
+           "the positions that were set deform bodies by %.2g rad or typical lengths: set positions of joints that belong "
+           "together, or export the robot with a pose near them",
+           way);
+  tell(m, 1, text);
+}
+
 /* outputs of the model at the given positions with the rates of the state, in `out_x` and `out_y` */
 static int reach(Model *m) {
   State *s = &m->state;
-  double goal[POSITIONS + 1];
+  double goal[POSITIONS + 1], before[POSITIONS + 1];
   int64_t counts[COUNTS];
   memcpy(counts, s->whole, sizeof counts);
+  if (!KIND_ME && !s->begun) joints_follow(m);
+  memcpy(before, s->closed, sizeof(double) * POSITIONS);
   goal_of(m, goal);
   int near = way_between(goal, s->closed) < FAR_FROM_CHECKED && moving(m, goal) &&
              way_between(s->out_y, s->closed) < FAR_FROM_CHECKED;
@@ -109,6 +129,7 @@ static int reach(Model *m) {
     int there = walk(m, goal);
     memcpy(s->whole, counts, sizeof counts);
     if (!there) return 0;
+    say_bent(m, before);
     goal_of(m, goal);
     for (int k = 0; k < POSITIONS; ++k) /* steps go on from here */
       if (closes[k] == CLOSED || (closes[k] == PARTLY && !s->begun)) s->q[k] = goal[k] = s->closed[k];
