@@ -7,6 +7,8 @@ import pytest
 from test_sensitivities import extrapolated
 
 import parflex
+from parflex.design.design_state import DesignState
+from parflex.design.on_the_way.steady_motions import refuse_without_slopes
 from parflex.design.questions import read_question
 from parflex.errors import ParflexError
 from parflex.models.loading import redesigned
@@ -161,6 +163,41 @@ def test_motions_whose_start_is_not_followed_are_refused(tmp_path):
         parflex.sensitivities(robot, "speed:left.1@line", ["constants.proximal"], **given)
 
 
+ALIKE = (
+    FIVE
+    + """
+[[point]]
+name = "same"
+frame = "left.2"
+position = ["distal", 0, 0]
+[[point]]
+name = "drawn"
+frame = "left.2"
+position = [0.4, 0, 0]
+[motions.same]
+frame = "same"
+points = [[-0.1, 0.5, 0], [0.1, 0.55, 0]]
+law = "quintic"
+duration = 0.4
+[motions.drawn]
+frame = "drawn"
+points = [[-0.1, 0.5, 0], [0.1, 0.55, 0]]
+law = "quintic"
+duration = 0.4
+"""
+)
+
+
+def test_a_frame_that_stays_where_the_end_effector_is_moves_as_it(tmp_path):
+    (tmp_path / "five.toml").write_text(ALIKE)
+    robot = parflex.load(tmp_path / "five.toml")
+    for name, key in (("line", "distal"), ("same", "distal"), ("drawn", "proximal")):
+        refuse_without_slopes(DesignState(robot, None, [f"constants.{key}"]), name, f"speed:left.1@{name}")
+    with pytest.raises(ParflexError, match="is that of 'drawn', to which the end effector may move"):
+        # it is at the end effector too, but stays as the rod grows
+        refuse_without_slopes(DesignState(robot, None, ["constants.distal"]), "drawn", "speed:left.1@drawn")
+
+
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 def test_motions_without_an_end_are_refused():
     circle = {"centre": [0.0, 0.5, 0.0], "start": [0.05, 0.5, 0.0]}
@@ -168,5 +205,6 @@ def test_motions_without_an_end_are_refused():
     motions = {"endless": endless, "round": {"circle": circle, "speed": 0.5, "ramp": 0.05}}
     robot = parflex.load("5r", settings={"motions": motions})
     for name in motions:
-        with pytest.raises(ParflexError, match="has no end"):
+        says = "has no end; add turns = 1 to its circle" if name == "round" else "has no end; name one that ends"
+        with pytest.raises(ParflexError, match=says):
             _ = read_question(f"energy:{name}").asked(robot).answer

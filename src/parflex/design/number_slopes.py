@@ -14,18 +14,15 @@ import numpy as np
 from parflex.codegen.emit.emit_python import functions_of, run
 from parflex.codegen.passes.optimise import make_program
 from parflex.codegen.program import Program
-from parflex.design.backward.traced_file import name_of_file, same_reading, trace_file
+from parflex.design.backward.traced_file import RecentPrograms, same_reading, trace_file
 from parflex.designs.design_numbers import DesignNumbers, Path, number_at
-from parflex.errors import ParflexError
 from parflex.graph.derivative import jacobian
 from parflex.graph.expression import Expression
 from parflex.models.robot import Robot
 from parflex.records import Record
-from parflex.spatial.varied import OneNumberError
 
 Array = np.ndarray
-RECENT = 16  # sets of keys whose programs stay in memory
-_recent: dict[str, SlopeProgram | None] = {}
+_recent: RecentPrograms[SlopeProgram] = RecentPrograms(16)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -55,17 +52,7 @@ class SlopeProgram(Record):
 
 def numbers_by_program(robot: Robot, keys: Sequence[str]) -> DesignNumbers | None:
     """Numbers of the robot with slopes by the keys; None where that is not traced."""
-    name = name_of_file(robot, keys)
-    if name is None:
-        return None
-    if name not in _recent:
-        while len(_recent) >= RECENT:
-            _recent.pop(next(iter(_recent)))
-        try:
-            _recent[name] = _traced(robot, keys)
-        except (OneNumberError, TypeError, ParflexError, ZeroDivisionError):
-            _recent[name] = None
-    made = _recent[name]
+    made = _recent.of(robot, keys, traced=lambda: _traced(robot, keys))
     return None if made is None else made.numbers(robot, keys, np.array([number_at(robot, key) for key in keys]))
 
 

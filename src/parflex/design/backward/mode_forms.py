@@ -17,9 +17,8 @@ import numpy as np
 from parflex.codegen.compile import Kernel
 from parflex.codegen.passes.optimise import make_program
 from parflex.codegen.program import Program
-from parflex.design.backward.traced_file import name_of_file, same_reading, trace_file
+from parflex.design.backward.traced_file import RecentPrograms, same_reading, trace_file
 from parflex.designs.design_numbers import number_at
-from parflex.errors import ParflexError
 from parflex.graph.expression import Expression
 from parflex.graph.reverse import gradient
 from parflex.models.configuration import Configuration
@@ -31,13 +30,11 @@ from parflex.records import Record
 from parflex.recursion import mass_matrix, motion
 from parflex.recursion.energy import kinetic_energy
 from parflex.spatial.dual import slopes, small_steps
-from parflex.spatial.varied import OneNumberError
 
 Array = np.ndarray
 QUICKLY = 0  # machine code that is made in a quarter of a second: a call is microseconds either way
-RECENT = 8  # robots with sets of keys whose programs stay in memory
 LARGEST = 400_000  # nodes of a graph beyond which numbers with slopes are quicker than tracing
-_recent: dict[str, FormProgram | None] = {}
+_recent: RecentPrograms[FormProgram] = RecentPrograms(8)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -110,17 +107,8 @@ def form_program(
     robot: Robot, keys: Sequence[str], lock: Any, servo: Any, without: tuple[str, ...]
 ) -> FormProgram | None:
     """The program of a file and keys for a robot that is held so; None where it cannot be traced."""
-    name = name_of_file(robot, keys, lock, servo, without)
-    if name is None:
-        return None
-    if name not in _recent:
-        while len(_recent) >= RECENT:
-            _recent.pop(next(iter(_recent)))
-        try:
-            _recent[name] = _traced(robot, keys, lock, servo, without)
-        except (OneNumberError, TypeError, ValueError, ParflexError, ZeroDivisionError):
-            _recent[name] = None
-    return _recent[name]
+    own = (lock, servo, without)
+    return _recent.of(robot, keys, *own, traced=lambda: _traced(robot, keys, *own))
 
 
 def _traced(robot: Robot, keys: Sequence[str], lock: Any, servo: Any, without: tuple[str, ...]) -> FormProgram | None:

@@ -4,21 +4,44 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from parflex.description.source import apply_settings
 from parflex.designs.design_numbers import DesignNumbers, Path, leaves, number_at, read_again
 from parflex.designs.traced_numbers import TracedDecisions, TracedNumber, holds
+from parflex.errors import ParflexError
 from parflex.graph.expression import Expression, Graph
 from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.spatial.varied import OneNumberError, Varied
 
 Array = np.ndarray
+Made = TypeVar("Made")
+
+
+class RecentPrograms(Generic[Made]):
+    """Programs of files and keys that were traced last; of what cannot be traced it is known too."""
+
+    def __init__(self, most: int) -> None:
+        self.most, self._kept = most, dict[str, Made | None]()
+
+    def of(self, robot: Robot, keys: Sequence[str], *more: Any, traced: Callable[[], Made | None]) -> Made | None:
+        """The program that `traced` makes for a file, keys and what `more` it depends on; None: it cannot."""
+        name = name_of_file(robot, keys, *more)
+        if name is None:
+            return None
+        if name not in self._kept:
+            while len(self._kept) >= self.most:
+                self._kept.pop(next(iter(self._kept)))
+            try:
+                self._kept[name] = traced()
+            except (OneNumberError, TypeError, ValueError, ParflexError, ZeroDivisionError):
+                self._kept[name] = None
+        return self._kept[name]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -69,7 +69,10 @@ class MotionInstants:
         self.length = float(self.planned.period or self.planned.end)
         if self.planned.planned is not None or not np.isfinite(self.length) or self.length <= 0:
             raise InputError(
-                f"the motion '{name}' has no end", key="response", value=response, hint="name one that ends"
+                f"the motion '{name}' has no end",
+                key="response",
+                value=response,
+                hint="name one that ends" if self.table.circle is None else "add turns = 1 to its circle",
             )
         self._known: dict[float, Array] = {}
 

@@ -41,10 +41,9 @@ def refuse_without_slopes(state: DesignState, name: str, response: str) -> None:
             response,
             "name a motion in given time",
         )
-    frame = table.frame or state.robot.tree.end_effector
-    if table.kind not in ("moves", "joints") and table.frame and frame != state.robot.tree.end_effector:
+    if table.kind not in ("moves", "joints") and table.frame and not _is_end_effector(state.twin, table.frame):
         raise _refusal(
-            f"the motion '{name}' is that of '{frame}', to which the end effector may move", response,
+            f"the motion '{name}' is that of '{table.frame}', to which the end effector may move", response,
             "let the end effector go along it",
         )  # fmt: skip
     if table.kind == "joints":
@@ -56,6 +55,15 @@ def refuse_without_slopes(state: DesignState, name: str, response: str) -> None:
         _check_place(state, dict(table.start) or None, name, response)
     elif table.along_path:
         _check_place(state, None, name, response, path=True)
+
+
+def _is_end_effector(twin: Robot, frame: str) -> bool:
+    """Whether a frame is where the end effector is, and stays there as keys change: slopes of places are compared."""
+    one, two = (twin.tree.places[name] for name in (frame, twin.tree.end_effector))
+    if one.link != two.link or one.inner is not two.inner:
+        return False
+    differences = np.concatenate([np.ravel(one.position - two.position), np.ravel(one.rotation - two.rotation)])
+    return not any(map(bool, differences))  # a number with slopes is false where they vanish too
 
 
 def _check_joints(state: DesignState, name: str, response: str) -> None:
