@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import re
@@ -288,6 +289,18 @@ def check_library(data: bytes, name: str, fmi: int) -> None:
         others = {word for word in one.shown if not word.startswith(f"fmi{fmi}")}
         assert not others & {"look", "step_to", "gauss_steps", "program_address"}, "our own functions are shown"
         assert all(word.startswith(OF_SYSTEM[one.system]) for word in one.needed), one.needed
+
+
+@pytest.mark.parametrize("kind", ["cs", "me"])
+def test_a_unit_for_one_kind_is_not_made_for_the_other(kind, tmp_path):
+    with zipfile.ZipFile(exported("5r", 2, kind)) as archive:
+        (path,) = [path for path in archive.namelist() if path.startswith("binaries/")]
+        library = ctypes.CDLL(archive.extract(path, tmp_path))
+        token = re.findall(r'guid="([^"]+)"', archive.read("modelDescription.xml").decode())[0].encode()
+    library.fmi2Instantiate.restype = ctypes.c_void_p
+    made = [library.fmi2Instantiate(b"one", number, token, b"", None, 0, 0) for number in (0, 1)]  # me, cs
+    assert [unit is not None for unit in made] == [kind == "me", kind == "cs"]
+    library.fmi2FreeInstance(ctypes.c_void_p(made[int(kind == "cs")]))
 
 
 def test_the_library_of_this_machine_shows_all_functions_and_needs_nothing_of_ours():

@@ -123,3 +123,21 @@ def test_what_is_said_of_the_step_does_not_depend_on_the_independent_rates(tmp_p
 def test_names_that_fmi_does_not_allow_are_refused(names, says):
     with pytest.raises(parflex.InputError, match=says):
         refuse_names([Variable(name, "output") for name in names])
+
+
+def test_frames_whose_columns_would_have_names_of_joints_are_refused(tmp_path):
+    text = (
+        'format = 1\nname = "twice"\nmotion = "planar"\nend_effector = "q"\n[[frame]]\nname = "theta"\n'
+        'joint = "revolute"\nactuated = true\ninertia = { mass = 1, about_centre = [0, 0, 0.1] }\n'
+        '[[point]]\nname = "q"\nframe = "theta"\nposition = [0.3, 0, 0]\n'
+    )
+    (tmp_path / "twice.toml").write_text(text)
+    robot = parflex.load(tmp_path / "twice.toml")
+    for ask in (
+        lambda: parflex.export_fmu(robot, tmp_path / "x.fmu"),
+        lambda: parflex.simulate(robot, effort={}, time=1),
+    ):
+        with pytest.raises(
+            parflex.InputError, match=r"the frame 'q' and a joint would both have the column 'q\.theta'"
+        ):
+            ask()

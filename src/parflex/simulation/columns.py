@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from parflex.codegen.traces.open_tree import MANY_RATES
 from parflex.codegen.traces.signals import signals, signals_in_rows
+from parflex.errors import InputError
 from parflex.models.dynamics.taut_cables import driven_cables
 from parflex.models.robot import Robot
 from parflex.recursion import pose
@@ -20,6 +22,8 @@ from parflex.spatial.row_numbers import over_rows
 
 Array = np.ndarray
 AXES = "xyz"
+OF_JOINTS = ("q", "qd", "qdd", "effort")  # how their columns begin
+OF_FRAMES = re.compile("[xyz]|theta|q[wxyz]|(local_)?(v|w|a|al)[xyz]")  # how theirs end
 NORMAL = 1e-6  # of an axis: what lies in the plane is rounding
 FEW = 20_000  # rows up to which NumPy is done before a program would be compiled
 
@@ -162,6 +166,24 @@ def coupling_columns(problem: Problem, x: Array, y: Array, effort: Array) -> dic
         state = {"q": q, "position_rates": change, "acceleration": moved, "effort": effort}
         found = program.evaluate("numpy", **{word: state[word] for word in state if word in program.inputs}, **gates)
     return {name: values[:, 0] for name, values in found.items() if name.startswith("coupling.") or name in cables}
+
+
+def refuse_shared_names(robot: Robot, frames: Sequence[str]) -> list[str]:
+    """The frames; raise where a column of one would have the name of a column of a joint."""
+    tree = robot.tree
+    joints = [
+        f"{word}.{name}" for word in OF_JOINTS for name in dict.fromkeys([*tree.position_names, *tree.rate_names])
+    ]
+    for frame in frames:
+        for column in joints:
+            if column.startswith(f"{frame}.") and OF_FRAMES.fullmatch(column.removeprefix(f"{frame}.")):
+                raise InputError(
+                    f"the frame '{frame}' and a joint would both have the column '{column}'",
+                    key="frames",
+                    value=frame,
+                    hint="rename one of them in the robot file, or report other frames",
+                )
+    return list(frames)
 
 
 def frame_columns(name: str, position: Array, rotation: Array, motion: Array, planar: bool) -> dict[str, Array]:

@@ -17,7 +17,7 @@ from parflex.models.elastic.deflection import deflection_warnings
 from parflex.models.given_states.joint_stops import refuse_start_outside
 from parflex.models.inside_beams.beam_chains import all_places, inside_reduced
 from parflex.models.robot import Robot
-from parflex.simulation.columns import columns_from, columns_of, position_columns, seen_in
+from parflex.simulation.columns import columns_from, columns_of, position_columns, refuse_shared_names, seen_in
 from parflex.simulation.controller import Controller, controlled
 from parflex.simulation.first_compilation import say_first_compilation
 from parflex.simulation.inputs.corners import jump_warnings
@@ -397,11 +397,11 @@ def recorded_frames(robot: Robot, frames: Sequence[str] | None) -> list[str]:
         same = [
             point.name for point in robot.description.point if point.frame == end and _same(places, point.name, end)
         ]
-        return [*same, end]
+        return refuse_shared_names(robot, [*same, end])
     for name in frames:
         if not robot.tree.has(name, "frames"):
             raise InputError(f"there is no frame '{name}'", key="frames", value=name, hint=did_you_mean(name, places))
-    return list(dict.fromkeys(frames)) or [robot.tree.end_effector]
+    return refuse_shared_names(robot, list(dict.fromkeys(frames)) or [robot.tree.end_effector])
 
 
 def _same(places: Mapping[str, Any], name: str, other: str) -> bool:

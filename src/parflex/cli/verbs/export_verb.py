@@ -93,8 +93,9 @@ def _write_fmu(loaded: Any, out: str, asked: dict[str, Any], as_json: bool) -> N
         asked["pose"] = read_pose_option(asked["pose"])
     found = export_fmu(loaded, out, **asked)
     answer = {"file": found.file, "platforms": list(found.platforms), "variables": list(found.variables)}
-    counts = {kind: sum(v["causality"] == kind for v in found.variables) for kind in ("input", "output", "local")}
-    rows = [("file", found.file), ("platforms", ", ".join(found.platforms)), *counts.items()]
+    kinds = [variable["causality"] for variable in found.variables]
+    counts = [(f"{kind}s", kinds.count(kind)) for kind in ("input", "output", "parameter", "local") if kind in kinds]
+    rows = [("file", found.file), ("platforms", ", ".join(found.platforms)), *counts]
     rows += [("note", note) for note in found.notes]
     answer |= {"notes": list(found.notes), "warnings": list(loaded.warnings)}
     output.show(answer, as_json, ("", ["", "written"], rows))

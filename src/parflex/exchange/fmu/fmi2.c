@@ -26,7 +26,7 @@ typedef struct {
 static void told2(void *unit, const char *name, int severity, const char *text) {
   Unit *u = (Unit *)unit;
   if (u->callbacks.logger)
-    u->callbacks.logger(u->callbacks.environment, name, (fmi2Status)severity, severity > 1 ? "logStatusError" : "logAll",
+    u->callbacks.logger(u->callbacks.environment, name, (fmi2Status)severity, severity > 1 ? "logStatusError" : "logStatusWarning",
                         "%s", text);
 }
 
@@ -38,7 +38,13 @@ SHOWN fmi2Status fmi2SetDebugLogging(void *c, int on, size_t n, const char *cons
 }
 SHOWN void *fmi2Instantiate(const char *name, int kind, const char *guid, const char *place, const Callbacks *f,
                             int visible, int logging) {
-  (void)kind, (void)place, (void)visible, (void)logging;
+  (void)place, (void)visible, (void)logging;
+  if (kind != !KIND_ME) { /* model exchange is 0 */
+    if (f && f->logger)
+      f->logger(f->environment, name, error_, "logStatusError", "the unit was exported for %s alone",
+                KIND_ME ? "model exchange" : "co-simulation");
+    return NULL;
+  }
   if (!guid || strcmp(guid, TOKEN) != 0) {
     if (f && f->logger) f->logger(f->environment, name, error_, "logStatusError", "the guid is that of another model");
     return NULL;

@@ -18,10 +18,15 @@ typedef struct {
 static void told3(void *unit, const char *name, int severity, const char *text) {
   Unit *u = (Unit *)unit;
   (void)name;
-  if (u->logger) u->logger(u->environment, (fmi3Status)severity, severity > 1 ? "logStatusError" : "logAll", text);
+  if (u->logger) u->logger(u->environment, (fmi3Status)severity, severity > 1 ? "logStatusError" : "logStatusWarning", text);
 }
 
-static void *unit_of(const char *name, const char *token, void *environment, logger_t logger) {
+static void *unit_of(int model_exchange, const char *name, const char *token, void *environment, logger_t logger) {
+  if (model_exchange != KIND_ME) {
+    if (logger) logger(environment, error_, "logStatusError", KIND_ME ? "the unit was exported for model exchange alone"
+                                                                      : "the unit was exported for co-simulation alone");
+    return NULL;
+  }
   if (!token || strcmp(token, TOKEN) != 0) {
     if (logger) logger(environment, error_, "logStatusError", "the instantiation token is that of another model");
     return NULL;
@@ -41,13 +46,13 @@ SHOWN fmi3Status fmi3SetDebugLogging(void *c, bool on, size_t n, const char *con
 SHOWN void *fmi3InstantiateModelExchange(const char *name, const char *token, const char *place, bool visible, bool logging,
                                          void *environment, logger_t logger) {
   (void)place, (void)visible, (void)logging;
-  return KIND_ME ? unit_of(name, token, environment, logger) : NULL;
+  return unit_of(1, name, token, environment, logger);
 }
 SHOWN void *fmi3InstantiateCoSimulation(const char *name, const char *token, const char *place, bool visible, bool logging,
                                         bool events, bool early, const unsigned v[], size_t n, void *environment,
                                         logger_t logger, void *update) {
   (void)place, (void)visible, (void)logging, (void)events, (void)early, (void)v, (void)n, (void)update;
-  return KIND_ME ? NULL : unit_of(name, token, environment, logger);
+  return unit_of(0, name, token, environment, logger);
 }
 SHOWN void *fmi3InstantiateScheduledExecution(const char *name, const char *token, const char *place, bool visible,
                                               bool logging, void *environment, logger_t logger, void *a, void *b,
