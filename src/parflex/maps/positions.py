@@ -61,7 +61,7 @@ def _nearest(points: Array, values: Array) -> Array:
 def _neighbours(points: Array, values: Array, count: int) -> tuple[Array, Array]:
     """Distances of some of the points to each value, nearest first, and which these are."""
     if len(values) > FEW:
-        return cKDTree(points).query(values, k=list(range(1, count + 1)))  # type: ignore[no-any-return]
+        return cKDTree(points).query(values, k=list(range(1, count + 1)))
     far = np.zeros((len(values), len(points)))
     for own, given in zip(points.T, values.T, strict=True):  # for so few a tree takes longer to grow
         far += (given[:, None] - own) ** 2
