@@ -64,6 +64,18 @@ class LedRobot:
         columns |= {f"q.{motor}": series[motor][0] for motor in self.motors}
         return columns | {f"effort.{motor}": efforts[:, k] for k, motor in enumerate(self.motors)}
 
+    def held(self, t: Array, series: Series, middle: Series, stiffness: float, damping: float) -> dict[str, Array]:
+        """The same under a controller that holds stiffness (reference - position) - damping rate for a sample.
+
+        Over a sample the effort is that of its `middle`, which moves the robot alike to the square of a sample over a
+        period, divided by 24: 4e-5 at 5 Hz and 1 kHz. The reference is the one with which that is so.
+        """
+        found = self.led(t, middle)
+        for motor in self.motors:
+            q, rate, _ = series[motor]
+            found |= {f"q.{motor}": q, f"ref.{motor}": q + (found[f"effort.{motor}"] + damping * rate) / stiffness}
+        return found
+
     def about_home(self, t: Array, seed: int, reach: float, harmonics: int = 5) -> Series:
         """Random series of the motors about home, by so much in each harmonic."""
         rng, home = np.random.default_rng(seed), self.home()
