@@ -7,7 +7,7 @@ import shutil
 import threading
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from report import Report
@@ -45,16 +45,23 @@ response = "mass"
 }
 # a browser without a graphics card draws in software
 FLAGS = ("--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader")
-# milliseconds from the key that sends a number to the first picture with another value beside its bar
-WATCH = """() => { window.waited = null; let begun = null, before = null;
-  const value = () => { const own = [...document.querySelectorAll("b")].find(one => one.textContent == "lowest");
-    return own ? own.parentElement.textContent : before; };
+# when vertices or colours last went to the graphics, so that the picture that needs them can be told from later ones
+UPLOADS = """(() => { const own = WebGL2RenderingContext.prototype; window.uploaded = 0;
+  for (const name of ["bufferData", "bufferSubData"]) { const plain = own[name];
+    own[name] = function (...given) { window.uploaded = performance.now(); return plain.apply(this, given); }; } })()"""
+# milliseconds from the event that sends a number: to the first picture with another value beside its bar (waited), and
+# to the first picture after the last vertices and colours of the move (complete)
+WATCH = """() => { const own = window.watch = {waited: null, complete: null};
+  let begun = null, before = null, drawn = 0;
+  const value = () => { const bar = [...document.querySelectorAll("b")].find(one => one.textContent == "lowest");
+    return bar ? bar.parentElement.textContent : before; };
   before = value();
-  const note = () => { begun = performance.now(); };
-  for (const kind of ["input", "keydown"]) document.addEventListener(kind, note, {capture: true});
-  const look = () => { if (value() == before || begun === null) return requestAnimationFrame(look);
-    for (const kind of ["input", "keydown"]) document.removeEventListener(kind, note, {capture: true});
-    window.waited = performance.now() - begun; };
+  document.addEventListener("input", () => { begun ??= performance.now(); }, {capture: true, once: true});
+  const look = () => { const now = performance.now();
+    if (begun !== null && own.waited === null && value() != before) own.waited = now - begun;
+    if (begun !== null && window.uploaded > begun && window.uploaded != drawn) {
+      drawn = window.uploaded; own.complete = now - begun; }
+    if (window.watch === own && !own.over) requestAnimationFrame(look); };
   requestAnimationFrame(look); }"""
 
 
@@ -80,25 +87,33 @@ def _measured(report: Report, browser: Any, name: str, text: str, folder: Path) 
     from parflex.view.studio.design_desk import DesignDesk
     from parflex.view.studio.studio_viewer import StudioViewer
 
+    class TimedStudio(StudioViewer):
+        """Notes the processor time of each turn that showed a design."""
+
+        spent: ClassVar[list[float]] = []
+
+        def turn(self) -> None:
+            start, shown = time.thread_time(), self.shown
+            super().turn()
+            if self.shown is not shown:
+                self.spent.append(time.thread_time() - start)
+
     path = folder / "design.toml"
     path.write_text(text)
     begin = time.perf_counter()
     desk = DesignDesk(parflex.load(name), read_design(path), name)
-    viewer, stop, spent = StudioViewer(desk, port=0, folder=folder), threading.Event(), []
+    viewer, stop = TimedStudio(desk, port=0, folder=folder), threading.Event()
     report.figure(NAME, f"{name}, page open", time.perf_counter() - begin, "s")
 
     def loop() -> None:
         while not stop.is_set():
-            start, shown = time.thread_time(), viewer.shown
-            viewer.turn()
-            if viewer.shown is not shown:
-                spent.append(time.thread_time() - start)
-            time.sleep(0.01)
+            viewer.watch(0.2)
 
     thread = threading.Thread(target=loop, daemon=True)
     thread.start()
     try:
         page = browser.new_context(viewport={"width": 800, "height": 500}).new_page()
+        page.add_init_script(UPLOADS)
         page.goto(viewer.address)
         while viewer.shown is None:
             page.wait_for_timeout(50)
@@ -107,21 +122,26 @@ def _measured(report: Report, browser: Any, name: str, text: str, folder: Path) 
         key = desk.keys[0]
         slider = page.locator(f"xpath=//label[normalize-space(.)='{key}']/ancestor::*[.//input][1]//input").last
         low, high = desk.file.variables[key].bounds
-        waits = []
+        waits: dict[str, list[float]] = {"picture": [], "all of the picture": []}
         for share in np.linspace(0.3, 0.7, MOVES):
-            page.wait_for_timeout(700)  # the list of modes is made when the slider rests
+            page.wait_for_timeout(200)
             page.evaluate(WATCH)
             slider.fill(f"{low + share * (high - low):.6g}")
-            page.keyboard.press("Enter")
-            page.wait_for_function("window.waited !== null", polling=100, timeout=60_000)
-            waits.append(page.evaluate("window.waited") / 1e3)
+            page.wait_for_function("window.watch.waited !== null", polling=100, timeout=60_000)
+            page.wait_for_timeout(700)  # the scene is drawn
+            while not viewer.resting:  # the list of modes is made when the slider rests
+                page.wait_for_timeout(50)
+            found = page.evaluate("(window.watch.over = true, [window.watch.waited, window.watch.complete])")
+            for own, seen in zip(waits.values(), found, strict=True):
+                own.append(np.nan if seen is None else seen / 1e3)
         if os.environ.get("PARFLEX_PICTURES"):
             page.screenshot(path=Path(os.environ["PARFLEX_PICTURES"]) / f"studio-{name}.png")
     finally:
         stop.set()
         thread.join(timeout=30)
         viewer.close()
-    low_, high_ = np.quantile(waits, [0.1, 0.9])
-    note = f"{low_:.3g} to {high_:.3g} s, first {waits[0]:.3g} s, load {os.getloadavg()[0]:.1f}"
-    report.figure(NAME, f"{name}, slider to picture", float(np.median(waits)), "s", note=note)
-    report.figure(NAME, f"{name}, processor time of a move", float(np.median(spent[1:])), "s")
+    for what, own in waits.items():
+        low_, high_ = np.nanquantile(own, [0.1, 0.9])
+        note = f"{low_:.3g} to {high_:.3g} s, first {own[0]:.3g} s, load {os.getloadavg()[0]:.1f}"
+        report.figure(NAME, f"{name}, slider to {what}", float(np.nanmedian(own)), "s", note=note)
+    report.figure(NAME, f"{name}, processor time of a move", float(np.median(viewer.spent[1:])), "s")

@@ -114,3 +114,36 @@ def test_the_design_of_another_robot_is_refused(desk):
     with pytest.raises(InputError, match="3rrr-flexible") as refusal:
         check_robot(desk.file, parflex.load("5r"), "design.toml")
     assert refusal.value.key == "robot" and refusal.value.hint
+
+
+def test_beams_of_a_design_are_drawn_as_thick_as_they_are(desk):
+    """Sections stand in the file alone, which is not read again while a slider moves."""
+    values = {"sections.rod.diameter": 0.05}
+    sight, robot = desk.sight(Session(desk.robot), values, cells=False), desk.robot_of(values)
+    drawn = [scene(one).vertices(sight.q) for one in (sight.robot, robot, desk.robot)]
+    assert drawn[0] == pytest.approx(drawn[1], abs=1e-9)  # home is found to 1e-12, lengths follow from it
+    assert np.abs(drawn[2] - drawn[1]).max() == pytest.approx(0.015, rel=0.1)  # half of 0.05 - 0.02 m
+
+
+def test_text_of_a_design_is_sent_before_its_picture_and_only_what_changed(desk, tmp_path, monkeypatch):
+    """A browser draws for a quarter of a second after a message about the scene, and text waits for it."""
+    viewer = StudioViewer(desk, port=0, folder=tmp_path)
+    sent: list[str] = []
+    try:
+        viewer._warming.join()
+        viewer._do_design({"constants.proximal": 0.48, "constants.distal": 0.4})
+        plain = viewer.server._websock_server.queue_message
+
+        def noted(message):
+            sent.append(f"{type(message).__name__} {getattr(message, 'name', '')}")
+            plain(message)
+
+        monkeypatch.setattr(viewer.server._websock_server, "queue_message", noted)
+        viewer._do_design({"constants.proximal": 0.49, "constants.distal": 0.4})
+    finally:
+        viewer.close()
+    kinds = [one.split()[0] for one in sent]
+    text = kinds.count("GuiUpdateMessage")
+    assert text == 3 and kinds[:text] == ["GuiUpdateMessage"] * text  # bars, frequencies, range of the map
+    assert set(kinds[text:]) == {"SceneNodeUpdateMessage"} and "SceneNodeUpdateMessage /robot/beams" in sent
+    assert not any("/robot/ground" in one for one in sent)  # it stays where it is

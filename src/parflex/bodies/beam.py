@@ -176,9 +176,13 @@ class CentreLine(InnerNodes, Record):
 
     def at(self, xi: float) -> Node:
         """At x = xi L."""
-        Phi_d, Phi_r = _sections(self.length, self.Ps, self.roll, np.array([xi]))
+        Phi_d, Phi_r = self.along(np.array([xi]))
         own = list(self.used)
         return Node(np.array([xi * self.length, 0.0, 0.0]), Phi_d[0][:, own], Phi_r[0][:, own], self.consistent)
+
+    def along(self, xi: Array) -> tuple[Array, Array]:
+        """Displacement Phi_d and turn Phi_r of the sections at x = xi L per motion of the tip, each n x 3 x 6."""
+        return _sections(self.length, self.Ps, self.roll, xi)
 
     def with_small_turns(self) -> CentreLine:
         """The same with L = 1."""

@@ -147,6 +147,13 @@ def read_tables(kind: type[Model], raw: dict[str, Any], file: str, page: str) ->
         raise
 
 
+def describe_sections(raw: dict[str, Any]) -> dict[str, schema.SectionTable]:
+    """The sections of a raw table alone."""
+    constants = _constants(raw.get("constants", {}))
+    own = raw.get("sections", {})
+    return {name: _validate(schema.SectionTable, own[name], constants, f"sections.{name}") for name in own}
+
+
 def _validate(model: type[Model], data: Any, constants: Mapping[str, float], key: str) -> Model:
     try:
         return model.model_validate(data, context={"constants": constants})

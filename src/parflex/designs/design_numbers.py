@@ -65,10 +65,13 @@ class DesignNumbers(Record):
         return Closures(plain.tree, loops, others)
 
     def _varied(self, name: str, part: Any) -> Any:
-        """A part of the robot with the numbers of all designs in it."""
+        """A part of the robot with the numbers of all designs in it; of one design with plain ones."""
+        branches = _branches(self.places).get(name, {})
+        if len(self.values) == 1:
+            return _substituted(part, branches, self.values[0].tolist())
         decisions = Decisions(len(self.values) + 1)
         columns = np.concatenate([self.nominal[None], self.values]).T
-        return _substituted(part, _branches(self.places).get(name, {}), [Varied(x, decisions) for x in columns])
+        return _substituted(part, branches, [Varied(x, decisions) for x in columns])
 
     def of_part(self, part: Path, plain: Any) -> Array:
         """The array, or the number, that stands at a place of the tree: designs x its shape where designs differ."""

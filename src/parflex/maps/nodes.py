@@ -9,7 +9,7 @@ its ends.
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,23 @@ from parflex.tree.link_tree import GROUND
 from parflex.tree.springs import CoupledSpring
 
 Array = np.ndarray
+Motions = Mapping[int, tuple[Array, Array]]  # of bodies: unknowns, and what moves per unit of them
+
+
+class _Needed(dict[int, Array]):
+    """Matrices of bodies, made when they are asked for: statics need no mass."""
+
+    def __init__(self, make: Callable[[int], Array]) -> None:
+        super().__init__()
+        self.make = make
+
+    def __missing__(self, j: int) -> Array:
+        self[j] = made = self.make(j)
+        return made
+
+    def of_rows(self, designs: Array) -> _Needed:
+        """The same for rows with these designs."""
+        return _Needed(lambda j: self[j][designs] if self[j].ndim == 3 else self[j])
 
 
 class Assembly:
@@ -54,8 +71,8 @@ class Assembly:
         self.links = sorted(needed - {GROUND})
         self.index = {j: k for k, j in enumerate(self.links)}
         self.axes = {j: self._axes(j) for j in model.roots}
-        self.inertia = {j: of_designs(_undeformed_inertia(self.tree.links[j].body), self.designs) for j in self.bodies}
-        self.stiffness = {j: of_designs(_stiffness(self.tree.links[j].body), self.designs) for j in self.bodies}
+        self.inertia = _Needed(lambda j: of_designs(_undeformed_inertia(self.tree.links[j].body), self.designs))
+        self.stiffness = _Needed(lambda j: of_designs(_stiffness(self.tree.links[j].body), self.designs))
         self.rate_unknowns = {j: int(model_slots.start) for j, model_slots in joint_unknowns(model.cut).items()}
         rank = closing_rank(model.cut)
         self.held = LoopRows(self, closures, rank) if rank else None
@@ -91,28 +108,39 @@ class Assembly:
 
     def open_matrices(self, rotation: Array, position: Array) -> tuple[Array, Array]:
         """K and M over all unknowns, loops that no beam is part of left open."""
-        size = len(self.columns)
-        K, M = np.zeros((2, len(rotation), size, size))
-        for j in self.bodies:
-            if not np.any(self.inertia[j]) and j not in self.model.tip:
-                continue
-            columns, W = self.motion(j, rotation, position)
-            columns = self.number[columns]
-            _add(M, columns, np.swapaxes(W, 1, 2) @ (self.inertia[j] @ W))
+        own = (j for j in self.bodies if j in self.model.tip or np.any(self.inertia[j]))
+        motions = {j: self.motion(j, rotation, position) for j in own}
+        return self.open_stiffness(motions, len(rotation)), self.open_mass(motions, len(rotation))
+
+    def open_stiffness(self, motions: Motions, poses: int) -> Array:
+        """K over all unknowns from motions of bodies."""
+        K = np.zeros((poses, len(self.columns), len(self.columns)))
+        for j, (columns, W) in motions.items():
             if W.shape[1] > 6:
                 bent = W[:, 6:]
-                _add(K, columns, np.swapaxes(bent, 1, 2) @ (self.stiffness[j] @ bent))
-        self._add_joints(K, M)
-        return K, M
+                _add(K, self.number[columns], np.swapaxes(bent, 1, 2) @ (self.stiffness[j] @ bent))
+        for j, k in self.joint_rows():
+            K[:, k, k] += self.chosen_number(self.tree.links[j].terms.stiffness)
+        for spring in self.tree.springs if len(self.bodies) == len(self.tree.links) else ():
+            row = self.stretch(spring)
+            K += np.reshape(self.chosen_number(spring.stiffness), (-1, 1, 1)) * (row[..., :, None] * row[..., None, :])
+        return K
+
+    def open_mass(self, motions: Motions, poses: int) -> Array:
+        """M over all unknowns from motions of bodies."""
+        M = np.zeros((poses, len(self.columns), len(self.columns)))
+        for j, (columns, W) in motions.items():
+            if np.any(self.inertia[j]):
+                _add(M, self.number[columns], np.swapaxes(W, 1, 2) @ (self.inertia[j] @ W))
+        for j, k in self.joint_rows():
+            M[:, k, k] += self.chosen_number(self.tree.links[j].terms.motor_inertia)
+        return M
 
     def of_rows(self, designs: Array) -> Assembly:
         """The assembly of poses with these designs, one by one."""
         made = copy.copy(self)
         made.chosen = designs
-        made.inertia, made.stiffness = (
-            {j: own[designs] if own.ndim == 3 else own for j, own in table.items()}
-            for table in (self.inertia, self.stiffness)
-        )
+        made.inertia, made.stiffness = (table.of_rows(designs) for table in (self.inertia, self.stiffness))
         made.held = None if self.held is None else self.held.of(made)
         return made
 
@@ -129,15 +157,6 @@ class Assembly:
         bent = np.broadcast_to(np.eye(entry.body.size)[:, free], (len(W), entry.body.size, len(free)))
         every = np.union1d(columns, slots).astype(int)
         return every, np.concatenate([_spread(every, columns, W), _spread(every, slots, bent)], axis=1)
-
-    def _add_joints(self, K: Array, M: Array) -> None:
-        """Springs and rotors in the rows of joints."""
-        for j, k in self.joint_rows():
-            K[:, k, k] += self.chosen_number(self.tree.links[j].terms.stiffness)
-            M[:, k, k] += self.chosen_number(self.tree.links[j].terms.motor_inertia)
-        for spring in self.tree.springs if len(self.bodies) == len(self.tree.links) else ():
-            row = self.stretch(spring)
-            K += np.reshape(self.chosen_number(spring.stiffness), (-1, 1, 1)) * (row[..., :, None] * row[..., None, :])
 
     def stretch(self, spring: CoupledSpring) -> Array:
         """How far a coupled spring is stretched per unit of the unknowns."""

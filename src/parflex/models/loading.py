@@ -10,7 +10,7 @@ from typing import Any
 
 from parflex.closure.loops import build_closures, neutral_rotation
 from parflex.description import schema
-from parflex.description.loader import describe, load_table
+from parflex.description.loader import describe, describe_sections, load_table
 from parflex.description.name_checks import AXES
 from parflex.description.source import apply_settings
 from parflex.errors import InputError, ParflexError, did_you_mean
@@ -153,6 +153,19 @@ def redesigned(robot: Robot, settings: Mapping[str, Any]) -> Robot:
     made = _build(description, robot.file, written.payload, actuation, robot.working_mode, written.elements)
     made = replace(made, written=replace(written, table=table))
     return made if made.locked == robot.locked else made.locking(robot.locked)
+
+
+def with_file_of(made: Robot, settings: Mapping[str, Any], sections_alone: bool = False) -> Robot:
+    """A robot that has the numbers of these settings already, with the file that has them; quick: its sections."""
+    assert made.written is not None
+    table = apply_settings(copy.deepcopy(made.written.table), settings, made.file)
+    if sections_alone:
+        sections = describe_sections(table)
+        description, written = made.description.model_copy(update={"sections": sections}), made.written
+    else:
+        description = describe(copy.deepcopy(table), made.file)
+        written = replace(made.written, table=table)
+    return replace(made, description=description, written=written, known_home=made.home, known_mobility=made.mobility)
 
 
 def inertia_warnings(description: schema.RobotFile, tree: Tree) -> list[str]:

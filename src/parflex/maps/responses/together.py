@@ -57,15 +57,32 @@ class PosesTogether:
         self.robot, self.model, self.places = model.robot, model, places
         self.assembly = assembly if designs is None else assembly.of_rows(designs)
         self.free, self.modes, self.wrench = free, modes, wrench or {}
-        self.K, self.M = self.assembly(*places)
-        self.left = self.assembly.motions(*places)
-        self.motions = {j: self._left(*self.assembly.motion(j, *places)) for j in self.assembly.bodies}
+        self.open_motions = {j: self.assembly.motion(j, *places) for j in self.assembly.bodies}
+        held = self.assembly.held
+        self.left: Array | None = None
+        usual = np.ones(len(places[0]), dtype=bool)
+        if held is not None:
+            self.left, usual = held.motions(*places)
+        self.motions = {j: self._left(*own) for j, own in self.open_motions.items()}
         # poses that are left to the functions of single poses; at once those where loops hold otherwise than at home
-        self.failed = ~np.isfinite(self.K).all(axis=(1, 2))
-        self.K[self.failed] = self.M[self.failed] = np.eye(self.K.shape[1])
+        self.K = self._closed(self.assembly.open_stiffness(self.open_motions, len(places[0])))
+        self.odd = ~(usual & np.isfinite(self.K).all(axis=(1, 2)))
+        self.K[self.odd] = np.eye(self.K.shape[1])
+        self.failed = self.odd.copy()
         self.loose: dict[
             int, tuple[Array, Array]
         ] = {}  # motions that nothing holds, and what gives the force along them
+
+    @cached_property
+    def M(self) -> Array:
+        """The mass beside K: statics do without it."""
+        found = self._closed(self.assembly.open_mass(self.open_motions, len(self.K)))
+        found[self.odd] = np.eye(self.K.shape[1])
+        return found
+
+    def _closed(self, matrix: Array) -> Array:
+        """A matrix over what loops leave free of the unknowns."""
+        return matrix if self.left is None else np.swapaxes(self.left, 1, 2) @ matrix @ self.left
 
     def _left(self, columns: Array, W: Array) -> tuple[Array, Array]:
         """A motion over what loops leave free of the unknowns."""

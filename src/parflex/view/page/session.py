@@ -6,6 +6,7 @@ A session keeps the last good state: what cannot be shown leaves a sentence in `
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +23,7 @@ from parflex.models.robot import Robot
 from parflex.recursion import pose
 from parflex.spatial import vector_from_rotation
 from parflex.view.page.playback import Playback
-from parflex.view.scene.robot_scene import Scene, arrows, reaction_arrows, scene
+from parflex.view.scene.robot_scene import arrows, reaction_arrows, scene
 from parflex.view.scene.stress_colours import stress_colours
 
 Array = np.ndarray
@@ -46,19 +47,23 @@ class Session:
     """A robot, the configuration that is shown, and what is laid over it."""
 
     def __init__(self, robot: Robot, at: str | Mapping[str, float] | None = None, q: Array | None = None) -> None:
-        self.robot = robot
         self.q = robot.assemble(at) if q is None else q  # all positions, where they are known
-        self.scene: Scene = scene(robot)
-        self.colours = stress_colours(self.scene)
-        self.base = self.scene.vertices(self.q)
+        self.take(robot)
         self.trouble = ""
         self.asked: Array | None = None  # a requested position that the end effector cannot reach
         self.deformation_scale = 1.0
         self.sagging = False
-        self._modes: Modes | None = None
-        self._shapes: dict[int, Array] = {}
+        self.count: int | None = None  # of modes that a robot like this one had
         self.servo: float | None = None
         self.coupling_efforts: dict[str, str] = {}  # at rest, of the last reactions
+
+    def take(self, robot: Robot) -> None:
+        """Draw a robot at these positions."""
+        self.robot, self.scene = robot, scene(robot)
+        self.colours = stress_colours(self.scene)
+        self.base = self.scene.vertices(self.q)
+        self._modes: Modes | None = None
+        self._shapes: dict[int, Array] = {}
 
     # -- pose ------------------------------------------------------------------------------------------
 
@@ -170,15 +175,21 @@ class Session:
         if self._modes is None:
             try:
                 here = Configuration(self.robot, self.q)
-                found = natural_frequencies(self.robot, here, servo=self.servo)
-                count = len(found.frequencies)
-                if count == 6:  # there may be more
-                    left = found.independent_coordinates - len(found.free_motions) - len(found.unstable_motions)
+                found = self._as_many(here)
+                left = found.independent_coordinates - len(found.free_motions) - len(found.unstable_motions)
+                if len(found.frequencies) < min(MODES, left):
                     found = natural_frequencies(self.robot, here, min(MODES, left), servo=self.servo)
-                self._modes = found
+                self._modes, self.count = found, len(found.frequencies)
             except ParflexError as error:
                 self.trouble = f"No modes here: {error}"
         return self._modes
+
+    def _as_many(self, here: Configuration) -> Modes:
+        """As many modes as the robot had before, where it still has them; else some."""
+        if self.count is not None:
+            with suppress(ParflexError):
+                return natural_frequencies(self.robot, here, self.count, servo=self.servo)
+        return natural_frequencies(self.robot, here, servo=self.servo)
 
     def set_servo(self, stiffness: float | None) -> None:
         """Hold the motors by springs of this stiffness instead of locking them."""

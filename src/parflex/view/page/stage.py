@@ -19,7 +19,8 @@ from parflex.view.scene.robot_scene import Scene
 from parflex.view.scene.stress_colours import BEAMS
 
 Array = np.ndarray
-PLAIN = {"cast_shadow": False, "receive_shadow": False, "side": "double"}
+SPARE = 256  # points of a map are a multiple of these, so that some more or less do not make another one
+PLAIN = {"cast_shadow": False, "receive_shadow": False}
 
 
 class Stage:
@@ -54,7 +55,7 @@ class Stage:
         for mesh in scene.meshes:
             self.meshes[mesh.name] = self.server.scene.add_mesh_simple(
                 f"/robot/{mesh.name}", vertices[mesh.vertices], mesh.faces, color=mesh.colour,
-                flat_shading=mesh.name == MESHES, **PLAIN,
+                flat_shading=mesh.name == MESHES, side="front" if mesh.closed else "double", **PLAIN,
             )  # fmt: skip
         self.sent = {}
         self.tool = self.server.scene.add_frame("/tool", axes_length=0.07 * scene.size, axes_radius=0.004 * scene.size)
@@ -68,7 +69,7 @@ class Stage:
         self.place_tool(q)
         self._camera(low, high, scene)
 
-    def follow(self, scene: Scene, q: Array) -> None:
+    def follow(self, scene: Scene, q: Array, vertices: Array) -> None:
         """Show a robot with other numbers: vertices move where triangles are the same, else it is built anew."""
         old = {} if self.scene is None else {mesh.name: mesh for mesh in self.scene.meshes}
         same = [mesh.name for mesh in scene.meshes] == list(old) and all(
@@ -79,7 +80,7 @@ class Stage:
             self.build(scene, q)
             return
         self.scene = scene
-        self.move(scene.vertices(q))
+        self.move(vertices)
         self.place_tool(q)
 
     def _clear(self) -> None:
@@ -151,7 +152,7 @@ class Stage:
         if vertices is not None and self.scene is not None:
             faces = np.concatenate([mesh.faces + mesh.vertices.start for mesh in self.scene.meshes])
             self.ghost = self.server.scene.add_mesh_simple(
-                "/ghost", vertices, faces, color=GHOST, opacity=0.25, **PLAIN
+                "/ghost", vertices, faces, color=GHOST, opacity=0.25, side="double", **PLAIN
             )
 
     def colour_beams(self, levels: list[Array] | None) -> None:
@@ -170,7 +171,7 @@ class Stage:
                 if len(self.coloured) <= k:
                     self.coloured.append(
                         self.server.scene.add_mesh_simple(
-                            f"/stress/{k}", self.sent[BEAMS], shown, color=colour, **PLAIN
+                            f"/stress/{k}", self.sent[BEAMS], shown, color=colour, side=self.meshes[BEAMS].side, **PLAIN
                         )
                     )
                 else:
@@ -189,10 +190,17 @@ class Stage:
         if shown is None and self.map is not None:
             self.map.remove()
             self.map = None
-        if shown is not None:
-            self.map = self.server.scene.add_point_cloud(
-                "/map", shown.points, shown.colours.astype(np.uint8), point_size=0.6 * shown.spacing
-            )
+        if shown is None:
+            return
+        count, size = len(shown.points), 0.6 * shown.spacing
+        known = 0 if self.map is None else len(self.map.points)
+        wide = known if known >= count else -(-count // SPARE) * SPARE
+        same = (0, wide - count), (0, 0)  # the last point again in the place of cells that are not there
+        points, colours = (np.pad(own, same, "edge") for own in (shown.points, shown.colours.astype(np.uint8)))
+        if self.map is None or wide > known:
+            self.map = self.server.scene.add_point_cloud("/map", points, colours, point_size=size)
+        else:
+            self.map.points, self.map.colors, self.map.point_size = points, colours, size
 
     def show_mark(self, place: Array | None) -> None:
         """A red ball at the requested position if the end effector cannot reach it."""

@@ -46,6 +46,7 @@ class Viewer:
         self._looked = time.monotonic()
         self._asked: dict[str, Any] = {}
         self._lock = threading.Lock()
+        self._wanted = threading.Event()  # set by each wish
         self._phase, self._clock = 0.0, time.monotonic()
         self._modes_are_old = False
         self.server = start_server(port, robot.name)
@@ -90,14 +91,16 @@ class Viewer:
         with self._lock:
             self._asked.pop(what, None)
             self._asked[what] = value
+        self._wanted.set()
 
     def watch(self, seconds: float | None = None) -> None:
-        """Run until interrupted, or for some seconds."""
+        """Run until interrupted, or for some seconds: a turn for each picture, and at once when something is asked."""
         end = None if seconds is None else time.monotonic() + seconds
         while end is None or time.monotonic() < end:
             begun = time.monotonic()
+            self._wanted.clear()
             self.turn()
-            time.sleep(max(0.0, FRAME - (time.monotonic() - begun)))
+            self._wanted.wait(max(0.0, FRAME - (time.monotonic() - begun)))
 
     def turn(self) -> None:
         """Handle requests, check the file, and show the next frame of the animation."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
 
 from parflex.bodies import Node
-from parflex.bodies.beam import centre_line
+from parflex.bodies.beam import CentreLine, centre_line
 from parflex.bodies.modal_file import load_modal
 from parflex.description import schema
 from parflex.models.robot import Robot
@@ -128,6 +129,12 @@ def beam_of(robot: Robot, link: Link) -> schema.Beam | None:
     return tables.get(name) if link.body.by_tip else None
 
 
+@lru_cache(maxsize=64)
+def _shapes(length: float, Ps: tuple[float, float], roll: float, count: int) -> tuple[Array, Array]:
+    """Motions of so many sections of an element: many elements of a robot are alike."""
+    return CentreLine(length, Ps, roll).along(np.linspace(0.0, 1.0, count))
+
+
 def beam_points(robot: Robot, link: Link, beam: schema.Beam, stations: int) -> BodyPoints:
     """Stations along one element of a beam, with the shape functions of its model, or along all of a reduced one."""
     length = float(link.body.nodes["tip"].r0[0])
@@ -137,10 +144,14 @@ def beam_points(robot: Robot, link: Link, beam: schema.Beam, stations: int) -> B
         return BodyPoints(r0, Phi_d, Phi_r, list(pairwise(range(stations))), "beam")
     elements = max(1, round(beam.length / length))
     count = max(3, (stations - 1) // elements + 1)
-    material = read_material(robot.description.materials[beam.material])
-    section = read_section(robot.description.sections[beam.section], beam.shear_coefficient)
     xi = np.linspace(0.0, 1.0, count)
-    Phi_d, Phi_r = centre_line(length, material, section, beam.shear, beam.roll, xi)
+    inner = link.body.inner
+    if isinstance(inner, CentreLine):
+        Phi_d, Phi_r = _shapes(float(inner.length), inner.Ps, inner.roll, count)
+    else:
+        material = read_material(robot.description.materials[beam.material])
+        section = read_section(robot.description.sections[beam.section], beam.shear_coefficient)
+        Phi_d, Phi_r = centre_line(length, material, section, beam.shear, beam.roll, xi)
     used = [("ux", "uy", "uz", "rx", "ry", "rz").index(label) for label in link.body.labels]
     r0 = np.outer(xi * length, [1.0, 0.0, 0.0])
     return BodyPoints(r0, Phi_d[:, :, used], Phi_r[:, :, used], list(pairwise(range(count))), "beam")

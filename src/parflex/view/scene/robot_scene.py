@@ -17,7 +17,8 @@ from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.recursion import Pose, pose
 from parflex.view.scene.elastic_points import BodyPoints
-from parflex.view.scene.parts import GROUPS, Fixed, Part, parts_of
+from parflex.view.scene.mesh_parts import MESHES
+from parflex.view.scene.parts import GROUPS, Fixed, Part, Sheet, parts_of
 from parflex.view.scene.skeleton import ModeShape, Skeleton, extent, mode_shape_points, skeleton, velocities
 from parflex.view.scene.solids import arrow, merged
 
@@ -33,6 +34,7 @@ class Mesh(Record):
     vertices: slice
     faces: Array
     colour: tuple[int, int, int]
+    closed: bool  # all its triangles look outwards, and none is seen from behind
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,8 @@ def scene(robot: Robot) -> Scene:
         if count:
             offsets = np.cumsum([0, *(part.count for part in own)])
             faces = np.concatenate([part.faces + a for part, a in zip(own, offsets[:-1], strict=True)])
-            meshes.append(Mesh(name, slice(start, start + count), faces, colour))
+            closed = name != MESHES and not any(isinstance(part, Sheet) and not part.body.thickness for part in own)
+            meshes.append(Mesh(name, slice(start, start + count), faces, colour, closed))
             start += count
     return Scene(robot, bones, tuple(parts), tuple(meshes), size)
 

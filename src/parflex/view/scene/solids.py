@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 import numpy as np
+
+from parflex.spatial import hat
 
 Array = np.ndarray
 Solid = tuple[Array, Array]  # vertices n x 3, triangles m x 3
@@ -27,15 +30,20 @@ def along(direction: Array) -> Array:
     """A rotation whose z axis points along a direction."""
     length = float(np.linalg.norm(direction))
     z = direction / length if length else np.array([0.0, 0.0, 1.0])
-    x = np.cross(np.eye(3)[int(np.abs(z).argmin())], z)
+    x = hat(np.eye(3)[int(np.abs(z).argmin())]) @ z
     x /= np.linalg.norm(x)
-    return np.column_stack([x, np.cross(z, x), z])
+    return np.array([x, hat(z) @ x, z]).T
 
 
 def circle(radius: float, sides: int = SIDES) -> Array:
     """Points of a circle (n x 2)."""
+    return radius * _unit_circle(sides)
+
+
+@lru_cache(maxsize=16)
+def _unit_circle(sides: int) -> Array:
     angles = np.linspace(0, 2 * np.pi, sides, endpoint=False)
-    return radius * np.column_stack([np.cos(angles), np.sin(angles)])
+    return np.column_stack([np.cos(angles), np.sin(angles)])
 
 
 def polygon_prism(outline: Array, low: float, high: float) -> Solid:
@@ -60,17 +68,31 @@ def _cap(outline: Array, height: float, up: bool) -> Solid:
 def cylinder(start: Array, end: Array, radius: float, end_radius: float | None = None, sides: int = SIDES) -> Solid:
     """A round bar between two points; with another radius at its end, a cone."""
     direction = np.asarray(end, dtype=float) - start
-    height = float(np.linalg.norm(direction))
-    low, high = circle(radius, sides), circle(radius if end_radius is None else end_radius, sides)
+    unit, faces = _unit_bar(sides)
+    wide = np.where(unit[:, 2:] > 0, radius if end_radius is None else end_radius, radius)
+    points = unit * np.concatenate([wide, wide, np.full_like(wide, np.linalg.norm(direction))], axis=1)
+    return points @ along(direction).T + start, faces
+
+
+@lru_cache(maxsize=16)
+def _unit_bar(sides: int) -> Solid:
+    """A bar of radius and height 1."""
+    low = high = circle(1.0, sides)
+    height = 1.0
     wall = np.concatenate([np.column_stack([low, np.zeros(sides)]), np.column_stack([high, np.full(sides, height)])])
     k, after = np.arange(sides), np.roll(np.arange(sides), -1)
     faces = np.concatenate([np.column_stack([k, after, after + sides]), np.column_stack([k, after + sides, k + sides])])
-    points, triangles = merged([(wall, faces), _cap(low, 0.0, False), _cap(high, height, True)])
-    return points @ along(direction).T + start, triangles
+    return merged([(wall, faces), _cap(low, 0.0, False), _cap(high, height, True)])
 
 
 def ball(centre: Array, radius: float, sides: int = SIDES) -> Solid:
     """A ball."""
+    points, faces = _unit_ball(sides)
+    return points * radius + centre, faces
+
+
+@lru_cache(maxsize=16)
+def _unit_ball(sides: int) -> Solid:
     rows = sides // 2
     polar = np.linspace(0, np.pi, rows + 1)
     ring = circle(1.0, sides)
@@ -79,8 +101,9 @@ def ball(centre: Array, radius: float, sides: int = SIDES) -> Solid:
     for i in range(rows):
         for k in range(sides):
             a, b = i * sides + k, i * sides + (k + 1) % sides
-            faces += [[a, a + sides, b + sides], [a, b + sides, b]]
-    return points * radius + centre, np.array(faces)
+            below, above = [a, a + sides, b + sides], [a, b + sides, b]
+            faces += [below] * (i < rows - 1) + [above] * (i > 0)  # at a pole one of the two has no area
+    return points, np.array(faces)
 
 
 def box(centre: Array, axes: Array, sides: Array) -> Solid:
@@ -122,6 +145,7 @@ def hull_solid(points: Array, thickness: float, margin: float) -> Solid:
     return solid @ axes.T + middle, faces
 
 
+@lru_cache(maxsize=64)
 def sweep_faces(stations: int, corners: int) -> Array:
     """Triangles of a tube through rings of so many corners; its two ends are closed by further rings.
 

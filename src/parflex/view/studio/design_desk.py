@@ -14,7 +14,7 @@ from parflex.design.design_state import checked_number
 from parflex.design.robot_difference import extending_text
 from parflex.errors import InputError, ParflexError, UnreachableError
 from parflex.models.elastic.linear_model import natural_frequencies
-from parflex.models.loading import redesigned
+from parflex.models.loading import redesigned, with_file_of
 from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.recursion import pose
@@ -173,16 +173,17 @@ class DesignDesk:
             return None
         here, home = seen.whole[0], seen.whole[1]
         robot = seen.numbers.robot_of(0, home if np.isfinite(home).all() else here)
+        robot = with_file_of(robot, values, sections_alone=True)  # beams are drawn as thick as they are
         lowest = seen.frequencies[: len(poses)]
         return SeenDesign(robot, here, lowest[0] if np.isfinite(lowest[0]).all() else np.zeros(0), axes, lowest[2:, 0])
 
-    def coloured(self, session: Session, sight: SeenDesign) -> MapPoints | None:
+    def coloured(self, sight: SeenDesign) -> MapPoints | None:
         """The map as points in the plane of the end effector."""
         good = np.isfinite(sight.lowest)
         if not good.any():
             return None
-        tree = session.robot.tree
-        _, centre = pose(tree, session.q).of(tree.places[tree.end_effector])
+        tree = sight.robot.tree
+        _, centre = pose(tree, sight.q).of(tree.places[tree.end_effector])
         points = np.tile(np.asarray(centre, dtype=float), (int(good.sum()), 1))
         for word, own in zip(sight.axes, np.meshgrid(*sight.axes.values(), indexing="ij"), strict=True):
             points[:, "xyz".index(word)] = own.ravel()[good]

@@ -7,7 +7,7 @@ from typing import Any
 
 from parflex.view.scene.map_colours import MapPoints
 from parflex.view.studio.design_desk import DesignDesk, ShownDesign
-from parflex.view.studio.response_bars import frequency_line, response_bars
+from parflex.view.studio.response_bars import frequency_line, line, response_bars
 
 Ask = Callable[[str, Any], None]
 STEPS = 500  # of a slider
@@ -23,9 +23,9 @@ class DesignTab:
             for key in desk.keys:
                 self.sliders[key] = self._slider(key, values[key])
             self.bars = gui.add_html("")
-            self.frequencies = gui.add_markdown("")
+            self.frequencies = gui.add_html("")  # a browser parses Markdown for longer than it draws this
             self.map = gui.add_checkbox("Map of the lowest frequency", True, disabled=not desk.modes)
-            self.map_note = gui.add_markdown("")
+            self.map_note = gui.add_html("")
             self._asking(self.map, "map", lambda: self.map.value)
             for label, what, hint in (
                 ("Back to the best", "best", "The best design so far: limits first, then the objective."),
@@ -73,6 +73,6 @@ class DesignTab:
     def show(self, shown: ShownDesign, frequencies: Any, points: MapPoints | None) -> None:
         """Bars, frequencies and the range of the map."""
         self.bars.content = response_bars(self.desk, shown)
-        self.frequencies.content = frequency_line(dict(enumerate(frequencies)))
+        self.frequencies.content = line(frequency_line(dict(enumerate(frequencies))))
         note = "" if points is None else f"Map from {points.lowest:.2f} (dark) to {points.highest:.2f} Hz (light)."
-        self.map_note.content = note
+        self.map_note.content = line(note)

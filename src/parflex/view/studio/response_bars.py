@@ -16,7 +16,12 @@ def response_bars(desk: DesignDesk, shown: ShownDesign) -> str:
     """All responses; what breaks a limit is red, the design that was kept is grey below."""
     parts = [_bar(desk, name, shown, desk.kept) for name in shown.responses]
     trouble = f'<p style="color:{BAD};margin:4px 0">{escape(shown.reason)}</p>' if shown.reason else ""
-    return f'<div style="font:13px system-ui,sans-serif;padding:0 12px">{trouble}{"".join(parts)}</div>'
+    return line(f"{trouble}{''.join(parts)}")
+
+
+def line(content: str) -> str:
+    """A piece of the tab in its font."""
+    return f'<div style="font:13px system-ui,sans-serif;padding:3px 12px">{content}</div>' if content else ""
 
 
 def _bar(desk: DesignDesk, name: str, shown: ShownDesign, kept: ShownDesign | None) -> str:

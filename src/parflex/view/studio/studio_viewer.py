@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from parflex.errors import ParflexError
+from parflex.models.loading import with_file_of
 from parflex.view.page.session import Session
 from parflex.view.page.viewer import Viewer
+from parflex.view.scene.map_colours import MapPoints
 from parflex.view.studio.design_desk import DesignDesk, SeenDesign, ShownDesign
 from parflex.view.studio.design_tab import DesignTab
 from parflex.view.studio.response_bars import response_bars
@@ -20,6 +23,7 @@ from parflex.view.studio.response_bars import response_bars
 Array = np.ndarray
 PREPARING = "Preparing programs for these sliders ..."
 REST = 0.4  # s after which a slider rests
+HAND_OVER = 0.002  # s in which the thread that sends takes a message; what comes while it does not is sent with it
 OF_DESIGNS = ("design", "map", "best", "keep", "swap", "write", "pose", "motors", "named")  # wait for them
 
 
@@ -32,6 +36,7 @@ class StudioViewer(Viewer):
         self.shown: ShownDesign | None = None
         self._impossible = False  # the design that was asked for last cannot be shown
         self._moved = -np.inf  # when a design was shown last
+        self._at_rest: list[Callable[[], None]] = []  # what is left to do when no slider moves
         self._ghost: tuple[Any, Array | None] = (None, None)  # what the pale robot is of, and its vertices
         super().__init__(desk.robot, at, port=port)
         self.tab.note.content = PREPARING
@@ -74,44 +79,81 @@ class StudioViewer(Viewer):
 
     def _do_design(self, values: Mapping[str, float]) -> None:
         """Show a design; one that cannot be assembled is told, and the last good robot stays."""
-        self.values, self.tab.note.content, self._impossible = dict(values), "", False
+        self.values, self._impossible, session = dict(values), False, None
         try:
             sight = self.desk.sight(self.session, self.values, self.tab.map.value)
             if sight is None:
                 session = Session(self.desk.robot_of(self.values), self._pose())
-            else:
-                session = Session(sight.robot, q=sight.q)
         except ParflexError as error:
             self.session.trouble, self._impossible = f"This design cannot be shown: {error}", True
             self.panel.tell(self.session)
             self._tell(ShownDesign(self.values, dict.fromkeys(self.desk.units, float("nan")), error.message), None)
+            self._draw(None)
             return
-        session.servo, session.deformation_scale = self.session.servo, self.session.deformation_scale
-        self.session = session
-        self.stage.follow(session.scene, session.q)
-        self.panel.say("")  # how near a singularity is takes too long while a slider moves
-        self._tell(self.desk.look_at(self.values), sight)
+        points = self._tell(self.desk.look_at(self.values), sight)
+        if session is None:
+            assert sight is not None
+            session = Session(sight.robot, q=sight.q)
+        before, self.session = self.session, session
+        session.servo, session.deformation_scale, session.count = before.servo, before.deformation_scale, before.count
+        self._draw(points)
+        self._at_rest = [self._read_file, super()._list_modes, self._say_where]
         self._modes_are_old, self._moved = True, time.monotonic()
 
+    def _tell(self, shown: ShownDesign, sight: SeenDesign | None) -> MapPoints | None:
+        """Bars and frequencies of a design, and the range of its map; the map itself is drawn with the robot.
+
+        A browser writes text at once, but after a message about the scene it draws for a quarter of a second, in which
+        text waits: text is sent first.
+        """
+        self.shown = shown
+        points = None if sight is None or not self.tab.map.value else self.desk.coloured(sight)
+        with self.server.atomic():
+            self.tab.note.content = ""
+            if not self._impossible:
+                self.panel.say("")  # how near a singularity is takes too long while a slider moves
+            self.tab.show(shown, np.zeros(0) if sight is None else sight.frequencies, points)
+        self.server.flush()
+        time.sleep(HAND_OVER)
+        return points
+
+    def _draw(self, points: MapPoints | None) -> None:
+        """Robot, map and ghost, in one message with what changed of them."""
+        with self.server.atomic():
+            self.stage.follow(self.session.scene, self.session.q, self.session.base)
+            self.stage.show_map(points)
+            self._show_kept()
+        self.server.flush()
+
     def _list_modes(self) -> None:
-        """When the slider rests: all modes, and where the robot is."""
+        """When the slider rests: what takes long, in steps between which a slider may move again."""
         if time.monotonic() - self._moved < REST:  # the picture of the last move is on its way
             return
-        super()._list_modes()
+        step = self._at_rest.pop(0) if self._at_rest else super()._list_modes
+        with suppress(ParflexError):
+            step()
+        self._modes_are_old = bool(self._at_rest)
+
+    @property
+    def resting(self) -> bool:
+        """Whether all of the last design is shown, the list of its modes too."""
+        return not (self._at_rest or self._modes_are_old)
+
+    def _read_file(self) -> None:
+        """The robot with the file of this design, of which only sections were read while the slider moved."""
+        self.session.take(with_file_of(self.session.robot, self.values))
+        if self.session.sagging:
+            self.session.sag(True)
+        if not self.panel.play_mode.value:
+            self.stage.follow(self.session.scene, self.session.q, self.session.base)
+
+    def _say_where(self) -> None:
         if self.shown is not None and not self.session.trouble:
             self.panel.tell(self.session)
 
     def _pose(self) -> dict[str, float]:
         """Where the end effector is, which stays."""
         return self.desk.place(self.session)
-
-    def _tell(self, shown: ShownDesign, sight: SeenDesign | None) -> None:
-        """Bars, frequencies and map of a design."""
-        self.shown = shown
-        points = None if sight is None or not self.tab.map.value else self.desk.coloured(self.session, sight)
-        self.stage.show_map(points)
-        self.tab.show(shown, np.zeros(0) if sight is None else sight.frequencies, points)
-        self._show_kept()
 
     def _show_kept(self) -> None:
         """The robot of the kept design as a ghost."""
@@ -167,4 +209,5 @@ class StudioViewer(Viewer):
         """Go to a pose; the map around it follows."""
         super()._move(given, but)
         if self.shown is not None:
-            self._tell(self.shown, self.desk.sight(self.session, self.values, self.tab.map.value))
+            self._draw(self._tell(self.shown, self.desk.sight(self.session, self.values, self.tab.map.value)))
+            self._say_where()
