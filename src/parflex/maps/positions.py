@@ -37,9 +37,12 @@ STILL = 1e-9  # of a rate without units: what moves less does not
 NEIGHBOURS = 8  # from which a pose is tried while few are not reached
 REMEMBERED = 128  # poses from which others start
 SIDE_BY_SIDE = 256  # poses whose distances are there at a time: they stay in the cache
+WORTHWHILE = 0.25  # of far poses that others must bring near, for another round
 STRIDES = 12  # of a way from home to a pose that was not reached otherwise; of one coordinate half as many
 NEARBY = 12  # steps from a pose nearby, of all parts: what needs more is tried from home
-MANY_STRIDES = 60  # where poses of several assemblies are lost in so few
+MANY_STRIDES = 24  # to poses of several assemblies, at most
+LONGEST, SHORTEST = 1 / 3, 1 / 60  # of their way, of one stride
+LONG = 40  # steps of Newton's method from a pose that may be far
 SHORT = 8  # steps of Newton's method after a stride: what needs more has lost its way
 WALKED = 1024  # poses up to which ways are walked: of more, as in maps, neighbours were tried
 VECTOR = ("rx", "ry", "rz")
@@ -249,6 +252,8 @@ class PositionSolver:
                 some = some or bool(gained.any())
             if not some:
                 break
+        if len(values) >= FEW and 0 < (status == UNREACHABLE).sum() <= FEW:
+            self._again_from_home(values, own, q, status)
         if self.walks and (status == UNREACHABLE).sum() <= WALKED:
             self._walk(values, own, q, status)
         return Positions(q[:, : -len(ASKED)] if self.asked else q, status)
@@ -301,21 +306,47 @@ class PositionSolver:
         home = np.repeat(self.geometry.home[None], len(values), axis=0)
         return self._reached(values, own, np.repeat(self.at_home[None], len(values), axis=0), home)
 
-    def _reached(
-        self, values: Array, own: Array, begun: Array, begin: Array, near: bool = False
-    ) -> tuple[Array, Array]:
+    def _reached(self, values: Array, own: Array, begun: Array, begin: Array) -> tuple[Array, Array]:
         """Poses from positions `begin` at coordinates `begun`; far ones along the way, where a robot could be lost."""
+        q, status, before = self._begun(values, own, begin)
+        return self._along(values, own, begun, before, q, status)
+
+    def _begun(self, values: Array, own: Array, begin: Array, near: bool = False) -> tuple[Array, Array, Array]:
+        """Poses from positions by Newton's method alone: where they end, their state, and where they started."""
         start = self.start(values, self.geometry.rows(begin[:, : self.geometry.kept.size], own))
         before = start.copy() if self.unsettled.size else start
-        q, status = self._together(start) if near else self._newton(start)
-        for strides in (STRIDES, MANY_STRIDES):
-            far = np.flatnonzero((status == OK) & self._jumped(before, q))
-            if not len(far):
-                break
-            here, state = self._strided(values[far], own[far], begun[far], before[far], strides)
-            gained = state == OK
-            q[far[gained]], before[far[gained]] = here[gained], here[gained]
+        return (*(self._together(start) if near else self._newton(start)), before)
+
+    def _along(
+        self, values: Array, own: Array, begun: Array, before: Array, q: Array, status: Array
+    ) -> tuple[Array, Array]:
+        """Poses that are far from where they started along the way to them, in place."""
+        far = np.flatnonzero((status == OK) & self._jumped(before, q))
+        if len(far):
+            here, state = self._strided(values[far], own[far], begun[far], before[far])
+            far, near = far[state == OK], here[state == OK, : self.geometry.kept.size]
+            here, state = self._together(self.start(values[far], self.geometry.rows(near, own[far])))  # to rounding
+            q[far[state == OK]] = here[state == OK]
         return q, status
+
+    def _from_others(self, values: Array, own: Array, begun: Array, before: Array, q: Array, status: Array) -> None:
+        """Far poses from the nearest ones that are not, all in place: also where each of them started."""
+        far = self._jumped(before, q)
+        scale = np.maximum(np.ptp(values, axis=0), 1e-300) if far.any() else np.ones(values.shape[1])
+        for _ in range(ROUNDS):
+            open_ones, good = np.flatnonzero((status == OK) & far), np.flatnonzero((status == OK) & ~far)
+            if not len(open_ones) or not len(good):
+                break
+            _, nearest = _neighbours(values[good] / scale, values[open_ones] / scale, 1)
+            begin = good[nearest[:, 0]]
+            here = q[begin, : self.geometry.kept.size]
+            start = self.start(values[open_ones], self.geometry.rows(here, own[open_ones]))
+            begun[open_ones], before[open_ones] = values[begin], start
+            found, state = self._together(start)
+            gained = (state == OK) & ~self._jumped(before[open_ones], found)
+            q[open_ones[gained]], far[open_ones[gained]] = found[gained], False
+            if gained.mean() < WORTHWHILE:
+                break
 
     @cached_property
     def unsettled(self) -> Array:
@@ -341,21 +372,23 @@ class PositionSolver:
             far[far] = (np.abs(own) > STRIDE * self._units).any(axis=1)
         return np.asarray(far)
 
-    def _strided(self, values: Array, own: Array, begun: Array, begin: Array, strides: int) -> tuple[Array, Array]:
-        """Poses by short strides along straight ways; where one ends or jumps, it is not reached."""
-        status, going = np.full(len(values), UNREACHABLE), np.arange(len(values))
-        q = here = begin.copy()
-        for stride in range(1, strides + 1):
-            now = begun[going] + stride / strides * (values[going] - begun[going])
-            near = here[:, : self.geometry.kept.size]
-            start = self.start(now, self.geometry.rows(near, own[going]))
-            before = start.copy()
-            here, state = self._newton(start, SHORT)
-            left = (state == OK) & ~self._jumped(before, here)
-            going, here = going[left], here[left]
+    def _strided(self, values: Array, own: Array, begun: Array, begin: Array) -> tuple[Array, Array]:
+        """Poses by strides along straight ways, shorter where one is lost or jumps; the shortest ends what is lost."""
+        status, going, q = np.full(len(values), UNREACHABLE), np.arange(len(values)), begin.copy()
+        share, stride = np.zeros(len(values)), np.full(len(values), LONGEST)
+        for _ in range(MANY_STRIDES):
             if not len(going):
                 break
-        q[going], status[going] = here, OK
+            ahead = np.minimum(share[going] + stride[going], 1.0)
+            now = begun[going] + ahead[:, None] * (values[going] - begun[going])
+            start = self.start(now, self.geometry.rows(q[going, : self.geometry.kept.size], own[going]))
+            before = start.copy()
+            here, state = self._together(start, SHORT)
+            gained = (state == OK) & ~self._jumped(before, here)
+            q[going[gained]], share[going[gained]] = here[gained], ahead[gained]
+            stride[going] *= np.where(gained, 2.0, 1.0 / 3.0)
+            status[going[gained & (ahead == 1.0)]] = OK
+            going = going[(share[going] < 1.0) & (stride[going] >= SHORTEST)]
         return q, status
 
     def _from_near(self, values: Array, own: Array, scale: Array) -> tuple[Array, Array]:
@@ -373,12 +406,27 @@ class PositionSolver:
             known, q = self.known
         moving = scale > 1e-300
         nearest = _nearest(known[:, moving] / scale[moving], values[:, moving] / scale[moving])
-        found, state = self._reached(values, own, known[nearest], q[nearest], near=True)
-        failed = np.flatnonzero(state != OK)
-        if len(failed):
-            again, judged = self._from_home(values[failed], own[failed])
-            found[failed[judged == OK]], state[failed[judged == OK]] = again[judged == OK], OK
+        begun = known[nearest]
+        found, state, before = self._begun(values, own, q[nearest], near=True)
+        self._from_others(values, own, begun, before, found, state)
+        failed, good = np.flatnonzero(state != OK), np.flatnonzero(state == OK)
+        if len(failed) and len(good):
+            begin = good[_neighbours(values[good] / scale, values[failed] / scale, 1)[1][:, 0]]
+            again, judged, start = self._begun(values[failed], own[failed], found[begin])
+            gained = failed[judged == OK]
+            begun[gained], before[gained] = values[begin[judged == OK]], start[judged == OK]
+            found[gained], state[gained] = again[judged == OK], OK
+            failed = failed[judged != OK]
+        self._along(values, own, begun, before, found, state)
+        if len(failed) > FEW or not len(good):  # few are tried from more neighbours first
+            self._again_from_home(values, own, found, state)
         return found, state
+
+    def _again_from_home(self, values: Array, own: Array, q: Array, status: Array) -> None:
+        """Poses that are not reached from home, in place."""
+        failed = np.flatnonzero(status != OK)
+        again, judged = self._from_home(values[failed], own[failed])
+        q[failed[judged == OK]], status[failed[judged == OK]] = again[judged == OK], OK
 
     def remember(self, values: Array, q: Array) -> None:
         """Poses with their positions from which others start, in the place of some that start from home."""
@@ -386,7 +434,7 @@ class PositionSolver:
             some = slice(None, None, -(-len(values) // REMEMBERED))
             self.known = np.asarray(values[some], dtype=float), q[some]
 
-    def _newton(self, q: Array, steps: int = 40) -> tuple[Array, Array]:
+    def _newton(self, q: Array, steps: int = LONG) -> tuple[Array, Array]:
         """Newton in place; a row that a part of the robot does not reach is left by the next parts."""
         if len(q) <= FEW and self._is_joined(q):  # calls take longer than steps
             return self._together(q, steps)
@@ -399,13 +447,13 @@ class PositionSolver:
             todo = self._judge(status, todo, one, side > 0, side)
         return q, status
 
-    def _together(self, q: Array, steps: int = NEARBY) -> tuple[Array, Array]:
+    def _together(self, q: Array, steps: int | None = None) -> tuple[Array, Array]:
         """Newton in place on all parts of the robot at once, from positions that are near as a rule."""
         if not self._is_joined(q):
-            return self._newton(q)
+            return self._newton(q, steps or LONG)
         status, todo = np.full(len(q), OK), np.arange(len(q))
         assert self.joined is not None
-        told = self.joined(q, steps, POLISH)
+        told = self.joined(q, steps or NEARBY, POLISH)
         for number, (one, found) in enumerate(zip([*self.steppers, *self.judges], told, strict=True)):
             opening, side = one.judged(found)
             closed = opening < CLOSED if number < len(self.steppers) else True

@@ -141,15 +141,10 @@ def look(lane: int, shift: float, whole: Array, numbers: Array) -> None:
 
 @inner
 def narrow(lane: int, shift: float, count: int, known: Array) -> None:
-    """Take in a count. Ends of intervals do not fall from mode to mode, so the first one that stays is the last."""
-    k = min(count, known.shape[1]) - 1
-    while k >= 0 and known[lane, k, HIGH] > shift:
-        known[lane, k, HIGH] = shift
-        k -= 1
-    k = max(count, 0)
-    while k < known.shape[1] and known[lane, k, LOW] < shift:
-        known[lane, k, LOW] = shift
-        k += 1
+    """Take in a count; without branches, since what a count says is not foreseen."""
+    for k in range(known.shape[1]):
+        known[lane, k, HIGH] = min(known[lane, k, HIGH], shift if k < count else INFINITE)
+        known[lane, k, LOW] = max(known[lane, k, LOW], 0.0 if k < count else shift)
 
 
 @inner
