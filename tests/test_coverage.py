@@ -120,9 +120,7 @@ UNSURE = {  # of ten noises of the delta 91.6 % hold, the lowest 80 %; the hexap
 
 
 @VERIFY
-@pytest.mark.parametrize(
-    ("name", "estimator"), [pytest.param(*one, marks=UNSURE[one] if one in UNSURE else ()) for one in ROBOTS]
-)
+@pytest.mark.parametrize(("name", "estimator"), [pytest.param(*one, marks=UNSURE.get(one, ())) for one in ROBOTS])
 def test_intervals_of_many_records_hold_what_they_say(name, estimator, figure):
     case, count = ROBOTS[name, estimator](), FEWER.get((name, estimator), MANY)
     held, white, names = shares(case, estimator, count)
