@@ -160,9 +160,12 @@ def test_bounds_that_hold_a_design_are_told_with_what_they_cost(tmp_path):
 def test_a_limit_that_cannot_be_met_is_named(tmp_path):
     limit = cantilever(tmp_path, 2)
     more = '[[constraint]]\nresponse = "first"\nlower = 1000'
-    found = parflex.optimise(problem(tmp_path, 2, limit, more, steps=6))
+    found = parflex.optimise(problem(tmp_path, 2, limit, more, steps=60))
     assert found.status == "infeasible"
     assert "'first' cannot be at least 1000" in found.message
+    assert not any(one["multiplier"] for one in found.constraints)  # nothing is gained for limits
+    found = parflex.optimise(problem(tmp_path, 2, limit, more, steps=2))
+    assert "'first' is after 2 steps not yet at least 1000" in found.message
 
 
 def test_steps_follow_the_kink_of_equal_values_to_its_top():
@@ -286,6 +289,25 @@ def test_smooth_optima_are_polished_to_their_last_digits():
     found = polished(designs, rough, free)
     assert found.z == pytest.approx([0.5, 0.4], abs=1e-7)
     assert found.multipliers[1] == pytest.approx(0.2, rel=1e-3)  # d/dlimit of 1 - 2 (1.1 - limit)^2 / 4
+
+
+@pytest.mark.parametrize("limit", [1.0005, 0.999])
+def test_limits_that_hardly_change_are_kept_where_they_can_be(limit):
+    """The objective gains 1000 times what the mass changes by, each by its size."""
+    terms = [Term("f", 1.0, None, 1.0), Term("mass", -1.0, limit, limit)]
+    slopes = np.ones((1, 1, 1))
+    designs = Designs(
+        terms,
+        lambda z: np.array([1 + z[0], 1 + 0.001 * z[0]]),
+        lambda z: [[Piece(1 + z[0], slopes)], [Piece(1 + 0.001 * z[0], 0.001 * slopes)]],
+    )
+    found = descend(designs, np.array([0.9]), np.ones(1, dtype=bool), 60, 1e-7)
+    assert found.done
+    if limit > 1:
+        assert found.z == pytest.approx([0.5], abs=1e-6)
+        assert found.multipliers[1] == pytest.approx(1000, rel=1e-9)
+    else:
+        assert found.z == pytest.approx([0.0]) and found.missed[1] > 1e-4
 
 
 def test_masses_in_many_designs_are_those_of_robots_loaded_one_by_one():

@@ -131,6 +131,7 @@ INSIDE = {"x": 0.02, "y": 0.03, "theta": 0.1}
 
 SHAKEN = {"velocity": {"11": 0.1, "21": 0.2}, "acceleration": {"11": 3.0, "21": 1.0}, "without": ("friction",)}
 TIP = {"x": 0.05, "y": 0.5}
+FOLDED = {"x": 0.05, "y": 0.4}  # its rods turn back by more than a right angle
 BARS = ["constants.distal", "constants.proximal", "legs.base_x.1"]
 ACROSS = {"velocity": {"x": 0.3, "y": 0.2}, "acceleration": {"x": 2.0, "y": 1.0}}
 HINGE = {"leg1.attachment.x": -0.13, "leg1.attachment.y": -0.05, "theta": 0.1}
@@ -143,7 +144,7 @@ POINTS = [  # poses by points that move on their bodies with the keys
     ("5r", TIP, "inertia:left.1", BARS, inertias, ("left.1",), {}),
     ("5r", TIP, "conditioning", BARS, conditions, (), {}),
     ("5r", TIP, "speed:right.1", BARS, speeds, ("right.1",), {"velocity": ACROSS["velocity"]}),
-    ("5r", TIP, "transmission", BARS, transmissions, (), {}),
+    ("5r", FOLDED, "transmission", BARS, transmissions, (), {}),
     ("5r", TIP, "singularity", BARS, distances, (), {}),
     ("5r", "home", "power", BARS, powers, (), ACROSS),
     ("3rrr", HINGE, "effort:leg2.1", LENGTHS, efforts, ("leg2.1",), {}),

@@ -22,7 +22,9 @@ Array = np.ndarray
 CUTS = 12  # rounds of cuts of equal values
 FINE = 1e-4  # region of trust of the program whose multipliers are told
 AT_BOUND = 1e-9  # of its range: a variable that is nearer to a bound is at it
-PENALTY = 20.0  # of a missed limit, in objectives
+# of a missed limit, in objectives: at first, how much harder it becomes where limits stay missed, and at most
+PENALTY, HARDER, HARDEST = 20.0, 100.0, 2e5
+MET = 1e-6  # of a limit: missed by less it is met
 LARGEST, FIRST = 0.5, 0.1  # region of trust, of the ranges of the variables
 
 
@@ -73,7 +75,7 @@ class Designs:
         pieces: Callable[[Array], list[list[Piece]]],
     ) -> None:
         self.terms, self._values, self._pieces = list(terms), values, pieces
-        self.evaluations = 0
+        self.evaluations, self.penalty = 0, PENALTY
 
     def at(self, z: Array) -> DesignPoint:
         """A design with its values."""
@@ -97,7 +99,7 @@ class Designs:
     def merit(self, values: Array) -> float:
         """What falls from step to step: the objective, which is improved, and what limits are missed by."""
         first = self.terms[0]
-        return float(-first.sign * values[0] / first.scale + PENALTY * self.missed(values).sum())
+        return float(-first.sign * values[0] / first.scale + self.penalty * self.missed(values).sum())
 
 
 def descend(designs: Designs, z: Array, free: Array, steps: int, tolerance: float) -> Descent:
@@ -109,7 +111,13 @@ def descend(designs: Designs, z: Array, free: Array, steps: int, tolerance: floa
         designs.with_pieces(here)
         change, ahead, multipliers = linear_step(designs, here, free, trust)
         promised = designs.merit(here.values) - ahead
-        if promised <= tolerance or trust < tolerance:
+        missed = designs.missed(here.values).max() > MET
+        near = tolerance * (designs.penalty / PENALTY if missed else 1.0)  # what is promised of missed limits counts so
+        if promised <= near or trust < tolerance:
+            if missed and designs.penalty < HARDEST:
+                designs.penalty *= HARDER  # the objective may gain more than what missing a limit costs
+                trust = FIRST
+                continue
             done = True
             break
         try:
@@ -147,7 +155,7 @@ def _step(designs: Designs, here: DesignPoint, free: Array, trust: float) -> tup
     high = np.where(free, np.minimum(trust, 1.0 - here.z), 0.0)
     slack = [k for k, term in enumerate(terms) if term.limit is not None]
     # unknowns: the step, the bound of the objective in its scale, and what each limit is missed by
-    cost = np.concatenate([np.zeros(n), [-1.0], np.full(len(slack), PENALTY)])
+    cost = np.concatenate([np.zeros(n), [-1.0], np.full(len(slack), designs.penalty)])
     bounds = [*zip(low, high, strict=True), (None, None), *[(0.0, None)] * len(slack)]
     rows: list[Array] = []
     sides: list[float] = []

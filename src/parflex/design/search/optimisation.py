@@ -12,7 +12,7 @@ import numpy as np
 from parflex.design.answers import value_of
 from parflex.design.problem_file import ProblemFile, read_problem, robot_source
 from parflex.design.robot_difference import extending_text
-from parflex.design.search.descent import Descent, DesignPoint, Designs, Term, bound_costs, descend
+from parflex.design.search.descent import MET, Descent, DesignPoint, Designs, Term, bound_costs, descend
 from parflex.design.search.polishing import polished
 from parflex.design.search.problem_designs import ProblemDesigns
 from parflex.design.search.worst_pieces import Piece
@@ -23,7 +23,6 @@ from parflex.records import Record, brief, listed
 from parflex.whole_files import whole_file
 
 Array = np.ndarray
-MET = 1e-6  # of a limit: missed by less it is met
 ACTIVE = 1e-4  # of a limit
 
 
@@ -34,7 +33,7 @@ class Optimised(Record):
     Attributes
     ----------
     status : str
-        'optimal', 'steps' where they were used up, or 'infeasible' where a limit cannot be met.
+        'optimal', 'steps' where they were used up, or 'infeasible' where a limit is not met.
     objective : float
         Value of the objective (unit of its response).
     variables : dict[str, dict[str, Any]]
@@ -224,11 +223,12 @@ class Optimisation:
             best = min(tried, key=lambda one: designs.merit(one.values))
         return best
 
-    def _variables(self, best: Descent) -> dict[str, dict[str, Any]]:
+    def _variables(self, best: Descent, met: bool) -> dict[str, dict[str, Any]]:
         """Variables with the bounds at which they are, and what the objective changes by per unit of such a bound."""
         robots, settings = self.robots, self.robots.settings(best.z)
         free = np.array([not self.problem.variables[key].choices for key in self.keys])
-        gains = bound_costs(self.designs, self.designs.with_pieces(DesignPoint(best.z, best.values)), free)
+        point = self.designs.with_pieces(DesignPoint(best.z, best.values))
+        gains = bound_costs(self.designs, point, free) if met else np.zeros(len(free))
         found: dict[str, dict[str, Any]] = {}
         for k, key in enumerate(self.keys):
             low, high = float(robots.low[k]), float(robots.low[k] + robots.width[k])
@@ -251,18 +251,20 @@ class Optimisation:
         if best.missed[worst] > MET:
             term = self.designs.terms[worst]
             side = "at least" if term.sign > 0 else "at most"
+            cannot = "cannot be" if best.done else f"is after {problem.steps} steps not yet"
             status = "infeasible"
-            message = f"'{term.name}' cannot be {side} {term.limit:g}: it is {best.values[worst]:.6g}"
+            message = f"'{term.name}' {cannot} {side} {term.limit:g}: it is {best.values[worst]:.6g}"
+            best = replace(best, multipliers=np.zeros(len(self.designs.terms)))  # nothing is gained for limits here
         constraints = []
         for k, term in enumerate(self.designs.terms):
             if term.limit is not None:
                 off = abs(best.values[k] - term.limit) / term.scale
                 constraints.append(
                     {"name": term.name, "value": float(best.values[k]), "limit": term.limit,
-                     "active": bool(off <= ACTIVE or best.multipliers[k] != 0),
+                     "active": bool(off <= ACTIVE or best.multipliers[k] != 0 or best.missed[k] > MET),
                      "multiplier": float(best.multipliers[k])}
                 )  # fmt: skip
-        variables = self._variables(best)
+        variables = self._variables(best, status != "infeasible")
         responses = {}
         for name, question in robots.questions.items():
             after = question.asked(robot)

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from parflex.design.search.descent import Descent
-from parflex.design.search.optimisation import MET, Optimisation
+from parflex.design.search.descent import MET, Descent
+from parflex.design.search.optimisation import Optimisation
 from parflex.errors import InputError, ParflexError
 from parflex.records import Record
 
