@@ -75,3 +75,71 @@ def test_far_cranks_of_maps_stay_in_the_assembly_of_home(
     assert not found.status.any()
     errors = [apart(q[index], rocker(robot, float(crank), branch)) for q, (crank,) in zip(found.q, cranks, strict=True)]
     assert max(errors) < ROUNDING
+
+
+SPRUNG = """
+format = 1
+name = "sprung-crank"
+motion = "planar"
+gravity = [0, 0, 0]
+[[frame]]
+name = "crank"
+joint = "revolute"
+actuated = true
+start = 0.5
+inertia = { mass = 0.1 }
+[[frame]]
+name = "pin"
+parent = "crank"
+place = { position = [0.1, 0, 0] }
+joint = "revolute"
+start = 0.3
+spring = { stiffness = 0.5 }
+inertia = { mass = 0.2, centre = [0.2, 0, 0] }
+[[frame]]
+name = "rocker"
+place = { position = [0.4, 0, 0] }
+joint = "revolute"
+start = 1.5
+inertia = { mass = 0.1 }
+[[point]]
+name = "a"
+frame = "pin"
+position = [0.4, 0, 0]
+[[point]]
+name = "b"
+frame = "rocker"
+position = [0.25, 0, 0]
+[[closure]]
+between = ["a", "b"]
+joint = "revolute"
+[poses.home]
+crank = 0.5
+"""
+
+
+def coupler(crank: np.ndarray) -> np.ndarray:
+    """Angle of the pin of the sprung crank by triangles, followed from its first value on."""
+    joint = 0.1 * np.exp(1j * crank)
+    away = 0.4 - joint
+    far = np.abs(away)
+    inner = np.arccos((0.4**2 + far**2 - 0.25**2) / (2 * 0.4 * far))
+    return np.unwrap(np.angle(away) + inner - crank)
+
+
+def test_a_spring_is_wound_as_turning_there_from_home_winds_it(tmp_path: Path) -> None:
+    """Turns of a passive joint with a spring count: alone, in maps, and beside other rows."""
+    (tmp_path / "sprung.toml").write_text(SPRUNG)
+    robot = parflex.load(tmp_path / "sprung.toml")
+    pin = robot.tree.links[robot.tree.number("pin")].q.start
+    goals = np.array([-3.0, 4.5, -4.5, 0.7, 6.0, -9.0])
+    true = []
+    for goal in goals:
+        way = coupler(np.linspace(0.5, goal, 2001))
+        true.append(robot.home[pin] + way[-1] - way[0])
+    for goal, angle in zip(goals, true, strict=True):
+        assert robot.assemble({"crank": float(goal)})[pin] == pytest.approx(angle, abs=ROUNDING)
+        alone = PositionSolver(Geometry(robot), ["crank"], [0.5])(np.array([[goal]]))
+        assert alone.q[0, pin] == pytest.approx(angle, abs=ROUNDING)
+    together = PositionSolver(Geometry(robot), ["crank"], [0.5])(goals[:, None])
+    assert not together.status.any() and together.q[:, pin] == pytest.approx(true, abs=ROUNDING)

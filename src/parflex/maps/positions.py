@@ -359,7 +359,7 @@ class PositionSolver:
 
     @cached_property
     def _turning(self) -> Array:
-        periodic = {link.q.start for link in self.geometry.tree.links if link.periodic}
+        periodic = {link.q.start for link in self.geometry.tree.links if link.periodic and not link.wound}
         return np.array([k in periodic for k in self.unsettled], dtype=bool)
 
     def _jumped(self, before: Array, after: Array) -> Array:

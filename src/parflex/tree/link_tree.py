@@ -119,6 +119,12 @@ class Link(Record):
         return self.joint.periodic and not self.counted
 
     @property
+    def wound(self) -> bool:
+        """Whether a spring counts the turns of its joint: a whole turn more is the same place, not the same state."""
+        none = isinstance(self.terms.stiffness, int | float) and self.terms.stiffness == 0.0
+        return self.joint.periodic and not none
+
+    @property
     def heavy(self) -> bool:
         """Whether it has mass."""
         return bool(np.any(self.body.inertia_matrix(np.zeros(self.body.size))))
@@ -224,11 +230,11 @@ class Tree(Record):
     def within_limits(self, q: Array, given: Collection[int] = ()) -> Array:
         """Positions with angles in the turn that their limits allow, where there is one, but for those that are given.
 
-        A whole turn more is the same pose, and an elbow is found in any of them.
+        A whole turn more is the same pose, and an elbow is found in any of them; a spring knows in which it is.
         """
         result = q.copy()
         for link in self.links:
-            if link.limits and link.periodic and link.q.start not in given:
+            if link.limits and link.periodic and not link.wound and link.q.start not in given:
                 low, high = link.limits
                 value = result[link.q.start]
                 inside = value + 2 * np.pi * np.ceil((low - value) / (2 * np.pi))

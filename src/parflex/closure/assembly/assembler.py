@@ -45,8 +45,8 @@ class Assembler:
         self.closures = closures
         self.signs = {tree.links[tree.number(name)].q.start: sign for name, sign in signs.items()}
         self.turning = {link.q.start for link in tree.links if link.joint.periodic}
-        self.periodic = {link.q.start for link in tree.links if link.periodic}
-        self.counted = {link.q.start for link in tree.links if link.counted or link.joint.pitch}  # their turns are
+        self.periodic = {link.q.start for link in tree.links if link.periodic and not link.wound}
+        self.counted = {link.q.start for link in tree.links if link.counted or link.wound or link.joint.pitch}
         self.weights = np.ones(tree.n) if weights is None else weights  # rates that had better follow from others
         self._judged: dict[tuple, list[Judged]] = {}
         self._branches: dict[frozenset[int], Branch] = {}
@@ -140,8 +140,8 @@ class Assembler:
         """Whether sides tell all assemblies of a part apart: one joint, or two in a plane, close in two ways."""
         blocks, most = self._judges(part, reference), 2 if self.tree.planar else 1
         told = {int(k) for one in blocks for k in one.columns}
-        screws = any(self.tree.links[self.tree.link_of_rate[k]].joint.pitch for k in part.columns)
-        return told == {int(k) for k in part.columns} and all(len(one.columns) <= most for one in blocks) and not screws
+        turns = self.counted.intersection(self._positions(part))  # which no side tells
+        return told == {int(k) for k in part.columns} and all(len(one.columns) <= most for one in blocks) and not turns
 
     def _fits(self, q: Array, part: ClosurePart, reference: Array | None) -> bool:
         return self.opening(q, part.rows) <= CLOSED and self._in_mode(q, part, reference)
