@@ -85,7 +85,7 @@ class ModeGuess(Record):
 def fitted(features: Array, x: Array, placed: int) -> ModeGuess | None:
     """The polynomial for the modes `x` of poses; None where these are too few.
 
-    The first `placed` features are coordinates: modes bend far more along them than along numbers of designs.
+    The first `placed` features are coordinates: modes change far less linearly with them than along numbers of designs.
     """
     samples, low, high = len(x), features.min(axis=0, initial=np.inf), features.max(axis=0, initial=-np.inf)
     used = np.flatnonzero(high > low)
