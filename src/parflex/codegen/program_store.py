@@ -53,9 +53,22 @@ def digest_of(robot: Robot) -> str:
 
 
 def _parts(robot: Robot) -> tuple[Any, Array]:
+    return _said(robot), robot.home
+
+
+def _said(robot: Robot) -> dict[str, Any]:
+    """All of a robot from which home follows."""
     own = {field.name: getattr(robot, field.name) for field in _own(robot) if field.name not in LEFT_OUT}
-    own["description"] = robot.description.model_dump_json(exclude=UNUSED)
-    return own, robot.home
+    return own | {"description": robot.description.model_dump_json(exclude=UNUSED)}
+
+
+def key_before_home(robot: Robot) -> str | None:
+    """The name under which is kept how a robot stands and moves at home; None where nothing is kept."""
+    if disk_cache.folder() is None:
+        return None
+    digest = hashlib.sha256(_code())
+    _feed(digest, _said(robot), {})
+    return f"{digest.hexdigest()}.home"
 
 
 @lru_cache(maxsize=1)
@@ -151,7 +164,7 @@ def read(key: str) -> dict[str, Any] | None:
     for one, kept in zip(content["programs"], content[MANY], strict=True):
         part = instructions[start : start + kept["bytes"]]
         start += kept["bytes"]
-        own = {name: tuples(value) for name, value in one.items()}
+        own = {name: _rows(value) for name, value in one.items()}
         programs.append(Program(**own, instructions=KeptInstructions(kept["count"], kept["digest"], part)))
     program = replace(programs[0], functions=tuple(programs[1:]))
     counts = content.get("counts")
@@ -167,6 +180,13 @@ def read(key: str) -> dict[str, Any] | None:
         "signals": content["signals"],
         "about": content["about"],
     }
+
+
+def _rows(value: Any) -> Any:
+    """A list of names, or of rows, as tuples: there may be a hundred thousand."""
+    if not isinstance(value, list):
+        return value
+    return tuple(map(tuple, value)) if value and isinstance(value[0], list) else tuple(value)
 
 
 def written(program: Program | None) -> dict[str, Any] | None:

@@ -237,6 +237,11 @@ class Robot(ArrayOrder, Record):
         return self.motions.mobility_with(self.locked) if known is None else known
 
     @property
+    def known(self) -> tuple[Array | None, Mobility | None]:
+        """Home and mobility, as far as they were found."""
+        return self.__dict__.get("home", self._known[0]), self.__dict__.get("mobility", self._known[1])
+
+    @property
     def reference_poses(self) -> tuple[Array, ...]:
         """Home and closed poses nearby: what holds at all of them holds in general."""
         return self.motions.reference_poses
@@ -276,8 +281,7 @@ class Robot(ArrayOrder, Record):
         return warnings
 
     def __getstate__(self) -> dict[str, Any]:
-        known = self.__dict__.get("home", self._known[0]), self.__dict__.get("mobility", self._known[1])
-        return super().__getstate__() | {"_known": known}  # costly results are not computed again
+        return super().__getstate__() | {"_known": self.known}  # costly results are not computed again
 
     def _told(self) -> str:
         return robot_line(self)

@@ -80,7 +80,9 @@ def acting(robot: Robot, without: Collection[str] = ()) -> Robot:
         closures = replace(robot.closures, tree=tree)
         if "friction" in chosen:
             closures = replace(closures, constraints=tuple(map(_lossless, closures.constraints)))
-        made[chosen] = replace(robot, tree=tree, closures=closures, known_home=robot.home)  # which no term moves
+        made[chosen] = replace(
+            robot, tree=tree, closures=closures, known_home=robot.home, known_mobility=robot.known[1]
+        )
     return made[chosen]
 
 

@@ -50,6 +50,7 @@ from parflex.simulation.run_checks import (
 )
 from parflex.simulation.runs import Run
 from parflex.simulation.segments import Runner, Segments
+from parflex.simulation.starts.kept_home import with_kept_home
 from parflex.simulation.starts.start import Started, start_state
 from parflex.simulation.step_lengths.default_step import default_step, shorter_grid
 from parflex.simulation.step_lengths.halved_steps import (
@@ -329,6 +330,7 @@ def _case(
     asked = asked_steps(time, step, rows, tolerance, chosen, robot.tree.length)
     grid = asked.grid
     span = Span(grid.rows * grid.out_step, min(grid.step, STEP) if grid.begin else grid.step)
+    robot = with_kept_home(robot)
     moved: Any = None if motion is None else motion_of(robot, motion, span, drive)
     wrenches = given_wrenches(robot, wrench, span)
     prescribed = drive if moved is not None and controller is None else "efforts"

@@ -48,7 +48,8 @@ def gated(robot: Robot) -> Robot:
 
 def with_tree(robot: Robot, tree: Tree) -> Robot:
     """The same robot on another tree with the same coordinates."""
-    return replace(robot, tree=tree, closures=replace(robot.closures, tree=tree), known_home=robot.home)
+    closures = replace(robot.closures, tree=tree)
+    return replace(robot, tree=tree, closures=closures, known_home=robot.home, known_mobility=robot.known[1])
 
 
 def without_stop(robot: Robot) -> list[str]:

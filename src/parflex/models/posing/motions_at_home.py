@@ -10,11 +10,13 @@ import numpy as np
 
 from parflex.closure import mobility
 from parflex.records import Record
+from parflex.recursion import pose
 
 if TYPE_CHECKING:
     from parflex.models.robot import Robot
 
 Array = np.ndarray
+CLOSED = 1e-11  # m: Newton closes loops to rounding
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -24,6 +26,7 @@ class Mobility(Record):
     rank: int
     redundant: tuple[int, ...]  # rows that repeat others
     home_rank: int
+    beside: tuple[Array, ...] = ()  # closed poses nearby, at which it was judged
 
     def freedoms(self, columns: int) -> int:
         """Independent motions when this many rates are free."""
@@ -43,17 +46,17 @@ class MotionsAtHome:
         J = mobility.scaled_jacobian(self.robot.closures, self.robot.home)[:, free]
         home_rank = mobility.rank(J)
         best, rank = J, home_rank
-        for q in self._random_poses(free, J):
+        poses = self._random_poses(free)
+        for q in poses:
             other = mobility.scaled_jacobian(self.robot.closures, q)[:, free]
             if mobility.rank(other) > rank:
                 best, rank = other, mobility.rank(other)
-        return Mobility(rank, tuple(mobility.redundant_rows(best, rank)), home_rank)
+        return Mobility(rank, tuple(mobility.redundant_rows(best, rank)), home_rank, tuple(poses))
 
     @cached_property
     def reference_poses(self) -> tuple[Array, ...]:
         """Home and closed poses nearby: what holds at all of them holds in general."""
-        J = mobility.scaled_jacobian(self.robot.closures, self.robot.home)[:, self.robot.free]
-        return (self.robot.home, *self._random_poses(self.robot.free, J))
+        return (self.robot.home, *self._random_poses(self.robot.free))
 
     @cached_property
     def usual_sizes(self) -> Array:
@@ -66,21 +69,31 @@ class MotionsAtHome:
             sizes = np.maximum(sizes, np.array([np.linalg.norm(part, 2) if part.size else 0.0 for part in (J, A)]))
         return sizes
 
-    def _random_poses(self, free: Array, J: Array) -> list[Array]:
+    def _random_poses(self, free: Array) -> list[Array]:
         """Two closed poses a little away from home, along motions that the closures allow."""
         if not self.robot.closures.size:
             return []
         key = free.tobytes()
         if key not in self._poses:
-            self._poses[key] = self._closed_beside(free, J)
+            self._poses[key] = self._known_beside(free) or self._closed_beside(free)
         return self._poses[key]
 
-    def _closed_beside(self, free: Array, J: Array) -> list[Array]:
+    def _known_beside(self, free: Array) -> list[Array]:
+        """Those of the robot from which its mobility is known, where loops close at them as they did there."""
+        known = self.robot.known[1]
+        if known is None or not np.array_equal(free, self.robot.free):
+            return []
+        poses = [q for q in known.beside if len(q) == self.robot.tree.nq]
+        opened = [self.robot.closures.residual(pose(self.robot.tree, q)) for q in poses]
+        return poses if all(np.abs(rows).max() < CLOSED for rows in opened) else []
+
+    def _closed_beside(self, free: Array) -> list[Array]:
+        J = mobility.scaled_jacobian(self.robot.closures, self.robot.home)[:, free]
         V = np.linalg.svd(J)[2] if J.size else np.eye(len(free))
         poses = []
         for q in self.beside_home(free, V[mobility.rank(J) :]):
             closed, error = self.robot.assembler.newton(q, free, list(self.robot.closures.rows))
-            if error < 1e-11:
+            if error < CLOSED:
                 poses.append(closed)
         return poses
 

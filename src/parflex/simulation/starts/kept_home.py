@@ -1,0 +1,50 @@
+"""How a robot of many elements stands and moves at home, kept on disk: to find it takes half of a second start.
+
+The key holds the robot and the code of this package, as that of programs does.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from parflex.codegen import disk_cache, program_store
+from parflex.codegen.traces.open_tree import MANY_RATES
+from parflex.models.posing.motions_at_home import Mobility
+from parflex.models.robot import Robot
+
+_known: WeakKeyDictionary[Robot, Robot] = WeakKeyDictionary()  # robots do not change
+
+
+def with_kept_home(robot: Robot) -> Robot:
+    """A robot that knows its home and its mobility, where it has many rates: from the disk if it was there before."""
+    if len(robot.free) <= MANY_RATES or any(part is not None for part in robot.known):
+        return robot
+    if robot not in _known:
+        _known[robot] = _read(robot)
+    return _known[robot]
+
+
+def _read(robot: Robot) -> Robot:
+    key = program_store.key_before_home(robot)
+    if key is None:
+        return robot
+    data = disk_cache.read(key)
+    if data is None:
+        home, moves = robot.home, robot.mobility
+        content = {
+            "home": home.tolist(),
+            "rank": moves.rank,
+            "redundant": [int(row) for row in moves.redundant],
+            "home_rank": moves.home_rank,
+            "beside": [q.tolist() for q in moves.beside],
+        }
+        disk_cache.write(key, json.dumps(content).encode())
+        return replace(robot, known_home=home, known_mobility=moves)
+    kept = json.loads(data)
+    beside = tuple(np.array(q) for q in kept["beside"])
+    moves = Mobility(kept["rank"], tuple(kept["redundant"]), kept["home_rank"], beside)
+    return replace(robot, known_home=np.array(kept["home"]), known_mobility=moves)
