@@ -39,6 +39,9 @@ FALL = 0.2  # seconds
 PUSH, PUSHED = np.array([1000.0, 600.0, -3000.0]), 0.1  # N at most, and for how long (s), on the platform
 PUSH_STEPS = (5e-3, 2.5e-3)  # of parflex
 PUSH_PEER = (1e-3, 5e-4)
+REDUCED = 16  # elements of each link of the moving navaro
+BAND = {"error": 0.1, "band": 200}  # Hz: what its links are reduced for
+SWING, PERIOD, MOVED = 0.05, 0.1, 0.05  # rad, s: how far and how fast its motors swing, and for how long
 
 
 @dataclass(frozen=True)
@@ -104,6 +107,7 @@ def run(report: Report, harness: Harness, folder: Path) -> None:
     _longer_steps(report, peer, reference, size)
     _spatial(report)
     _pushed(report)
+    _reduced(report)
 
 
 def _longer_steps(report: Report, peer: ModuleType | None, reference: Path2D, size: float) -> None:
@@ -257,3 +261,44 @@ def _centre(made: PreparedRun) -> np.ndarray:
 
 def _off(found: np.ndarray, wanted: np.ndarray, size: float) -> float:
     return float(np.linalg.norm(found - wanted, axis=1).max() / size)
+
+
+def navaro(elements: int, reduce: bool) -> Any:
+    """The NaVARo with one motor a leg, its links of elements or reduced."""
+    settings = {f"legs.frame.{name}.beam.reduce": BAND for name in "12345"} if reduce else {}
+    return parflex.load("navaro", elements=elements, actuation="111", settings=settings)
+
+
+def swinging(robot: Any, step: float = STEP) -> PreparedRun:
+    """Its motors swing from home, each a third of a period after the other, and come to speed smoothly."""
+    home = parflex.configure(robot).q
+    begin = np.array([home[robot.tree.links[robot.tree.number(name)].q][0] for name in robot.motors])
+    w, phase = 2 * np.pi / PERIOD, 2 * np.pi / 3 * np.arange(len(begin))
+
+    def motion(t: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        s, c = np.sin(w * t + phase), np.cos(w * t + phase)
+        grow, rate, curve = (1 - np.cos(w * t)) / 2, w * np.sin(w * t) / 2, w**2 * np.cos(w * t) / 2
+        moved = grow * s, rate * s + grow * w * c, curve * s + 2 * rate * w * c - grow * w**2 * s
+        return begin + SWING * moved[0], SWING * moved[1], SWING * moved[2]
+
+    return prepared(robot, motion, MOVED, step, start="rest")
+
+
+def _reduced(report: Report) -> None:
+    """What the reduction of its links saves a NaVARo in motion."""
+    runs = {}
+    for word, reduce in (("all elements", False), ("reduced", True)):
+        report.progress(f"{BENCHMARK}: navaro with {REDUCED} elements gets ready, {word}")
+        runs[word] = swinging(navaro(REDUCED, reduce))
+    seconds: dict[str, list[float]] = {word: [] for word in runs}
+    for _ in range(SPATIAL_ROUNDS):
+        for word, made in runs.items():
+            seconds[word].append(made.loop())
+    whole, small = (_centre(made) for made in runs.values())
+    way = float(np.linalg.norm(whole - whole[0], axis=1).max())
+    report.figure(BENCHMARK, "way of the moving navaro", 1e3 * way, "mm")
+    for word, made in runs.items():
+        error = None if made is runs["all elements"] else _off(small, whole, way)
+        _figure(report, f"parflex, navaro moves, {REDUCED} elements, {word}", seconds[word], error, _work(made))
+    ratio = np.array(seconds["all elements"]) / seconds["reduced"]
+    report.figure(BENCHMARK, "navaro moves, all elements / reduced", float(np.median(ratio)), "", note=_range(ratio))

@@ -15,8 +15,10 @@ import pytest
 import parflex
 from parflex.codegen import program_store
 from parflex.models.configuration import Configuration
+from parflex.models.posing.home_pose import HomePose
+from parflex.models.terms import acting
 from parflex.simulation.problem import prepare
-from parflex.simulation.starts import kept_rest
+from parflex.simulation.starts import kept_home, kept_rest
 from parflex.simulation.starts.relaxed import relaxed
 from parflex.simulation.starts.settling import settled
 
@@ -240,3 +242,27 @@ def test_a_rest_that_was_found_is_read_for_the_same_robot_pose_and_source_alone(
     monkeypatch.setattr(program_store, "_code", lambda: b"another version")
     asked(robot, np.zeros(2), {"tip": [1.0]})
     assert len(found) == 6
+
+
+def test_home_and_mobility_are_read_for_the_same_robot_and_source_alone(monkeypatch, tmp_path):
+    monkeypatch.setenv("PARFLEX_CACHE", str(tmp_path))
+    monkeypatch.setattr(kept_home, "MANY_RATES", 0)
+    found = []
+    monkeypatch.setattr(HomePose, "found", lambda home: found.append(1) or home.assembled())
+    longer = {"settings": {"constants.distal": 0.4000001}}
+    first, again, other = (kept_home.with_kept_home(parflex.load("5r", **more)) for more in ({}, {}, longer))
+    assert len(found) == 2  # the second time home was read
+    poses = len(first.reference_poses)
+    assert poses == 3
+    for one in (again, acting(again, ("friction",))):
+        assert np.array_equal(one.home, first.home)
+        assert (one.mobility.rank, one.mobility.redundant) == (first.mobility.rank, first.mobility.redundant)
+        assert np.array_equal(one.reference_poses, first.reference_poses)
+    assert not np.array_equal(other.home, first.home)
+    # closed poses of one robot serve another that knows its mobility only where its own loops close there
+    borrowed = replace(other, known_home=other.home, known_mobility=first.mobility)
+    assert len(borrowed.reference_poses) == poses
+    assert all(Configuration(borrowed, q).closure_error < 1e-11 for q in borrowed.reference_poses)
+    monkeypatch.setattr(program_store, "_code", lambda: b"another version")
+    kept_home.with_kept_home(parflex.load("5r"))
+    assert len(found) == 3
