@@ -31,6 +31,7 @@ SLACK = 1e-13  # rad or typical lengths: depths of contacts that are rounding
 SLACK_RATE = 1e-11  # 1/s of them: rates of joints that are rounding
 RUN_LIMIT = 2_000_000  # operators of a run's model: it is not read, and minutes are better than a refusal
 MANY_ELEMENTS = 24  # of flexible links: below that, writing all out takes seconds and runs as fast or faster
+PAIRED = 200_000  # instructions: between the calls of longer models a second lane takes seconds more to compile
 PASSING_WIDTH = 1e-3  # rad/s or m/s over which friction changes its sign on the way through singular poses
 
 
@@ -122,7 +123,8 @@ class Problem:
             closing += [p for p, k in pairs if k not in place and k not in driven]
         motor_q = [tree.links[tree.link_of_rate[k]].q.start for k in robot.actuated] if self.driven else []
         kernel, constants = self.model.machine_code()
-        paired = "pairs" in self.numbers  # coefficients of two stages at least, which are evaluated side by side
+        # coefficients of two stages at least, which are evaluated side by side
+        paired = "pairs" in self.numbers and kernel.program.length <= PAIRED
         found = System(
             kernel.address("single" if paired else "one"),
             tree.nq, len(rates), _whole(free), _whole(simple).reshape(-1, 2), _whole(turning),
