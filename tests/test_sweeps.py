@@ -152,8 +152,19 @@ def test_how_long_designs_take_one_by_one_is_told_before(slow, monkeypatch):
     with pytest.warns(
         parflex.ParflexWarning,
         match=r"computed one by one \(because of 'skew'\), .* s each: about 0 min of one process",
-    ):
-        parflex.sweep(slow[0], jobs=1)
+    ) as told:
+        found = parflex.sweep(slow[0], jobs=1)
+    assert str(told[0].message) in found.as_dict()["warnings"]
+
+
+def test_the_time_that_is_left_follows_the_pace_since_the_first_call(monkeypatch):
+    """Slow designs come seldom and several at once: two within a moment are not a pace."""
+    from parflex.cli import progress
+
+    now = iter([0.0, 100.0, 100.1, 200.0])
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(now))
+    pace = progress._Pace()
+    assert [pace.left(done, 20) for done in (2, 4, 6, 10)] == [None, 800.0, pytest.approx(350.35), 250.0]
 
 
 # -- samples -------------------------------------------------------------------------------------------

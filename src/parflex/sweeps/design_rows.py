@@ -105,14 +105,15 @@ class DesignRows:
             return "because of " + ", ".join(f"'{name}'" for name in self.alone)
         return f"because {self.why}" if self.why else ""
 
-    def seconds_left(self, count: int) -> float:
-        """How long so many designs will take one process, where they are made one by one; 0 where they are not."""
+    def seconds_left(self, designs: Mapping[str, Array]) -> float:
+        """How long these designs will take one process, where they are made one by one; 0 where they are not."""
+        count = len(next(iter(designs.values())))
         if not self.alone and not self.slow:
             return 0.0
-        if self.first * count > LONG:  # the first design waits for what the next ones have
+        if self.first * count > LONG:  # the first design, that of the file, waits for some things and has others
             begin = perf_counter()
-            self({key: np.array([number_at(self.robot, key)]) for key in self.keys})
-            self.first = min(self.first, perf_counter() - begin)
+            self({key: values[count // 2 : count // 2 + 1] for key, values in designs.items()})
+            self.first = perf_counter() - begin
         return self.first * count
 
     def __call__(self, designs: Mapping[str, Array], strict: bool = False) -> DesignAnswers:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -172,7 +172,7 @@ def sweep(
     def sent(chunk: Chunk) -> dict[str, Array]:
         return {key: values[slice(*chunk)] for key, values in designs.items()}
 
-    _say_slow(rows, table)
+    slow = _said_slow(rows, table, designs)
     interrupted = run_campaign(table, left, task, crew, target, name, told, sent=sent)
     done = table.done
     return Sweep(
@@ -185,19 +185,23 @@ def sweep(
         len(done) - before[0],
         interrupted,
         None if target is None else str(target),
-        beyond_bounds(file, designs),
+        [*beyond_bounds(file, designs), *slow],
         perf_counter() - begin,
     )
 
 
-def _say_slow(rows: DesignRows, table: SweepTable) -> None:
+def _said_slow(rows: DesignRows, table: SweepTable, designs: Mapping[str, Array]) -> list[str]:
     """Tell before it starts that a sweep will take long, since designs are made one by one."""
-    seconds = rows.seconds_left(table.count - len(table.done))
-    if seconds > LONG:
-        why = f" ({rows.reason})" if rows.reason else ""
-        each = f"designs are computed one by one{why}, {rows.first:.2g} s each"
-        said = f"{seconds / 3600:.1f} h" if seconds > 7200 else f"{seconds / 60:.0f} min"
-        warnings.warn(f"{each}: about {said} of one process in all", ParflexWarning, stacklevel=3)
+    left = np.setdiff1d(np.arange(table.count), table.done)
+    seconds = rows.seconds_left({key: np.asarray(own)[left] for key, own in designs.items()})
+    if seconds <= LONG:
+        return []
+    why = f" ({rows.reason})" if rows.reason else ""
+    each = f"designs are computed one by one{why}, {rows.first:.2g} s each"
+    said = f"{seconds / 3600:.1f} h" if seconds > 7200 else f"{seconds / 60:.0f} min"
+    told = f"{each}: about {said} of one process in all"
+    warnings.warn(told, ParflexWarning, stacklevel=3)
+    return [told]
 
 
 def design_rows(given: tuple[Any, ...]) -> DesignRows:
