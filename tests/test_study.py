@@ -95,7 +95,11 @@ def test_a_study_is_taken_up_where_it_was_interrupted(tmp_path):
 
     first = run_study(small(), out, jobs=1, progress=stop, bench=bench())
     assert first.interrupted and len(first.cases) == 3
-    assert len(json.loads(out.read_text())["cases"]) == 3
+    kept = json.loads(out.read_text())
+    assert len(kept["cases"]) == 3
+    signs = bench().templates().tolist()
+    assert [case["signs"] for case in kept["cases"]] == [signs[case["template"]] for case in kept["cases"]]
+    assert len(kept["parameters"]) == len(signs[0])
     second = run_study(small(), out, jobs=1, bench=bench())
     assert (second.computed, second.interrupted) == (1, False) and second.cases == done().cases
     third = run_study(small(), out, jobs=1, bench=bench())

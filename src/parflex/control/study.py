@@ -42,8 +42,9 @@ Case = tuple[int, int]  # percentage and template, by number
 class Study(Record):
     """What the study of `file` found: `cases` has, for each percentage and template, the result of each law.
 
-    `parameters` are those that are wrong, `others` cases of the file that were not asked for, `computed` those of this
-    call, `interrupted` whether cases are left, `seconds` (s) the time it took.
+    `parameters` are those that are wrong, `signs` which way (a row for each template), `others` cases of the file that
+    were not asked for, `computed` those of this call, `interrupted` whether cases are left, `seconds` (s) the time it
+    took.
     """
 
     file: StudyFile
@@ -53,6 +54,7 @@ class Study(Record):
     computed: int = 0  # cases of this call
     interrupted: bool = False
     seconds: float = field(default=0.0, compare=False)
+    signs: list[list[int]] = field(default_factory=list)  # of the parameters in each template
 
     @property
     def total(self) -> int:
@@ -165,7 +167,7 @@ def run_study(
     crews.number_of_jobs(jobs)
     file = study if isinstance(study, StudyFile) else read_study(study)
     bench = bench or Bench(file)
-    found = Study(file, [parameter.word for parameter in bench.parameters])
+    found = Study(file, [parameter.word for parameter in bench.parameters], signs=bench.templates().tolist())
     path, key = None if out is None else Path(out), _key(bench)
     results = StudyResults(found, path, key)
     if path is not None:

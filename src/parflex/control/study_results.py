@@ -45,7 +45,8 @@ class StudyResults:
         return entry, laws
 
     def _entry(self, case: Any, laws: Laws) -> dict[str, Any]:
-        return {"percentage": self.study.file.percentages[case[0]], "template": case[1], "laws": laws}
+        percentage, template = self.study.file.percentages[case[0]], case[1]
+        return {"percentage": percentage, "template": template, "signs": self.study.signs[template], "laws": laws}
 
     def take_up(self) -> None:
         """Cases that a file has already; a file of another study is refused, not replaced."""

@@ -75,10 +75,11 @@ class SectionTable(Table):
         for key in ("ky", "kz"):
             _refuse_shear_coefficient(key, getattr(self, key))
         if self.shape == "tube" and 2 * self.thickness >= self.diameter:  # type: ignore[operator]
-            raise complain("the wall is thicker than the tube", "give a thickness below half the diameter", "thickness")
+            hint = "give a thickness below half the diameter, or use the shape 'circle'"
+            raise complain("the wall of this tube leaves no hole", hint, "thickness")
         if self.shape == "box" and any(2 * self.thickness >= side for side in (self.y, self.z)):  # type: ignore[operator]
-            hint = "give a thickness below half the smaller side"
-            raise complain("the wall is thicker than the box", hint, "thickness")
+            hint = "give a thickness below half the smaller side, or use the shape 'rectangle'"
+            raise complain("the wall of this box leaves no hole", hint, "thickness")
         return self
 
 

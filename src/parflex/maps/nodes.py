@@ -21,7 +21,7 @@ from parflex.maps.loop_rows import LoopRows, ends_of
 from parflex.maps.node_unknowns import NodeModel, closing_rank, freedoms, joint_unknowns
 from parflex.models.cutting import PLANE, CutStep
 from parflex.tree import Place
-from parflex.tree.link_tree import GROUND
+from parflex.tree.link_tree import GROUND, Link
 from parflex.tree.springs import CoupledSpring
 
 Array = np.ndarray
@@ -31,17 +31,30 @@ Motions = Mapping[int, tuple[Array, Array]]  # of bodies: unknowns, and what mov
 class _Needed(dict[int, Array]):
     """Matrices of bodies, made when they are asked for: statics need no mass."""
 
-    def __init__(self, make: Callable[[int], Array]) -> None:
+    def __init__(self, make: Callable[[Body], Array], links: Sequence[Link], designs: Any) -> None:
         super().__init__()
-        self.make = make
+        self.make, self.links, self.designs = make, links, designs
 
     def __missing__(self, j: int) -> Array:
-        self[j] = made = self.make(j)
+        self[j] = made = of_designs(self.make(self.links[j].body), self.designs)
         return made
 
     def of_rows(self, designs: Array) -> _Needed:
         """The same for rows with these designs."""
-        return _Needed(lambda j: self[j][designs] if self[j].ndim == 3 else self[j])
+        return _OfRows(self, designs)
+
+
+class _OfRows(_Needed):
+    """The matrices of rows, from those of designs."""
+
+    def __init__(self, every: _Needed, designs: Array) -> None:
+        super().__init__(every.make, every.links, designs)
+        self.every = every
+
+    def __missing__(self, j: int) -> Array:
+        own = self.every[j]
+        self[j] = made = own[self.designs] if own.ndim == 3 else own
+        return made
 
 
 class Assembly:
@@ -71,8 +84,8 @@ class Assembly:
         self.links = sorted(needed - {GROUND})
         self.index = {j: k for k, j in enumerate(self.links)}
         self.axes = {j: self._axes(j) for j in model.roots}
-        self.inertia = _Needed(lambda j: of_designs(_undeformed_inertia(self.tree.links[j].body), self.designs))
-        self.stiffness = _Needed(lambda j: of_designs(_stiffness(self.tree.links[j].body), self.designs))
+        self.inertia = _Needed(_undeformed_inertia, self.tree.links, self.designs)
+        self.stiffness = _Needed(_stiffness, self.tree.links, self.designs)
         self.rate_unknowns = {j: int(model_slots.start) for j, model_slots in joint_unknowns(model.cut).items()}
         rank = closing_rank(model.cut)
         self.held = LoopRows(self, closures, rank) if rank else None
