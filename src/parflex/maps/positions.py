@@ -41,6 +41,7 @@ WORTHWHILE = 0.25  # of far poses that others must bring near, for another round
 STRIDES = 12  # of a way from home to a pose that was not reached otherwise; of one coordinate half as many
 NEARBY = 12  # steps from a pose nearby, of all parts: what needs more is tried from home
 MANY_STRIDES = 24  # to poses of several assemblies, at most
+TURN = 1.0  # rad of a given joint in a stride that winds springs: longer ones could lose a turn
 LONGEST, SHORTEST = 1 / 3, 1 / 60  # of their way, of one stride
 LONG = 40  # steps of Newton's method from a pose that may be far
 SHORT = 8  # steps of Newton's method after a stride: what needs more has lost its way
@@ -321,7 +322,7 @@ class PositionSolver:
         self, values: Array, own: Array, begun: Array, before: Array, q: Array, status: Array
     ) -> tuple[Array, Array]:
         """Poses that are far from where they started along the way to them, in place."""
-        far = np.flatnonzero((status == OK) & self._jumped(before, q))
+        far = np.flatnonzero((status == OK) & (self._jumped(before, q) | (self._turned(begun, values) > TURN)))
         if len(far):
             here, state = self._strided(values[far], own[far], begun[far], before[far])
             far, near = far[state == OK], here[state == OK, : self.geometry.kept.size]
@@ -331,7 +332,7 @@ class PositionSolver:
 
     def _from_others(self, values: Array, own: Array, begun: Array, before: Array, q: Array, status: Array) -> None:
         """Far poses from the nearest ones that are not, all in place: also where each of them started."""
-        far = self._jumped(before, q)
+        far = self._jumped(before, q) | (self._turned(begun, values) > TURN)
         scale = np.maximum(np.ptp(values, axis=0), 1e-300) if far.any() else np.ones(values.shape[1])
         for _ in range(ROUNDS):
             open_ones, good = np.flatnonzero((status == OK) & far), np.flatnonzero((status == OK) & ~far)
@@ -344,6 +345,7 @@ class PositionSolver:
             begun[open_ones], before[open_ones] = values[begin], start
             found, state = self._together(start)
             gained = (state == OK) & ~self._jumped(before[open_ones], found)
+            gained &= self._turned(begun[open_ones], values[open_ones]) <= TURN
             q[open_ones[gained]], far[open_ones[gained]] = found[gained], False
             if gained.mean() < WORTHWHILE:
                 break
@@ -352,6 +354,15 @@ class PositionSolver:
     def unsettled(self) -> Array:
         """Positions of parts that close in several assemblies on the side of home."""
         return np.concatenate([np.zeros(0, dtype=int), *(one.columns for one in self.steppers if not one.settled)])
+
+    def _turned(self, begun: Array, values: Array) -> Array:
+        """By how much given joints turn on a way, where this winds springs: a whole turn winds them too."""
+        links = {link.q.start: link for link in self.geometry.tree.links if link.joint.one_axis}
+        if not any(links[k].wound for k in self.unsettled if k in links):
+            return np.zeros(len(values))
+        own = [k for k, name in enumerate(self.names) if joint_named(self.geometry.tree, name) is not None]
+        turning = [k for k in own if links[self.where[self.names[k]]].joint.periodic]
+        return np.abs(values[:, turning] - begun[:, turning]).max(axis=1, initial=0.0)
 
     @cached_property
     def _units(self) -> Array:
@@ -375,8 +386,9 @@ class PositionSolver:
     def _strided(self, values: Array, own: Array, begun: Array, begin: Array) -> tuple[Array, Array]:
         """Poses by strides along straight ways, shorter where one is lost or jumps; the shortest ends what is lost."""
         status, going, q = np.full(len(values), UNREACHABLE), np.arange(len(values)), begin.copy()
-        share, stride = np.zeros(len(values)), np.full(len(values), LONGEST)
-        for _ in range(MANY_STRIDES):
+        longest = np.minimum(1.0, TURN / np.maximum(self._turned(begun, values), TURN))
+        share, stride = np.zeros(len(values)), np.minimum(LONGEST, longest)
+        for _ in range(MANY_STRIDES + int(1.0 / longest.min(initial=1.0))):
             if not len(going):
                 break
             ahead = np.minimum(share[going] + stride[going], 1.0)
@@ -386,9 +398,9 @@ class PositionSolver:
             here, state = self._together(start, SHORT)
             gained = (state == OK) & ~self._jumped(before, here)
             q[going[gained]], share[going[gained]] = here[gained], ahead[gained]
-            stride[going] *= np.where(gained, 2.0, 1.0 / 3.0)
+            stride[going] = np.minimum(stride[going] * np.where(gained, 2.0, 1.0 / 3.0), longest[going])
             status[going[gained & (ahead == 1.0)]] = OK
-            going = going[(share[going] < 1.0) & (stride[going] >= SHORTEST)]
+            going = going[(share[going] < 1.0) & (stride[going] >= SHORTEST * longest[going])]
         return q, status
 
     def _from_near(self, values: Array, own: Array, scale: Array) -> tuple[Array, Array]:
