@@ -51,7 +51,11 @@ BAD = {  # what is replaced, by what, and words of the sentence
     "half a section": ("z = 0.02\n", "", "a rectangle section needs 'z'"),
     "flat section": ("z = 0.02\n", "z = 0\n", "z = 0.0 is not positive"),
     "size of another section": ("z = 0.02\n", "z = 0.02\ndiameter = 0.1\n", "a rectangle section has no 'diameter'"),
-    "tube full of wall": ('"rectangle"\ny = 0.01\nz = 0.02', '"tube"\ndiameter = 0.02\nthickness = 0.01', "leaves no hole"),
+    "tube full of wall": (
+        '"rectangle"\ny = 0.01\nz = 0.02',
+        '"tube"\ndiameter = 0.02\nthickness = 0.01',
+        "leaves no hole",
+    ),
     "box full of wall": ('"rectangle"', '"box"\nthickness = 0.005', "the wall of this box leaves no hole"),
     "section that is none": ("J = 5e-9", "J = -5e-9", "J = -5e-09 is not positive"),
     "unknown section": ('section = "bar"', 'section = "bat"', "there is no section 'bat'; did you mean 'bar'"),

@@ -742,3 +742,11 @@ def test_the_measured_axis_under_its_controller(capsys, columns):
     for name, value in printed.items():
         assert found["parameters"][name]["value"] == pytest.approx(value, rel=1e-2)  # sampling is not told: 0.8 %
     assert found["relative_error"] < 0.05
+
+
+def test_friction_that_the_file_writes_as_zero_is_looked_for():
+    file = Path(__file__).parent / "robots" / "spatial-four-bar.toml"
+    robot = parflex.load(file, settings={"frame.crank.friction": {"viscous": 0.0, "coulomb": 0.2, "offset": 0}})
+    names = {one.name for one in unknowns(robot)}
+    assert {"FV[crank]", "FS[crank]", "offset[crank]"} <= names
+    assert not {"FV[rocker]", "offset[rocker]"} & names

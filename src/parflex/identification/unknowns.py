@@ -5,6 +5,7 @@ Efforts are linear in all of them. Names are those of the notation: `ZZ[leg1.1]`
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -83,11 +84,12 @@ def unknowns(robot: Robot, friction: str = "file") -> list[Unknown]:
         for symbol, value in zip(PARAMETERS, body_parameters(link.body.as_rigid()), strict=True):
             found.append(Unknown(f"{symbol}[{link.name}]", symbol, j, UNITS.get(symbol, "kg m^2"), float(value)))
     motors = set(robot.actuated)
+    written = {frame.name: frame.friction.model_fields_set for frame in robot.description.frame}
     for j, link in enumerate(tree.links):
         if link.joint.one_axis:
             values = _joint_values(link)
             turns = link.joint.unit == "rad"
-            for symbol in _terms_of(link, link.v.start in motors, friction):
+            for symbol in _terms_of(link, link.v.start in motors, friction, written.get(link.name, set())):
                 unit = OF_JOINTS[symbol][turns]
                 found.append(Unknown(f"{symbol}[{link.name}]", symbol, j, unit, float(values[symbol])))
     return found
@@ -106,17 +108,18 @@ def _joint_values(link: Link) -> dict[str, float]:
     }
 
 
-def _terms_of(link: Link, motor: bool, friction: str) -> list[str]:
-    """Terms of a joint that are looked for."""
+def _terms_of(link: Link, motor: bool, friction: str, written: Collection[str]) -> list[str]:
+    """Terms of a joint that are looked for: of friction those that are `written` in the file, be they zero."""
     terms = link.terms
     own = [symbol for symbol, there in (("IA", terms.motor_inertia), ("k", terms.stiffness)) if there]
     if motor and friction != "file":
         return own + list(TERMS[friction])
     by_direction = bool(terms.more_viscous or terms.more_coulomb)
-    own += [symbol for symbol, there in (("FV", terms.viscous), ("FS", terms.coulomb)) if there]
+    named = (("FV", "viscous", terms.viscous), ("FS", "coulomb", terms.coulomb))
+    own += [symbol for symbol, key, value in named if value or key in written]
     own += ["FV_back"] if by_direction and terms.viscous else []
     own += ["FS_back"] if by_direction and terms.coulomb else []
-    return own + (["offset"] if terms.offset else [])
+    return own + (["offset"] if terms.offset or "offset" in written else [])
 
 
 def by_direction(every: list[Unknown], link: int) -> bool:
