@@ -157,14 +157,19 @@ def test_bounds_that_hold_a_design_are_told_with_what_they_cost(tmp_path):
     assert side["at"] == "lower" and side["multiplier"] == pytest.approx(slope, rel=1e-5)
 
 
+TOO_MUCH = '[[constraint]]\nresponse = "first"\nlower = 1000'
+
+
+@pytest.mark.verify
 def test_a_limit_that_cannot_be_met_is_named(tmp_path):
-    limit = cantilever(tmp_path, 2)
-    more = '[[constraint]]\nresponse = "first"\nlower = 1000'
-    found = parflex.optimise(problem(tmp_path, 2, limit, more, steps=60))
+    found = parflex.optimise(problem(tmp_path, 2, cantilever(tmp_path, 2), TOO_MUCH, steps=60))
     assert found.status == "infeasible"
     assert "'first' cannot be at least 1000" in found.message
     assert not any(one["multiplier"] for one in found.constraints)  # nothing is gained for limits
-    found = parflex.optimise(problem(tmp_path, 2, limit, more, steps=2))
+
+
+def test_a_limit_that_is_not_met_yet_is_named(tmp_path):
+    found = parflex.optimise(problem(tmp_path, 2, cantilever(tmp_path, 2), TOO_MUCH, steps=2))
     assert "'first' is after 2 steps not yet at least 1000" in found.message
 
 
