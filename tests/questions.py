@@ -655,24 +655,28 @@ def answer_to(key: str, bench: Bench) -> Any:
         return {"error": error.kind, "message": str(error).replace(str(ROBOTS), "robots")}
 
 
-def same(one: Any, other: Any, scale: float | None = None) -> bool:
-    """Whether two answers are the same; numbers beside each other are compared with the largest of them."""
+def same(one: Any, other: Any, scale: float = 0.0) -> bool:
+    """Whether two answers are the same; numbers of one part of an answer are compared with the largest of that part."""
     if isinstance(one, dict) and isinstance(other, dict):
-        if "error" in one:  # the words of an error may be made better, its kind may not change
+        if isinstance(one.get("error"), str):  # the words of an error may be made better, its kind may not change
             return bool(one["error"] == other.get("error"))
-        numbers = scale if scale is not None else _largest(list(one.values()))
-        return one.keys() == other.keys() and all(same(one[key], other[key], numbers) for key in one)
+        return one.keys() == other.keys() and same(list(one.values()), [other[key] for key in one], scale)
     if isinstance(one, list) and isinstance(other, list):
-        numbers = max(_largest(one), scale or 0.0)
-        return len(one) == len(other) and all(same(a, b, numbers) for a, b in zip(one, other, strict=True))
+        beside = max(scale, _largest([entry for entry in one if not isinstance(entry, dict | list)]))
+        scales = [max(scale, _largest(entry)) if isinstance(entry, dict | list) else beside for entry in one]
+        return len(one) == len(other) and all(map(same, one, other, scales))
     if isinstance(one, float | int) and isinstance(other, float | int) and not isinstance(one, bool):
-        return abs(one - other) <= CLOSE * max(abs(one), scale or 0.0, 1e-3)
+        return abs(one - other) <= CLOSE * max(abs(one), scale, 1e-3)
     return bool(one == other)
 
 
-def _largest(values: list[Any]) -> float:
-    found = [abs(entry) for entry in values if isinstance(entry, float | int) and not isinstance(entry, bool)]
-    return max(found, default=0.0)
+def _largest(entry: Any) -> float:
+    """The largest number anywhere in a part of an answer."""
+    if isinstance(entry, dict):
+        entry = list(entry.values())
+    if isinstance(entry, list):
+        return max(map(_largest, entry), default=0.0)
+    return abs(entry) if isinstance(entry, float | int) and not isinstance(entry, bool) else 0.0
 
 
 def place_of(name: str) -> str:
