@@ -2,6 +2,7 @@
 
 python tests/questions.py --store     ask each in a process of its own and keep the answers in data/answers.json.gz
 python tests/questions.py --store-new keep answers to new questions, and forget those that are asked no more
+python tests/questions.py --store KEY ...  keep new answers to some of them
 python tests/questions.py --compare   the same, but compare with what is kept
 python tests/questions.py KEY ...     print the answers to some of them
 
@@ -769,10 +770,10 @@ def main(words: list[str]) -> int:
             store(found)
         print(f"{len(found)} answers, {len(crashed)} crashed {crashed}, {ANSWERS.stat().st_size} bytes")
         return 1 if crashed else 0
-    if words == ["--store-new"]:
+    if words == ["--store-new"] or words[:1] == ["--store"]:
         import_everything()
-        kept = stored()
-        store({key: kept[key] if key in kept else fresh_answer(key) for key in QUESTIONS})
+        kept, anew = stored(), words[1:]
+        store({key: kept[key] if key in kept and key not in anew else fresh_answer(key) for key in QUESTIONS})
         return 0
     if words == ["--compare"]:
         found = fresh_answers()
