@@ -7,12 +7,14 @@ import os
 import re
 import subprocess
 import sys
-import time
+import warnings
 from dataclasses import dataclass
 
 import pytest
 from conftest import CATALOGUE
 
+import parflex
+from parflex.cli import output
 from parflex.cli.main import cli, main
 
 VERBS = sorted(cli.commands)
@@ -169,12 +171,10 @@ def test_without_a_verb_the_help_is_shown(capsys):
 
 
 def test_help_comes_within_a_second():
-    times = []
-    for _ in range(3):  # the best of three: the machine may be busy
-        start = time.perf_counter()
-        assert shell("--help").returncode == 0
-        times.append(time.perf_counter() - start)
-    assert min(times) < 1.0
+    begin = os.times()
+    assert shell("--help").returncode == 0
+    end = os.times()  # processor time: the machine may be busy
+    assert end.children_user + end.children_system - begin.children_user - begin.children_system < 1.0
 
 
 def test_python_m_parflex_is_the_command_line():
@@ -362,3 +362,14 @@ def test_tables_show_no_rounding_and_break_no_number(capsys, monkeypatch):
     assert not re.search(r"e-1\d|^-\d\d$", shown, flags=re.M)
     assert re.search(r"^z\.slide \* +0 +0 +28\.6\d+ +0 +0\.76\d+ +0$", shown, flags=re.M)
     assert max(map(len, shown.splitlines())) <= 80
+
+
+def test_what_is_told_on_the_way_is_not_told_again_with_the_answer(capsys, monkeypatch):
+    @cli.command("twice")
+    def twice() -> None:
+        warnings.warn("slow", parflex.ParflexWarning, stacklevel=1)
+        output.show({"warnings": ["slow", "far"]}, False)
+
+    monkeypatch.setitem(cli.commands, "twice", cli.commands.pop("twice"))
+    for _ in range(2):  # each command tells it once
+        assert run(capsys, "twice").err == "warning: slow\nwarning: far\n"

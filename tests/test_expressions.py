@@ -143,10 +143,10 @@ def test_an_expression_without_a_finite_real_value_is_refused(text):
 
 @pytest.mark.parametrize("text", FOREVER, ids=[text[:12] for text in FOREVER])
 def test_no_expression_takes_long(text):
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(RobotFileError) as refusal:
         evaluate(text, {})
-    assert time.perf_counter() - start < 0.5
+    assert time.process_time() - start < 0.5
     assert len(str(refusal.value)) < 500
 
 

@@ -245,9 +245,9 @@ BROKEN_FILES = {
 def test_what_is_no_robot_file_is_said_at_once(capsys, tmp_path, content, words):
     file = tmp_path / "robot.toml"
     file.write_bytes(content)
-    start = time.perf_counter()
+    start = time.process_time()
     error = refused(capsys, "check", file)
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
     assert error["file"] == str(file)
     assert words in f"{error['message']}; {error['hint']}"
 
@@ -378,7 +378,7 @@ def test_no_accident_in_a_file_breaks_the_reader(robot, tmp_path):
     read, refusals = 0, []
     for _ in range(30):
         file.write_bytes(mutated(text, rng).encode())
-        start = time.perf_counter()
+        start = time.process_time()
         try:
             parflex.load(file)
             read += 1
@@ -386,7 +386,7 @@ def test_no_accident_in_a_file_breaks_the_reader(robot, tmp_path):
             assert error.file is not None and error.file.startswith(str(tmp_path))  # of modal data: that file
             assert error.hint
             refusals.append(str(error))
-        assert time.perf_counter() - start < 5
+        assert time.process_time() - start < 5
     assert read
     assert refusals
 

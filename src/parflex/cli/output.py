@@ -104,9 +104,13 @@ def one_line(text: str) -> str:
 
 
 def warn(warnings: Iterable[str]) -> None:
-    """Warnings, once each, on stderr."""
-    for warning in dict.fromkeys(warnings):
-        click.echo(f"warning: {one_line(warning)}", err=True)
+    """Warnings, once each in a command, on stderr: some come on the way and stand in the answer as well."""
+    context = click.get_current_context(silent=True)
+    said = {} if context is None else context.find_root().meta.setdefault("parflex.said", {})
+    for warning in warnings:
+        if warning not in said:
+            said[warning] = None
+            click.echo(f"warning: {one_line(warning)}", err=True)
 
 
 def in_flags(hint: str) -> str:
