@@ -11,7 +11,9 @@ import pytest
 from comparison import largest, nearby_states, positions
 
 import parflex
-from parflex.closure.targets import FrameTarget
+from parflex.closure.assembly.assembler import Assembler
+from parflex.closure.assembly.unreached import missing_length
+from parflex.closure.targets import FrameTarget, Target
 from parflex.errors import SingularError, UnreachableError
 from parflex.models.configuration import Configuration
 from parflex.recursion import pose as pose_of
@@ -133,6 +135,40 @@ def missed(name, pose):
     found = re.search(r"cannot be reached: (\S+) misses it by (\S+) m", caught.value.message)
     assert found, caught.value.message
     return found[1], float(found[2])
+
+
+@pytest.mark.parametrize(
+    ("name", "given"), [("delta", {"x": 3.0}), ("3rrr-flexible", {"x": 3.0, "y": 0.0}), ("navaro", {"y": 9.0})]
+)
+def test_no_search_begins_where_legs_are_too_short_for_what_is_given(name, given, monkeypatch):
+    """Whatever is left open, such as two coordinates of the platform, or its turn."""
+    robot = parflex.load(name)
+    parflex.configure(robot)
+    monkeypatch.setattr(Assembler, "solutions", lambda *_: pytest.fail("no start closes legs that are too short"))
+    with pytest.raises(UnreachableError, match=r"leg\d misses it by \d"):
+        parflex.configure(robot, given)
+
+
+FAR = {
+    "5r": {"x": -0.35, "y": 0.3},
+    "delta": {"x": 0.25, "y": -0.2, "z": -0.5},
+    "3rrr": {"x": 0.2, "y": 0.1},
+    "rx90": {},
+}
+
+
+@pytest.mark.parametrize("name", [*WITH_PLATFORM, "navaro", "5r", "3-prs-2r", "rx90"])
+def test_no_leg_is_too_short_for_a_pose_that_it_has(name):
+    """Any one coordinate of a frame may be given, and all: what cannot be reached is never said of what can."""
+    robot = parflex.load(name)
+    there = [robot.assemble(FAR[name])] if name in FAR else []
+    frame = robot.tree.place(robot.tree.end_effector)
+    for q in [robot.home, *robot.reference_poses, *there]:
+        position = np.asarray(pose_of(robot.tree, q).of(frame)[1], dtype=float)
+        for axes in ((0,), (1,), (0, 1), (0, 1, 2)):
+            target = Target(frames=(FrameTarget("end", frame, {k: float(position[k]) for k in axes}),))
+            for part in robot.assembler.parts(target, robot.locked | set(robot.deformations)):
+                assert missing_length(robot.assembler, robot.home, part) == 0
 
 
 @pytest.mark.parametrize("tip", [(0.0, 0.9), (0.3, 0.75), (-0.12, 0.05), (0.5, -0.6)])

@@ -51,10 +51,20 @@ class Assembler:
         self._judged: dict[tuple, list[Judged]] = {}
         self._branches: dict[frozenset[int], Branch] = {}
 
-    def assemble(self, target: Target, q: Array, reference: Array | None, locked: frozenset[int]) -> Array:
-        """Positions that close all loops at the target, starting near `q`, in the working mode of `reference`."""
+    def assemble(
+        self, target: Target, q: Array, reference: Array | None, locked: frozenset[int], explained: bool = True
+    ) -> Array:
+        """Positions that close all loops at the target, starting near `q`, in the working mode of `reference`.
+
+        Links that are too short for it are measured where that is to be `explained`.
+        """
         parts = self.parts(target, locked)
         result = self._newton_near(target, q, parts, reference)
+        if result is None:
+            if not explained:
+                raise UnreachableError("the pose cannot be reached", key="pose")
+            start = target.applied(q)
+            raise why_open(self, start, next(part for part in parts if missing_length(self, start, part)))
         for part in parts:
             if not self._fits(result, part, reference):
                 result = self._search(result, target.applied(q), part, reference)
@@ -64,7 +74,7 @@ class Assembler:
         """As `assemble`, but None where Newton from `q` does not get there."""
         parts = self.parts(target, locked)
         result = self._newton_near(target, q, parts, reference)
-        return result if all(self._fits(result, part, reference) for part in parts) else None
+        return None if result is None or not all(self._fits(result, part, reference) for part in parts) else result
 
     def _far_shafts(self, target: Target, q: Array, parts: list[ClosurePart]) -> dict[int, int]:
         """Driven shafts in loops that turn far, and a joint beside each whose turns are counted."""
@@ -89,8 +99,11 @@ class Assembler:
             hint=f"give '{open_one.name}', or the frame that it moves",
         )
 
-    def _newton_near(self, target: Target, q: Array, parts: list[ClosurePart], reference: Array | None) -> Array:
-        """Newton on all parts at once, if need be along a path of targets; the result may not be closed."""
+    def _newton_near(self, target: Target, q: Array, parts: list[ClosurePart], reference: Array | None) -> Array | None:
+        """Newton on all parts at once, if need be along a path of targets; the result may not be closed.
+
+        None where links are too short: no way ends there, and no start closes them.
+        """
         columns = np.array(sorted({int(k) for part in parts for k in part.columns}), dtype=int)
         rows = [row for part in parts for row in part.rows]
         far = self._far_shafts(target, q, parts)
@@ -103,6 +116,8 @@ class Assembler:
                     self._refuse_uncounted_turns(shaft, counted)
         result, error = self.newton(target.applied(q), columns, rows)
         if error > CLOSED:
+            if any(missing_length(self, target.applied(q), part) for part in parts):
+                return None
             result, error = self.newton(*self._approach(target, q, columns, rows))
         return result if reference is None else self._continued(result, target, q, parts, reference)
 
@@ -118,8 +133,6 @@ class Assembler:
                 continue
             if self.opening(q, [row for row in part.rows if not isinstance(row, PoseRows)]) > CLOSED:
                 continue  # no pose of the robot, as where it is assembled first
-            if missing_length(self, target.applied(q), part):
-                continue  # no way ends there
             for way in self._ways(target, q):
                 reached = followed(self.tree, way, q, part.rows, self.newton, part.columns, CLOSED, SHORTEST_STRIDE)
                 if reached is not None:
@@ -226,6 +239,8 @@ class Assembler:
     def sets_out(self, target: Target, q: Array, locked: frozenset[int], share: float = 0.02) -> bool:
         """Whether the loops close a little way from `q` to the target: it is too far then, and contradicts nothing."""
         parts = self.parts(target, locked)
+        if any(missing_length(self, target.applied(q), part) for part in parts):
+            return True
         columns = np.array(sorted({int(k) for part in parts for k in part.columns}), dtype=int)
         at, moved = pose(self.tree, q), self._between(q, target.applied(q), q, target, share)
         rows = [row.between(at, share) if isinstance(row, PoseRows) else row for part in parts for row in part.rows]
@@ -364,7 +379,7 @@ class Assembler:
 
     def _search(self, q: Array, start: Array, part: ClosurePart, reference: Array | None) -> Array:
         """The solution of the part that is in the mode and nearest to the start; an error says how far it is off."""
-        found = [] if missing_length(self, start, part) else self.solutions(start, part)
+        found = self.solutions(start, part)
         fitting = [result for result in found if self._in_mode(result, part, reference)]
         indices = self._positions(part)
         if fitting:

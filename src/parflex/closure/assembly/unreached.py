@@ -14,11 +14,13 @@ from parflex.closure.targets import FrameTarget, Target
 from parflex.errors import ParflexError, SingularError, UnreachableError
 from parflex.records import listed
 from parflex.recursion import jacobians, pose
+from parflex.tree import Place
 
 if TYPE_CHECKING:
     from parflex.closure.assembly.assembler import Assembler, ClosurePart
 
 Array = np.ndarray
+SHOWN = 1e-6  # of a distance: four digits are shown
 SAME = 1e-8  # typical lengths: what stays as little open closes in a double root
 
 
@@ -57,27 +59,66 @@ def missing_length(assembler: Assembler, q: Array, part: ClosurePart) -> float:
     """By how much links are too short or too long to close a loop of the part, however its joints turn; 0 if not.
 
     Origins of the joints that turn, and the end that is closed, are the corners of a polygon with sides of fixed
-    lengths: it does not close where one side is longer than all others together.
+    lengths: it does not close where one side is longer than all others together. A frame that is to have some
+    coordinates is not farther from the foot of a leg that carries it than the leg and the bodies between are long.
     """
+    chains = _Chains(assembler, q, part)
+    full = 2 if assembler.tree.planar else 3
+    loops = [row for row in part.rows if isinstance(row, Loop) and len(row.translations) >= full]
     missing = 0.0
-    tree, at = assembler.tree, pose(assembler.tree, q)
-    turning = {tree.link_of_rate[k] for k in part.columns}
-    for loop in part.rows:
-        if not isinstance(loop, Loop) or len(loop.translations) < (2 if tree.planar else 3):
-            continue
-        common = set(tree.path(loop.first.link)) & set(tree.path(loop.second.link))
-        sides, feet = [], []
-        for place in (loop.first, loop.second):
-            moving = sorted(j for j in tree.path(place.link) if j in turning - common)
-            if any(np.any(tree.links[j].joint.S_v) for j in moving):
-                break  # what slides has no length
-            corners = [*(np.asarray(at.position[j], dtype=float) for j in moving), np.asarray(at.of(place)[1])]
-            sides += [float(np.linalg.norm(b - a)) for a, b in pairwise(corners)]
-            feet.append(corners[0])
-        else:
-            sides.append(float(np.linalg.norm(feet[1] - feet[0])))
+    for loop in loops:
+        sides = chains.between(loop.first, loop.second)
+        if sides:
             missing = max(missing, 2 * max(sides) - sum(sides))
-    return missing if missing > SAME * tree.length else 0.0
+    for row in part.rows:
+        if isinstance(row, FrameTarget) and row.position:
+            missing = max(missing, chains.short_of(row, loops))
+    return missing if missing > SAME * assembler.tree.length else 0.0
+
+
+class _Chains:
+    """Lengths between places that do not change while the joints of a part turn."""
+
+    def __init__(self, assembler: Assembler, q: Array, part: ClosurePart) -> None:
+        self.tree, self.at = assembler.tree, pose(assembler.tree, q)
+        self.rates: dict[int, list[int]] = {}  # of each joint that moves
+        for k in part.columns:
+            link = self.tree.link_of_rate[k]
+            self.rates.setdefault(link, []).append(int(k) - self.tree.links[link].v.start)
+
+    def corners(self, place: Place, common: set[int]) -> list[Array] | None:
+        """Origins of the joints that turn on the way to a place, and the place; none where something slides."""
+        moving = sorted(j for j in self.tree.path(place.link) if j in self.rates and j not in common)
+        if any(np.any(self.tree.links[j].joint.S_v[:, self.rates[j]]) for j in moving):
+            return None  # what slides has no length
+        return [*(np.asarray(self.at.position[j], dtype=float) for j in moving), np.asarray(self.at.of(place)[1])]
+
+    def between(self, one: Place, other: Place) -> list[float]:
+        """Lengths on the way from one place over the link that carries both to the other; none if they change."""
+        common = set(self.tree.path(one.link)) & set(self.tree.path(other.link))
+        first, second = self.corners(one, common), self.corners(other, common)
+        if first is None or second is None:
+            return []
+        return [*_sides(first), *_sides(second), float(np.linalg.norm(second[0] - first[0]))]
+
+    def short_of(self, target: FrameTarget, loops: list[Loop]) -> float:
+        """By how much the ways to a frame from the ground, directly and over one loop, are too short for its place."""
+        ways = [(target.place, 0.0)]
+        for loop in loops:
+            for end, beyond in ((loop.first, loop.second), (loop.second, loop.first)):
+                sides = self.between(end, target.place)
+                ways += [(beyond, sum(sides))] if sides else []
+        axes, missing = list(target.position), 0.0
+        for place, rest in ways:
+            corners = self.corners(place, set())
+            if corners is not None:
+                away = np.linalg.norm(corners[0][axes] - list(target.position.values()))
+                missing = max(missing, float(away) - sum(_sides(corners)) - rest)
+        return missing
+
+
+def _sides(corners: list[Array]) -> list[float]:
+    return [float(np.linalg.norm(b - a)) for a, b in pairwise(corners)]
 
 
 def _culprit(assembler: Assembler, q: Array, part: ClosurePart) -> tuple[str, float]:
@@ -101,10 +142,9 @@ def _culprit(assembler: Assembler, q: Array, part: ClosurePart) -> tuple[str, fl
 
 def _gap(assembler: Assembler, q: Array, part: ClosurePart) -> float:
     """Smallest distance by which the part stays open."""
-    if assembler.tree.planar and len(part.rows) == 1 and _of_points(part.rows[0]):
-        missing = missing_length(assembler, q, part)
-        if missing:
-            return missing
+    missing = missing_length(assembler, q, part)
+    if missing and assembler.tree.planar and len(part.rows) == 1 and _of_points(part.rows[0]):
+        return missing
     small = assembler.branch(part.rows)
     tree, start, rows = small.tree, q[small.positions], [row.on(small) for row in part.rows]
     columns = np.searchsorted(small.rates, part.columns) if len(part.columns) else part.columns
@@ -134,8 +174,12 @@ def _gap(assembler: Assembler, q: Array, part: ClosurePart) -> float:
         exact["jac"] = slopes
     from scipy.optimize import least_squares  # a tenth of a second to load
 
-    fits = (least_squares(residual, x0, **exact) for x0 in starts)
-    return min(float(np.linalg.norm(fit.fun)) for fit in fits)
+    gap = np.inf
+    for x0 in starts:
+        gap = min(gap, float(np.linalg.norm(least_squares(residual, x0, **exact).fun)))
+        if gap <= missing * (1 + SHOWN):  # none is smaller
+            break
+    return gap
 
 
 def _of_points(row: Any) -> bool:

@@ -69,11 +69,10 @@ class PoseFinder:
         except (UnreachableError, SingularError) as missed:  # not with what it had better keep
             if asked is target:
                 raise
-            asked = target
+            asked, dependent = target, self._conditions(target) >= self.rigid_freedoms
             try:
-                found = self._closed(asked, q, reference, locked, widen=False)
+                found = self._closed(asked, q, reference, locked, widen=False, explained=dependent)
             except ParflexError as error:
-                dependent = self._conditions(target) >= self.rigid_freedoms
                 raise (error if dependent else missed) from None
         near = part.pose(asked, found)
         if near is None:
@@ -86,13 +85,19 @@ class PoseFinder:
         return near
 
     def _closed(
-        self, target: Target, q: Array, reference: Array | None, locked: frozenset[int], widen: bool = True
+        self,
+        target: Target,
+        q: Array,
+        reference: Array | None,
+        locked: frozenset[int],
+        widen: bool = True,
+        explained: bool = True,
     ) -> Array:
         """Closed positions at a target, near `q`."""
         wider = whole_end_effector(self.robot.tree, self.robot.actuated, target, q) if widen else None
         try:
             if wider is None:
-                return self.robot.assembler.assemble(target, q, reference, locked)
+                return self.robot.assembler.assemble(target, q, reference, locked, explained)
             asked = len(wider.fixed) + sum(frame.size for frame in wider.frames)
             if reference is not None and asked <= self.rigid_freedoms:
                 return self.robot.assembler.assemble(wider, q, reference, locked)
