@@ -29,7 +29,9 @@ class Stage:
     def __init__(self, server: Any, marked: Sequence[str] = ()) -> None:
         self.server, self.marked = server, list(marked)
         server.scene.configure_environment_map(hdri=None)
-        server.scene.configure_default_lights(enabled=True, cast_shadow=False)
+        # one sun and the sky: browsers without a graphics card pay for every light at every pixel
+        server.scene.configure_default_lights(enabled=False, cast_shadow=False)
+        server.scene.add_light_directional("/sun", color=(255, 255, 255), intensity=2.0, position=(0.5, -1.0, 1.5))
         server.scene.add_light_hemisphere(
             "/light", sky_color=(255, 255, 255), ground_color=(170, 175, 190), intensity=2.2
         )
