@@ -2,7 +2,8 @@
 
 A leg stands on one side of its own singularity as long as a determinant keeps its sign. One determinant of a whole leg
 is a product: of its knee, of an inner loop, of other legs where a frame on one of them is placed. So it is taken
-apart: by the blocks of the triangular form of its rows, and loops inside it by themselves.
+apart: by the blocks of the triangular form of its rows, and loops inside it by themselves; legs in a plane, where
+these do not tell all assemblies apart, by their dyads.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 import scipy
 
 from parflex.closure import mobility
+from parflex.closure.dyads import Dyad, dyads
 from parflex.closure.loops import Loop
 from parflex.records import Record
 from parflex.recursion import jacobians, pose
@@ -86,10 +88,40 @@ def block(tree: Tree, rows: Sequence[Rows], columns: Array, at: Pose, links: Seq
     return np.concatenate([np.zeros((0, len(columns))), *parts]) * (tree.rate_units[columns] / tree.length)
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class Sides(Record):
+    """All that tells on which side of its singularities a part stands."""
+
+    blocks: list[Judged]
+    dyads: list[Dyad]
+    apart: bool  # whether they tell all assemblies apart, whole turns aside
+
+    def fit(self, tree: Tree, at: Pose, links: Sequence[tuple[Array, Array]]) -> bool:
+        """Whether a pose is on the sides of the reference."""
+        judged: list[Judged | Dyad] = [*self.blocks, *self.dyads]
+        return all(one.fits(tree, at, links) for one in judged)
+
+
+def sides(
+    tree: Tree, rows: Sequence[Rows], columns: Array, held: Collection[int], weights: Array, reference: Array
+) -> Sides:
+    """What tells the side of a part on which the reference stands; `held` are links that the target itself places.
+
+    Blocks of one joint, or of two in a plane, close in two ways, which their sides tell apart. Where there are larger
+    ones, dyads are judged too.
+    """
+    blocks = judged_blocks(tree, rows, columns, held, weights, reference)
+    told, most = {int(k) for one in blocks for k in one.columns}, 2 if tree.planar else 1
+    if told == {int(k) for k in columns} and all(len(one.columns) <= most for one in blocks):
+        return Sides(blocks, [], True)
+    found = dyads(tree, rows, columns, reference)
+    return Sides(blocks, found or [], found is not None)
+
+
 def judged_blocks(
     tree: Tree, rows: Sequence[Rows], columns: Array, held: Collection[int], weights: Array, reference: Array
 ) -> list[Judged]:
-    """What tells the side of a part on which the reference stands; `held` are links that the target itself places.
+    """Blocks of a part that are judged apart; `held` are links that the target itself places.
 
     Nothing where the reference is singular, or where the part has more rates than its rows decide; loops that touch no
     held link are judged by themselves even then.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -11,6 +11,7 @@ import numpy as np
 
 from parflex.bodies import RigidBody
 from parflex.closure import mobility
+from parflex.closure.dyads import Dyad, Pivot
 from parflex.closure.loops import Loop
 from parflex.closure.targets import FrameTarget
 from parflex.codegen.compile import Kernel
@@ -241,6 +242,13 @@ class CarriedLinks:
         first, second = (replace(place, link=self.number[place.link]) for place in (loop.first, loop.second))
         return replace(loop, first=first, second=second)
 
+    def carried(self, dyad: Dyad, named: Callable[[Loop], Loop]) -> Dyad:
+        """The dyad between the links as they are numbered here, its closures by what `named` gives for them."""
+        loops = [None if pivot.loop is None else self.moved(named(pivot.loop)) for pivot in dyad.pivots]
+        links = [self.number.get(pivot.link, GROUND) for pivot in dyad.pivots]
+        first, middle, last = (Pivot(link, loop) for link, loop in zip(links, loops, strict=True))
+        return replace(dyad, pivots=(first, middle, last))
+
     def placed(self, target: FrameTarget, place: Place) -> FrameTarget:
         """The target on a place, between the links as they are numbered here."""
         return replace(target, place=replace(place, link=self.number[place.link]))
@@ -371,6 +379,20 @@ def _stepper(
     behind = len(geometry.kept) + len(geometry.varied)
     inputs = np.concatenate([geometry.inputs(branch.positions), behind + np.arange(len(asked))])
     return Stepper(inputs, moving + len(geometry.varied), program, float(np.sign(here)), abs(here), size)
+
+
+def dyad_judge(geometry: Geometry, dyad: Dyad) -> Stepper:
+    """What tells the side of a dyad: it moves nothing."""
+    whole, (graph, robot) = geometry.tree, geometry.traced()
+    ends = [link for pivot in dyad.pivots for link in (pivot.ends if pivot.loop is None else pivot.loop.ends)]
+    plain, traced = CarriedLinks(whole, ends), CarriedLinks(rigid_tree(robot.tree), ends)
+    named = {id(loop): own for loop, own in zip(geometry.robot.closures.loops, robot.closures.loops, strict=True)}
+    own, at = traced.carried(dyad, lambda loop: named[id(loop)]), pose(traced.tree, traced.symbols(graph))
+    sine = np.array([own.sine(traced.tree, at)], dtype=object)
+    here = plain.carried(dyad, lambda loop: loop).sine(plain.tree, pose(plain.tree, geometry.home[plain.positions]))
+    outputs = {"opening": np.zeros(1), "determinant": sine}
+    program = BatchProgram(make_program(graph, "closing", outputs, quick=True), geometry.compiled)
+    return Stepper(geometry.inputs(plain.positions), np.zeros(0, dtype=int), program, dyad.side, abs(float(here)))
 
 
 def asked_by_symbols(graph: Graph, target: FrameTarget) -> FrameTarget:

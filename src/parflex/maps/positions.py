@@ -14,9 +14,9 @@ from parflex.closure import mobility
 from parflex.closure.assembly.far_poses import position_units
 from parflex.closure.assembly.newton import STRIDE
 from parflex.closure.targets import FrameTarget, Target
-from parflex.closure.working_modes import following_rates, judged_blocks
+from parflex.closure.working_modes import following_rates, sides
 from parflex.errors import ParflexError, SingularError, UnreachableError
-from parflex.maps.batches import ASKED, POLISH, ClosingRows, Geometry, Stepper, stepper
+from parflex.maps.batches import ASKED, POLISH, ClosingRows, Geometry, Stepper, dyad_judge, stepper
 from parflex.maps.kept_closures import kept_steppers
 from parflex.models.configuration import Configuration
 from parflex.models.pose_input import joint_named, read_pose, whole_end_effector
@@ -147,11 +147,12 @@ class PositionSolver:
                 raise _SlowError
             settled = robot.assembler.settled(part, robot.home)
             steppers.append(replace(stepper(self.geometry, loops, rates), settled=settled))
-            judged = judged_blocks(robot.tree, loops, part.columns, part.held, robot.preference, robot.home)
-            for one in judged:  # as where one pose is assembled; the whole part is judged where it is solved
+            judged = sides(robot.tree, loops, part.columns, part.held, robot.preference, robot.home)
+            for one in judged.blocks:  # as where one pose is assembled; the whole part is judged where it is solved
                 if len(one.columns) < len(rates):
                     own = [row for row in one.rows if isinstance(row, ClosingRows)]
                     judges.append(stepper(self.geometry, own, [int(k) for k in one.columns], one.picked.tolist()))
+            judges += [dyad_judge(self.geometry, dyad) for dyad in judged.dyads]
         return steppers, judges
 
     def _places(self) -> None:

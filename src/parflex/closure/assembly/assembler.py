@@ -15,7 +15,7 @@ from parflex.closure.assembly.unreached import missing_length, why_open
 from parflex.closure.constraints import Coupling
 from parflex.closure.loops import Closures
 from parflex.closure.targets import PoseRows, Target
-from parflex.closure.working_modes import Judged, Rows, block, judged_blocks
+from parflex.closure.working_modes import Rows, Sides, block, sides
 from parflex.errors import InputError, UnreachableError
 from parflex.records import Record
 from parflex.recursion import jacobians, pose
@@ -48,7 +48,7 @@ class Assembler:
         self.periodic = {link.q.start for link in tree.links if link.periodic and not link.wound}
         self.counted = {link.q.start for link in tree.links if link.counted or link.wound or link.joint.pitch}
         self.weights = np.ones(tree.n) if weights is None else weights  # rates that had better follow from others
-        self._judged: dict[tuple, list[Judged]] = {}
+        self._judged: dict[tuple, list[Sides]] = {}
         self._branches: dict[frozenset[int], Branch] = {}
 
     def assemble(
@@ -150,11 +150,11 @@ class Assembler:
             yield replace(target, values=nearer)
 
     def settled(self, part: ClosurePart, reference: Array) -> bool:
-        """Whether sides tell all assemblies of a part apart: one joint, or two in a plane, close in two ways."""
-        blocks, most = self._judges(part, reference), 2 if self.tree.planar else 1
-        told = {int(k) for one in blocks for k in one.columns}
-        turns = self.counted.intersection(self._positions(part))  # which no side tells
-        return told == {int(k) for k in part.columns} and all(len(one.columns) <= most for one in blocks) and not turns
+        """Whether sides tell all assemblies of a part apart."""
+        own, judged = set(self._positions(part)), self._judges(part, reference)
+        if own & self.counted or (own & set(self.signs) and any(one.dyads for one in judged)):
+            return False  # no side tells whole turns, and signs that were asked for stand in the place of dyads
+        return all(one.apart for one in judged)
 
     def _fits(self, q: Array, part: ClosurePart, reference: Array | None) -> bool:
         return self.opening(q, part.rows) <= CLOSED and self._in_mode(q, part, reference)
@@ -295,7 +295,7 @@ class Assembler:
             return True
         at = pose(self.tree, q)
         links = jacobians(self.tree, at)
-        return all(one.fits(self.tree, at, links) for one in self._judges(part, reference))
+        return all(one.fit(self.tree, at, links) for one in self._judges(part, reference))
 
     def legs_of_other_sign(self, q: Array) -> set[str | None]:
         """Legs in which a joint stands on another side than the working mode asks for."""
@@ -310,19 +310,21 @@ class Assembler:
         links = [self.tree.links[j] for j in sorted({self.tree.link_of_rate[k] for k in part.columns})]
         return [index for link in links for index in range(link.q.start, link.q.stop)]
 
-    def _judges(self, part: ClosurePart, reference: Array) -> list[Judged]:
+    def _judges(self, part: ClosurePart, reference: Array) -> list[Sides]:
         """What tells on which side of its own singularities a part stands at the reference.
 
         Where a frame is placed that the coordinates do not give, the legs are judged too, as if the platform stood.
         """
         key = (tuple(map(_kind_of, part.rows)), part.columns.tobytes(), part.held, reference.tobytes())
         if key not in self._judged:  # two threads may both find it: they find the same
-            judged = judged_blocks(self.tree, part.rows, part.columns, part.held, self.weights, reference)
+            judged = [sides(self.tree, part.rows, part.columns, part.held, self.weights, reference)]
             if self.free_bodies and any(isinstance(row, PoseRows) for row in part.rows):
                 own = {int(k) for k in part.columns}
-                for leg in self.parts(Target(fixed=self.free_bodies), frozenset(range(self.tree.n)) - own):
-                    if len(leg.columns):
-                        judged += judged_blocks(self.tree, leg.rows, leg.columns, leg.held, self.weights, reference)
+                judged += [
+                    sides(self.tree, leg.rows, leg.columns, leg.held, self.weights, reference)
+                    for leg in self.parts(Target(fixed=self.free_bodies), frozenset(range(self.tree.n)) - own)
+                    if len(leg.columns)
+                ]
             self._judged[key] = judged
         return self._judged[key]
 
