@@ -28,8 +28,8 @@ from parflex.maps.rows.frequency_rows import CHUNK_FAST
 from parflex.maps.rows.row_chunks import chunks_of, in_order, number_of_threads
 from parflex.maps.tense_rows import tense_rows
 from parflex.models.configuration import Configuration
-from parflex.models.elastic.linear_model import ZERO, locked_robot, natural_frequencies
-from parflex.models.elastic.stiff_system import lowest_modes
+from parflex.models.elastic.linear_model import locked_robot, natural_frequencies
+from parflex.models.elastic.stiff_system import ZERO, lowest_modes
 from parflex.models.elastic.tension import NEAR_REST
 from parflex.models.loading import redesigned
 from parflex.models.robot import Robot

@@ -24,8 +24,8 @@ from parflex.maps.rows.row_answers import RowAnswers
 from parflex.maps.tense_rows import tense_rows
 from parflex.models.configuration import Configuration
 from parflex.models.elastic.equilibrium import BEYOND, NOT_STABLE
-from parflex.models.elastic.linear_model import ZERO, About, check_modes, locked_robot, natural_frequencies
-from parflex.models.elastic.stiff_system import lowest_modes, nearly_free
+from parflex.models.elastic.linear_model import About, check_modes, locked_robot, natural_frequencies
+from parflex.models.elastic.stiff_system import ZERO, lowest_modes, nearly_free
 from parflex.models.elastic.tension import has_force_elements
 
 Array = np.ndarray

@@ -13,7 +13,7 @@ from parflex.maps.responses.response_names import PLANAR, ResponseName
 from parflex.maps.rest.rest_programs import RestPrograms, RowProgram, SparseRows
 from parflex.maps.rest.rest_solver import AtRest, RestSolver
 from parflex.models.elastic.equilibrium import UNSTABLE
-from parflex.models.elastic.stiff_system import ZERO, lowest_modes, with_soft_modes
+from parflex.models.elastic.stiff_system import lowest_modes, sorted_modes
 from parflex.models.elastic.stiffness import RIGID
 from parflex.models.robot import Robot
 from parflex.spatial.rotations import vector_from_rotation
@@ -99,10 +99,7 @@ class RestingPoses:
                 raise np.linalg.LinAlgError("fewer modes")
             return values[:wanted], vectors[:, :wanted]
         values, vectors = scipy.linalg.eigh(K, M)
-        limit = ZERO**2 * max(float(np.abs(values).max()), 1e-300)
-        unstable, free = int(np.sum(values < -limit)), int(np.sum(np.abs(values) <= limit))
-        if not unstable:
-            values, vectors, free = with_soft_modes(values, vectors, K, M, free)
+        values, vectors, unstable, free = sorted_modes(values, vectors, K, M)
         first = unstable + free
         if wanted > len(K) - first:
             raise np.linalg.LinAlgError("fewer modes")  # which the functions of single poses say in words

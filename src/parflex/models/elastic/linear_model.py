@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from parflex.checking import one_of
-from parflex.errors import InputError
+from parflex.errors import InputError, SingularError
 from parflex.models.brief_lines import hertz_line
 from parflex.models.configuration import Configuration, Pose
 from parflex.models.dynamics.forces import Without, Wrench
 from parflex.models.dynamics.spare_motors import Preload, Weights
 from parflex.models.elastic.deflection import deflection_warnings
-from parflex.models.elastic.equilibrium import BEYOND, Equilibrium, balanced, equilibrium, snaps_on_the_way
+from parflex.models.elastic.equilibrium import BEYOND, NOT_STABLE, Equilibrium, balanced, equilibrium, snaps_on_the_way
 from parflex.models.elastic.holding import Lock, Servo, locked_robot
 from parflex.models.elastic.in_plane_load import stress_warnings
 from parflex.models.elastic.loads_at_rest import Conditions, Loading, multipliers, prepare, tangent_stiffness
 from parflex.models.elastic.preloaded import kept_taut, pushing_at_rest
-from parflex.models.elastic.stiff_system import ZERO, eigen, moving_names, rate_units, with_soft_modes
+from parflex.models.elastic.stiff_system import eigen, moving_names, rate_units, sorted_modes
 from parflex.models.elastic.tension import (
     element_stiffness,
     refuse_just_taut,
@@ -392,14 +392,17 @@ def modes_of(model: LinearModel, modes: int | None = None) -> Modes:
     values, vectors = eigen(here, K, M)
     if model.K_tot is not None:
         values, vectors = _sharpened(values, vectors, model.K_tot, model.J @ (units[:, None] * vectors))
-    limit = ZERO**2 * max(float(np.abs(values).max()), 1e-300)
-    unstable, free = int(np.sum(values < -limit)), int(np.sum(np.abs(values) <= limit))
-    if not unstable:
-        values, vectors, free = with_soft_modes(values, vectors, K, M, free)
+    values, vectors, unstable, free = sorted_modes(values, vectors, K, M)
     first = unstable + free
     if modes is None:
         modes = min(6, count - first)
     elif modes > count - first:
+        if unstable:
+            raise SingularError(
+                NOT_STABLE,
+                key="pose",
+                hint=f"{count - first} of its {count} motions vibrate, {unstable} would grow: request fewer",
+            )
         raise InputError(
             f"{modes} modes are requested, but the robot has {count - first}",
             key="modes",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import scipy
@@ -197,10 +198,57 @@ def _of_inverse(K: Array, M: Array, modes: int) -> tuple[Array, Array]:
 
 def nearly_free(K: Array) -> int:
     """How many motions have no stiffness beside that of their own coordinates: a soft spring beside a stiff one has."""
+    return int(np.sum(_own_shares(K) < NEARLY))
+
+
+def _own_shares(K: Array) -> Array:
+    """Eigenvalues of a stiffness with unit diagonal; as many are negative as motions grow."""
     diagonal = np.diag(K)
     held = diagonal > 0.0
     scale = np.where(held, 1.0 / np.sqrt(np.where(held, diagonal, 1.0)), 0.0)
-    return int(np.sum(np.linalg.eigvalsh(np.outer(scale, scale) * K) < NEARLY))
+    return np.linalg.eigvalsh(np.outer(scale, scale) * K)
+
+
+class SortedModes(NamedTuple):
+    """Squared frequencies and M-normalised vectors: first those that grow, then those without stiffness."""
+
+    values: Array
+    vectors: Array
+    unstable: int
+    free: int
+
+
+def sorted_modes(values: Array, vectors: Array, K: Array, M: Array) -> SortedModes:
+    """All modes of K v = w^2 M v, lowest first, told apart by what nothing holds and what grows.
+
+    Beside the highest frequency a slow motion that grows looks like one that nothing holds: as many grow as the
+    stiffness with unit diagonal has negative eigenvalues (Sylvester's law of inertia), whatever the mesh and the mass.
+    """
+    limit = ZERO**2 * max(float(np.abs(values).max(initial=0.0)), 1e-300)
+    unstable, free = int(np.sum(values < -limit)), int(np.sum(np.abs(values) <= limit))
+    shares = _own_shares(K) if free and (np.diag(K) > 0.0).all() else np.ones(1)
+    growing = int(np.sum(shares < -NEARLY))
+    if growing <= unstable:
+        if not unstable:
+            values, vectors, free = with_soft_modes(values, vectors, K, M, free)
+        return SortedModes(values, vectors, unstable, free)
+    if (np.abs(shares) > NEARLY).all():
+        slow = slice(unstable, unstable + free)
+        values, vectors = values.copy(), vectors.copy()
+        values[slow], vectors[:, slow] = _slowest(K, M, free)
+    return SortedModes(values, vectors, growing, int(np.sum(np.abs(shares) <= NEARLY)))
+
+
+def _slowest(K: Array, M: Array, count: int) -> tuple[Array, Array]:
+    """Squared frequencies nearest to zero, of either sign, with M-normalised vectors: the largest of the inverse."""
+    scale = 1.0 / np.sqrt(np.diag(K))
+    both = np.outer(scale, scale)
+    L = np.linalg.cholesky(both * M)
+    inverse = L.T @ np.linalg.solve(both * K, L)
+    shares, turned = np.linalg.eigh((inverse + inverse.T) / 2)
+    own = np.argsort(-np.abs(shares), kind="stable")[:count]
+    own = own[np.argsort(1.0 / shares[own])]
+    return 1.0 / shares[own], scale[:, None] * np.linalg.solve(L.T, turned[:, own])
 
 
 def with_soft_modes(values: Array, vectors: Array, K: Array, M: Array, free: int) -> tuple[Array, Array, int]:
