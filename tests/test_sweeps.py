@@ -35,6 +35,19 @@ region = { x = [-0.02, 0.02, 2], y = [0, 0.02, 2] }
 response = "mass"
 """
 SLOW = HEAD + '[responses.skew]\nresponse = "conditioning"\npose = { x = 0.0, y = 0.0 }\n'
+QUICK = """
+robot = "5r"
+[variables.constants.proximal]
+lower = 0.27
+upper = 0.33
+[variables."constants.distal"]
+choices = [0.38, 0.4, 0.42]
+[responses.mass]
+response = "mass"
+[responses.skew]
+response = "conditioning"
+pose = { x = 0.0, y = 0.5 }
+"""
 SOBOL = '[samples]\nkind = "sobol"\ncount = 14\nseed = 3\n'
 
 
@@ -48,6 +61,14 @@ def slow(folder):
     """A sweep in chunks of four designs, and what it finds in one process."""
     path = folder / "slow.toml"
     path.write_text(SLOW + SOBOL)
+    return path, parflex.sweep(path, folder / "slow.npz", jobs=1)
+
+
+@pytest.fixture(scope="module")
+def quick(folder):
+    """As many chunks of a robot that is made at once, and what one process finds: for proofs of who computes what."""
+    path = folder / "quick.toml"
+    path.write_text(QUICK + SOBOL)
     return path, parflex.sweep(path, folder / "serial.npz", jobs=1)
 
 
@@ -88,7 +109,7 @@ def test_answers_are_those_of_robots_loaded_one_by_one(slow):
 
 
 def test_the_table_has_keys_responses_status_and_reason(slow, folder):
-    columns = table(folder / "serial.npz")
+    columns = table(folder / "slow.npz")
     names = ["constants.proximal", "constants.distal", "lowest", "mass", "skew", "status", "reason"]
     assert list(columns) == [*names, "settings"] and all(len(columns[name]) == 14 for name in names)
     said = json.loads(str(columns["settings"]))
@@ -144,7 +165,7 @@ def test_listed_designs_beyond_bounds_are_computed_and_said(tmp_path):
     assert found.as_dict()["warnings"] == found.warnings
 
 
-def test_how_long_designs_take_one_by_one_is_told_before(slow, monkeypatch):
+def test_how_long_designs_take_one_by_one_is_told_before(quick, monkeypatch):
     from parflex.sweeps import design_rows, sweep
 
     for module in (design_rows, sweep):
@@ -153,7 +174,7 @@ def test_how_long_designs_take_one_by_one_is_told_before(slow, monkeypatch):
         parflex.ParflexWarning,
         match=r"computed one by one \(because of 'skew'\), .* s each: about 0 min of one process",
     ) as told:
-        found = parflex.sweep(slow[0], jobs=1)
+        found = parflex.sweep(quick[0], jobs=1)
     assert str(told[0].message) in found.as_dict()["warnings"]
 
 
@@ -196,24 +217,24 @@ def test_samples_fill_the_space_and_hang_on_the_seed(kind, tmp_path):
 # -- processes, interruptions --------------------------------------------------------------------------
 
 
-def test_processes_find_the_same_bits_as_one(slow, folder):
-    path, _ = slow
+def test_processes_find_the_same_bits_as_one(quick, folder):
+    path, _ = quick
     seen = []
     found = parflex.sweep(path, folder / "two.npz", jobs=2, progress=lambda done, total: seen.append((done, total)))
     assert found.computed == 14 and same(folder / "two.npz", folder / "serial.npz")
     assert seen[-1] == (14, 14) and len(seen) == 4
 
 
-def test_any_executor_computes(slow, folder):
-    path, _ = slow
+def test_any_executor_computes(quick, folder):
+    path, _ = quick
     with ThreadPoolExecutor(2) as pool:
         parflex.sweep(path, folder / "threads.npz", executor=pool)
         assert pool.submit(int, "3").result() == 3  # it is the caller's to end
     assert same(folder / "threads.npz", folder / "serial.npz")
 
 
-def test_an_interrupted_sweep_goes_on_and_has_the_same_bits(slow, tmp_path, folder):
-    path, _ = slow
+def test_an_interrupted_sweep_goes_on_and_has_the_same_bits(quick, tmp_path, folder):
+    path, _ = quick
     out = tmp_path / "out.npz"
 
     def stop(done: int, total: int) -> None:
@@ -241,8 +262,8 @@ parflex.sweep(sys.argv[1], sys.argv[2], jobs=int(sys.argv[4]), progress=kill)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="kills")
-def test_a_killed_sweep_loses_and_doubles_nothing(slow, tmp_path, folder):
-    path, _ = slow
+def test_a_killed_sweep_loses_and_doubles_nothing(quick, tmp_path, folder):
+    path, _ = quick
     out = tmp_path / "out.npz"
     code = subprocess.run([sys.executable, "-c", KILLED, str(path), str(out), "8", "2"]).returncode
     assert code == -signal.SIGKILL
@@ -254,8 +275,8 @@ def test_a_killed_sweep_loses_and_doubles_nothing(slow, tmp_path, folder):
     assert same(out, folder / "serial.npz") and not journal.exists()
 
 
-def test_two_processes_do_not_write_one_table(slow, tmp_path):
-    path, _ = slow
+def test_two_processes_do_not_write_one_table(quick, tmp_path):
+    path, _ = quick
     out, entered, go = tmp_path / "out.npz", threading.Event(), threading.Event()
 
     def wait(done: int, total: int) -> None:
@@ -274,9 +295,9 @@ def test_two_processes_do_not_write_one_table(slow, tmp_path):
     assert len(table(out)["status"]) == 14
 
 
-def test_parquet_holds_the_same_table_and_is_taken_up(slow, tmp_path):
+def test_parquet_holds_the_same_table_and_is_taken_up(quick, tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet")
-    path, serial = slow
+    path, serial = quick
     out = tmp_path / "out.parquet"
 
     def stop(done: int, total: int) -> None:
@@ -287,16 +308,16 @@ def test_parquet_holds_the_same_table_and_is_taken_up(slow, tmp_path):
     assert parflex.sweep(path, out, jobs=1).computed == 6
     found = parquet.read_table(out).to_pydict()
     assert list(found) == [*serial.variables, *serial.responses, "status", "reason"]
-    assert found["lowest"] == serial.responses["lowest"].tolist() and found["reason"] == serial.reasons
+    assert found["skew"] == serial.responses["skew"].tolist() and found["reason"] == serial.reasons
 
 
 # -- bad input -----------------------------------------------------------------------------------------
 
 
-def test_a_table_of_another_sweep_is_not_replaced(slow, tmp_path, folder):
+def test_a_table_of_another_sweep_is_not_replaced(quick, tmp_path, folder):
     out = tmp_path / "out.npz"
     out.write_bytes((folder / "serial.npz").read_bytes())
-    other = written(tmp_path, SLOW + SOBOL.replace("seed = 3", "seed = 4"))
+    other = written(tmp_path, QUICK + SOBOL.replace("seed = 3", "seed = 4"))
     with pytest.raises(InputError, match="belongs to another sweep"):
         parflex.sweep(other, out, jobs=1)
     assert same(out, folder / "serial.npz")
@@ -327,7 +348,7 @@ def test_a_full_disk_is_said_and_what_was_finished_is_kept(slow, tmp_path, folde
     )
     assert "cannot be written" in run.stdout and "free some space" in run.stdout, run.stderr
     found = parflex.sweep(path, out, jobs=1)
-    wanted = table(folder / "serial.npz")["lowest"]
+    wanted = table(folder / "slow.npz")["lowest"]
     assert found.computed == 10  # the first chunk is there; without a cache its numbers are rounded otherwise
     assert np.abs(found.responses["lowest"] / wanted - 1).max() < 1e-9
 
@@ -368,10 +389,10 @@ def test_a_bad_sweep_is_refused_with_its_key(text, key, words, tmp_path):
         ({"executor": "two"}, "executor"),
     ],
 )
-def test_a_sweep_that_nobody_can_compute_is_refused(words, key, slow, tmp_path, monkeypatch):
+def test_a_sweep_that_nobody_can_compute_is_refused(words, key, quick, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError) as refusal:
-        parflex.sweep(slow[0], **words)
+        parflex.sweep(quick[0], **words)
     assert refusal.value.key == key and refusal.value.hint
 
 
