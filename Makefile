@@ -9,7 +9,7 @@ export OPENBLAS_NUM_THREADS := 1
 export MKL_NUM_THREADS := 1
 export VECLIB_MAXIMUM_THREADS := 1
 
-.PHONY: install demo test check verify lowest bench docs browser clean
+.PHONY: install demo test check style types verify lowest bench docs browser clean
 
 # One stamp for everything: the wheel is rebuilt when sources or the project file change, as tests run what users install.
 SOURCES := pyproject.toml $(shell find src -name '*.py' -o -name '*.toml' -o -name '*.npz' -o -name '*.c' -o -name '*.css' -o -name '*.js' 2>/dev/null)
@@ -19,8 +19,8 @@ $(VENV)/bin/python:
 	$(BIN)/python -m pip install --quiet --upgrade pip
 
 $(STAMP): $(VENV)/bin/python $(SOURCES)
+	$(BIN)/python -m pip uninstall --quiet --yes parflex  # else pip keeps an older source of the same version
 	$(BIN)/python -m pip install --quiet --upgrade ".[test,check,docs]"
-	$(BIN)/python -m pip install --quiet --force-reinstall --no-deps .
 	@rm -rf build
 	@touch $(STAMP)
 
@@ -32,9 +32,13 @@ demo: $(STAMP)
 test: $(STAMP)
 	$(BIN)/python -m pytest -n auto
 
-check: $(STAMP)
+check: style types
+
+style: $(STAMP)
 	$(BIN)/ruff format --check src tests examples benchmarks docs/hooks
 	$(BIN)/ruff check src tests examples benchmarks docs/hooks
+
+types: $(STAMP)
 	$(BIN)/mypy
 	PYTHONPATH=tests $(BIN)/lint-imports
 

@@ -7,6 +7,7 @@ import shutil
 from fnmatch import fnmatch
 
 import pytest
+from conftest import left_out
 from verify import SOURCE, TESTS, Mutation, Outcome, quick_choice, read_mutations, read_table, report
 
 MUTATIONS, PHYSICS = read_mutations()
@@ -60,3 +61,19 @@ def test_a_mutation_that_survives_or_was_not_tried_is_not_ok():
     assert "not run" in report(Outcome(interrupted=True), [one], [])
     with pytest.raises(ValueError, match="0 times"):
         Mutation("", "errors.py", "no such text", "", "").apply(SOURCE / "parflex")
+
+
+def test_cases_that_are_left_out_of_runs_exist_and_leave_others_of_their_test(request):
+    """Else a name that has changed would bring a long case back into every run."""
+    collected: dict[str, list[str]] = {}
+    for item in request.session.items:
+        collected.setdefault(item.path.name, []).append(item.name)
+    for file, cases in left_out().items():
+        source = (TESTS / file).read_text(encoding="utf-8")
+        for case in cases:
+            function = case.partition("[")[0]
+            assert f"def {function}(" in source, f"{file}: {case}"
+            own = [name for name in collected.get(file, []) if name.partition("[")[0] == function]
+            if len(own) > 1:  # the whole file is collected, or all cases of the test
+                assert any(name.startswith(case) for name in own), f"{file}: {case}"
+                assert not all(name.startswith(cases) for name in own), f"{file}: every case of {function} is left out"

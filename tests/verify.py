@@ -147,7 +147,7 @@ def run_in_copy(tests: list[str], mutation: Mutation | None, processes: Processe
     """Tests on a copy of the source, with an error or without: `passed`, `failed`, or why they could not be run."""
     copy = Path(tempfile.mkdtemp(dir=folder))
     shutil.copytree(compiled_source(folder), copy, dirs_exist_ok=True)
-    environment = {"PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {"PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1", "PARFLEX_ALL_CASES": "1"}
     if mutation is not None:
         try:
             mutation.apply(copy / "parflex")
