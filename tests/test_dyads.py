@@ -15,6 +15,8 @@ from parflex.closure.assembly.newton import CLOSED
 from parflex.closure.dyads import Dyad, dyads
 from parflex.closure.targets import Target
 from parflex.closure.working_modes import Judged, sides
+from parflex.maps.batches import Geometry
+from parflex.maps.positions import OK, UNREACHABLE, PositionSolver
 from parflex.recursion import jacobians, pose
 
 ROBOTS = Path(__file__).parent / "robots"
@@ -144,6 +146,9 @@ def check(seed: int, pairs: int, motion: str, folder: Path, starts: int) -> int:
     for direct in (True, False):
         told = patterns(robot, Target(fixed=frozenset(robot.actuated)), at, direct)
         assert np.array_equal(told, np.eye(len(at), dtype=bool))
+    solver = PositionSolver(Geometry(robot), ["b1"], [crank])  # as maps judge them
+    assert solver.fast and not len(solver.unsettled)
+    assert solver._newton(np.array(at))[1].tolist() == [OK] + [UNREACHABLE] * (len(at) - 1)
     return len(found)
 
 

@@ -203,7 +203,7 @@ def test_end_effectors_on_joints_are_placed_for_all_rows_and_designs_together(tm
     assert 100 < good.sum() < 290 and solver.why(UNREACHABLE) == "the pose cannot be reached"
     assert np.exp(1j * found.q[good]) == pytest.approx(np.exp(1j * right[good]), abs=1e-11)  # of Newton's last step
     # both elbows on their other sides: the determinant of the whole keeps its sign
-    turned = solver.start(poses[good][:1], five_bar(*poses[good][0], *sizes, -1.0)[None])
+    turned = solver.given.start(poses[good][:1], five_bar(*poses[good][0], *sizes, -1.0)[None])
     assert solver._newton(turned)[1][0] == UNREACHABLE
     # every row with its own design, the place of the end effector on its link among its numbers
     designs = sizes * rng.uniform(0.9, 1.1, (12, 4))

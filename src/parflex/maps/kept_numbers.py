@@ -21,7 +21,7 @@ from parflex.designs.design_numbers import DesignNumbers, design_numbers, leaves
 from parflex.designs.traced_numbers import TracedDecisions, TracedNumber, holds
 from parflex.errors import ParflexError
 from parflex.graph.expression import Expression, Graph
-from parflex.maps.batches import BLOCK, BatchProgram
+from parflex.maps.batches import BatchProgram
 from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.spatial.varied import OneNumberError, Varied
@@ -29,6 +29,7 @@ from parflex.spatial.varied import OneNumberError, Varied
 Array = np.ndarray
 ALIKE = 3  # designs in which numbers must agree to be one
 DIGITS = ".13e"
+BLOCK = 520  # designs at a time; rows that are a page long would push each other out of the cache
 RECENT = 16  # robots with sets of keys whose programs stay in memory
 
 

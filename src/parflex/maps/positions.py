@@ -2,41 +2,36 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.spatial import cKDTree
 
-from parflex.closure import mobility
 from parflex.closure.assembly.far_poses import position_units
 from parflex.closure.assembly.newton import STRIDE
 from parflex.closure.targets import FrameTarget, Target
 from parflex.closure.working_modes import following_rates, sides
 from parflex.errors import ParflexError, SingularError, UnreachableError
-from parflex.maps.batches import ASKED, POLISH, ClosingRows, Geometry, Stepper, dyad_judge, stepper
-from parflex.maps.kept_closures import kept_steppers
-from parflex.models.configuration import Configuration
+from parflex.maps.batches import Geometry
+from parflex.maps.placing.given_coordinates import GivenCoordinates, NotGivenError
+from parflex.maps.placing.kept_closures import kept_steppers
+from parflex.maps.placing.neighbours import FEW, nearest_point, neighbours
+from parflex.maps.placing.steppers import ASKED, POLISH, ClosingRows, Stepper, dyad_judge, stepper
 from parflex.models.pose_input import joint_named, read_pose, whole_end_effector
 from parflex.records import Record
-from parflex.recursion.kinematics import place_jacobian, pose
-from parflex.spatial import vector_quaternion
-from parflex.tree.link_tree import GROUND
 
 Array = np.ndarray
 OK, UNREACHABLE, SINGULAR, IMPOSSIBLE, WAITING = 0, 1, 2, 3, -1
 CLOSED = 1e-9  # opening, in typical lengths, from which a loop counts as open: Newton ends far below
 FLAT = 1e-6  # determinant of a leg, beside that at home, below which the pose counts as singular
 ROUNDS = 8  # times that poses which were not reached are tried again from their neighbours
-FEW = 64  # poses of which all start from home
 APART = 32  # of so many poses one starts from home, the others from the nearest of them
 SAID = {OK: "", UNREACHABLE: "the pose cannot be reached", SINGULAR: "the robot is singular there"}
-STILL = 1e-9  # of a rate without units: what moves less does not
 NEIGHBOURS = 8  # from which a pose is tried while few are not reached
 REMEMBERED = 128  # poses from which others start
-SIDE_BY_SIDE = 256  # poses whose distances are there at a time: they stay in the cache
 WORTHWHILE = 0.25  # of far poses that others must bring near, for another round
 STRIDES = 12  # of a way from home to a pose that was not reached otherwise; of one coordinate half as many
 NEARBY = 12  # steps from a pose nearby, of all parts: what needs more is tried from home
@@ -46,33 +41,6 @@ LONGEST, SHORTEST = 1 / 3, 1 / 60  # of their way, of one stride
 LONG = 40  # steps of Newton's method from a pose that may be far
 SHORT = 8  # steps of Newton's method after a stride: what needs more has lost its way
 WALKED = 1024  # poses up to which ways are walked: of more, as in maps, neighbours were tried
-VECTOR = ("rx", "ry", "rz")
-
-
-def _nearest(points: Array, values: Array) -> Array:
-    """The nearest of some points to each value, about: by products of single precision, which few points allow."""
-    middle = values.mean(axis=0)
-    a, b = (points - middle).astype(np.float32), (values - middle).astype(np.float32)
-    lengths, ways = (a * a).sum(axis=1), np.ascontiguousarray(-2.0 * a.T)
-    found = np.empty(len(b), dtype=np.int64)
-    for start in range(0, len(b), SIDE_BY_SIDE):
-        far = b[start : start + SIDE_BY_SIDE] @ ways
-        far += lengths
-        np.argmin(far, axis=1, out=found[start : start + SIDE_BY_SIDE])
-    return found
-
-
-def _neighbours(points: Array, values: Array, count: int) -> tuple[Array, Array]:
-    """Distances of some of the points to each value, nearest first, and which these are."""
-    if len(values) > FEW:
-        return cKDTree(points).query(values, k=list(range(1, count + 1)))
-    far = np.zeros((len(values), len(points)))
-    for own, given in zip(points.T, values.T, strict=True):  # for so few a tree takes longer to grow
-        far += (given[:, None] - own) ** 2
-    nearest = np.argpartition(far, count - 1, axis=1)[:, :count]
-    chosen = np.take_along_axis(far, nearest, axis=1)
-    order = np.argsort(chosen, axis=1, kind="stable")
-    return np.sqrt(np.take_along_axis(chosen, order, axis=1)), np.take_along_axis(nearest, order, axis=1)
 
 
 def home_state(error: ParflexError) -> tuple[int, str]:
@@ -82,10 +50,6 @@ def home_state(error: ParflexError) -> tuple[int, str]:
     said = error.message.removeprefix("the pose ")
     state = SINGULAR if isinstance(error, SingularError) else UNREACHABLE
     return state, f"home {said}" if said != error.message else f"at home {said}"
-
-
-class _SlowError(Exception):
-    """These poses are not given by coordinates alone, or a leg has more joints than its loops decide."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -112,14 +76,14 @@ class PositionSolver:
         robot = self.robot
         target = read_pose(robot.tree, dict(zip(names, first, strict=True)), "pose", None, robot.home)
         try:
-            self._places()
+            self.given = GivenCoordinates(geometry, names)
             self.steppers, self.judges, self.joined = kept_steppers(
                 geometry,
                 self.names,
                 lambda: self._set_up(whole_end_effector(robot.tree, robot.actuated, target, robot.home) or target),
             )
             self.fast = True
-        except (_SlowError, ParflexError):
+        except (NotGivenError, ParflexError):
             self.fast = False
 
     def _set_up(self, target: Target) -> tuple[list[Stepper], list[Stepper]]:
@@ -127,13 +91,13 @@ class PositionSolver:
         robot = self.robot
         place = robot.tree.places[robot.tree.end_effector]
         placed = [row for row in target.frames if isinstance(row, FrameTarget) and row.place is place]
-        if len(placed) < len(target.frames) or bool(placed) != bool(self.asked):
-            raise _SlowError
-        if any(set(row.position) != self.asked for row in placed):
-            raise _SlowError  # a coordinate that is not named stays as it is at the home of each design
+        if len(placed) < len(target.frames) or bool(placed) != bool(self.given.asked):
+            raise NotGivenError
+        if any(set(row.position) != self.given.asked for row in placed):
+            raise NotGivenError  # a coordinate that is not named stays as it is at the home of each design
         parts = robot.assembler.parts(target, robot.locked | frozenset(robot.deformations))
         if any(not all(isinstance(row, ClosingRows) for row in part.rows) for part in parts):
-            raise _SlowError
+            raise NotGivenError
         steppers: list[Stepper] = []
         judges: list[Stepper] = []
         for part in parts:
@@ -142,9 +106,9 @@ class PositionSolver:
             if not rates:
                 continue
             if any(robot.tree.links[robot.tree.link_of_rate[k]].joint.pitch for k in rates):
-                raise _SlowError  # screws turn many times: short steps would end on the way
+                raise NotGivenError  # screws turn many times: short steps would end on the way
             if len(following_rates(robot.tree, rates, loops, robot.home, robot.preference)) < len(rates):
-                raise _SlowError
+                raise NotGivenError
             settled = robot.assembler.settled(part, robot.home)
             steppers.append(replace(stepper(self.geometry, loops, rates), settled=settled))
             judged = sides(robot.tree, loops, part.columns, part.held, robot.preference, robot.home)
@@ -155,74 +119,13 @@ class PositionSolver:
             judges += [dyad_judge(self.geometry, dyad) for dyad in judged.dyads]
         return steppers, judges
 
-    def _places(self) -> None:
-        """Where each coordinate stands among the positions; the rotation vector stands apart."""
-        tree = self.geometry.tree
-        place = tree.places[tree.end_effector]
-        link = tree.links[place.link]
-        offset = {"x": 0, "y": 1, "theta": 2} if tree.planar else {"x": 0, "y": 1, "z": 2}
-        self.where: dict[str, int] = {}
-        self.asked: set[int] = set()  # axes along which a place on joints is given, by columns behind all others
-        behind = len(self.geometry.kept) + len(self.geometry.varied)
-        for name in self.names:
-            joint = joint_named(tree, name)
-            if joint is not None:
-                self.where[name] = joint.q.start
-            elif name in offset or (name in VECTOR and not tree.planar):
-                if link.joint.moves_freely and link.parent == GROUND:
-                    self.where[name] = link.q.start + offset.get(name, 3)
-                elif link.joint.moves_freely or name in VECTOR or place.inner is not None:
-                    raise _SlowError
-                else:
-                    self.where[name] = behind + ASKED.index(name)
-                    self.asked |= {ASKED.index(name)} if name != "theta" else set()
-            else:
-                raise _SlowError
-
-    @cached_property
-    def kept_at_home(self) -> list[str]:
-        """Coordinates that are not named though they could move: of the end effector, or the other motors."""
-        tree, given = self.robot.tree, set(self.names)
-        if self.asked:  # by all its coordinates, and turned as its joints leave it
-            return []
-        if any(joint_named(tree, name) is not None for name in self.names):
-            return [name for name in self.robot.actuated_names if name not in given]
-        here = Configuration(self.robot, self.robot.home)
-        place = tree.places[tree.end_effector]
-        v, w = place_jacobian(tree, here.at, here.link_jacobians, place)
-        R = here.at.of(place)[0]
-        rigid = [k for k in self.robot.free if k not in self.robot.deformations]
-        closing = here.scaled_closure_jacobian[:, rigid]
-        motions = mobility.null_space(closing, mobility.rank(closing)) * tree.rate_units[rigid][:, None]
-        rates = np.concatenate([R @ v / tree.length, R @ w])[:, rigid] @ motions
-        moved = np.abs(rates).max(axis=1, initial=0.0) > STILL
-        turns = [] if given & set(VECTOR) else ["theta"] if tree.planar else list(VECTOR)
-        names = ["x", "y", "theta"] if tree.planar else ["x", "y", "z", *VECTOR]
-        rows = [0, 1, 5] if tree.planar else range(6)
-        movable = {name for name, row in zip(names, rows, strict=True) if moved[row]}
-        return [name for name in ("x", "y", "z", *turns) if name in movable - given]
-
     def why(self, state: int) -> str:
         """Why a pose has no positions, in a sentence; what is kept at home is named."""
-        kept = self.kept_at_home
-        if state != UNREACHABLE or not kept or not self.fast:
+        kept = self.given.kept_at_home if state == UNREACHABLE and self.fast else []
+        if not kept:
             return SAID[state]
         named = ", ".join(f"'{name}'" for name in kept[:3]) + (", ..." if len(kept) > 3 else "")
         return f"{SAID[state]} with {named} as at home"
-
-    def start(self, values: Array, q: Array) -> Array:
-        """Positions with the given coordinates set; those of a place on joints are behind them."""
-        q = np.concatenate([q, np.zeros((len(q), len(ASKED)))], axis=1) if self.asked else q.copy()
-        vectors = np.zeros((len(values), 3))
-        for column, name in enumerate(self.names):
-            if name in VECTOR:
-                vectors[:, VECTOR.index(name)] = values[:, column]
-            else:
-                q[:, self.where[name]] = values[:, column]
-        if set(VECTOR) & set(self.names):
-            first = self.where[next(name for name in self.names if name in VECTOR)]
-            q[:, first : first + 4] = vector_quaternion(vectors)
-        return q
 
     def __call__(self, values: Array, designs: Array | None = None) -> Positions:
         """Positions at poses, one row of coordinates each; `designs` are the numbers of their designs, if any."""
@@ -237,7 +140,7 @@ class PositionSolver:
             if not len(open_ones) or not len(good):
                 break
             tried = min(NEIGHBOURS if len(open_ones) <= FEW else 1, len(good))
-            far, nearest = _neighbours(values[good] / scale, values[open_ones] / scale, tried)
+            far, nearest = neighbours(values[good] / scale, values[open_ones] / scale, tried)
             close = far[:, 0] <= 2 * max(float(np.median(far[:, 0])), 1e-300)  # those at the edge of what was found
             if not close.any():
                 break
@@ -258,14 +161,14 @@ class PositionSolver:
             self._again_from_home(values, own, q, status)
         if self.walks and (status == UNREACHABLE).sum() <= WALKED:
             self._walk(values, own, q, status)
-        return Positions(q[:, : -len(ASKED)] if self.asked else q, status)
+        return Positions(q[:, : -len(ASKED)] if self.given.asked else q, status)
 
     def _walk(self, values: Array, own: Array, q: Array, status: Array) -> None:
         """Try what was not reached on ways from home: straight, then along one coordinate after the other.
 
         A workspace has bays: a pose may be reached on one way and not on another.
         """
-        home, count = self.at_home, len(self.names)
+        home, count = self.given.at_home, len(self.names)
         straight = np.repeat(np.arange(1, STRIDES + 1)[:, None] / STRIDES, count, axis=1)
         each = STRIDES // 2
         in_turn = np.clip(np.arange(1, each * count + 1)[:, None] / each - np.arange(count), 0.0, 1.0)
@@ -282,31 +185,13 @@ class PositionSolver:
                     break
                 now = home + shares * (values[going] - home)
                 near = here[:, : self.geometry.kept.size]
-                here, state = self._newton(self.start(now, self.geometry.rows(near, own[going])), SHORT)
+                here, state = self._newton(self.given.start(now, self.geometry.rows(near, own[going])), SHORT)
             gained = state[: len(going)] != UNREACHABLE
             q[going[gained]], status[going[gained]] = here[gained], state[: len(going)][gained]
 
-    @property
-    def at_home(self) -> Array:
-        """Coordinates of home."""
-        home = self.geometry.home
-        if self.asked:
-            tree = self.geometry.tree
-            R, P = pose(tree, home).of(tree.places[tree.end_effector])
-            home = np.concatenate([home, np.zeros(len(self.geometry.varied)), P, [np.arctan2(R[1, 0], R[0, 0])]])
-        found = np.array([0.0 if name in VECTOR else home[self.where[name]] for name in self.names])
-        turned = [k for k, name in enumerate(self.names) if name in VECTOR]
-        if turned:
-            first = self.where[self.names[turned[0]]]
-            w, axis = home[first], home[first + 1 : first + 4]
-            size = float(np.linalg.norm(axis))
-            vector = axis * (2 * np.arctan2(size, w) / size) if size else axis
-            found[turned] = [vector[VECTOR.index(self.names[k])] for k in turned]
-        return found
-
     def _from_home(self, values: Array, own: Array) -> tuple[Array, Array]:
         home = np.repeat(self.geometry.home[None], len(values), axis=0)
-        return self._reached(values, own, np.repeat(self.at_home[None], len(values), axis=0), home)
+        return self._reached(values, own, np.repeat(self.given.at_home[None], len(values), axis=0), home)
 
     def _reached(self, values: Array, own: Array, begun: Array, begin: Array) -> tuple[Array, Array]:
         """Poses from positions `begin` at coordinates `begun`; far ones along the way, where a robot could be lost."""
@@ -315,7 +200,7 @@ class PositionSolver:
 
     def _begun(self, values: Array, own: Array, begin: Array, near: bool = False) -> tuple[Array, Array, Array]:
         """Poses from positions by Newton's method alone: where they end, their state, and where they started."""
-        start = self.start(values, self.geometry.rows(begin[:, : self.geometry.kept.size], own))
+        start = self.given.start(values, self.geometry.rows(begin[:, : self.geometry.kept.size], own))
         before = start.copy() if self.unsettled.size else start
         return (*(self._together(start) if near else self._newton(start)), before)
 
@@ -327,7 +212,9 @@ class PositionSolver:
         if len(far):
             here, state = self._strided(values[far], own[far], begun[far], before[far])
             far, near = far[state == OK], here[state == OK, : self.geometry.kept.size]
-            here, state = self._together(self.start(values[far], self.geometry.rows(near, own[far])))  # to rounding
+            here, state = self._together(
+                self.given.start(values[far], self.geometry.rows(near, own[far]))
+            )  # to rounding
             q[far[state == OK]] = here[state == OK]
         return q, status
 
@@ -339,10 +226,10 @@ class PositionSolver:
             open_ones, good = np.flatnonzero((status == OK) & far), np.flatnonzero((status == OK) & ~far)
             if not len(open_ones) or not len(good):
                 break
-            _, nearest = _neighbours(values[good] / scale, values[open_ones] / scale, 1)
+            _, nearest = neighbours(values[good] / scale, values[open_ones] / scale, 1)
             begin = good[nearest[:, 0]]
             here = q[begin, : self.geometry.kept.size]
-            start = self.start(values[open_ones], self.geometry.rows(here, own[open_ones]))
+            start = self.given.start(values[open_ones], self.geometry.rows(here, own[open_ones]))
             begun[open_ones], before[open_ones] = values[begin], start
             found, state = self._together(start)
             gained = (state == OK) & ~self._jumped(before[open_ones], found)
@@ -362,7 +249,7 @@ class PositionSolver:
         if not any(links[k].wound for k in self.unsettled if k in links):
             return np.zeros(len(values))
         own = [k for k, name in enumerate(self.names) if joint_named(self.geometry.tree, name) is not None]
-        turning = [k for k in own if links[self.where[self.names[k]]].joint.periodic]
+        turning = [k for k in own if links[self.given.where[self.names[k]]].joint.periodic]
         return np.abs(values[:, turning] - begun[:, turning]).max(axis=1, initial=0.0)
 
     @cached_property
@@ -394,7 +281,7 @@ class PositionSolver:
                 break
             ahead = np.minimum(share[going] + stride[going], 1.0)
             now = begun[going] + ahead[:, None] * (values[going] - begun[going])
-            start = self.start(now, self.geometry.rows(q[going, : self.geometry.kept.size], own[going]))
+            start = self.given.start(now, self.geometry.rows(q[going, : self.geometry.kept.size], own[going]))
             before = start.copy()
             here, state = self._together(start, SHORT)
             gained = (state == OK) & ~self._jumped(before, here)
@@ -418,13 +305,15 @@ class PositionSolver:
         else:
             known, q = self.known
         moving = scale > 1e-300
-        nearest = _nearest(known[:, moving] / scale[moving], values[:, moving] / scale[moving])
+        nearest = nearest_point(known[:, moving] / scale[moving], values[:, moving] / scale[moving])
         begun = known[nearest]
         found, state, before = self._begun(values, own, q[nearest], near=True)
         self._from_others(values, own, begun, before, found, state)
         failed, good = np.flatnonzero(state != OK), np.flatnonzero(state == OK)
         if len(failed) and len(good):
-            begin = good[_neighbours(values[good] / scale, values[failed] / scale, 1)[1][:, 0]]
+            begin = good[
+                nearest_point(values[good][:, moving] / scale[moving], values[failed][:, moving] / scale[moving])
+            ]
             again, judged, start = self._begun(values[failed], own[failed], found[begin])
             gained = failed[judged == OK]
             begun[gained], before[gained] = values[begin[judged == OK]], start[judged == OK]
@@ -464,14 +353,17 @@ class PositionSolver:
         """Newton in place on all parts of the robot at once, from positions that are near as a rule."""
         if not self._is_joined(q):
             return self._newton(q, steps or LONG)
-        status, todo = np.full(len(q), OK), np.arange(len(q))
         assert self.joined is not None
         told = self.joined(q, steps or NEARBY, POLISH)
-        for number, (one, found) in enumerate(zip([*self.steppers, *self.judges], told, strict=True)):
-            opening, side = one.judged(found)
-            closed = opening < CLOSED if number < len(self.steppers) else True
-            todo = self._judge(status, todo, one, closed & (side > 0), side)
-        return q, status
+        sides = np.empty((len(told), len(q)))
+        for own, one, found in zip(sides, [*self.steppers, *self.judges], told, strict=True):
+            own[:] = one.sided(found)
+        sizes = FLAT * np.array([one.size for one in (*self.steppers, *self.judges)])
+        openings = [found[:, 0] for found in told[: len(self.steppers)]]
+        opening = functools.reduce(np.maximum, openings, np.zeros(len(q)))
+        reached = (opening < CLOSED**2) & (sides > 0).all(axis=0)
+        status = np.where((sides < sizes[:, None]).any(axis=0), SINGULAR, OK)
+        return q, np.where(reached, status, UNREACHABLE)
 
     def _is_joined(self, q: Array) -> bool:
         """Whether one compiled program moves all parts of the robot."""

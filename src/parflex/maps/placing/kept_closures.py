@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from parflex.codegen import disk_cache, program_store
-from parflex.maps.batches import BatchProgram, Geometry, Stepper
-from parflex.maps.closing_loop import JoinedSteps, joined
+from parflex.maps.batches import BatchProgram, Geometry
+from parflex.maps.placing.closing_loop import JoinedSteps, joined
+from parflex.maps.placing.steppers import Stepper
 
 RECENT = 16  # robots whose programs stay in memory
 Both = tuple[list[Stepper], list[Stepper]]
