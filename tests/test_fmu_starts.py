@@ -147,6 +147,41 @@ def test_controllers_far_from_home_have_the_efforts_of_the_closed_form(word, tmp
     unit.close()
 
 
+def wound(folder: Path) -> Path:
+    """The slider-crank with a spring in its passive joint, which tells a turn from the next."""
+    text = (ROBOTS / "slider-crank-line.toml").read_text()
+    assert text.count('name = "rod"') == 1
+    (folder / "wound.toml").write_text(
+        text.replace('name = "rod"', 'name = "rod"\nspring = { stiffness = 2.0, rest = -0.9 }')
+    )
+    return folder / "wound.toml"
+
+
+@pytest.mark.parametrize("kind", ["cs", pytest.param("me", marks=pytest.mark.verify)])
+def test_starts_wind_springs_of_passive_joints_by_the_turns_on_the_way(kind, tmp_path):
+    parflex.export_fmu(parflex.load(wound(tmp_path)), tmp_path / "wound.fmu", kind=kind, method="rk4", step=STEP)
+    unit = Unit(tmp_path / "wound.fmu", KINDS[kind])
+    for crank in 0.7 + np.linspace(-9, 9, 5):
+        unit.start({SET[kind, "efforts"]: crank})
+        rod = np.arcsin(-R * np.sin(crank) / L) - crank  # turns against the crank
+        expected = [rod, (rod + 0.9) ** 2]
+        assert np.abs(unit.get(["q.rod", "energy.elastic"]) - expected).max() < 1e-11, crank  # rounding of 80 J
+        unit.unit.terminate()
+        unit.unit.reset()
+    unit.close()
+
+
+def test_control_laws_far_from_home_hold_springs_by_the_turns_on_the_way(tmp_path):
+    unit = Unit(Path(parflex.export_fmu(parflex.load(wound(tmp_path)), tmp_path / "law.fmu", law="ctc").file))
+    for crank in 0.7 + np.linspace(-9, 9, 5):
+        unit.start({"q.crank": crank, "reference.q.crank": crank})
+        rod, rate = np.arcsin(-R * np.sin(crank) / L) - crank, closed_form(crank, 1.0)[1]
+        assert abs(unit.get(["effort.crank"])[0] - 2.0 * (rod + 0.9) * rate) < 1e-11, crank  # power of the spring
+        unit.unit.terminate()
+        unit.unit.reset()
+    unit.close()
+
+
 @pytest.mark.parametrize(
     ("choice", "far", "says"),
     [

@@ -155,7 +155,9 @@ def _of_law(law: Law, q: Array, kind: str) -> FmuController:
         name: (owned.get(k, ""), law.program.parameters[name]) for k, name in enumerate(law.program.program.parameters)
     }
     lengths = [float(tree.rate_units[link.v.start]) for link in links]
-    located = _Located(tree, [int(p) for p in places], [link.periodic for link in links], lengths)
+    anywhere = not any(link.wound for link in tree.links)  # springs tell a turn from the next
+    turning = [link.periodic and anywhere for link in links]
+    located = _Located(tree, [int(p) for p in places], turning, lengths)
     text = located.text(_LAW_LOCATE) + _LAW.format(reference=len(inputs) - 2 * m)
     programs = {"program_geometry": law.geometry.program, "program_main": law.program.program}
     return FmuController(inputs, outputs, memory, parameters, programs, text, f"the law {law.name}", kind, m)

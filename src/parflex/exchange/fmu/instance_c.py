@@ -83,7 +83,8 @@ def data_text(
         "closes": closing,
         "wrench_places": wrenches,
     }
-    angles = [link.q.start for link in problem.robot.tree.links if link.periodic and closing[link.q.start] == 1]
+    alike = [link.q.start for link in problem.robot.tree.links if link.periodic and not link.wound]
+    angles = [at for at in alike if closing[at] == 1]  # a whole turn more is the same state
     lines += ["enum { GIVEN_WHOLLY, CLOSED, PARTLY }; /* of positions */"]
     lines.append(f"#define WHOLE_TURNS {len(angles)}")
     lines.append(f"static const double turn_of_export[] = {{{_numbers([*start[0][angles], 0.0])}}};")
