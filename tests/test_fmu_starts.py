@@ -262,6 +262,23 @@ def test_joints_that_are_not_set_follow_and_bodies_keep_their_deformation(drive,
         unit.unit.reset()
         unit.start({"start.q.slide": closed_form(1.2)[2]})  # the motor stays unless the loops cannot close
         assert abs(unit.get(["q.crank"])[0] - 1.2) < 1e-9 and np.abs(unit.get(both)).max() < 1e-12
+        unit.unit.terminate()
+        unit.unit.reset()
+        # two joints of one freedom that belong together, as written with six digits: the third follows
+        unit.start(
+            {
+                place: 2.2,
+                "start.q.rod": closed_form(2.2)[0].round(6),
+                rate: 1.7,
+                "start.qd.rod": closed_form(2.2, 1.7)[1].round(6),
+            }
+        )
+        assert np.abs(unit.get(["q.slide", "qd.slide"]) - closed_form(2.2, 1.7)[2:4]).max() < 1e-5
+        assert np.abs(unit.get(both)).max() < 1e-4 and not unit.said
+        unit.unit.terminate()
+        unit.unit.reset()
+        unit.start({rate: 1.7, "start.qd.rod": 1.0, "start.qd.slide": 0.1})
+        assert unit.said == ["the rates that were set deform bodies: set rates of joints that belong together"]
     unit.close()
 
 
@@ -270,4 +287,8 @@ def test_states_of_model_exchange_that_bend_bodies_too_far_are_said(tmp_path):
     unit = bending(tmp_path, "me", "efforts")
     unit.start({"state.crank": 0.9})
     assert "deform bodies by" in unit.said[-1]
+    unit.unit.terminate()
+    unit.unit.reset()
+    unit.start({"state.rate.crank": 1.7})
+    assert "the rates that were set deform bodies" in unit.said[-1]
     unit.close()

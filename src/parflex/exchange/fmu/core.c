@@ -79,6 +79,7 @@ static const char *failed(int64_t status) {
 static int watch(Model *m, const double *q, int walking);
 static int reach(Model *m);
 static void joints_follow(Model *m);
+static void check_rates(Model *m);
 static void end_step(Model *m);
 #if WATCHED
 static int jumped(Model *m, const double *before, const double *after, double time);
@@ -131,6 +132,7 @@ static int begin(Model *m) {
     tell(m, 3, "the start is not finite, or the loops cannot be closed from it");
     return 0;
   }
+  if (KIND_ME) check_rates(m);
   memset(s->turns, 0, sizeof s->turns); /* angles count from the start */
   see(m);
   s->begun = 1;

@@ -166,7 +166,7 @@ def _state(system: System, work: Work, turns: int, parameters: int, of_columns: 
     return ["typedef struct {", "  double now, since, last_h;", "  double inputs[INPUTS + 1];", *arrays,
             "  double columns[COLUMNS], out_x[WIDTH_X], out_y[WIDTH_Y]; /* as they were seen last */",
             f"  int64_t whole[{work.counts.size}];",
-            "  int64_t fresh, was_checked, said, said_gap, said_bent, begun, anew;",
+            "  int64_t fresh, was_checked, said, said_gap, said_bent, said_rates, begun, anew;",
             "} State;"]  # fmt: skip
 
 

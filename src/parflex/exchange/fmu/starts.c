@@ -1,5 +1,28 @@
 /* Starts of flexible robots with loops: joints that were not set follow those that were, passive ones first, and
    bodies keep their deformation. A position is set where it is not what it was of itself. */
+static void say_rates(Model *m) {
+  if (m->state.said_rates) return;
+  m->state.said_rates = 1;
+  tell(m, 1, "the rates that were set deform bodies: set rates of joints that belong together");
+}
+
+/* of model exchange, where all rates are given: deformations that follow from them though none was given */
+static void check_rates(Model *m) {
+#if WATCHED
+  const double *rates = m->state.out_y + POSITIONS;
+  double joints = 0, given = 0, followed_by = 0;
+  for (int p = 0, at = 0; p < POSITIONS; ++p) {
+    double own = fabs(rates[p]) / position_units[p];
+    for (at = 0; at < BENT && bent_positions[at] != p; ++at) continue;
+    double *kind = at == BENT ? &joints : closes[p] == CLOSED ? &followed_by : &given;
+    *kind = fmax(*kind, own);
+  }
+  if (given == 0 && followed_by > BENT_FAR * joints) say_rates(m);
+#else
+  (void)m;
+#endif
+}
+
 #if FOLLOWING
 /* least x with A x = b; rows of A are made orthogonal in place. What is left of b is how far it cannot be met. */
 static double least(double *A, double *b, int rows, int columns, double *x) {
@@ -80,7 +103,7 @@ static void made_units(const Model *m, double *q) {
   }
 }
 
-/* in pieces from the pose of the export to what was set */
+/* in pieces from the pose of the export to what was set; joints that were set and move nevertheless come near to it */
 static int positions_follow(Model *m, const int *moves) {
   State *s = &m->state;
   double goal[POSITIONS], q[POSITIONS], was[POSITIONS], done = 0, far = 0;
@@ -108,15 +131,18 @@ static int positions_follow(Model *m, const int *moves) {
     piece = fmin(longest, 2 * piece);
   }
   for (int k = 0; k < FREE_RATES; ++k)
-    for (int p = joint_first[k]; moves[k] && p < joint_last[k]; ++p) s->q[p] = s->came[p] = q[p];
+    for (int p = joint_first[k]; moves[k] && was_set(s, k) && p < joint_last[k]; ++p)
+      if (!(fabs(q[p] - s->q[p]) < BENT_FAR * position_units[p])) return 0;
+  for (int k = 0; k < FREE_RATES; ++k)
+    for (int p = joint_first[k]; moves[k] && !was_set(s, k) && p < joint_last[k]; ++p) s->q[p] = s->came[p] = q[p];
   for (int p = 0; p < POSITIONS; ++p)
     if (closes[p] == CLOSED) s->q[p] = s->came[p] = q[p];
   memcpy(s->closed, q, sizeof q);
   return 1;
 }
 
-/* of the joints that move, so that no deformation changes but as was set */
-static int rates_follow(Model *m, const int *moves) {
+/* of the joints that move, so that no deformation changes but as was set, or by a share of the rates that were */
+static int rates_follow(Model *m, const int *moves, double share) {
   State *s = &m->state;
   double in[POSITIONS + ALL_RATES] = {0}, out[LOOP_ROWS * (FREE_RATES + 1) + POSITIONS];
   double A[LOOP_ROWS * FREE_RATES], b[LOOP_ROWS] = {0}, x[FREE_RATES], largest = 0;
@@ -128,15 +154,18 @@ static int rates_follow(Model *m, const int *moves) {
     double own = DRIVEN && rate_role[k] == MOTOR ? motor_rate(s, rate_motor[k]) : at < 0 ? 0 : s->qd[at];
     open[k] = moves[k] && (at < 0 || s->qd[at] == s->came_rates[at]);
     columns += open[k];
-    for (int i = 0; i < LOOP_ROWS && !open[k]; ++i) b[i] -= out[LOOP_ROWS + i * FREE_RATES + k] * own / rate_unit[k];
+    for (int i = 0; i < LOOP_ROWS && !open[k]; ++i) {
+      double part = out[LOOP_ROWS + i * FREE_RATES + k] * own / rate_unit[k];
+      b[i] -= part;
+      largest = fmax(largest, fabs(part));
+    }
   }
   for (int i = 0; i < LOOP_ROWS; ++i) {
     int at = 0;
-    largest = fmax(largest, fabs(b[i]));
     for (int k = 0; k < FREE_RATES; ++k)
       if (open[k]) A[i * columns + at++] = out[LOOP_ROWS + i * FREE_RATES + k];
   }
-  if (least(A, b, LOOP_ROWS, columns, x) > 1e-9 * largest) return 0;
+  if (least(A, b, LOOP_ROWS, columns, x) > share * largest) return 0;
   for (int k = 0, at = 0; k < FREE_RATES; ++k)
     if (open[k]) {
       double own = rate_unit[k] * x[at++];
@@ -146,19 +175,27 @@ static int rates_follow(Model *m, const int *moves) {
 }
 
 static void joints_follow(Model *m) {
-  int moves[FREE_RATES], all[FREE_RATES];
+  int moves[FREE_RATES], passive[FREE_RATES], all[FREE_RATES];
   const State *s = &m->state;
   for (int k = 0; k < FREE_RATES; ++k) {
-    all[k] = rate_role[k] == PASSIVE || (rate_role[k] == MOTOR && !DRIVEN);
-    moves[k] = rate_role[k] == PASSIVE && !was_set(s, k);
-    all[k] = all[k] && !was_set(s, k);
+    passive[k] = rate_role[k] == PASSIVE;
+    moves[k] = passive[k] && !was_set(s, k);
+    all[k] = (passive[k] || (rate_role[k] == MOTOR && !DRIVEN)) && !was_set(s, k);
   }
-  if (!positions_follow(m, moves)) positions_follow(m, all);
-  for (int k = 0; k < FREE_RATES; ++k) {
-    moves[k] = rate_role[k] == PASSIVE;
-    all[k] = rate_role[k] == PASSIVE || (rate_role[k] == MOTOR && !DRIVEN);
-  }
-  if (!rates_follow(m, moves)) rates_follow(m, all);
+  /* more joints may be set than the loops leave free: on a straight line they do not belong together, at its end they
+     may */
+  int there = positions_follow(m, moves) || positions_follow(m, all) || positions_follow(m, passive);
+  for (int k = 0; k < FREE_RATES && !there; ++k)
+    if (passive[k] && !all[k]) {
+      all[k] = 1;
+      there = positions_follow(m, all);
+      all[k] = 0;
+    }
+  for (int k = 0; k < FREE_RATES; ++k) all[k] = passive[k] || (rate_role[k] == MOTOR && !DRIVEN);
+  double exact = 1e-9, near = BENT_FAR;
+  if (!rates_follow(m, passive, exact) && !rates_follow(m, all, exact) && !rates_follow(m, passive, near) &&
+      !rates_follow(m, all, near))
+    say_rates(m);
 }
 #else
 static void joints_follow(Model *m) { (void)m; }
