@@ -25,9 +25,7 @@ LONG = [pytest.mark.verify, pytest.mark.skipif(not os.environ.get("PARFLEX_VERIF
 # rounding drowns short steps where an equilibrium is found to 1e-10, long ones leave higher orders; motions take long,
 # and have the second alone
 FAR = (4, 0.008), (3, 0.032)
-PLANNED = 1e-7  # on the way of motions: quintics through planned motors have accelerations to a few 1e-8
 ZERO = 1e-12  # elasticities below are rounding
-MOTIONS = {"energy"}  # test_motion_responses.py: known to half a percent, with the slopes of its sum of instants
 WITHOUT_SLOPES = {"area": "counts cells"}  # what it answers instead
 PLANE = {"velocity": {"x": 0.1, "y": 0.05, "wz": 0.3}, "acceleration": {"x": 1.0, "y": 2.0, "wz": 3.0}}
 SPACE = {"velocity": {"x": 0.1, "y": 0.05, "z": -0.2, "wx": 0.3, "wy": -0.1, "wz": 0.2},
@@ -133,6 +131,7 @@ def asked_of(name: str) -> dict[str, tuple[str, list, dict, Tolerances | None]]:
         "speed on the way": (f"speed:{motor}@{case.motion}", [None], {}, None),
         "power on the way": (f"power:@{case.motion}", [None], {}, None),
         "dynamic-error on the way": (f"dynamic-error:{tip}@{case.motion}", [None], free, None),
+        "energy": (f"energy:{case.motion}", [None], {}, None),
     }
 
 
@@ -148,7 +147,7 @@ NOT_THERE = {  # robots that do not have what a response is of, and the words th
 
 def test_every_response_of_the_registry_is_among_those_that_are_differentiated():
     names = {text.partition(":")[0] for robot in ROBOTS for text, *_ in asked_of(robot).values()}
-    assert names | WITHOUT_SLOPES.keys() | MOTIONS == OWN_NAMES
+    assert names | WITHOUT_SLOPES.keys() == OWN_NAMES
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=LONG) for name in ROBOTS])
@@ -191,8 +190,8 @@ def test_every_response_has_the_slopes_of_extrapolated_differences(name, figure)
         if scale < ZERO:  # no key matters, as where the speed of a motor is given: differences say the same
             scale = 1.0
         error = min(abs(mine @ direction - its) for its in tries) / scale
-        worst = max(worst, error if poses != [None] else 0.0)
-        if error > (PLANNED if poses == [None] else LIMIT):
+        worst = max(worst, error)
+        if error > LIMIT:
             wrong[label] = (error, mine, tries)
     figure(f"{name}: slopes of every response against differences", worst, LIMIT)
     assert not wrong

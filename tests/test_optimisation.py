@@ -243,6 +243,8 @@ def test_regions_are_grids_of_poses():
     ("old", "new", "says"),
     [
         ("upper = 0.04", "upper = 0.001", "nothing lies between"),
+        ("lower = 0.006\nupper = 0.04", "choices = []", "the list of choices is empty"),
+        ("lower = 0.006\nupper = 0.04", "choices = [0.02]", "one choice leaves nothing to choose"),
         ("constants.side0", "constants.depth", "there is no value at 'constants.depth'"),
         ("variables.constants.side0", "variables.name", "'name' is not a number"),
         ('maximise = "first"', 'maximise = "last"', "there is no response 'last'"),

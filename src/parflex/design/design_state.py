@@ -178,6 +178,7 @@ class DesignState:
         self.pose = pose
         self.here = configure(robot, pose)
         self.design = design or SensitiveDesign(robot, self.keys)
+        self.moving: tuple[Array, Array] | None = None  # all rates and accelerations, where they are known
 
     @property
     def twin(self) -> Robot:

@@ -34,6 +34,9 @@ class VariableTable(Table):
     def _possible(self) -> VariableTable:
         if self.choices and (self.lower is not None or self.upper is not None):
             raise complain("bounds and choices are given together", "keep one of them", "choices", list(self.choices))
+        if "choices" in self.model_fields_set and len(set(self.choices)) < 2:
+            what = "one choice leaves nothing to choose" if self.choices else "the list of choices is empty"
+            raise complain(what, "list two numbers or more, or give bounds", "choices", list(self.choices))
         if not self.choices and (self.lower is None or self.upper is None):
             raise complain("a variable needs 'lower' and 'upper', or 'choices'", "give both bounds", "lower")
         low, high = self.bounds

@@ -53,8 +53,8 @@ class RigidState:
     @cached_property
     def rates(self) -> Array:
         """All rates in the motion."""
-        given = self.state.circumstances.velocity
-        found = self.here.rates(given)
+        given, known = self.state.circumstances.velocity, self.state.moving
+        found = self.here.rates(given) if known is None else known[0]
         if not given or not self.state.count:
             return found
         return self._followed(found, given, lambda here: _Rates(here, found))
@@ -63,8 +63,10 @@ class RigidState:
     def accelerations(self) -> Array:
         """All accelerations in the motion."""
         given, like = self.state.circumstances.acceleration, self.state.circumstances.velocity
-        plain = self.here.rates(like)
-        found = self.here.accelerations(given, plain, like)
+        plain, found = self.state.moving or (None, None)
+        if plain is None or found is None:
+            plain = self.here.rates(like)
+            found = self.here.accelerations(given, plain, like)
         if not (given or like) or not self.state.count:
             return found
         words = dict(given) if given else dict.fromkeys(like or {}, 0.0)

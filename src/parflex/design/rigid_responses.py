@@ -66,8 +66,8 @@ def effort(state: DesignState, argument: str) -> Any:
     """
     if "@" in argument:
         motor = argument.rpartition("@")[0]
-        motor_number(state, motor, "effort")
-        return largest_on_the_way(state, f"effort:{argument}", lambda there: _moving_effort(there, motor))
+        number = motor_number(state, motor, "effort")
+        return largest_on_the_way(state, f"effort:{argument}", lambda rigid: rigid.efforts[[number]])
     number = motor_number(state, argument, "effort")
     given = state.circumstances
     if state.robot.tree.elastic and not given.velocity and not given.acceleration:
@@ -75,16 +75,12 @@ def effort(state: DesignState, argument: str) -> Any:
     return RigidState(state).efforts[number]
 
 
-def _moving_effort(state: DesignState, motor: str) -> Any:
-    return RigidState(state).efforts[motor_number(state, motor, "effort")]
-
-
 def speed(state: DesignState, argument: str) -> Any:
     """Rate of a motor in the motion, in size; JOINT@MOTION is the largest on the way."""
     if "@" in argument:
         motor = argument.rpartition("@")[0]
-        motor_number(state, motor, "speed")
-        return largest_on_the_way(state, f"speed:{argument}", lambda there: speed(there, motor))
+        rate = state.robot.actuated[motor_number(state, motor, "speed")]
+        return largest_on_the_way(state, f"speed:{argument}", lambda rigid: rigid.rates[[rate]], rubs=False)
     number = motor_number(state, argument, "speed")
     return abs(RigidState(state).rates[state.robot.actuated[number]])
 
@@ -96,13 +92,17 @@ def power(state: DesignState, argument: str) -> Any:
     """
     if "@" in argument:
         motor = argument.rpartition("@")[0]
-        return largest_on_the_way(state, f"power:{argument}", lambda there: power(there, motor))
+        chosen = [motor_number(state, motor, "power")] if motor else slice(None)
+        return largest_on_the_way(state, f"power:{argument}", lambda rigid: powers(rigid)[chosen])
     rigid = RigidState(state)
-    rates = rigid.rates[list(state.robot.actuated)]
-    if not argument and len(rates) > 1:
-        return sum((abs(effort * rate) for effort, rate in zip(rigid.efforts, rates, strict=True)), 0.0)
-    number = motor_number(state, argument, "power")
-    return abs(rigid.efforts[number] * rates[number])
+    if not argument and len(state.robot.actuated) > 1:
+        return sum((abs(one) for one in powers(rigid)), 0.0)
+    return abs(powers(rigid)[motor_number(state, argument, "power")])
+
+
+def powers(rigid: RigidState) -> Array:
+    """Powers of all motors in a motion, with their signs."""
+    return rigid.efforts * rigid.rates[list(rigid.state.robot.actuated)]
 
 
 def joint_limits(state: DesignState, argument: str) -> Any:

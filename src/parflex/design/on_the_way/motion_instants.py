@@ -1,16 +1,16 @@
 """Instants of a motion of the file: where a design is, what it does there, and how that follows as its numbers change.
 
-A path of the end effector stays as it is, and motors follow. Where motors are told what to do, they do the same, from
-the place where the motion starts.
+A path of the end effector stays as it is, and motors follow: each instant is that of the path itself, not of quintics
+through knots. Where motors are told what to do, they do the same, from the place where the motion starts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -24,7 +24,9 @@ from parflex.models.robot import Robot
 from parflex.recursion import motion
 
 Array = np.ndarray
+Joints = tuple[Array, Array | None, Array | None]  # positions, rates, accelerations
 INDEPENDENT = 1e-8  # of the largest singular value
+NEAR = 0.03  # of the motion: from a known instant that is nearer, loops close in the same assembly
 WORDS = ("x", "y", "z", "wx", "wy", "wz")
 
 
@@ -63,9 +65,7 @@ class MotionInstants:
             )
         if state.keys:
             refuse_without_slopes(state, name, response)
-        from parflex.simulation.inputs.motor_motions import from_description  # which plans, and is not needed elsewhere
-
-        self.planned = from_description(self.robot, name, float(self.table.duration or 1.0))
+        self.planned, self._known = _planned(self.robot, name, float(self.table.duration or 1.0))
         self.length = float(self.planned.period or self.planned.end)
         if self.planned.planned is not None or not np.isfinite(self.length) or self.length <= 0:
             raise InputError(
@@ -74,7 +74,30 @@ class MotionInstants:
                 value=response,
                 hint="name one that ends" if self.table.circle is None else "add turns = 1 to its circle",
             )
-        self._known: dict[float, Array] = {}
+        self.name = name
+
+    @cached_property
+    def course(self) -> Any:
+        """The frame in time; None where motors are told what to do."""
+        if self.by_motors or self.table.law_word == "time-optimal":
+            return None
+        from parflex.simulation.motions.frame_courses import frame_course
+
+        return frame_course(self.robot, self.name, self.table)
+
+    @cached_property
+    def breaks(self) -> Array:
+        """Times between which the motion is smooth, from 0 to its end."""
+        if self.course is not None:
+            inside = self.course.breaks
+        elif self.planned.exact is not None:
+            inside = self.planned.exact.smooth_until(self.length)
+        elif self.table.kind in ("sines", "chirp"):  # quintics of them, which repeat, meet smoothly enough
+            inside = np.array([self.table.ramp, (self.table.duration or self.length) - self.table.ramp])
+        else:
+            inside = self.planned.pieces.breaks
+        least = 1e-9 * self.length
+        return np.array([0.0, *inside[(inside > least) & (inside < self.length - least)], self.length])
 
     @cached_property
     def jumps(self) -> Array:
@@ -114,29 +137,70 @@ class MotionInstants:
         at = self.planned.pieces.at
         return at(t), at(t, 1, behind), at(t, 2, behind)
 
-    def positions(self, t: float) -> Array:
-        """All positions, bodies undeformed, found from those at the nearest instant."""
+    def joints(self, t: float) -> Joints:
+        """All positions, bodies undeformed, found from those at the nearest instant, and rates and accelerations.
+
+        These are missing where they are those of the motors, or where the path leaves motions to the motors.
+        """
         if t not in self._known:
-            near = self.planned.start
-            if self._known:
-                near = self._known[min(self._known, key=lambda other: abs(other - t))]
-            values = dict(zip(self.planned.motors, self.motors_at(t)[0].tolist(), strict=True))
-            self._known[t] = self.robot.assemble(values, near=near)
+            self._known[t] = self._found(t, self._nearest(t))
         return self._known[t]
+
+    def _nearest(self, t: float) -> Array:
+        """Positions at the nearest instant; of one that is far, by the motors as they are planned."""
+        nearest = min(self._known, key=lambda other: abs(other - t), default=0.0)
+        near = self._known[nearest][0] if self._known else self.planned.start
+        return near if abs(nearest - t) <= NEAR * self.length else self._by_motors(t, near)
+
+    def _by_motors(self, t: float, near: Array) -> Array:
+        values = dict(zip(self.planned.motors, self.motors_at(t)[0].tolist(), strict=True))
+        return self.robot.assemble(values, near=near)
+
+    def _found(self, t: float, near: Array) -> Joints:
+        if self.course is None:
+            return self._by_motors(t, near), None, None
+        from parflex.simulation.inputs.prescribed_frames import joints_of_pose
+
+        rigid = self.robot.locking(self.robot.deformations)
+        desired, driven = self.course.at(t)
+        here, rates, accelerations = joints_of_pose(rigid, self.course.frame, desired, near, driven)
+        if np.isnan(accelerations).any():
+            return self._by_motors(t, near), None, None
+        return here.q, rates, accelerations
 
     def state_at(self, t: float, behind: bool = False, plain: bool = False) -> DesignState:
         """The design at an instant, moving; `plain` without slopes."""
-        q, (_, speed, push) = self.positions(t), self.motors_at(t, behind)
+        (q, qd, qdd), (_, speed, push) = self.joints(t), self.motors_at(t, behind)
         rates, accelerations = (dict(zip(self.planned.motors, row.tolist(), strict=True)) for row in (speed, push))
+        moving = None if qd is None or qdd is None else (qd, qdd)
         if not self.by_motors and not plain:
             here = Configuration(self.robot.locking(self.robot.deformations), q)
-            rates, accelerations = end_effector_motion(here, rates, accelerations)
+            if qd is None or qdd is None:
+                qd = here.rates(rates)
+                qdd = here.accelerations(accelerations, qd, rates)
+            words = end_effector_motion(here, qd, qdd)
+            moving, (rates, accelerations) = (None, (rates, accelerations)) if words is None else (moving, words)
         given = replace(self.state.circumstances, velocity=rates, acceleration=accelerations)
-        if plain:
-            return DesignState(self.robot, Configuration(self.robot, q), (), given)
-        if self.by_motors and self.state.keys:
+        keys = () if plain else self.state.keys
+        if self.by_motors and keys:
             return MotorState(self.state, q, given, self.started)
-        return DesignState(self.robot, Configuration(self.robot, q), self.state.keys, given, self.state.design)
+        design = None if plain else self.state.design
+        found = DesignState(self.robot, Configuration(self.robot, q), keys, given, design)
+        found.moving = moving
+        return found
+
+
+_PLANNED: WeakKeyDictionary[Robot, dict[tuple[str, float], tuple[Any, dict[float, Joints]]]] = WeakKeyDictionary()
+
+
+def _planned(robot: Robot, name: str, time: float) -> tuple[Any, dict[float, Joints]]:
+    """Motors in the motion, and instants that are known of it, once for all responses of a robot."""
+    from parflex.simulation.inputs.motor_motions import from_description  # which plans, and is not needed elsewhere
+
+    known = _PLANNED.setdefault(robot, {})
+    if (name, time) not in known:
+        known[name, time] = from_description(robot, name, time), {}
+    return known[name, time]
 
 
 def known_motion(robot: Robot, name: str, response: str) -> Any:
@@ -152,13 +216,9 @@ def known_motion(robot: Robot, name: str, response: str) -> Any:
     return motions[name]
 
 
-def end_effector_motion(
-    here: Configuration, rates: Mapping[str, float], accelerations: Mapping[str, float]
-) -> tuple[dict[str, float], dict[str, float]]:
-    """What the end effector does as motors move, by as many components as the robot has freedoms."""
+def end_effector_motion(here: Configuration, qd: Array, qdd: Array) -> tuple[dict[str, float], dict[str, float]] | None:
+    """What the end effector does, by as many components as the robot has freedoms; None if it leaves some to motors."""
     tree = here.robot.tree
-    qd = here.rates(rates)
-    qdd = here.accelerations(accelerations, qd, rates)
     rows, frame = here.frame_rows(tree.end_effector), tree.end_effector
     chosen: list[int] = []
     size = np.linalg.norm(rows @ here.J) or 1.0
@@ -166,8 +226,8 @@ def end_effector_motion(
         block = rows[[*chosen, k]] @ here.J
         if np.linalg.svd(block, compute_uv=False)[-1] > INDEPENDENT * size and len(block) <= here.J.shape[1]:
             chosen.append(k)
-    if len(chosen) < here.J.shape[1]:  # the end effector leaves something to the motors
-        return dict(rates), dict(accelerations)
+    if len(chosen) < here.J.shape[1]:
+        return None
     twist, pushed = rows @ qd, here.frame_acceleration(frame, motion(tree, here.at, qd, qdd))
     velocity, acceleration = ({WORDS[k]: float(part[k]) for k in chosen} for part in (twist, pushed))
     return velocity, acceleration

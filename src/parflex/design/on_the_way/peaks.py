@@ -1,66 +1,143 @@
 """The largest value of a response on the way of a motion, with its slopes at the instants that reach it.
 
 The instant moves as numbers change, but the value has no slope in time there: theory (64), with time for the poses.
+Where friction jumps as a joint turns back, the largest value may be the limit at that instant; it moves along with it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.polynomial import chebyshev, legendre
 
 from parflex.design.answers import joined, value_of
 from parflex.design.design_state import DesignState
 from parflex.design.on_the_way.motion_instants import MotionInstants
-from parflex.errors import InputError
+from parflex.design.on_the_way.smooth_pieces import SmoothPieces, TimePiece, roots
+from parflex.design.rigid_motion import RigidState
+from parflex.records import Record
+from parflex.spatial.dual import Sensitive
 
 Array = np.ndarray
-At = Callable[[float, bool], float]
-# instants of a motion, one after the other until nothing larger is found; no multiples, so that no vibration is met at
-# the same phases again
-STEPS = (42, 70, 118, 200, 336, 570)
-STILL = 1e-3  # relative change: friction jumps where motors turn back, and its largest value is a limit
-NEAR = 0.9  # of the largest value: instants from which a higher top may be reached
+CLOSE = 1e-6  # of the largest value: tops of polynomials that are made exact
+FLAT = 1e-11  # of the largest value: what changes less has no top of its own
 NODES = 9  # of an interpolation about a top
-ROUNDS = 4  # of closer and closer interpolations
+ROUNDS = 3  # of closer and closer interpolations
+WINDOW = 1 / 16  # of a piece, on either side of a top
 EXACT = 1e-12  # relative: an interpolation that is not further off has the instant too
 TOGETHER = 1e-9  # relative: other instants that come as near are active too
 
 
-@dataclass(frozen=True)
-class Top:
-    """A value at an instant, `behind` or before a jump of the motion."""
+@dataclass(frozen=True, eq=False, repr=False)
+class Top(Record):
+    """A value at an instant, `behind` or before a jump of the motion; a `limit` is at an end of a piece."""
 
     value: float
     t: float
     behind: bool = False
+    limit: tuple[TimePiece, int] | None = None
 
 
-def largest_on_the_way(state: DesignState, response: str, function: Callable[[DesignState], Any]) -> Any:
-    """The largest size of a function of the design over the motion that a response names behind its '@'."""
+@dataclass(frozen=True, eq=False, repr=False)
+class Sizes(Record):
+    """Functions on the way of a motion, and what is made of them: the sum of their sizes, or their norm."""
+
+    functions: SmoothPieces
+    norm: bool = False
+    known: dict[tuple[float, bool], float] = field(default_factory=dict)
+
+    def of(self, values: Any) -> Any:
+        """The size of values."""
+        if self.norm:
+            return np.sqrt(np.asarray(values) @ np.asarray(values))
+        return sum((abs(value) for value in values), 0.0)
+
+    def at(self, t: float, behind: bool = False, plain: bool = True) -> Any:
+        """The size at an instant."""
+        if plain and (t, behind) in self.known:
+            return self.known[t, behind]
+        functions = self.functions
+        found = self.of(functions.functions(RigidState(functions.instants.state_at(t, behind, plain))))
+        if plain:
+            self.known[t, behind] = value_of(found)
+        return found
+
+    def tops(self, piece: TimePiece) -> list[tuple[float, float]]:
+        """Places from -1 to 1 at which polynomials of a piece have local maxima or end, and the sizes there."""
+        if self.norm:
+            parts = [((-1.0, 1.0), sum((legendre.legmul(one, one) for one in piece.values.T), np.zeros(1)))]
+        else:
+            ends = sorted({-1.0, 1.0, *(x for one in piece.values.T for x in roots(one))})
+            parts = [((a, b), piece.values @ np.sign(piece.at((a + b) / 2))) for a, b in pairwise(ends)]
+        places = {-1.0, 1.0}
+        for (a, b), polynomial in parts:
+            if np.abs(polynomial[1:]).max(initial=0.0) > FLAT * np.abs(polynomial).max():
+                places |= {x for x in roots(legendre.legder(polynomial)) if a <= x <= b}
+        return [(x, float(self.of(piece.at(x)))) for x in sorted(places)]
+
+
+def largest_on_the_way(
+    state: DesignState, response: str, functions: Callable[[RigidState], Any], norm: bool = False, rubs: bool = True
+) -> Any:
+    """The largest sum of sizes (or norm) of functions over the motion that a response names behind its '@'."""
     instants = MotionInstants(state, response.rpartition("@")[2], response)
-
-    def at(t: float, behind: bool) -> float:
-        return abs(value_of(function(instants.state_at(t, behind, plain=True))))
-
-    found = _tops(at, instants, STEPS[0])
-    for steps in STEPS[1:]:
-        before, found = found, _tops(at, instants, steps)
-        if abs(found[0].value - before[0].value) <= STILL * found[0].value:
-            break
-    else:
-        raise InputError(
-            f"the largest value of '{response}' is not found with {STEPS[-1]} instants",
-            key="response",
-            value=response,
-            hint="name a shorter motion, or one with fewer periods",
-        )
+    sizes = Sizes(SmoothPieces(instants, response, functions, rubs), norm)
+    pieces = sizes.functions.pieces
+    rough = [(piece, x, size) for piece in pieces for x, size in sizes.tops(piece)]
+    largest = max(size for _, _, size in rough)
+    found = [_exact(sizes, piece, x, size) for piece, x, size in rough if size >= (1 - CLOSE) * largest]
+    found.sort(key=lambda top: -top.value)
     if not state.keys:
         return found[0].value
-    active = _active(found, instants)
-    return joined([abs(function(instants.state_at(top.t, top.behind))) for top in active], state.count, False)
+    return joined([_with_slopes(sizes, top) for top in _active(found, instants)], state.count, False)
+
+
+def _exact(sizes: Sizes, piece: TimePiece, x: float, size: float) -> Top:
+    """The top of polynomials as that of the motion itself."""
+    functions = sizes.functions
+    t = float(piece.times(np.array(x)))
+    if abs(x) == 1 and t in functions.turns:
+        return Top(size, t, False, (piece, int(x)))
+    behind = x == -1
+    end = Top(sizes.at(t, behind), t, behind)
+    apart = [*functions.instants.breaks, *functions.turns]
+    width = WINDOW * (piece.end - piece.begin)
+    low = max([t - width, *(one for one in apart if one <= t - (not behind) * 1e-12 * functions.instants.length)])
+    high = min([t + width, *(one for one in apart if one > t)])
+    inner = _refined(sizes, low, high)
+    return inner if inner.value >= end.value * (1 - EXACT) else end
+
+
+def _refined(sizes: Sizes, low: float, high: float) -> Top:
+    """The top between two instants, by interpolation with polynomials about it."""
+    best = Top(-np.inf, low)
+    nodes = chebyshev.chebpts1(NODES)
+    a, b = low, high
+    for _ in range(ROUNDS):
+        middle, half = (a + b) / 2, (b - a) / 2
+        values = np.array([sizes.at(float(middle + half * x)) for x in nodes])
+        fit = chebyshev.chebfit(nodes, values, NODES - 1)
+        if np.abs(fit[1:]).max() <= FLAT * abs(fit[0]):
+            return max(best, Top(sizes.at(middle), middle), key=lambda top: top.value)
+        still = chebyshev.chebroots(chebyshev.chebder(fit))
+        inside = np.real(still[(np.abs(np.imag(still)) < 1e-9) & (np.abs(np.real(still)) <= 1)])
+        if not len(inside):
+            break
+        guesses = chebyshev.chebval(inside, fit)
+        x, guess = float(inside[np.argmax(guesses)]), float(guesses.max())
+        t = middle + half * x
+        top = Top(sizes.at(t), t)
+        exact = abs(top.value - guess) <= EXACT * abs(guess)
+        if top.value >= best.value * (1 - EXACT):  # of two as good the later round knows the instant better
+            best = top
+        if exact:
+            break
+        a, b = max(low, t - half / 4), min(high, t + half / 4)
+    return best
 
 
 def _active(tops: list[Top], instants: MotionInstants) -> list[Top]:
@@ -69,49 +146,18 @@ def _active(tops: list[Top], instants: MotionInstants) -> list[Top]:
     for top in tops:
         if top.value < tops[0].value * (1 - TOGETHER):
             break
-        near = [one for one in found if abs(one.t - top.t) <= 1e-6 * instants.length]
+        near = [one for one in found if abs(one.t - top.t) <= 1e-6 * instants.length and one.limit is top.limit]
         pushes = [instants.motors_at(one.t, one.behind)[2] for one in (top, *near)]
         if not any(np.allclose(push, pushes[0]) for push in pushes[1:]):
             found.append(top)
     return found
 
 
-def _tops(at: At, instants: MotionInstants, steps: int) -> list[Top]:
-    """Local maxima, largest first: the best of equal intervals between jumps, each made exact."""
-    smooth = [
-        [Top(at(t, k == 0), t, k == 0) for k, t in enumerate(times.tolist())] for times in instants.smooth_parts(steps)
-    ]
-    largest = max(top.value for part in smooth for top in part)
-    found: list[Top] = []
-    for part in smooth:
-        for k, top in enumerate(part):
-            low, high = part[max(k - 1, 0)], part[min(k + 1, len(part) - 1)]
-            if top.value >= max(low.value, high.value, NEAR * largest):
-                found += [top, _refined(at, low.t, high.t)]
-    return sorted(found, key=lambda top: -top.value)
-
-
-def _refined(at: At, low: float, high: float) -> Top:
-    """The top between two instants, by interpolation with polynomials about it."""
-    best = Top(-np.inf, low)
-    nodes = np.polynomial.chebyshev.chebpts1(NODES)
-    a, b = low, high
-    for _ in range(ROUNDS):
-        middle, half = (a + b) / 2, (b - a) / 2
-        values = np.array([at(float(middle + half * x), False) for x in nodes])
-        fit = np.polynomial.chebyshev.chebfit(nodes, values, NODES - 1)
-        still = np.polynomial.chebyshev.chebroots(np.polynomial.chebyshev.chebder(fit)) if values.any() else np.zeros(0)
-        inside = np.real(still[(np.abs(np.imag(still)) < 1e-9) & (np.abs(np.real(still)) <= 1)])
-        if not len(inside):
-            break
-        guesses = np.polynomial.chebyshev.chebval(inside, fit)
-        x, guess = float(inside[np.argmax(guesses)]), float(guesses.max())
-        t = middle + half * x
-        top = Top(at(t, False), t)
-        exact = abs(top.value - guess) <= EXACT * abs(guess)
-        if top.value >= best.value * (1 - EXACT):  # of two as good the later round knows the instant better
-            best = top
-        if exact:
-            break
-        a, b = max(low, t - half / 4), min(high, t + half / 4)
-    return best
+def _with_slopes(sizes: Sizes, top: Top) -> Any:
+    """The value at an instant with its slopes; of a limit those of polynomials, and of the instant."""
+    if top.limit is None:
+        return sizes.at(top.t, top.behind, plain=False)
+    piece, x = top.limit
+    moved = legendre.legval(x, sizes.functions.slopes(piece))  # functions x keys
+    moved = moved + np.outer(piece.at(x, 1), sizes.functions.moved(top.t))
+    return sizes.of([Sensitive(float(value), row) for value, row in zip(piece.at(x), moved, strict=True)])

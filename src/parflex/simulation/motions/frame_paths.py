@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from parflex.description.motion_tables import MotionTable
 from parflex.errors import InputError
 from parflex.models.robot import Robot
+from parflex.records import Record
 from parflex.recursion import pose
 from parflex.simulation.inputs.paths import Arc, arcs_of, follow
 from parflex.simulation.inputs.polynomials import Polynomials, hermite, joined
@@ -18,7 +20,7 @@ from parflex.simulation.inputs.roads import Road, joints_along
 from parflex.simulation.inputs.speed import Stretch
 from parflex.simulation.motions.through_times import blended, splined
 from parflex.simulation.motions.unit_laws import unit_law
-from parflex.simulation.motions.waves import waves_of
+from parflex.simulation.motions.waves import Waves, waves_of
 
 Array = np.ndarray
 Course = Callable[[Array], tuple[Array, Array, Array]]  # way, speed and acceleration at times
@@ -34,29 +36,51 @@ def along_path(robot: Robot, motion: MotionTable, name: str, time: float) -> tup
         return _through_points(robot, motion, name)
     frame = motion.frame or robot.tree.end_effector
     parts: list[Polynomials] = []
-    begin, near, start = motion.times[0] if motion.times else 0.0, robot.home, None
-    for index, arc in enumerate(arcs_of(motion, name)):
-        along, first, near = follow(robot, frame, arc, near, name)
+    near, start = robot.home, None
+    for timed in timed_arcs(motion, name):
+        along, first, near = follow(robot, frame, timed.arc, near, name)
         start = first if start is None else start
-        turns = motion.circle.turns if motion.circle is not None else 1.0
-        length = np.inf if turns is None else arc.length * turns
-        course: Course
-        if motion.law_word == "constant-speed":
-            assert motion.speed is not None
-            stretch = Stretch(begin, length, motion.speed, motion.ramp)
-            t, course, end = _stretch_knots(stretch, time), stretch.at, stretch.end
-        else:
-            t, course, end = _law_knots(motion, index, begin, length, name)
-        parts.append(in_time(along, arc.length if arc.closed else None, t, course))
-        if not np.isfinite(length):
-            break
-        begin = motion.times[index + 1] if motion.times else end + motion.rest
+        stretch = timed.stretch
+        t = timed.begin + knots_between(timed.breaks) if stretch is None else _stretch_knots(stretch, time)
+        parts.append(in_time(along, timed.arc.length if timed.arc.closed else None, t, timed.course))
     assert start is not None
     return joined(parts), start
 
 
-def _law_knots(motion: MotionTable, index: int, begin: float, length: float, name: str) -> tuple[Array, Course, float]:
-    """Knots of an arc that is gone along by a law of one move in its time."""
+@dataclass(frozen=True, eq=False, repr=False)
+class TimedArc(Record):
+    """A part of a path, the way along it in time, and the times since its begin between which that is smooth."""
+
+    arc: Arc
+    course: Course
+    begin: float
+    breaks: Array
+    stretch: Stretch | None = None  # at constant speed, which may have no end
+
+
+def timed_arcs(motion: MotionTable, name: str) -> list[TimedArc]:
+    """The parts of the path of a motion, one after the other, by a law of one move or at constant speed."""
+    found: list[TimedArc] = []
+    begin = motion.times[0] if motion.times else 0.0
+    for index, arc in enumerate(arcs_of(motion, name)):
+        turns = motion.circle.turns if motion.circle is not None else 1.0
+        length = np.inf if turns is None else arc.length * turns
+        if motion.law_word == "constant-speed":
+            assert motion.speed is not None
+            stretch = Stretch(begin, length, motion.speed, motion.ramp)
+            found.append(TimedArc(arc, stretch.at, begin, np.array(stretch.times()) - begin, stretch))
+            end = stretch.end
+        else:
+            found.append(_by_law(motion, arc, index, begin, length, name))
+            end = begin + float(found[-1].breaks[-1])
+        if not np.isfinite(length):
+            break
+        begin = motion.times[index + 1] if motion.times else end + motion.rest
+    return found
+
+
+def _by_law(motion: MotionTable, arc: Arc, index: int, begin: float, length: float, name: str) -> TimedArc:
+    """An arc that is gone along by a law of one move in its time."""
     if not np.isfinite(length):
         raise InputError(
             f"the law '{motion.law_word}' needs an end", key=f"motions.{name}.circle.turns", hint="add turns = 1"
@@ -67,7 +91,7 @@ def _law_knots(motion: MotionTable, index: int, begin: float, length: float, nam
     def course(t: Array) -> tuple[Array, Array, Array]:
         return tuple(length * law.at(t - begin, order)[:, 0] for order in range(3))  # type: ignore[return-value]
 
-    return begin + knots_between(law.breaks), course, begin + duration
+    return TimedArc(arc, course, begin, law.breaks)
 
 
 def knots_between(breaks: Array) -> Array:
@@ -101,34 +125,40 @@ def in_time(along: Polynomials, lap: float | None, t: Array, course: Course) -> 
 
 
 def _through_points(robot: Robot, motion: MotionTable, name: str) -> tuple[Polynomials, Array]:
+    places = timed_points(motion, name)
+    return _frame_in_time(robot, motion, name, lambda t: tuple(places.at(t, k) for k in range(3)), places.breaks)
+
+
+def timed_points(motion: MotionTable, name: str) -> Polynomials:
+    """Positions in time through points, without stops."""
     points = np.array(motion.points, dtype=float)
     if len(points) < 2:
         raise InputError("a path needs two points", key=f"motions.{name}.points", hint="add points")
     if motion.law_word == "spline":
-        places = splined(motion.times, points)
-    else:
-        places = blended(motion.times, points, motion.blend, f"motions.{name}")
-    return _frame_in_time(robot, motion, name, lambda t: tuple(places.at(t, k) for k in range(3)), places.breaks)
+        return splined(motion.times, points)
+    return blended(motion.times, points, motion.blend, f"motions.{name}")
 
 
 def frame_waves(robot: Robot, motion: MotionTable, name: str, time: float) -> tuple[Polynomials, Array]:
     """Motors of a frame that moves in waves about its place at home."""
-    assert motion.frame is not None
-    rigid = robot.locking(robot.tree.elastic)
-    near = rigid.assemble(dict(motion.start) or None)
-    place = pose(robot.tree, near).of(robot.tree.places[motion.frame])[1]
-    waves = waves_of(motion, "xyz", place)
+    waves, near = timed_waves(robot, motion)
     end = min(waves.duration, time)
-    ends = {0.0, end}
-    if waves.ramp:
-        ends |= {t for t in (waves.ramp, waves.duration - waves.ramp) if t < end}
+    breaks = np.append(waves.smooth_until(end), end)
     knots = max(ROAD_KNOTS, int(np.ceil(2 * np.pi * waves.frequencies.max() * end / WAVE_ANGLE)))
     if knots > MOST_KNOTS:
         raise InputError(
             f"the waves of the frame would have {knots:.3g} knots", key=f"motions.{name}.frequencies",
             value=float(waves.frequencies.max()), hint="give a shorter time or lower frequencies",
         )  # fmt: skip
-    return _frame_in_time(robot, motion, name, waves.at, np.array(sorted(ends)), knots, near)
+    return _frame_in_time(robot, motion, name, waves.at, breaks, knots, near)
+
+
+def timed_waves(robot: Robot, motion: MotionTable) -> tuple[Waves, Array]:
+    """The place of a frame in waves about where it is at the start, and all positions there."""
+    assert motion.frame is not None
+    near = robot.locking(robot.tree.elastic).assemble(dict(motion.start) or None)
+    place = pose(robot.tree, near).of(robot.tree.places[motion.frame])[1]
+    return waves_of(motion, "xyz", place), near
 
 
 def _frame_in_time(

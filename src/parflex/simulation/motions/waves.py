@@ -78,6 +78,11 @@ class Waves(Record):
             window, w1, w2 = window * back, w1 * back - window * b1, w2 * back + window * b2 - 2 * w1 * b1
         return window * value, window * rate + w1 * value, window * change + 2 * w1 * rate + w2 * value
 
+    def smooth_until(self, end: float) -> Array:
+        """Times at which smooth parts of it begin, before an end."""
+        ramps = (self.ramp, self.duration - self.ramp) if self.ramp else ()
+        return np.array(sorted({0.0, *(t for t in ramps if t < end)}))
+
     def quintics(self, time: float) -> Polynomials:
         """Quintics through exact positions, velocities and accelerations, until its end or a time."""
         end = min(self.duration, time)

@@ -1,0 +1,49 @@
+"""Work of the motors in a motion, whether they drive or brake: the integral of the sizes of their powers.
+
+Sizes have kinks where motors begin to brake; powers with their signs are smooth. Sizes of their polynomials are
+integrated between roots. Slopes are those of the same integral: a power vanishes at its roots, so that their motion
+does not matter. Where friction jumps, the instant moves with the numbers of the robot, and the jump of the powers goes
+with it (Leibniz).
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.polynomial import legendre
+
+from parflex.design.on_the_way.smooth_pieces import SmoothPieces, roots
+from parflex.spatial.dual import Sensitive
+
+Array = np.ndarray
+JUMPS = 1e-9  # of the largest power: smaller ones are rounding
+
+
+def integral_of_sizes(functions: SmoothPieces) -> Any:
+    """The integral of the sum of sizes of functions over a motion, with slopes if the design has keys."""
+    count = functions.instants.state.count
+    value, change = 0.0, np.zeros(count)
+    for piece in functions.pieces:
+        half, columns = (piece.end - piece.begin) / 2, piece.values.shape[1]
+        moved = functions.slopes(piece) if count else np.zeros((len(piece.values), columns, 0))
+        for k in range(columns):
+            one, its = _size(piece.values[:, k], moved[:, k])
+            value += half * one
+            change += half * its
+    if not count:
+        return value
+    for before, behind in pairwise(functions.pieces):
+        jump = float(np.abs(before.at(1)).sum() - np.abs(behind.at(-1)).sum())
+        if before.end in functions.turns and abs(jump) > JUMPS * functions.largest:
+            change += jump * functions.moved(before.end)
+    return Sensitive(value, change)
+
+
+def _size(coefficients: Array, moved: Array) -> tuple[float, Array]:
+    """The integral of the size of a polynomial from -1 to 1, and of its slopes, columns of polynomials."""
+    ends = np.array([-1.0, *roots(coefficients), 1.0])
+    parts = np.diff(legendre.legval(ends, legendre.legint(coefficients)))
+    changes = np.diff(legendre.legval(ends, legendre.legint(moved)), axis=-1)
+    return float(np.abs(parts).sum()), changes @ np.sign(parts)
