@@ -240,9 +240,8 @@ def jacobians(tree: Tree, at: Pose, rates: Collection[int] | None = None) -> Lin
                 columns = [*columns, *moving]
         moving, some = _asked(link.v, asked)
         parts.append((link.joint.S_v[:, some], link.joint.S_w[:, some]))
-        own.append(
-            ([*columns, *moving], np.hstack([part[0] for part in parts]), np.hstack([part[1] for part in parts]))
-        )
+        J_v, J_w = (np.concatenate(side, axis=1) for side in zip(*parts, strict=True))
+        own.append(([*columns, *moving], J_v, J_w))
     return LinkJacobians(tree.n, own)
 
 

@@ -19,6 +19,7 @@ from parflex.closure.working_modes import Rows, Sides, block, sides
 from parflex.errors import InputError, UnreachableError
 from parflex.records import Record
 from parflex.recursion import jacobians, pose
+from parflex.recursion.kinematics import Pose
 from parflex.tree import Tree
 from parflex.tree.branch import Branch, branch
 
@@ -35,6 +36,21 @@ class ClosurePart(Record):
     rows: tuple[Rows, ...]
     columns: Array
     held: frozenset[int] = frozenset()  # links that the target places: loops that touch none are judged by themselves
+
+
+class _Standing:
+    """Positions, with the pose and the Jacobians there once some part is judged by them: all parts share them."""
+
+    def __init__(self, tree: Tree, q: Array) -> None:
+        self.tree, self.q = tree, q
+
+    @cached_property
+    def at(self) -> Pose:
+        return pose(self.tree, self.q)
+
+    @cached_property
+    def links(self) -> Sequence[tuple[Array, Array]]:
+        return jacobians(self.tree, self.at)
 
 
 class Assembler:
@@ -65,16 +81,21 @@ class Assembler:
                 raise UnreachableError("the pose cannot be reached", key="pose")
             start = target.applied(q)
             raise why_open(self, start, next(part for part in parts if missing_length(self, start, part)))
+        standing = _Standing(self.tree, result)
         for part in parts:
-            if not self._fits(result, part, reference):
+            if not self._fits(standing, part, reference):
                 result = self._search(result, target.applied(q), part, reference)
+                standing = _Standing(self.tree, result)
         return result
 
     def near(self, target: Target, q: Array, reference: Array | None, locked: frozenset[int]) -> Array | None:
         """As `assemble`, but None where Newton from `q` does not get there."""
         parts = self.parts(target, locked)
         result = self._newton_near(target, q, parts, reference)
-        return None if result is None or not all(self._fits(result, part, reference) for part in parts) else result
+        if result is None:
+            return None
+        standing = _Standing(self.tree, result)
+        return result if all(self._fits(standing, part, reference) for part in parts) else None
 
     def _far_shafts(self, target: Target, q: Array, parts: list[ClosurePart]) -> dict[int, int]:
         """Driven shafts in loops that turn far, and a joint beside each whose turns are counted."""
@@ -156,8 +177,8 @@ class Assembler:
             return False  # no side tells whole turns, and signs that were asked for stand in the place of dyads
         return all(one.apart for one in judged)
 
-    def _fits(self, q: Array, part: ClosurePart, reference: Array | None) -> bool:
-        return self.opening(q, part.rows) <= CLOSED and self._in_mode(q, part, reference)
+    def _fits(self, standing: _Standing, part: ClosurePart, reference: Array | None) -> bool:
+        return self.opening(standing.q, part.rows) <= CLOSED and self._in_mode(standing, part, reference)
 
     def parts(self, target: Target, locked: frozenset[int]) -> list[ClosurePart]:
         """Pieces that share no moving coordinate: with the platform given, the legs."""
@@ -269,7 +290,7 @@ class Assembler:
                 continue
             for candidate in self._from_motors(start, part, own):
                 distance = self._distance(candidate, start, own)
-                if distance < 0.9 * far and self._in_mode(candidate, part, None):
+                if distance < 0.9 * far and self._in_mode(_Standing(self.tree, candidate), part, None):
                     far = distance
                     result = self._placed(result, candidate, start, part)
         return result
@@ -286,16 +307,14 @@ class Assembler:
 
     # -- working modes ---------------------------------------------------------------------------------
 
-    def _in_mode(self, q: Array, part: ClosurePart, reference: Array | None) -> bool:
+    def _in_mode(self, standing: _Standing, part: ClosurePart, reference: Array | None) -> bool:
         """Signs that were asked for; else the side of the leg's own singularity on which the reference is."""
         asked = [index for index in self._positions(part) if index in self.signs]
         if asked:
-            return all(self._sign(q, index) == self.signs[index] for index in asked)
+            return all(self._sign(standing.q, index) == self.signs[index] for index in asked)
         if reference is None:
             return True
-        at = pose(self.tree, q)
-        links = jacobians(self.tree, at)
-        return all(one.fit(self.tree, at, links) for one in self._judges(part, reference))
+        return all(one.fit(self.tree, standing.at, standing.links) for one in self._judges(part, reference))
 
     def legs_of_other_sign(self, q: Array) -> set[str | None]:
         """Legs in which a joint stands on another side than the working mode asks for."""
@@ -382,7 +401,7 @@ class Assembler:
     def _search(self, q: Array, start: Array, part: ClosurePart, reference: Array | None) -> Array:
         """The solution of the part that is in the mode and nearest to the start; an error says how far it is off."""
         found = self.solutions(start, part)
-        fitting = [result for result in found if self._in_mode(result, part, reference)]
+        fitting = [result for result in found if self._in_mode(_Standing(self.tree, result), part, reference)]
         indices = self._positions(part)
         if fitting:
             best = min(fitting, key=lambda result: self._distance(result, start, indices))
