@@ -59,8 +59,9 @@ class Report:
     def figure(
         self, benchmark: str, name: str, value: float, unit: str, *, error: float | None = None, note: str = ""
     ) -> None:
-        """Keep a number."""
+        """Keep a number, and say it at once: a run that is cut short is not lost."""
         self.figures.append(Figure(benchmark, name, value, unit, error, note))
+        self.progress(f"{benchmark}: {name} {value:.4g} {unit}" + ("" if error is None else f", error {error:.2g}"))
 
     def timing(self, benchmark: str, name: str, rounds: np.ndarray, *, error: float | None, note: str) -> None:
         """Keep the best of several rounds, and the rounds for the spread of ratios."""

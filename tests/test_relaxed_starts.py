@@ -17,6 +17,7 @@ from parflex.codegen import program_store
 from parflex.models.configuration import Configuration
 from parflex.models.posing.home_pose import HomePose
 from parflex.models.terms import acting
+from parflex.simulation import conditioning
 from parflex.simulation.problem import prepare
 from parflex.simulation.starts import kept_home, kept_rest
 from parflex.simulation.starts.relaxed import relaxed
@@ -271,3 +272,23 @@ def test_home_and_mobility_are_read_for_the_same_robot_and_source_alone(monkeypa
     monkeypatch.setattr(program_store, "_code", lambda: b"another version")
     again_from_disk()
     assert len(found) == 3
+
+
+def test_how_near_singular_poses_are_is_read_for_the_same_robot_and_motors_alone(monkeypatch, tmp_path):
+    """A second start computes it no more; another robot, or rates that are led, have their own."""
+    monkeypatch.setenv("PARFLEX_CACHE", str(tmp_path))
+    monkeypatch.setattr(conditioning, "MANY_RATES", 0)
+    computed = []
+    spread = conditioning.Watch._spread
+    monkeypatch.setattr(conditioning.Watch, "_spread", lambda watch, J: computed.append(1) or spread(watch, J))
+
+    def near(prescribed, **more):
+        before = len(computed)
+        found = conditioning.Watch(prepare(parflex.load("5r", **more), prescribed)).near
+        return found, len(computed) > before
+
+    first, again = near("efforts"), near("efforts")
+    assert first[1] and not again[1] and again[0] == first[0]
+    assert near("motors")[1] and near("efforts", settings={"constants.distal": 0.45})[1]
+    monkeypatch.setenv("PARFLEX_CACHE", "off")
+    assert near("efforts") == (first[0], True)

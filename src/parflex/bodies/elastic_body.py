@@ -179,20 +179,16 @@ class ElasticBody(Record):
         force = self.m * a + U @ S + 2 * cross(w, ed @ self.S[1:]) + edd @ self.S[1:]
         turned = U @ Sigma + 2 * W @ P.T + Q.T
         moment = cross(S, a) + axial(turned)
-        elastic = np.array(
-            [
-                self.S[k] @ a
-                + (U * rows[k].T).sum()
-                + sum(
-                    2 * (W * self.G[k, j + 1]).sum() * ed[j] + np.trace(self.G[k, j + 1]) * edd[j]
-                    for j in range(self.size)
-                )
-                for k in range(1, self.size + 1)
-            ]
-        )
+        along = self.S[1:] @ a + (rows[1:].transpose(0, 2, 1) * U).sum(axis=(1, 2))
+        elastic = along + (2 * (self.G[1:, 1:] * W).sum(axis=(2, 3))) @ ed + self._traces[1:, 1:] @ edd
         if self.spin is not None:
             elastic = elastic + self.spin[1:, 1:] @ edd
         return force, moment, elastic + self.elastic_force(e, ed)
+
+    @cached_property
+    def _traces(self) -> Array:
+        """Int f_a . f_b of the fields."""
+        return self.G[:, :, 0, 0] + self.G[:, :, 1, 1] + self.G[:, :, 2, 2]
 
     @cached_property
     def acting(self) -> tuple[MeanStrain, ...]:
@@ -271,8 +267,7 @@ class ElasticBody(Record):
         for k in range(N):
             M[:3, 6 + k] = M[6 + k, :3] = self.S[k + 1]
             M[3:6, 6 + k] = M[6 + k, 3:6] = axial(rows[k + 1].T)
-            for j in range(N):
-                M[6 + k, 6 + j] = np.trace(self.G[k + 1, j + 1])
+        M[6:, 6:] = self._traces[1:, 1:]
         if self.spin is not None:
             M[6:, 6:] += self.spin[1:, 1:]
         return M

@@ -26,6 +26,8 @@ from parflex.models.robot import Robot
 
 Array = np.ndarray
 _digests: WeakKeyDictionary[Robot, str] = WeakKeyDictionary()  # robots do not change
+_records: dict[int, tuple[Any, bytes]] = {}  # hashes by identity: a changed robot shares most records with the first
+MOST_RECORDS = 20_000  # of these: then they are forgotten
 LEFT_OUT = ("file", "warnings")  # of a robot: where it came from changes no program
 MANY, FUNCTIONS = "instructions", "functions"  # of a program
 UNUSED = {"motions", "reference", "title"}  # of its description: neither does how it is to move, or what is said of it
@@ -45,9 +47,8 @@ def digest_of(robot: Robot) -> str:
     found = _digests.get(robot)
     if found is None:
         digest = hashlib.sha256()
-        known: dict[int, tuple[Any, bytes]] = {}
         for part in _parts(robot):
-            _feed(digest, part, known)
+            _feed(digest, part, _known_records())
         found = _digests[robot] = digest.hexdigest()
     return found
 
@@ -67,8 +68,14 @@ def key_before_home(robot: Robot) -> str | None:
     if disk_cache.folder() is None:
         return None
     digest = hashlib.sha256(_code())
-    _feed(digest, _said(robot), {})
+    _feed(digest, _said(robot), _known_records())
     return f"{digest.hexdigest()}.home"
+
+
+def _known_records() -> dict[int, tuple[Any, bytes]]:
+    if len(_records) > MOST_RECORDS:
+        _records.clear()
+    return _records
 
 
 @lru_cache(maxsize=1)

@@ -68,8 +68,9 @@ def columns_from(
     columns |= {f"effort.{name}": effort[:, k] for k, name in enumerate(motors)}
     columns |= {f"q.{name}": q[:, k] for k, name in enumerate(tree.position_names)}
     columns |= {f"qd.{name}": change[:, k] for k, name in enumerate(tree.position_names)}
+    number = {name: k for k, name in enumerate(tree.rate_names)}
     for name in problem.independent:
-        columns[f"qdd.{name}"] = found["accelerations"][:, tree.rate_names.index(name)]
+        columns[f"qdd.{name}"] = found["accelerations"][:, number[name]]
     for k, kind in enumerate(("kinetic", "elastic", "gravity")):
         columns[f"energy.{kind}"] = found["energy"][:, k]
     for element in problem.robot.description.element:

@@ -92,7 +92,8 @@ class Problem:
     @property
     def places(self) -> list[int]:
         """The independent rates among all rates."""
-        return [self.robot.tree.rate_names.index(name) for name in self.independent]
+        number = {name: k for k, name in enumerate(self.robot.tree.rate_names)}
+        return [number[name] for name in self.independent]
 
     @property
     def holding(self) -> list[int]:
@@ -103,7 +104,8 @@ class Problem:
         """The model for the loop, with given inputs."""
         tree, robot, rates = self.robot.tree, self.robot, self.places
         motors = [rates.index(k) for k in robot.actuated] if self.driven else []
-        free = [i for i in range(len(rates)) if i not in set(motors)]
+        led = set(motors)
+        free = [i for i in range(len(rates)) if i not in led]
         place = {rates[i]: where for where, i in enumerate(free)}
         simple: list[tuple[int, int]] = []
         turning: list[int] = []

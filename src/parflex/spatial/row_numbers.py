@@ -14,7 +14,7 @@ import numpy as np
 Array = np.ndarray
 MEMORY = 3e8  # bytes of the numbers of the rows that are done together
 FEWEST = 500  # of these rows: below, what Python itself takes is most
-SINGLY = 20  # rows: a number of many rows takes as long as some dozens of plain ones
+SINGLY = 6  # rows: numbers of many rows take as long as five to nine plain ones, by the robot
 
 
 class RowNumber:

@@ -44,7 +44,8 @@ def joint_wrenches(
     elements of some beams, by their links.
     """
     changed = prepared(robot, "joint_wrenches", Options(friction_width=width))
-    places = [changed.tree.rate_names.index(name) for name in independent]
+    number = {name: k for k, name in enumerate(changed.tree.rate_names)}
+    places = [number[name] for name in independent]
     along = _determining(changed, places)
 
     def outputs(given: Inputs) -> dict[str, Array]:

@@ -18,7 +18,7 @@ from parflex.models.forms.closing import best_rows
 from parflex.models.robot import Robot
 from parflex.recursion import jacobians, motion, pose
 from parflex.recursion.energy import energies
-from parflex.spatial.linear import solve
+from parflex.spatial.linear import scalar_type, solve
 from parflex.spatial.row_numbers import over_rows
 
 Array = np.ndarray
@@ -105,7 +105,8 @@ def signal_outputs(
     given = tracer.group("acceleration", len(independent))
     open_gates(tracer, tree)
     qd, at = tree.rates(q, change), pose(tree, q)
-    places = [tree.rate_names.index(name) for name in independent]
+    number = {name: k for k, name in enumerate(tree.rate_names)}
+    places = [number[name] for name in independent]
     qdd = _all_accelerations(robot, at, qd, given, places, options.rows)
     moving = motion(tree, at, qd, qdd)
     outputs: dict[str, Array] = {"accelerations": qdd}
@@ -132,7 +133,8 @@ def signal_outputs(
             outputs[f"friction.{link.name}.effort"] = np.array([-link.terms.friction(qd[link.v.start])], dtype=object)
     if robot.closures.size:
         outputs["opening"] = robot.closures.linear_residual(at)
-    dependent = [k for k in robot.free if k not in set(places)]
+    given_rates = set(places)
+    dependent = [k for k in robot.free if k not in given_rates]
     if robot.description.element:
         outputs |= element_signals(robot, at, qd, qdd, dependent, options.rows, pushed, effort, lost)
     if robot.description.coupling:
@@ -145,9 +147,10 @@ def _all_accelerations(
 ) -> Array:
     """The dependent accelerations close the loops."""
     tree = robot.tree
-    qdd: Array = np.zeros(tree.n, dtype=object)
+    qdd: Array = np.zeros(tree.n, dtype=scalar_type(at.q, qd, given))  # rows of plain numbers stay so: LAPACK solves
     qdd[independent] = given
-    dependent = [k for k in robot.free if k not in set(independent)]
+    led = set(independent)
+    dependent = [k for k in robot.free if k not in led]
     if dependent:
         chosen = list(rows) or best_rows(robot.closures, robot.home, np.array(dependent, dtype=int))
         block = robot.closures.jacobian(at, jacobians(tree, at, dependent))[np.ix_(chosen, dependent)]
