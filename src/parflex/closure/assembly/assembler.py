@@ -72,7 +72,7 @@ class Assembler:
     ) -> Array:
         """Positions that close all loops at the target, starting near `q`, in the working mode of `reference`.
 
-        Links that are too short for it are measured where that is to be `explained`.
+        Links that are too short for it are measured where it shall be `explained`.
         """
         parts = self.parts(target, locked)
         result = self._newton_near(target, q, parts, reference)
