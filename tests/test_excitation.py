@@ -6,6 +6,8 @@ import json
 
 import numpy as np
 import pytest
+from conftest import CATALOGUE
+from oracles import led_records
 from test_command_line import answered, refused
 
 import parflex
@@ -113,3 +115,28 @@ def test_the_verb_writes_a_table_and_a_motion(capsys, tmp_path):
     found = parflex.identify(parflex.load("emps"), run, cutoff=40)
     assert found.parameters["M[axis]"].value == pytest.approx(95.1, rel=2e-3)
     assert "not a direction with two limits" in refused(capsys, "excite", "emps", "--workspace", "x=1")["message"]
+
+
+def test_numbers_of_one_size_move_all_joints_alike(search):
+    robot = search.regressor.robot
+    home = search.regressor.moved(robot.home[None], *np.zeros((2, 1, len(robot.actuated))))
+    sizes = [np.linalg.svd(J, compute_uv=False) for J in (home.J[0], home.J[0] @ search.alike)]
+    assert np.ptp(sizes[0]) > 0.5 and sizes[1] == pytest.approx(sizes[0].min())  # joints of this robot all turn
+
+
+@pytest.mark.verify
+def test_a_motion_of_many_parameters_tells_more_than_platforms_moved_by_hand(figure):
+    robot, t = parflex.load("gough-stewart"), np.arange(200) / 50
+    search = Search(robot, 4.0, 5)
+    oracle = led_records.LedRobot(CATALOGUE / "gough-stewart.toml")
+    by_hand = []
+    for seed in range(5):
+        led = oracle.posed(t, seed, 0.07, 0.14, 5)
+        parts = [np.stack([led[motor][k] for motor in robot.actuated_names], axis=1) for k in range(3)]
+        W = search.regressor.of(search.regressor.moving(*parts), search.base.kept)[0]
+        if np.abs(W @ search.theta).max() < 2.1e4:  # others pass near singular poses
+            by_hand.append(np.linalg.slogdet(search.information(W))[1])
+    found = parflex.excite(robot, 4.0, 5, starts=1, velocity_limit=2.6, effort_limit=2.1e4)
+    figure("gough-stewart, log det by hand, best", max(by_hand))
+    figure("gough-stewart, log det of excite", found.log_det, "more")
+    assert found.log_det > max(by_hand)

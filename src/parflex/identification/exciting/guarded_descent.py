@@ -13,7 +13,9 @@ HALVINGS = 25
 SETTLED = 1e-7  # of the value, by which a step may still lower it
 
 
-def descended(valued: Callable[[Array], tuple[float, Array]], x: Array, rounds: int, longest: float) -> Array:
+def descended(
+    valued: Callable[[Array], tuple[float, Array]], x: Array, rounds: int, longest: float, settled: float = SETTLED
+) -> Array:
     """The lowest point found; steps change no number by more than `longest`. A value that is infinite is refused."""
     value, slope = valued(x)
     H, fresh = np.eye(len(x)), True
@@ -36,7 +38,7 @@ def descended(valued: Callable[[Array], tuple[float, Array]], x: Array, rounds: 
             H, fresh = np.eye(len(x)), True
             continue
         step, change = length * way, turned - slope
-        done = value - after <= SETTLED * max(1.0, abs(value))
+        done = value - after <= settled * max(1.0, abs(value))
         x, value, slope = x + step, after, turned
         product = float(step @ change)
         if product > 1e-12 * np.linalg.norm(step) * np.linalg.norm(change):

@@ -73,7 +73,7 @@ class MotionLimits(Record):
 
     def spread(self, regressor: Regressor, J: Array) -> Array:
         """Rates of all joints per rate of the motors, in their units: it grows without bound at singular poses."""
-        return np.linalg.norm(_in_units(regressor, J), axis=(1, 2))
+        return np.linalg.norm(in_units(regressor, J), axis=(1, 2))
 
     def slack(
         self, regressor: Regressor, moving: ClosedMotion, efforts: Array, place: Array
@@ -108,7 +108,7 @@ class MotionLimits(Record):
             spread = self.spread(regressor, moving.J)
             most = self.home_spread / self.distance
             total += _log(left := 1 - spread / most)
-            units = _in_units(regressor, np.ones_like(moving.J[:1]))
+            units = in_units(regressor, np.ones_like(moving.J[:1]))
             share = 1 / most / np.maximum(spread, 1e-300) / np.where(left > 0, left, 1.0)
             slopes["J"] += share[:, None, None] * moving.J * units**2
         return total, slopes
@@ -118,7 +118,8 @@ def _log(left: Array) -> float:
     return float(-np.log(left).sum()) if (left > 0).all() else np.inf
 
 
-def _in_units(regressor: Regressor, J: Array) -> Array:
+def in_units(regressor: Regressor, J: Array) -> Array:
+    """Rates of all joints per rate of the independent ones, in their units."""
     units = regressor.robot.tree.rate_units
     return J / units[:, None] * units[list(regressor.partition.independent)]
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
 from parflex.errors import InputError, ParflexError, SingularError
 from parflex.identification.base_columns import BaseColumns, base_columns
-from parflex.identification.exciting.guarded_descent import descended
-from parflex.identification.exciting.motion_limits import MotionLimits
+from parflex.identification.exciting.guarded_descent import SETTLED, descended
+from parflex.identification.exciting.motion_limits import MotionLimits, in_units
 from parflex.identification.exciting.series import FourierSeries
 from parflex.identification.exciting.sloped_rows import Seeds, SlopedRows
 from parflex.identification.regressors import ClosedMotion, Regressor, refuse_unsuited
@@ -22,12 +24,15 @@ NEARER, SPLIT, HIGHEST = 3, 17, 3  # times that instants about the largest value
 MARGIN = 1e-4  # of a limit, which values keep from it at those instants
 LESS = 1e-3  # of a motion, by which it is made smaller first where it passes a limit between instants
 SOFT = 0.1  # of a usual speed: over so much Coulomb friction changes its sign while a motion is looked for
-WEIGHTS = (10.0, 1.0, 0.1, 0.01)  # of the barrier before the limits, one round after the other
+WEIGHTS = (1e3, 100.0, 10.0, 1.0, 0.1, 0.01)  # of the barrier before the limits, one round after the other
+NEARLY = 1e-5  # of the value, by which a step may still lower it, but with the last of them
 ROUNDS = 400  # of descent with each weight, at most
 INSIDE = 0.7  # of a motion that reaches the limits: the descent begins there
 JUMP = 0.05  # rad, or typical lengths, between two instants, that rates do not explain
 LONGEST = 0.1  # rad, or typical lengths, of a step of the descent
-FIRST = 0.3  # of the amplitudes, with which a start begins
+LEAST = 1e-3  # rad, or typical lengths, of a motion that is as good as at rest
+HALVINGS = 8  # of what a random motion may be larger
+CLOSED = 8  # instants of a period of the highest harmonic, at which a random motion is closed
 
 
 class Search:
@@ -111,47 +116,82 @@ class Search:
         back = self.sloped.back(moving, rate, acceleration, seeds)
         return value, self.series.back(t, *back)
 
+    @cached_property
+    def alike(self) -> Array:
+        """Motors per number, in their units, such that numbers of one size move all joints alike about home.
+
+        Beside singular poses small ways of the motors are long ones of other joints. In units of the motors, descents
+        and random motions would be held up there, and tiny in all other directions.
+        """
+        home = self.regressor.moved(self.regressor.robot.home[None], *np.zeros((2, 1, self.series.motors)))
+        _, size, ways = np.linalg.svd(in_units(self.regressor, home.J)[0], full_matrices=False)
+        return ways.T @ ((size[-1] / size)[:, None] * ways)
+
     def random(self, rng: np.random.Generator, reach: float, limits: MotionLimits) -> Array:
-        """A random series within limits."""
-        robot = self.regressor.robot
-        units = robot.tree.rate_units[list(robot.actuated)]
-        series = self.series
-        x = rng.standard_normal((series.motors, series.free)) * units[:, None] * FIRST * reach
-        x[:, 0] = robot.home[self.regressor.motor_q]
-        wide = self._about_home(x.ravel())
-        still = self.series.shrunk(wide, 1e-3)
-        if not self._within(still, limits, self.instants(FINE)):
+        """A random series within limits, in which all joints move alike about home."""
+        robot, series = self.regressor.robot, self.series
+        slow = FourierSeries(series.time, max(2, -(-series.harmonics // 2)), series.motors)  # loops add harmonics
+        t = np.arange(CLOSED * series.harmonics) * series.time / (CLOSED * series.harmonics)
+        ways = slow.moved(rng.standard_normal(slow.motors * slow.free), t)[0]
+        ways = ways - ways.mean(axis=0)
+        ways = ways / np.sqrt((ways**2).sum(axis=1).mean())
+        found = self._closed_series(t, LEAST * ways)
+        if found is None or not self._within(found, limits, self.instants(FINE)):
             raise InputError(
                 "limits leave no motion about home", key="limits", value=robot.name,
                 hint="widen them, or choose another home",
             )  # fmt: skip
-        return still + INSIDE * (self.between(still, wide, limits) - still)
+        low, high = LEAST, reach * np.sqrt(series.motors)
+        for _ in range(HALVINGS):
+            middle = (low + high) / 2
+            x = self._closed_series(t, middle * ways)
+            if x is not None and self._within(x, limits, self.instants(FINE)):
+                low, found = middle, x
+            else:
+                high = middle
+        inner = self._closed_series(t, INSIDE * low * ways)
+        return found if inner is None or not self._within(inner, limits, self.instants(FINE)) else inner
 
-    def _about_home(self, x: Array) -> Array:
-        """The same series with home in its middle."""
-        values = x.reshape(self.series.motors, self.series.free).copy()
-        _, _, cosines = self.series.amplitudes(x)
-        values[:, 0] = self.regressor.robot.home[self.regressor.motor_q] + cosines.sum(axis=1)
-        return values.ravel()
+    def _closed_series(self, t: Array, ways: Array) -> Array | None:
+        """The series of the motors nearest to a motion along ways (instants x freedoms) of all joints about home.
+
+        None where the loops do not close.
+        """
+        robot, tree = self.regressor.robot, self.regressor.robot.tree
+        home = self.regressor.moved(robot.home[None], *np.zeros((2, 1, self.series.motors)))
+        allowed = np.linalg.qr(in_units(self.regressor, home.J)[0])[0] * tree.rate_units[:, None]
+        q, before, places = np.asarray(robot.home), np.zeros(ways.shape[1]), []
+        try:
+            for way in ways:
+                near = tree.moved(q, allowed @ (way - before))
+                q, before = np.asarray(robot.close(near)) if robot.closures.size else near, way
+                places.append(q[self.regressor.motor_q])
+        except ParflexError:
+            return None
+        return np.linalg.lstsq(self.series.rows(t)[0], np.array(places), rcond=None)[0].T.ravel()
 
     def best(self, x: Array, limits: MotionLimits) -> Array:
         """The best series from a start, within limits."""
-        start = x
+        inside = x
         for weight in WEIGHTS:
             x = self._lower(x, limits, weight)
-        smaller = self.between(start, x, limits), self.between(self.series.shrunk(x, 1e-3), x, limits)
+            inside = x if self._within(x, limits, self.instants(FINE)) else inside
+        smaller = self.between(inside, x, limits), self.between(self.series.shrunk(x, 1e-3), x, limits)
         return max(smaller, key=self.log_det)
 
     def _lower(self, x: Array, limits: MotionLimits, weight: float) -> Array:
-        """A descent in units of the motors."""
+        """A descent in numbers that move all joints alike."""
         robot = self.regressor.robot
-        unit = np.repeat(robot.tree.rate_units[list(robot.actuated)], self.series.free)
+        per_number = self.alike * robot.tree.rate_units[list(robot.actuated)][:, None]
+        shape = (self.series.motors, self.series.free)
 
-        def valued(scaled: Array) -> tuple[float, Array]:
-            value, slope = self.valued(scaled * unit, limits, weight)
-            return value, slope * unit
+        def valued(numbers: Array) -> tuple[float, Array]:
+            value, slope = self.valued((per_number @ numbers.reshape(shape)).ravel(), limits, weight)
+            return value, (per_number.T @ slope.reshape(shape)).ravel()
 
-        return descended(valued, x / unit, ROUNDS, LONGEST) * unit
+        start = np.linalg.solve(per_number, x.reshape(shape)).ravel()
+        settled = SETTLED if weight == WEIGHTS[-1] else NEARLY
+        return np.asarray(per_number @ descended(valued, start, ROUNDS, LONGEST, settled).reshape(shape)).ravel()
 
     def between(self, inside: Array, x: Array, limits: MotionLimits) -> Array:
         """The series, as much nearer to one within limits as these need at all instants."""
