@@ -297,6 +297,17 @@ def test_numbers_that_leave_their_priors_and_modes_with_few_elements_are_told(tm
         parflex.update(parflex.load("dualemps"), [{"mode": 6, "frequency_hz": 163}], MODULUS)
 
 
+def test_a_prior_that_the_measurements_contradict_is_named(tmp_path):
+    wrong = chain(tmp_path, (TRUE[0], 2 * TRUE[1], TRUE[2]))  # surely twice as stiff, says the prior
+    sure = {KEYS[0]: 0.01, KEYS[1]: 0.01, KEYS[2]: 0.3}
+    told = [text for text in parflex.update(wrong, rows(), KEYS, prior=sure).warnings if "contradict" in text]
+    assert len(told) == 1 and "the prior of 'constants.second': they ask for " in told[0]
+    asked = float(told[0].partition("ask for ")[2].partition(",")[0])
+    assert asked == pytest.approx(TRUE[1], rel=0.02)
+    right = chain(tmp_path, TRUE)
+    assert not any("contradict" in text for text in parflex.update(right, rows(), KEYS, prior=sure).warnings)
+
+
 def test_pairs_among_equal_modes_are_settled():
     first = parflex.updating.pose_modes.PoseModes(
         np.array([1.0, 1.0, 3.0]), np.eye(3), np.eye(3), np.zeros(3), (), np.zeros((0, 3))

@@ -8,6 +8,7 @@ it does to the other, and every n-th sample is kept.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -271,9 +272,15 @@ def decimated(values: Array, choice: FilterChoice) -> Array:
     """Every n-th sample behind a low-pass without phase, along the first axis, without the ends where it settles."""
     if choice.decimate == 1:
         return values
-    sections = scipy.signal.cheby1(POLES, RIPPLE, BAND / choice.decimate, output="sos")
+    sections = _decimating(choice.decimate)
     flat = values.reshape(len(values), -1)
     return kept_instants(scipy.signal.sosfiltfilt(sections, flat, axis=0), choice).reshape(-1, *values.shape[1:])
+
+
+@lru_cache
+def _decimating(every: int) -> Array:
+    """Sections of the low-pass before every so many samples one is kept."""
+    return np.asarray(scipy.signal.cheby1(POLES, RIPPLE, BAND / every, output="sos"))
 
 
 def kept_instants(values: Array, choice: FilterChoice) -> Array:

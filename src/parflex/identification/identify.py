@@ -13,7 +13,7 @@ from parflex.checking import one_of
 from parflex.errors import InputError, SingularError
 from parflex.identification.base_columns import BaseColumns, base_columns, independent_columns, stacked
 from parflex.identification.column_map import ColumnMap, read_column_map
-from parflex.identification.doubtful_units import unit_doubts, unit_that_closes
+from parflex.identification.doubts.usual_mistakes import far_positions, mistake_that_closes, suspicions
 from parflex.identification.estimates.drive_gains import total_least_squares
 from parflex.identification.estimates.least_squares import EffortRows, Fit, fit
 from parflex.identification.estimates.physical import PhysicalParameters, physical_parameters
@@ -118,6 +118,7 @@ def identify(
     base = base_columns(regressor)
     found = [_rows(regressor, base, one, choice, estimator == "iv") for one in used]
     rows = joined([one[1] for one in found])
+    suspected = suspicions(regressor, base, used, choice) if estimator != "tls" else [None] * len(used)
     told, missed = _told_by(rows, base)
     motions = TellingMotions(regressor, base, rows, told)
     rows = rows.columns(told)
@@ -130,7 +131,11 @@ def identify(
         from parflex.identification.simulated.didim import SimulatedRecords  # brings the control of runs with it
 
         simulated = SimulatedRecords(regressor, base, mapped, choice, used[0].step)
-        fitted, rows = simulated.fitted(used, told, fit(rows, "wls").values)
+        try:
+            fitted, rows = simulated.fitted(used, told, fit(rows, "wls").values)
+        except InputError as error:
+            error.hint = next((text for text in suspected if text), error.hint)
+            raise
     else:
         fitted = fit(rows, "wls" if estimator == "iv" else estimator)
     essential = _essential(rows, fitted)
@@ -145,7 +150,9 @@ def identify(
         later = [prediction_of(one, found_of, values) for one, found_of in zip(held_out, checked, strict=True)]
     warnings = [f"{Path(one.name).name}: {text}" for one in [*used, *held_out] for text in one.warnings]
     warnings += _signs(used, parts, estimator) + gain_doubts(gains)
-    warnings += unit_doubts(regressor, base, used, found, choice) if estimator != "tls" else []
+    warnings += [text for text in suspected if text]
+    warnings += [text for one, text in zip(used, suspected, strict=True) for text in far_positions(one, text)]
+    warnings += [text for one in held_out for text in far_positions(one, None)]
     warnings += unused_payloads(mapped, [*used, *held_out])
     warnings += payload_doubts(regressor, used, parts) if estimator != "tls" else []
     parameters = parameters_of(regressor, base, told, fitted, essential)
@@ -171,11 +178,11 @@ def identify(
 def _rows(
     regressor: Regressor, base: BaseColumns, record: Measurement, choice: FilterChoice, by_reference: bool
 ) -> tuple[Array, EffortRows, Array]:
-    """Rows of a record; where its loops do not close, the error says in which unit they would."""
+    """Rows of a record; where its loops do not close, the error says with which unit, sign or zero they would."""
     try:
         return rows_of_record(regressor, base, record, choice, by_reference)
     except SingularError as error:
-        error.hint = unit_that_closes(regressor, record, choice) or error.hint
+        error.hint = mistake_that_closes(regressor, base, record, choice) or error.hint
         raise
 
 

@@ -35,6 +35,7 @@ class Measurement(Record):
     payload: tuple[float, float, float, float] | None = None
     warnings: list[str] = field(default_factory=list)
     offset: Array | float = 0.0  # of positions, behind the gains of their columns
+    far: list[tuple[str, str]] = field(default_factory=list)  # motors that stand where none can, and in which unit less
 
     def in_other_units(self, factors: Array) -> Array:
         """Positions where columns have other gains by these factors."""
@@ -89,12 +90,14 @@ def _measurement(name: str, table: Mapping[str, Array], columns: ColumnMap, robo
         word: np.stack([_read(table, getattr(columns, word)[motor], f"{word}.{motor}", t) for motor in motors], axis=1)
         for word in ("position", "effort", *(("reference",) if columns.reference else ()))
     }
-    warnings = _suspicions(robot, motors, parts["position"])
+    far = _far(robot, motors, parts["position"])
     _refuse_rest(robot, parts["position"])
-    warnings += _limited(motors, parts["effort"])
+    warnings = _limited(motors, parts["effort"])
     payload = columns.payload.get(Path(name).name, columns.payload.get(name))
     offset = np.array([columns.position[motor].offset for motor in motors])
-    return Measurement(name, t, parts["position"], parts["effort"], parts.get("reference"), payload, warnings, offset)
+    return Measurement(
+        name, t, parts["position"], parts["effort"], parts.get("reference"), payload, warnings, offset, far
+    )
 
 
 def _read(table: Mapping[str, Array], column: Column, key: str, t: Array | None = None) -> Array:
@@ -150,8 +153,8 @@ def _check_time(t: Array) -> None:
         )  # fmt: skip
 
 
-def _suspicions(robot: Robot, motors: Sequence[str], position: Array) -> list[str]:
-    """Positions that look like degrees or millimetres."""
+def _far(robot: Robot, motors: Sequence[str], position: Array) -> list[tuple[str, str]]:
+    """Positions beyond limits or of many turns, as degrees or millimetres are."""
     found = []
     for motor, column in zip(motors, position.T, strict=True):
         link = robot.tree.links[robot.tree.number(motor)]
@@ -161,10 +164,10 @@ def _suspicions(robot: Robot, motors: Sequence[str], position: Array) -> list[st
         most = (MANY_TURNS if link.periodic else np.inf) if turns else 100 * robot.tree.length
         if beyond or far > most:
             unit, other, gain = ("rad", "degrees", "0.0174532925") if turns else ("m", "millimetres", "0.001")
+            where = f"positions of '{motor}' are between {column.min():.4g} and {column.max():.4g} {unit}"
             found.append(
-                f"positions of '{motor}' are between {column.min():.4g} and {column.max():.4g} {unit}"
-                + (", beyond its limits" if beyond else "") + f": if they are {other}, give gain = {gain}"
-            )  # fmt: skip
+                (where + (", beyond its limits" if beyond else ""), f"if they are {other}, give gain = {gain}")
+            )
     return found
 
 

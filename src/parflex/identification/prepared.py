@@ -26,7 +26,7 @@ def motion_of(
         return smooth.t, regressor.moving(smooth.position, smooth.rate, smooth.acceleration)
     except ParflexError as error:
         error.file = error.file or record.name
-        error.hint = record.warnings[0] if record.warnings else error.hint  # what is suspected explains it
+        error.hint = ": ".join(record.far[0]) if record.far else error.hint  # what is suspected explains it
         raise
 
 

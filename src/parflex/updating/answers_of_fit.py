@@ -16,6 +16,7 @@ ALIKE = 0.95  # cosine from which two numbers are not told apart
 SAID = 0.1  # of the prior, that measurements must take away
 UNLIKE = 0.8  # MAC below which a mode is another one
 STRAINED = 3.0  # deviations of its prior by which a number may move
+TAKEN = 0.75  # of the squares of residuals, that numbers take where their priors are what the data contradict
 MOST_NAMED = 3  # pairs in doubt
 MIXED = 0.3  # part of a number in a combination that is named
 
@@ -147,6 +148,7 @@ class FitAnswers:
             for key, one in parameters.items()
             if one["prior"] and abs(one["value"] - one["before"]) > STRAINED * one["prior"]
         ]  # fmt: skip
+        found += self._contradicted()
         if error[0]:
             found.append(
                 f"residuals are larger than their deviations: the model has an error of {error[0]:.2%} of the "
@@ -161,6 +163,24 @@ class FitAnswers:
             if one["predicted_deviation"] is None
         ]  # fmt: skip
         return found + self._unsure(pairs, lost)
+
+    def _contradicted(self) -> list[str]:
+        """Numbers that would explain what is taken for an error of the model, if their priors let them."""
+        fitting = self.fitting
+        loose = fitting.loosened(self.fit)
+        if loose is None:
+            return []
+        spread = np.hypot(fitting.given, fitting.few(self.fit))
+        now, then = (float((((fitting.y - one.values) / spread)[self.used] ** 2).sum()) for one in (self.fit, loose))
+        if not then < (1 - TAKEN) * now:
+            return []
+        away = np.abs(loose.shares - 1) / fitting.prior
+        return [
+            f"the measurements contradict the prior of '{key}': they ask for {first * share:.3g}, {far:.2g} times its "
+            "deviation away: check both, or widen the prior"
+            for key, first, share, far in zip(fitting.keys, fitting.first, loose.shares, away, strict=True)
+            if far > STRAINED
+        ]
 
     def _unsure(self, pairs: Sequence[Mapping[str, Any]], lost: Sequence[Mapping[str, Any]]) -> list[str]:
         """Pairs that may be others."""

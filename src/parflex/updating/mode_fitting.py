@@ -32,6 +32,7 @@ HALVINGS = 8
 WIDENINGS = 12  # rounds in which the error of the model is found
 STEADY = 0.03  # of it, by which it may still change
 PAIRINGS = 4  # rounds in which measured modes find their partners
+NARROW, WIDE = 0.1, 1.0  # of a number, a deviation that may keep it from what was measured, and one that does not
 CHANCE = 0.05  # of sums of squares of residuals that are as large as their deviations say are larger
 
 
@@ -256,6 +257,19 @@ class Fitting:
                 return fit, True
             fit = self.at(fit.shares, every=False)
         return self.at(self.weighed(fit).shares), False
+
+    def loosened(self, fit: FittedModes) -> FittedModes | None:
+        """The best shares where no prior is narrow; None where none is, or the model fits as it is."""
+        kept, error = self.prior, self.error
+        if not (error.any() and (kept < NARROW).any()):
+            return None
+        self.prior = np.where(kept < NARROW, WIDE, kept)
+        try:
+            return self.weighed(fit)
+        except ParflexError:
+            return None
+        finally:
+            self.prior, self.error = kept, error
 
     def before(self, fit: FittedModes, first: FittedModes) -> FittedModes:
         """The model of the file beside all that was measured, with the partners that were found."""

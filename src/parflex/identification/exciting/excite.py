@@ -127,7 +127,8 @@ def excite(
         raise InputError("a distance of 1 is home itself", key="distance", value=least, hint="give e.g. 0.3")
     limits = read_motion_limits(search.regressor, reach, velocity_limit, effort_limit, workspace, least)
     rng = np.random.default_rng(whole(seed, "seed", 0))
-    found = [search.best(search.random(rng, reach, limits), limits) for _ in range(whole(starts, "starts", 1, 1000))]
+    count = whole(starts, "starts", 1, 1000)
+    found = [search.best(search.random(rng, reach, limits), limits, farther=k % 2 == 0) for k in range(count)]
     best = max(found, key=search.log_det)
     return _told(search, best, limits, [search.log_det(one) for one in found])
 

@@ -24,7 +24,8 @@ NEARER, SPLIT, HIGHEST = 3, 17, 3  # times that instants about the largest value
 MARGIN = 1e-4  # of a limit, which values keep from it at those instants
 LESS = 1e-3  # of a motion, by which it is made smaller first where it passes a limit between instants
 SOFT = 0.1  # of a usual speed: over so much Coulomb friction changes its sign while a motion is looked for
-WEIGHTS = (1e3, 100.0, 10.0, 1.0, 0.1, 0.01)  # of the barrier before the limits, one round after the other
+WEIGHTS = (10.0, 1.0, 0.1, 0.01)  # of the barrier before the limits, one round after the other
+FARTHER = (1e3, 100.0)  # before these: the descent begins far from all limits
 NEARLY = 1e-5  # of the value, by which a step may still lower it, but with the last of them
 ROUNDS = 400  # of descent with each weight, at most
 INSIDE = 0.7  # of a motion that reaches the limits: the descent begins there
@@ -170,10 +171,13 @@ class Search:
             return None
         return np.linalg.lstsq(self.series.rows(t)[0], np.array(places), rcond=None)[0].T.ravel()
 
-    def best(self, x: Array, limits: MotionLimits) -> Array:
-        """The best series from a start, within limits."""
+    def best(self, x: Array, limits: MotionLimits, farther: bool = True) -> Array:
+        """The best series from a start, within limits.
+
+        `farther`: away from all limits first. Many parameters and narrow limits need it; fewer reach more without.
+        """
         inside = x
-        for weight in WEIGHTS:
+        for weight in (*(FARTHER if farther else ()), *WEIGHTS):
             x = self._lower(x, limits, weight)
             inside = x if self._within(x, limits, self.instants(FINE)) else inside
         smaller = self.between(inside, x, limits), self.between(self.series.shrunk(x, 1e-3), x, limits)

@@ -21,7 +21,7 @@ from parflex.identification.identified import Prediction
 from parflex.identification.measured_files import Measurement
 from parflex.identification.payloads import payload_parameters
 from parflex.identification.prepared import fast_enough, joined
-from parflex.identification.regressors import Regressor
+from parflex.identification.regressors import ClosedMotion, Regressor
 from parflex.identification.simulated.members import PlantMembers
 from parflex.identification.simulated.replay import Replay
 from parflex.records import Record
@@ -77,6 +77,7 @@ class Simulations:
             payload_parameters(regressor, one.record.payload) if one.record.payload else {} for one in replays
         ]
         self.kept: list[Array] = []  # rows of each record that are fast enough
+        self.measured: list[Array] = []  # decimated efforts of each record, where motors are rows
 
     def at(self, values: Array, regressed: bool = True) -> _Round | None:
         """All records with these base parameters; None where the robot does not follow."""
@@ -86,19 +87,25 @@ class Simulations:
             found = replay.run(self.members.plant(values, carried))
             if found is None:
                 return None
-            moving = found.moving.part(slice(choice.edge, len(replay.record.t) - choice.edge))
-            efforts = (choice.inside(effort) for effort in (replay.record.effort, found.effort))
-            both = [regressor.measured(moving, effort) for effort in efforts]
-            W = regressor.of(moving, kept)[0] if regressed else both[0][:, :, None]  # any column
-            rate = moving.qd[:, list(regressor.robot.actuated)]
-            thin = [decimated(part, choice) for part in (W, *both, rate)]
+            inside = slice(choice.edge, len(replay.record.t) - choice.edge)
+            # the motion of all joints costs as much as the simulation: only where something asks for it
+            moving = replay.moving(found).part(inside) if regressed or regressor.spare else None
+            simulated = self._rows(moving, found.effort)
+            rate = decimated(found.rate[inside], choice)
             if len(self.kept) <= number:
-                self.kept.append(fast_enough(regressor, thin[3], choice))
-            W, measured, simulated, rate = thin
+                self.kept.append(fast_enough(regressor, rate, choice))
+                self.measured.append(self._rows(moving, replay.record.effort))
+            measured = self._rows(moving, replay.record.effort) if regressor.spare else self.measured[number]
+            W = decimated(regressor.of(moving, kept)[0], choice) if regressed and moving else simulated[:, :, None]
             known, used = np.zeros_like(measured), self.kept[number]
             rows.append(EffortRows(W, measured - simulated, rate=rate, known=known, used=used))
             parts.append((measured, simulated))
         return _Round(joined(rows), parts)
+
+    def _rows(self, moving: ClosedMotion | None, effort: Array) -> Array:
+        """Efforts along the rows, decimated; those of motors need no motion."""
+        inside = self.choice.inside(effort)
+        return decimated(inside if moving is None else self.members.regressor.measured(moving, inside), self.choice)
 
     def instants(self, number: int) -> Array:
         """Times of a record's rows."""
@@ -146,15 +153,7 @@ def _forward(
 def _judged(simulations: Simulations, values: Array, now: _Round, told: list[int], rounds: int) -> SimulatedFit:
     """The last step with the dependence of simulated efforts themselves, and covariances with it."""
     rows = now.rows.columns(told)
-    spread = np.sqrt(np.maximum(np.diag(fit(rows, "wls").white), 0.0))
-    G = rows.W.copy()
-    for place, k in enumerate(told):
-        width = max(SPAN * float(spread[place]), 1e-7 * abs(float(values[k])), 1e-12)
-        trial = values.copy()
-        trial[k] += width
-        end = simulations.at(trial, regressed=False)
-        if end is not None:
-            G[:, :, place] = (rows.y - end.rows.y) / width
+    G = dependence(simulations, values, rows, told)
     linear = replace(rows, W=G, y=rows.y + G @ values[told], instruments=rows.W)
     fitted = fit(linear, "wls")
     moved = values.copy()
@@ -164,6 +163,20 @@ def _judged(simulations: Simulations, values: Array, now: _Round, told: list[int
         found, moved = now, values
     fitted = _about(fitted, moved[told], found)
     return SimulatedFit(fitted, linear, rounds + len(told) + 1)
+
+
+def dependence(simulations: Simulations, values: Array, rows: EffortRows, told: list[int]) -> Array:
+    """How simulated efforts depend on parameters, as rows: by one simulation of each."""
+    spread = np.sqrt(np.maximum(np.diag(fit(rows, "wls").white), 0.0))
+    G = rows.W.copy()
+    for place, k in enumerate(told):
+        width = max(SPAN * float(spread[place]), 1e-7 * abs(float(values[k])), 1e-12)
+        trial = values.copy()
+        trial[k] += width
+        end = simulations.at(trial, regressed=False)
+        if end is not None:
+            G[:, :, place] = (rows.y - end.rows.y) / width
+    return G
 
 
 def _about(fitted: Fit, values: Array, found: _Round) -> Fit:

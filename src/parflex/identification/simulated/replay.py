@@ -54,9 +54,10 @@ class RecordedStart(Record):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Replayed(Record):
-    """What a simulated record has at the instants of the measured one: motion of all joints, efforts of the motors."""
+    """What a simulated record has at the instants of the measured one: positions, rates of the motors and efforts."""
 
-    moving: ClosedMotion
+    q: Array
+    rate: Array
     effort: Array
 
 
@@ -135,8 +136,11 @@ class Replay:
         if not self._follows(q[:, self.regressor.motor_q]):
             return None
         rates = found.y[:: self.every, tree.nq : 2 * tree.nq][:, self.regressor.motor_q]
-        moving = self.regressor.moved(q, rates, np.gradient(rates, self.record.step, axis=0))
-        return Replayed(moving, run.efforts[:: self.every][:count])
+        return Replayed(q, rates, run.efforts[:: self.every][:count])
+
+    def moving(self, found: Replayed) -> ClosedMotion:
+        """The motion of all joints in a simulated record."""
+        return self.regressor.moved(found.q, found.rate, np.gradient(found.rate, self.record.step, axis=0))
 
     def _follows(self, position: Array) -> bool:
         """Whether the motors stay near to where they were measured."""
