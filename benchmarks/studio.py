@@ -49,9 +49,9 @@ FLAGS = ("--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader", "--enable-
 UPLOADS = """(() => { const own = WebGL2RenderingContext.prototype; window.uploaded = 0;
   for (const name of ["bufferData", "bufferSubData"]) { const plain = own[name];
     own[name] = function (...given) { window.uploaded = performance.now(); return plain.apply(this, given); }; } })()"""
-# milliseconds from the event that sends a number: to the first picture with another value beside its bar (waited), and
-# to the first picture after the last vertices and colours of the move (complete)
-WATCH = """() => { const own = window.watch = {waited: null, complete: null};
+# milliseconds from the event that sends a number: to the first picture with another value beside its bar (waited), to
+# the last vertices and colours of the move given to the graphics (given), and to the first picture after it (complete)
+WATCH = """() => { const own = window.watch = {waited: null, given: null, complete: null};
   let begun = null, before = null, drawn = 0;
   const value = () => { const bar = [...document.querySelectorAll("b")].find(one => one.textContent == "lowest");
     return bar ? bar.parentElement.textContent : before; };
@@ -60,7 +60,7 @@ WATCH = """() => { const own = window.watch = {waited: null, complete: null};
   const look = () => { const now = performance.now();
     if (begun !== null && own.waited === null && value() != before) own.waited = now - begun;
     if (begun !== null && window.uploaded > begun && window.uploaded != drawn) {
-      drawn = window.uploaded; own.complete = now - begun; }
+      drawn = window.uploaded; own.given = drawn - begun; own.complete = now - begun; }
     if (window.watch === own && !own.over) requestAnimationFrame(look); };
   requestAnimationFrame(look); }"""
 
@@ -122,7 +122,11 @@ def _measured(report: Report, browser: Any, name: str, text: str, folder: Path) 
         key = desk.keys[0]
         slider = page.locator(f"xpath=//label[normalize-space(.)='{key}']/ancestor::*[.//input][1]//input").last
         low, high = desk.file.variables[key].bounds
-        waits: dict[str, list[float]] = {"picture": [], "all of the picture": []}
+        waits: dict[str, list[float]] = {
+            "picture": [],
+            "vertices and colours in the graphics": [],
+            "all of the picture": [],
+        }
         for share in np.linspace(0.3, 0.7, MOVES):
             page.wait_for_timeout(200)
             page.evaluate(WATCH)
@@ -131,7 +135,8 @@ def _measured(report: Report, browser: Any, name: str, text: str, folder: Path) 
             page.wait_for_timeout(700)  # the scene is drawn
             while not viewer.resting:  # the list of modes is made when the slider rests
                 page.wait_for_timeout(50)
-            found = page.evaluate("(window.watch.over = true, [window.watch.waited, window.watch.complete])")
+            page.evaluate("window.watch.over = true")
+            found = page.evaluate("(({waited, given, complete}) => [waited, given, complete])(window.watch)")
             for own, seen in zip(waits.values(), found, strict=True):
                 own.append(np.nan if seen is None else seen / 1e3)
         if os.environ.get("PARFLEX_PICTURES"):
