@@ -28,6 +28,7 @@ FLAT = 1e-11  # of the largest value: what changes less has no top of its own
 NODES = 9  # of an interpolation about a top
 ROUNDS = 3  # of closer and closer interpolations
 WINDOW = 1 / 16  # of a piece, on either side of a top
+JUMP = 1e-7  # relative: polynomials are closer than that to what they stand for
 EXACT = 1e-12  # relative: an interpolation that is not further off has the instant too
 TOGETHER = 1e-9  # relative: other instants that come as near are active too
 
@@ -98,12 +99,12 @@ def largest_on_the_way(
 
 def _exact(sizes: Sizes, piece: TimePiece, x: float, size: float) -> Top:
     """The top of polynomials as that of the motion itself."""
-    functions = sizes.functions
-    t = float(piece.times(np.array(x)))
-    if abs(x) == 1 and t in functions.turns:
-        return Top(size, t, False, (piece, int(x)))
-    behind = x == -1
+    functions, behind = sizes.functions, x == -1
+    t = piece.time(x)
     end = Top(sizes.at(t, behind), t, behind)
+    # at an instant of rest dry friction has no sign: only what comes before or behind it has
+    if abs(x) == 1 and (t in functions.turns or abs(end.value - size) > JUMP * size):
+        return Top(size, t, behind, (piece, int(x)))
     apart = [*functions.instants.breaks, *functions.turns]
     width = WINDOW * (piece.end - piece.begin)
     low = max([t - width, *(one for one in apart if one <= t - (not behind) * 1e-12 * functions.instants.length)])
@@ -159,5 +160,6 @@ def _with_slopes(sizes: Sizes, top: Top) -> Any:
         return sizes.at(top.t, top.behind, plain=False)
     piece, x = top.limit
     moved = legendre.legval(x, sizes.functions.slopes(piece))  # functions x keys
-    moved = moved + np.outer(piece.at(x, 1), sizes.functions.moved(top.t))
+    if top.t in sizes.functions.turns:
+        moved = moved + np.outer(piece.at(x, 1), sizes.functions.moved(top.t))
     return sizes.of([Sensitive(float(value), row) for value, row in zip(piece.at(x), moved, strict=True)])

@@ -23,6 +23,7 @@ from parflex.spatial.dual import Sensitive, plain_values, slopes
 Array = np.ndarray
 NODES = 16  # of a polynomial
 FIRST = 2  # pieces at least
+UNEVEN = 0.2236  # how far their ends are from even ones, in no simple ratio to the motion
 FINE = 1e-10  # of the largest value, over the whole motion: what the highest powers of polynomials may have
 STRAIGHT = 1e-9  # of a joint's largest rate: the same for instants at which it turns back
 RESTS = 1e-9  # of the fastest joint: rates that are rounding
@@ -42,6 +43,10 @@ class TimePiece(Record):
     def times(self, x: Array) -> Array:
         """Times at places from -1 to 1."""
         return (self.begin + self.end) / 2 + (self.end - self.begin) / 2 * x
+
+    def time(self, x: float) -> float:
+        """The time at a place; that of an end to its last digit, since others ask whether joints turn back there."""
+        return {-1.0: self.begin, 1.0: self.end}.get(x, float(self.times(np.array(x))))
 
     def at(self, x: float, order: int = 0) -> Array:
         """All functions at a place from -1 to 1, or their derivatives by time."""
@@ -75,7 +80,10 @@ class SmoothPieces:
         todo: list[tuple[float, float, tuple[Array, Array], bool]] = []
         for begin, end in pairwise(self.instants.breaks.tolist()):
             count = int(np.ceil(FIRST * (end - begin) / self.instants.length * (1 - 1e-9)))
-            ends = np.linspace(begin, end, count + 1).tolist()
+            shares = np.linspace(0, 1, count + 1)
+            # uneven: the middle of a motion is where joints of a symmetric robot turn back
+            ends = (begin + (end - begin) * (shares - UNEVEN * shares * (1 - shares))).tolist()
+            ends[-1] = end
             todo += [(a, b, self._samples(a, b), not self.watched) for a, b in pairwise(ends)]
         todo.reverse()
         kept: list[TimePiece] = []
