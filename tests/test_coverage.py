@@ -137,8 +137,8 @@ class Once:
         return self.first[0]
 
 
-UNSURE = {  # six noises were tried: 99 % hold
-    ("gough-stewart", "didim"): pytest.mark.xfail(reason="repeated too seldom to say", strict=False)
+UNSURE = {  # left out, not excused: seven noises were tried, 99 % hold and 86 % of the worst parameter
+    ("gough-stewart", "didim"): pytest.mark.skip(reason="45 s of processor time a noise: its intervals are not proven")
 }
 
 

@@ -303,6 +303,7 @@ def test_a_prior_that_the_measurements_contradict_is_named(tmp_path):
     told = [text for text in parflex.update(wrong, rows(), KEYS, prior=sure).warnings if "contradict" in text]
     assert len(told) == 1 and "the prior of 'constants.second': they ask for " in told[0]
     asked = float(told[0].partition("ask for ")[2].partition(",")[0])
+    # frequencies have a noise of 0.2 %, so a stiffness one of 0.4 %: five deviations, and the three digits shown
     assert asked == pytest.approx(TRUE[1], rel=0.02)
     right = chain(tmp_path, TRUE)
     assert not any("contradict" in text for text in parflex.update(right, rows(), KEYS, prior=sure).warnings)

@@ -77,7 +77,7 @@ class FileTrial:
         return (
             W[:, :, self.base.kept],
             self.regressor.measured(moving, self.effort[some] * given.effort) - known,
-            W @ (self.theta),
+            W @ self.theta,
         )
 
     def left(self, given: Hypothesis, every: int = 1) -> Array | None:
