@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -19,6 +20,7 @@ FLAGS = (
     "--disable-component-update",
     "--disable-sync",
 )
+PATIENCE = 60.0  # seconds; a busy machine without a graphics card needs a while for its first picture
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 
 
@@ -41,6 +43,20 @@ def chromium(*flags: str) -> Iterator[Any]:
             browser.close()
 
 
+def screenshot(page: Any, **options: Any) -> bytes:
+    """What a page shows: Chromium refuses captures before its first frame and takes the same one a moment later."""
+    from playwright.sync_api import Error
+
+    end = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return bytes(page.screenshot(timeout=PATIENCE * 1000, **options))
+        except Error as error:
+            if "Unable to capture" not in str(error) or time.monotonic() > end:
+                raise
+        page.wait_for_timeout(250)
+
+
 class Watched:
     """A page that remembers what it complained about and which addresses it asked for."""
 
@@ -48,6 +64,7 @@ class Watched:
         self.complaints: list[str] = []
         self.requests: list[str] = []
         self.context = browser.new_context(**options)
+        self.context.set_default_timeout(PATIENCE * 1000)
         self.page = self.context.new_page()
         self.page.on("console", self._console)
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))

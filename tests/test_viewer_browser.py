@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from browser import Watched, chromium
+from browser import PATIENCE, Watched, chromium, screenshot
 
 import parflex
 
@@ -22,7 +22,6 @@ from parflex.view.page.viewer import Viewer
 
 # a graphics card is not needed: the browser draws in software, slowly
 SOFTWARE = ("--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--ignore-gpu-blocklist")
-PATIENCE = 60.0  # seconds; a busy machine without a graphics card needs a while for its first picture
 SCENE = {"x": 0, "y": 160, "width": 900, "height": 600}  # without the panel and without notes of the page
 
 
@@ -61,7 +60,7 @@ def picture(page: Any) -> np.ndarray:
     """What the scene looks like, as numbers."""
     from PIL import Image
 
-    return np.asarray(Image.open(io.BytesIO(page.screenshot(clip=SCENE))).convert("RGB"), dtype=float)
+    return np.asarray(Image.open(io.BytesIO(screenshot(page, clip=SCENE))).convert("RGB"), dtype=float)
 
 
 def changed(first: np.ndarray, second: np.ndarray) -> float:
@@ -218,5 +217,5 @@ def test_a_slider_of_a_design_moves_robot_and_frequencies(tmp_path):
         page.get_by_role("button", name="Write robot file").click()
         until(page, lambda: list(tmp_path.glob("3rrr-flexible-design-*.toml")), "no robot file is written")
         if os.environ.get("PARFLEX_PICTURES"):
-            page.screenshot(path=Path(os.environ["PARFLEX_PICTURES"]) / "studio.png")
+            screenshot(page, path=Path(os.environ["PARFLEX_PICTURES"]) / "studio.png")
         assert complaints(watched) == []
