@@ -16,6 +16,7 @@ from parflex.closure.targets import FrameTarget, Target
 from parflex.closure.working_modes import following_rates, sides
 from parflex.errors import ParflexError, SingularError, UnreachableError
 from parflex.maps.batches import Geometry
+from parflex.maps.placing.dyad_places import DyadPlaces, dyad_places
 from parflex.maps.placing.given_coordinates import GivenCoordinates, NotGivenError
 from parflex.maps.placing.kept_closures import kept_steppers
 from parflex.maps.placing.neighbours import FEW, nearest_point, neighbours
@@ -39,6 +40,7 @@ MANY_STRIDES = 24  # to poses of several assemblies, at most
 TURN = 1.0  # rad of a given joint in a stride that winds springs: longer ones could lose a turn
 LONGEST, SHORTEST = 1 / 3, 1 / 60  # of their way, of one stride
 LONG = 40  # steps of Newton's method from a pose that may be far
+ONCE = 1  # step from a position in closed form
 SHORT = 8  # steps of Newton's method after a stride: what needs more has lost its way
 WALKED = 1024  # poses up to which ways are walked: of more, as in maps, neighbours were tried
 
@@ -77,10 +79,9 @@ class PositionSolver:
         target = read_pose(robot.tree, dict(zip(names, first, strict=True)), "pose", None, robot.home)
         try:
             self.given = GivenCoordinates(geometry, names)
+            self.target = whole_end_effector(robot.tree, robot.actuated, target, robot.home) or target
             self.steppers, self.judges, self.joined = kept_steppers(
-                geometry,
-                self.names,
-                lambda: self._set_up(whole_end_effector(robot.tree, robot.actuated, target, robot.home) or target),
+                geometry, self.names, lambda: self._set_up(self.target)
             )
             self.fast = True
         except (NotGivenError, ParflexError):
@@ -133,6 +134,30 @@ class PositionSolver:
         if not self.fast:
             return self._slow(values)
         own = np.arange(len(values)) if designs is None else designs
+        if self.places is None:
+            q, status = self._searched(values, own)
+        else:
+            q, status = self._by_dyads(self.places, values, own)
+        return Positions(q[:, : -len(ASKED)] if self.given.asked else q, status)
+
+    @cached_property
+    def places(self) -> DyadPlaces | None:
+        """Positions in closed form, where all legs are dyads that sides tell apart."""
+        return None if self.unsettled.size else dyad_places(self.geometry, self.names, self.target)
+
+    def _by_dyads(self, places: DyadPlaces, values: Array, own: Array) -> tuple[Array, Array]:
+        """Poses in closed form, which Newton's method rounds and judges; what it does not confirm is searched for."""
+        home = self.geometry.rows(np.repeat(self.geometry.home[None], len(values), axis=0), own)
+        beyond, q = places(self.given.start(values, home))
+        status, near = np.full(len(values), UNREACHABLE), np.flatnonzero(~beyond)
+        q[near], status[near] = self._together(q[near], ONCE)
+        left = near[status[near] == UNREACHABLE]
+        if len(left):
+            q[left], status[left] = self._searched(values[left], own[left])
+        return q, status
+
+    def _searched(self, values: Array, own: Array) -> tuple[Array, Array]:
+        """Poses by Newton's method from home and from poses nearby, round after round."""
         scale = np.maximum(np.ptp(values, axis=0), 1e-300)
         q, status = self._from_near(values, own, scale)
         for _ in range(ROUNDS):
@@ -161,7 +186,7 @@ class PositionSolver:
             self._again_from_home(values, own, q, status)
         if self.walks and (status == UNREACHABLE).sum() <= WALKED:
             self._walk(values, own, q, status)
-        return Positions(q[:, : -len(ASKED)] if self.given.asked else q, status)
+        return q, status
 
     def _walk(self, values: Array, own: Array, q: Array, status: Array) -> None:
         """Try what was not reached on ways from home: straight, then along one coordinate after the other.

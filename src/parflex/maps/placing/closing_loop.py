@@ -15,7 +15,8 @@ from parflex.simulation.integrators.jit import compiled, inner
 
 Array = np.ndarray
 ONE = np.zeros(1, dtype=np.int64)  # of one part, the first of its answers is its opening
-ROW, STEP = range(2)  # whole numbers of a lane; its step is -1 where a row is only judged
+SHARP = 1e-12  # opening, in typical lengths, above which a row that is judged takes another step: rounding is below
+ROW, STEP = range(2)  # whole numbers of a lane; steps are counted below zero where a row is judged
 
 
 @inner
@@ -44,8 +45,9 @@ def close_lanes(
 ) -> int:
     """Newton on the rows of q that are named in `todo`, in place, then once more to see how they are. Steps taken.
 
-    A row whose openings are below `polish` takes one more step. What the program gives beside new positions is put
-    into `judged`, at the positions where the row ends; `openings` says where it gives their squares.
+    A row whose openings are below `polish` takes one more step, and more where it is near a singular pose. What the
+    program gives beside new positions is put into `judged`, at the positions where the row ends; `openings` says where
+    it gives their squares.
     """
     lanes, count, moved, told, total = x.shape[1], len(todo), len(moving), judged.shape[1], 0
     following, going = 0, 0
@@ -63,7 +65,10 @@ def close_lanes(
             if row < 0:
                 continue
             total += 1
-            if whole[lane, STEP] >= 0:
+            widest = 0.0
+            for k in range(len(openings)):
+                widest = max(widest, y[moved + openings[k], lane])
+            if whole[lane, STEP] >= 0 or (widest > SHARP * SHARP and -whole[lane, STEP] < steps):
                 usual = True
                 for k in range(moved):
                     if not abs(y[k, lane]) < 1e300:
@@ -71,12 +76,12 @@ def close_lanes(
                 if usual:
                     for k in range(moved):
                         x[moving[k], lane] = y[k, lane]
+                    if whole[lane, STEP] < 0:
+                        whole[lane, STEP] -= 1
+                        continue
                     whole[lane, STEP] += 1
-                    widest = 0.0
-                    for k in range(len(openings)):
-                        widest = max(widest, y[moved + openings[k], lane])
                     if whole[lane, STEP] >= steps or widest < polish * polish:
-                        whole[lane, STEP] = -1
+                        whole[lane, STEP] = -whole[lane, STEP]
                     continue
             for k in range(moved):
                 q[row, inputs[moving[k]]] = x[moving[k], lane]

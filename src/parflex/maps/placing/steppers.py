@@ -15,7 +15,7 @@ from parflex.closure.targets import FrameTarget
 from parflex.codegen.passes.optimise import make_program
 from parflex.graph.expression import Graph
 from parflex.maps.batches import BatchProgram, CarriedLinks, Geometry, rigid_tree
-from parflex.maps.placing.closing_loop import LoopPart, close_rows
+from parflex.maps.placing.closing_loop import SHARP, LoopPart, close_rows
 from parflex.records import Record
 from parflex.recursion import jacobians, pose
 from parflex.spatial import rotation_about
@@ -89,7 +89,7 @@ class Stepper(Record):
             given = self.program(rows[active])
             found, (opening[active], side[active]) = given[:, :moved], self.judged(given[:, moved:])
             whole = np.isfinite(found).all(axis=1) & np.isfinite(opening[active]) & np.isfinite(side[active])
-            going = ~polished[active] & whole
+            going = (~polished[active] | (opening[active] > SHARP)) & whole
             polished[active] = opening[active] < POLISH
             active = active[going]
             if not len(active):
