@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 
@@ -19,10 +20,14 @@ from test_command_line import answered, refused
 
 import parflex
 from parflex.errors import InputError, SingularError
+from parflex.identification import regressors
 from parflex.identification.base_columns import base_columns, random_motion, stacked
+from parflex.identification.estimates.least_squares import EffortRows, WeightedRows, fit
 from parflex.identification.filtering import FilterChoice, choose_filter, decimated, smoothed
+from parflex.identification.identify import _essential
 from parflex.identification.measured_files import Measurement
 from parflex.identification.regressors import Regressor
+from parflex.identification.telling import SIGNIFICANT
 from parflex.identification.unknowns import unknowns
 from parflex.identification.written_robot import write_robot
 
@@ -168,6 +173,46 @@ def clean(seed):
 @cache
 def three_rrr():
     return parflex.load("3rrr", working_mode="+-+", settings=RUBBED)
+
+
+def test_loops_close_together_where_they_close_one_after_the_other(monkeypatch):
+    robot = three_rrr()
+    regressor = Regressor(robot, unknowns(robot, "file"))
+    t = np.arange(1100) * 1e-3
+    position = robot.home[regressor.motor_q] + 0.08 * np.sin(np.outer(2 * np.pi * t, [1.0, 1.4, 2.0]))
+    near, one_by_one = regressor.first(position[0]), np.zeros((len(t), robot.tree.nq))
+    for jump, straight, together in ((0.0, 0.2, 1089), (-0.35, 0.2, 1089), (-0.35, 1e-3, 497)):
+        monkeypatch.setattr(regressors, "STRAIGHT", straight)
+        there = position + np.where(t < 0.5, 0, jump)[:, None]
+        regressor._one_by_one(near, there, one_by_one, 0)
+        np.testing.assert_allclose(regressor.closed(there), one_by_one, atol=1e-9)  # to which loops are closed
+        assert regressor._together(near, there, np.zeros_like(one_by_one)) == together
+    # on the straight way of this jump the loops open: Newton's method alone ends in another working mode
+    with pytest.raises(SingularError, match="row 500 "):
+        regressor.closed(position - np.where(t < 0.5, 0, 0.5)[:, None])
+
+
+@pytest.mark.parametrize("by_reference", [False, True])
+def test_parameters_without_effect_are_those_of_fits_without_them(by_reference):
+    rng = np.random.default_rng(3)
+    W = rng.standard_normal((90, 2, 6))
+    noise = np.convolve(rng.standard_normal(180), np.ones(5), "same").reshape(90, 2)
+    y = W @ np.array([1.0, 0.02, -2.0, 0.0, 0.5, 0.01]) + noise
+    own = W + 0.3 * rng.standard_normal(W.shape) if by_reference else None
+    rows = EffortRows(W, y, (0, 41), own, used=rng.random(y.shape) > 0.1)
+    fitted = fit(rows, "wls")
+    # the same by whole fits of weighted rows
+    w = fitted.weights[:, :, None]
+    whole = replace(rows, W=W * w, y=y * fitted.weights, instruments=None if own is None else own * w)
+    left, now = list(range(6)), fitted
+    while (sure := np.abs(now.values) / np.sqrt(np.diag(now.robust))).min() < SIGNIFICANT:
+        left.pop(int(np.argmin(sure)))
+        now = fit(whole.columns(left))
+    assert 1 < len(left) < 6
+    assert _essential(rows, fitted) == [k in left for k in range(6)]
+    weighted = WeightedRows(rows, fitted.weights)
+    np.testing.assert_allclose(weighted.solved(left), now.values, rtol=1e-10)
+    np.testing.assert_allclose(weighted.covariances(now.values, left)[1], now.robust, rtol=1e-9, atol=1e-14)
 
 
 @pytest.mark.verify

@@ -15,7 +15,7 @@ from parflex.identification.base_columns import BaseColumns, base_columns, indep
 from parflex.identification.column_map import ColumnMap, read_column_map
 from parflex.identification.doubts.usual_mistakes import far_positions, mistake_that_closes, suspicions
 from parflex.identification.estimates.drive_gains import total_least_squares
-from parflex.identification.estimates.least_squares import EffortRows, Fit, fit
+from parflex.identification.estimates.least_squares import EffortRows, Fit, WeightedRows, fit
 from parflex.identification.estimates.physical import PhysicalParameters, physical_parameters
 from parflex.identification.filtering import FilterChoice, choose_filter, without_sticking
 from parflex.identification.identified import Identified, share
@@ -239,18 +239,18 @@ def _told_by(rows: EffortRows, base: BaseColumns) -> tuple[list[int], list[int]]
 def _essential(rows: EffortRows, fitted: Fit) -> list[bool]:
     """Parameters that are left when the least certain is taken out until all are told from zero."""
     left = list(range(len(fitted.values)))
-    current, weights = fitted, fitted.weights
-    if weights.shape == rows.y.shape:  # those of the fit serve all: parameters without effect hardly change them
-        own = None if rows.instruments is None else rows.instruments * weights[:, :, None]
-        rows = replace(rows, W=rows.W * weights[:, :, None], y=rows.y * weights, instruments=own)
+    values, robust = fitted.values, fitted.robust
+    # weights of the fit serve all: parameters without effect hardly change them
+    weighted = WeightedRows(rows, fitted.weights if fitted.weights.shape == rows.y.shape else rows.mask)
     while len(left) > 1:
-        deviation = np.sqrt(np.maximum(np.diag(current.robust), 0.0))
-        sure = np.abs(current.values) / np.maximum(deviation, 1e-300)
+        deviation = np.sqrt(np.maximum(np.diag(robust), 0.0))
+        sure = np.abs(values) / np.maximum(deviation, 1e-300)
         worst = int(np.argmin(sure))
         if sure[worst] >= SIGNIFICANT:
             break
         left.pop(worst)
-        current = fit(rows.columns(left))
+        values = weighted.solved(left)
+        robust = weighted.covariances(values, left)[1]
     return [k in left for k in range(len(fitted.values))]
 
 

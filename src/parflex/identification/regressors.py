@@ -33,6 +33,8 @@ Array = np.ndarray
 CHUNK = 500  # states at a time: their regressors stay small
 CLOSED = 1e-9  # of the typical length: how far loops may be open
 MOST_STEPS = 20  # calls of the geometry until the loops are closed
+STRIDE = 16  # instants, of which one is closed from the one before and the others between them
+BLOCK = 64 * STRIDE  # instants that are tried together
 STRAIGHT = 0.2  # of the first step of Newton's method, what further ones add where it stays in its working mode
 SHORTEST = 1e-4  # of the way from home, a step of it
 
@@ -107,15 +109,62 @@ class Regressor:
             found[:, self.motor_q] = position
             return found
         last = self.first(position[0]) if near is None else near
+        for start in range(0, len(position), BLOCK):
+            block, into = position[start : start + BLOCK], found[start : start + BLOCK]
+            done = self._together(last, block, into)
+            self._one_by_one(into[done - 1] if done else last, block[done:], into[done:], start + done)
+            last = into[-1]
+        return found
+
+    def _one_by_one(self, near: Array, position: Array, found: Array, row: int) -> None:
+        """Closed positions into `found`, each instant from the one before; the first is `row` of the record."""
         for k, measured in enumerate(position):
-            closed, _ = self._closing(last, measured)
+            closed, missed = self._closing(near, measured)
+            if closed is None or missed >= STRAIGHT:  # far: in steps, that it may not end in another working mode
+                closed, done = self._walked(near, measured)
+                closed = closed if done >= 1 else None
             if closed is None:
                 raise SingularError(
-                    f"the loops do not close at row {k} of the positions", key="position", value=k,
+                    f"the loops do not close at row {row + k} of the positions", key="position", value=row + k,
                     hint="check units, signs and offsets of the columns, and the working mode",
                 )  # fmt: skip
-            last = found[k] = closed
-        return found
+            near = found[k] = closed
+
+    def _together(self, near: Array, position: Array, found: Array) -> int:
+        """Closed positions into `found`, in a few calls for all instants; how many of them.
+
+        Every `STRIDE`th is closed from the one before, where the loops are as good as linear on the way; those between
+        begin on the straight line. Instants from the first one on where that does not lead to them are left.
+        """
+        assert self._geometry is not None
+        q, missed = self._closing(near, position[0])
+        knots = [q] if q is not None and missed < STRAIGHT else []
+        while knots and len(knots) * STRIDE < len(position):
+            q, missed = self._closing(knots[-1], position[len(knots) * STRIDE])
+            if q is None or missed >= STRAIGHT:
+                break
+            knots.append(q)
+        if len(knots) < 2:
+            return 0
+        count = (len(knots) - 1) * STRIDE + 1
+        ends, part = np.stack(knots), np.arange(STRIDE)[:, None] / STRIDE
+        guess = (ends[:-1, None] + part * (ends[1:] - ends[:-1])[:, None]).reshape(-1, ends.shape[1])
+        x = np.concatenate([np.concatenate([guess, ends[-1:]]), position[:count]], axis=1)
+        size = ends.shape[1]
+        before = x[:, :size].copy()
+        y = first = self._geometry.call(x)
+        for _ in range(MOST_STEPS):
+            if np.abs(y - before).max() < CLOSED:
+                break
+            before, x[:, :size] = y, y
+            y = self._geometry.call(x)
+        way = np.abs(np.concatenate([ends[1:] - ends[:-1], ends[-1:] - ends[-2:-1]])).max(axis=1)
+        open_still = ~(np.abs(y - before).max(axis=1) < CLOSED)
+        bent = np.abs(y - first).max(axis=1) > STRAIGHT * np.maximum(np.repeat(way, STRIDE)[:count], CLOSED)
+        wrong = np.flatnonzero(open_still | bent)
+        good = int(wrong[0]) if len(wrong) else count
+        found[:good] = y[:good]
+        return good
 
     def _closing(self, near: Array, measured: Array) -> tuple[Array | None, float]:
         """Closed positions by Newton's method, None where it does not converge.
@@ -139,23 +188,33 @@ class Regressor:
     def first(self, position: Array) -> Array:
         """A closed pose at which the motors stand so, reached from home in steps that do not leave the working mode."""
         q = self.robot.home
-        start, done, step = q[self.motor_q], 0.0, 1.0
-        if self._geometry is None or not np.abs(position - start).max():
+        if self._geometry is None or not np.abs(position - q[self.motor_q]).max():
             return self.closed(position[None], q)[0]
+        there, done = self._walked(q, position)
+        if done < 1:
+            raise SingularError(
+                "the loops do not close all the way from home to the first positions: the motors pass a singular "
+                f"pose at {100 * done:.3g} % of it", key="position", value=position.tolist(),
+                hint="check units, signs and offsets of the columns, and the working mode",
+            )  # fmt: skip
+        return there
+
+    def _walked(self, q: Array, end: Array) -> tuple[Array, float]:
+        """Closed positions on the straight way of the motors to an end, and how much of it is walked: 1 but for bends.
+
+        Steps are short enough that the loops are as good as linear in each.
+        """
+        start, done, step = q[self.motor_q], 0.0, 1.0
         while done < 1:
             step = min(step, 1 - done)
-            there, missed = self._closing(q, start + (done + step) * (position - start))
+            there, missed = self._closing(q, start + (done + step) * (end - start))
             if there is not None and missed < STRAIGHT:
                 q, done, step = there, done + step, 2 * step
             elif step < SHORTEST:
-                raise SingularError(
-                    "the loops do not close all the way from home to the first positions: the motors pass a singular "
-                    f"pose at {100 * done:.3g} % of it", key="position", value=position.tolist(),
-                    hint="check units, signs and offsets of the columns, and the working mode",
-                )  # fmt: skip
+                break
             else:
                 step /= 2
-        return q
+        return q, done
 
     def moving(self, position: Array, rate: Array, acceleration: Array, near: Array | None = None) -> ClosedMotion:
         """The motion of all joints in which the motors move so."""

@@ -7,10 +7,11 @@ correlation need to know.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
-from parflex.identification.estimates.residual_spectra import spectral_middle
+from parflex.identification.estimates.residual_spectra import spectra_of, spectral_middle
 from parflex.records import Record
 
 Array = np.ndarray
@@ -130,24 +131,55 @@ def _solved(rows: EffortRows, weights: Array) -> Array:
 
 def _judged(rows: EffortRows, values: Array, weights: Array) -> Fit:
     """Residuals, and covariances of the parameters of both kinds."""
+    judge, every = WeightedRows(rows, weights), list(range(len(values)))
     residual = rows.y - rows.W @ values
-    count, size = int(rows.mask.sum()), len(values)
-    W = (rows.W * weights[:, :, None]).reshape(-1, size)
-    Z = W if rows.instruments is None else (rows.instruments * weights[:, :, None]).reshape(-1, size)
-    bread = np.linalg.pinv(Z.T @ W)
-    scaled = residual * weights
-    spread = float((scaled**2).sum()) / max(count - size, 1)
-    white = spread * bread @ (Z.T @ Z) @ bread.T
-    ZZ, WW = (part.reshape(*rows.y.shape, size) for part in (Z, W))
-    scores = np.einsum("nrc,nr->nc", ZZ, scaled)
-    lag = max(usual_lag(scores[part]) for part in rows.parts)
-    mask = rows.mask
-    middle = sum(spectral_middle(ZZ[part], WW[part], scaled[part], bread, mask[part]) for part in rows.parts)
-    neighbours = sum(long_run(scores[part], lag) for part in rows.parts) * count / max(count - size, 1)
-    robust = _wider(bread @ middle @ bread.T, bread @ neighbours @ bread.T)
-    plain = (rows.W * mask[:, :, None]).reshape(-1, size)
-    noise = noise_of(rows, residual)
-    return Fit(values, white, robust, residual, float(np.linalg.cond(plain)), noise, lag, weights)
+    white, robust, lag = judge.covariances(values, every)
+    plain = (rows.W * rows.mask[:, :, None]).reshape(-1, len(values))
+    condition = float(np.linalg.cond(np.linalg.qr(plain, mode="r")))
+    return Fit(values, white, robust, residual, condition, noise_of(rows, residual), lag, weights)
+
+
+class WeightedRows:
+    """Weighted rows and what does not change where columns are left out: factors, products and spectra."""
+
+    def __init__(self, rows: EffortRows, weights: Array) -> None:
+        self.rows, self.mask = rows, rows.mask
+        self.W, self.y = rows.W * weights[:, :, None], rows.y * weights
+        self.Z = self.W if rows.instruments is None else rows.instruments * weights[:, :, None]
+        flat, own = (part.reshape(-1, rows.W.shape[2]) for part in (self.W, self.Z))
+        self.ZW, self.ZZ, self.Zy = own.T @ flat, own.T @ own, own.T @ self.y.ravel()
+        self.Wf = [spectra_of(self.W[part]) for part in rows.parts]
+        self.Zf = self.Wf if rows.instruments is None else [spectra_of(self.Z[part]) for part in rows.parts]
+
+    @cached_property
+    def factors(self) -> tuple[Array, Array]:
+        """R of the rows, and efforts along its rows: least squares of any columns."""
+        Q, R = np.linalg.qr(self.W.reshape(-1, self.W.shape[2]))
+        return R, Q.T @ self.y.ravel()
+
+    def solved(self, chosen: list[int]) -> Array:
+        """Parameters of some columns."""
+        if self.rows.instruments is not None:
+            return np.linalg.lstsq(self.ZW[np.ix_(chosen, chosen)], self.Zy[chosen], rcond=None)[0]
+        R, along = self.factors
+        return np.linalg.lstsq(R[:, chosen], along, rcond=None)[0]
+
+    def covariances(self, values: Array, chosen: list[int]) -> tuple[Array, Array, int]:
+        """Covariances of parameters of some columns, for white and for correlated residuals, and the lag of these."""
+        W, Z = (self.W, self.Z) if len(chosen) == self.W.shape[2] else (self.W[:, :, chosen], self.Z[:, :, chosen])
+        bread = np.linalg.pinv(self.ZW[np.ix_(chosen, chosen)])
+        scaled, parts = self.y - W @ values, self.rows.parts
+        count, size = int(self.mask.sum()), len(chosen)
+        spread = float((scaled**2).sum()) / max(count - size, 1)
+        white = spread * bread @ self.ZZ[np.ix_(chosen, chosen)] @ bread.T
+        scores = np.einsum("nrc,nr->nc", Z, scaled)
+        lag = max(usual_lag(scores[part]) for part in parts)
+        middle = sum(
+            spectral_middle(Zf[:, :, chosen], Wf[:, :, chosen], scaled[part], bread, self.mask[part])
+            for Zf, Wf, part in zip(self.Zf, self.Wf, parts, strict=True)
+        )
+        neighbours = sum(long_run(scores[part], lag) for part in parts) * count / max(count - size, 1)
+        return white, _wider(bread @ middle @ bread.T, bread @ neighbours @ bread.T), lag
 
 
 def _wider(stationary: Array, neighbours: Array) -> Array:

@@ -16,24 +16,29 @@ WIDTH = 0.25  # of a frequency, over which it is averaged on either side, where 
 LEAST_FREE = 0.05  # of a frequency, where parameters have taken nearly all of the residuals
 
 
-def spectral_middle(Z: Array, W: Array, residual: Array, bread: Array, mask: Array) -> Array:
+def spectra_of(values: Array) -> Array:
+    """Spectra of columns, over their instants."""
+    return np.fft.rfft(values, axis=0, norm="ortho")
+
+
+def spectral_middle(Zf: Array, Wf: Array, residual: Array, bread: Array, mask: Array) -> Array:
     """Covariance of Z^T e, where e are errors of one record whose `residual` (instants x rows) is left by a fit.
 
-    `Z` and `W` (instants x rows x columns) are instruments and rows, `bread` the inverse of Z^T W. All are zero where
-    `mask` is: samples that are left out. Parameters take power from residuals where rows have it: periodograms are
-    averaged over neighbouring frequencies, weighted with what parameters leave free there.
+    `Zf` and `Wf` (frequencies x rows x columns) are the spectra of instruments and rows, `bread` the inverse of Z^T W.
+    All are zero where `mask` is: samples that are left out. Parameters take power from residuals where rows have it:
+    periodograms are averaged over neighbouring frequencies, weighted with what parameters leave free there.
     """
-    Zf, Wf, ef = (np.fft.rfft(part, axis=0, norm="ortho") for part in (Z, W, residual))
+    ef = spectra_of(residual)
     share = np.maximum(mask.T @ mask / len(mask), 1e-300)
     taken = np.einsum("frc,cd,frd->fr", Zf.conj(), bread.T, Wf, optimize=True).real / np.diag(share)
     free = np.clip(1.0 - taken, 0.0, 1.0)
     power = np.einsum("fi,fj->fij", ef, ef.conj()) / share
     level = np.sqrt(np.einsum("fi,fj->fij", free, free))
-    least = max(FEWEST, round(np.sqrt(len(Z))))
+    least = max(FEWEST, round(np.sqrt(len(mask))))
     spectrum = _averaged(power, least) / np.maximum(_averaged(level.astype(complex), least).real, LEAST_FREE)
     twice = np.full(len(Zf), 2.0)  # frequencies below zero
     twice[0] = 1.0
-    if len(Z) % 2 == 0:
+    if len(mask) % 2 == 0:
         twice[-1] = 1.0
     return np.einsum("f,fic,fij,fjd->cd", twice, Zf.conj(), spectrum, Zf, optimize=True).real
 
