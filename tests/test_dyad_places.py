@@ -6,8 +6,9 @@ import pytest
 import parflex
 from parflex.maps.batches import Geometry
 from parflex.maps.positions import OK, UNREACHABLE, PositionSolver
+from parflex.models.loading import redesigned
 
-PROXIMAL, DISTAL, ARM = 0.5, 0.4, 0.1732  # of 3rrr, as its file has them
+PROXIMAL, DISTAL, ARM = 0.7, 0.3, 0.1732  # of 3rrr with other links, so that poses may be too near as well
 BASES = np.array([-0.15 - 0.84j, 0.69 - 0.17j, -0.66 + 0.21j])
 PHI = np.pi * np.array([1 / 6, 5 / 6, 9 / 6])
 
@@ -21,13 +22,14 @@ def solver(robot: parflex.Robot, names: list[str], compiled: bool = False) -> Po
 
 def test_reach_of_3rrr_is_that_of_its_lengths() -> None:
     """A pose is reached where each attachment is between the difference and the sum of the lengths of its links."""
-    found_by = solver(parflex.load("3rrr"), ["x", "y", "theta"])
+    robot = redesigned(parflex.load("3rrr"), {"constants.proximal": PROXIMAL, "constants.distal": DISTAL})
+    found_by = solver(robot, ["x", "y", "theta"])
     assert found_by.places is not None
-    values = np.random.default_rng(2).uniform([-0.6, -0.6, -2.0], [0.6, 0.6, 2.0], (3000, 3))
+    values = np.random.default_rng(2).uniform([-0.7, -0.7, -3.0], [0.7, 0.7, 3.0], (3000, 3))
     attached = values[:, :1] + 1j * values[:, 1:2] - ARM * np.exp(1j * (values[:, 2:] + PHI))
     far = np.abs(attached - BASES)
     reached = ((far < PROXIMAL + DISTAL) & (far > PROXIMAL - DISTAL)).all(axis=1)
-    assert 300 < reached.sum() < 2700
+    assert 300 < reached.sum() < 2700 and ((far < PROXIMAL + DISTAL).all(axis=1) & ~reached).any()
     found = found_by(values)
     assert np.array_equal(found.status, np.where(reached, OK, UNREACHABLE))
     home = found_by.given.start(values, np.repeat(found_by.geometry.home[None], len(values), axis=0))

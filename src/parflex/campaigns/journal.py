@@ -16,7 +16,7 @@ from typing import BinaryIO
 from parflex.errors import InputError
 from parflex.whole_files import unwritable
 
-HEAD = b"parflex journal 1\n"
+HEAD = b"parflex journal 2\n"
 SIZES = 8, 32  # bytes of the length of an entry, and of its checksum
 
 
@@ -68,7 +68,7 @@ class Journal:
         while len(content) >= at + sum(SIZES):
             size = int.from_bytes(content[at : at + SIZES[0]], "little")
             checksum, data = content[at + SIZES[0] : at + sum(SIZES)], content[at + sum(SIZES) :][:size]
-            if len(data) < size or hashlib.sha256(data).digest() != checksum:
+            if len(data) < size or hashlib.blake2b(data, digest_size=SIZES[1]).digest() != checksum:
                 break
             found.append(data)
             at += sum(SIZES) + size
@@ -77,7 +77,7 @@ class Journal:
 
     def add(self, data: bytes) -> None:
         """One more entry; it is there as soon as this returns, or not at all."""
-        entry = len(data).to_bytes(SIZES[0], "little") + hashlib.sha256(data).digest() + data
+        entry = len(data).to_bytes(SIZES[0], "little") + hashlib.blake2b(data, digest_size=SIZES[1]).digest() + data
         self._write(entry)
 
     def clear(self) -> None:

@@ -45,8 +45,8 @@ class MapStore:
         for name, own in values.items():
             self.values[name][cells] = own
         self.status[cells] = status
-        numbers = {text: self._number(text) for text in dict.fromkeys(reasons) if text}
-        self.reason[cells] = [numbers.get(text, 0) for text in reasons]
+        texts, numbers = numbered(reasons)
+        self.reason[cells] = np.array([self._number(text) if text else 0 for text in texts])[numbers]
 
     def _number(self, text: str) -> int:
         if text not in self.reasons:
@@ -106,6 +106,12 @@ class MapStore:
                     place = [repr(float(column[row])) for column in columns]
                     rows.writerow([*place, STATES[int(self.status[cell])], *told])
                 file.write(lines.getvalue().encode())
+
+
+def numbered(reasons: Sequence[str]) -> tuple[list[str], Array]:
+    """The texts that there are, few as a rule, and the number of that of each row."""
+    place = {text: k for k, text in enumerate(dict.fromkeys(reasons))}
+    return list(place), np.fromiter(map(place.__getitem__, reasons), np.uint16, len(reasons))
 
 
 def map_settings(

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from parflex.errors import ParflexError
-from parflex.maps.grids.map_files import MapStore
+from parflex.maps.grids.map_files import MapStore, numbered
 from parflex.maps.rows.frequency_rows import FrequencyRows
 from parflex.maps.rows.row_answers import RowAnswers
 
@@ -44,15 +44,17 @@ class MapResults:
 
     def packed(self, chunk: slice, part: RowAnswers) -> bytes:
         """A chunk for the journal."""
-        said = [chunk.start, chunk.stop, list(part.values), part.reasons, part.fallbacks, part.balanced]
+        texts, numbers = numbered(part.reasons)
+        said = [chunk.start, chunk.stop, list(part.values), texts, part.fallbacks, part.balanced]
         content = io.BytesIO()
-        arrays = {f"value{k}": own for k, own in enumerate(part.values.values())}
+        arrays = {f"value{k}": own for k, own in enumerate(part.values.values())} | {"reason": numbers}
         np.savez(content, said=np.array(json.dumps(said)), status=part.status, **arrays)  # type: ignore[arg-type]
         return content.getvalue()
 
     def unpacked(self, data: bytes) -> tuple[slice, RowAnswers]:
         """What `packed` wrote."""
         with np.load(io.BytesIO(data), allow_pickle=False) as stored:
-            start, stop, names, reasons, fallbacks, balanced = json.loads(str(stored["said"]))
+            start, stop, names, texts, fallbacks, balanced = json.loads(str(stored["said"]))
+            reasons = [texts[k] for k in stored["reason"].tolist()]
             values = {name: stored[f"value{k}"] for k, name in enumerate(names)}
             return slice(start, stop), RowAnswers(values, stored["status"], reasons, fallbacks, balanced)
