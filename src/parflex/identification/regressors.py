@@ -200,7 +200,7 @@ class Regressor:
         return there
 
     def _walked(self, q: Array, end: Array) -> tuple[Array, float]:
-        """Closed positions on the straight way of the motors to an end, and how much of it is walked: 1 but for bends.
+        """Closed positions on the straight way of the motors to an end, and how much of it is walked: 1 but where it cannot be.
 
         Steps are short enough that the loops are as good as linear in each.
         """
