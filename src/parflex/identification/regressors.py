@@ -200,7 +200,7 @@ class Regressor:
         return there
 
     def _walked(self, q: Array, end: Array) -> tuple[Array, float]:
-        """Closed positions on the straight way of the motors to an end, and how much of it is walked: 1 but where it cannot be.
+        """Closed positions on the straight way of the motors to an end, and which part of the way is walked.
 
         Steps are short enough that the loops are as good as linear in each.
         """
