@@ -167,7 +167,7 @@ def test_no_robot_is_named_in_the_code():
     files = sorted(Path(parflex.__file__).parent.rglob("*.py"))
     assert len(files) > 20
     for file in files:
-        for text in _texts(tree_of(file)):
+        for text in set(_texts(tree_of(file))):
             plain = re.sub(r"parflex \w+ .*", "", text)  # examples of commands in the help
             words = set(re.findall(r"[\w-]+", plain.lower())) | set(re.findall(r"[a-z0-9]+", plain.lower()))
             named = words & (NEVER_NAMED - WORDS_OF_ENGLISH) | {plain} & WORDS_OF_ENGLISH

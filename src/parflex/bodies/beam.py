@@ -77,17 +77,14 @@ def beam(
     count = len(fields)
     G: Array = np.zeros((count, count, 3, 3), dtype=scalar_type(np.array([length, *weights, *Ps])))
     S = np.array([[weights[0] * length * _integral(field[0][i]) for i in range(3)] for field in fields])
-    for a, first in enumerate(fields):
-        for b, second in enumerate(fields):
-            for i in range(3):
-                for j in range(3):
-                    terms = [
-                        w * _integral(polynomial.polymul(p[i], q[j]))
-                        for w, p, q in zip(weights, first, second, strict=True)
-                        if p[i] is not ZERO and q[j] is not ZERO and w
-                    ]
-                    if terms:
-                        G[a, b, i, j] = length * sum(terms)
+    moments: dict[tuple[int, int, int, int], list[Any]] = {}
+    for part, weight in enumerate(weights):
+        present = [(a, i, p) for a, field in enumerate(fields) for i, p in enumerate(field[part]) if p is not ZERO]
+        for k, (a, i, p) in enumerate(present if weight else ()):
+            for b, j, q in present[k:]:
+                moments.setdefault((a, b, i, j), []).append(weight * _integral(polynomial.polymul(p, q)))
+    for (a, b, i, j), terms in moments.items():
+        G[a, b, i, j] = G[b, a, j, i] = length * sum(terms)
     held = section.Iy + section.Iz if rotary_inertia else 0.0  # of the polar moment, by the integrals
     missing = section.Ip - held
     if not is_varied(missing) and abs(missing) <= 1e-12 * section.Ip:
@@ -145,9 +142,17 @@ def _fields(length: float, Ps_y: float, Ps_z: float) -> list[tuple[list[Array], 
 
 def _shortening(length: float, fields: list[tuple[list[Array], list[Array], list[Array]]]) -> Array:
     """H with 1/2 e^T H e = 1/2 int (v'^2 + w'^2) dx: what the slopes of the centre line take from its chord."""
-    slopes = [[polynomial.polyder(along) for along in field[0][1:]] for field in fields[1:]]
+    slopes = [[ZERO if along is ZERO else polynomial.polyder(along) for along in field[0][1:]] for field in fields[1:]]
     H = [
-        [sum(_integral(polynomial.polymul(p, q)) for p, q in zip(a, b, strict=True)) / length for b in slopes]
+        [
+            sum(
+                _integral(polynomial.polymul(p, q))
+                for p, q in zip(a, b, strict=True)
+                if p is not ZERO and q is not ZERO
+            )
+            / length
+            for b in slopes
+        ]
         for a in slopes
     ]
     return (np.array(H) + np.array(H).T) / 2

@@ -226,9 +226,7 @@ def jacobians(tree: Tree, at: Pose, rates: Collection[int] | None = None) -> Lin
         X, p = at.local_rotation[j].T, at.local_position[j]
         columns: list[int] = []
         parts: list[tuple[Array, Array]] = []
-        if link.parent == GROUND:
-            parts.append((np.zeros((3, 0), dtype=X.dtype), np.zeros((3, 0), dtype=X.dtype)))
-        else:
+        if link.parent != GROUND and own[link.parent][0]:
             columns, parent_v, parent_w = own[link.parent]
             parts.append((X @ (parent_v - hat(p) @ parent_w), X @ parent_w))
         if link.node is not None:
@@ -239,9 +237,13 @@ def jacobians(tree: Tree, at: Pose, rates: Collection[int] | None = None) -> Lin
                 parts.append(((X @ link.node.Phi_d)[:, some], turns[:, some]))
                 columns = [*columns, *moving]
         moving, some = _asked(link.v, asked)
-        parts.append((link.joint.S_v[:, some], link.joint.S_w[:, some]))
-        J_v, J_w = (np.concatenate(side, axis=1) for side in zip(*parts, strict=True))
-        own.append(([*columns, *moving], J_v, J_w))
+        if moving:
+            parts.append((link.joint.S_v[:, some], link.joint.S_w[:, some]))
+            columns = [*columns, *moving]
+        if not parts or (len(parts) == 1 and parts[0][0].dtype != X.dtype):  # of the scalar of the pose in any case
+            parts.insert(0, (np.zeros((3, 0), dtype=X.dtype), np.zeros((3, 0), dtype=X.dtype)))
+        J_v, J_w = parts[0] if len(parts) == 1 else (np.concatenate(side, axis=1) for side in zip(*parts, strict=True))
+        own.append((columns, J_v, J_w))
     return LinkJacobians(tree.n, own)
 
 

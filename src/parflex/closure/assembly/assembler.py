@@ -356,7 +356,7 @@ class Assembler:
     def block(self, q: Array, part: ClosurePart) -> Array:
         """Rows of the part, without units, for its own rates."""
         at = pose(self.tree, q)
-        return block(self.tree, part.rows, part.columns, at, jacobians(self.tree, at))
+        return block(self.tree, part.rows, part.columns, at, jacobians(self.tree, at, part.columns))
 
     # -- many starts -----------------------------------------------------------------------------------
 

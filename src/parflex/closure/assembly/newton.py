@@ -37,7 +37,7 @@ def newton(tree: Tree, q: Array, columns: Array, rows: Sequence[Rows], steps: in
             polish += 1  # near a singular leg the last digits come slowly
             if polish > 30 or error < 1e-15:
                 break
-        links = jacobians(tree, at)
+        links = jacobians(tree, at, columns)
         J = np.concatenate([row.jacobian(tree, at, links)[:, columns] for row in driven]) * scale[:, None] * units
         step = np.linalg.lstsq(J, -r, rcond=1e-10)[0]
         longest = largest(step * along)
