@@ -7,6 +7,7 @@ from dataclasses import fields, is_dataclass
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq
 
 import parflex
 from parflex.bodies.sections import rectangle
@@ -122,6 +123,55 @@ def test_frequencies_of_poses_with_their_own_designs_are_those_of_robots_loaded_
         assert many.frequencies[row] == pytest.approx(one.frequencies, rel=1e-8)
     assert (many.status == 0).any()
     assert many.fallbacks < count
+
+
+SPRUNG = """
+format = 1
+name = "sprung"
+motion = "planar"
+gravity = [0, -9.81, 0]
+end_effector = "tool"
+[constants]
+mass = 0.8
+[[frame]]
+name = "slide"
+joint = "prismatic"
+actuated = true
+place = { rotation = [0, "pi/2", 0] }
+inertia = { mass = 1.3 }
+[[frame]]
+name = "arm"
+parent = "slide"
+joint = "revolute"
+place = { rotation = [0, "-pi/2", 0] }
+spring = { stiffness = 40, rest = 0.1 }
+[[frame]]
+name = "tool"
+parent = "arm"
+place = { position = [0.4, 0, 0] }
+inertia = { mass = "mass" }
+"""
+
+
+@pytest.mark.parametrize("about", ["undeformed", "equilibrium", None])
+@pytest.mark.parametrize("rows", [2, 40])  # one by one, and together
+def test_designs_with_springs_under_tension_are_about_what_was_asked_for(about, rows, tmp_path):
+    (tmp_path / "sprung.toml").write_text(SPRUNG)
+    robot, masses = parflex.load(tmp_path / "sprung.toml"), np.linspace(0.7, 0.9, rows)
+    poses, keys = np.full((rows, 2), [0.05, 0.3]), {"constants.mass": masses}
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        found = parflex.many_frequencies(robot, ["slide", "arm"], poses, modes=1, designs=keys, about=about)
+    if about == "undeformed":  # sqrt(k / m) / l about any pose
+        assert found.frequencies[:, 0] == pytest.approx(np.sqrt(40 / masses) / 0.4 / (2 * np.pi), rel=1e-12)
+    assert [f"{rows} of {rows} poses have springs" in str(one.message) for one in told] == [True] * (about is None)
+    assert all(one.filename == __file__ for one in told)
+    for k in (0, rows - 1):  # k - m g l sin(a) holds it where k (a - rest) = -m g l cos(a)
+        if about != "undeformed":
+            a = brentq(lambda a, weight: 40 * (a - 0.1) + weight * np.cos(a), -2, 2, masses[k] * 9.81 * 0.4)
+            stiff = 40 - masses[k] * 9.81 * 0.4 * np.sin(a)
+            expected = np.sqrt(stiff / masses[k]) / 0.4 / (2 * np.pi)
+            assert found.frequencies[k, 0] == pytest.approx(expected, rel=1e-9)  # equilibria are found to 1e-10
 
 
 def test_designs_that_are_read_otherwise_are_loaded_one_by_one_and_right():

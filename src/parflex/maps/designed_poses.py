@@ -25,10 +25,11 @@ from parflex.maps.nodes import Assembly
 from parflex.maps.platform import Platform
 from parflex.maps.positions import IMPOSSIBLE, OK, SINGULAR, UNREACHABLE, Positions, PositionSolver, home_state
 from parflex.maps.rows.frequency_rows import CHUNK_FAST
+from parflex.maps.rows.row_answers import said_of, warn_of_balanced, warn_of_unstable
 from parflex.maps.rows.row_chunks import chunks_of, in_order, number_of_threads
 from parflex.maps.tense_rows import tense_rows
 from parflex.models.configuration import Configuration
-from parflex.models.elastic.linear_model import locked_robot, natural_frequencies
+from parflex.models.elastic.linear_model import About, locked_robot, natural_frequencies
 from parflex.models.elastic.stiff_system import ZERO, lowest_modes
 from parflex.models.elastic.tension import NEAR_REST
 from parflex.models.loading import redesigned
@@ -56,9 +57,10 @@ class DesignedPoses:
         modes: int,
         lock: str | Sequence[str],
         shapes: bool,
+        about: About | None = None,
     ) -> None:
         self.robot, self.coordinates, self.poses = robot, list(coordinates), poses
-        self.modes, self.lock, count = modes, lock, len(poses)
+        self.modes, self.lock, self.about, count = modes, lock, about, len(poses)
         self.designs = {key: design_column(robot, key, values, count) for key, values in designs.items()}
         self.keys = np.stack(list(self.designs.values()), axis=1)
         self.frequencies = np.full((count, modes), np.nan)
@@ -67,6 +69,7 @@ class DesignedPoses:
         self.often = False  # whether the same is asked again and again, so that compiling pays for few rows
         self.reasons = [""] * count
         self.solved_in_full = 0
+        self.balanced = 0  # rows with springs under tension, answered about the equilibrium
         self.learns = False  # whether what is found says where modes of further rows are likely to be
         self.finder: ModeFinder | None = None
         self.why_not = ""
@@ -236,8 +239,10 @@ class DesignedPoses:
         return found
 
     def _tense(self, rows: Array, q: Array) -> Array:
-        """Rows with a spring of a joint under tension, or with forces of elements: about their equilibrium alone."""
+        """Rows with a spring of a joint under tension, or with forces of elements: about their equilibrium."""
         found = np.zeros(len(rows), dtype=bool)
+        if self.about == "undeformed":
+            return found
         for position, rest, near in self.springs:
             found |= np.abs(q[:, position] - (rest[rows] if rest.ndim else rest)) > near
         if self.robot.tree.springs:
@@ -257,7 +262,7 @@ class DesignedPoses:
             return
         try:
             q = robot.assemble(dict(zip(self.coordinates, self.poses[row].tolist(), strict=True)))
-            found = natural_frequencies(robot, Configuration(robot, q), self.modes, self.lock)
+            found = natural_frequencies(robot, Configuration(robot, q), self.modes, self.lock, self.about)
         except SingularError as error:
             self.status[row], self.reasons[row] = SINGULAR, error.message
         except UnreachableError as error:
@@ -267,9 +272,17 @@ class DesignedPoses:
                 raise
             self.status[row], self.reasons[row] = SINGULAR, error.message
         else:
-            self.frequencies[row] = found.frequencies
+            self.frequencies[row], self.reasons[row] = found.frequencies, said_of(found)
+            self.balanced += found.model.about == "equilibrium"
             if self.twists is not None:
-                self.twists[row] = Platform(robot, Geometry(robot), None).of_tree(q, found.shapes)
+                own = found.model.configuration.q  # at rest
+                self.twists[row] = Platform(robot, Geometry(robot), None).of_tree(own, found.shapes)
+
+    def say(self, level: int) -> None:
+        """Warn of rows about an equilibrium."""
+        reached = int(((self.status == OK) | (self.status == SINGULAR)).sum())
+        warn_of_balanced(self.balanced, reached, level + 1)
+        warn_of_unstable(self.reasons, level + 1)
 
 
 def _locked_model(robot: Robot, lock: str | Sequence[str]) -> tuple[Robot, NodeModel]:

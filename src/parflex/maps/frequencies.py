@@ -5,7 +5,6 @@ Poses that are not proved are solved in full, and so are some of the others, to 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,17 +12,16 @@ from functools import cached_property
 import numpy as np
 import scipy
 
-from parflex.errors import InputError, ParflexError, ParflexWarning
+from parflex.errors import InputError, ParflexError
 from parflex.maps.batches import Geometry
 from parflex.maps.engine.mode_finder import ModeFinder
 from parflex.maps.node_unknowns import NotCoveredError, has_spare_rows, node_model
 from parflex.maps.nodes import Assembly
 from parflex.maps.platform import Platform
 from parflex.maps.rest.spring_rows import SpringsWhenNeeded
-from parflex.maps.rows.row_answers import RowAnswers
+from parflex.maps.rows.row_answers import RowAnswers, said_of, warn_of_balanced
 from parflex.maps.tense_rows import tense_rows
 from parflex.models.configuration import Configuration
-from parflex.models.elastic.equilibrium import BEYOND, NOT_STABLE
 from parflex.models.elastic.linear_model import About, check_modes, locked_robot, natural_frequencies
 from parflex.models.elastic.stiff_system import ZERO, lowest_modes, nearly_free
 from parflex.models.elastic.tension import has_force_elements
@@ -210,8 +208,9 @@ class FrequencySolver:
                 self.too_many = error if error.key == "modes" else self.too_many
                 continue
             self.balanced += found.model.about == "equilibrium"
-            if found.unstable_motions or BEYOND in found.model.warnings:
-                self.reasons[q[k].tobytes()] = NOT_STABLE if found.unstable_motions else BEYOND
+            said = said_of(found)
+            if said:
+                self.reasons[q[k].tobytes()] = said
             result[k] = found.frequencies
             if twists is not None:
                 twists[k] = self.platform.of_tree(found.model.configuration.q, found.shapes)
@@ -237,12 +236,7 @@ class FrequencySolver:
         """Warn where answers are about the equilibrium; refuse where more modes are asked for than any pose has."""
         if self.too_many is not None and not some:
             raise self.too_many
-        if self.balanced:
-            warnings.warn(
-                f"{self.balanced} of {poses} poses have springs under tension: they are answered about the equilibrium",
-                ParflexWarning,
-                stacklevel=5,
-            )
+        warn_of_balanced(self.balanced, poses, 5)
 
     @cached_property
     def platform(self) -> Platform:

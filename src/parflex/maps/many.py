@@ -140,13 +140,14 @@ def many_frequencies(
     if held.balanced or shapes == "all":
         return _responses(robot, coordinates, values, modes, shapes, designs, held, threads)
     if designs:
-        rows = DesignedPoses(robot, coordinates, values, designs, modes, lock, bool(shapes))
+        rows = DesignedPoses(robot, coordinates, values, designs, modes, lock, bool(shapes), about)
         rows.solve(threads)
+        rows.say(3)
         return ManyFrequencies(rows.frequencies, rows.status, rows, rows.twists, rows.reasons)
     plain = FrequencyRows(robot, coordinates, len(values), lambda some: values[some], modes, lock, about, bool(shapes))
     found = plain.all(threads)
     plain.say(found.status)
-    found.warn(2)
+    found.warn(3)
     return ManyFrequencies(
         found.values["frequencies"], found.status, plain.solver, found.values.get("shapes"), found.reasons
     )
@@ -169,6 +170,7 @@ def _responses(
     columns = {key: design_column(robot, key, own, len(values)) for key, own in (designs or {}).items()}
     rows = ResponseRows(robot, coordinates, values, read_responses(robot, words), held, columns)
     found = solve_rows(rows, threads)
+    found.warn(4)
     frequencies = np.stack([found.values[f"frequency:{k}"] for k in numbers], axis=1)
     own = np.stack([found.values[f"{kind}:{k}"] for k in numbers], axis=1) if shapes else None
     return ManyFrequencies(frequencies, found.status, rows, own, found.reasons)

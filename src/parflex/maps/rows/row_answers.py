@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from parflex.errors import ParflexError, ParflexWarning
 from parflex.maps.positions import OK, SAID, UNREACHABLE
 from parflex.models.elastic.equilibrium import BEYOND, NOT_STABLE
+from parflex.models.elastic.linear_model import Modes
 from parflex.records import Record, counted
 
 Array = np.ndarray
@@ -58,18 +59,11 @@ class RowAnswers(Record):
     @property
     def unstable(self) -> Array:
         """Rows that are about an equilibrium that is not stable, or that growing loads do not lead to."""
-        return np.array([NOT_STABLE in reason or BEYOND in reason for reason in self.reasons], dtype=bool)
+        return unstable_rows(self.reasons)
 
     def warn(self, level: int) -> None:
         """Warn where answers are about such equilibria."""
-        count = int(self.unstable.sum())
-        if count:
-            warnings.warn(
-                f"{count} of {len(self.reasons)} poses are about an equilibrium that is not stable or that lies beyond "
-                "a limit point: reasons say which",
-                ParflexWarning,
-                stacklevel=level + 1,
-            )
+        warn_of_unstable(self.reasons, level + 1)
 
     def mark(self, row: int, state: int, reason: str = "") -> None:
         """Say that a row has no answer, and why."""
@@ -88,3 +82,37 @@ def mark_unfinite(found: RowAnswers, names: list[str], values: Array) -> Array:
         name = names[int(np.argmin(finite[row]))]
         found.mark(int(row), UNREACHABLE, f"'{name}' is not a finite number in this row")
     return finite.all(axis=1)
+
+
+def said_of(found: Modes) -> str:
+    """What is said of a row by its modes: that its equilibrium is not stable, or not what growing loads lead to."""
+    if found.unstable_motions:
+        return NOT_STABLE
+    return BEYOND if BEYOND in found.model.warnings else ""
+
+
+def unstable_rows(reasons: Sequence[str]) -> Array:
+    """Rows of which that is said."""
+    return np.array([NOT_STABLE in reason or BEYOND in reason for reason in reasons], dtype=bool)
+
+
+def warn_of_unstable(reasons: Sequence[str], level: int) -> None:
+    """Warn where that is said of rows."""
+    count = int(unstable_rows(reasons).sum())
+    if count:
+        warnings.warn(
+            f"{count} of {len(reasons)} poses are about an equilibrium that is not stable or that lies beyond "
+            "a limit point: reasons say which",
+            ParflexWarning,
+            stacklevel=level + 1,
+        )
+
+
+def warn_of_balanced(balanced: int, poses: int, level: int) -> None:
+    """Warn where answers are about the equilibrium though it was not asked for."""
+    if balanced:
+        warnings.warn(
+            f"{balanced} of {poses} poses have springs under tension: they are answered about the equilibrium",
+            ParflexWarning,
+            stacklevel=level + 1,
+        )
