@@ -18,7 +18,8 @@ from parflex.errors import ParflexError, SingularError, UnreachableError
 from parflex.maps.batches import Geometry
 from parflex.maps.placing.dyad_places import DyadPlaces, dyad_places
 from parflex.maps.placing.given_coordinates import GivenCoordinates, NotGivenError
-from parflex.maps.placing.kept_closures import kept_steppers
+from parflex.maps.placing.kept_closures import kept_places, kept_steppers
+from parflex.maps.placing.leg_bodies import tilted
 from parflex.maps.placing.neighbours import FEW, nearest_point, neighbours
 from parflex.maps.placing.steppers import ASKED, POLISH, ClosingRows, Stepper, dyad_judge, stepper
 from parflex.models.pose_input import joint_named, read_pose, whole_end_effector
@@ -110,9 +111,11 @@ class PositionSolver:
                 raise NotGivenError  # screws turn many times: short steps would end on the way
             if len(following_rates(robot.tree, rates, loops, robot.home, robot.preference)) < len(rates):
                 raise NotGivenError
-            settled = robot.assembler.settled(part, robot.home)
-            steppers.append(replace(stepper(self.geometry, loops, rates), settled=settled))
             judged = sides(robot.tree, loops, part.columns, part.held, robot.preference, robot.home)
+            settled = robot.assembler.settled(part, robot.home) and not tilted(
+                self.geometry, loops, rates, judged.dyads
+            )
+            steppers.append(replace(stepper(self.geometry, loops, rates), settled=settled))
             for one in judged.blocks:  # as where one pose is assembled; the whole part is judged where it is solved
                 if len(one.columns) < len(rates):
                     own = [row for row in one.rows if isinstance(row, ClosingRows)]
@@ -143,7 +146,9 @@ class PositionSolver:
     @cached_property
     def places(self) -> DyadPlaces | None:
         """Positions in closed form, where all legs are dyads that sides tell apart."""
-        return None if self.unsettled.size else dyad_places(self.geometry, self.names, self.target)
+        if self.unsettled.size:
+            return None
+        return kept_places(self.geometry, self.names, lambda: dyad_places(self.geometry, self.names, self.target))
 
     def _by_dyads(self, places: DyadPlaces, values: Array, own: Array) -> tuple[Array, Array]:
         """Poses in closed form, which Newton's method rounds and judges; what it does not confirm is searched for."""

@@ -12,19 +12,63 @@ import numpy as np
 from parflex.codegen import disk_cache, program_store
 from parflex.maps.batches import BatchProgram, Geometry
 from parflex.maps.placing.closing_loop import JoinedSteps, joined
+from parflex.maps.placing.dyad_places import DyadPlaces
 from parflex.maps.placing.steppers import Stepper
 
 RECENT = 16  # robots whose programs stay in memory
 Both = tuple[list[Stepper], list[Stepper]]
 Kept = tuple[list[Stepper], list[Stepper], JoinedSteps | None]
 _recent: dict[str, Kept] = {}
+_circles: dict[str, DyadPlaces | None] = {}
+
+
+def _key(geometry: Geometry, names: Sequence[str], word: str) -> str | None:
+    designs = geometry.designs
+    choices = (list(names), "" if designs is None else designs.name or repr(designs.places))
+    return program_store.key_of(geometry.robot, word, *choices)
+
+
+def kept_places(geometry: Geometry, names: Sequence[str], made: Callable[[], DyadPlaces | None]) -> DyadPlaces | None:
+    """Positions in closed form by these coordinates, None where there are none; `made` traces what is not there."""
+    key = _key(geometry, names, "circles")
+    if key is None or key not in _circles:
+        data = None if key is None else disk_cache.read(key)
+        if data is not None:
+            content = json.loads(data)
+            found = None if content is None else _places(content)
+        else:
+            found = made()
+            if key is not None:
+                disk_cache.write(key, json.dumps(None if found is None else _places_content(found)).encode())
+        if key is None:
+            return found
+        while len(_circles) >= RECENT:
+            _circles.pop(next(iter(_circles)))
+        _circles[key] = found
+    found = _circles[key]
+    return None if found is None else replace(found, program=found.program.with_choice(geometry.compiled))
+
+
+def _places_content(one: DyadPlaces) -> dict[str, Any]:
+    return {
+        "program": program_store.written(one.program.program),
+        **{name: getattr(one, name).tolist() for name in ("inputs", "moving", "home")},
+        "length": one.length,
+        "legs": one.legs,
+    }
+
+
+def _places(content: dict[str, Any]) -> DyadPlaces:
+    program = program_store.read_back(content["program"])
+    assert program is not None
+    inputs, moving = (np.array(content[word], dtype=int) for word in ("inputs", "moving"))
+    legs = tuple(tuple(own) for own in content["legs"])
+    return DyadPlaces(BatchProgram(program), inputs, moving, np.array(content["home"]), content["length"], legs)
 
 
 def kept_steppers(geometry: Geometry, names: Sequence[str], made: Callable[[], Both]) -> Kept:
     """Steps and judges of poses by these coordinates, and all as one; `made` traces them where they are not there."""
-    designs = geometry.designs
-    choices = (list(names), "" if designs is None else designs.name or repr(designs.places))
-    key = program_store.key_of(geometry.robot, "closing", *choices)
+    key = _key(geometry, names, "closing")
     found = None if key is None else _recent.get(key)
     if found is None:
         both = None if key is None else _read(key)
