@@ -75,28 +75,32 @@ def optimise(program: Nary, thorough: bool = True) -> Nary:
     """The program after all passes."""
     tidy(program, thorough)
     if thorough:
-        program = parallel_axes(program, tidy)
-        program = collected(program)
+        return collected(parallel_axes(program, tidy))
     saving.share(program)
     return program
 
 
 def collected(program: Nary) -> Nary:
-    """The program with numbers in sums collected, if that saves anything; long programs take too long to try."""
+    """The program with pairs shared, and numbers in sums collected before if that saves anything.
+
+    Long programs take too long to try.
+    """
+    best = _shared(program)
     while len(program.order()) <= COLLECT_LIMIT:
         trial = program.copy()
         collect(trial)
         tidy(trial)
-        if _shared_cost(trial) >= _shared_cost(program):
+        shared = _shared(trial)
+        if shared.cost() >= best.cost():
             break
-        program = trial
-    return program
+        program, best = trial, shared
+    return best
 
 
-def _shared_cost(program: Nary) -> int:
+def _shared(program: Nary) -> Nary:
     shared = program.copy()
     saving.share(shared)
-    return shared.cost()
+    return shared
 
 
 def tidy(program: Nary, thorough: bool = True) -> None:

@@ -58,27 +58,46 @@ def _trigonometry(program: Nary) -> Trig:
     return found
 
 
-def _expanded(program: Nary, node: int) -> Counter:
-    """All factors of a term, those of shared products too."""
-    if program.kind[node] != "product":
-        return Counter([node])
-    factors: Counter = Counter()
-    for child in program.content[node]:
-        factors += _expanded(program, child)
-    return factors
+class _Factors:
+    """All factors of terms, those of shared products too, and which of them are sines and cosines: each found once."""
+
+    def __init__(self, program: Nary, trig: Trig) -> None:
+        self.program, self.trig = program, trig
+        self._factors: dict[int, Counter] = {}
+        self._turning: dict[int, list[int]] = {}
+
+    def of(self, node: int) -> Counter:
+        """Factors of a term, and how often each is one."""
+        found = self._factors.get(node)
+        if found is None:
+            found = Counter([node]) if self.program.kind[node] != "product" else Counter()
+            if not found:
+                for child in self.program.content[node]:
+                    found.update(self.of(child))
+            self._factors[node] = found
+        return found
+
+    def turning(self, node: int) -> list[int]:
+        """Sines and cosines among the factors of a term."""
+        found = self._turning.get(node)
+        if found is None:
+            found = self._turning[node] = [f for f in self.of(node) if f in self.trig]
+        return found
 
 
-def _matches(program: Nary, node: int, trig: Trig) -> list[tuple[Pair, tuple[int, int, Counter, str]]]:
+def _matches(program: Nary, node: int, factors: _Factors) -> list[tuple[Pair, tuple[int, int, Counter, str]]]:
     """Pairs of terms of a sum that are one term with the sine or cosine of two angles added or subtracted."""
     terms = [
-        (child, count, _expanded(program, child)) for child, count in program.content[node].items() if abs(count) == 1
+        (child, count)
+        for child, count in program.content[node].items()
+        if abs(count) == 1 and len(factors.turning(child)) > 1
     ]
     found = []
-    for i, (first, sign_1, factors_1) in enumerate(terms):
-        own = [f for f in factors_1 if f in trig]
-        for second, sign_2, factors_2 in terms[i + 1 :]:
-            others = [f for f in factors_2 if f in trig]
-            match = _match(own, others, factors_1, factors_2, trig, sign_1 * sign_2)
+    for i, (first, sign_1) in enumerate(terms):
+        own, factors_1 = factors.turning(first), factors.of(first)
+        for second, sign_2 in terms[i + 1 :]:
+            relative = sign_1 * sign_2
+            match = _match(own, factors.turning(second), factors_1, factors.of(second), factors.trig, relative)
             if match is not None:
                 angles, rest, kind = match
                 found.append((angles, (first, second, rest, kind)))
@@ -117,23 +136,23 @@ def _kind(op_x: int, op_y: int, relative: int) -> str:
 
 def _pairs(program: Nary) -> dict[Pair, int]:
     """Pairs of angles and the number of their places."""
-    trig = _trigonometry(program)
+    factors = _Factors(program, _trigonometry(program))
     count: Counter = Counter()
     for node in program.order():
         if program.kind[node] == "sum":
-            count.update(pair for pair, _ in _matches(program, node, trig))
+            count.update(pair for pair, _ in _matches(program, node, factors))
     return dict(count)
 
 
 def _use(program: Nary, pairs: set[Pair]) -> None:
     """Write every match of the pairs with the sum or difference of their angles."""
     while True:
-        trig = _trigonometry(program)
+        factors = _Factors(program, _trigonometry(program))
         change: dict[int, Signed] = {}
         for node in program.order():
             if program.kind[node] != "sum":
                 continue
-            found = next(((pair, match) for pair, match in _matches(program, node, trig) if pair in pairs), None)
+            found = next(((pair, match) for pair, match in _matches(program, node, factors) if pair in pairs), None)
             if found is not None:
                 pair, (first, second, rest, kind) = found
                 terms = dict(program.content[node])
