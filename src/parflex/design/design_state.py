@@ -243,7 +243,7 @@ def pose_slopes(robot: Robot, twin: Robot, q: Array, target: Target, keys: Seque
     links = jacobians(tree, at)
     fixed = _held(robot, twin, q, count, {row.rate for row in target.frames if isinstance(row, JointTarget)})
     rows = [*rest.closures.rows, *target.frames]
-    twin_rows = [*rest_twin.closures.rows, *(_on_twin(row, twin) for row in target.frames)]
+    twin_rows = [*rest_twin.closures.rows, *(on_twin(row, twin) for row in target.frames)]
     units = [row.scale(tree.length) for row in rows]
     J = _stacked([row.jacobian(tree, at, links) * unit[:, None] for row, unit in zip(rows, units, strict=True)], tree.n)
     drift = _stacked(
@@ -266,7 +266,7 @@ def pose_slopes(robot: Robot, twin: Robot, q: Array, target: Target, keys: Seque
     return found + fixed
 
 
-def _on_twin(row: PoseRows, twin: Robot) -> PoseRows:
+def on_twin(row: PoseRows, twin: Robot) -> PoseRows:
     """What a pose asks for, asked of the places of the robot with slopes: a point may move on its link."""
     if isinstance(row, GapTarget):
         return read_distance(twin.tree, row.name, row.distance, "pose", None)

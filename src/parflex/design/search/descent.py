@@ -9,11 +9,13 @@ limit costs.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import scipy.optimize
 
+from parflex.design.search.assembly_edge import AssemblyEdge
+from parflex.design.search.sliding import HELD, EdgeSource, edge_rows, slid
 from parflex.design.search.worst_pieces import Piece
 from parflex.errors import ParflexError
 from parflex.records import Record
@@ -26,6 +28,7 @@ AT_BOUND = 1e-9  # of its range: a variable that is nearer to a bound is at it
 PENALTY, HARDER, HARDEST = 20.0, 100.0, 2e5
 MET = 1e-6  # of a limit: missed by less it is met
 LARGEST, FIRST = 0.5, 0.1  # region of trust, of the ranges of the variables
+TESTED = 1e-3  # region of trust in which a design is tested: what a step promises there, over its length, is the slope
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -45,11 +48,12 @@ class Term(Record):
 
 @dataclass(eq=False, repr=False)
 class DesignPoint(Record):
-    """A design in units of its ranges, the pieces of all terms there, and the values of all terms."""
+    """A design in units of its ranges, the pieces of all terms there, the values of all terms, and edges near it."""
 
     z: Array
     values: Array
     pieces: list[list[Piece]] = field(default_factory=list)
+    edges: list[AssemblyEdge] | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -63,6 +67,9 @@ class Descent(Record):
     steps: int
     evaluations: int
     done: bool = True  # else steps were used up
+    slope: float = 0.0  # what a step still promises, in objectives per range of the variables
+    held: tuple[str, ...] = ()  # chains at the edge of what can be assembled
+    stopped: str = ""  # why the last step that was tried cannot be, if it cannot
 
 
 class Designs:
@@ -73,8 +80,9 @@ class Designs:
         terms: Sequence[Term],
         values: Callable[[Array], Array],
         pieces: Callable[[Array], list[list[Piece]]],
+        edges: EdgeSource | None = None,
     ) -> None:
-        self.terms, self._values, self._pieces = list(terms), values, pieces
+        self.terms, self._values, self._pieces, self._edges = list(terms), values, pieces, edges
         self.evaluations, self.penalty = 0, PENALTY
 
     def at(self, z: Array) -> DesignPoint:
@@ -86,7 +94,21 @@ class Designs:
         """The same with pieces."""
         if not point.pieces:
             point.pieces = self._pieces(point.z)
+        if point.edges is None:
+            point.edges = [] if self._edges is None else self._edges.at(point.z)
         return point
+
+    def stepped(self, here: DesignPoint, change: Array, free: Array) -> Array:
+        """The design at the end of a step; along the edge of what can be assembled where it comes there."""
+        there = np.clip(here.z + change, 0.0, 1.0)
+        return there if self._edges is None else slid(self._edges, here.z, here.edges or [], there, free)
+
+    def watched(self, here: DesignPoint, change: Array) -> bool:
+        """Whether a step to where a robot cannot be shows edges that were not known."""
+        if self._edges is None or not self._edges.watch(np.clip(here.z + change, 0.0, 1.0)):
+            return False
+        here.edges = None
+        return True
 
     def missed(self, values: Array) -> Array:
         """By how much limits are missed, in their scales."""
@@ -105,7 +127,7 @@ class Designs:
 def descend(designs: Designs, z: Array, free: Array, steps: int, tolerance: float) -> Descent:
     """The best design that steps from one reach; variables that are not `free` stay."""
     here, trust, taken, done = designs.at(z), FIRST, 0, False
-    multipliers = np.zeros(len(designs.terms))
+    multipliers, stopped = np.zeros(len(designs.terms)), ""
     while taken < steps:
         taken += 1
         designs.with_pieces(here)
@@ -121,10 +143,12 @@ def descend(designs: Designs, z: Array, free: Array, steps: int, tolerance: floa
             done = True
             break
         try:
-            there = designs.at(np.clip(here.z + change, 0.0, 1.0))
-            gained = designs.merit(here.values) - designs.merit(there.values)
-        except ParflexError:  # a design that cannot be: shorter steps stay inside
-            there, gained = here, -np.inf
+            there = designs.at(designs.stepped(here, change, free))
+            gained, stopped = designs.merit(here.values) - designs.merit(there.values), ""
+        except ParflexError as error:  # a design that cannot be: along the edge, or shorter steps, stay inside
+            there, gained, stopped = here, -np.inf, error.message
+            if designs.watched(here, change):
+                continue
         share = gained / promised
         if share > 0.1:
             here = there
@@ -132,7 +156,17 @@ def descend(designs: Designs, z: Array, free: Array, steps: int, tolerance: floa
             trust = min(2.0 * trust, LARGEST)
         elif share < 0.3:
             trust = 0.4 * min(trust, float(np.abs(change).max()))
-    return Descent(here.z, here.values, multipliers, designs.missed(here.values), taken, designs.evaluations, done)
+    missed = designs.missed(here.values)
+    return Descent(here.z, here.values, multipliers, missed, taken, designs.evaluations, done, stopped=stopped)
+
+
+def with_slope_left(designs: Designs, found: Descent, free: Array) -> Descent:
+    """The same with what a step still promises there: nothing where the conditions of an optimum hold."""
+    here = designs.with_pieces(DesignPoint(found.z, found.values))
+    promised = designs.merit(here.values) - linear_step(designs, here, free, TESTED)[1]
+    promised -= designs.penalty * designs.missed(here.values).sum()  # limits that are met but for rounding gain nothing
+    held = tuple(edge.words for edge in here.edges or [] if edge.value <= HELD)
+    return replace(found, slope=promised / TESTED, held=held)
 
 
 def linear_step(designs: Designs, here: DesignPoint, free: Array, trust: float) -> tuple[Array, float, Array]:
@@ -180,6 +214,10 @@ def _step(designs: Designs, here: DesignPoint, free: Array, trust: float) -> tup
     for k, piece in own:
         for mode in np.eye(piece.matrices.shape[1]):
             add(k, piece, mode)
+    for row, side in zip(*edge_rows(here.edges or []), strict=True):
+        rows.append(np.concatenate([row, np.zeros(len(cost) - n)]))
+        sides.append(float(side))
+        owners.append(-1)
     solution = None
     for _ in range(CUTS):
         solution = scipy.optimize.linprog(cost, np.array(rows), np.array(sides), bounds=bounds, method="highs")
@@ -189,7 +227,8 @@ def _step(designs: Designs, here: DesignPoint, free: Array, trust: float) -> tup
         return np.zeros(n), designs.merit(here.values), np.zeros(len(terms)), np.zeros(n)
     duals = np.zeros(len(terms))
     for owner, marginal in zip(owners, solution.ineqlin.marginals, strict=True):
-        duals[owner] -= marginal
+        if owner >= 0:
+            duals[owner] -= marginal
     first = terms[0]
     # what the objective gains as a limit moves by one unit
     units = [0.0 if term.limit is None else -first.sign * term.sign * first.scale / term.scale for term in terms]

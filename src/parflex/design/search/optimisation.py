@@ -12,7 +12,16 @@ import numpy as np
 from parflex.design.answers import value_of
 from parflex.design.problem_file import ProblemFile, read_problem, robot_source
 from parflex.design.robot_difference import extending_text
-from parflex.design.search.descent import MET, Descent, DesignPoint, Designs, Term, bound_costs, descend
+from parflex.design.search.descent import (
+    MET,
+    Descent,
+    DesignPoint,
+    Designs,
+    Term,
+    bound_costs,
+    descend,
+    with_slope_left,
+)
 from parflex.design.search.polishing import polished
 from parflex.design.search.problem_designs import ProblemDesigns
 from parflex.design.search.worst_pieces import Piece
@@ -24,6 +33,16 @@ from parflex.whole_files import whole_file
 
 Array = np.ndarray
 ACTIVE = 1e-4  # of a limit
+# of the objective per range of the variables: where a step promises less, the conditions of an optimum hold; what is
+# left to gain is of the order of its square
+LEVEL = 1e-2
+SAME = 1e-4  # of the objective: starts that end so near found the same optimum
+ENDS = {
+    "infeasible": "missed a limit",
+    "steps": "used up their steps",
+    "stalled": "ended before an optimum",
+    "impossible": "cannot be assembled",
+}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -33,7 +52,8 @@ class Optimised(Record):
     Attributes
     ----------
     status : str
-        'optimal', 'steps' where they were used up, or 'infeasible' where a limit is not met.
+        'optimal', 'steps' where they were used up, 'stalled' where steps ended though the slopes promise more, or
+        'infeasible' where a limit is not met.
     objective : float
         Value of the objective (unit of its response).
     variables : dict[str, dict[str, Any]]
@@ -42,9 +62,10 @@ class Optimised(Record):
     responses : dict[str, dict[str, Any]]
         By name: `response`, `before`, `after`, `unit`, and the `pose` at which the value after is found.
     constraints : list[dict[str, Any]]
-        Name, `value`, `limit`, `active`, and `multiplier`: what the objective gains per unit of the limit.
+        Name, `value`, `limit`, `active`, and `multiplier`: what the objective gains per unit of the limit; 0 unless the
+        design is optimal.
     message : str
-        A sentence on the status.
+        A sentence on the status, and on the starts where there are several.
     evaluations : int
         Number of designs that were computed.
     robot : Robot
@@ -56,8 +77,10 @@ class Optimised(Record):
     front : list[dict[str, Any]]
         Where a second objective is asked for, designs of the Pareto front: `objectives` and `variables` by name.
     starts : list[float]
-        What each start came to: the objective, negative where it is maximised, with missed limits, in units of the
-        objective before (dimensionless).
+        What each start that can be came to: the objective, negative where it is maximised, with missed limits, in units
+        of the objective before (dimensionless).
+    searches : list[dict[str, Any]]
+        For each start its `status` ('impossible' where it cannot be, with the `reason`) and its `objective`.
     poses : dict[str, list[Any]]
         Poses at which each response is asked (m, rad).
     """
@@ -75,6 +98,8 @@ class Optimised(Record):
     front: list[dict[str, Any]] = field(default_factory=list)
     starts: list[float] = field(default_factory=list)
     poses: dict[str, list[Any]] = field(default_factory=dict)
+    searches: list[dict[str, Any]] = field(default_factory=list)
+    file_settings: dict[str, Any] = field(default_factory=dict)  # what the robot file says beside the variables
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -88,6 +113,7 @@ class Optimised(Record):
             "evaluations",
             "robot_file",
             "front",
+            "searches",
         )
         return {word: getattr(self, word) for word in words}
 
@@ -129,7 +155,7 @@ def optimise(path: str | Path, out: str | Path | None = None) -> Optimised:
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / "robot.toml"
-    settings = {key: one["value"] for key, one in found.variables.items()}
+    settings = {key: one["value"] for key, one in found.variables.items()} | found.file_settings
     with whole_file(target) as file:
         file.write(extending_text(source, found.before, settings, target).encode())
     return replace(found, robot_file=str(target))
@@ -167,7 +193,7 @@ class Optimisation:
             found = self.robots.pieces(z, names)
             return [found[name] for name in names]
 
-        return Designs(terms, values, pieces)
+        return Designs(terms, values, pieces, self.robots.edges)
 
     def _scale(self, name: str, limit: float | None) -> float:
         return abs(limit or 0.0) or abs(self.robots.values_before[name]) or 1.0
@@ -180,9 +206,10 @@ class Optimisation:
 
     def solved(self) -> Optimised:
         """The best of all starts, with stock sizes where they are asked for."""
-        found = self.descents(self.designs, self.starts())
+        tried = self._tried(self.designs, self.starts())
+        found = [one for one in tried if isinstance(one, Descent)]
         best = self.stock(self.designs, min(found, key=lambda one: self.designs.merit(one.values)))
-        return self._told(best, [self.designs.merit(one.values) for one in found])
+        return self._told(best, tried)
 
     def starts(self) -> list[Array]:
         """The first design, and random ones beside it."""
@@ -191,18 +218,32 @@ class Optimisation:
 
     def descents(self, designs: Designs, starts: Sequence[Array]) -> list[Descent]:
         """What each start comes to; random ones that cannot be are left out."""
-        free, found = np.ones(len(self.keys), dtype=bool), []
+        return [one for one in self._tried(designs, starts) if isinstance(one, Descent)]
+
+    def _tried(self, designs: Designs, starts: Sequence[Array]) -> list[Descent | ParflexError]:
+        """What each start comes to, or why it cannot be; the first one must be."""
+        free = np.ones(len(self.keys), dtype=bool)
+        found: list[Descent | ParflexError] = []
         for number, z in enumerate(starts):
             try:
                 found.append(self._search(designs, z, free))
-            except ParflexError:
+            except ParflexError as error:
                 if number == 0:
                     raise
+                found.append(error)
         return found
 
     def _search(self, designs: Designs, z: Array, free: Array) -> Descent:
-        found = descend(designs, z, free, self.problem.steps, self.problem.tolerance)
-        return polished(designs, found, free)
+        """Steps from a design; where they end before the conditions of an optimum hold, others are tried from there."""
+        left, last = self.problem.steps, np.inf
+        while True:
+            found = polished(designs, descend(designs, z, free, left, self.problem.tolerance), free)
+            found = with_slope_left(designs, found, free)
+            left, merit = left - found.steps, designs.merit(found.values)
+            level = found.slope <= LEVEL or found.missed.max() > MET
+            if level or not found.done or not left or merit > last - self.problem.tolerance:
+                return replace(found, steps=self.problem.steps - left)
+            z, last = found.z, merit
 
     def stock(self, designs: Designs, best: Descent) -> Descent:
         """Choices from lists one after the other, each with the rest optimised again."""
@@ -243,18 +284,56 @@ class Optimisation:
             }
         return found
 
-    def _told(self, best: Descent, merits: Sequence[float]) -> Optimised:
-        problem, robots, robot = self.problem, self.robots, self.robots.loaded(best.z)
-        worst = int(np.argmax(best.missed))
-        status = "optimal" if best.done else "steps"
-        message = "no step improves the design" if best.done else f"stopped after {problem.steps} steps"
-        if best.missed[worst] > MET:
+    def _status(self, one: Descent) -> str:
+        if one.missed.max() > MET:
+            return "infeasible"
+        return "steps" if not one.done else "optimal" if one.slope <= LEVEL else "stalled"
+
+    def _message(self, best: Descent, status: str) -> str:
+        """A sentence on a status: what holds the design, or why steps end."""
+        steps, edge = self.problem.steps, "; ".join(f"{words} is stretched or folded" for words in best.held)
+        if status == "infeasible":
+            worst = int(np.argmax(best.missed))
             term = self.designs.terms[worst]
             side = "at least" if term.sign > 0 else "at most"
-            cannot = "cannot be" if best.done else f"is after {problem.steps} steps not yet"
-            status = "infeasible"
-            message = f"'{term.name}' {cannot} {side} {term.limit:g}: it is {best.values[worst]:.6g}"
-            best = replace(best, multipliers=np.zeros(len(self.designs.terms)))  # nothing is gained for limits here
+            cannot = "cannot be" if best.done else f"is after {steps} steps not yet"
+            return f"'{term.name}' {cannot} {side} {term.limit:g}: it is {best.values[worst]:.6g}"
+        if status == "optimal":
+            return "no step improves the design" + (
+                f"; it is at the edge of what can be assembled: {edge}" * bool(edge)
+            )
+        if status == "steps":
+            return f"stopped after {steps} steps, before an optimum, so that multipliers are 0"
+        why = best.stopped or edge or "responses jump, or turn within the shortest steps"
+        return f"steps end although the slopes promise more, so that this may not be an optimum: {why}"
+
+    def _searches(self, tried: Sequence[Descent | ParflexError]) -> tuple[list[dict[str, Any]], str]:
+        """What each start came to, and a sentence on them."""
+        told: list[dict[str, Any]] = [
+            {"status": "impossible", "objective": None, "reason": one.message}
+            if isinstance(one, ParflexError)
+            else {"status": self._status(one), "objective": float(one.values[0]), "reason": ""}
+            for one in tried
+        ]
+        if len(told) == 1:
+            return told, ""
+        values = [one["objective"] for one in told if one["status"] == "optimal"]
+        best = (max if self.designs.terms[0].sign > 0 else min)(values, default=0.0)
+        same = sum(abs(value - best) <= SAME * abs(best) for value in values)
+        counts = [
+            (same, "came to the best optimum"),
+            (len(values) - same, "to others"),
+            *((sum(one["status"] == word for one in told), text) for word, text in ENDS.items()),
+        ]
+        return told, f"of {len(told)} starts " + ", ".join(f"{count} {text}" for count, text in counts if count)
+
+    def _told(self, best: Descent, tried: Sequence[Descent | ParflexError]) -> Optimised:
+        robots, (robot, more) = self.robots, self.robots.lasting(best.z)
+        status = self._status(best)
+        searches, starts = self._searches(tried)
+        message = "; ".join(text for text in (self._message(best, status), starts) if text)
+        if status != "optimal":  # nothing is gained for limits, or the last program is not that of an optimum
+            best = replace(best, multipliers=np.zeros(len(self.designs.terms)))
         constraints = []
         for k, term in enumerate(self.designs.terms):
             if term.limit is not None:
@@ -264,7 +343,7 @@ class Optimisation:
                      "active": bool(off <= ACTIVE or best.multipliers[k] != 0 or best.missed[k] > MET),
                      "multiplier": float(best.multipliers[k])}
                 )  # fmt: skip
-        variables = self._variables(best, status != "infeasible")
+        variables = self._variables(best, status == "optimal")
         responses = {}
         for name, question in robots.questions.items():
             after = question.asked(robot)
@@ -277,6 +356,6 @@ class Optimisation:
             }
         return Optimised(
             status, float(best.values[0]), variables, responses, constraints, message, self.designs.evaluations, robot,
-            self.before, None, [], list(merits),
-            {name: list(question.poses) for name, question in robots.questions.items()},
+            self.before, None, [], [self.designs.merit(one.values) for one in tried if isinstance(one, Descent)],
+            {name: list(question.poses) for name, question in robots.questions.items()}, searches, more,
         )  # fmt: skip

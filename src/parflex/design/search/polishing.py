@@ -6,10 +6,13 @@ function with known slopes, and SciPy's SLSQP goes on from there.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import scipy.optimize
 
 from parflex.design.search.descent import FINE, Descent, DesignPoint, Designs, linear_step
+from parflex.design.search.sliding import HELD
 from parflex.errors import ParflexError
 
 Array = np.ndarray
@@ -30,7 +33,8 @@ def polished(designs: Designs, found: Descent, free: Array) -> Descent:
         return points[key]
 
     try:
-        if not free.any() or not _smooth(designs, at(found.z[free])):
+        first_point = at(found.z[free]) if free.any() else None
+        if first_point is None or not _smooth(designs, first_point) or _at_edge(first_point):
             return found
         terms = designs.terms
         first = terms[0]
@@ -61,9 +65,15 @@ def polished(designs: Designs, found: Descent, free: Array) -> Descent:
     if designs.merit(there.values) >= designs.merit(found.values):
         return found
     _, _, multipliers = linear_step(designs, there, free, FINE)
-    return Descent(
-        there.z, there.values, multipliers, designs.missed(there.values), found.steps, designs.evaluations, found.done
-    )
+    return replace(
+        found, z=there.z, values=there.values, multipliers=multipliers, missed=designs.missed(there.values),
+        evaluations=designs.evaluations,
+    )  # fmt: skip
+
+
+def _at_edge(point: DesignPoint) -> bool:
+    """Whether the design is at the edge of what can be assembled, where a quadratic program steps beyond it."""
+    return any(edge.value <= HELD for edge in point.edges or [])
 
 
 def _smooth(designs: Designs, point: DesignPoint) -> bool:

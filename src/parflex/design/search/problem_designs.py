@@ -5,6 +5,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -12,14 +14,17 @@ from parflex.closure.targets import Target
 from parflex.design.answers import value_of
 from parflex.design.design_state import checked_number
 from parflex.design.problem_file import ProblemFile
+from parflex.design.search.assembly_edge import EdgeReader, WatchedEdges
 from parflex.design.search.batched_values import values_in_designs
 from parflex.design.search.worst_pieces import Piece, pieces_of
 from parflex.errors import InputError, ParflexError, ParflexWarning
+from parflex.models.configuration import Pose, configure
 from parflex.models.loading import redesigned
 from parflex.models.pose_input import read_pose
 from parflex.models.robot import Robot
 
 Array = np.ndarray
+SIDES = 1e-6  # of the length: a home that is farther from another one stands on another side
 OUTSIDE = 1e-9  # of a number: what is farther from its bounds than by rounding
 
 
@@ -79,8 +84,27 @@ class ProblemDesigns:
         home = robot.description.poses.get("home", {})
         target = read_pose(robot.tree, home, "poses.home", robot.file, robot.start) if home else Target()
         held = robot.locked | set(robot.deformations)
-        near = robot.assembler.near(target, self.before.home, None, held)
+        near = robot.assembler.near(target, self.before.home, self.before.home, held)  # legs stay on their sides
         return self.loaded(z) if near is None else replace(robot, known_home=near)
+
+    def lasting(self, z: Array) -> tuple[Robot, dict[str, Any]]:
+        """The robot at a design as its file is loaded, and what the file must say beside its numbers.
+
+        Near an edge, a leg that is assembled from the starts of the file may end on its other side; then the file gives
+        the starts with which it does not.
+        """
+        robot, found = self.loaded(z), self.design(z)
+        if np.allclose(robot.home, found.home, rtol=0, atol=SIDES * robot.tree.length):
+            return robot, {}
+        assert robot.written is not None
+        modes = dict(robot.written.table.get("working_modes", {}))
+        own = dict(modes.get(robot.working_mode, {}))
+        joints = [link for link in robot.tree.links if link.joint.one_axis and link.v.start not in robot.deformations]
+        starts = {link.name: float(found.home[link.q.start]) for link in joints}
+        more = {"working_modes": {**modes, robot.working_mode: {**own, "start": {**own.get("start", {}), **starts}}}}
+        made = redesigned(self.robot, {**self.settings(z), **more})
+        made.assemble()
+        return made, more
 
     @property
     def _poses_say_all(self) -> bool:
@@ -97,6 +121,34 @@ class ProblemDesigns:
                 if len(target.fixed) + sum(row.size for row in target.frames) < finder.rigid_freedoms:
                     return False
         return True
+
+    @cached_property
+    def edges(self) -> WatchedEdges:
+        """The edge of what can be assembled, at poses that some design could not reach."""
+        return WatchedEdges(EdgeReader(self.before, self.keys, self.width), self.design, self.failing)
+
+    def failing(self, z: Array) -> list[Pose | None]:
+        """Poses that a design cannot reach; home too where it cannot be assembled."""
+        asked: dict[int, Pose | None] = {}
+        lost: list[Pose | None] = []
+        for name, question in self.questions.items():
+            if question.response.name == "mass":
+                continue
+            known = self.together(z[None], name)
+            if known is None:
+                asked |= {id(pose): pose for pose in question.poses}
+            else:
+                lost += [pose for pose, value in zip(question.poses, known[0], strict=True) if not np.isfinite(value)]
+        try:
+            robot = self.design(z)
+        except ParflexError:
+            return [None, *lost, *asked.values()]
+        for pose in asked.values():
+            try:
+                configure(robot, pose)
+            except ParflexError:
+                lost.append(pose)
+        return list({id(pose): pose for pose in lost}.values())
 
     # -- responses -------------------------------------------------------------------------------------
 
