@@ -513,13 +513,23 @@ def test_efforts_that_the_model_does_not_explain_are_told(tmp_path):
     assert any("of the efforts of 'axis' unexplained: check time unit" in text for text in found.warnings)
 
 
-def test_a_record_at_rest_with_noise_tells_no_mass(tmp_path):
+@pytest.mark.parametrize("flicker", ["noise", "lines"])
+def test_a_record_at_rest_is_refused_though_encoders_flicker(tmp_path, flicker):
     rng = np.random.default_rng(3)
     t = np.arange(4000) * 1e-3
-    rest = {"t": t, "x": 1e-3 * rng.standard_normal(len(t)), "i": rng.standard_normal(len(t))}
-    found = parflex.identify(slide(tmp_path), rest, BY_HAND)
-    assert any(one["name"] == "M[axis]" for one in found.undetermined)
-    assert any("unexplained" in text for text in found.warnings)
+    x = 1e-3 * rng.standard_normal(len(t))
+    rest = {"t": t, "x": 1e-3 * (x > 0) if flicker == "lines" else x, "i": rng.standard_normal(len(t))}
+    with pytest.raises(InputError, match="no motor moves in the record"):
+        parflex.identify(slide(tmp_path), rest, BY_HAND)
+    slow = {"t": t, "x": 0.01 * np.sin(3 * t) + x, "i": rng.standard_normal(len(t))}  # ten times its noise
+    assert parflex.identify(slide(tmp_path), slow, BY_HAND).undetermined
+
+
+def test_positions_of_a_motor_at_rest_tell_nothing():
+    t = np.arange(0, 4, 0.002)
+    q = np.stack([0.3 + 1e-5 * np.random.default_rng(4).standard_normal(len(t)), 0.3 * np.sin(3 * t)], axis=1)
+    smooth = smoothed(Measurement("record", t, q, 0 * q), FilterChoice(20.0, 4, 100))
+    assert not np.ptp(smooth.position[:, 0]) and np.ptp(smooth.position[:, 1]) > 0.5  # else weights would vary with it
 
 
 def test_a_motor_at_rest_beside_one_that_moves(tmp_path):

@@ -17,7 +17,7 @@ from parflex.identification.doubts.usual_mistakes import far_positions, mistake_
 from parflex.identification.estimates.drive_gains import total_least_squares
 from parflex.identification.estimates.least_squares import EffortRows, Fit, WeightedRows, fit
 from parflex.identification.estimates.physical import PhysicalParameters, physical_parameters
-from parflex.identification.filtering import FilterChoice, choose_filter, without_sticking
+from parflex.identification.filtering import FilterChoice, choose_filter, refuse_rest, without_sticking
 from parflex.identification.identified import Identified, share
 from parflex.identification.measured_files import Measurement, read_measurement
 from parflex.identification.payloads import gain_doubts, payload_doubts, unused_payloads
@@ -111,6 +111,7 @@ def identify(
         raise InputError("no record is given", key="record", hint="give at least one file")
     held_out = [read_measurement(one, mapped, robot) for one in _several(validate)]
     choice = choose_filter(used, cutoff, decimate, least_speed, None)
+    refuse_rest(used, choice)
     if estimator == "iv":  # instruments undo what noise does, but not what differences do to both
         choice = replace(choice, neighbours=4)
     if estimator == "iv" and least_speed is None and rubbing_motors(regressor):
