@@ -14,7 +14,7 @@ from dataclasses import Field, fields, is_dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import ReferenceType, ref
 
 import numpy as np
 from pydantic import BaseModel
@@ -25,7 +25,7 @@ from parflex.codegen.program import Program
 from parflex.models.robot import Robot
 
 Array = np.ndarray
-_digests: WeakKeyDictionary[Robot, str] = WeakKeyDictionary()  # robots do not change
+_digests: dict[int, tuple[ReferenceType[Robot], str]] = {}  # by identity: to compare equal robots takes longer
 _records: dict[int, tuple[Any, bytes]] = {}  # hashes by identity: a changed robot shares most records with the first
 MOST_RECORDS = 20_000  # of these: then they are forgotten
 LEFT_OUT = ("file", "warnings")  # of a robot: where it came from changes no program
@@ -44,13 +44,15 @@ def key_of(robot: Robot, *choices: Any) -> str | None:
 
 def digest_of(robot: Robot) -> str:
     """A hash of the robot as it was loaded, with what was set, mounted or locked since."""
-    found = _digests.get(robot)
-    if found is None:
+    number = id(robot)
+    known = _digests.get(number)
+    if known is None or known[0]() is not robot:
         digest = hashlib.sha256()
         for part in _parts(robot):
             _feed(digest, part, _known_records())
-        found = _digests[robot] = digest.hexdigest()
-    return found
+        known = ref(robot, lambda _: _digests.pop(number, None)), digest.hexdigest()
+        _digests[number] = known
+    return known[1]
 
 
 def _parts(robot: Robot) -> tuple[Any, Array]:

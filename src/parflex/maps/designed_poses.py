@@ -160,7 +160,8 @@ class DesignedPoses:
     def _by_steps(self, chosen: Array, q: Array) -> Array:
         """Compiled steps; which of the rows are done."""
         assert self.finder is not None
-        features = np.concatenate([self.poses[self.rows[chosen]], self.keys[self.rows[chosen]]], axis=1)
+        rows = self.rows[chosen]
+        features = np.concatenate([self.poses[rows], self.keys[rows]], axis=1)
         found = self.finder(q, chosen, self.platform is not None, features)
         if self.learns:
             self.finder.learn(features, found)
@@ -170,9 +171,10 @@ class DesignedPoses:
         if self.platform is not None and self.twists is not None:
             wide = found.twists.reshape(len(chosen), -1)
             done &= np.isfinite(wide @ np.ones(wide.shape[1]))
-            own = slice(None) if done.all() else done
-            self.twists[self.rows[chosen[own]]] = found.twists[own]
-        self.frequencies[self.rows[chosen[done]]] = np.sqrt(found.x[done]) / (2 * np.pi)
+        own = slice(None) if done.all() else done
+        if self.twists is not None and self.platform is not None:
+            self.twists[rows[own]] = found.twists[own]
+        self.frequencies[rows[own]] = np.sqrt(found.x[own]) / (2 * np.pi)
         return done
 
     def _usual(self, chosen: Array, q: Array) -> Array:

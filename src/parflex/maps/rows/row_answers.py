@@ -93,7 +93,10 @@ def said_of(found: Modes) -> str:
 
 def unstable_rows(reasons: Sequence[str]) -> Array:
     """Rows of which that is said."""
-    return np.array([NOT_STABLE in reason or BEYOND in reason for reason in reasons], dtype=bool)
+    said = {reason: NOT_STABLE in reason or BEYOND in reason for reason in set(reasons)}  # few texts for many rows
+    if not any(said.values()):
+        return np.zeros(len(reasons), dtype=bool)
+    return np.array([said[reason] for reason in reasons], dtype=bool)
 
 
 def warn_of_unstable(reasons: Sequence[str], level: int) -> None:
