@@ -22,11 +22,14 @@ import parflex
 from parflex.errors import InputError, SingularError
 from parflex.identification import regressors
 from parflex.identification.base_columns import base_columns, random_motion, stacked
+from parflex.identification.column_map import read_column_map
 from parflex.identification.estimates.least_squares import EffortRows, WeightedRows, fit
 from parflex.identification.filtering import FilterChoice, choose_filter, decimated, smoothed
 from parflex.identification.identify import _essential
-from parflex.identification.measured_files import Measurement
+from parflex.identification.measured_files import Measurement, read_measurement
 from parflex.identification.regressors import Regressor
+from parflex.identification.simulated import didim as simulated
+from parflex.identification.simulated.replay import Replay
 from parflex.identification.telling import SIGNIFICANT
 from parflex.identification.unknowns import unknowns
 from parflex.identification.written_robot import write_robot
@@ -718,6 +721,46 @@ def test_a_simulated_axis_under_its_controller_has_the_numbers_of_the_measured_o
         assert abs(one.value - value) < 4 * one.deviation and one.deviation < 0.02 * value, name
     assert found.relative_error < 0.05 and found.validation["relative_error"] < 0.05
     assert any("simulated under the controller" in text for text in found.steps)
+
+
+@pytest.mark.parametrize(
+    "law",
+    [
+        {"kp": 60, "kv": 40},
+        {"kp": 40, "kv": 20, "delay": 3},
+        {"kp": 40, "kv": 20, "rates": "differences", "sample_time": 5e-4},
+        {"law": "pd", "stiffness": 2400, "damping": 40},
+    ],
+)
+def test_efforts_under_a_controller_depend_on_parameters_as_simulations_say(tmp_path, law):
+    robot, mapped = slide(tmp_path), read_column_map(UNDER_CONTROL | {"controller": law}, ["axis"])
+    regressor = Regressor(robot, unknowns(robot, "file"))
+    record = read_measurement(measured.sliding_mass(1.0), mapped, robot)
+    base, choice = base_columns(regressor), choose_filter([record], 40.0, 4, None, None)
+    simulations = simulated.SimulatedRecords(regressor, base, mapped, choice, record.step).of([record])
+    # without Coulomb friction: where the axis turns back, that changes by a step, and simulations are asked instead
+    symbols = [regressor.unknowns[k].symbol for k in base.kept]
+    values = np.array([{"M": 8.0, "FV": 12.0, "FS": 0.0}[symbol] for symbol in symbols])
+    told = [k for k, symbol in enumerate(symbols) if symbol != "FS"]
+    now, spread = simulations.at(values), 1e-3 * values[told]
+    rows, G = now.rows.columns(told), simulations.linear(values, told)
+    wanted = simulated.by_simulations(simulations, values, rows, told, spread)
+    # differences of accelerations, straight lines between samples
+    assert np.linalg.norm(G - wanted) < 0.01 * np.linalg.norm(wanted)
+    assert simulated._confirmed(simulations, values, rows, told, G, spread)
+    assert not simulated._confirmed(simulations, values, rows, told, 1.1 * G, spread)
+
+
+def test_efforts_at_their_limit_do_not_answer(tmp_path):
+    robot, mapped = (
+        slide(tmp_path),
+        read_column_map(UNDER_CONTROL | {"controller": {"kp": 60, "kv": 40, "limit": 9}}, ["axis"]),
+    )
+    regressor = Regressor(robot, unknowns(robot, "file"))
+    replay = Replay(regressor, mapped, read_measurement(measured.sliding_mass(1.0), mapped, robot))
+    assert replay.feedback(np.array([[2.5 * 9.0]])) is None
+    stiffness, damping = replay.feedback(np.array([[2.4 * 9.0]]))
+    assert stiffness == [2.5 * 60 * 40] and damping == [2.5 * 40]
 
 
 def test_simulation_does_not_mind_a_filter_that_is_badly_chosen(tmp_path):

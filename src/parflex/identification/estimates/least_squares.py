@@ -85,10 +85,15 @@ class Fit(Record):
 
 def fit(rows: EffortRows, estimator: str = "ols") -> Fit:
     """Fit by "ols", "wls" or "irls", with instruments where rows have them."""
+    return _judged(rows, *solution(rows, estimator))
+
+
+def solution(rows: EffortRows, estimator: str) -> tuple[Array, Array]:
+    """Parameters of a fit alone, and the weights of its rows."""
     ones = rows.mask
     found = _solved(rows, ones)
     if estimator == "ols":
-        return _judged(rows, found, ones)
+        return found, ones
     weights = ones
     quiet = max(QUIET * float(np.abs(rows.y).max(initial=0.0)), 1e-300)
     for _ in range(MOST_ROUNDS):
@@ -100,7 +105,7 @@ def fit(rows: EffortRows, estimator: str = "ols") -> Fit:
         before, found = found, _solved(rows, weights)
         if np.abs(found - before).max() <= SETTLED * np.abs(found).max():
             break
-    return _judged(rows, found, weights)
+    return found, weights
 
 
 def _noise(rows: EffortRows, residual: Array, estimator: str) -> Array:

@@ -15,13 +15,14 @@ import numpy as np
 from parflex.errors import InputError
 from parflex.identification.base_columns import BaseColumns
 from parflex.identification.column_map import ColumnMap
-from parflex.identification.estimates.least_squares import EffortRows, Fit, fit, noise_of
+from parflex.identification.estimates.least_squares import EffortRows, Fit, fit, noise_of, solution
 from parflex.identification.filtering import FilterChoice, decimated, kept_instants
 from parflex.identification.identified import Prediction
 from parflex.identification.measured_files import Measurement
 from parflex.identification.payloads import payload_parameters
 from parflex.identification.prepared import fast_enough, joined
 from parflex.identification.regressors import ClosedMotion, Regressor
+from parflex.identification.simulated.linear_response import linear_response
 from parflex.identification.simulated.members import PlantMembers
 from parflex.identification.simulated.replay import Replay
 from parflex.records import Record
@@ -31,9 +32,12 @@ MOST_ROUNDS = 25
 SETTLED = 1e-6  # of the efforts, by which a round may still change what is predicted
 NEAR = 0.02  # of what is left of them, likewise: the last step is by the dependence of the simulations themselves
 WORSE = 1.02  # times the error before: a round may make it so much larger, as it does not go for the smallest one
+SLOW = 0.5  # of the error that a round should take: where it takes less, slopes are found again for the next one
 HALVINGS = 6
 EDGE, WIDE = 0.1, 3  # s, or samples that are kept, cut at both ends
 SPAN = 1.0  # deviations: over so much simulations tell how efforts depend on a parameter
+CONFIRMED = 2  # simulations that linear equations must agree with
+ALIKE = 0.03  # of a change of efforts, by which they may be off there: deviations are then about as much off
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -76,12 +80,15 @@ class Simulations:
         self.carried = [
             payload_parameters(regressor, one.record.payload) if one.record.payload else {} for one in replays
         ]
+        self.count = 0  # simulations so far
+        self.response: Array | None = None  # by linear equations, the last one
         self.kept: list[Array] = []  # rows of each record that are fast enough
         self.measured: list[Array] = []  # decimated efforts of each record, where motors are rows
 
     def at(self, values: Array, regressed: bool = True) -> _Round | None:
         """All records with these base parameters; None where the robot does not follow."""
         regressor, choice, kept = self.members.regressor, self.choice, self.members.base.kept
+        self.count += 1
         rows, parts = [], []
         for number, (replay, carried) in enumerate(zip(self.replays, self.carried, strict=True)):
             found = replay.run(self.members.plant(values, carried))
@@ -102,6 +109,29 @@ class Simulations:
             parts.append((measured, simulated))
         return _Round(joined(rows), parts)
 
+    def slopes(self, values: Array, told: list[int], again: bool = True) -> Array:
+        """How efforts depend on base parameters, nearly: by linear equations, or else by the regressor alone."""
+        if self.response is None or again:
+            self.response = self.linear(values, told)
+        if self.response is not None:
+            return self.response
+        found = self.at(values)
+        assert found is not None  # as it was before
+        return found.rows.W[:, :, told]
+
+    def linear(self, values: Array, told: list[int]) -> Array | None:
+        """How efforts of all records depend on some base parameters by linear equations, None where these are not."""
+        members, parts = self.members, []
+        columns = [members.base.kept[k] for k in told]
+        for replay, carried in zip(self.replays, self.carried, strict=True):
+            found = replay.run(members.plant(values, carried))
+            theta = members.parameters(values, carried)
+            answers = None if found is None else linear_response(members.regressor, replay, found, theta, columns)
+            if answers is None:
+                return None
+            parts.append(decimated(self.choice.inside(answers), self.choice))
+        return np.concatenate(parts)
+
     def _rows(self, moving: ClosedMotion | None, effort: Array) -> Array:
         """Efforts along the rows, decimated; those of motors need no motion."""
         inside = self.choice.inside(effort)
@@ -115,7 +145,7 @@ class Simulations:
 
 def didim(simulations: Simulations, told: list[int], starts: Sequence[Array]) -> SimulatedFit:
     """Parameters with which simulated efforts are those measured, from the best of some starts."""
-    tried = [(values, simulations.at(values)) for values in starts]
+    tried = [(values, simulations.at(values, regressed=False)) for values in starts]
     known = [(values, found) for values, found in tried if found is not None]
     if not known:
         raise InputError(
@@ -123,18 +153,22 @@ def didim(simulations: Simulations, told: list[int], starts: Sequence[Array]) ->
             hint="check gains, signs, units, limit and sample time of [controller]",
         )  # fmt: skip
     values, now = min(known, key=lambda one: one[1].error)
-    rounds = len(tried)
+    rounds, slow = len(tried), True
     for _ in range(MOST_ROUNDS):
-        step = fit(now.rows.columns(told), "wls").values
-        moved = now.rows.W[:, :, told] @ step
+        slopes = simulations.slopes(values, told, slow)
+        step = solution(replace(now.rows, W=slopes), "wls")[0]
         size = np.linalg.norm(np.concatenate([part for part, _ in now.parts]))
-        if float(np.linalg.norm(moved)) <= max(float(SETTLED * size), NEAR * now.error):
+        if float(np.linalg.norm(slopes @ step)) <= max(float(SETTLED * size), NEAR * now.error):
             break
+        expected = now.error - float(np.linalg.norm((now.rows.y - slopes @ step) * now.rows.mask))
+        before = now.error
         values, now, more = _forward(simulations, values, now, told, step)
-        rounds += more
+        rounds, slow = rounds + more, before - now.error < SLOW * expected
         if more > HALVINGS:
             break
-    return _judged(simulations, values, now, told, rounds)
+    there = simulations.at(values)
+    assert there is not None  # as it was before
+    return _judged(simulations, values, there, told, rounds)
 
 
 def _forward(
@@ -144,7 +178,7 @@ def _forward(
     for halved in range(HALVINGS):
         trial = values.copy()
         trial[told] += step / 2**halved
-        found = simulations.at(trial)
+        found = simulations.at(trial, regressed=False)
         if found is not None and found.error <= WORSE * now.error:
             return trial, found, halved + 1
     return values, now, HALVINGS + 1
@@ -153,21 +187,47 @@ def _forward(
 def _judged(simulations: Simulations, values: Array, now: _Round, told: list[int], rounds: int) -> SimulatedFit:
     """The last step with the dependence of simulated efforts themselves, and covariances with it."""
     rows = now.rows.columns(told)
+    before = simulations.count
     G = dependence(simulations, values, rows, told)
     linear = replace(rows, W=G, y=rows.y + G @ values[told], instruments=rows.W)
     fitted = fit(linear, "wls")
     moved = values.copy()
     moved[told] = fitted.values
-    found = simulations.at(moved)
+    found = simulations.at(moved, regressed=False)
     if found is None or found.error > WORSE * now.error:
         found, moved = now, values
     fitted = _about(fitted, moved[told], found)
-    return SimulatedFit(fitted, linear, rounds + len(told) + 1)
+    return SimulatedFit(fitted, linear, rounds + simulations.count - before)
 
 
 def dependence(simulations: Simulations, values: Array, rows: EffortRows, told: list[int]) -> Array:
-    """How simulated efforts depend on parameters, as rows: by one simulation of each."""
+    """How simulated efforts depend on parameters, as rows: by linear equations if simulations say alike."""
     spread = np.sqrt(np.maximum(np.diag(fit(rows, "wls").white), 0.0))
+    for again in (False, True):
+        G = simulations.linear(values, told) if again else simulations.response
+        if G is not None and _confirmed(simulations, values, rows, told, G, spread):
+            return G
+    return by_simulations(simulations, values, rows, told, spread)
+
+
+def _confirmed(
+    simulations: Simulations, values: Array, rows: EffortRows, told: list[int], G: Array, spread: Array
+) -> bool:
+    """Whether efforts change as G says where all parameters change, each by a deviation to either side."""
+    for signs in np.random.default_rng(0).choice([-SPAN, SPAN], (CONFIRMED, len(told))):
+        trial = values.copy()
+        trial[told] += signs * spread
+        end = simulations.at(trial, regressed=False)
+        changed = np.zeros_like(rows.y) if end is None else (rows.y - end.rows.y) * rows.mask
+        if not np.linalg.norm(changed - (G @ (signs * spread)) * rows.mask) <= ALIKE * np.linalg.norm(changed):
+            return False
+    return True
+
+
+def by_simulations(
+    simulations: Simulations, values: Array, rows: EffortRows, told: list[int], spread: Array
+) -> Array:  # fmt: skip
+    """The same by one simulation of each parameter."""
     G = rows.W.copy()
     for place, k in enumerate(told):
         width = max(SPAN * float(spread[place]), 1e-7 * abs(float(values[k])), 1e-12)

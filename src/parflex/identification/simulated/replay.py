@@ -89,6 +89,7 @@ class Replay:
         limits = (
             {m: (o - b, o + b) for m, o, b in zip(motors, offset, bound, strict=True)} if law.limit < np.inf else None
         )
+        self.described, self.scale, self.bounds = law, gains, (offset - bound, offset + bound)
         self.settings = LoopSettings(
             sample_time=self.sample, effort_limit=limits, step=min(LONGEST, self.sample), rates=law.rates,
             delay=law.delay,
@@ -137,6 +138,17 @@ class Replay:
             return None
         rates = found.y[:: self.every, tree.nq : 2 * tree.nq][:, self.regressor.motor_q]
         return Replayed(q, rates, run.efforts[:: self.every][:count])
+
+    def feedback(self, effort: Array) -> tuple[Array, Array] | None:
+        """Efforts per position and rate that are sensed; None where efforts do not depend on them by constant factors.
+
+        Computed torque asks the model, and efforts at their limit do not answer.
+        """
+        lower, upper = self.bounds
+        if self.described.law == "ctc" or (effort <= lower).any() or (effort >= upper).any():
+            return None
+        first, second = (self.scale * np.asarray(gain, dtype=float) for gain in self.described.gains)
+        return (first * second / self.scale if self.described.law == "cascade" else first), second
 
     def moving(self, found: Replayed) -> ClosedMotion:
         """The motion of all joints in a simulated record."""
