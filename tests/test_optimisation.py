@@ -252,6 +252,29 @@ def test_regions_are_grids_of_poses():
         ("frequency:1", "conditionin", "there is no response 'conditionin'"),
         ('robot = "cantilever.toml"', 'robot = "nothing"', "nothing"),
         ("steps = 3", "stepps = 3", "stepps"),
+        ("steps = 3", "steps = 3\nstarts = 0", "starts.* 'starts' is 0, not from 1 to 1000"),
+        ("steps = 3", 'steps = 3\nstarts = "3"', "starts"),
+        ('response = "mass"\nupper', 'response = "mas"\nupper', "constraint.0.response.*there is no response 'mas'"),
+        (
+            "frequency:1",
+            'frequency:1"\ntolerances = { "constants.side0" = 1e-4 }\nsamples = 0\nabout = "undeformed',
+            "responses.first.samples.*0 robots cannot be drawn",
+        ),
+        (
+            "frequency:1",
+            'frequency:1"\ntolerances = { "constants.side0" = -1e-4 }\nabout = "undeformed',
+            "responses.first.tolerances.*standard deviation -0.0001 of 'constants.side0' is negative",
+        ),
+        (
+            "frequency:1",
+            'frequency:1"\npose = "home"\nposes = ["home"]\nabout = "undeformed',
+            "'pose' and 'poses' are given together",
+        ),
+        (
+            "frequency:1",
+            'frequency:1"\nstatistic = "0.05"\nabout = "undeformed',
+            "'statistic' says nothing without 'tolerances'",
+        ),
     ],
 )
 def test_files_that_cannot_be_are_refused_in_a_sentence(tmp_path, old, new, says):
@@ -418,3 +441,15 @@ response = "mass"
         }
     assert best <= found.objective * (1 + 1e-6)  # the limit is met to 1e-6
     assert found.objective == pytest.approx(best, rel=2e-3)  # the finest grid has steps of 1e-3 of the sides
+
+
+def test_arguments_of_sensitivities_that_exclude_each_other_are_refused():
+    robot = parflex.load("navaro")
+    for more, says in (
+        ({"pose": "pose-1", "poses": ["pose-1"]}, "given together"),
+        ({"statistic": "0.05"}, "says nothing without 'tolerances'"),
+        ({"tolerances": {"constants.bar": -1e-3}}, "of 'constants.bar' is negative"),
+        ({"tolerances": {"constants.bar": 1e-3}, "samples": 0}, "'samples' is not a whole number"),
+    ):
+        with pytest.raises(ParflexError, match=says):
+            parflex.sensitivities(robot, "mass", ["constants.bar"], **more)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from itertools import product
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from parflex.description.loader import read_tables
 from parflex.description.names import catalogue_names
@@ -15,10 +15,11 @@ from parflex.description.source import parse_toml, read_bounded
 from parflex.description.table import Table
 from parflex.description.values import Number, Text, complain
 from parflex.design.design_state import Circumstances
-from parflex.design.questions import ResponseQuestion, Tolerances, read_question
+from parflex.design.questions import ResponseQuestion, Tolerances, checked_tolerances, read_question
 from parflex.errors import InputError
 
 MOST_POSES = 10_000
+Count = Annotated[int, Field(strict=True)]  # text is not a number of starts
 WORDS = ("lower", "upper", "start", "choices")  # of a variable
 
 
@@ -76,8 +77,27 @@ class ResponseTable(Table):
     acceleration: dict[str, Number] | None = None
     tolerances: dict[str, Number] | None = None
     statistic: Text = "mean"
-    samples: int = 32
-    seed: int = 0
+    samples: Count = 32
+    seed: Count = 0
+
+    @model_validator(mode="after")
+    def _one_meaning(self) -> ResponseTable:
+        if "pose" in self.model_fields_set and (self.poses or self.region):
+            other = "poses" if self.poses else "region"
+            raise complain(f"'pose' and '{other}' are given together", "keep one of them", "pose", self.pose)
+        spread = {"statistic", "samples", "seed"} & self.model_fields_set
+        if spread and self.tolerances is None:
+            word = min(spread)
+            raise complain(
+                f"'{word}' says nothing without 'tolerances'", "give standard deviations of keys", word,
+                getattr(self, word),
+            )  # fmt: skip
+        if self.tolerances is not None:
+            try:
+                checked_tolerances(Tolerances(self.tolerances, self.statistic, self.samples, self.seed))
+            except InputError as error:
+                raise complain(error.message, error.hint or "", error.key or "", error.value) from None
+        return self
 
     def question(self) -> ResponseQuestion:
         """What is asked."""
@@ -124,19 +144,15 @@ class ParetoTable(ObjectiveTable):
     """A second objective, and how the front of both is found."""
 
     method: Literal["gradients", "pymoo"] = "gradients"
-    points: int = 9
-    population: int = 40
-    generations: int = 60
+    points: Count = 9
+    population: Count = 40
+    generations: Count = 60
 
     @model_validator(mode="after")
     def _enough(self) -> ParetoTable:
-        if not 3 <= self.points <= 1000 or not 4 <= self.population <= 10_000 or not 1 <= self.generations <= 10_000:
-            raise complain(
-                "'points', 'population' or 'generations' is out of range",
-                "give e.g. 9, 40 and 60",
-                "points",
-                self.points,
-            )
+        _within("points", self.points, 3, 1000)
+        _within("population", self.population, 4, 10_000)
+        _within("generations", self.generations, 1, 10_000)
         return self
 
 
@@ -149,9 +165,9 @@ class ProblemFile(Table):
     objective: ObjectiveTable
     constraint: list[ConstraintTable] = []  # noqa: RUF012
     pareto: ParetoTable | None = None
-    starts: int = 1
-    seed: int = 0
-    steps: int = 60
+    starts: Count = 1
+    seed: Count = 0
+    steps: Count = 60
     tolerance: Number = 1e-6
     samples: Any = None  # of sweeps, which read the same file
 
@@ -159,18 +175,32 @@ class ProblemFile(Table):
     def _known(self) -> ProblemFile:
         if not self.variables:
             raise complain("there are no variables", "name numbers of the robot file", "variables")
-        if not 1 <= self.starts <= 1000 or not 1 <= self.steps <= 10_000 or not 0 < self.tolerance < 1:
-            raise complain("'starts', 'steps' or 'tolerance' is out of range", "give e.g. 3, 60 and 1e-6", "starts")
-        both = [self.objective, *([self.pareto] if self.pareto else [])]
-        asked = [*(one.maximise or one.minimise or "" for one in both), *(one.response for one in self.constraint)]
-        for name in asked:
+        _within("starts", self.starts, 1, 1000)
+        _within("steps", self.steps, 1, 10_000)
+        _within("seed", self.seed, 0, 2**63)
+        if not 0 < self.tolerance < 1:
+            raise complain(
+                f"'tolerance' is {self.tolerance:g}, not between 0 and 1", "give e.g. 1e-6", "tolerance", self.tolerance
+            )
+        both = {"objective": self.objective} | ({"pareto": self.pareto} if self.pareto else {})
+        asked = {
+            f"{word}.{'maximise' if one.maximise else 'minimise'}": one.maximise or one.minimise or ""
+            for word, one in both.items()
+        }
+        names = list(asked.values())
+        asked |= {f"constraint.{k}.response": one.response for k, one in enumerate(self.constraint)}
+        for key, name in asked.items():
             if name not in self.responses:
-                raise complain(
-                    f"there is no response '{name}'", f"choose from {', '.join(self.responses)}", "objective", name
-                )
-        if len(both) == 2 and asked[0] == asked[1]:
-            raise complain("both objectives are one response", "name another one", "pareto", asked[1])
+                raise complain(f"there is no response '{name}'", f"choose from {', '.join(self.responses)}", key, name)
+        if len(names) == 2 and names[0] == names[1]:
+            raise complain("both objectives are one response", "name another one", "pareto", names[1])
         return self
+
+
+def _within(key: str, value: int, least: int, most: int) -> None:
+    """Refuse a count that is out of range, by its key."""
+    if not least <= value <= most:
+        raise complain(f"'{key}' is {value}, not from {least} to {most}", f"give {least} or more", key, value)
 
 
 def region_poses(region: dict[str, Any]) -> list[dict[str, float]]:

@@ -19,6 +19,7 @@ from parflex.records import Record
 from parflex.spatial.dual import Sensitive
 
 Array = np.ndarray
+MOST_SAMPLES = 1_000_000
 MANY = 6  # poses from which programs pay
 NEARLY = 1e-6  # of the worst value: poses that programs of maps find so near are asked once more
 TOGETHER = 1e-9  # of the worst value: other poses that come as near are active too
@@ -104,7 +105,6 @@ class ResponseQuestion(Record):
 
     def _spread(self, robot: Robot, keys: Sequence[str], own: Tolerances) -> DesignAnswer:
         """Mean or quantile over robots whose keys deviate; each robot has its own slopes, which add up exactly."""
-        spread_weights(np.zeros(own.samples), own.statistic)  # a wrong statistic is refused before robots are made
         rng = np.random.default_rng(own.seed)
         names = list(own.deviations)
         nominal = {key: checked_number(robot, key, "tolerances") for key in names}
@@ -145,6 +145,24 @@ def spread_weights(values: Array, statistic: str) -> Array:
     return weights
 
 
+def checked_tolerances(own: Tolerances) -> Tolerances:
+    """Tolerances that can be drawn; what cannot is refused."""
+    if not 1 <= own.samples <= MOST_SAMPLES:
+        raise InputError(
+            f"{own.samples} robots cannot be drawn", key="samples", value=own.samples, hint=f"give 1 to {MOST_SAMPLES}"
+        )
+    if own.seed < 0:
+        raise InputError("a seed is not negative", key="seed", value=own.seed, hint="give 0 or more")
+    for key, deviation in own.deviations.items():
+        if not 0 <= deviation < np.inf:
+            raise InputError(
+                f"the standard deviation {deviation:g} of '{key}' is negative or not finite",
+                key=f"tolerances.{key}", value=float(deviation), hint="give 0 or more, in the unit of the key",
+            )  # fmt: skip
+    spread_weights(np.zeros(own.samples), own.statistic)
+    return own
+
+
 def read_question(
     response: str,
     poses: Sequence[Any] | None = None,
@@ -156,4 +174,5 @@ def read_question(
     given = (None,) if poses is None else tuple(poses)
     if not given:
         raise InputError("no pose is given", key="poses", hint="give one or more")
-    return ResponseQuestion(found, argument, given, circumstances or Circumstances(), tolerances)
+    own = None if tolerances is None else checked_tolerances(tolerances)
+    return ResponseQuestion(found, argument, given, circumstances or Circumstances(), own)

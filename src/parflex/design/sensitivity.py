@@ -154,6 +154,13 @@ def sensitivities(
     >>> parflex.sensitivities(parflex.load("navaro"), "frequency:1", ["constants.bar"], "pose-3")
     """
     given = Circumstances(lock, about, servo, wrench, tuple(without), velocity, acceleration)
+    if pose is not None and poses is not None:
+        raise InputError("'pose' and 'poses' are given together", key="pose", value=str(pose), hint="keep one of them")
+    if tolerances is None and statistic != "mean":
+        raise InputError(
+            "'statistic' says nothing without 'tolerances'", key="statistic", value=statistic,
+            hint="give standard deviations of keys",
+        )  # fmt: skip
     spread = None if tolerances is None else Tolerances(dict(tolerances), statistic, samples, seed)
     question = read_question(response, [pose] if poses is None else poses, given, spread)
     return sensitivities_of(robot, question, checked_keys(robot, keys))
