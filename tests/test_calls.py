@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -12,8 +13,10 @@ import pytest
 import parflex
 from parflex.codegen import compile, program_store
 from parflex.codegen.compile import Kernel
+from parflex.codegen.emit import emit_rows
 from parflex.codegen.emit.emit_c import emit_c
 from parflex.codegen.emit.emit_python import functions_of, run
+from parflex.codegen.emit.row_plan import HOLE, arranged, row_plan, saved_by_rows, side_by_side
 from parflex.codegen.model import Model, model_with
 from parflex.codegen.passes.optimise import make_program
 from parflex.codegen.program import Program
@@ -200,3 +203,56 @@ def test_groups_of_unknowns_are_eliminated_as_single_ones_are():
     assert np.abs(A.astype(float) @ found - b).max() < 1e-14 * 10  # rounding, the condition is about 2
     with pytest.raises(np.linalg.LinAlgError, match="no inertia"):
         eliminate_groups(np.zeros((1, 1), dtype=object), [[0]])
+
+
+def six_legs(parameters: Sequence[str] = ()) -> Program:
+    """Six legs of two alike parts that meet: one has a part of its own kind, another one more."""
+    tracer = Tracer(_calling())
+    x = tracer.group("x", 20)
+
+    def part(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, ...]:
+        return np.array([a[0] * b[0] + a[1], a[1] / (2.0 + b[1] * b[1])]), a * b
+
+    legs = []
+    for leg in range(6):
+        first, _ = alike(part, "part", x[3 * leg : 3 * leg + 2], x[3 * leg + 1 : 3 * leg + 3])
+        given = np.array([0.0, first[0] - x[18]]) if leg == 0 else np.array([first[1] + 0.5, first[0] - x[18]])
+        second, third = alike(part, "part", first, given)
+        legs.append(alike(part, "part", third, second)[0] if leg == 4 else second + third)
+    ends = np.array(legs)
+    flag = np.sin(x[19]) * ends[:, 0].sum().sign()
+    back = [alike(part, "part", leg, np.array([flag, ends[:, 1].sum()]))[0] for leg in ends]
+    y = np.concatenate([*back, ends.ravel(), ends[:, 0] * ends[:, 1]])
+    return make_program(tracer.graph, "legs", {"y": y}, list(parameters))
+
+
+def test_alike_calls_side_by_side_compute_what_each_alone_does(monkeypatch):
+    monkeypatch.setenv("PARFLEX_CACHE", "off")
+    monkeypatch.setattr(compile, "WRITTEN_OUT", 0)
+    monkeypatch.setattr(emit_rows, "PIECE", 20)  # values go from piece to piece
+    program = six_legs()
+    rows = row_plan(program).rows
+    assert any(row.wide and row.operation.startswith("call") and HOLE in row.lanes[:6] for row in rows)
+    x = np.random.default_rng(4).uniform(0.5, 1.5, 20)
+    expected = computed(program, x)
+    assert np.abs(Kernel(program).one(x) - expected).max() <= 1e-14 * np.abs(expected).max()
+    assert saved_by_rows(program) > 3
+
+
+def test_what_a_setup_hands_over_lies_in_the_lanes_of_those_who_take_it(monkeypatch):
+    monkeypatch.setenv("PARFLEX_CACHE", "off")
+    monkeypatch.setattr(compile, "WRITTEN_OUT", 0)
+    program = six_legs([f"x[{k}]" for k in range(18)])  # all but two numbers are known before
+    setup, main = arranged(*program.split())
+    handed = [name for name, _ in setup.outputs]
+    assert tuple(handed) == main.parameters and any(name.startswith("spare") for name in handed)
+    first, base = len(main.variables), len(main.inputs)
+    calls = [row for row in row_plan(main).rows if row.wide and row.operation.startswith("call")]
+    taken = [
+        lanes for row in calls for lanes in row.operands if max(lanes) < base and min(set(lanes) - {HOLE}) >= first
+    ]
+    assert taken and all(side_by_side(lanes, base) for lanes in taken)
+    x = np.random.default_rng(5).uniform(0.5, 1.5, 20)  # parameters stand behind the two variables
+    both = np.concatenate([x[18:], Kernel(setup).one(x[:18])])
+    expected = computed(program, np.concatenate([x[18:], x[:18]]))
+    assert np.abs(Kernel(main).one(both) - expected).max() <= 1e-14 * np.abs(expected).max()

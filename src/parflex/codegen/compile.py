@@ -20,7 +20,14 @@ from parflex.codegen.program import Program
 
 Array = np.ndarray
 BLOCK = 16  # times all lanes: rows of which inputs and outputs stay in the cache
-WRITERS = ("emit_llvm", "llvm_lines", "llvm_trigonometry", "workspace")  # modules that write machine code
+WRITERS = (
+    "emit_llvm",
+    "emit_rows",
+    "llvm_lines",
+    "llvm_trigonometry",
+    "row_plan",
+    "workspace",
+)  # modules that write machine code
 ROWS = 16  # of all lanes, that `write` hands over at a time
 # instructions of a call up to which functions stand where they are called: half the time, and 0.1 ms each to compile
 WRITTEN_OUT = 40_000
@@ -192,14 +199,21 @@ def _engine(key: str, program: Program, name: str, lanes: int, opt: int) -> tupl
     data = disk_cache.read(key)
     if data is None:
         from parflex.codegen.emit.emit_llvm import build_module, build_pair, work_of
+        from parflex.codegen.emit.emit_rows import build_rows
+        from parflex.codegen.emit.row_plan import rows_pay
 
         if name != "many" and opt and program.length <= WRITTEN_OUT:
             program = program.inlined()
         lanes, paired = {"one": 1, "pair": 2}.get(name, lanes), name == "pair"
         machine = new_machine(opt)
-        module = llvm.parse_assembly(build_pair(program) if paired else build_module(program, (lanes,)))
+        if name == "one" and rows_pay(program):
+            text, work = build_rows(program)
+        else:
+            text = build_pair(program) if paired else build_module(program, (lanes,))
+            work = work_of(program, lanes, paired) // lanes
+        module = llvm.parse_assembly(text)
         module.triple, module.data_layout = machine.triple, str(machine.target_data)
-        data = pack("<q", work_of(program, lanes, paired) // lanes) + machine.emit_object(module)
+        data = pack("<q", work) + machine.emit_object(module)
         disk_cache.write(key, data)
     return engine_of(data[8:]), unpack("<q", data[:8])[0]
 

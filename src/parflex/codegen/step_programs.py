@@ -67,6 +67,7 @@ def step_programs(
 
 def _traced(robot: Robot, model: str, options: Options, by_pairs: bool) -> StepPrograms | None:
     """Both programs made; None where the form of the model has none."""
+    from parflex.codegen.emit.row_plan import arranged, rows_pay
     from parflex.codegen.passes.optimise import make_program  # and what traces: programs that are kept need neither
     from parflex.codegen.traces.trace import form_of
     from parflex.codegen.traces.tracing import Tracer, open_gates
@@ -94,6 +95,8 @@ def _traced(robot: Robot, model: str, options: Options, by_pairs: bool) -> StepP
         values = np.array([getattr(pair(value), part) for part in ("re", "im") for value in values], dtype=object)
     program = make_program(graph, f"{robot.name}_step", {"change": values}, given, NO_LIMIT, quick=True)
     setup, main = program.split()
+    if rows_pay(main):
+        setup, main = arranged(setup, main)
     main = replace(main, name=f"{robot.name}_solve", variables=main.inputs, parameters=())
     setup = replace(setup, name=f"{robot.name}_factor")
     factors: dict[str, tuple[int, ...]] = {"factors": (len(setup.outputs),)}

@@ -9,8 +9,11 @@ from functools import cached_property
 import numpy as np
 
 from parflex.closure.constraints import Coupling
+from parflex.codegen.compile import WRITTEN_OUT
+from parflex.codegen.emit.row_plan import rows_pay
 from parflex.codegen.model import Model, model_with
 from parflex.codegen.model_options import Options
+from parflex.codegen.program import Program
 from parflex.codegen.step_programs import SPARSE_FORM, StepPrograms, step_programs
 from parflex.codegen.traces.open_tree import contact_gaps, open_tree
 from parflex.codegen.traces.power import powers
@@ -126,7 +129,7 @@ class Problem:
         motor_q = [tree.links[tree.link_of_rate[k]].q.start for k in robot.actuated] if self.driven else []
         kernel, constants = self.model.machine_code()
         # coefficients of two stages at least, which are evaluated side by side
-        paired = "pairs" in self.numbers and kernel.program.length <= PAIRED
+        paired = "pairs" in self.numbers and _in_pairs(kernel.program)
         found = System(
             kernel.address("single" if paired else "one"),
             tree.nq, len(rates), _whole(free), _whole(simple).reshape(-1, 2), _whole(turning),
@@ -181,6 +184,13 @@ def metres(tree: Tree) -> Array:
             if unit == "1":  # in the mean over its mass
                 found[link.e_v.start + k] = np.sqrt(M[6 + k, 6 + k] / link.body.m)
     return found
+
+
+def _in_pairs(program: Program) -> bool:
+    """Whether two states side by side take less time than one after the other whose legs are side by side."""
+    if program.length <= WRITTEN_OUT:
+        return True
+    return program.length <= PAIRED and not rows_pay(program)
 
 
 def _address(program: Model | None) -> int:

@@ -21,7 +21,7 @@ BINARY = {
 }
 
 
-def _instruction(b: Lines, operation: str, a: list[str]) -> str:
+def instruction(b: Lines, operation: str, a: list[str]) -> str:
     """One instruction of a program."""
     if operation in BINARY:
         return b.new(f"{BINARY[operation]} {b.real} {a[0]}, {a[1]}")
@@ -50,15 +50,15 @@ def build_module(program: Program, widths: Sequence[int]) -> str:
     declared: set[str] = set()
     parts: list[str] = []
     for lanes in widths:
-        layout = _Layout(program, lanes)
+        layout = Layout(program, lanes)
         name = "one_in" if lanes == 1 else "lanes"
         for number, function in enumerate(program.functions):
             own = layout.functions[number]
-            parts += _kernel(function, lanes, f"{name}_function{number}", declared, own, inner=True)
-        parts += _kernel(program, lanes, name, declared, layout)
+            parts += kernel(function, lanes, f"{name}_function{number}", declared, own, inner=True)
+        parts += kernel(program, lanes, name, declared, layout)
         if lanes > 1:
             parts.append(_loop(lanes))
-        parts.append(_on_stack("one" if lanes == 1 else "many", lanes * layout.size))
+        parts.append(on_stack("one" if lanes == 1 else "many", lanes * layout.size))
     return "\n".join([*parts, *sorted(declared)]) + "\n"
 
 
@@ -69,21 +69,21 @@ def build_pair(program: Program) -> str:
     work in.
     """
     declared: set[str] = set()
-    layout = _Layout(program, 2, in_rows=True)
+    layout = Layout(program, 2, in_rows=True)
     parts: list[str] = []
     for number, function in enumerate(program.functions):
-        parts += _kernel(function, 2, f"pair_in_function{number}", declared, layout.functions[number], inner=True)
-    parts += _kernel(program, 2, "pair_in", declared, layout)
-    parts += [_on_stack("pair", 2 * layout.size), _on_stack("single", 2 * layout.size, "pair", "0")]
+        parts += kernel(function, 2, f"pair_in_function{number}", declared, layout.functions[number], inner=True)
+    parts += kernel(program, 2, "pair_in", declared, layout)
+    parts += [on_stack("pair", 2 * layout.size), on_stack("single", 2 * layout.size, "pair", "0")]
     return "\n".join([*parts, *sorted(declared)]) + "\n"
 
 
 def work_of(program: Program, lanes: int, in_rows: bool = False) -> int:
     """Doubles of workspace that a kernel needs."""
-    return lanes * _Layout(program, lanes, in_rows).size
+    return lanes * Layout(program, lanes, in_rows).size
 
 
-class _Layout:
+class Layout:
     """Where a program works: values between its pieces, outputs of calls, arguments of a call, and its function.
 
     `in_rows`: inputs of a lane lie side by side, `%count` times their number behind those of the lane before.
@@ -101,7 +101,7 @@ class _Layout:
         self.arguments = start
         start += max((len(function.inputs) for function in program.functions), default=0)
         self.inner = start
-        self.functions = [_Layout(function, 1 if in_rows else lanes) for function in program.functions]
+        self.functions = [Layout(function, 1 if in_rows else lanes) for function in program.functions]
         self.size: int = start + max((function.size for function in self.functions), default=0)
 
 
@@ -112,14 +112,15 @@ def _piece(program: Program, lanes: int) -> int:
     return WHOLE if len(program.instructions) <= WHOLE else CHUNK
 
 
-def _function(name: str, lines: list[str], kind: str = "", quick: bool = False) -> str:
+def function_text(name: str, lines: list[str], kind: str = "", quick: bool = False) -> str:
+    """A function that works on arrays; a `quick` one is compiled in little time."""
     text = "\n".join(lines)
     words = "noinline optnone " if quick else "noinline " if kind else ""
     return f"define {kind}void @{name}{WORKING} {words}{{\n{text}\n  ret void\n}}\n"
 
 
-def _kernel(
-    program: Program, lanes: int, name: str, declared: set[str], layout: _Layout, inner: bool = False
+def kernel(
+    program: Program, lanes: int, name: str, declared: set[str], layout: Layout, inner: bool = False
 ) -> list[str]:
     """The function of a program, and one for each of its pieces if it is long.
 
@@ -131,15 +132,15 @@ def _kernel(
         for number in range(chunks)
     ]
     if chunks == 1:
-        return [_function(name, made[0], "internal " if inner else "")]
+        return [function_text(name, made[0], "internal " if inner else "")]
     calls = [f"  call void @{name}_{number}{WORKING}" for number in range(chunks)]
     # between calls little is computed, and what is quick to compile is quick enough to run
-    pieces = [_function(f"{name}_{k}", lines, "internal ", bool(program.functions)) for k, lines in enumerate(made)]
-    return [*pieces, _function(name, calls, "internal " if inner else "")]
+    pieces = [function_text(f"{name}_{k}", lines, "internal ", bool(program.functions)) for k, lines in enumerate(made)]
+    return [*pieces, function_text(name, calls, "internal " if inner else "")]
 
 
 def _chunk(
-    program: Program, b: Lines, number_and_last: tuple[int, bool], layout: _Layout, name: str, inner: bool
+    program: Program, b: Lines, number_and_last: tuple[int, bool], layout: Layout, name: str, inner: bool
 ) -> list[str]:
     """The instructions of one piece."""
     number, last = number_and_last
@@ -207,7 +208,7 @@ def _chunk(
                 trig[arguments[0]] = sin_cos(b, value(arguments[0]))
             values[k] = trig[arguments[0]][operation == "cos"]
         else:
-            values[k] = _instruction(b, operation, [value(a) for a in arguments])
+            values[k] = instruction(b, operation, [value(a) for a in arguments])
         if k in places:  # at once: values that wait for the end of the chunk crowd the registers
             kept = b.new(f"uitofp {b.flag} {values[k]} to {b.real}") if operation == "greater" else values[k]
             b.store(kept, "%work", held(k))
@@ -240,11 +241,11 @@ def _runs(sources: Sequence[tuple[str, int] | None]) -> Iterator[tuple[int, int]
         start = stop
 
 
-def _on_stack(name: str, work: int, called: str = "", count: str = "%count") -> str:
+def on_stack(name: str, work: int, called: str = "", count: str = "%count") -> str:
     """The function without the last argument: what it works in lies on its stack."""
     given = WORKING.replace("%count", count)
     return f"""define void @{name}({POINTER} %x, {POINTER} %y, i64 %count) {{
-  %work = alloca double, i32 {max(work, 1)}
+  %work = alloca double, i32 {max(work, 1)}, align 64
   call void @{called or name}_in{given}
   ret void
 }}

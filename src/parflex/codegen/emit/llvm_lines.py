@@ -12,16 +12,18 @@ from llvmlite import ir
 # the text of a pointer is that of the installed LLVM: younger ones know one kind of pointer alone
 POINTER = str(ir.DoubleType().as_pointer())
 # a loop of our own: names of LLVM's functions that copy depend on its version
-COPY = f"""define internal void @copy_doubles({POINTER} %to, {POINTER} %from, i64 %count) {{
+COPY = """define internal void @copy_{lanes}({array} %to, {array} %from, i64 %count) {{
 entry:
   br label %body
 body:
   %k = phi i64 [ 0, %entry ], [ %following, %body ]
-  %a = getelementptr double, {POINTER} %from, i64 %k
-  %b = getelementptr double, {POINTER} %to, i64 %k
-  %x = load double, {POINTER} %a, align 8
-  store double %x, {POINTER} %b, align 8
-  %following = add i64 %k, 1
+  %a = getelementptr double, {array} %from, i64 %k
+  %b = getelementptr double, {array} %to, i64 %k
+  %from_here = bitcast {array} %a to {pointer}
+  %to_here = bitcast {array} %b to {pointer}
+  %x = load {kind}, {pointer} %from_here, align 8
+  store {kind} %x, {pointer} %to_here, align 8
+  %following = add i64 %k, {lanes}
   %more = icmp slt i64 %following, %count
   br i1 %more, label %body, label %done
 done:
@@ -138,12 +140,13 @@ class Lines:
 
     def copy(self, to: str, at: str, source: str, first: str, count: int) -> None:
         """Copy values that lie side by side from one array to another; offsets in doubles."""
-        self.declared.add(COPY)
+        pointer = POINTER if POINTER == "ptr" else f"{self.real}*"
+        self.declared.add(COPY.format(lanes=self.lanes, array=POINTER, pointer=pointer, kind=self.real))
         target, begin = (
             self.new(f"getelementptr double, {POINTER} {array}, i64 {offset}")
             for array, offset in ((to, at), (source, first))
         )
-        self.call("copy_doubles", f"{POINTER} {target}, {POINTER} {begin}, i64 {count * self.lanes}")
+        self.call(f"copy_{self.lanes}", f"{POINTER} {target}, {POINTER} {begin}, i64 {count * self.lanes}")
 
     def call(self, function: str, arguments: str) -> None:
         """Call a function without a value."""
