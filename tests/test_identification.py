@@ -535,6 +535,21 @@ def test_positions_of_a_motor_at_rest_tell_nothing():
     assert not np.ptp(smooth.position[:, 0]) and np.ptp(smooth.position[:, 1]) > 0.5  # else weights would vary with it
 
 
+@pytest.mark.parametrize("noise", [0.0, 0.01])
+def test_an_effort_that_was_not_recorded_does_not_outweigh_others(tmp_path, noise):
+    (tmp_path / "arm.toml").write_text(ARM)
+    robot = parflex.load(tmp_path / "arm.toml")
+    rng, good = np.random.default_rng(2), arm_record(robot)
+    good["effort.s"] = good["effort.s"] + 0.01 * rng.standard_normal(len(good["t"]))
+    dead = good | {"effort.e": noise * rng.standard_normal(len(good["t"]))}
+    whole, found = parflex.identify(robot, good), parflex.identify(robot, dead)
+    assert not whole.warnings
+    assert any("effort of 'e'" in text and "though it moves" in text for text in found.warnings)
+    if not noise:
+        assert found.per_motor["s"]["relative_error"] == pytest.approx(whole.per_motor["s"]["relative_error"], rel=0.1)
+        assert "FS[e]" in {one["name"] for one in found.undetermined}  # nothing tells it
+
+
 def test_a_motor_at_rest_beside_one_that_moves(tmp_path):
     (tmp_path / "arm.toml").write_text(ARM)
     t = np.arange(0, 5, 0.01)

@@ -237,9 +237,13 @@ def at_rest(values: Array, smooth: Array, band: float) -> Array:
     """
     constant = np.ptp(values, axis=0) <= REST * np.maximum(np.abs(values).max(axis=0), 1e-6)
     flickers = np.array([len(np.unique(column)) <= LINES for column in values.T])
+    return np.asarray(constant | flickers | only_noise(values, smooth, band))
+
+
+def only_noise(values: Array, smooth: Array, band: float) -> Array:
+    """Which columns have no more behind the low-pass than white noise has."""
     noise = (values - smooth).std(axis=0) / np.sqrt(1 - band)
-    noisy = smooth.std(axis=0) <= HARDLY * noise * np.sqrt(band)
-    return np.asarray(constant | flickers | noisy)
+    return np.asarray(smooth.std(axis=0) <= HARDLY * noise * np.sqrt(band))
 
 
 def refuse_rest(records: list[Measurement], choice: FilterChoice) -> None:

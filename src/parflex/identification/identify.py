@@ -13,6 +13,7 @@ from parflex.checking import one_of
 from parflex.errors import InputError, SingularError
 from parflex.identification.base_columns import BaseColumns, base_columns, independent_columns, stacked
 from parflex.identification.column_map import ColumnMap, read_column_map
+from parflex.identification.doubts.recorded_signals import effort_doubts
 from parflex.identification.doubts.usual_mistakes import far_positions, mistake_that_closes, suspicions
 from parflex.identification.estimates.drive_gains import total_least_squares
 from parflex.identification.estimates.least_squares import EffortRows, Fit, WeightedRows, fit
@@ -150,7 +151,7 @@ def identify(
         checked = [rows_of_record(regressor, base, one, choice) for one in held_out]
         later = [prediction_of(one, found_of, values) for one, found_of in zip(held_out, checked, strict=True)]
     warnings = [f"{Path(one.name).name}: {text}" for one in [*used, *held_out] for text in one.warnings]
-    warnings += _signs(used, parts, estimator) + gain_doubts(gains)
+    warnings += _signs(used, parts, estimator) + gain_doubts(gains) + effort_doubts(regressor, used, parts, choice)
     warnings += [text for text in suspected if text]
     warnings += [text for one, text in zip(used, suspected, strict=True) for text in far_positions(one, text)]
     warnings += [text for one in held_out for text in far_positions(one, None)]

@@ -9,7 +9,7 @@ import numpy as np
 from parflex.errors import InputError, ParflexError
 from parflex.identification.base_columns import BaseColumns
 from parflex.identification.estimates.least_squares import EffortRows
-from parflex.identification.filtering import FilterChoice, decimated, kept_instants, smoothed
+from parflex.identification.filtering import REST, SLOW, FilterChoice, decimated, kept_instants, smoothed
 from parflex.identification.measured_files import Measurement
 from parflex.identification.payloads import payload_parameters, payload_rows
 from parflex.identification.regressors import ClosedMotion, Regressor
@@ -67,7 +67,7 @@ def assembled(
     both += [regressor.of(instruments, base.kept)[0]] if instruments is not None else []
     both += [payload_rows(regressor, moving)] if carried else []
     thin = [decimated(values, choice) for values in both]
-    kept = fast_enough(regressor, thin[3], choice)
+    kept = fast_enough(regressor, thin[3], choice, record.effort)
     if not kept.any():
         raise InputError(
             "no sample is left: the motors are slower than the least speed everywhere", file=record.name,
@@ -79,21 +79,32 @@ def assembled(
     return kept_instants(t, choice), rows, by_file
 
 
-def fast_enough(regressor: Regressor, rate: Array, choice: FilterChoice) -> Array:
+def fast_enough(regressor: Regressor, rate: Array, choice: FilterChoice, effort: Array) -> Array:
     """Rows (instants x rows) of motors that are not slower than the least speed, or have no Coulomb friction.
 
-    A row of a robot with spare motors has friction of all of them.
+    A row of a robot with spare motors has friction of all of them. Motors without a measured effort have no rows: they
+    could be fitted without any error, and others would not count beside them.
     """
     rubbing = rubbing_motors(regressor)
     kept = np.ones((len(rate), len(regressor.rows)), dtype=bool)
+    dead = dead_efforts(effort, rate)
+    if dead.any() and not dead.all() and not regressor.spare:
+        kept[:, dead] = False
     if not choice.least_speed or not rubbing:
         return kept
     least = np.array(choice.by_motor)[rubbing] if choice.by_motor else choice.least_speed
     fast = np.abs(rate[:, rubbing]) >= least
     if regressor.spare:
         return kept & fast.all(axis=1, keepdims=True)
-    kept[:, rubbing] = fast
+    kept[:, rubbing] &= fast
     return kept
+
+
+def dead_efforts(effort: Array, rate: Array) -> Array:
+    """Which motors have one effort all the time though their speed changes: nothing was recorded of them."""
+    speed = np.abs(rate).max(axis=0)
+    moving = (speed > 0) & (np.ptp(rate, axis=0) > SLOW * speed)
+    return np.asarray(moving & (np.ptp(effort, axis=0) <= REST * np.abs(effort).max(axis=0)))
 
 
 def rubbing_motors(regressor: Regressor) -> list[int]:

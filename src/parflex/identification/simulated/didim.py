@@ -100,7 +100,7 @@ class Simulations:
             simulated = self._rows(moving, found.effort)
             rate = decimated(found.rate[inside], choice)
             if len(self.kept) <= number:
-                self.kept.append(fast_enough(regressor, rate, choice))
+                self.kept.append(fast_enough(regressor, rate, choice, replay.record.effort))
                 self.measured.append(self._rows(moving, replay.record.effort))
             measured = self._rows(moving, replay.record.effort) if regressor.spare else self.measured[number]
             W = decimated(regressor.of(moving, kept)[0], choice) if regressed and moving else simulated[:, :, None]
