@@ -76,6 +76,7 @@ class RestPrograms:
     def __init__(self, held: Robot, loads: Sequence[str] = (), without: Sequence[str] = ()) -> None:
         self.robot, self.loads, self.without = held, tuple(loads), tuple(without)
         self.tree, self.rows = held.tree, held.closures.size
+        self.acting = 6 * len(self.loads) + 1  # wrenches, and the share of gravity
 
     # -- symbols ---------------------------------------------------------------------------------------
 
@@ -95,7 +96,7 @@ class RestPrograms:
         if lam is not None and len(lam):
             add_wrenches(external, closure_loads(self.robot, here.at, lam)[1])
         elements = tree.elements if "springs" not in self.without else ()
-        base = np.zeros(3) if "gravity" in self.without else -tree.gravity
+        base = np.zeros(3) if "gravity" in self.without else -tree.gravity * w[-1]
         moving = motion(tree, here.at, still, still if qdd is None else qdd, base)
         found = newton_euler(replace(tree, elements=elements), here.at, moving, external).forces
         found = found + joint_forces(tree, here.q, still, still if qdd is None else qdd, self.without)
@@ -105,14 +106,14 @@ class RestPrograms:
 
     @cached_property
     def forces(self) -> RowProgram:
-        """F along all rates: positions and wrenches in."""
-        graph, (q, w) = self._symbols(("q", self.tree.nq), ("w", 6 * len(self.loads)))
+        """F along all rates: positions, wrenches and the share of gravity in."""
+        graph, (q, w) = self._symbols(("q", self.tree.nq), ("w", self.acting))
         return RowProgram(graph, "rest_forces", self._forces(Configuration(self.robot, q), w))
 
     @cached_property
     def slopes(self) -> RowProgram:
-        """How F - J_tot^T lam changes along a direction of the positions: these, multipliers and wrenches in."""
-        graph, (q, lam, w) = self._symbols(("q", self.tree.nq), ("lam", self.rows), ("w", 6 * len(self.loads)))
+        """How F - J_tot^T lam changes along a direction of the positions: these, multipliers and the same in."""
+        graph, (q, lam, w) = self._symbols(("q", self.tree.nq), ("lam", self.rows), ("w", self.acting))
         forces = self._forces(Configuration(self.robot, q), w, lam)
         return RowProgram(graph, "rest_slopes", forces, [f"q[{k}]" for k in range(self.tree.nq)])
 

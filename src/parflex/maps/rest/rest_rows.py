@@ -15,9 +15,10 @@ from parflex.maps.rest.resting_poses import BATCHED, FramePrograms, RestingPoses
 from parflex.maps.rows.row_answers import RowAnswers
 from parflex.models.configuration import Configuration
 from parflex.models.dynamics.forces import checked_wrenches
-from parflex.models.elastic.equilibrium import BEYOND, FEW_STEPS, FINEST, NOT_STABLE, PART, SAME, Equilibrium, as_told
+from parflex.models.elastic.equilibrium import Equilibrium
 from parflex.models.elastic.holding import locked_robot
 from parflex.models.elastic.loads_at_rest import Loading
+from parflex.models.elastic.resting.static_newton import SAME, as_told
 from parflex.models.elastic.tension import NEAR_REST
 from parflex.models.robot import Robot
 from parflex.tree import Tree
@@ -25,6 +26,7 @@ from parflex.tree import Tree
 Array = np.ndarray
 WORTH = 6  # rows from which compiling takes less time than they would one by one
 LARGEST = 1_000_000  # entries of the whole matrices that are made at a time
+PART, FINEST = 1 / 8, 1 / 64  # of the loads: the longest step, and the shortest that is tried for many rows at once
 UNASKED = ("conditioning", "singularity")  # of the pose itself, whatever acts on it
 
 
@@ -67,11 +69,11 @@ class RestRows:
         return done
 
     def _solve(self, start: Array, found: RowAnswers, rows: list[int], asked: Sequence[ResponseName]) -> Array:
-        wrenches = np.concatenate([np.zeros(0), *self.wrench.values()])
+        wrenches = np.concatenate([*self.wrench.values(), np.ones(1)])  # and all of gravity
         w = np.repeat(wrenches[None], len(start), axis=0)
         rest = self.solver(start, w)
         here = RestingPoses(self.robot, self.solver, self.frames, rest, start, self.modes)
-        here.failed |= self.just_taut(rest.q)
+        here.failed |= self.just_taut(rest.q) | ~self._led(here, rest, start, w)
         answers = {one.name: here.answer(one) for one in asked if one.kind in BATCHED}
         done = ~here.failed
         for one in asked:
@@ -82,9 +84,6 @@ class RestRows:
         others = [one for one in asked if one.kind not in BATCHED]
         for k in np.flatnonzero(done).tolist() if others else ():
             done[k] = self._by_objects(found, rows[k], others, rest.q[k], start[k])
-        for k, said in self._said(here, rest, start, w).items():
-            if done[k]:
-                found.say(rows[k], said)
         return done
 
     def just_taut(self, q: Array) -> Array:
@@ -109,26 +108,26 @@ class RestRows:
             return False
         return True
 
-    # -- equilibria that are not the usual ones --------------------------------------------------------
+    def _led(self, here: RestingPoses, rest: AtRest, start: Array, w: Array) -> Array:
+        """Rows to whose equilibrium loads that grow lead from the pose in stable states; others go one by one.
 
-    def _said(self, here: RestingPoses, rest: AtRest, start: Array, w: Array) -> dict[int, str]:
-        """Of rows whose equilibrium is not stable, or not reached from the pose by loads that grow: what is so."""
-        found = {int(k): NOT_STABLE for k in np.flatnonzero(rest.ok & ~here.stable)}
-        doubtful = np.flatnonzero(rest.ok & here.stable & (rest.steps > FEW_STEPS))
+        Few steps through states that would all be stable need no proof, as for one pose.
+        """
+        led = rest.ok & here.stable & rest.steady & as_told(start, rest.told, rest.q)
+        doubtful = np.flatnonzero(rest.ok & here.stable & ~led)
         if not len(doubtful):
-            return found
+            return led
         begun, own = start[doubtful], w[doubtful]
-        first = self.programs.forces(begun, own)
+        first = self.programs.forces(begun, np.zeros_like(own))  # without loads: springs under tension at the pose
         q, shares, part = begun.copy(), np.zeros(len(doubtful)), np.full(len(doubtful), PART)
         going = np.arange(len(doubtful))
         while len(going):
             ahead = np.minimum(1.0, shares[going] + part[going])
-            step = self.solver(q[going], own[going], (1.0 - ahead)[:, None] * first[going])
-            led = RestingPoses(self.robot, self.solver, self.frames, step, begun[going], 1)
-            good = step.ok & led.stable & as_told(q[going], step.told, step.q)
+            step = self.solver(q[going], ahead[:, None] * own[going], (1.0 - ahead)[:, None] * first[going])
+            held = RestingPoses(self.robot, self.solver, self.frames, step, begun[going], 1)
+            good = step.ok & held.stable & as_told(q[going], step.told, step.q)
             q[going[good]], shares[going[good]] = step.q[good], ahead[good]
             part[going] = np.where(good, np.minimum(PART, 2 * part[going]), part[going] / 2)
             going = going[(shares[going] < 1.0) & (part[going] >= FINEST)]
-        good = shares >= 1.0
-        good &= np.abs(q - rest.q[doubtful]).max(axis=1) < SAME
-        return found | {int(k): BEYOND for k in doubtful[~good]}
+        led[doubtful] = (shares >= 1.0) & (np.abs(q - rest.q[doubtful]).max(axis=1) < SAME)
+        return led

@@ -14,7 +14,15 @@ import numpy as np
 from parflex.closure.mobility import SINGULAR
 from parflex.maps.rest.rest_programs import RestPrograms
 from parflex.models.configuration import Configuration
-from parflex.models.elastic.equilibrium import CLOSING, FINE, HALVINGS, STEPS, STRIDE
+from parflex.models.elastic.resting.static_newton import (
+    CLOSING,
+    FEW_STEPS,
+    FINE,
+    HALVINGS,
+    STEPS,
+    STRIDE,
+    no_motion_gains,
+)
 from parflex.models.elastic.stiff_system import REGULAR, driven_freely, split_stiffness
 from parflex.models.robot import Robot
 from parflex.records import Record
@@ -43,6 +51,7 @@ class AtRest(Record):
     ok: Array
     steps: Array  # of Newton's method
     told: Array  # positions after its first step, however long
+    steady: Array  # whether its tangents were all positive, in few steps
 
     def _told(self) -> str:
         return f"{int(self.ok.sum())} of {len(self.ok)} rows at rest"
@@ -184,7 +193,7 @@ class RestSolver:
     # -- Newton ----------------------------------------------------------------------------------------
 
     def __call__(self, start: Array, w: Array, tau: Array | None = None) -> AtRest:
-        """Equilibria from rows of positions under rows of wrenches, and of constant efforts along all rates."""
+        """Equilibria from rows of positions under rows of wrenches and shares of gravity, and of constant efforts."""
         made = copy.copy(self)
         made.tau = tau
         return made._newton(start, w)
@@ -198,12 +207,14 @@ class RestSolver:
         rows, zeros = self.robot.closures.size, np.zeros
         motions, forces, closures = zeros((count, n, m)), zeros((count, n)), zeros((count, rows, n))
         squares, none = (zeros((count, m, m)), zeros((count, m, m))), zeros(count, dtype=int)
-        rest = AtRest(start.copy(), motions, forces, closures, *squares, {}, none > 0, none, start.copy())
+        rest = AtRest(start.copy(), motions, forces, closures, *squares, {}, none > 0, none, start.copy(), none == 0)
         going, travel = np.arange(count), np.zeros(count)
         for number in range(STEPS):
             going = self._linearise(rest, going, w)
             if not len(going):
                 break
+            for k in going[rest.steady[going]].tolist():
+                rest.steady[k] = number < FEW_STEPS and no_motion_gains(rest.K[k] * np.outer(self.units, self.units))
             c = self._along(rest.J[going], rest.F[going, :, None])
             x = -(rest.inverse[going] @ c)[:, :, 0]
             held = ~self.driven(rest, going, c)

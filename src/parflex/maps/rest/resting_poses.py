@@ -12,7 +12,7 @@ from parflex.maps.responses.at_one_pose import picked, signed_twists
 from parflex.maps.responses.response_names import PLANAR, ResponseName
 from parflex.maps.rest.rest_programs import RestPrograms, RowProgram, SparseRows
 from parflex.maps.rest.rest_solver import AtRest, RestSolver
-from parflex.models.elastic.equilibrium import UNSTABLE
+from parflex.models.elastic.resting.static_newton import no_motion_gains
 from parflex.models.elastic.stiff_system import lowest_modes, sorted_modes
 from parflex.models.elastic.stiffness import RIGID
 from parflex.models.robot import Robot
@@ -74,7 +74,7 @@ class RestingPoses:
         K = self.matrices[0]
         found = np.ones(len(K), dtype=bool)
         for k in self.rows[self.rest.ok]:
-            found[k] = _is_positive(K[k])
+            found[k] = no_motion_gains(K[k])
         return found
 
     @cached_property
@@ -188,13 +188,3 @@ def stiffnesses(C: Array, one: ResponseName, length: float) -> Array:
     found = np.linalg.inv(scaled) * np.outer(lengths, lengths)
     found[rigid] = np.nan
     return found
-
-
-def _is_positive(K: Array) -> bool:
-    """Whether no eigenvalue is negative by more than rounding; most rows are told by their factors alone."""
-    try:
-        np.linalg.cholesky(K)
-    except np.linalg.LinAlgError:
-        values = np.linalg.eigvalsh(K)
-        return bool(values.min(initial=0.0) >= UNSTABLE * np.abs(values).max(initial=0.0))
-    return True

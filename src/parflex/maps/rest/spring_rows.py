@@ -90,10 +90,10 @@ class SpringRows:
         """Motions and stiffness about the poses themselves, at which nothing is under tension."""
         solver, count = self.still, len(whole)
         G, J, good = solver.motions(whole)
-        w, F = np.zeros((count, 0)), np.zeros((count, self.robot.tree.n))
+        w, F = np.zeros((count, 1)), np.zeros((count, self.robot.tree.n))
         K = solver.stiffness(whole, G, J, F, w)
         inverse, free, own = solver.inverse(whole, J, K)
-        return AtRest(whole, J, F, G, K, inverse, free, good & own, np.zeros(count, dtype=int), whole)
+        return AtRest(whole, J, F, G, K, inverse, free, good & own, np.zeros(count, dtype=int), whole, good)
 
     def _slack(self, found: RowAnswers, rows: Array, whole: Array) -> Array:
         """Rows without tension: modes and stiffness of the pose, statics of the equilibrium where elements turn."""

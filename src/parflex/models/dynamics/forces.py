@@ -21,26 +21,41 @@ Without = Sequence[str]
 
 
 def tree_forces(
-    configuration: Configuration, qd: Array, qdd: Array, wrenches: Wrench | None = None, without: Without = ()
+    configuration: Configuration,
+    qd: Array,
+    qdd: Array,
+    wrenches: Wrench | None = None,
+    without: Without = (),
+    weight: float = 1.0,
 ) -> Array:
-    """F = M_tot qdd + c_tot along all rates of the open tree, joint terms and external wrenches included."""
+    """F = M_tot qdd + c_tot along all rates of the open tree, joint terms and external wrenches included.
+
+    `weight` is the share of gravity that acts.
+    """
     tree = configuration.robot.tree
     external = on_links(tree, configuration.at, checked_wrenches(tree, wrenches))
-    return forces_along_rates(tree, configuration.at, configuration.q, qd, qdd, external, without)
+    return forces_along_rates(tree, configuration.at, configuration.q, qd, qdd, external, without, weight)
 
 
 def forces_along_rates(
-    tree: Tree, at: Pose, q: Any, qd: Array, qdd: Array, external: OnLinks | None = None, without: Without = ()
+    tree: Tree,
+    at: Pose,
+    q: Any,
+    qd: Array,
+    qdd: Array,
+    external: OnLinks | None = None,
+    without: Without = (),
+    weight: float = 1.0,
 ) -> Array:
     """The same over any scalar, with wrenches on links."""
-    moved = _under_gravity(tree, at, qd, qdd, external, without)
+    moved = _under_gravity(tree, at, qd, qdd, external, without, weight)
     return moved.forces + joint_forces(tree, q, qd, qdd, tuple(without))
 
 
 def _under_gravity(
-    tree: Tree, at: Pose, qd: Array, qdd: Array, external: OnLinks | None, without: Without
+    tree: Tree, at: Pose, qd: Array, qdd: Array, external: OnLinks | None, without: Without, weight: float
 ) -> NewtonEuler:
-    base = np.zeros(3) if "gravity" in without else -tree.gravity
+    base = np.zeros(3) if "gravity" in without else -tree.gravity if weight == 1.0 else -weight * tree.gravity
     if tree.elements and "springs" in without:
         tree = replace(tree, elements=())
     return newton_euler(tree, at, motion(tree, at, qd, qdd, base), external)
@@ -53,12 +68,13 @@ def tree_newton_euler(
     wrenches: Wrench | None = None,
     without: Without = (),
     more: OnLinks | None = None,
+    weight: float = 1.0,
 ) -> NewtonEuler:
     """Wrenches in all joints of the tree; `more` are wrenches on links, at their origins and in their axes."""
     tree = configuration.robot.tree
     external = on_links(tree, configuration.at, checked_wrenches(tree, wrenches))
     add_wrenches(external, more or {})
-    return _under_gravity(tree, configuration.at, qd, qdd, external, without)
+    return _under_gravity(tree, configuration.at, qd, qdd, external, without, weight)
 
 
 def on_links(tree: Tree, at: Pose, wrenches: Mapping[str, Array]) -> OnLinks:

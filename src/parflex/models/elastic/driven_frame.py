@@ -21,9 +21,9 @@ from parflex.errors import InputError, SingularError
 from parflex.models.condition import NEAR_SINGULAR, SINGULAR
 from parflex.models.configuration import Configuration, Pose
 from parflex.models.dynamics.forces import Without, Wrench, checked_wrenches
-from parflex.models.elastic.equilibrium import FINE, STRIDE, closed_step
 from parflex.models.elastic.linear_model import tree_stiffness
 from parflex.models.elastic.loads_at_rest import Loading, tangent_stiffness
+from parflex.models.elastic.resting.static_newton import FINE, STRIDE, closed_step
 from parflex.models.elastic.stiff_system import rate_units
 from parflex.models.robot import Robot
 from parflex.models.terms import acting_at

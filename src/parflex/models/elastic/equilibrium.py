@@ -6,8 +6,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from parflex.closure.assembly.newton import CLOSED
-from parflex.closure.reduction import reduction
 from parflex.errors import SingularError
 from parflex.models.configuration import Configuration, Pose
 from parflex.models.dynamics.element_values import Values, element_values
@@ -15,7 +13,10 @@ from parflex.models.dynamics.forces import Without, Wrench
 from parflex.models.dynamics.spare_motors import Preload, Weights
 from parflex.models.elastic.holding import Lock, Servo
 from parflex.models.elastic.loads_at_rest import Conditions, Loading, least_multipliers, prepare, tangent_stiffness
-from parflex.models.elastic.stiff_system import StiffnessSolver, eigen, moving_names, rate_units
+from parflex.models.elastic.resting.falling import fallen
+from parflex.models.elastic.resting.growing_loads import grown
+from parflex.models.elastic.resting.static_newton import FEW_STEPS, FINE, SAME, Found, is_stable, newton
+from parflex.models.elastic.stiff_system import eigen, moving_names, rate_units
 from parflex.models.motor_values import Effort
 from parflex.models.robot import Robot
 from parflex.models.terms import acting
@@ -23,22 +24,10 @@ from parflex.records import Record, brief, counted
 from parflex.recursion import mass_matrix as tree_mass_matrix
 from parflex.recursion.point_forces import distance
 
-Array = np.ndarray
-STEPS = 60
-STRIDE = 0.3  # longest Newton step, as an angle or in typical lengths: longer ones leave the domain of the tangent
-SMALLEST_PART = 1 / 64  # of the loads, where they are put on bit by bit
-CLOSING = 12  # Newton steps that close the loops after a step: more are needed only where the step was far too long
-HALVINGS = 8  # of a step that does not help: a tangent that helps over less of its way is no guide
-UNSTABLE = -1e-9  # of the largest stiffness: below is more than rounding
-FINE = 1e-12  # a step this short, in the same units, is the last: the next would be rounding
 NOT_STABLE = "this equilibrium is not stable, as beyond a buckling load: the robot would leave it"
 BEYOND = (
     "loads that grow do not lead from the pose to this equilibrium in stable states: the robot snaps through on the way"
 )
-FEW_STEPS = 5  # Newton steps up to which the loads move the robot about as its first tangent says
-PART, FINEST = 1 / 8, 1 / 256  # of the loads: the longest step, and the shortest that is tried
-TOLD = 0.5  # of a motion: by so much the tangent before a part of the loads may miss where it ends
-SAME = 1e-6  # of a coordinate in m or rad: nearer states are one
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -61,6 +50,8 @@ class Equilibrium(Record):
         A sentence where the equilibrium was not asked for, but is what an answer is about.
     held_at : Configuration | None
         Where servos rest and locked joints stand, if that is not the start.
+    snaps : bool
+        Whether loads that grow do not lead here from the pose in stable states: the robot snaps through on the way.
     """
 
     given: Robot  # before it was held
@@ -70,6 +61,7 @@ class Equilibrium(Record):
     steps: int
     why: str = ""
     held_at: Configuration | None = None
+    snaps: bool = False
 
     @property
     def robot(self) -> Robot:
@@ -150,32 +142,8 @@ def equilibrium(
         return preloaded(robot, pose, lock, conditions)
     start, loading = prepare(robot, pose, lock, servo, servo_damping, wrench, effort, without)
     begun = _on_flanks(start, loading)
-    try:
-        found = _settled(begun, loading)
-    except SingularError:
-        taut = _taut(begun, loading)
-        if taut is None:
-            raise
-        found = taut
-    if found.stuck:
-        found = _taut(begun, loading) or found
-    if found.stuck:
-        name = _softest(start, loading)
-        raise SingularError(
-            f"no equilibrium was found near this pose; '{name}' is constrained least",
-            key="wrench",
-            value=name,
-            hint="reduce the loads, servo-hold more joints, or start from a pose nearer to the equilibrium",
-        )
-    return Equilibrium(robot, found.configuration, start, loading, found.steps)
-
-
-def is_stable(at: Configuration, loading: Loading) -> bool:
-    """Whether no motion from an equilibrium sets energy free."""
-    units = rate_units(at)
-    K = tangent_stiffness(at, loading) * np.outer(units, units)
-    values = np.linalg.eigvalsh((K + K.T) / 2)
-    return bool(values.min(initial=0.0) >= UNSTABLE * np.abs(values).max(initial=0.0))
+    found = _at_rest(begun, loading)
+    return Equilibrium(robot, found.configuration, start, loading, found.steps, snaps=found.snaps)
 
 
 def balanced(robot: Robot, at: Configuration, why: str, lock: Lock, conditions: Conditions) -> Equilibrium:
@@ -197,21 +165,62 @@ def balanced(robot: Robot, at: Configuration, why: str, lock: Lock, conditions: 
 
 
 @dataclass(frozen=True)
-class _Found:
-    """Where Newton ended, after how many steps, and whether it is stuck there."""
+class _Rest:
+    """An equilibrium, the steps to it, and whether loads that grow do not lead to it in stable states."""
 
     configuration: Configuration
     steps: int
-    stuck: bool = False
+    snaps: bool = False
 
 
-def _settled(begun: Configuration, loading: Loading) -> _Found:
-    """Where Newton ends, if need be with loads that grow."""
-    found = newton(begun, loading)
-    return _gradually(begun, loading, found) if found.stuck else found
+def _at_rest(begun: Configuration, loading: Loading) -> _Rest:
+    """Where a robot comes to rest from a pose.
+
+    Newton's method is believed where its steps are few and all their states would be stable. It may end in another
+    branch else, so then the states are followed while the loads grow. Beyond a limit point the robot falls to where it
+    comes to rest again.
+    """
+    found, refused = None, None
+    try:
+        found = newton(begun, loading)
+    except SingularError as error:
+        refused = error
+    if found is not None and (found.steady or _stayed(found, begun)):
+        return _Rest(found.configuration, found.steps)
+    taut = _taut(begun, loading) if found is None or found.stuck else None
+    if taut is not None:
+        return _Rest(taut.configuration, taut.steps)
+    course, steps = grown(begun, loading), found.steps if found is not None else 0
+    if course is not None and course.reached:  # stable or not, it is where the loads lead
+        return _Rest(course.configuration, steps + course.steps)
+    settled = found if found is not None and not found.stuck else None
+    if settled and course is None and settled.steps <= FEW_STEPS and not is_stable(settled.configuration, loading):
+        return _Rest(settled.configuration, steps)  # the pose is beside a balance that is not stable: it is meant
+    from_here = begun if course is None or course.share <= 0.0 else course.configuration
+    down = fallen(from_here, loading)
+    if down is not None:
+        return _Rest(down.configuration, steps + down.steps, course is not None or not is_stable(begun, loading))
+    if settled:
+        return _Rest(settled.configuration, steps, True)
+    if refused is not None:
+        raise refused
+    name = _softest(begun, loading)
+    limit = course is not None and course.ended == "limit"
+    where = f": loads that grow come to a limit point at {100 * course.share:.3g} % of them" if course and limit else ""
+    raise SingularError(
+        f"no equilibrium was found near this pose{where}; '{name}' is constrained least",
+        key="wrench",
+        value=name,
+        hint="reduce the loads, servo-hold more joints, or start from a pose nearer to the equilibrium",
+    )
 
 
-def _taut(start: Configuration, loading: Loading) -> _Found | None:
+def _stayed(found: Found, begun: Configuration) -> bool:
+    """Whether a robot is in balance where it begins, stable or not."""
+    return not found.stuck and bool(np.abs(found.configuration.q - begun.q).max(initial=0.0) <= SAME)
+
+
+def _taut(start: Configuration, loading: Loading) -> Found | None:
     """The equilibrium that loads reach by pulling slack cables taut; None where no cable is slack, or it is not found.
 
     A slack cable holds nothing, and Newton has no tangent to follow. Springs in their place, which push too, bring the
@@ -224,33 +233,11 @@ def _taut(start: Configuration, loading: Loading) -> _Found | None:
     tree = replace(robot.tree, elements=tuple(e.as_spring() if e.name in slack else e for e in elements))
     held = replace(robot, tree=tree, closures=replace(robot.closures, tree=tree), known_home=robot.home)
     try:
-        near = _settled(Configuration(held, start.q), loading)
-        found = near if near.stuck else newton(Configuration(robot, near.configuration.q), loading)
+        near = _at_rest(Configuration(held, start.q), loading)
+        found = newton(Configuration(robot, near.configuration.q), loading)
     except SingularError:  # also with these something is free: it is named for the robot as it is
         return None
     return None if found.stuck else replace(found, steps=near.steps + found.steps)
-
-
-def newton(here: Configuration, loading: Loading) -> _Found:
-    """Where damped steps from a pose end."""
-    travel = 0.0
-    for step in range(1, STEPS + 1):
-        units = rate_units(here)
-        c = here.reduction.forces(loading.forces(here))
-        solver = StiffnessSolver(here, tangent_stiffness(here, loading))
-        x = solver.solve(-c)
-        size = float(np.linalg.norm(x / units))
-        if size <= max(1e-7 * travel, FINE):  # convergence is quadratic: after this step only rounding is left
-            return _Found(closed_step(here, x) or here, step)
-        share = min(1.0, STRIDE / float(np.abs(x / units).max()))
-        found = _damped_step(here, loading, solver, x, share)
-        if found is None:
-            if size < 1e-9:  # rounding: steps do not become shorter any more
-                return _Found(here, step)
-            break
-        here, share = found
-        travel += share * size
-    return _Found(here, step, stuck=True)
 
 
 def _on_flanks(start: Configuration, loading: Loading) -> Configuration:
@@ -285,89 +272,9 @@ def _on_flanks(start: Configuration, loading: Loading) -> Configuration:
     return Configuration(robot, here.q)
 
 
-def _gradually(start: Configuration, loading: Loading, found: _Found) -> _Found:
-    """The same with what acts at the start put on bit by bit: efforts along all rates hold back the rest of it."""
-    first = loading.forces(start)
-    here, done, part, steps = start, 0.0, 0.25, found.steps
-    while done < 1.0:
-        held_back = replace(loading, tau=loading.tau + (1 - min(1.0, done + part)) * first)
-        found = newton(here, held_back)
-        steps += found.steps
-        if found.stuck:
-            part /= 2
-            if part < SMALLEST_PART:
-                break
-            continue
-        here, done, part = found.configuration, min(1.0, done + part), 1.5 * part
-    return replace(found, steps=steps)
-
-
 def _softest(here: Configuration, loading: Loading) -> str:
     """The coordinate that moves most in the motion of least stiffness for its inertia."""
     units = rate_units(here)
     K, J = tangent_stiffness(here, loading) * np.outer(units, units), here.J * units
     _, vectors = eigen(here, (K + K.T) / 2, J.T @ tree_mass_matrix(here.robot.tree, here.at) @ J)
     return moving_names(here, J @ vectors[:, :1])[0]
-
-
-def closed_step(here: Configuration, x: Array) -> Configuration | None:
-    """The pose after a step of the independent coordinates, loops closed by the dependent ones."""
-    robot = here.robot
-    q = robot.tree.moved(here.q, here.J @ x)
-    if robot.closures.size:
-        dependent = here.reduction.partition.dependent
-        q, error = robot.assembler.newton(q, dependent, list(robot.closures.rows), CLOSING)
-        if not error <= CLOSED:
-            return None
-    return Configuration(robot, q)
-
-
-def _damped_step(
-    here: Configuration, loading: Loading, solver: StiffnessSolver, x: Array, share: float
-) -> tuple[Configuration, float] | None:
-    """The longest of ever shorter steps after which the same tangent asks for a shorter step than now."""
-    units, size = rate_units(here), float(np.linalg.norm(x / rate_units(here)))
-    for _ in range(HALVINGS):
-        there = closed_step(here, share * x)
-        if there is not None:
-            reduced = reduction(there.closure_jacobian, here.reduction.partition)
-            ahead = solver.solve(-reduced.forces(loading.forces(there)), refuse=False)
-            if np.linalg.norm(ahead / units) < size:  # NaN is refused too
-                return there, share
-        share /= 2
-    return None
-
-
-def snaps_on_the_way(rest: Equilibrium) -> bool:
-    """Whether what acts at the start, put on bit by bit, loses a stable state before it is all there.
-
-    Newton's method goes its own way: it may end beyond a limit point, in a state that is stable again.
-    """
-    if rest.steps <= FEW_STEPS:
-        return False
-    here, loading = rest.start, rest.loading
-    first, done, part = loading.forces(here), 0.0, PART
-    while done < 1.0:
-        held_back = replace(loading, tau=loading.tau + (1 - min(1.0, done + part)) * first)
-        try:
-            solver = StiffnessSolver(here, tangent_stiffness(here, held_back))
-            along = here.J @ solver.solve(-here.reduction.forces(held_back.forces(here)))
-            found = newton(here, held_back)
-            told = here.robot.tree.moved(here.q, along)
-            good = not found.stuck and is_stable(found.configuration, held_back)
-            good = good and bool(as_told(here.q[None], told[None], found.configuration.q[None])[0])
-        except SingularError:
-            good = False
-        if good:
-            here, done, part = found.configuration, min(1.0, done + part), min(PART, 2 * part)
-            continue
-        part /= 2
-        if part < FINEST:
-            return True
-    return bool(np.abs(here.q - rest.configuration.q).max(initial=0.0) > SAME)
-
-
-def as_told(before: Array, told: Array, after: Array) -> Array:
-    """Rows of positions that went about where the tangent said: what jumps to another branch does not."""
-    missed, moved = np.linalg.norm(after - told, axis=1), np.linalg.norm(after - before, axis=1)
-    return missed <= TOLD * moved + SAME

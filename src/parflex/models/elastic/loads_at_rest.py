@@ -49,17 +49,18 @@ class Loading(Record):
     tau: Array = field(default_factory=lambda: np.zeros(0))
     without: Without = ()
     internal: dict[str, Any] | None = None  # efforts of spare motors among `tau`
+    weight: float = 1.0  # share of gravity that acts
 
     def forces(self, configuration: Configuration) -> Array:
         """F: what the rates of the open tree would need to stay at rest, less the efforts."""
         still = np.zeros(configuration.robot.tree.n)
-        return tree_forces(configuration, still, still, self.wrench, self.without) - self.tau
+        return tree_forces(configuration, still, still, self.wrench, self.without, self.weight) - self.tau
 
     def wrenches(self, configuration: Configuration, lam: Array) -> NewtonEuler:
         """Wrenches in all joints of the tree at rest, with the closures acting."""
         still = np.zeros(configuration.robot.tree.n)
         _, acting = closure_wrenches(configuration, lam)
-        return tree_newton_euler(configuration, still, still, self.wrench, self.without, acting)
+        return tree_newton_euler(configuration, still, still, self.wrench, self.without, acting, self.weight)
 
     def closed_forces(self, configuration: Configuration, lam: Array) -> Array:
         """F - J_tot^T lam."""
@@ -136,15 +137,20 @@ def least_multipliers(configuration: Configuration, F: Array) -> Array:
     return np.linalg.lstsq(rows.T, F[free], rcond=1e-12)[0] if len(rows) else np.zeros(0)
 
 
-def tangent_stiffness(configuration: Configuration, loading: Loading, along: Array | None = None) -> Array:
-    """K = dc/dq of the reduced forces along the independent rates, or along motions that the closures allow."""
+def tangent_stiffness(
+    configuration: Configuration, loading: Loading, along: Array | None = None, acting: Array | None = None
+) -> Array:
+    """K = dc/dq of the reduced forces along the independent rates, or along motions that the closures allow.
+
+    `acting` are the forces F where they are known.
+    """
     J = configuration.J if along is None else along
-    return J.T @ forces_along(configuration, loading, J)
+    return J.T @ forces_along(configuration, loading, J, acting)
 
 
-def forces_along(configuration: Configuration, loading: Loading, motions: Array) -> Array:
+def forces_along(configuration: Configuration, loading: Loading, motions: Array, acting: Array | None = None) -> Array:
     """How F - J_tot^T lam changes along columns of motions that the closures allow, for constant lam."""
     tree = configuration.robot.tree
-    lam = multipliers(configuration, loading.forces(configuration))
+    lam = multipliers(configuration, loading.forces(configuration) if acting is None else acting)
     moved = Configuration(configuration.robot, tree.moved(configuration.q, small_steps(motions)))
     return slopes(loading.closed_forces(moved, lam), motions.shape[1])
