@@ -550,6 +550,16 @@ def test_an_effort_that_was_not_recorded_does_not_outweigh_others(tmp_path, nois
         assert "FS[e]" in {one["name"] for one in found.undetermined}  # nothing tells it
 
 
+@pytest.mark.parametrize(("payload", "far"), [(0.0, False), (8.0, True)])
+def test_a_record_that_is_predicted_far_worse_than_the_fit_is_told(tmp_path, payload, far):
+    found = parflex.identify(
+        slide(tmp_path), axis_record(noise=0.01), BY_HAND, friction="direction", cutoff=50,
+        validate=axis_record(payload, noise=0.012),
+    )  # fmt: skip
+    told = [text for text in found.warnings if "of the efforts of 'axis' are missed, and" in text]
+    assert len(told) == far and (found.validation["relative_error"] > 0.1) == far
+
+
 def test_a_motor_at_rest_beside_one_that_moves(tmp_path):
     (tmp_path / "arm.toml").write_text(ARM)
     t = np.arange(0, 5, 0.01)

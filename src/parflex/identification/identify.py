@@ -34,6 +34,7 @@ from parflex.identification.telling import (
     steps_of,
     undetermined_of,
     unsure_of,
+    validation_doubts,
     validation_of,
 )
 from parflex.identification.telling_motions import TellingMotions
@@ -163,6 +164,7 @@ def identify(
     errors = per_motor(regressor.rows, efforts, left)
     unsure = unsure_of(parameters)
     warnings += doubts_of(regressor, base, parameters, errors) + resting(used, choice, regressor)
+    warnings += validation_doubts(regressor.rows, errors, later)
     theta, consistent = _nearest(base, values, every, told), None
     if physical:
         real = physical_parameters(robot, every, base, told, fitted)

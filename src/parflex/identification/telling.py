@@ -23,6 +23,8 @@ INERT = ("M", "ZZ", "IA")  # what every robot has
 UNSURE = 0.3  # of a parameter, a deviation with which nothing is said about it
 RESTS = 0.1  # of the samples
 UNEXPLAINED = 0.3  # of the efforts
+FAR_WORSE = 3.0  # times the fit: the second EMPS record, which force pulses disturb, has 1.5 times its error
+STILL_GOOD = 0.1  # of the efforts: predictions that miss no more serve
 
 
 def parameters_of(
@@ -73,6 +75,33 @@ def validation_of(names: list[str], later: list[Prediction]) -> dict[str, Any] |
         "relative_error": share(measured - predicted, measured),
         "per_motor": per_motor(names, measured, measured - predicted),
     }
+
+
+def validation_doubts(
+    names: list[str], errors: Mapping[str, Mapping[str, float]], later: list[Prediction]
+) -> list[str]:
+    """Warnings about records whose efforts are predicted far worse than those of the fit.
+
+    By size, as noise is alike in small motions, and as a share, as errors of the model grow with the motion.
+    """
+    found = []
+    for one in later:
+        left = one.measured - one.predicted
+        own = per_motor(names, one.measured, left)
+        size = dict(zip(names, np.sqrt((np.where(np.isfinite(left), left, 0.0) ** 2).mean(axis=0)), strict=True))
+        far = {
+            name: there["relative_error"] for name, there in own.items()
+            if there["relative_error"] > max(STILL_GOOD, FAR_WORSE * errors[name]["relative_error"])
+            and size[name] > FAR_WORSE * errors[name]["noise"]
+        }  # fmt: skip
+        if far:
+            name = max(far, key=lambda word: far[word])
+            found.append(
+                f"{Path(one.record).name}: {100 * far[name]:.3g} % of the efforts of '{name}' are missed, and "
+                f"{100 * errors[name]['relative_error']:.3g} % in the fit: parameters do not hold beyond the motion of "
+                "the fit, or zeros, payloads or signs of the two differ"
+            )
+    return found
 
 
 def undetermined_of(
