@@ -17,7 +17,7 @@ from parflex.cli.main import cli
 from parflex.description.inheritance import merged
 from parflex.design.design_state import Circumstances
 from parflex.design.problem_file import read_problem, region_poses
-from parflex.design.questions import read_question
+from parflex.design.questions import Tolerances, read_question
 from parflex.design.robot_difference import difference
 from parflex.design.search.batched_values import values_in_designs
 from parflex.design.search.descent import Designs, Term, descend, linear_step
@@ -453,3 +453,12 @@ def test_arguments_of_sensitivities_that_exclude_each_other_are_refused():
     ):
         with pytest.raises(ParflexError, match=says):
             parflex.sensitivities(robot, "mass", ["constants.bar"], **more)
+
+
+def test_the_mean_mass_over_tolerances_is_that_of_robots_loaded_one_by_one(tmp_path):
+    cantilever(tmp_path, 1)
+    path, one = tmp_path / "cantilever.toml", read_question("mass")
+    question = read_question("mass", None, None, Tolerances({"constants.side0": 1e-3}, "0.3", 4, seed=2))
+    draws = np.random.default_rng(2).standard_normal(4)
+    own = [one.asked(parflex.load(path, settings={"constants.side0": SIDE + 1e-3 * x})).answer for x in draws]
+    assert question.asked(parflex.load(path)).answer == pytest.approx(np.quantile(own, 0.3), rel=1e-12)

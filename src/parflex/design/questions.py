@@ -103,6 +103,19 @@ class ResponseQuestion(Record):
 
         return values_in_designs(robot, self, {})
 
+    def _masses_in(
+        self, robot: Robot, names: Sequence[str], nominal: Mapping[str, float], deviations: Mapping[str, float],
+        draws: Array,
+    ) -> Array | None:  # fmt: skip
+        """Masses of all robots that are drawn, which need no pose, at once; None of other responses."""
+        if self.response.name != "mass" or self.argument or not names:
+            return None
+        from parflex.design.search.batched_values import values_in_designs  # which stands on this module
+
+        columns = {key: nominal[key] + deviations[key] * draws[:, k] for k, key in enumerate(names)}
+        found = values_in_designs(robot, self, columns)
+        return found[:, 0] if found is not None and np.isfinite(found).all() else None
+
     def _spread(self, robot: Robot, keys: Sequence[str], own: Tolerances) -> DesignAnswer:
         """Mean or quantile over robots whose keys deviate; each robot has its own slopes, which add up exactly."""
         rng = np.random.default_rng(own.seed)
@@ -110,6 +123,10 @@ class ResponseQuestion(Record):
         nominal = {key: checked_number(robot, key, "tolerances") for key in names}
         draws = rng.standard_normal((own.samples, len(names)))
         plain = replace(self, tolerances=None)
+        together = None if keys else plain._masses_in(robot, names, nominal, own.deviations, draws)
+        if together is not None:
+            value = float(spread_weights(together, own.statistic) @ together)
+            return DesignAnswer(value, self.poses[0], list(self.poses))
         values, changes = np.zeros(own.samples), np.zeros((own.samples, len(keys)))
         for row, draw in enumerate(draws):
             settings = {key: nominal[key] + own.deviations[key] * x for key, x in zip(names, draw, strict=True)}

@@ -97,7 +97,7 @@ def driven_rows(here: Configuration, frame: str, spare: bool = False) -> Array:
             f"'{frame}' moves in {len(rows)} directions, but there are {len(robot.actuated)} motors",
             key="motion",
             value=frame,
-            hint="drive the motors instead",
+            hint="bodies deform, so that motors cannot hold all of it: give the motion of the motors",
         )
     return rows
 
