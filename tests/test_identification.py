@@ -746,6 +746,15 @@ def test_a_simulated_axis_under_its_controller_has_the_numbers_of_the_measured_o
         assert abs(one.value - value) < 4 * one.deviation and one.deviation < 0.02 * value, name
     assert found.relative_error < 0.05 and found.validation["relative_error"] < 0.05
     assert any("simulated under the controller" in text for text in found.steps)
+    assert not any("following error" in text for text in found.warnings)
+
+
+def test_a_controller_that_is_not_that_of_the_record_is_told(tmp_path):
+    record = measured.sliding_mass(1.0, noise=2e-5)
+    halved = UNDER_CONTROL | {"controller": {"kp": 30, "kv": 40, "limit": 30}}
+    told = parflex.identify(slide(tmp_path), record, halved, "didim").warnings
+    share = next(text for text in told if "of its following error: check gains" in text).split(" % of its")[0]
+    assert float(share.split()[-1]) == pytest.approx(100, rel=0.2)  # half the gain, twice the error
 
 
 @pytest.mark.parametrize(

@@ -164,6 +164,7 @@ def identify(
     errors = per_motor(regressor.rows, efforts, left)
     unsure = unsure_of(parameters)
     warnings += doubts_of(regressor, base, parameters, errors) + resting(used, choice, regressor)
+    warnings += simulated.warnings if simulated else []
     warnings += validation_doubts(regressor.rows, errors, later)
     theta, consistent = _nearest(base, values, every, told), None
     if physical:

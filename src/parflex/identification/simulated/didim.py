@@ -22,6 +22,7 @@ from parflex.identification.measured_files import Measurement
 from parflex.identification.payloads import payload_parameters
 from parflex.identification.prepared import fast_enough, joined
 from parflex.identification.regressors import ClosedMotion, Regressor
+from parflex.identification.simulated.following import following_doubts, missed
 from parflex.identification.simulated.linear_response import linear_response
 from parflex.identification.simulated.members import PlantMembers
 from parflex.identification.simulated.replay import Replay
@@ -65,6 +66,7 @@ class _Round(Record):
 
     rows: EffortRows
     parts: list[tuple[Array, Array]]  # measured and simulated efforts of each record
+    positions: list[Array]  # simulated ones of the motors, at all samples of each record
 
     @property
     def error(self) -> float:
@@ -89,7 +91,7 @@ class Simulations:
         """All records with these base parameters; None where the robot does not follow."""
         regressor, choice, kept = self.members.regressor, self.choice, self.members.base.kept
         self.count += 1
-        rows, parts = [], []
+        rows, parts, positions = [], [], []
         for number, (replay, carried) in enumerate(zip(self.replays, self.carried, strict=True)):
             found = replay.run(self.members.plant(values, carried))
             if found is None:
@@ -107,7 +109,8 @@ class Simulations:
             known, used = np.zeros_like(measured), self.kept[number]
             rows.append(EffortRows(W, measured - simulated, rate=rate, known=known, used=used))
             parts.append((measured, simulated))
-        return _Round(joined(rows), parts)
+            positions.append(found.q[:, regressor.motor_q])
+        return _Round(joined(rows), parts, positions)
 
     def slopes(self, values: Array, told: list[int], again: bool = True) -> Array:
         """How efforts depend on base parameters, nearly: by linear equations, or else by the regressor alone."""
@@ -257,6 +260,7 @@ class SimulatedRecords:
         self.mapped, self.choice = mapped, replace(choice, edge=min(choice.edge, shortest))
         self.values = np.zeros(len(base.kept))
         self.steps: list[str] = []
+        self.warnings: list[str] = []
 
     def of(self, records: Sequence[Measurement]) -> Simulations:
         """Records with their controller."""
@@ -295,4 +299,13 @@ class SimulatedRecords:
             other = np.full_like(measured, np.nan) if by_file is None else by_file.parts[number][1]
             shown = np.where(simulations.kept[number], measured, np.nan)
             made.append(Prediction(record.name, simulations.instants(number), shown, simulated, other))
+        self._judge_following(records, found.positions, made)
         return made
+
+    def _judge_following(self, records: Sequence[Measurement], positions: list[Array], made: list[Prediction]) -> None:
+        assert self.mapped.controller is not None
+        motors = self.members.regressor.robot.actuated_names
+        shares = [missed(record, own, self.choice) for record, own in zip(records, positions, strict=True)]
+        worst = max(float(share.max()) for share, _ in shares)
+        self.steps.append(f"simulated positions miss those recorded by {100 * worst:.3g} % of the following error")
+        self.warnings += following_doubts(motors, self.mapped.controller, records, shares, made)
