@@ -11,9 +11,13 @@ from test_command_line import answered, refused
 
 import parflex
 import parflex.updating.pose_modes
+from parflex.design.design_state import Circumstances
 from parflex.errors import InputError
 from parflex.updating.measured_modes import read_rows, read_table
+from parflex.updating.measured_units import unit_doubts
+from parflex.updating.mode_fitting import Fitting
 from parflex.updating.pairing import same_pairs
+from parflex.updating.update import read_measured
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 TRUE = np.array([900.0, 400.0, 150.0])
@@ -57,6 +61,24 @@ def test_joint_stiffnesses_come_back_within_their_intervals(tmp_path, numbered):
         assert abs(one["after"] - one["measured"]) < 4 * np.hypot(one["predicted_deviation"], one["deviation"])
     assert found.errors["held_out_after"] < 0.5 * found.errors["held_out_before"]
     assert found.model_error < 2 and all(0.8 < one["mac"] <= 1 + 1e-9 for one in found.pairs)
+
+
+@pytest.mark.parametrize("numbered", [True, False])
+def test_frequencies_in_another_unit_are_named(tmp_path, numbered):
+    robot, given = chain(tmp_path), rows(numbered=numbered)
+    asked = Circumstances("actuators", None, None, None, ())
+
+    def doubts(factor):
+        wrong = [one | {word: one[word] * factor for word in ("frequency_hz", "deviation_hz")} for one in given]
+        fitting = Fitting(robot, KEYS, np.ones(3), read_measured(wrong)[0], np.ones(3), asked)
+        return unit_doubts(fitting.rows, fitting.start, fitting.of_pose)
+
+    assert not doubts(1.0) and not doubts(1.5)
+    for unit, factor in (("rad/s", 2 * np.pi), ("rpm", 60.0), ("kHz", 1e-3)):
+        assert len(doubts(factor)) == 1 and f"if they are in {unit}, divide" in doubts(factor)[0]
+    if not numbered:
+        with pytest.raises(InputError, match="if they are in kHz"):  # no partner in the model
+            parflex.update(robot, [one | {"frequency_hz": 1e-3 * one["frequency_hz"]} for one in given], KEYS)
 
 
 def covered(robot, seeds, **more):

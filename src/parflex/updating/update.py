@@ -15,6 +15,7 @@ from parflex.errors import InputError
 from parflex.models.robot import Robot
 from parflex.updating.answers_of_fit import FitAnswers
 from parflex.updating.measured_modes import MeasuredMode, read_held_out, read_rows, read_table
+from parflex.updating.measured_units import unit_doubts
 from parflex.updating.mode_fitting import Fitting, checked_priors
 from parflex.updating.response_files import is_responses
 from parflex.updating.response_modes import modes_of_responses
@@ -83,13 +84,15 @@ def update(
     given = Circumstances(lock, about, servo, None, tuple(without))
     fitting = Fitting(robot, keys, first, rows, checked_priors(prior, keys, PRIOR), given)
     fitting.apart = np.array(read_held_out(hold_out, [one.pose for one in rows], fitting.numbers()))
+    units = unit_doubts(rows, fitting.start, fitting.of_pose)
+    warnings += units
     start = fitting.at(np.ones(len(keys)))
     if not fitting.used(start).any():
         few = any(mode >= 0 and not apart for mode, apart in zip(start.modes, fitting.apart, strict=True))
         why = "all measured modes have too few elements" if few else "no measured mode has a partner in the model"
         raise InputError(why, key="measured", value=robot.name,
                          hint="divide the elements of beams (elements=4)" if few
-                         else "number the modes, or start from a model that is nearer")  # fmt: skip
+                         else "".join(units) or "number the modes, or start from a model that is nearer")  # fmt: skip
     fit, settled = fitting.paired(start)
     if not settled:
         warnings.append("pairs of measured modes and those of the model kept changing: number the modes")
