@@ -24,6 +24,7 @@ from parflex.simulation.integrators.system import System
 from parflex.simulation.partitions import with_independent
 from parflex.simulation.passage import Leap, NotDeterminedError, Passage, PassageState
 from parflex.simulation.problem import Problem
+from parflex.simulation.step_lengths.instants import ends_inside
 from parflex.simulation.stop_report import events_between, gates_at
 
 Array = np.ndarray
@@ -123,6 +124,7 @@ class Runner:
         self.watch = Watch(problem) if loops else None
         self.grid = inner_grid(grid) if loops and control is None else grid
         self.per = self.grid.rows // grid.rows
+        self.instants = ends_inside(problem, given, method, self.grid)
         self.event: Event | None = None
         self.worked = np.zeros(2)
         self.done = Segments(self.per, grid.out_step)
@@ -174,7 +176,7 @@ class Runner:
     def _course(self, problem: Problem, row: int) -> Course:
         """What is given from a row on."""
         step = self.grid.out_step
-        return course_of(problem, self.given, self.grid.rows * step, NEAR * step, row * step)
+        return course_of(problem, self.given, self.grid.rows * step, NEAR * step, row * step, self.instants)
 
     def _writing(self, systems: list[System]) -> Control | None:
         """The controller, whose efforts act in all stretches of given inputs."""

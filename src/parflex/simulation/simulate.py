@@ -61,6 +61,7 @@ from parflex.simulation.step_lengths.halved_steps import (
     halved,
     halved_evenly,
 )
+from parflex.simulation.step_lengths.instants import input_warnings
 from parflex.simulation.step_lengths.step_choice import (
     STEP,
     asked_steps,
@@ -274,6 +275,7 @@ def simulate(
         *(stop_warnings_of(problem) if case.stops else []),
         *started.warnings,
         *jump_warnings(jumps),
+        *input_warnings(problem, case.given, case.method, case.grid),
         *balance_warnings(columns, method),
         *step_warnings(summary, method),
         *(force_warnings(case.steps) if reactions or by_acceleration(outputs) else []),
@@ -297,7 +299,9 @@ def simulate(
             second = _run(halved_evenly(case, float(track.t[-1]), track.counts["steps"]), problem, None, started)[1]
         other = position_columns(problem.robot, second, looked_at[:1])
         summary["estimated_error"] = estimated_error(columns, other, looked_at[0], case, second.track)
-        summary["warnings"] += error_warnings(columns, summary["estimated_error"])
+        summary["warnings"] += error_warnings(
+            columns, summary["estimated_error"], robot.tree.length, tolerance is not None
+        )
     settings = run_settings(given, case, problem, method)
     return Run(columns, settings, summary)
 

@@ -23,6 +23,7 @@ from parflex.simulation.problem import Problem
 Array = np.ndarray
 SAME_TIME = 1e-9  # s: jumps that are nearer to each other are one
 MOST_TOLD = 3  # jumps in a warning
+NONE = np.zeros(0)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -47,20 +48,28 @@ class Course:
     jumps: list[dict[str, Any]]
 
 
-def course_of(problem: Problem, given: Polynomials, time: float, near: float, begin: float = 0.0) -> Course:
+def jump_times(given: Polynomials, motors: int) -> Array:
+    """When velocities or accelerations of motors that follow a motion jump, the first inputs, or what else is given."""
+    motion, others = _channels(given, slice(0, motors)), _channels(given, slice(motors, None))
+    return np.concatenate([motion.jumps(1)[0], motion.jumps(2)[0], others.jumps(0)[0]])
+
+
+def course_of(
+    problem: Problem, given: Polynomials, time: float, near: float, begin: float = 0.0, instants: Array = NONE
+) -> Course:
     """Given inputs in the stretches between their jumps, for a run from one time to another.
 
-    A run starts behind a jump at t = 0; one that goes on from a later row, which shows what is before it, crosses it.
+    Steps end at the `instants` too. A run starts behind a jump at t = 0; one that goes on from a later row, which shows
+    what is before it, crosses it.
     """
     system, names = problem.system(given), problem.robot.actuated_names
     count = len(names) if problem.driven else 0
-    motion, others = _channels(given, slice(0, count)), _channels(given, slice(count, None))
+    motion = _channels(given, slice(0, count))
     if count:
         _refuse_gaps(motion, names, time)
     times, sizes = motion.jumps(1)
-    kinds = [times, motion.jumps(2)[0], others.jumps(0)[0]]
     after = near if begin == 0 else begin - near
-    found = _apart(np.concatenate(kinds), after, time - near)
+    found = _apart(np.concatenate([jump_times(given, count), instants]), after, time - near)
     jumps: list[dict[str, Any]] = []
     corners = []
     for moment, end in pairwise([*found, time]):

@@ -65,10 +65,9 @@ class Polynomials(Record):
 
     def between(self, begin: float, end: float) -> Polynomials:
         """The pieces from one time to another; the outer ones go on."""
-        inside = (self.breaks > begin + NEAR * max(1.0, abs(begin))) & (self.breaks < end - NEAR * max(1.0, abs(end)))
-        first = int(np.searchsorted(self.breaks, begin + NEAR * max(1.0, abs(begin)), side="right")) - 1
-        kept = np.concatenate([[max(first, 0)], np.flatnonzero(inside)])
-        kept = np.unique(kept)
+        after, before = begin + NEAR * max(1.0, abs(begin)), end - NEAR * max(1.0, abs(end))
+        first = max(int(np.searchsorted(self.breaks, after, side="right")) - 1, 0)
+        kept = slice(first, max(int(np.searchsorted(self.breaks, before)), first + 1))
         return Polynomials(self.breaks[kept], self.coefficients[kept])
 
     def cut(self, breaks: Array) -> Polynomials:

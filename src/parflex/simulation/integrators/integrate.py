@@ -41,6 +41,7 @@ LAST_LENGTH, FIRST_ERROR = NUMBERS.index("last length"), NUMBERS.index("first er
 ERRORS = tuple(NUMBERS.index(word) for word in ("largest error", "shortest", "longest"))
 NEAR = 1e-9  # of the time between two rows: a corner as near to a row is at it
 FIRST_SHARE = 0.2  # of the steps of a run, that say nothing yet of how many evaluations one takes
+SHARE_OF_STRETCH = 1 / 4  # between two corners: the longest step, where errors choose them
 PORTION = 0.1  # seconds of a call of the loop: how often the clock is shown and an interrupt is heard
 
 
@@ -164,8 +165,6 @@ def run_loop(
     loop = _Loop(system, method, grid, q, qd, tolerance, list(corners), first)
     if worked is not None:
         loop.work.numbers[INPUT_WORK], loop.work.numbers[LOST_WORK] = worked
-    for place, value in ((AIM, grid.aim), (ASKED, grid.begin), (MOST, grid.most)):
-        loop.work.numbers[place] = value
     x, y = loop.x, loop.y
     method.steps(  # no row is asked for: this compiles the loop, or reads it from the cache
         system, new_work(system, method.stages, method.unknowns), method.tableau, 0.0, grid.step, grid.every,
@@ -238,6 +237,9 @@ class _Loop:
         self.near = NEAR * grid.out_step
         self.done, self.portion, self.seconds, self.status = 0, 1, 0.0, OK
         self.now, self.known = self.row_time, self.y[0]  # what is recorded of the state
+        for place, value in ((AIM, grid.aim), (ASKED, grid.begin), (MOST, grid.most)):
+            self.work.numbers[place] = value
+        self._limit()
 
     @property
     def row_time(self) -> float:
@@ -297,6 +299,14 @@ class _Loop:
             self.work.numbers[INPUT_WORK] += work
         self.system = corner.behind
         self.work.counts[STARTED] = self.work.counts[PIECE] = 0
+        self._limit()
+
+    def _limit(self) -> None:
+        """No chosen step is longer than a share of the way to the next corner: behind a rest it is not yet known."""
+        if self.grid.begin:
+            ahead = self.corners[0].time if self.corners else self.grid.rows * self.grid.out_step
+            most = min(self.grid.most, max(SHARE_OF_STRETCH * (ahead - self.now), self.near))
+            self.work.numbers[MOST], self.work.numbers[ASKED] = most, min(self.work.numbers[ASKED], most)
 
 
 def _refuse_steps(status: int, numbers: Array, grid: Grid, t: float) -> None:

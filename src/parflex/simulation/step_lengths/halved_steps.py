@@ -17,6 +17,7 @@ from parflex.tree import Tree
 Array = np.ndarray
 MORE_STEPS = 1.5  # times the steps of a run: a second one with fewer is none with half the steps
 LARGE = 2e-3  # of the range of the end effector: errors of a run that it tells of
+AT_REST = 1e-9  # of the typical length, rad: errors of a frame that are no larger are those of a frame at rest
 ORDERS = {"gauss4": 4, "gauss6": 6, "rk4": 4, "dopri5": 5, "generalized-alpha": 2}
 
 
@@ -29,16 +30,21 @@ def checked_by_default(case: Any, tolerance: float | None, tree: Tree, sticks: S
     return chosen or (case.steps not in ("", "given") and bool(tree.elastic) and bool(sticks))
 
 
-def error_warnings(columns: Mapping[str, Array], error: Mapping[str, Any]) -> list[str]:
-    """A sentence where the error of a run is a visible part of what the end effector does."""
-    frame, kinds = error["frame"], (("metres", ("x", "y", "z")), ("radians", ("theta",)))
-    for kind, words in kinds:
+def error_warnings(columns: Mapping[str, Array], error: Mapping[str, Any], length: float, tolerance: bool) -> list[str]:
+    """A sentence where the error of a run is a visible part of what the end effector of a robot of a length does.
+
+    One that does not move by what the run says, and might, is named too.
+    """
+    frame, kinds = error["frame"], (("metres", ("x", "y", "z"), "m", length), ("radians", ("theta",), "rad", 1.0))
+    for kind, words, unit, typical in kinds:
         own = [columns[f"{frame}.{word}"] for word in words if f"{frame}.{word}" in columns]
         way = float(np.linalg.norm([np.ptp(column) for column in own])) if own else 0.0
-        if way and error[kind] > LARGE * way:
+        if own and error[kind] > max(LARGE * way, AT_REST * typical):
+            share = f"{error[kind] / way:.1%} of its way" if error[kind] < way else f"its way is {way:.2g} {unit}"
+            cure = "a smaller tolerance" if tolerance else "a tolerance"
             return [
-                f"'{frame}' may err by {error[kind]:.2g} {'m' if kind == 'metres' else 'rad'} ({error[kind] / way:.1%} "
-                "of its way) by the length of the steps: give a tolerance, or a shorter step"
+                f"'{frame}' may err by {error[kind]:.2g} {unit} ({share}) by the length of the steps: give {cure}, or "
+                "a shorter step"
             ]
     return []
 
