@@ -25,6 +25,7 @@ from parflex.models.elastic.resting.static_newton import (
     no_motion_gains,
 )
 from parflex.models.elastic.stiff_system import DRIVEN, rate_units
+from parflex.records import Record
 
 Array = np.ndarray
 Growth = Callable[[float], Loading]
@@ -92,8 +93,8 @@ def let_go_slowly(begun: Configuration, loading: Loading) -> Growth:
     return lambda share: replace(loading, tau=loading.tau + (1 - share) * held)
 
 
-@dataclass(frozen=True)
-class _Point:
+@dataclass(frozen=True, eq=False, repr=False)
+class _Point(Record):
     """A state with a share of the loads: stiffness, what is out of balance there, and what more load adds to it."""
 
     here: Configuration
