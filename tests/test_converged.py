@@ -13,6 +13,7 @@ from traced import VERIFY
 import parflex
 from parflex.cli.main import main
 from parflex.errors import InputError
+from parflex.models.elastic.deflection import deflection_warnings
 from parflex.models.vibration import converged_modes
 from parflex.models.vibration.element_errors import inner_beams
 from parflex.simulation.refining import converged_run as runs
@@ -329,7 +330,8 @@ def test_runs_that_diverge_or_reach_the_limit_say_so(monkeypatch):
     monkeypatch.setattr(runs, "MOST_COORDINATES", 30)
     simulate, seen = pretended(monkeypatch, [0.3, 0.2])
     found = runs.converged_run(simulate, parflex.load("dualemps"), 1e-3, {"time": 1.0})
-    assert len(seen) == 2 and "not by the 0.001 asked for" in found.summary["warnings"][-1]
+    assert len(seen) == 2 and "largest deflection" in found.summary["warnings"][-1]
+    assert "not by the 0.001 asked for" in found.summary["warnings"][-1]
 
 
 def test_planned_motions_and_poses_go_to_the_finer_robots(monkeypatch):
@@ -364,6 +366,9 @@ def test_the_frequency_of_strain_is_that_of_a_vibration(tmp_path):
     assert "'b0' vibrates at" in told and "may be 13% too high" in told
     (told,) = content_warnings(robot, vibrating(robot, 20 * alone[0]))
     assert "does not know such vibrations" in told and "%" not in told  # it said 10964% too high
+    resting = vibrating(robot, 20 * alone[0])
+    resting |= {f"{word}.b0.uy": rest + 1e-12 * resting[f"{word}.b0.uy"] for word, rest in (("q", 3e-3), ("qd", 0.0))}
+    assert content_warnings(robot, resting) == []  # rounding about an equilibrium
 
 
 def test_runs_are_compared_with_the_deflection_of_beams(tmp_path):
@@ -375,6 +380,35 @@ def test_runs_are_compared_with_the_deflection_of_beams(tmp_path):
     found = changes(robot, one, other, ["b0.Mz@0"])
     assert abs(found["position"] - 1e-5 / 4e-3) < 1e-4 and found["turn"] == 0.0
     assert abs(found["moment"] - 0.2 / 5.2) < 1e-12 and "force" not in found
+
+
+def test_outputs_at_places_are_compared_with_others_of_their_quantity(tmp_path):
+    robot = parflex.load(stepped(tmp_path, [(0.5, 0.01, 1)], "clamped-free")[0])
+    sizes = {"b0.Mz@0.5": 5.0, "b0.Mz@0.01": 10.0, "b0.stress@0.5": 1e8, "b0.chord_y@1e-3": 0.1, "reaction.b0.fx": 7.0,
+             "b0@0.5.ax": 3.0, "b0@0.5.sensor_ay": 9.0, "b0@0.5.local_wz": 2.0, "b0@0.5.y": 0.3}  # fmt: skip
+    bare = vibrating(robot, 20.0)
+    one, other = (bare | {name: size * share + 0 * bare["t"] for name, size in sizes.items()} for share in (1.0, 0.9))
+    found = changes(robot, one, other, list(sizes))
+    # a tenth of each, of the largest of its kind; places of frames beside the 4 mm of the deflection
+    assert found.pop("position") == pytest.approx(0.03 / 4e-3, rel=1e-2) and found.pop("turn") == 0.0
+    kinds = ("moment", "stress", "deflection", "force", "acceleration", "acceleration of sensors", "angular velocity")
+    assert found == {kind: pytest.approx(0.1) for kind in kinds}
+
+
+def test_a_beam_that_bends_far_is_told_to_take_more_elements_if_its_axial_strain_stiffens_it(tmp_path):
+    file = stepped(tmp_path, [(0.5, 0.01, 1)], "clamped-free")[0]
+    for words, axial in (("use more elements", "mean"), ("the model has no stiffening", "linear")):
+        robot = parflex.load(file, settings={"frame.b0.beam.axial": axial})
+        q = robot.home.copy()
+        q[list(robot.tree.position_names).index("b0.uy")] = 0.1
+        assert words in deflection_warnings(robot.tree, q)[0]
+
+
+def test_runs_that_are_not_converged_name_what_changed():
+    step = {"change": 0.076, "changes": {"position": 0.01, "moment": 0.076}, "frequency_error": 0.2}
+    assert "changed by 0.076 of its largest moment" in runs._not_converged(step, 0.05)
+    assert "frequencies of its strain may be off by 0.2, not 0.1" in runs._not_converged(step, 0.1)
+    assert "it may be chance" in runs._not_converged(step | {"frequency_error": 0.0}, 0.1)
 
 
 def test_a_step_of_force_on_a_cantilever_moves_it_as_the_series_says(tmp_path):

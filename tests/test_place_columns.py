@@ -171,5 +171,7 @@ def test_accelerations_that_are_not_how_rates_change_are_said():
     assert run_checks.rough_warnings(["a"], np.ones(1), smooth) == []
     noisy = smooth | {"qdd.a": smooth["qdd.a"] + 20 * (-1.0) ** np.arange(101)}  # of a mode that the steps alternate
     assert "hold vibrations" in run_checks.rough_warnings(["a"], np.ones(1), noisy)[0]
+    resting = noisy | {name: 1e-14 * noisy[name] for name in ("qd.a", "qdd.a")}
+    assert run_checks.rough_warnings(["a"], np.ones(1), resting) == []  # rounding
     assert run_checks.by_acceleration(["arm.N@0.5"]) and run_checks.by_acceleration(["tip.sensor"])
     assert not run_checks.by_acceleration(["tip.vx", "arm.chord_y@0.5"])

@@ -18,6 +18,7 @@ from parflex.simulation.integrators.integrate import Grid
 Array = np.ndarray
 UNBALANCED = 0.01  # of the energy turned over: what an energy balance may be off without a word
 ROUGH = 0.15  # root mean square, of all accelerations: the rule over two rows errs by 7 % at 100 Hz and rows of 1 ms
+AT_REST = 1e-10  # m: what moves by less in a run is at rest, and its accelerations are rounding
 SAME_LENGTH = 1e-9  # of the time: rounding
 BY_ACCELERATION = re.compile(r".*\.(local_)?al?[xyz]|.*\.sensor(_a[xyz])?|reaction\..*|.*\.(N|Vy|Vz|T|My|Mz|stress)@.*")
 QUATERNION = ("qw", "qx", "qy", "qz")
@@ -127,6 +128,9 @@ def rough_warnings(names: Sequence[str], metres: Array, columns: Mapping[str, Ar
     rates, changes = (
         np.stack([columns[f"{word}.{names[k]}"] * metres[k] for k in known], axis=1) for word in ("qd", "qdd")
     )
+    fastest = float(np.abs(rates[np.isfinite(rates)]).max(initial=0.0))
+    if not fastest * float(columns["t"][-1] - columns["t"][0]) > AT_REST:
+        return []
     between = (columns["t"][2:] - columns["t"][:-2])[:, None]
     good = (between[:, 0] > 0) & np.isfinite(rates[2:] + rates[:-2] + changes[1:-1]).all(axis=1)
     if not good.any():

@@ -137,7 +137,12 @@ def _bending_warnings(tree: Tree, q: Array) -> list[str]:
     size = "half its thickness" if not link.body.by_tip else "a tenth of its length"
     others = sum(share > 1.0 for share in shares.values()) - 1
     more = f" (and {others} more)" if others else ""
+    if not link.body.acting:
+        beyond = "small deformations, and the model has no stiffening"
+    elif link.body.reduced is None:
+        beyond = "the small deformations of an element: use more elements"
+    else:
+        beyond = "the small deformations of a reduced beam (leave out 'reduce', and use more elements)"
     return [
-        f"'{worst}'{more} deflects by {1e3 * way:.3g} mm, {shares[worst]:.2g} times {size}: that is "
-        "beyond small deformations, and the model has no stiffening"
+        f"'{worst}'{more} deflects by {1e3 * way:.3g} mm, {shares[worst]:.2g} times {size}: that is beyond {beyond}"
     ]

@@ -111,13 +111,24 @@ def _with(
     told |= {"converged": converged, "refinement": steps}
     sentences = [*run.summary["warnings"], *said]
     if not converged and run.status == "ok":
-        sentences.append(
-            f"the run changed by {last['change']:.2g} of its deflections with the last elements, not by the {share:g} "
-            "asked for at most"
-            if last["change"] is not None
-            else f"there is one run alone: nothing says whether it is converged within {share:g}"
-        )
+        sentences.append(_not_converged(last, share))
     told["warnings"] = sentences
     if interrupted:
         told["status"] = "interrupted"
     return replace(run, summary=run.summary | told)
+
+
+def _not_converged(last: Mapping[str, Any], share: float) -> str:
+    """What is still off: the kind of answer that changed most, or the frequencies of the strain."""
+    if last["change"] is None:
+        return f"there is one run alone: nothing says whether it is converged within {share:g}"
+    worst = max(last["changes"], key=lambda kind: last["changes"][kind])
+    of = "deflection" if worst == "position" else worst
+    changed = f"the run changed by {last['change']:.2g} of its largest {of} with the last elements"
+    if last["change"] > share:
+        return f"{changed}, not by the {share:g} asked for at most"
+    if last["frequency_error"] > share:
+        return (
+            f"{changed}, but the frequencies of its strain may be off by {last['frequency_error']:.2g}, not {share:g}"
+        )
+    return f"{changed}, which is more than with those before: it may be chance that this is below {share:g}"

@@ -7,6 +7,7 @@ for, are measured against the largest value of their kind.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 
 import numpy as np
@@ -19,7 +20,19 @@ from parflex.simulation.run_checks import turned_apart
 Array = np.ndarray
 ROWS = 200  # of a run in which deflections are looked for
 ROUNDING = 1e-10  # of the size of the robot, or of a turn by 1: less is no deflection
-FORCES, MOMENTS = ("N", "Vy", "Vz", "fx", "fy", "fz"), ("T", "My", "Mz", "mx", "my", "mz")
+QUANTITY = re.compile(r"\.(\w+)(@[0-9.eE+-]+)?$")  # of a column, with the place that it may have behind it
+KINDS = {
+    "force": r"N|V[yz]|f[xyz]",
+    "moment": r"T|M[yz]|m[xyz]",
+    "deflection": r"(chord|tangent)_[yz]",
+    "position": r"[xyz]",
+    "turn": r"theta|q[wxyz]",
+    "velocity": r"(local_)?v[xyz]",
+    "angular velocity": r"(local_|sensor_)?w[xyz]",
+    "acceleration": r"(local_)?a[xyz]",
+    "angular acceleration": r"(local_)?al[xyz]",
+    "acceleration of sensors": r"sensor_a[xyz]",  # with gravity, beside which others are small
+}
 
 
 def largest_deflection(robot: Robot, columns: Mapping[str, Array]) -> tuple[float, float]:
@@ -44,7 +57,7 @@ def largest_deflection(robot: Robot, columns: Mapping[str, Array]) -> tuple[floa
 def changes(
     robot: Robot, columns: Mapping[str, Array], before: Mapping[str, Array], outputs: Collection[str] = ()
 ) -> dict[str, float]:
-    """Relative changes by kind: position, turn, effort, and each kind of what `outputs` names."""
+    """Relative changes by kind, a quantity with its unit: position, turn, effort, and those of what `outputs` names."""
     rows = min(len(columns["t"]), len(before["t"]))
     moved, turned = largest_deflection(robot, columns)
     found: dict[str, float] = {}
@@ -61,9 +74,8 @@ def changes(
     for kind, names in kinds.items():
         size = max(float(np.nanmax(np.abs(columns[name]), initial=0.0)) for name in names)
         apart = max(float(np.nanmax(np.abs(columns[n][:rows] - before[n][:rows]), initial=0.0)) for n in names)
-        if kind == "deflection":
-            size = max(size, moved)
-        found[kind] = apart / size if size > 0 else 0.0
+        size = {"deflection": max(size, moved), "position": moved, "turn": turned}.get(kind, size)
+        found[kind] = max(found.get(kind, 0.0), apart / size if size > 0 else 0.0)
     return found
 
 
@@ -79,16 +91,11 @@ def _places(columns: Mapping[str, Array], frame: str) -> list[str]:
 
 def _kind(robot: Robot, name: str, outputs: Collection[str]) -> str | None:
     """What a column is compared with; None where it is no part of the answer."""
-    label = name.rpartition(".")[2].partition("@")[0]
     if name.startswith("effort."):
         link = robot.tree.links[robot.tree.link_of_rate[robot.tree.rate_names.index(name.removeprefix("effort."))]]
         return "force of motors" if link.joint.unit == "m" else "moment of motors"
     if not any(name == word or name.startswith((f"{word}.", f"{word}@")) for word in outputs):
         return None
-    if label in FORCES:
-        return "force"
-    if label in MOMENTS:
-        return "moment"
-    if label.startswith(("chord", "tangent")) or label in "xyz":
-        return "deflection"
-    return label.rstrip("xyz") or label
+    found = QUANTITY.search(name)
+    label = found[1] if found else name
+    return next((kind for kind, words in KINDS.items() if re.fullmatch(words, label)), label)

@@ -17,6 +17,7 @@ from parflex.models.vibration.element_errors import ENOUGH, REACHED, TOO_HIGH, B
 
 Array = np.ndarray
 STRAINED = 0.01  # of the strain energy of the beam that vibrates most: others do not matter
+AT_REST = 1e-10  # of the typical length, and rad: coordinates that vary by less are at rest, but for rounding
 COUPLED = 0.1  # of the motion inside an element that goes most with its shapes
 
 
@@ -75,7 +76,8 @@ def _content(robot: Robot, beam: BeamElements, j: int, columns: Mapping[str, Arr
     K = link.body.material_stiffness(np.zeros(link.body.size))
     C, C_rate = (np.atleast_2d(np.cov(rows)) if rows.shape[1] > 1 else np.zeros_like(K) for rows in (e, ed))
     strain, rate = float(np.trace(K @ C)), float(np.trace(K @ C_rate))
-    if not strain > 0 or not np.isfinite(rate):
+    still = float(np.diag(C).max(initial=0.0)) <= (AT_REST * robot.tree.length) ** 2
+    if still or not strain > 0 or not np.isfinite(rate):
         return 0.0, 0.0, 1.0
     own, vectors = beam.still
     root = np.linalg.cholesky(K)
