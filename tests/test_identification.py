@@ -26,7 +26,7 @@ from parflex.identification.column_map import read_column_map
 from parflex.identification.estimates.least_squares import EffortRows, WeightedRows, fit
 from parflex.identification.filtering import FilterChoice, choose_filter, decimated, smoothed
 from parflex.identification.identify import _essential
-from parflex.identification.measured_files import Measurement, read_measurement
+from parflex.identification.measured_files import Measurement, _limited, read_measurement
 from parflex.identification.regressors import Regressor
 from parflex.identification.simulated import didim as simulated
 from parflex.identification.simulated.replay import Replay
@@ -318,6 +318,13 @@ def test_friction_by_direction_is_told_apart(tmp_path):
     assert efforts["axis"] == pytest.approx(-2 - 5, rel=1e-3)
 
 
+def test_friction_of_both_directions_is_looked_for_where_the_file_writes_both(tmp_path):
+    both = AXIS.replace("coulomb = 1 }", "coulomb = 1, viscous_back = 1, coulomb_back = 1 }")  # as large as forwards
+    (tmp_path / "both.toml").write_text(both)
+    found = parflex.identify(parflex.load(tmp_path / "both.toml"), axis_record(), BY_HAND, cutoff=50).parameters
+    assert found["FS_back[axis]"].value == pytest.approx(5.0, rel=2e-4)
+
+
 def test_columns_have_gains_and_offsets(tmp_path):
     found = parflex.identify(slide(tmp_path), axis_record(), BY_HAND, friction="direction", cutoff=50)
     assert found.measurements[0].position[0, 0] == pytest.approx(0.0, abs=1e-12)
@@ -472,6 +479,15 @@ def test_a_motor_at_rest_whose_encoder_flickers_tells_no_friction(tmp_path, flic
         (lambda: changed(**{"q.leg1.1": np.where(clean(1)["t"] == 1.0, np.nan, 1.0)}), "1 values that are no numbers"),
         (lambda: changed(t=clean(1)["t"] + 0.3 * (clean(1)["t"] > 1)), "a gap of 0.302 s at t = 1 s"),
         (lambda: changed(t=clean(1)["t"][::-1]), "time does not grow"),
+        (lambda: [clean(1), dict(clean(1))], "record 2 has the samples of another one"),
+        (
+            lambda: changed(**{"q.leg2.1": clean(1)["q.leg2.1"] + 2 * np.pi * (clean(1)["t"] > 1)}),
+            "positions of 'leg2.1' jump by 6.28. at t = 1.00",
+        ),
+        (
+            lambda: {k: v[:1500] if k == "t" else np.delete(v, np.r_[800:1300]) for k, v in clean(1).items()},
+            "positions of 'leg1.1' jump by",
+        ),
         (lambda: changed(**{f"q.{m}": 0 * clean(1)["t"] + 1 for m in measured.MOTORS}), "no motor moves"),
     ],
 )  # fmt: skip
@@ -484,6 +500,10 @@ def test_efforts_at_their_limit_are_told():
     record = changed(**{"effort.leg1.1": np.clip(clean(1)["effort.leg1.1"], -1.0, 1.0)})
     found = parflex.identify(three_rrr(), record, cutoff=40)
     assert any("stands at its limit 1 in" in text for text in found.warnings)
+    t = np.arange(4000) * 1e-3
+    coarse = np.round((np.sin(6 * t) + 0.4 * np.sin(13 * t)) / 0.02) * 0.02  # a value about each maximum is no limit
+    assert not _limited(["axis"], coarse[:, None])
+    assert _limited(["axis"], np.clip(coarse, -1.2, 1.2)[:, None])
 
 
 def test_signs_that_give_negative_masses_are_told(tmp_path, capsys):
@@ -558,6 +578,8 @@ def test_a_record_that_is_predicted_far_worse_than_the_fit_is_told(tmp_path, pay
     )  # fmt: skip
     told = [text for text in found.warnings if "of the efforts of 'axis' are missed, and" in text]
     assert len(told) == far and (found.validation["relative_error"] > 0.1) == far
+    again = parflex.identify(slide(tmp_path), axis_record(), BY_HAND, cutoff=50, validate=axis_record()).warnings
+    assert any("validate nothing" in text for text in again)
 
 
 def test_a_motor_at_rest_beside_one_that_moves(tmp_path):
@@ -586,6 +608,8 @@ def test_records_of_opposite_signs_are_told():
         ("[position]\naxis = { gain = 2 }\n", "the name of a column is expected"),
         ('[position]\naxis = "q"\n[effort]\naxis = { column = "i", gain = 0 }\n', "a gain of zero"),
         ('[position]\naxis = "q"\n[effort]\naxis = "i"\n[controller]\nkp = 2\n', "key 'kv' is missing"),
+        ('[position]\naxis = "q"\n[effort]\naxis = "q"\n', "the column 'q' is that of position.axis, too"),
+        ('[position]\naxis = "q"\n[effort]\naxis = "i"\n[payload]\n"a.csv" = [-1, 0, 0, 0]\n', "is negative"),
         ("[position", "is not TOML"),
     ],
 )
@@ -701,6 +725,9 @@ def test_gains_of_drives_follow_from_a_known_payload(tmp_path):
     assert gain["value"] == pytest.approx(2.5, rel=5e-3) and abs(gain["value"] - 2.5) < 4 * gain["deviation"]
     assert found.parameters["M[axis]"].value == pytest.approx(8.0, rel=1e-2)
     assert found.relative_error < 0.02
+    wrong["effort"] = {"axis": {"column": "i", "gain": 0.2}}  # as amperes are: payloads in N are larger than they
+    told = parflex.identify(robot, records, wrong, estimator="tls", friction="direction", cutoff=50).warnings
+    assert not any("sign opposite" in text for text in told)
     with pytest.raises(InputError, match="need a payload that is known"):
         parflex.identify(robot, records[0], BY_HAND, estimator="tls", cutoff=50)
 

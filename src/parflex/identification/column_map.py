@@ -90,6 +90,7 @@ def _map(table: Mapping[str, Any], motors: list[str], file: str) -> ColumnMap:
         if key not in KEYS:
             raise InputError(f"unknown key '{key}'", key=key, value=shown(table[key]), hint=did_you_mean(key, KEYS))
     position, effort = (_columns(table, key, motors, needed=True) for key in ("position", "effort"))
+    _refuse_shared(position, effort)
     return ColumnMap(
         _column(table.get("time", "t"), "time"), position, effort, _columns(table, "reference", motors),
         _controller(table.get("controller"), motors), _payloads(table.get("payload", {})), file,
@@ -112,6 +113,19 @@ def _columns(table: Mapping[str, Any], key: str, motors: list[str], needed: bool
             hint=f'add "{missing[0]}" = "COLUMN" to [{key}]',
         )  # fmt: skip
     return {motor: _column(flat[motor], f"{key}.{motor}") for motor in motors if motor in flat}
+
+
+def _refuse_shared(position: Mapping[str, Column], effort: Mapping[str, Column]) -> None:
+    """Refuse a column that is named twice: one signal is not two."""
+    seen: dict[str, str] = {}
+    for key, columns in (("position", position), ("effort", effort)):
+        for motor, one in columns.items():
+            if one.column in seen:
+                raise InputError(
+                    f"the column '{one.column}' is that of {seen[one.column]}, too", key=f"{key}.{motor}",
+                    value=one.column, hint="give each its own column; copy it where two drives share a signal",
+                )  # fmt: skip
+            seen[one.column] = f"{key}.{motor}"
 
 
 def _flat(given: Mapping[str, Any], before: str = "") -> dict[str, Any]:
@@ -202,5 +216,8 @@ def _payloads(given: Any) -> dict[str, tuple[float, float, float, float]]:
                 "a payload is mass, x, y, z in the axes of the end effector", key=f"payload.{record}",
                 value=shown(entry), hint="write [2.5, 0, 0, 0.1]",
             )  # fmt: skip
+        if float(number(row[0], f"payload.{record}")) < 0:
+            raise InputError("the mass of a payload is negative", key=f"payload.{record}", value=shown(entry),
+                             hint="give what the robot carries in this record")  # fmt: skip
         found[str(record)] = tuple(float(number(value, f"payload.{record}")) for value in row)  # type: ignore[assignment]
     return found

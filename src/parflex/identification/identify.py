@@ -13,7 +13,7 @@ from parflex.checking import one_of
 from parflex.errors import InputError, SingularError
 from parflex.identification.base_columns import BaseColumns, base_columns, independent_columns, stacked
 from parflex.identification.column_map import ColumnMap, read_column_map
-from parflex.identification.doubts.recorded_signals import effort_doubts
+from parflex.identification.doubts.recorded_signals import effort_doubts, refuse_repeated, repeated_validation
 from parflex.identification.doubts.usual_mistakes import far_positions, mistake_that_closes, suspicions
 from parflex.identification.estimates.drive_gains import total_least_squares
 from parflex.identification.estimates.least_squares import EffortRows, Fit, WeightedRows, fit
@@ -112,6 +112,7 @@ def identify(
     if not used:
         raise InputError("no record is given", key="record", hint="give at least one file")
     held_out = [read_measurement(one, mapped, robot) for one in _several(validate)]
+    refuse_repeated(used)
     choice = choose_filter(used, cutoff, decimate, least_speed, None)
     refuse_rest(used, choice)
     if estimator == "iv":  # instruments undo what noise does, but not what differences do to both
@@ -130,6 +131,7 @@ def identify(
     simulated: SimulatedRecords | None = None
     if estimator == "tls":
         fitted, rows, found, gains = _with_gains(regressor, mapped, rows, found)
+        parts = [one[1].columns(told) for one in found]  # in N, N m
     elif estimator == "didim":
         from parflex.identification.simulated.didim import SimulatedRecords  # brings the control of runs with it
 
@@ -156,6 +158,7 @@ def identify(
     warnings += [text for text in suspected if text]
     warnings += [text for one, text in zip(used, suspected, strict=True) for text in far_positions(one, text)]
     warnings += [text for one in held_out for text in far_positions(one, None)]
+    warnings += repeated_validation(used, held_out)
     warnings += unused_payloads(mapped, [*used, *held_out])
     warnings += payload_doubts(regressor, used, parts) if estimator != "tls" else []
     parameters = parameters_of(regressor, base, told, fitted, essential)

@@ -21,6 +21,9 @@ MANY_TURNS = 7.0  # rad: joints of robots seldom turn so far
 AT_REST = 1e-6  # rad, or typical lengths: a motor that moves less rests
 FEWEST = 100  # samples of a record
 HELD = 0.002  # share of samples at the largest effort from which it is a limit
+FLAT = 5.0  # times as many as have the next value: a smooth maximum has 1/(sqrt(2) - 1) = 2.4 times as many
+JUMP = 20.0  # times what neighbouring steps differ by: of white noise the largest of thousands is 5 deviations
+BESIDE = 10  # samples before and behind a jump
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -36,6 +39,10 @@ class Measurement(Record):
     warnings: list[str] = field(default_factory=list)
     offset: Array | float = 0.0  # of positions, behind the gains of their columns
     far: list[tuple[str, str]] = field(default_factory=list)  # motors that stand where none can, and in which unit less
+
+    def same_as(self, other: Measurement) -> bool:
+        """Whether all samples are those of another record."""
+        return all(np.array_equal(getattr(self, word), getattr(other, word)) for word in ("t", "position", "effort"))
 
     def in_other_units(self, factors: Array) -> Array:
         """Positions where columns have other gains by these factors."""
@@ -92,6 +99,7 @@ def _measurement(name: str, table: Mapping[str, Array], columns: ColumnMap, robo
     }
     far = _far(robot, motors, parts["position"])
     _refuse_rest(robot, parts["position"])
+    _refuse_jumps(motors, t, parts["position"])
     warnings = _limited(motors, parts["effort"])
     payload = columns.payload.get(Path(name).name, columns.payload.get(name))
     offset = np.array([columns.position[motor].offset for motor in motors])
@@ -180,14 +188,38 @@ def _refuse_rest(robot: Robot, position: Array) -> None:
         )  # fmt: skip
 
 
+def _refuse_jumps(motors: Sequence[str], t: Array, position: Array) -> None:
+    """Refuse positions that jump between two samples: an encoder that wraps, a gap that times hide, a wrong value."""
+    for motor, column in zip(motors, position.T, strict=True):
+        steps = np.diff(column)
+        windows = np.lib.stride_tricks.sliding_window_view(np.pad(steps, BESIDE, mode="reflect"), 2 * BESIDE + 1)
+        far = np.abs(steps - np.median(windows, axis=1))
+        around = np.lib.stride_tricks.sliding_window_view(np.pad(far, BESIDE, mode="reflect"), 2 * BESIDE + 1)
+        others = np.delete(around, [BESIDE - 1, BESIDE, BESIDE + 1], axis=1).max(axis=1)
+        line = np.abs(steps[steps != 0]).min(initial=np.inf)  # of an encoder: single ones come and go
+        jumps = np.flatnonzero(far > JUMP * np.maximum(others, max(line, float(np.quantile(far, 0.95)))))
+        if len(jumps):
+            k = int(jumps[0])
+            more = f" (and {len(jumps) - 1} times more)" if len(jumps) > 1 else ""
+            raise InputError(
+                f"positions of '{motor}' jump by {steps[k]:.4g} at t = {t[k + 1]:.6g} s{more}", key=f"position.{motor}",
+                value=float(steps[k]), hint="unwrap or repair them, or give the parts before and behind as two records",
+            )  # fmt: skip
+
+
 def _limited(motors: Sequence[str], effort: Array) -> list[str]:
-    """Efforts that stand at their largest value: the drive was at its limit, and what it gave is not known."""
+    """Efforts that stand at their largest value: the drive was at its limit, and what it gave is not known.
+
+    Coarsely measured efforts have one value about each maximum, too, but then nearly as often the next one.
+    """
     found = []
     for motor, column in zip(motors, effort.T, strict=True):
         top = float(np.abs(column).max())
         held = np.abs(column) >= top * (1 - 1e-9)
         runs = held[1:] & held[:-1]
-        if top > 0 and np.mean(held) > HELD and runs.any():
+        below = np.abs(column[~held])
+        beside = np.count_nonzero(below >= below.max(initial=0.0) * (1 - 1e-9))
+        if top > 0 and np.mean(held) > HELD and runs.any() and held.sum() > FLAT * beside:
             found.append(
                 f"the effort of '{motor}' stands at its limit {top:.4g} in {int(held.sum())} samples: "
                 "slow the motion down, or cut them"

@@ -114,7 +114,9 @@ def _terms_of(link: Link, motor: bool, friction: str, written: Collection[str]) 
     own = [symbol for symbol, there in (("IA", terms.motor_inertia), ("k", terms.stiffness)) if there]
     if motor and friction != "file":
         return own + list(TERMS[friction])
-    by_direction = bool(terms.more_viscous or terms.more_coulomb)
+    by_direction = bool(terms.more_viscous or terms.more_coulomb) or not {"viscous_back", "coulomb_back"}.isdisjoint(
+        written
+    )
     named = (("FV", "viscous", terms.viscous), ("FS", "coulomb", terms.coulomb))
     own += [symbol for symbol, key, value in named if value or key in written]
     own += ["FV_back"] if by_direction and terms.viscous else []

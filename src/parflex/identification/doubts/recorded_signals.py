@@ -1,4 +1,4 @@
-"""Doubts about single signals of a record: efforts of which nothing was recorded."""
+"""Doubts about signals of records: efforts of which nothing was recorded, samples that are given twice."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import scipy.signal
 
+from parflex.errors import InputError
 from parflex.identification.estimates.least_squares import EffortRows
 from parflex.identification.filtering import ORDER, FilterChoice, only_noise
 from parflex.identification.measured_files import Measurement
@@ -39,3 +40,23 @@ def effort_doubts(
             elif faint:
                 found.append(f"{name}: the effort of '{motor}' has nothing but noise though it moves: check its column")
     return found
+
+
+def refuse_repeated(used: Sequence[Measurement]) -> None:
+    """Refuse a record that is given twice: its noise would count as independent, and deviations would shrink."""
+    for k, record in enumerate(used):
+        for other in used[:k]:
+            if record.same_as(other):
+                raise InputError(
+                    f"record {k + 1} has the samples of another one, {Path(other.name).name}", file=record.name,
+                    key="record", value=record.name, hint="give each record once",
+                )  # fmt: skip
+
+
+def repeated_validation(used: Sequence[Measurement], held_out: Sequence[Measurement]) -> list[str]:
+    """Warnings about records for validation that were fitted."""
+    return [
+        f"{Path(record.name).name}: its samples are those of a record of the fit, and validate nothing"
+        for record in held_out
+        if any(record.same_as(other) for other in used)
+    ]

@@ -22,9 +22,9 @@ from parflex.identification.measured_files import Measurement
 from parflex.identification.payloads import payload_parameters
 from parflex.identification.prepared import fast_enough, joined
 from parflex.identification.regressors import ClosedMotion, Regressor
-from parflex.identification.simulated.following import following_doubts, missed
 from parflex.identification.simulated.linear_response import linear_response
 from parflex.identification.simulated.members import PlantMembers
+from parflex.identification.simulated.missed_positions import following_doubts, missed
 from parflex.identification.simulated.replay import Replay
 from parflex.records import Record
 
