@@ -110,3 +110,11 @@ def test_an_error_of_a_frame_at_rest_is_told_without_a_share_of_its_way():
     (told,) = error_warnings(still, error, 1.0, True)
     assert "0.36 m (its way is 0 m)" in told and "a smaller tolerance" in told
     assert error_warnings(still, error | {"metres": 1e-12}, 1.0, True) == []
+
+
+def test_a_table_that_bends_at_every_row_is_followed(block):
+    t = np.arange(701) * 1e-3
+    force = np.random.default_rng(1).normal(size=len(t))
+    run = parflex.simulate(block, None, 0.7, effort={"block": (t, force)}, tolerance=1e-6, check_steps=False)
+    speed = np.concatenate([[0], np.cumsum((force[1:] + force[:-1]) / 4 * 1e-3)])  # of 2 kg
+    assert run["qd.block"] == pytest.approx(speed, abs=1e-12)  # linear pieces, each by steps of its own

@@ -273,7 +273,8 @@ class _Loop:
         )  # fmt: skip
         spent = perf_counter() - begin
         self.seconds += spent
-        self.portion = max(1, min(4 * self.portion, int(self.portion * PORTION / max(spent, 1e-6))))
+        longer = int(self.portion * PORTION / max(spent, 1e-6))
+        self.portion = max(1, min(4 * self.portion, longer, self.rows))  # corners may keep calls short for long
         return filled
 
     def _part(self, end: float, x: Array, y: Array) -> int:
