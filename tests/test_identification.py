@@ -582,6 +582,18 @@ def test_a_record_that_is_predicted_far_worse_than_the_fit_is_told(tmp_path, pay
     assert any("validate nothing" in text for text in again)
 
 
+@pytest.mark.parametrize("sticks", [False, True])
+def test_slow_samples_that_move_a_parameter_are_told(tmp_path, sticks):
+    record, t = dict(axis_record()), axis_record()["t"]
+    v, a = 0.2 * np.cos(2 * t) + 0.35 * np.cos(7 * t), -0.4 * np.sin(2 * t) - 2.45 * np.sin(7 * t)
+    stuck = 2.0 * np.sign(a) * np.exp(-((v / 0.03) ** 2)) if sticks else 0.0  # where it turns back
+    record["i"] = record["i"] + stuck + 0.02 * np.random.default_rng(1).standard_normal(len(t))
+    found = parflex.identify(slide(tmp_path), record, BY_HAND, friction="direction", cutoff=50)
+    assert any("slow samples move" in text for text in found.warnings) == sticks
+    least = parflex.identify(slide(tmp_path), record, BY_HAND, friction="direction", cutoff=50, least_speed=0.06)
+    assert least.parameters["M[axis]"].value == pytest.approx(8.0, rel=0.01)
+
+
 def test_a_motor_at_rest_beside_one_that_moves(tmp_path):
     (tmp_path / "arm.toml").write_text(ARM)
     t = np.arange(0, 5, 0.01)

@@ -13,7 +13,12 @@ from parflex.checking import one_of
 from parflex.errors import InputError, SingularError
 from parflex.identification.base_columns import BaseColumns, base_columns, independent_columns, stacked
 from parflex.identification.column_map import ColumnMap, read_column_map
-from parflex.identification.doubts.recorded_signals import effort_doubts, refuse_repeated, repeated_validation
+from parflex.identification.doubts.recorded_signals import (
+    effort_doubts,
+    refuse_repeated,
+    repeated_validation,
+    sticking_doubts,
+)
 from parflex.identification.doubts.usual_mistakes import far_positions, mistake_that_closes, suspicions
 from parflex.identification.estimates.drive_gains import total_least_squares
 from parflex.identification.estimates.least_squares import EffortRows, Fit, WeightedRows, fit
@@ -166,6 +171,8 @@ def identify(
     left = np.concatenate([one.measured - one.predicted for one in predictions])
     errors = per_motor(regressor.rows, efforts, left)
     unsure = unsure_of(parameters)
+    if estimator in ("ols", "wls"):
+        warnings += sticking_doubts(regressor, rows, fitted, list(parameters), choice, estimator)
     warnings += doubts_of(regressor, base, parameters, errors) + resting(used, choice, regressor)
     warnings += simulated.warnings if simulated else []
     warnings += validation_doubts(regressor.rows, errors, later)

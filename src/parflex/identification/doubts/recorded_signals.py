@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import scipy.signal
 
 from parflex.errors import InputError
-from parflex.identification.estimates.least_squares import EffortRows
-from parflex.identification.filtering import ORDER, FilterChoice, only_noise
+from parflex.identification.estimates.least_squares import EffortRows, Fit, fit
+from parflex.identification.filtering import ORDER, STICKS, FilterChoice, only_noise
 from parflex.identification.measured_files import Measurement
-from parflex.identification.prepared import dead_efforts
+from parflex.identification.prepared import dead_efforts, rubbing_motors
 from parflex.identification.regressors import Regressor
 
 Array = np.ndarray
+SURE = 5.0  # deviations of the fit without slow samples: by so much slow ones seldom move one of many parameters
 
 
 def effort_doubts(
@@ -59,4 +61,31 @@ def repeated_validation(used: Sequence[Measurement], held_out: Sequence[Measurem
         f"{Path(record.name).name}: its samples are those of a record of the fit, and validate nothing"
         for record in held_out
         if any(record.same_as(other) for other in used)
+    ]
+
+
+def sticking_doubts(
+    regressor: Regressor, rows: EffortRows, fitted: Fit, names: Sequence[str], choice: FilterChoice, estimator: str
+) -> list[str]:
+    """A warning where slow samples, in which motors may stick, move a parameter: a fit without them is another one."""
+    rubbing = rubbing_motors(regressor)
+    if choice.least_speed or not rubbing or regressor.spare or rows.rate is None:
+        return []
+    speed = np.abs(rows.rate)
+    least = STICKS * speed.max(axis=0)
+    used = rows.mask > 0
+    used[:, rubbing] &= (speed >= least)[:, rubbing]
+    if not used[:, rubbing].any():
+        return []
+    fast = fit(replace(rows, used=used), estimator)
+    # of the fit with fewer samples alone: where both are right it is larger than that of the difference (Hausman)
+    deviation = np.sqrt(np.maximum(np.diag(fast.robust), 0.0))
+    moved = (fitted.values - fast.values) / np.maximum(deviation, 1e-300)
+    k = int(np.argmax(np.abs(moved)))
+    if not abs(moved[k]) > SURE:
+        return []
+    return [
+        f"slow samples move {names[k]} from {fast.values[k]:.4g} to {fitted.values[k]:.4g}, {abs(moved[k]):.2g} "
+        f"deviations: motors stick there, or noise hides their direction; use a least speed of "
+        f"{least[rubbing].max():.2g}, or irls"
     ]
