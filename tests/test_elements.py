@@ -743,8 +743,14 @@ def test_an_equilibrium_is_found_from_a_slack_cable_and_knows_its_elements(tmp_p
     robot = parflex.load(written(FALL, tmp_path))
     hung = {"length": pytest.approx(0.5 + 9.81 / 2000), "rate": 0.0, "force": pytest.approx(9.81)}
     assert parflex.equilibrium(robot).elements["rope"] == hung == parflex.deflection(robot).elements["rope"]
+    lifted = parflex.equilibrium(robot, wrench={"drop": [0, 0, 20]})  # beyond the roof, where the rope is taut again
+    assert lifted.elements["rope"]["force"] == pytest.approx(20 - 9.81, rel=1e-9)
+    assert lifted.configuration.q[0] == pytest.approx(0.5 + (20 - 9.81) / 2000, rel=1e-9)
+    wheel = 'joint = "revolute"\nplace = { position = [0.3, 0, 0] }'  # on its axis the rope stays slack
+    heavy = FALL.replace("mass = 1.0", "mass = 1.0, about_centre = [0.01, 0.01, 0.01]")
+    turning = parflex.load(written(heavy.replace('joint = "prismatic"', wheel), tmp_path))
     with pytest.raises(parflex.SingularError, match="nothing constrains 'drop' \\('rope' is slack\\)"):
-        parflex.equilibrium(robot, wrench={"drop": [0, 0, 20]})
+        parflex.equilibrium(turning, wrench={"drop": [0, 0, 0, 0, 0, 1]})
     struts = load("struts")
     held = parflex.equilibrium(struts, servo=1e9).elements
     for name, values in parflex.inverse_dynamics(struts).elements.items():

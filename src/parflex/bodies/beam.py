@@ -80,11 +80,11 @@ def beam(
     moments: dict[tuple[int, int, int, int], list[Any]] = {}
     for part, weight in enumerate(weights):
         present = [(a, i, p) for a, field in enumerate(fields) for i, p in enumerate(field[part]) if p is not ZERO]
-        for k, (a, i, p) in enumerate(present if weight else ()):
-            for b, j, q in present[k:]:
+        for a, i, p in present if weight else ():
+            for b, j, q in present:
                 moments.setdefault((a, b, i, j), []).append(weight * _integral(polynomial.polymul(p, q)))
     for (a, b, i, j), terms in moments.items():
-        G[a, b, i, j] = G[b, a, j, i] = length * sum(terms)
+        G[a, b, i, j] = length * sum(terms)
     held = section.Iy + section.Iz if rotary_inertia else 0.0  # of the polar moment, by the integrals
     missing = section.Ip - held
     if not is_varied(missing) and abs(missing) <= 1e-12 * section.Ip:

@@ -83,6 +83,8 @@ class Optimised(Record):
         For each start its `status` ('impossible' where it cannot be, with the `reason`) and its `objective`.
     poses : dict[str, list[Any]]
         Poses at which each response is asked (m, rad).
+    file_settings : dict[str, Any]
+        What the robot file says beside the variables: the working mode where it would be another one.
     """
 
     status: str
@@ -99,7 +101,7 @@ class Optimised(Record):
     starts: list[float] = field(default_factory=list)
     poses: dict[str, list[Any]] = field(default_factory=dict)
     searches: list[dict[str, Any]] = field(default_factory=list)
-    file_settings: dict[str, Any] = field(default_factory=dict)  # what the robot file says beside the variables
+    file_settings: dict[str, Any] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""

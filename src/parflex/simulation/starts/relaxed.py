@@ -56,9 +56,9 @@ def relaxed(
 def _settled(
     robot: Robot, here: Configuration, rates: Sequence[int], wrench: Wrench, frame_held: bool
 ) -> Relaxed | None:
-    """With joints on springs at rest too; None where they would not stay there."""
+    """With joints on springs at rest too; None where they would not stay there, or springs do not hold them `here`."""
     try:
-        found = _at_rest(robot, here, rates, wrench, frame_held)
+        found = _at_rest(robot, here, rates, wrench, frame_held, sprung=True)
     except SingularError:
         return None
     return found if found.steady else None
@@ -71,8 +71,13 @@ def _at_rest(
     wrench: Wrench,
     frame_held: bool,
     near: Array | None = None,
+    sprung: bool = False,
 ) -> Relaxed:
-    """The robot at rest with brakes at `rates`, which are named if they carry something."""
+    """The robot at rest with brakes at `rates`, which are named if they carry something.
+
+    Where joints are `sprung`, springs must hold them at the positions `here` too: an arm that would fall over onto a
+    weak spring starts upright.
+    """
     braked = robot.locking(rates) if rates else robot
     begin = Configuration(braked, here.q if near is None else near)
     rest = (held_frame if frame_held else equilibrium)(braked, begin, wrench=wrench)
@@ -82,8 +87,9 @@ def _at_rest(
     acting = [loading.forces(Configuration(robot, q)) * robot.tree.rate_units for q in (here.q, at.q)]
     idle = np.abs(carried).max(initial=0.0) <= BALANCED * np.abs(acting).max(initial=0.0)
     names = () if idle else tuple(robot.tree.rate_names[k] for k in rates)
-    all_held = Configuration(robot.locking([*rates, *robot.actuated]), at.q)
-    return Relaxed(at.q, names, is_stable(all_held, loading))
+    all_held = robot.locking([*rates, *robot.actuated])
+    steady = all(is_stable(Configuration(all_held, q), loading) for q in ((here.q, at.q) if sprung else (at.q,)))
+    return Relaxed(at.q, names, steady)
 
 
 def rigid_motions(here: Configuration) -> Array:
