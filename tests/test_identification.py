@@ -591,6 +591,7 @@ def test_slow_samples_that_move_a_parameter_are_told(tmp_path, sticks):
     found = parflex.identify(slide(tmp_path), record, BY_HAND, friction="direction", cutoff=50)
     assert any("slow samples move" in text for text in found.warnings) == sticks
     least = parflex.identify(slide(tmp_path), record, BY_HAND, friction="direction", cutoff=50, least_speed=0.06)
+    # at the least speed exp(-4) = 2 % of what sticks is left, 0.2 % of the forces that accelerate
     assert least.parameters["M[axis]"].value == pytest.approx(8.0, rel=0.01)
 
 
