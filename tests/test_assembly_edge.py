@@ -103,8 +103,8 @@ def test_the_squared_distance_from_the_edge_has_the_slopes_of_differences(five):
         assert np.array([edge.slope for edge in found]) == pytest.approx(np.array(differences).T, abs=2e-5)
         if b < 0.23:
             last = min(found, key=lambda edge: edge.value)
-            # both lengthen the leg: alike at the edge itself, and apart by about its square root, where the leg is bent by
-            # 0.1 rad at most (value below 1e-2)
+            # both lengthen the leg: alike at the edge itself, and apart by about its square root, where the leg is
+            # bent by 0.1 rad at most (value below 1e-2)
             assert last.value < 1e-2 and last.slope[0] == pytest.approx(last.slope[1], rel=0.1)
             assert last.joints == ("l1", "l2") and "the chain of 'l1' and 'l2'" in last.words
 

@@ -389,8 +389,8 @@ def test_outputs_at_places_are_compared_with_others_of_their_quantity(tmp_path):
     bare = vibrating(robot, 20.0)
     one, other = (bare | {name: size * share + 0 * bare["t"] for name, size in sizes.items()} for share in (1.0, 0.9))
     found = changes(robot, one, other, list(sizes))
-    # a tenth of each, of the largest of its kind; places of frames beside the 4 mm of the deflection, whose samples miss
-    # their largest value by less than 1 %
+    # a tenth of each, of the largest of its kind; places of frames beside the 4 mm of the deflection, whose samples
+    # miss their largest value by less than 1 %
     assert found.pop("position") == pytest.approx(0.03 / 4e-3, rel=1e-2) and found.pop("turn") == 0.0
     kinds = ("moment", "stress", "deflection", "force", "acceleration", "acceleration of sensors", "angular velocity")
     assert found == {kind: pytest.approx(0.1) for kind in kinds}
