@@ -133,10 +133,13 @@ def choose_partition(J: Array, free: Array, generic_rank: int, weights: Array, u
         return Partition(np.zeros(0, int), np.zeros(0, int), free)
     block = J[:, free]
     refuse_other_branch(block, generic_rank)
-    _, _, row_order = scipy.linalg.qr(block.T, mode="economic", pivoting=True)
-    rows = np.sort(row_order[:generic_rank])
-    _, _, column_order = scipy.linalg.qr(block[rows] * weights[free], mode="economic", pivoting=True)
-    dependent = np.sort(free[column_order[:generic_rank]])
+    if generic_rank == len(free):  # no column is left to choose
+        rows, dependent = np.sort(pivots(block.T, generic_rank)), np.sort(free)
+    else:
+        _, _, row_order = scipy.linalg.qr(block.T, mode="economic", pivoting=True)
+        rows = np.sort(row_order[:generic_rank])
+        _, _, column_order = scipy.linalg.qr(block[rows] * weights[free], mode="economic", pivoting=True)
+        dependent = np.sort(free[column_order[:generic_rank]])
     worst = condition(block[rows], generic_rank, usual)
     if worst > SINGULAR:
         raise SingularError(

@@ -8,14 +8,14 @@ it does to the other, and every n-th sample is kept.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import scipy.signal
 
 from parflex.checking import number, whole
 from parflex.errors import InputError
+from parflex.identification.low_pass import ORDER, butterworth, mean_spectrum
+from parflex.identification.low_pass import decimated as thinned
 from parflex.identification.measured_files import Measurement
 from parflex.records import Record
 
@@ -26,11 +26,9 @@ SLOW = 0.01  # of the largest rate, as good as at rest
 REST = 1e-9  # of a position: a motor that moves less rests
 LINES = 3  # of an encoder, between which positions of a motor at rest flicker
 HARDLY = 3.0  # standard deviations of noise behind the low-pass: of noise alone 40 independent values leave 1 +- 0.1
-ORDER = 4  # of the Butterworth filter
 EDGE = 5.0  # periods of the cutoff frequency cut at both ends
 SETTLING = 3  # instants kept behind decimation: nearer to an end its low-pass lets noise through, at the end all of it
 COARSE = 0.01  # of an acceleration at the highest frequency: two neighbours may miss so much of it, four miss 1e-4
-RIPPLE, POLES, BAND = 0.05, 8, 0.8  # dB, order and share of the new Nyquist frequency: MATLAB's and SciPy's `decimate`
 FLOOR = 10.0  # times the noise: a frequency with less power is noise
 OVER = 10.0  # the cutoff over the highest frequency with power: what is differentiated twice must not be damped
 KEPT = 0.4  # of the cutoff: what is kept behind decimation, where the first filter takes nothing
@@ -187,7 +185,7 @@ def _bands(record: Measurement) -> list[_Band]:
     found = []
     size = max(min(len(record.t), LONGEST, 2 * len(record.t) // (SEGMENTS + 1)), 16)
     for column in np.diff(record.position, axis=0).T / record.step:
-        f, power = scipy.signal.welch(column - column.mean(), 1 / record.step, nperseg=size)
+        f, power = mean_spectrum(column, record.step, size)
         if not power.sum() > 1e-300:
             continue  # it is at rest
         shape = np.sin(np.pi * f * record.step) ** 2
@@ -207,8 +205,7 @@ def _bands(record: Measurement) -> list[_Band]:
 def smoothed(record: Measurement, choice: FilterChoice, position: Array | None = None) -> Smooth:
     """Positions filtered forwards and backwards, and their central differences."""
     values = record.position if position is None else position
-    sections = scipy.signal.butter(ORDER, 2 * choice.cutoff * record.step, output="sos")
-    q = scipy.signal.sosfiltfilt(sections, values, axis=0)
+    q = butterworth(values, 2 * choice.cutoff * record.step)
     qd = central_differences(q, record.step, choice.neighbours)
     qdd = central_differences(qd, record.step, choice.neighbours)
     still = at_rest(values, q, 2 * choice.cutoff * record.step)
@@ -250,8 +247,7 @@ def refuse_rest(records: list[Measurement], choice: FilterChoice) -> None:
     """Refuse records in which all motors rest: what is left of flickering encoders tells any parameters."""
     for record in records:
         band = 2 * choice.cutoff * record.step
-        sections = scipy.signal.butter(ORDER, band, output="sos")
-        if at_rest(record.position, scipy.signal.sosfiltfilt(sections, record.position, axis=0), band).all():
+        if at_rest(record.position, butterworth(record.position, band), band).all():
             raise InputError(
                 f"no motor moves in the record: behind a low-pass at {choice.cutoff:.4g} Hz positions have what noise "
                 "of encoders leaves there", file=record.name, key="position",
@@ -290,18 +286,13 @@ def decimated(values: Array, choice: FilterChoice) -> Array:
     """Every n-th sample behind a low-pass without phase, along the first axis, without the ends where it settles."""
     if choice.decimate == 1:
         return values
-    sections = _decimating(choice.decimate)
-    flat = values.reshape(len(values), -1)
-    return kept_instants(scipy.signal.sosfiltfilt(sections, flat, axis=0), choice).reshape(-1, *values.shape[1:])
-
-
-@lru_cache
-def _decimating(every: int) -> Array:
-    """Sections of the low-pass before every so many samples one is kept."""
-    return np.asarray(scipy.signal.cheby1(POLES, RIPPLE, BAND / every, output="sos"))
+    return _settled(thinned(values, choice.decimate), choice)
 
 
 def kept_instants(values: Array, choice: FilterChoice) -> Array:
     """Those of the samples `inside` that decimation keeps."""
-    thin = values[:: choice.decimate]
+    return _settled(values[:: choice.decimate], choice)
+
+
+def _settled(thin: Array, choice: FilterChoice) -> Array:
     return thin[choice.settling : len(thin) - choice.settling]

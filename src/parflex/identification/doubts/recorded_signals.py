@@ -7,11 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import scipy.signal
 
 from parflex.errors import InputError
 from parflex.identification.estimates.least_squares import EffortRows, Fit, fit
-from parflex.identification.filtering import ORDER, STICKS, FilterChoice, only_noise
+from parflex.identification.filtering import STICKS, FilterChoice, only_noise
+from parflex.identification.low_pass import butterworth
 from parflex.identification.measured_files import Measurement
 from parflex.identification.prepared import dead_efforts, rubbing_motors
 from parflex.identification.regressors import Regressor
@@ -29,8 +29,7 @@ def effort_doubts(
         assert rows.rate is not None
         dead = dead_efforts(record.effort, rows.rate)
         band = 2 * choice.cutoff * record.step
-        smooth = scipy.signal.sosfiltfilt(scipy.signal.butter(ORDER, band, output="sos"), record.effort, axis=0)
-        noise = only_noise(record.effort, smooth, band) & rows.rate.any(axis=0)
+        noise = only_noise(record.effort, butterworth(record.effort, band), band) & rows.rate.any(axis=0)
         name, motors = Path(record.name).name, regressor.robot.actuated_names
         left_out = "its rows are left out, " if not dead.all() and not regressor.spare else ""
         for motor, value, never, faint in zip(motors, record.effort[0], dead, noise, strict=True):

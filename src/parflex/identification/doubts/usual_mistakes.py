@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
-import scipy.signal
 
 from parflex.errors import ParflexError
 from parflex.identification.base_columns import BaseColumns
@@ -23,7 +22,8 @@ from parflex.identification.doubts.hypotheses import (
     unit_cure,
     usual_mistakes,
 )
-from parflex.identification.filtering import ORDER, FilterChoice, smoothed
+from parflex.identification.filtering import FilterChoice, smoothed
+from parflex.identification.low_pass import butterworth
 from parflex.identification.measured_files import Measurement
 from parflex.identification.payloads import payload_parameters
 from parflex.identification.regressors import Regressor
@@ -53,8 +53,7 @@ class FileTrial:
         self.regressor, self.base, self.record = regressor, base, record
         smooth = smoothed(record, choice)
         chosen = np.unique(np.linspace(0, len(smooth.t) - 1, INSTANTS).astype(int))
-        sections = scipy.signal.butter(ORDER, 2 * choice.cutoff * record.step, output="sos")
-        effort = choice.inside(scipy.signal.sosfiltfilt(sections, record.effort, axis=0))
+        effort = choice.inside(butterworth(record.effort, 2 * choice.cutoff * record.step))
         self.position, self.rate, self.acceleration, self.effort = (
             part[chosen] for part in (smooth.position, smooth.rate, smooth.acceleration, effort)
         )

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-import scipy.signal
 
 from parflex.identification.column_map import FeedbackLaw
-from parflex.identification.filtering import HARDLY, ORDER, FilterChoice
+from parflex.identification.filtering import HARDLY, FilterChoice
 from parflex.identification.identified import Prediction
+from parflex.identification.low_pass import butterworth
 from parflex.identification.measured_files import Measurement
 
 Array = np.ndarray
@@ -22,10 +22,9 @@ def missed(record: Measurement, simulated: Array, choice: FilterChoice) -> tuple
     """Of each motor: what simulated positions miss as a share of the following error, and over what noise makes."""
     assert record.reference is not None
     band = 2 * choice.cutoff * record.step
-    sections = scipy.signal.butter(ORDER, band, output="sos")
 
     def smooth(values: Array) -> Array:
-        return choice.inside(scipy.signal.sosfiltfilt(sections, values, axis=0))
+        return choice.inside(butterworth(values, band))
 
     def size(values: Array) -> Array:
         return np.asarray(np.sqrt((values**2).mean(axis=0)))

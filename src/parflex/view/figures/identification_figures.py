@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import scipy.signal
 
 from parflex.identification.filtering import smoothed
 from parflex.identification.identified import Identified, Prediction
+from parflex.identification.low_pass import mean_spectrum
 from parflex.identification.measured_files import Measurement
 from parflex.view.figures.style import LINES, MEASURED, REST, finished, new_figure, styled
 
@@ -94,8 +94,7 @@ def draw_filtering(found: Identified, path: str | Path | None = None, record: in
 
 
 def _spectrum(panel: object, one: Measurement, values: np.ndarray, colour: str, label: str) -> None:
-    size = min(len(values), 4096)
-    f, power = scipy.signal.welch(values - values.mean(axis=0), 1 / one.step, nperseg=size, axis=0)
+    f, power = mean_spectrum(values, one.step, 4096)
     level = np.sqrt(power.max(axis=1))
     panel.loglog(f[1:], np.maximum(level[1:], 1e-300), color=colour, linewidth=1.0, label=label)  # type: ignore[attr-defined]
     low = max(level[1:].max() * 1e-8, level[1:].min())
