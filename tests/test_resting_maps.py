@@ -103,6 +103,20 @@ def test_equilibria_of_many_poses_are_those_of_single_ones(planar):
             assert many[word][k] == pytest.approx(one[word][0], rel=2e-9, abs=near), word
 
 
+def swing_slope(angle, turn, order=1, k=3.0, rest=0.2, pull=40.0, length_at_rest=0.3, mass=2.0, reach=0.5):
+    """Of the potential of `SWING` along the angle of its bob, by hand: first or second derivative."""
+    whole = turn + angle
+    r = reach * np.array([np.cos(whole), np.sin(whole)])
+    d = reach * np.array([-np.sin(whole), np.cos(whole)])
+    line = r - np.array([0.1, 0.7])
+    length = np.hypot(*line)
+    rate = line @ d / length
+    if order == 1:
+        return mass * 9.81 * 0.4 * np.cos(whole) + k * (angle - rest) + pull * (length - length_at_rest) * rate
+    bend = (d @ d - line @ r - rate**2) / length
+    return -mass * 9.81 * 0.4 * np.sin(whole) + k + pull * (rate**2 + (length - length_at_rest) * bend)
+
+
 def test_equilibria_beside_springs_and_gravity_are_those_of_the_potential(tmp_path):
     """Angle and frequency by hand: V = m g z + spring of the joint + spring between points, omega^2 = V'' / I."""
     robot = written(tmp_path, SWING)
@@ -111,27 +125,48 @@ def test_equilibria_beside_springs_and_gravity_are_those_of_the_potential(tmp_pa
     plain = parflex.many_frequencies(robot, ["turn"], turns[:, None], modes=1)
     assert many.method == "together" and not many.fallbacks and not plain.fallbacks
     inertia = 2 * 0.4**2 + 0.01
-
-    def slope(angle, turn, order=1):
-        """Of the potential along the angle, by exact derivatives."""
-        whole = turn + angle
-        r = np.array([0.5 * np.cos(whole), 0.5 * np.sin(whole)])
-        d = np.array([-0.5 * np.sin(whole), 0.5 * np.cos(whole)])
-        line = r - np.array([0.1, 0.7])
-        length = np.hypot(*line)
-        rate = line @ d / length
-        if order == 1:
-            return 2 * 9.81 * 0.4 * np.cos(whole) + 3 * (angle - 0.2) + 40 * (length - 0.3) * rate
-        bend = (d @ d - line @ r - rate**2) / length
-        return -2 * 9.81 * 0.4 * np.sin(whole) + 3 + 40 * (rate**2 + (length - 0.3) * bend)
-
     for k, turn in enumerate(turns):
         start = robot.assemble({"turn": float(turn)})[1]
-        angle = brentq(slope, -1.5, 2.5, args=(turn,), xtol=1e-14)
+        angle = brentq(swing_slope, -1.5, 2.5, args=(turn,), xtol=1e-14)
         assert many["deflection:bob"][k, 4] == pytest.approx(-(angle - start), abs=1e-10)
-        exact = np.sqrt(slope(angle, turn, 2) / inertia) / (2 * np.pi)
+        exact = np.sqrt(swing_slope(angle, turn, 2) / inertia) / (2 * np.pi)
         assert many["frequency:1"][k] == pytest.approx(exact, rel=1e-9)
         assert plain.frequencies[k, 0] == pytest.approx(exact, rel=1e-9)
+
+
+def test_equilibria_with_designs_are_those_of_the_potential(tmp_path):
+    """Each row has its own springs, mass and place of the tip."""
+    robot = written(tmp_path, SWING)
+    draw, count = np.random.default_rng(5), 8
+    turns = np.linspace(-0.6, 0.6, count)
+    own = {
+        name: draw.uniform(*bounds, count)
+        for name, bounds in {
+            "k": (2, 4),
+            "mass": (1, 3),
+            "pull": (30, 50),
+            "length_at_rest": (0.2, 0.4),
+            "reach": (0.4, 0.6),
+        }.items()
+    }
+    keys = {"k": "frame.bob.spring.stiffness", "mass": "frame.bob.inertia.mass", "pull": "element.cord.stiffness"}
+    keys |= {"length_at_rest": "element.cord.rest", "reach": "point.tip.position.0"}
+    designs = {keys[name]: values for name, values in own.items()}
+    asked = ["frequency:1", "mass", "deflection:bob", "strain:1"]
+    many = parflex.many_responses(robot, ["turn"], turns[:, None], asked, designs=designs, about="equilibrium")
+    with pytest.warns(parflex.ParflexWarning, match="8 of 8 poses have springs under tension"):
+        plain = parflex.many_frequencies(robot, ["turn"], turns[:, None], modes=1, designs=designs, shapes=True)
+    assert many.method == "together" and not many.fallbacks and not plain.fallbacks, many.reason
+    assert many["mass"] == pytest.approx(own["mass"], rel=1e-15)
+    for k, turn in enumerate(turns):
+        here = {name: values[k] for name, values in own.items()}
+        angle = brentq(lambda a, turn=turn, here=here: swing_slope(a, turn, **here), -2.0, 2.5, xtol=1e-14)
+        exact = np.sqrt(swing_slope(angle, turn, 2, **here) / (here["mass"] * 0.4**2 + 0.01)) / (2 * np.pi)
+        start = robot.assemble({"turn": float(turn)})[1]
+        assert many["deflection:bob"][k, 4] == pytest.approx(start - angle, abs=1e-10)
+        assert many["frequency:1"][k] == pytest.approx(exact, rel=1e-9)
+        assert plain.frequencies[k, 0] == pytest.approx(exact, rel=1e-9)
+        assert plain.shapes[k, 0, 4] ** 2 == pytest.approx(1 / (here["mass"] * 0.4**2 + 0.01), rel=1e-9)
 
 
 def test_equilibria_beyond_a_limit_point_are_marked(tmp_path):

@@ -24,8 +24,11 @@ from parflex.maps.node_unknowns import NodeModel, NotCoveredError, has_spare_row
 from parflex.maps.nodes import Assembly
 from parflex.maps.platform import Platform
 from parflex.maps.positions import IMPOSSIBLE, OK, SINGULAR, UNREACHABLE, Positions, PositionSolver, home_state
+from parflex.maps.responses.at_one_pose import Held
+from parflex.maps.rest.rest_rows import WORTH as FEW
+from parflex.maps.rest.spring_rows import SpringsWhenNeeded
 from parflex.maps.rows.frequency_rows import CHUNK_FAST
-from parflex.maps.rows.row_answers import said_of, warn_of_balanced, warn_of_unstable
+from parflex.maps.rows.row_answers import RowAnswers, said_of, warn_of_balanced, warn_of_unstable
 from parflex.maps.rows.row_chunks import chunks_of, in_order, number_of_threads
 from parflex.maps.tense_rows import tense_rows
 from parflex.models.configuration import Configuration
@@ -69,7 +72,7 @@ class DesignedPoses:
         self.often = False  # whether the same is asked again and again, so that compiling pays for few rows
         self.reasons = [""] * count
         self.solved_in_full = 0
-        self.balanced = 0  # rows with springs under tension, answered about the equilibrium
+        self.at_rest = np.zeros(count, dtype=bool)  # rows with springs under tension, answered about the equilibrium
         self.learns = False  # whether what is found says where modes of further rows are likely to be
         self.finder: ModeFinder | None = None
         self.why_not = ""
@@ -117,9 +120,14 @@ class DesignedPoses:
         self.geometry.settle(COMPILE_FROM if self.often else len(rows))
         self.positions = PositionSolver(self.geometry, self.coordinates, self.poses[rows[0]].tolist())
         if not self.positions.fast:
-            self.why_not = "positions are found one by one"
+            self.why_not = self.positions.why_slow
             return False
         self.free, self.springs = self._free_motions(), self._springs()
+        self.rest: SpringsWhenNeeded | None = None
+        if len(rows) >= FEW:
+            self.rest = SpringsWhenNeeded(
+                self.robot, Held(self.lock, self.about), self.modes, self.twists is not None, self.numbers
+            )
         self.platform = Platform(self.robot, self.geometry, self.model) if self.twists is not None else None
         if len(rows) >= WORTH:
             try:
@@ -145,14 +153,32 @@ class DesignedPoses:
         if not len(own):  # all of them are loaded one by one
             return own, 0
         placed = self._place(own)
-        good = (placed.status == OK) & ~self._tense(own, placed.q)
+        reached = placed.status == OK
+        tense = reached & self._tense(own, placed.q)
+        good = reached & ~tense
         chosen, q = own[good], placed.q[good]
         if self.learns:
             self.positions.remember(self.poses[self.rows[chosen]], q)
         done = self._by_steps(chosen, q) if self.finder is not None and len(chosen) else np.zeros(len(chosen), bool)
         by_matrices = self._by_matrices(chosen[~done], q[~done])
-        solved = np.concatenate([self.rows[chosen[done]], by_matrices])
+        at_rest = self._at_rest(own[tense], placed.q[tense]) if tense.any() else own[:0]
+        solved = np.concatenate([self.rows[chosen[done]], by_matrices, at_rest])
         return solved, len(by_matrices) if len(self.rows) >= WORTH else 0
+
+    def _at_rest(self, chosen: Array, q: Array) -> Array:
+        """Rows with springs under tension that were solved about their equilibria."""
+        springs = None if self.rest is None else self.rest.made()
+        if springs is None:
+            return chosen[:0]
+        found = RowAnswers.empty({one.name: one.shape for one in springs.responses}, len(chosen))
+        whole = self.geometry.whole(q[:, : len(self.geometry.kept)])
+        done = springs(found, np.arange(len(chosen)), whole, None, chosen)
+        rows, numbers = self.rows[chosen[done]], range(1, self.modes + 1)
+        self.frequencies[rows] = np.stack([found.values[f"frequency:{k}"][done] for k in numbers], axis=1)
+        if self.twists is not None:
+            self.twists[rows] = np.stack([found.values[f"shape:{k}"][done] for k in numbers], axis=1)
+        self.at_rest[rows] = True
+        return rows
 
     def _place(self, own: Array) -> Positions:
         return self.positions(self.poses[self.rows[own]], own)
@@ -275,7 +301,7 @@ class DesignedPoses:
             self.status[row], self.reasons[row] = SINGULAR, error.message
         else:
             self.frequencies[row], self.reasons[row] = found.frequencies, said_of(found)
-            self.balanced += found.model.about == "equilibrium"
+            self.at_rest[row] = found.model.about == "equilibrium"
             if self.twists is not None:
                 own = found.model.configuration.q  # at rest
                 self.twists[row] = Platform(robot, Geometry(robot), None).of_tree(own, found.shapes)
@@ -283,7 +309,7 @@ class DesignedPoses:
     def say(self, level: int) -> None:
         """Warn of rows about an equilibrium."""
         reached = int(((self.status == OK) | (self.status == SINGULAR)).sum())
-        warn_of_balanced(self.balanced, reached, level + 1)
+        warn_of_balanced(int(self.at_rest.sum()), reached, level + 1)
         warn_of_unstable(self.reasons, level + 1)
 
 

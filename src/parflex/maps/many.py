@@ -16,8 +16,10 @@ from parflex.maps.responses.response_names import read_responses
 from parflex.maps.responses.response_rows import ResponseRows
 from parflex.maps.rows.frequency_rows import FrequencyRows
 from parflex.maps.rows.pose_table import pose_table
+from parflex.maps.rows.row_answers import warn_of_balanced
 from parflex.models.dynamics.forces import Wrench
 from parflex.models.elastic.linear_model import About, check_modes
+from parflex.models.elastic.tension import has_force_elements
 from parflex.models.robot import Robot
 from parflex.records import Record, counted
 
@@ -137,7 +139,7 @@ def many_frequencies(
     check_modes(modes)
     held = Held(lock, about, wrench)
     held.check(())
-    if held.balanced or shapes == "all":
+    if held.balanced or shapes == "all" or (designs and has_force_elements(robot.tree)):
         return _responses(robot, coordinates, values, modes, shapes, designs, held, threads)
     if designs:
         rows = DesignedPoses(robot, coordinates, values, designs, modes, lock, bool(shapes), about)
@@ -171,6 +173,8 @@ def _responses(
     rows = ResponseRows(robot, coordinates, values, read_responses(robot, words), held, columns)
     found = solve_rows(rows, threads)
     found.warn(4)
+    if not held.balanced:
+        warn_of_balanced(found.balanced, len(values), 4)
     frequencies = np.stack([found.values[f"frequency:{k}"] for k in numbers], axis=1)
     own = np.stack([found.values[f"{kind}:{k}"] for k in numbers], axis=1) if shapes else None
     return ManyFrequencies(frequencies, found.status, rows, own, found.reasons)

@@ -18,6 +18,7 @@ from parflex.errors import ParflexError, SingularError, UnreachableError
 from parflex.maps.batches import Geometry
 from parflex.maps.placing.dyad_places import DyadPlaces, dyad_places
 from parflex.maps.placing.given_coordinates import GivenCoordinates, NotGivenError
+from parflex.maps.placing.homes_of_designs import moved_at_home
 from parflex.maps.placing.kept_closures import kept_places, kept_steppers
 from parflex.maps.placing.leg_bodies import tilted
 from parflex.maps.placing.neighbours import FEW, nearest_point, neighbours
@@ -84,9 +85,12 @@ class PositionSolver:
             self.steppers, self.judges, self.joined = kept_steppers(
                 geometry, self.names, lambda: self._set_up(self.target)
             )
-            self.fast = True
+            known = {int(k) for one in self.steppers for k in one.columns} | set(self.given.columns)
+            moved = moved_at_home(geometry, known)
+            self.fast = not moved
+            self.why_slow = f"'{moved[0]}' is not named, and designs move it at home" if moved else ""
         except (NotGivenError, ParflexError):
-            self.fast = False
+            self.fast, self.why_slow = False, "positions are found one by one"
 
     def _set_up(self, target: Target) -> tuple[list[Stepper], list[Stepper]]:
         """Steps of the parts of the robot, and those that judge on which side of a singularity they are."""

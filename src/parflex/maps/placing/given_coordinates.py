@@ -52,6 +52,12 @@ class GivenCoordinates:
             else:
                 raise NotGivenError
 
+    @property
+    def columns(self) -> list[int]:
+        """Positions that are given; of a rotation vector all of its quaternion."""
+        turns = [k for name in self.names if name in VECTOR for k in range(self.where[name], self.where[name] + 4)]
+        return [self.where[name] for name in self.names if name not in VECTOR] + turns
+
     @cached_property
     def kept_at_home(self) -> list[str]:
         """Coordinates that are not named though they could move: of the end effector, or the other motors."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
@@ -56,11 +57,13 @@ class ResponseRows:
         self.wrench = checked_wrenches(robot.tree, held.wrench)
         self.solved_in_full = 0
         conditions = [one for one in responses if one.kind in CONDITIONS]
-        self.many = len(poses) >= WORTH and not self.designs  # enough rows of one design for programs of the whole tree
-        self.conditions = ConditionRows(robot) if conditions and self.many else None
+        self.many = len(poses) >= WORTH  # enough rows for programs of the whole tree
+        # conditions are measured with the length of a robot, which designs change
+        self.conditions = ConditionRows(robot) if conditions and self.many and not self.designs else None
         self.others = [one for one in responses if self.conditions is None or one not in conditions]
         self.why_not = "an equilibrium is asked for" if held.balanced else covers(robot, self.others, held.wrench)
         self.resting: RestRows | SpringRows | None = None
+        self._lock, self._rests = threading.Lock(), False  # threads that need programs at once wait for one
         self._finite_designs()
         self._set_up()
         self._set_up_rest()
@@ -78,29 +81,39 @@ class ResponseRows:
         self.model: NodeModel | None = None
         self.readable = np.array([row for row in range(len(self.poses)) if row not in self.impossible], dtype=int)
         usual = np.flatnonzero(np.isfinite(self.poses).all(axis=1))
-        if self.designs and not self.why_not and len(self.readable):
+        self.by_programs = self._asks_for_programs()
+        if self.designs and (self.by_programs or not self.why_not) and len(self.readable):
             try:
                 own = {key: values[self.readable] for key, values in self.designs.items()}
                 self.numbers = numbers_of_designs(self.robot, own)
             except (ParflexError, OneNumberError) as error:
-                self.why_not = str(error)
+                self.why_not, self.by_programs = str(error), False
         if not self.why_not:
             try:
                 self.model = node_model(locked_robot(self.robot, self.held.lock))
                 self.assembly = Assembly(self.model, designs=self.numbers)
             except NotCoveredError as error:
                 self.model, self.why_not = None, str(error)
-        self.geometry = Geometry(self.robot, self.numbers if self.model is not None else None)
+        if self.model is None and not self.by_programs:
+            self.numbers = None
+        self.geometry = Geometry(self.robot, self.numbers)
         self.geometry.settle(max(len(self.poses), self.at_least))
         first = self.poses[usual[0]] if len(usual) else np.zeros(len(self.coordinates))
         self.positions = PositionSolver(self.geometry, self.coordinates, first.tolist())
         if self.designs and not self.positions.fast:
-            self.model, self.why_not = None, self.why_not or "poses are found one by one"
+            self.model, self.numbers, self.by_programs = None, None, False
+            self.why_not = self.positions.why_slow
         if self.model is not None:
             self.places = self.geometry.places(self.assembly.links)
             self.some = max(1, min(64, LARGEST // max(1, self.model.columns) ** 2))
-            self.number = np.full(len(self.poses), -1)  # of each row among the designs that were read
-            self.number[self.readable] = np.arange(len(self.readable))
+        self.number = np.full(len(self.poses), -1)  # of each row among the designs that were read
+        self.number[self.readable] = np.arange(len(self.readable))
+
+    def _asks_for_programs(self) -> bool:
+        """Whether some rows are about equilibria, or have springs: programs of the whole tree are for these."""
+        if not self.others or not self.many:
+            return False
+        return self.held.balanced or has_springs(self.robot.tree) or has_force_elements(self.robot.tree)
 
     def _set_up_rest(self) -> None:
         """Programs of equilibria and of springs between points, where rows are enough for them."""
@@ -109,13 +122,16 @@ class ResponseRows:
             return
         if not balanced and self.model is None and not has_force_elements(robot.tree):
             return
-        why = why_alone(robot.tree) if balanced else why_springs_alone(robot, self.held)
+        designed = self.others if self.designs else ()
+        why = why_alone(robot.tree, designed) if balanced else why_springs_alone(robot, self.held, designed)
         if not self.many:
-            why = "each row has its own design" if self.designs else "few poses"
+            why = "few poses"
+        elif self.designs and self.numbers is None:
+            why = self.why_not
         if not why:
             made = RestRows if balanced else SpringRows
             try:
-                self.resting = made(robot, self.held, self.others, self.modes)
+                self.resting = made(robot, self.held, self.others, self.modes, self.numbers)
             except ParflexError as error:  # home is singular, or something is not traced
                 why = error.message
         if balanced:
@@ -152,9 +168,23 @@ class ResponseRows:
         """What threads share is made before they start."""
         if self.model is not None:
             _ = self.free
-        for part in (self.resting, self.conditions):
-            if part is not None:
-                part.prepare()
+        if self.conditions is not None:
+            self.conditions.prepare()
+        if self.resting is not None and self.model is None:  # else few rows need it, if any
+            self._prepared()
+
+    def _prepared(self) -> RestRows | SpringRows | None:
+        """Programs of the whole tree, traced and compiled when they are first needed."""
+        with self._lock:
+            if self.resting is not None and not self._rests:
+                try:
+                    self.resting.prepare()
+                    self._rests = True
+                except (ParflexError, TypeError) as error:  # something decides by a number that designs change
+                    if self.numbers is None:
+                        raise
+                    self.resting, self.why_not = None, f"rows go one by one: {error}"
+        return self.resting
 
     # -- a chunk ---------------------------------------------------------------------------------------
 
@@ -189,8 +219,9 @@ class ResponseRows:
         if self.model is not None and open_ones.any():
             open_ones &= self._tense(q, rows)
             done[~open_ones] = self._together(found, rows[~open_ones], q[~open_ones], None)
-        if self.resting is not None and open_ones.any():
-            done[open_ones] = self.resting(found, rows[open_ones], whole[open_ones])
+        resting = self._prepared() if open_ones.any() else None
+        if resting is not None:
+            done[open_ones] = resting(found, rows[open_ones], whole[open_ones])
         if self.conditions is not None and done.any():
             for one in self.responses:
                 if one not in self.others:
@@ -207,13 +238,20 @@ class ResponseRows:
     def _with_designs(self, found: RowAnswers, rows: Array, first: int) -> Array:
         """Rows with their own designs; those that were loaded one by one."""
         done = np.zeros(len(rows), dtype=bool)
-        if self.model is not None and self.numbers is not None and len(rows):
+        if self.numbers is not None and len(rows):
             own = self.number[first + rows]
-            read = ~self.numbers.alone[own]
+            read = np.flatnonzero(~self.numbers.alone[own])
             placed = self.positions(self.poses[first + rows[read]], own[read])
-            good = (placed.status == OK) & ~self._tense(placed.q, own[read])
-            chosen = np.flatnonzero(read)[good]
-            done[chosen] = self._together(found, rows[chosen], placed.q[good], own[chosen])
+            good = placed.status == OK
+            chosen, q = read[good], placed.q[good]
+            plain = np.zeros(len(chosen), dtype=bool)
+            if self.model is not None:
+                plain = ~self._tense(q, own[chosen])
+                done[chosen[plain]] = self._together(found, rows[chosen[plain]], q[plain], own[chosen[plain]])
+            chosen, whole = chosen[~plain], self.geometry.whole(q[~plain, : len(self.geometry.kept)])
+            resting = self._prepared() if len(chosen) else None
+            if resting is not None:
+                done[chosen] = resting(found, rows[chosen], whole, None, own[chosen])
         for k in np.flatnonzero(~done):
             self._loaded(found, int(rows[k]), first + int(rows[k]))
         return rows[~done]

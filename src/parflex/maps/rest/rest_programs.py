@@ -1,8 +1,9 @@
 """Programs of a robot at rest, traced once and run on rows of poses: forces, closures, their slopes, frames.
 
-All of them are over the positions of the whole tree, deformations included. Slopes are those of `tangent`: a program
-takes a direction beside the state and gives how its values change along it, so that a finer mesh costs more
-directions and no longer programs.
+All of them are over the positions of the whole tree, deformations included. Where rows have their own designs, the
+numbers of the robot that follow from these stand behind the positions of a row, and no direction changes them. Slopes
+are those of `tangent`: a program takes a direction beside the state and gives how its values change along it, so that a
+finer mesh costs more directions and no longer programs.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 from parflex.codegen.compile import Kernel
 from parflex.codegen.passes.optimise import make_program
 from parflex.codegen.passes.tangent import tangent
+from parflex.designs.design_numbers import DesignNumbers
 from parflex.graph.expression import Expression, Graph
 from parflex.models.configuration import Configuration
 from parflex.models.dynamics.forces import on_links
@@ -73,28 +75,49 @@ class RowProgram:
 class RestPrograms:
     """What a robot, as it is held, needs to come to rest under wrenches on some frames."""
 
-    def __init__(self, held: Robot, loads: Sequence[str] = (), without: Sequence[str] = ()) -> None:
-        self.robot, self.loads, self.without = held, tuple(loads), tuple(without)
+    def __init__(
+        self,
+        held: Robot,
+        loads: Sequence[str] = (),
+        without: Sequence[str] = (),
+        designs: DesignNumbers | None = None,
+    ) -> None:
+        self.robot, self.loads, self.without, self.designs = held, tuple(loads), tuple(without), designs
         self.tree, self.rows = held.tree, held.closures.size
+        self.varied = 0 if designs is None else len(designs.places)  # numbers behind the positions of a row
         self.acting = 6 * len(self.loads) + 1  # wrenches, and the share of gravity
 
     # -- symbols ---------------------------------------------------------------------------------------
 
-    def _symbols(self, *words: tuple[str, int]) -> tuple[Graph, list[Array]]:
+    def _traced(self, *words: tuple[str, int]) -> tuple[Graph, Configuration, list[Array]]:
+        """A graph, the robot at positions that are its symbols, with symbols where designs differ, and further ones."""
         graph = Graph()
-        return graph, [
-            np.array([graph.symbol(f"{word}[{k}]") for k in range(size)], dtype=object) for word, size in words
-        ]
+
+        def symbols(word: str, size: int) -> Array:
+            return np.array([graph.symbol(f"{word}[{k}]") for k in range(size)], dtype=object)
+
+        q, held = symbols("q", self.tree.nq), self.robot
+        if self.designs is not None:
+            made = self.designs.with_numbers(dict(enumerate(symbols("design", self.varied))))
+            held = replace(made, locked=held.locked, actuated=held.actuated, known_home=held.home)
+        return graph, Configuration(held, q), [symbols(word, size) for word, size in words]
+
+    def of_rows(self, q: Array, designs: Array | None) -> Array:
+        """Positions with the numbers of the design of each row behind them; None: those of the robot itself."""
+        if self.designs is None:
+            return q
+        own = self.designs.nominal[None].repeat(len(q), axis=0) if designs is None else self.designs.values[designs]
+        return np.concatenate([q, own], axis=1)
 
     def _loads(self, w: Array) -> Mapping[str, Array]:
         return {frame: w[6 * k : 6 * k + 6] for k, frame in enumerate(self.loads)}
 
     def _forces(self, here: Configuration, w: Array, lam: Array | None = None, qdd: Array | None = None) -> Array:
         """F - J_tot^T lam along all rates of the tree."""
-        tree, still = self.tree, np.zeros(self.tree.n)
+        tree, still = here.robot.tree, np.zeros(self.tree.n)
         external = on_links(tree, here.at, self._loads(w))
         if lam is not None and len(lam):
-            add_wrenches(external, closure_loads(self.robot, here.at, lam)[1])
+            add_wrenches(external, closure_loads(here.robot, here.at, lam)[1])
         elements = tree.elements if "springs" not in self.without else ()
         base = np.zeros(3) if "gravity" in self.without else -tree.gravity * w[-1]
         moving = motion(tree, here.at, still, still if qdd is None else qdd, base)
@@ -107,75 +130,83 @@ class RestPrograms:
     @cached_property
     def forces(self) -> RowProgram:
         """F along all rates: positions, wrenches and the share of gravity in."""
-        graph, (q, w) = self._symbols(("q", self.tree.nq), ("w", self.acting))
-        return RowProgram(graph, "rest_forces", self._forces(Configuration(self.robot, q), w))
+        graph, here, (w,) = self._traced(("w", self.acting))
+        return RowProgram(graph, "rest_forces", self._forces(here, w))
 
     @cached_property
     def slopes(self) -> RowProgram:
         """How F - J_tot^T lam changes along a direction of the positions: these, multipliers and the same in."""
-        graph, (q, lam, w) = self._symbols(("q", self.tree.nq), ("lam", self.rows), ("w", self.acting))
-        forces = self._forces(Configuration(self.robot, q), w, lam)
-        return RowProgram(graph, "rest_slopes", forces, [f"q[{k}]" for k in range(self.tree.nq)])
+        graph, here, (lam, w) = self._traced(("lam", self.rows), ("w", self.acting))
+        return RowProgram(graph, "rest_slopes", self._forces(here, w, lam), [f"q[{k}]" for k in range(self.tree.nq)])
 
     @cached_property
     def inertia(self) -> RowProgram:
         """What accelerations along a direction need: positions and accelerations in."""
-        graph, (q, qdd) = self._symbols(("q", self.tree.nq), ("qdd", self.tree.n))
+        graph, here, (qdd,) = self._traced(("qdd", self.tree.n))
         unloaded = RestPrograms(self.robot, (), ("gravity", "springs", *self.without))
-        forces = unloaded._forces(Configuration(self.robot, q), np.zeros(0), None, qdd)
+        forces = unloaded._forces(here, np.zeros(0), None, qdd)
         return RowProgram(graph, "rest_inertia", forces, [f"qdd[{k}]" for k in range(self.tree.n)])
 
     @cached_property
     def openings(self) -> RowProgram:
         """Openings of the loops in typical lengths: positions in."""
-        graph, (q,) = self._symbols(("q", self.tree.nq))
-        closures = self.robot.closures
-        opening = closures.row_units() * closures.linear_residual(Configuration(self.robot, q).at) / self.tree.length
+        graph, here, _ = self._traced()
+        closures = here.robot.closures
+        opening = self.robot.closures.row_units() * closures.linear_residual(here.at) / self.tree.length
         return RowProgram(graph, "rest_openings", opening)
 
     @cached_property
     def closures(self) -> SparseRows:
         """J_tot (rows x rates): positions in."""
-        graph, (q,) = self._symbols(("q", self.tree.nq))
-        return SparseRows(graph, "rest_closures", Configuration(self.robot, q).closure_jacobian)
+        graph, here, _ = self._traced()
+        return SparseRows(graph, "rest_closures", here.closure_jacobian)
 
     @cached_property
     def moved(self) -> RowProgram:
-        """Positions after an increment along the rates: both in."""
-        graph, (q, step) = self._symbols(("q", self.tree.nq), ("step", self.tree.n))
-        return RowProgram(graph, "rest_moved", self.tree.moved(q, step))
+        """Positions after an increment along the rates: both in; the numbers of a design stay."""
+        graph, here, (step,) = self._traced(("step", self.tree.n))
+        kept = np.array([graph.symbol(f"design[{k}]") for k in range(self.varied)], dtype=object)
+        return RowProgram(graph, "rest_moved", np.append(here.robot.tree.moved(here.q, step), kept))
 
     @cached_property
     def turning(self) -> SparseRows:
-        """Time derivatives of positions per unit of each rate: positions in."""
-        graph, (q,) = self._symbols(("q", self.tree.nq))
+        """Time derivatives of positions per unit of each rate: positions in; the numbers of a design have none."""
+        graph, here, _ = self._traced()
         n = self.tree.n
-        columns = [self.tree.position_rates(q, np.eye(n)[k]) for k in range(n)]
-        return SparseRows(graph, "rest_turning", np.array(columns, dtype=object).T)
+        columns = [here.robot.tree.position_rates(here.q, np.eye(n)[k]) for k in range(n)]
+        still = np.zeros((self.varied, n), dtype=object)
+        return SparseRows(graph, "rest_turning", np.concatenate([np.array(columns, dtype=object).T, still]))
 
     @cached_property
     def damping(self) -> SparseRows:
         """D_tot (rates x rates): positions in."""
-        graph, (q,) = self._symbols(("q", self.tree.nq))
-        return SparseRows(graph, "rest_damping", tree_stiffness(Configuration(self.robot, q), self.without)[1])
+        graph, here, _ = self._traced()
+        return SparseRows(graph, "rest_damping", tree_stiffness(here, self.without)[1])
 
     @cached_property
-    def lengths(self) -> RowProgram:
-        """Length of each element between two points: positions in."""
-        graph, (q,) = self._symbols(("q", self.tree.nq))
-        at = Configuration(self.robot, q).at
-        return RowProgram(
-            graph, "rest_lengths", np.array([distance(at, (e.first, e.second)) for e in self.tree.elements])
-        )
+    def elements(self) -> SparseRows:
+        """Of elements between two points length beyond rest, tension that comes from energy, and stiffness (3 x n)."""
+        graph, here, _ = self._traced()
+        found = []
+        for one in here.robot.tree.elements:
+            length = distance(here.at, (one.first, one.second))
+            found.append([length - one.rest, one.stored(length), one.stiffness])
+        return SparseRows(graph, "rest_elements", np.array(found, dtype=object).reshape(-1, 3).T)
+
+    @cached_property
+    def mass(self) -> SparseRows:
+        """Mass of all links (1): positions in."""
+        graph, here, _ = self._traced()
+        whole = sum(link.body.m for link in here.robot.tree.links)
+        return SparseRows(graph, "rest_mass", np.array([whole], dtype=object))
 
     def places(self, frames: Sequence[str]) -> RowProgram:
         """Rotation and position of frames (12 numbers each): positions in."""
-        graph, (q,) = self._symbols(("q", self.tree.nq))
-        at = Configuration(self.robot, q).at
-        both = [at.of(self.tree.place(frame)) for frame in frames]
+        graph, here, _ = self._traced()
+        both = [here.at.of(here.robot.tree.place(frame)) for frame in frames]
         return RowProgram(graph, "rest_places", np.concatenate([np.concatenate([R.ravel(), P]) for R, P in both]))
 
     def frame_rows(self, frame: str) -> SparseRows:
         """World twist of a frame per unit of all rates (6 x n): positions in."""
-        graph, (q,) = self._symbols(("q", self.tree.nq))
-        return SparseRows(graph, "rest_frame", Configuration(self.robot, q).frame_rows(frame))
+        graph, here, _ = self._traced()
+        return SparseRows(graph, "rest_frame", here.frame_rows(frame))

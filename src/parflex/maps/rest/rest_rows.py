@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from parflex.designs.design_numbers import DesignNumbers
 from parflex.errors import ParflexError
 from parflex.maps.responses.at_one_pose import AtOnePose, Held
 from parflex.maps.responses.response_names import ResponseName
@@ -30,22 +31,34 @@ PART, FINEST = 1 / 8, 1 / 64  # of the loads: the longest step, and the shortest
 UNASKED = ("conditioning", "singularity")  # of the pose itself, whatever acts on it
 
 
-def why_alone(tree: Tree) -> str:
-    """What only the functions of single poses follow to an equilibrium; empty where there is nothing of it."""
+def why_alone(tree: Tree, designed: Sequence[ResponseName] = ()) -> str:
+    """What only the functions of single poses follow to an equilibrium; empty where there is nothing of it.
+
+    `designed` are the responses that are asked of rows with their own designs.
+    """
     if any(spring.play or spring.pulls_only for spring in tree.springs):
         return "a coupling with play"
+    if any(one.kind == "stress" for one in designed):  # of sections, which stand in the file of each design
+        return "stresses of rows with their own designs"
     return ""
 
 
 class RestRows:
     """Equilibria of a robot under wrenches at rows of positions, and the responses that are asked there."""
 
-    def __init__(self, robot: Robot, held: Held, responses: Sequence[ResponseName], modes: int) -> None:
-        self.robot, self.held, self.modes = robot, held, modes
+    def __init__(
+        self,
+        robot: Robot,
+        held: Held,
+        responses: Sequence[ResponseName],
+        modes: int,
+        designs: DesignNumbers | None = None,
+    ) -> None:
+        self.robot, self.held, self.modes, self.designs = robot, held, modes, designs
         self.responses = [one for one in responses if one.kind not in UNASKED]
         self.locked = locked_robot(robot, held.lock)
         self.wrench = checked_wrenches(robot.tree, held.wrench)
-        self.programs = RestPrograms(self.locked, tuple(self.wrench))
+        self.programs = RestPrograms(self.locked, tuple(self.wrench), (), designs)
         self.solver = RestSolver(self.programs)
         self.some = max(1, min(64, LARGEST // max(1, len(self.solver.independent)) ** 2))
 
@@ -53,22 +66,32 @@ class RestRows:
         """Programs are traced and compiled before threads share them."""
         self.frames = FramePrograms(self.programs, self.responses)
         empty = RowAnswers.empty({one.name: one.shape for one in self.responses}, 1)
-        self._solve(self.robot.home[None], empty, [0], self.responses)
+        self._solve(self.programs.of_rows(self.robot.home[None], None), empty, [0], self.responses, None)
 
     def __call__(
-        self, found: RowAnswers, rows: Array, whole: Array, responses: Sequence[ResponseName] | None = None
+        self,
+        found: RowAnswers,
+        rows: Array,
+        whole: Array,
+        responses: Sequence[ResponseName] | None = None,
+        designs: Array | None = None,
     ) -> Array:
         """Put what is found at rows with these positions; which of them have all their answers.
 
-        `responses` are some of those that were asked for; None: all of them.
+        `responses` are some of those that were asked for; None: all of them. `designs` are the numbers of the design of
+        each row.
         """
         done, asked = np.zeros(len(rows), dtype=bool), self.responses if responses is None else responses
+        wide = self.programs.of_rows(whole, designs)
         for start in range(0, len(rows), self.some):
             part = slice(start, start + self.some)
-            done[part] = self._solve(whole[part], found, rows[part].tolist(), asked)
+            own = None if designs is None else designs[part]
+            done[part] = self._solve(wide[part], found, rows[part].tolist(), asked, own)
         return done
 
-    def _solve(self, start: Array, found: RowAnswers, rows: list[int], asked: Sequence[ResponseName]) -> Array:
+    def _solve(
+        self, start: Array, found: RowAnswers, rows: list[int], asked: Sequence[ResponseName], designs: Array | None
+    ) -> Array:
         wrenches = np.concatenate([*self.wrench.values(), np.ones(1)])  # and all of gravity
         w = np.repeat(wrenches[None], len(start), axis=0)
         rest = self.solver(start, w)
@@ -81,9 +104,10 @@ class RestRows:
                 for row, good, values in zip(rows, done, answers[one.name], strict=True):
                     if good:
                         found.values[one.name][row] = values
-        others = [one for one in asked if one.kind not in BATCHED]
+        others, nq = [one for one in asked if one.kind not in BATCHED], self.robot.tree.nq
         for k in np.flatnonzero(done).tolist() if others else ():
-            done[k] = self._by_objects(found, rows[k], others, rest.q[k], start[k])
+            own = None if designs is None else int(designs[k])
+            done[k] = self._by_objects(found, rows[k], others, rest.q[k, :nq], start[k, :nq], own)
         return done
 
     def just_taut(self, q: Array) -> Array:
@@ -91,16 +115,21 @@ class RestRows:
         found, tree = np.zeros(len(q), dtype=bool), self.robot.tree
         cables = [k for k, one in enumerate(tree.elements) if one.pulls_only and one.acts]
         if cables:
-            lengths = self.programs.lengths(q)
-            for k in cables:
-                found |= np.abs(lengths[:, k] - float(tree.elements[k].rest)) < NEAR_REST * tree.length
+            beyond = self.programs.elements(q)[:, 0, cables]
+            found |= (np.abs(beyond) < NEAR_REST * tree.length).any(axis=1)
         return found
 
-    def _by_objects(self, found: RowAnswers, row: int, others: Sequence[ResponseName], q: Array, start: Array) -> bool:
+    def _by_objects(
+        self, found: RowAnswers, row: int, others: Sequence[ResponseName], q: Array, start: Array, design: int | None
+    ) -> bool:
         """What only the objects of single poses tell, at an equilibrium that is known."""
+        robot, locked = self.robot, self.locked
+        if self.designs is not None and design is not None:
+            robot = self.designs.robot_of(design, start)
+            locked = locked_robot(robot, self.held.lock)
         loading = Loading(self.wrench, np.zeros(self.robot.tree.n))
-        at, begun = Configuration(self.locked, q), Configuration(self.locked, start)
-        here = AtOnePose(self.robot, start, self.held, self.modes, Equilibrium(self.robot, at, begun, loading, 0))
+        at, begun = Configuration(locked, q), Configuration(locked, start)
+        here = AtOnePose(robot, start, self.held, self.modes, Equilibrium(robot, at, begun, loading, 0))
         try:
             for one in others:
                 found.values[one.name][row] = here.answer(one)

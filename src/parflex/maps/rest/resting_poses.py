@@ -172,7 +172,7 @@ class RestingPoses:
         return self.needed[:, k] if k in self.solver.robot.locked else np.zeros(len(self.rows))
 
     def _of_mass(self, one: ResponseName) -> Array:
-        return np.full(len(self.rows), float(sum(link.body.m for link in self.robot.tree.links)))
+        return self.solver.programs.mass(self.rest.q)[:, 0]
 
 
 def stiffnesses(C: Array, one: ResponseName, length: float) -> Array:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from parflex.designs.design_numbers import DesignNumbers
 from parflex.errors import ParflexError
 from parflex.maps.responses.at_one_pose import Held
 from parflex.maps.responses.response_names import STATIC, ResponseName, read_responses
@@ -22,69 +23,94 @@ from parflex.maps.rows.row_answers import RowAnswers
 from parflex.maps.tense_rows import tense_rows
 from parflex.models.configuration import Configuration
 from parflex.models.dynamics.taut_cables import driven_cables
+from parflex.models.elastic.holding import locked_robot
 from parflex.models.elastic.tension import NEAR_REST, has_force_elements, has_springs, why_balanced
 from parflex.models.robot import Robot
 
 Array = np.ndarray
 
 
-def why_springs_alone(robot: Robot, held: Held) -> str:
+def why_springs_alone(robot: Robot, held: Held, designed: Sequence[ResponseName] = ()) -> str:
     """Why rows with springs go one by one; empty where they do not."""
     if held.about == "undeformed":
         return "springs about the undeformed pose"
     if driven_cables(robot):
         return "cables that motors keep taut"
-    return why_alone(robot.tree)
+    return why_alone(robot.tree, designed)
 
 
 class SpringRows:
     """Such rows; `balanced` of the answers counts those about an equilibrium that was not asked for."""
 
-    def __init__(self, robot: Robot, held: Held, responses: Sequence[ResponseName], modes: int) -> None:
-        self.robot, self.held, self.modes = robot, held, modes
-        self.rest = RestRows(robot, held, responses, modes)
+    def __init__(
+        self,
+        robot: Robot,
+        held: Held,
+        responses: Sequence[ResponseName],
+        modes: int,
+        designs: DesignNumbers | None = None,
+    ) -> None:
+        self.robot, self.held, self.modes, self.designs = robot, held, modes, designs
+        self.rest = RestRows(robot, held, responses, modes, designs)
         self.responses = self.rest.responses
-        self.still = RestSolver(RestPrograms(self.rest.locked, (), ("gravity",)))
+        self.still = RestSolver(RestPrograms(self.rest.locked, (), ("gravity",), designs))
         self.all_statics = has_force_elements(robot.tree)
 
     def prepare(self) -> None:
         """Programs are traced and compiled before threads share them."""
         self.rest.prepare()
         self.frames = FramePrograms(self.still.programs, self.responses)
-        self._undeformed(self.robot.home[None])
+        self._undeformed(self.still.programs.of_rows(self.robot.home[None], None))
 
-    def __call__(self, found: RowAnswers, rows: Array, whole: Array) -> Array:
-        """Put what is found at rows with these positions; which of them have all their answers."""
-        tense, taut = self._tense(whole), self.rest.just_taut(whole)
+    def __call__(
+        self,
+        found: RowAnswers,
+        rows: Array,
+        whole: Array,
+        responses: Sequence[ResponseName] | None = None,
+        designs: Array | None = None,
+    ) -> Array:
+        """Put what is found at rows with these positions and designs; which of them have all their answers."""
+        wide = self.still.programs.of_rows(whole, designs)
+        tense, taut = self._tense(whole, wide, designs), self.rest.just_taut(wide)
         done = np.zeros(len(rows), dtype=bool)
+
+        def chosen(own: Array) -> Array | None:
+            return None if designs is None else designs[own]
+
         if tense.any():
             own = np.flatnonzero(tense & ~taut)
-            done[own] = self.rest(found, rows[own], whole[own])
+            done[own] = self.rest(found, rows[own], whole[own], None, chosen(own))
             found.balanced += int(done.sum())
         for start in range(0, len(rows), self.rest.some):
             own = np.flatnonzero(~tense & ~taut)[start : start + self.rest.some]
             if len(own):
-                done[own] = self._slack(found, rows[own], whole[own])
+                done[own] = self._slack(found, rows[own], whole[own], chosen(own))
         return done
 
-    def _tense(self, whole: Array) -> Array:
+    def _tense(self, whole: Array, wide: Array, designs: Array | None) -> Array:
         """Rows with something under tension that a motion feels."""
         tree = self.robot.tree
         kept = np.array([i for link in tree.links for i in range(link.q.start, link.q.stop)], dtype=int)
-        found = tense_rows(self.rest.locked, tree, whole[:, kept], kept)
+        varied = tree if self.designs is None else self.designs.tree
+        found = tense_rows(self.rest.locked, varied, whole[:, kept], kept, designs)
         if tree.elements:
-            lengths = self.rest.programs.lengths(whole)
+            _, stored, stiffness = np.moveaxis(self.rest.programs.elements(wide), 1, 0)
             for k, one in enumerate(tree.elements):
                 if one.acts:
-                    size = max(map(abs, one.curve.y)) if one.curve else float(one.stiffness) * tree.length
-                    found |= np.abs(one.stored(lengths[:, k])) > NEAR_REST * size
-        rows = np.flatnonzero(found)
-        if len(rows) and not self._felt(whole[rows[0]]):  # some have springs that no motion feels
-            found[rows] = [self._felt(whole[k]) for k in rows]
+                    size = max(map(abs, one.curve.y)) if one.curve else stiffness[:, k] * tree.length
+                    found |= np.abs(stored[:, k]) > NEAR_REST * size
+        rows = np.flatnonzero(found).tolist()
+        if len(rows) and not self._felt(whole, designs, rows[0]):  # some have springs that no motion feels
+            found[rows] = [self._felt(whole, designs, k) for k in rows]
         return found
 
-    def _felt(self, q: Array) -> bool:
-        return bool(why_balanced(Configuration(self.rest.locked, q)))
+    def _felt(self, whole: Array, designs: Array | None, row: int) -> bool:
+        locked = self.rest.locked
+        if self.designs is not None and designs is not None:
+            made = self.designs.robot_of(int(designs[row]), whole[row])
+            locked = locked_robot(made, self.held.lock)
+        return bool(why_balanced(Configuration(locked, whole[row])))
 
     def _undeformed(self, whole: Array) -> AtRest:
         """Motions and stiffness about the poses themselves, at which nothing is under tension."""
@@ -95,10 +121,11 @@ class SpringRows:
         inverse, free, own = solver.inverse(whole, J, K)
         return AtRest(whole, J, F, G, K, inverse, free, good & own, np.zeros(count, dtype=int), whole, good)
 
-    def _slack(self, found: RowAnswers, rows: Array, whole: Array) -> Array:
+    def _slack(self, found: RowAnswers, rows: Array, whole: Array, designs: Array | None) -> Array:
         """Rows without tension: modes and stiffness of the pose, statics of the equilibrium where elements turn."""
         linear = [one for one in self.responses if one.kind in BATCHED and one.kind not in STATIC]
-        here = RestingPoses(self.robot, self.still, self.frames, self._undeformed(whole), whole, self.modes)
+        wide = self.still.programs.of_rows(whole, designs)
+        here = RestingPoses(self.robot, self.still, self.frames, self._undeformed(wide), wide, self.modes)
         answers = {one.name: here.answer(one) for one in linear}
         done = ~here.failed
         if len(linear) < len(self.responses):
@@ -107,7 +134,7 @@ class SpringRows:
             others = [one for one in self.responses if one not in linear]
             if any(one.kind not in STATIC for one in others):
                 return np.zeros(len(rows), dtype=bool)  # shares of strain energy, about the pose itself
-            done &= self.rest(found, rows, whole, others)
+            done &= self.rest(found, rows, whole, others, designs)
         for name, values in answers.items():
             found.values[name][rows[done]] = values[done]
         return done
@@ -116,8 +143,10 @@ class SpringRows:
 class SpringsWhenNeeded:
     """Modes of such rows, by programs that are made when a row first asks for them."""
 
-    def __init__(self, robot: Robot, held: Held, modes: int, shapes: bool) -> None:
-        self.robot, self.held, self.modes = robot, held, modes
+    def __init__(
+        self, robot: Robot, held: Held, modes: int, shapes: bool, designs: DesignNumbers | None = None
+    ) -> None:
+        self.robot, self.held, self.modes, self.designs = robot, held, modes, designs
         kinds = ("frequency", "shape") if shapes else ("frequency",)
         self.words = [f"{kind}:{k + 1}" for kind in kinds for k in range(modes)]
         self.covered = has_springs(robot.tree) and not why_springs_alone(robot, held)
@@ -129,7 +158,8 @@ class SpringsWhenNeeded:
         with self._lock:
             if self.covered and self._found is None:
                 try:
-                    made = SpringRows(self.robot, self.held, read_responses(self.robot, self.words), self.modes)
+                    asked = read_responses(self.robot, self.words)
+                    made = SpringRows(self.robot, self.held, asked, self.modes, self.designs)
                     made.prepare()
                     self._found = made
                 except ParflexError:  # home is singular, or something is not traced

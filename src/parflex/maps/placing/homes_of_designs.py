@@ -1,0 +1,77 @@
+"""Coordinates that a pose does not name stay as they are at home: which of them another design moves there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable
+from typing import Any
+
+import numpy as np
+
+from parflex.closure.targets import Target
+from parflex.maps.batches import Geometry
+from parflex.tree.link_tree import GROUND
+
+ENDS = {"x", "y", "z", "theta", "rx", "ry", "rz"}
+AT_START = 1e-12  # rad or m: a platform stands at home where the file starts it
+
+
+def moved_at_home(geometry: Geometry, known: Collection[int]) -> list[str]:
+    """Links that home alone places, and otherwise for some designs; `known` are positions that are given or solved for.
+
+    What the pose 'home' of the file says stands as it says. A platform stands else where the file starts it, and legs
+    close on it; a joint that no loop holds stands where its own start or the rest of its spring says. Others follow
+    from how the loops close at home, with the lengths of a design.
+    """
+    designs, robot = geometry.designs, geometry.robot
+    if designs is None:
+        return []
+    kept: dict[int, list[int]] = {}
+    for number, link in enumerate(geometry.tree.links):
+        left = sorted(set(range(link.q.start, link.q.stop)) - set(known))
+        alone = link.joint.moves_freely and link.parent == GROUND  # one of its coordinates may be given, another not
+        if left and (alone or len(left) == link.q.stop - link.q.start):
+            kept[number] = left
+    if not kept:
+        return []
+    table = {} if robot.written is None else robot.written.table
+    stated = table.get("poses", {}).get("home", {})
+    begun = table.get("working_modes", {}).get(robot.working_mode, {}).get("start", {})
+    constants = set(table.get("constants", {}))
+    if any(key.startswith(("poses.home", "working_modes.")) for key in designs.keys) or any(
+        _follows(part, constants) for part in (stated, begun)
+    ):
+        return [robot.tree.links[number].name for number in kept]
+    starting = set(_starting(designs.places))
+    parts = robot.assembler.parts(Target(), robot.locked | frozenset(robot.deformations))
+    looped = {robot.tree.link_of_rate[int(k)] for part in parts for k in part.columns if part.rows}
+    found = []
+    for number in kept:
+        link, own = robot.tree.links[number], geometry.kept[kept[number]]
+        if link.joint.moves_freely and link.parent == GROUND:
+            stays = bool(np.abs(robot.home[own] - robot.start[own]).max(initial=0.0) <= AT_START)
+            stays = stays or bool(ENDS & set(stated))
+        else:
+            stays = number not in looped or link.name in stated
+        if number in starting or -1 in starting or (geometry.varied and not stays):
+            found.append(link.name)
+    return found
+
+
+def _starting(places: Iterable[Iterable[tuple[str | int, ...]]]) -> Iterable[int]:
+    """Links at which a number of a design says where a joint starts; -1 where it is one of all of them."""
+    for own in places:
+        for place in own:
+            if place[0] == "constraints" or (place[0] == "tree" and place[1] == "springs"):
+                yield -1  # couplings start joints by each other
+            elif (
+                place[0] == "tree" and place[1] == "links" and (place[3] == "start" or place[3:5] == ("terms", "rest"))
+            ):
+                yield int(place[2])
+
+
+def _follows(part: Any, constants: set[str]) -> bool:
+    """Whether a formula in a part of the file names a constant, which may follow from a key of designs."""
+    if isinstance(part, dict | list | tuple):
+        return any(_follows(inner, constants) for inner in (part.values() if isinstance(part, dict) else part))
+    return isinstance(part, str) and bool(constants & set(re.findall(r"[A-Za-z_]\w*", part)))
