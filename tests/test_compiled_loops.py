@@ -183,3 +183,26 @@ def test_a_compiled_loop_is_read_from_the_disk_and_kept_for_one_state_of_its_cod
         (tmp_path / "called.py").write_text(text)
         texts.append(loop_functions.sources.__wrapped__(str(tmp_path)))
     assert texts[0] == texts[2] != texts[1]
+
+
+class Switched(Bundle):
+    """A number, and one that is mostly zero."""
+
+    _switches = ("times",)
+    size: float
+    times: int
+
+
+@jit.compiled
+def enlarged(bundle):
+    return bundle.size * bundle.times if bundle.times != 0 else bundle.size
+
+
+def test_where_a_switch_is_zero_a_loop_is_compiled_for_that_alone(monkeypatch):
+    monkeypatch.setenv("PARFLEX_CACHE", "off")
+    texts = []
+    compile_text = loop_functions._machine_code
+    monkeypatch.setattr(loop_functions, "_machine_code", lambda text: texts.append(text) or compile_text(text))
+    assert [enlarged(Switched(1.5, times)) for times in (0, 2, 0, 4)] == [1.5, 3.0, 1.5, 6.0]
+    without, with_it = (text.count(" load i64") for text in texts)  # compiled once each
+    assert without < with_it

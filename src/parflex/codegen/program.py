@@ -99,9 +99,12 @@ class Program(Record):
         """Instructions of one call, those of the functions that it calls with them."""
         if not self.functions:
             return len(self.instructions)
-        lengths = [function.length for function in self.functions]
-        picks, called = called_functions(self.instructions)
-        return len(self.instructions) - picks - len(called) + sum(lengths[number] for number in called)
+        if "length" not in self.found:
+            lengths = [function.length for function in self.functions]
+            picks, called = called_functions(self.instructions)
+            inside = sum(lengths[number] for number in called)
+            self.found["length"] = len(self.instructions) - picks - len(called) + inside
+        return int(self.found["length"])
 
     def inlined(self) -> Program:
         """The same without calls."""

@@ -21,6 +21,7 @@ HOLE = -1  # a lane of a row with no value
 SPARE = "spare"  # names of outputs that may have any value begin so
 IN_ROWS = frozenset(("add", "sub", "mul", "div", "neg", "sqrt", "abs"))  # of what stands between calls
 LOAD = "load"  # operation of a row of inputs
+OTHER, CALLED, PICKED, CONSTANT = range(4)  # kinds of words
 Lanes = tuple[int, ...]
 
 
@@ -93,9 +94,10 @@ def row_plan(program: Program) -> Plan:
             rows.append(_row(program, lanes))
             seeds += rows[-1].operands
     rest: dict[tuple[str, int, int], list[int]] = defaultdict(list)
-    for k, (word, *_) in enumerate(instructions, base):
-        if word != "const" and not is_call(word) and not is_pick(word) and k not in taken:
-            rest[word, depth[k], height[k]].append(k)
+    kinds = _kinds(program)
+    for k, instruction in enumerate(instructions, base):
+        if kinds[instruction[0]] == OTHER and k not in taken:
+            rest[instruction[0], depth[k], height[k]].append(k)
     place = Plan(program, rows).place
     for (word, *_), found in sorted(rest.items(), key=lambda item: item[0][1:]):
         for lanes in _in_lanes(found, legs) if word in IN_ROWS else ((k,) for k in found):
@@ -124,6 +126,12 @@ def rows_pay(program: Program) -> bool:
 
 def saved_by_rows(program: Program) -> float:
     """How many times the instructions of all calls are those of rows of them."""
+    if "saved by rows" not in program.found:
+        program.found["saved by rows"] = _saved(program)
+    return float(program.found["saved by rows"])
+
+
+def _saved(program: Program) -> float:
     lengths = [function.length for function in program.functions]
     sets = _sets(program, _depths(program)[0])
     work = [(lengths[which(word)], len(found)) for (_, word), found in sets.items()]
@@ -207,13 +215,16 @@ def _depths(program: Program) -> tuple[list[int], list[int]]:
     """Of each value the calls in a chain that it waits for, and the operations behind the last of them."""
     base = len(program.inputs)
     depth, height = [0] * base, [0] * base
-    for word, *arguments in program.instructions:
-        if is_pick(word) or word == "const":  # most of them
-            depth.append(0 if word == "const" else depth[arguments[0]])
+    kinds = _kinds(program)
+    for instruction in program.instructions:
+        kind = kinds[instruction[0]]
+        if kind in (PICKED, CONSTANT):  # most of them
+            depth.append(0 if kind == CONSTANT else depth[instruction[1]])
             height.append(0)
             continue
+        arguments = instruction[1:]
         deepest = max([depth[k] for k in arguments], default=0)
-        called = is_call(word)
+        called = kind == CALLED
         depth.append(deepest + called)
         height.append(0 if called else 1 + max([height[k] for k in arguments if depth[k] == deepest], default=0))
     return depth, height
@@ -222,10 +233,19 @@ def _depths(program: Program) -> tuple[list[int], list[int]]:
 def _sets(program: Program, depth: list[int]) -> dict[tuple[int, str], list[int]]:
     """Calls of a function at a depth."""
     sets: dict[tuple[int, str], list[int]] = defaultdict(list)
-    for k, (word, *_) in enumerate(program.instructions, len(program.inputs)):
-        if is_call(word):
-            sets[depth[k], word].append(k)
+    kinds = _kinds(program)
+    for k, instruction in enumerate(program.instructions, len(program.inputs)):
+        if kinds[instruction[0]] == CALLED:
+            sets[depth[k], instruction[0]].append(k)
     return sets
+
+
+def _kinds(program: Program) -> dict[str, int]:
+    """What the words of a program are: each is asked once, not for each of its instructions, which may be a million."""
+    kinds: dict[str, int] = {}
+    for word in {instruction[0] for instruction in program.instructions}:
+        kinds[word] = CALLED if is_call(word) else PICKED if is_pick(word) else CONSTANT if word == "const" else OTHER
+    return kinds
 
 
 def _legs(program: Program, sets: dict[tuple[int, str], list[int]]) -> list[int]:
@@ -270,9 +290,10 @@ def _made_consistent(program: Program, sets: dict[tuple[int, str], list[int]], l
     """Legs once more from the first calls on: where calls of a set are some for each leg, none has another's."""
     base, instructions = len(program.inputs), program.instructions
     picks: dict[int, list[int]] = defaultdict(list)
-    for k, (word, *arguments) in enumerate(instructions, base):
-        if is_pick(word):
-            picks[arguments[0]].append(k)
+    kinds = _kinds(program)
+    for k, instruction in enumerate(instructions, base):
+        if kinds[instruction[0]] == PICKED:
+            picks[instruction[1]].append(k)
     for key in sorted(sets):
         found = sets[key]
         for k in found:

@@ -7,7 +7,7 @@ import builtins
 import math
 from typing import Any
 
-from parflex.codegen.loop_code.kinds import FLAG, REAL, WHOLE, ArrayKind, BundleKind, Kind
+from parflex.codegen.loop_code.kinds import FLAG, NOUGHT, REAL, WHOLE, ArrayKind, BundleKind, Kind
 from parflex.codegen.loop_code.loop_lines import Static, Value, tuple_of
 from parflex.codegen.loop_code.operation_text import Operations
 from parflex.codegen.loop_code.unsupported import UnsupportedError
@@ -101,6 +101,8 @@ class Expressions(Operations):
             return self.new(f"load {text}, {self.pointer(text)} {pointer}{INVARIANT}")
 
         if not isinstance(kind, ArrayKind):
+            if kind == NOUGHT:
+                return Value(WHOLE, (NOUGHT,))
             if kind == FLAG:
                 return Value(FLAG, (self.new(f"icmp ne i64 {word(0, WHOLE)}, 0"),))
             return Value(kind, (word(0, kind),))

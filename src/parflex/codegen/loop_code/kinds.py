@@ -10,6 +10,7 @@ import numpy as np
 
 Array = np.ndarray
 REAL, WHOLE, FLAG = "double", "i64", "i1"
+NOUGHT = "0"  # of a field of a bundle: a whole number that is zero, so that what it would ask for is not compiled
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,7 @@ class Bundle:
     """
 
     _names: ClassVar[tuple[str, ...]]
+    _switches: ClassVar[tuple[str, ...]] = ()  # whole numbers: where one is zero, code is compiled for that alone
 
     def __init_subclass__(cls) -> None:
         cls._names = tuple(name for name in cls.__annotations__ if not name.startswith("_"))
@@ -59,8 +61,12 @@ class Bundle:
             raise TypeError(f"{type(self).__name__} takes {', '.join(self._names)}")
         for name in self._names:
             setattr(self, name, given[name])
-        self._kind = BundleKind(type(self).__name__, tuple((name, kind_of(given[name])) for name in self._names))
+        self._kind = BundleKind(type(self).__name__, tuple((name, self._kind_of(name)) for name in self._names))
         self._block = np.concatenate([_words(given[name]) for name in self._names])
+
+    def _kind_of(self, name: str) -> Kind:
+        value = getattr(self, name)
+        return NOUGHT if name in self._switches and value == 0 else kind_of(value)
 
     def _replace(self, **changed: Any) -> Self:
         """The same record with other values of some fields."""

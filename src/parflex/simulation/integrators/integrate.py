@@ -167,8 +167,8 @@ def run_loop(
         loop.work.numbers[INPUT_WORK], loop.work.numbers[LOST_WORK] = worked
     x, y = loop.x, loop.y
     method.steps(  # no row is asked for: this compiles the loop, or reads it from the cache
-        system, new_work(system, method.stages, method.unknowns), method.tableau, 0.0, grid.step, grid.every,
-        q.copy(), qd.copy(), tolerance, x[:0], y[:0],
+        system, new_work(system, method.stages, method.unknowns, grid.aim > 0), method.tableau, 0.0, grid.step,
+        grid.every, q.copy(), qd.copy(), tolerance, x[:0], y[:0],
     )  # fmt: skip
     if len(system.rubbing):
         settle(system, loop.work, loop.now, q, qd)
@@ -230,7 +230,7 @@ class _Loop:
     ) -> None:  # fmt: skip
         self.system, self.method, self.grid, self.tolerance = system, method, grid, tolerance
         self.q, self.qd, self.corners, self.first, self.rows = q, qd, corners, first, grid.rows - first
-        self.work = new_work(system, method.stages, method.unknowns)
+        self.work = new_work(system, method.stages, method.unknowns, grid.aim > 0)
         width = self.work.x.shape[1] - len(system.constants)
         self.x, self.y = np.empty((self.rows + 1, width)), np.empty((self.rows + 1, system.outputs + 2))
         self.spare_x, self.spare_y = np.empty((1, width)), np.empty((1, system.outputs + 2))

@@ -220,7 +220,8 @@ def alpha_steps(
     _add_work(system, work, start_row, 0.0)  # efforts may have jumped since the last call
     gated, numbers = system.gaps != 0, work.numbers
     waiting, again, done = gated, False, 0  # for the gates to settle; a part of a step that is made again, shorter
-    judged, chosen = numbers[AIM] > 0.0, numbers[AIM] > 0.0 and numbers[STEP] > 0.0  # steps, by their error
+    judged = work.judging != 0 and numbers[AIM] > 0.0  # steps, by their error
+    chosen = judged and numbers[STEP] > 0.0
     for row in range(len(out_x)):
         for _ in range(every):
             begin, left, parts, used = t + done * h, h, 0, 0

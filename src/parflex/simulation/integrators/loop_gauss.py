@@ -338,7 +338,8 @@ def gauss_steps(
     spent, renewal = costs(system, len(tableau.roots), stages)
     gated, numbers = system.gaps != 0, work.numbers
     waiting, again, done = gated, False, 0  # for the gates to settle; a part of a step that is made again, shorter
-    judged, chosen = numbers[AIM] > 0.0, numbers[AIM] > 0.0 and numbers[STEP] > 0.0  # steps, by their error
+    judged = work.judging != 0 and numbers[AIM] > 0.0  # steps, by their error
+    chosen = judged and numbers[STEP] > 0.0
     row, known = 0, 0
     while row < len(out_x):
         span = rows_ahead(numbers[STEP], h, len(out_x) - row) if chosen and not gated else 1

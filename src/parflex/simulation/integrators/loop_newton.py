@@ -24,7 +24,7 @@ TURN = 2 * math.pi
 @inner
 def take_state(system: Any, work: Any, row: int) -> None:
     """Take the state in a row of the work, which was evaluated, as that at which modes are made."""
-    if system.factor == 0 and system.real_factor == 0:
+    if system.dense != 0 and system.factor == 0 and system.real_factor == 0:
         differentiate(system, work, row, row + 1)
         return
     x, stepping, width = work.x[row], work.stepping, system.positions + system.rates
@@ -40,7 +40,7 @@ def make_modes(system: Any, work: Any) -> None:
     count = len(system.free)
     for m in range(len(work.coefficients)):
         real = work.coefficients[m, 1] == 0.0
-        if system.factor == 0 and system.real_factor == 0:
+        if system.dense != 0 and system.factor == 0 and system.real_factor == 0:
             _matrix(work.matrix, work.jacobian, work.coefficients[m])
             _invert(work.matrix, work.inverses[m], count)
             _turns(work.inverses[m], work.ways, system.turning, count)

@@ -17,6 +17,8 @@ class System(Bundle):
     by their rates of change; `closing` ones come from the closures inside the model, from a guess.
     """
 
+    _switches = ("gaps", "dense")
+
     address: int
     positions: int
     rates: int
@@ -60,6 +62,8 @@ class System(Bundle):
 class Work(Bundle):
     """Memory of a run between two calls of the loop."""
 
+    _switches = ("judging",)
+
     x: Array  # inputs of the model at each stage
     y: Array  # outputs
     acceleration: Array  # of the free rates at each stage, of the last step
@@ -96,6 +100,7 @@ class Work(Bundle):
     ends: Array  # where what is free is at the end of a step, seen from its start
     numbers: Array  # see NUMBERS
     counts: Array  # see COUNTS
+    judging: int = 1  # 0: errors of steps are not estimated
 
 
 MOST_EVENTS = 20_000  # that are noted in one call of the loop
@@ -137,7 +142,7 @@ COUNTS = (
 OK, NOT_CONVERGED, NOT_FINITE, STEP_TOO_SMALL, _, STEP_TOO_LONG, ROUNDING_FORBIDS = range(7)  # 4: see loop_sampled
 
 
-def new_work(system: System, stages: int, unknowns: int) -> Work:
+def new_work(system: System, stages: int, unknowns: int, judging: bool = True) -> Work:
     """Empty memory for a method with so many stages, of which so many are found together."""
     count, given = len(system.free), system.coefficients.shape[2]
     gates = len(system.slack)
@@ -184,4 +189,5 @@ def new_work(system: System, stages: int, unknowns: int) -> Work:
         np.zeros(count),
         np.array([1e-3, *[0.0] * (len(NUMBERS) - 1)]),
         np.zeros(len(COUNTS), dtype=np.int64),
+        int(judging),
     )
