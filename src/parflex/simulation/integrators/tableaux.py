@@ -53,6 +53,16 @@ class Alpha(Bundle):
     error: float  # of positions in a step: times h^2 and the change of acceleration
 
 
+def places_and_weights(tableau: Gauss | Explicit | Alpha) -> tuple[Array, Array]:
+    """Where in a step a method asks for what acts, and how much of it counts towards the change of the rates.
+
+    What generalized-alpha shifts between two steps does not change their sum: it counts the mean of both ends.
+    """
+    if isinstance(tableau, Alpha):
+        return np.array([0.0, 1.0]), np.array([0.5, 0.5])
+    return tableau.c, tableau.b
+
+
 @lru_cache(maxsize=4)
 def gauss(stages: int) -> Gauss:
     """Gauss collocation of order 2 * stages."""

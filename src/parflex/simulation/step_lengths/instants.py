@@ -15,6 +15,7 @@ import numpy as np
 from parflex.simulation.inputs.corners import jump_times
 from parflex.simulation.inputs.polynomials import Polynomials
 from parflex.simulation.integrators.integrate import Grid, Method
+from parflex.simulation.integrators.tableaux import places_and_weights
 from parflex.simulation.problem import Problem
 
 Array = np.ndarray
@@ -28,13 +29,6 @@ TOLD = 2e-3  # of how much an input changes: what steps that miss more of it are
 NODES, WEIGHTS = (
     (part + offset) / 2 for part, offset in zip(np.polynomial.legendre.leggauss(6), (1.0, 0.0), strict=True)
 )
-# how each method adds up what acts in a step: places, weights
-RULES = {
-    "gauss4": ((0.5 - math.sqrt(3) / 6, 0.5 + math.sqrt(3) / 6), (0.5, 0.5)),
-    "rk4": ((0.0, 0.5, 1.0), (1 / 6, 2 / 3, 1 / 6)),
-    "generalized-alpha": ((0.0, 1.0), (0.5, 0.5)),
-}
-THREE = ((0.5 - math.sqrt(0.15), 0.5, 0.5 + math.sqrt(0.15)), (5 / 18, 8 / 18, 5 / 18))
 
 
 def pushing(given: Polynomials, motors: int) -> Polynomials:
@@ -110,15 +104,15 @@ class InputWindows:
             a, b = a[bad], b[bad]
         return np.concatenate(found)
 
-    def missed(self, a: Array, b: Array, rule: tuple[tuple[float, ...], tuple[float, ...]]) -> tuple[float, float, int]:
+    def missed(self, a: Array, b: Array, rule: tuple[Array, Array]) -> tuple[float, float, int]:
         """How far the sum of an input over steps is off at most, of its change; when, and which channel it is."""
         if not len(a) or not self.push.channels:
             return 0.0, 0.0, 0
         whole = self._sum_to(b) - self._sum_to(a)
         inset = (b - a)[:, None] * 1e-9  # ends of a step belong to it
-        times = np.clip(a[:, None] + (b - a)[:, None] * np.array(rule[0]), a[:, None] + inset, b[:, None] - inset)
+        times = np.clip(a[:, None] + (b - a)[:, None] * rule[0], a[:, None] + inset, b[:, None] - inset)
         values = self.push.at(times.ravel()).reshape(*times.shape, self.push.channels)
-        off = np.abs(np.cumsum(whole - (b - a)[:, None] * np.einsum("wpc,p->wc", values, np.array(rule[1])), axis=0))
+        off = np.abs(np.cumsum(whole - (b - a)[:, None] * np.einsum("wpc,p->wc", values, rule[1]), axis=0))
         ends = np.concatenate([[0.0], self.breaks, [self.time]])[:, None]
         sums = np.concatenate([np.zeros((1, self.push.channels)), self.sums])
         ranges = np.ptp(sums - sums[-1] * ends / self.time, axis=0)  # of what is beside the mean
@@ -172,7 +166,7 @@ def input_warnings(problem: Problem, given: Polynomials, method: Method, grid: G
     motors = len(problem.robot.actuated) if problem.driven else 0
     seen = InputWindows(pushing(given, motors), grid.rows * grid.out_step)
     ends = np.concatenate([jump_times(given, motors), ends_inside(problem, given, method, grid)])
-    rule = RULES.get(method.name, THREE)
+    rule = places_and_weights(method.tableau)
     share, when, channel = seen.missed(*_windows(grid, method, seen, ends), rule)
     if not share > TOLD:
         return []
