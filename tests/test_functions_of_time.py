@@ -97,6 +97,20 @@ def test_efforts_and_wrenches_act_as_their_functions_say(spin):
     assert pulse["qd.m"][-1] == pytest.approx(0.0003 / INERTIA, rel=1e-6)  # jumps are known to 1e-10 s
 
 
+def test_a_run_says_how_far_samples_of_functions_are_apart(spin):
+    """What is shorter may lie between them, and nobody sees it: a function tells its values only."""
+    asked = []
+
+    def effort(t):
+        asked.append(t)
+        return 0.0
+
+    run = spin(effort={"m": effort})
+    apart = run.summary["samples_apart"]["effort.m"]
+    assert np.diff(np.unique(asked)).max() == pytest.approx(apart, rel=1e-6)
+    assert "samples_apart" not in spin(effort={"m": 1.0}).summary
+
+
 def test_a_motion_is_sampled_as_fast_as_it_moves(rotor):
     w = 2 * np.pi * 300
 

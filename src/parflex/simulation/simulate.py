@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any, Literal
 
@@ -34,6 +34,7 @@ from parflex.simulation.outputs.stick_report import stick_entries
 from parflex.simulation.partitions import read_independent, refuse_singular
 from parflex.simulation.problem import Problem, metres, prepare
 from parflex.simulation.reactions_in_time import add_reactions, reaction_warnings, read_outputs
+from parflex.simulation.refining.inner_response import inner_warnings
 from parflex.simulation.refining.strain_content import content_warnings
 from parflex.simulation.run_checks import (
     balance_warnings,
@@ -106,6 +107,7 @@ class Case:
     spare: SpareMotors | None = None  # where motors that are more than freedoms follow a motion
     stops: bool = False  # whether limits act
     steps: str = ""  # why they are so long; empty: nothing was said of them
+    sampled: Mapping[str, float] = field(default_factory=dict)  # s between the samples of functions of time
 
 
 def simulate(
@@ -261,6 +263,8 @@ def simulate(
     summary |= {"velocity_jumps": jumps, "changes": segments.changes} | coupling_summary(robot, columns)
     if "why" in summary:
         summary["why"] = jam_reason(problem.robot, columns) or summary["why"]
+    if case.sampled:
+        summary["samples_apart"] = dict(case.sampled)
     if case.stops:
         summary |= {"stops": stop_entries(problem, track.events), "largest_stop_effort": largest_stop_effort(columns)}
     if problem.sticking:
@@ -285,7 +289,10 @@ def simulate(
         *inside_reduced(robot.tree, list(case.wrenches)),
         *(left_choice(segments.changes) if case.independent else []),
         *deflection_warnings(problem.robot.tree, _positions(robot, columns)),  # as it acts, without what is left out
-        *content_warnings(problem.robot, columns),
+        *(
+            content_warnings(problem.robot, columns)
+            or inner_warnings(robot, case.prescribed, columns, seen["accelerations"], case.without)
+        ),
     ]
     if problem.width and check_width and track.status == "ok":
         half = _prepared(case, problem.width / 2, sticking)
@@ -351,6 +358,7 @@ def _case(
     return Case(
         robot, prescribed, moved, given, controller, wrenches, tuple(without), start, pose, chosen,
         with_longest(grid, given), asked.tolerance, (*span.warnings, *length_warnings(time, grid)), steps=asked.why,
+        sampled=span.apart,
     )  # fmt: skip
 
 

@@ -18,6 +18,7 @@ ORDER = np.argsort(PLACES)
 TO_POWERS = np.linalg.inv(np.vander(NODES, increasing=True))
 CHECKED = np.vander(BETWEEN, POWERS, increasing=True) @ TO_POWERS
 PIECE = 2.5  # steps
+APART = PIECE * float(np.diff(np.sort(PLACES)).max())  # steps between two samples, at most
 FINE = 1e-6  # of the range of a channel: what quintics may be off
 LEAST_RANGE = 1e-5  # of the largest value: a range that is smaller is rounding
 INSTANT = 1e-10  # s: what happens faster is a jump
@@ -26,11 +27,15 @@ FACTOR, SPARE = 8, 20_000  # samples at most: so many times those of the first p
 
 @dataclass(frozen=True)
 class Span:
-    """How long inputs are needed and the steps in which, and a list of warnings about functions that are too fast."""
+    """How long inputs are needed and the steps in which, and a list of warnings about functions that are too fast.
+
+    Of each function that is sampled, how far its samples are apart (s): what is shorter may lie between them.
+    """
 
     end: float
     step: float = 5e-4
     warnings: list[str] = field(default_factory=list)
+    apart: dict[str, float] = field(default_factory=dict)
 
 
 def through_samples(function: Sampled, end: float, step: float) -> tuple[Polynomials, tuple[float, float] | None]:

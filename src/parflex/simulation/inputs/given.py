@@ -14,7 +14,7 @@ from parflex.models.dynamics.forces import checked_wrench
 from parflex.models.motor_values import by_motor, one_effort, read_efforts
 from parflex.models.robot import Robot
 from parflex.records import counted
-from parflex.simulation.inputs.function_samples import Span, through_samples
+from parflex.simulation.inputs.function_samples import APART, Span, through_samples
 from parflex.simulation.inputs.polynomials import Polynomials, constant, linear
 from parflex.tree import Tree
 
@@ -40,6 +40,7 @@ def in_time(given: Any, size: int, span: Span, key: str) -> Polynomials:
 
 def _from_function(given: Any, size: int, span: Span, key: str) -> Polynomials:
     pieces, off = through_samples(lambda t: _finite(_row(given(t), size), key), span.end, span.step)
+    span.apart[key] = APART * span.step
     if off is not None:
         span.warnings.append(
             f"the function '{key}' changes too fast to be sampled: about t = {off[1]:.6g} s the run uses values that "

@@ -232,6 +232,7 @@ def from_function(robot: Robot, function: Callable[[float], Any], span: Span) ->
             break
         t = np.insert(t, np.arange(1, len(t)), midway)
         rows = np.insert(rows, np.arange(1, len(rows)), between, axis=0)
+    span.apart["motion"] = span.end / (2 * count)  # with those midway
     if off > ROUGH:
         span.warnings.append(
             f"the function 'motion' changes too fast to be sampled: about t = {when:.6g} s positions are off by "
