@@ -87,6 +87,27 @@ def test_other_kinds_of_robots_make_the_steps_of_simulate(name, method, step, tm
     assert worst < 1e-9  # the same steps
 
 
+@pytest.mark.verify
+@pytest.mark.skipif(not os.environ.get("PARFLEX_VERIFY"), reason="a minute of compiling: make verify")
+def test_many_elements_make_the_steps_of_simulate(tmp_path, figure):
+    """From 24 elements on, runs call one function for alike elements; a unit has all written out."""
+    robot = parflex.load("dualemps", elements=8)
+    unit = Unit(Path(parflex.export_fmu(robot, tmp_path / "robot.fmu", step=STEP).file))
+    names = ["P.x", "P.y", "P.theta", *(f"q.{name}" for name in robot.tree.position_names)]
+    push = dict.fromkeys(robot.actuated_names, 0.2)
+    unit.start({f"effort.{motor}": value for motor, value in push.items()})
+    rows = [unit.get(names)]
+    for k in range(ROWS):
+        unit.unit.doStep(k * STEP, STEP)
+        rows.append(unit.get(names))
+    unit.close()
+    run = parflex.simulate(robot, effort=push, time=ROWS * STEP, step=STEP, out_step=STEP)
+    found = np.array(rows)
+    worst = max(np.abs(found[:, k] - run[c]).max() / max(1.0, np.abs(run[c]).max()) for k, c in enumerate(names))
+    figure("dualemps of 24 elements: co-simulation beside a run", float(worst), 1e-9)
+    assert worst < 1e-9 and np.ptp(found[:, 0]) > 1e-4  # the same steps
+
+
 @pytest.mark.parametrize("name", ROBOTS)
 @pytest.mark.parametrize("fmi", [2, 3])
 def test_a_saved_state_is_restored_and_runs_on_bit_for_bit_beside_another_instance(name, fmi):
