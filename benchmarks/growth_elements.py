@@ -39,9 +39,9 @@ FALL = 0.2  # seconds
 PUSH, PUSHED = np.array([1000.0, 600.0, -3000.0]), 0.1  # N at most, and for how long (s), on the platform
 PUSH_STEPS = (5e-3, 2.5e-3)  # of parflex
 PUSH_PEER = (1e-3, 5e-4)
-REDUCED = 16  # elements of each link of the moving navaro
+REDUCED = 16  # elements of each link of moving robots whose links are reduced
 BAND = {"error": 0.1, "band": 200}  # Hz: what its links are reduced for
-SWING, PERIOD, MOVED = 0.05, 0.1, 0.05  # rad, s: how far and how fast its motors swing, and for how long
+SWING, STROKE, PERIOD, MOVED = 0.05, 0.01, 0.1, 0.05  # rad, m, s: how far and fast motors swing, and for how long
 
 
 @dataclass(frozen=True)
@@ -269,36 +269,44 @@ def navaro(elements: int, reduce: bool) -> Any:
     return parflex.load("navaro", elements=elements, actuation="111", settings=settings)
 
 
-def swinging(robot: Any, step: float = STEP) -> PreparedRun:
-    """Its motors swing from home, each a third of a period after the other, and come to speed smoothly."""
+def hexapod(elements: int, reduce: bool) -> Any:
+    """The Gough-Stewart robot with beams, its tubes of elements or reduced."""
+    settings = {f"legs.frame.{name}.beam.reduce": BAND for name in ("cylinder", "rod")} if reduce else {}
+    return parflex.load("gough-stewart-beams", elements=elements, settings=settings)
+
+
+def swinging(robot: Any, swing: float = SWING, step: float = STEP) -> PreparedRun:
+    """Its motors swing from home, each a part of a period after the other, and come to speed smoothly."""
     home = parflex.configure(robot).q
     begin = np.array([home[robot.tree.links[robot.tree.number(name)].q][0] for name in robot.motors])
-    w, phase = 2 * np.pi / PERIOD, 2 * np.pi / 3 * np.arange(len(begin))
+    w, phase = 2 * np.pi / PERIOD, 2 * np.pi / len(begin) * np.arange(len(begin))
 
     def motion(t: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         s, c = np.sin(w * t + phase), np.cos(w * t + phase)
         grow, rate, curve = (1 - np.cos(w * t)) / 2, w * np.sin(w * t) / 2, w**2 * np.cos(w * t) / 2
         moved = grow * s, rate * s + grow * w * c, curve * s + 2 * rate * w * c - grow * w**2 * s
-        return begin + SWING * moved[0], SWING * moved[1], SWING * moved[2]
+        return begin + swing * moved[0], swing * moved[1], swing * moved[2]
 
     return prepared(robot, motion, MOVED, step, start="rest")
 
 
 def _reduced(report: Report) -> None:
-    """What the reduction of its links saves a NaVARo in motion."""
-    runs = {}
-    for word, reduce in (("all elements", False), ("reduced", True)):
-        report.progress(f"{BENCHMARK}: navaro with {REDUCED} elements gets ready, {word}")
-        runs[word] = swinging(navaro(REDUCED, reduce))
-    seconds: dict[str, list[float]] = {word: [] for word in runs}
-    for _ in range(SPATIAL_ROUNDS):
+    """What the reduction of their links saves robots in motion."""
+    for name, load, swing in (("navaro", navaro, SWING), ("gough-stewart-beams", hexapod, STROKE)):
+        runs = {}
+        for word, reduce in (("all elements", False), ("reduced", True)):
+            report.progress(f"{BENCHMARK}: {name} with {REDUCED} elements gets ready, {word}")
+            runs[word] = swinging(load(REDUCED, reduce), swing)
+        seconds: dict[str, list[float]] = {word: [] for word in runs}
+        for _ in range(SPATIAL_ROUNDS):
+            for word, made in runs.items():
+                seconds[word].append(made.loop())
+        whole, small = (_centre(made) for made in runs.values())
+        way = float(np.linalg.norm(whole - whole[0], axis=1).max())
+        report.figure(BENCHMARK, f"way of the moving {name}", 1e3 * way, "mm")
         for word, made in runs.items():
-            seconds[word].append(made.loop())
-    whole, small = (_centre(made) for made in runs.values())
-    way = float(np.linalg.norm(whole - whole[0], axis=1).max())
-    report.figure(BENCHMARK, "way of the moving navaro", 1e3 * way, "mm")
-    for word, made in runs.items():
-        error = None if made is runs["all elements"] else _off(small, whole, way)
-        _figure(report, f"parflex, navaro moves, {REDUCED} elements, {word}", seconds[word], error, _work(made))
-    ratio = np.array(seconds["all elements"]) / seconds["reduced"]
-    report.figure(BENCHMARK, "navaro moves, all elements / reduced", float(np.median(ratio)), "", note=_range(ratio))
+            error = None if made is runs["all elements"] else _off(small, whole, way)
+            _figure(report, f"parflex, {name} moves, {REDUCED} elements, {word}", seconds[word], error, _work(made))
+        ratio = np.array(seconds["all elements"]) / seconds["reduced"]
+        told = f"{name} moves, all elements / reduced"
+        report.figure(BENCHMARK, told, float(np.median(ratio)), "", note=_range(ratio))

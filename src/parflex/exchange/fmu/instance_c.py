@@ -141,7 +141,7 @@ def _memory(work: Work) -> dict[str, tuple[int, Array]]:
     found, first = {}, 0
     for name in work._names:
         array = getattr(work, name)
-        if array.dtype.kind == "f":
+        if isinstance(array, np.ndarray) and array.dtype.kind == "f":
             found[name] = (first, array)
             first += array.size
     return found
@@ -218,6 +218,8 @@ def _wire(system: System, work: Work, tableau: Any, programs: Collection[str]) -
     for name, (first, array) in _memory(work).items():
         body.append(f"  {{ d{array.ndim} v = {_view(array, f's->memory + {first}')}; work->{name} = v; }}")
     body.append(f"  {{ i1 v = {_view(work.counts, 's->whole')}; work->counts = v; }}")
+    whole = {name: getattr(work, name) for name in work._names}
+    body += [f"  work->{name} = {value};" for name, value in whole.items() if isinstance(value, int)]
     last = system.breaks.size - 1
     return [*tables, "static void wire(State *s, System *system, Work *work, Tableau *tableau) {", *body,
             f"  s->breaks[{last}] = INFINITY;", "}"]  # fmt: skip
