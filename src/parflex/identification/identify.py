@@ -66,6 +66,7 @@ def identify(
     friction: str = "file",
     validate: Any = None,
     physical: bool = False,
+    keep_spikes: bool = False,
 ) -> Identified:
     """Parameters of a rigid robot, open or closed, from records of its motors.
 
@@ -97,6 +98,8 @@ def identify(
     physical : bool, default False
         Let all parameters be those of bodies that can be, with positive definite pseudo-inertias, nearest to the file's
         among those that predict best; needs clarabel.
+    keep_spikes : bool, default False
+        Leave single samples of positions and efforts that are far from their neighbours as they are.
 
     Returns
     -------
@@ -113,10 +116,10 @@ def identify(
     refuse_unsuited(robot)
     every = unknowns(robot, friction)
     regressor = Regressor(robot, every, friction)
-    used = [read_measurement(one, mapped, robot) for one in _several(record)]
+    used = [read_measurement(one, mapped, robot, keep_spikes) for one in _several(record)]
     if not used:
         raise InputError("no record is given", key="record", hint="give at least one file")
-    held_out = [read_measurement(one, mapped, robot) for one in _several(validate)]
+    held_out = [read_measurement(one, mapped, robot, keep_spikes) for one in _several(validate)]
     refuse_repeated(used)
     choice = choose_filter(used, cutoff, decimate, least_speed, None)
     refuse_rest(used, choice)

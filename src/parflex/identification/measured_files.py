@@ -10,6 +10,7 @@ import numpy as np
 
 from parflex.errors import InputError, did_you_mean
 from parflex.identification.column_map import Column, ColumnMap
+from parflex.identification.spikes import without_spikes
 from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.simulation.table_files import read_table
@@ -54,12 +55,14 @@ class Measurement(Record):
         return float((self.t[-1] - self.t[0]) / (len(self.t) - 1))
 
 
-def read_measurement(source: str | Path | Mapping[str, Array], columns: ColumnMap, robot: Robot) -> Measurement:
-    """A record from a file, or from columns by name."""
+def read_measurement(
+    source: str | Path | Mapping[str, Array], columns: ColumnMap, robot: Robot, keep_spikes: bool = False
+) -> Measurement:
+    """A record from a file, or from columns by name, without spikes of single samples unless they are kept."""
     name = "record" if isinstance(source, Mapping) else str(source)
     try:
         table = dict(source) if isinstance(source, Mapping) else _table(str(source))
-        return _measurement(name, table, columns, robot)
+        return _measurement(name, table, columns, robot, keep_spikes)
     except InputError as error:
         error.file = error.file or (None if isinstance(source, Mapping) else name)
         raise
@@ -89,7 +92,9 @@ def _table(path: str) -> dict[str, Array]:
     }  # fmt: skip
 
 
-def _measurement(name: str, table: Mapping[str, Array], columns: ColumnMap, robot: Robot) -> Measurement:
+def _measurement(
+    name: str, table: Mapping[str, Array], columns: ColumnMap, robot: Robot, keep_spikes: bool
+) -> Measurement:
     motors = list(robot.actuated_names)
     t = _read(table, columns.time, "time")
     _check_time(t)
@@ -97,10 +102,14 @@ def _measurement(name: str, table: Mapping[str, Array], columns: ColumnMap, robo
         word: np.stack([_read(table, getattr(columns, word)[motor], f"{word}.{motor}", t) for motor in motors], axis=1)
         for word in ("position", "effort", *(("reference",) if columns.reference else ()))
     }
+    warnings: list[str] = []
+    for word in ("position", "effort") if not keep_spikes else ():
+        parts[word], told = without_spikes(f"{word}s", motors, t, parts[word])
+        warnings += told
     far = _far(robot, motors, parts["position"])
     _refuse_rest(robot, parts["position"])
     _refuse_jumps(motors, t, parts["position"])
-    warnings = _limited(motors, parts["effort"])
+    warnings += _limited(motors, parts["effort"])
     payload = columns.payload.get(Path(name).name, columns.payload.get(name))
     offset = np.array([columns.position[motor].offset for motor in motors])
     return Measurement(

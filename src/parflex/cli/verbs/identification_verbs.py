@@ -31,6 +31,7 @@ from parflex.cli.input import open_robot, robot_options
 )  # fmt: skip
 @click.option("--validate", metavar="RECORD", multiple=True, help="Record to predict, not used; repeatable.")
 @click.option("--physical", is_flag=True, help="Bodies that can be, nearest to the file's; needs clarabel.")
+@click.option("--keep-spikes", is_flag=True, help="Leave single samples that are far from their neighbours.")
 @click.option("-o", "--out", metavar="FILE.toml", help="Write a robot file that extends the first.")
 @click.option("--page", metavar="DIR", help="Write a page with efforts, spectra and parameters to this folder.")
 def identify(

@@ -22,10 +22,11 @@ from parflex.identification.doubts.hypotheses import (
     unit_cure,
     usual_mistakes,
 )
-from parflex.identification.filtering import FilterChoice, smoothed
+from parflex.identification.filtering import STICKS, FilterChoice, smoothed
 from parflex.identification.low_pass import butterworth
 from parflex.identification.measured_files import Measurement
 from parflex.identification.payloads import payload_parameters
+from parflex.identification.prepared import rubbing_motors
 from parflex.identification.regressors import Regressor
 
 Array = np.ndarray
@@ -35,12 +36,14 @@ NEARER = 0.5  # of that, where a mistake explains it
 EXPLAINED = 0.3  # of the efforts, by which they may still be off then: nine tenths of their power are explained
 NO_WORSE = 1.1  # times what parameters leave without it: units and signs do not make records worse
 BETTER = 0.8  # times the same, where the file alone says little, or zeros of encoders are looked for
+RIGHT = 1.2  # times the same: the file with these zeros is as good as any parameters, so it is right
 LIKE = 1.5  # times the best: what people do more often is named before what is looked for
 SAME = 1.02  # times the best: records do not tell these apart
 FAINT = 0.05  # of the largest efforts: those of a motor count as so large at least
 INSTANTS, FEWER = 300, 80  # of a record, and of it where a zero is looked for
 STEPS, HALVINGS = 8, 5  # of Gauss's method
 SETTLED, BESIDE = 1e-4, 1e-5  # rad, or typical lengths, of a last step, and of differences
+FELT = 1e-3  # of the shift that efforts feel most: others that they feel less are not looked for
 SELDOM = 0.1  # s between samples: no robot is recorded so seldom, and where efforts are mostly weights they hardly tell
 PLAINLY = 0.9  # of what the file is off by, where another unit of time explains it then
 AT_ZERO = 0.02  # of its way: a motor that begins so near to zero may have been set to zero there
@@ -52,7 +55,8 @@ class FileTrial:
     def __init__(self, regressor: Regressor, base: BaseColumns, record: Measurement, choice: FilterChoice) -> None:
         self.regressor, self.base, self.record = regressor, base, record
         smooth = smoothed(record, choice)
-        chosen = np.unique(np.linspace(0, len(smooth.t) - 1, INSTANTS).astype(int))
+        instants = _sliding(regressor, smooth.rate)
+        chosen = instants[np.unique(np.linspace(0, len(instants) - 1, INSTANTS).astype(int))]
         effort = choice.inside(butterworth(record.effort, 2 * choice.cutoff * record.step))
         self.position, self.rate, self.acceleration, self.effort = (
             part[chosen] for part in (smooth.position, smooth.rate, smooth.acceleration, effort)
@@ -100,6 +104,13 @@ class FileTrial:
         length = np.maximum(np.linalg.norm(flat, axis=0), 1e-300)
         found_values = np.linalg.lstsq(flat / length, column, rcond=1e-10)[0]
         return float(np.linalg.norm(column - flat / length @ found_values))
+
+
+def _sliding(regressor: Regressor, rate: Array) -> Array:
+    """Instants at which no motor with Coulomb friction is slow, where it may stick; all, where these are too few."""
+    rubbing, speed = rubbing_motors(regressor), np.abs(rate)
+    fast = np.flatnonzero((speed >= STICKS * speed.max(axis=0))[:, rubbing].all(axis=1))
+    return fast if len(fast) >= FEWER else np.arange(len(rate))
 
 
 def _sizes(effort: Array) -> Array:
@@ -150,18 +161,22 @@ def _suspicion(trial: FileTrial) -> str | None:
         return None
     fitted = trial.unexplained(now)
 
-    def explaining(several: Sequence[Hypothesis], limit: float) -> list[tuple[float, Hypothesis]]:
+    def explaining(several: Sequence[Hypothesis], limit: float, right: float = 0.0) -> list[tuple[float, Hypothesis]]:
         found = []
         for one in several:
             late = seldom and one.time != 1
             wanted, better = (PLAINLY, NO_WORSE) if late else (NEARER, limit if off > FAR else BETTER)
             there = trial.off(one)
-            if there < min(wanted * off, EXPLAINED) and trial.unexplained(one) <= better * fitted:
+            if not there < min(wanted * off, EXPLAINED):
+                continue
+            if there <= right * fitted or trial.unexplained(one) <= better * fitted:
                 found.append((there, one))
         return found
 
     known = explaining(every, NO_WORSE)
-    zeros = explaining(_zeros(trial), BETTER) if off > FAR else []
+    zeros = explaining(_set_to_zero(trial), BETTER, RIGHT) if off > NEAR else []
+    if not zeros and off > FAR:
+        zeros = explaining(_other_zeros(trial), BETTER)
     best, least = (min((there for there, _ in some), default=np.inf) for some in (known, zeros))
     if least * LIKE < best:
         known, best = zeros, least
@@ -178,21 +193,27 @@ def _suspicion(trial: FileTrial) -> str | None:
     )
 
 
-def _zeros(trial: FileTrial) -> list[Hypothesis]:
-    """Encoders set to zero at the start, and each encoder alone with another zero: those that fit best."""
+def _set_to_zero(trial: FileTrial) -> list[Hypothesis]:
+    """Encoders set to zero at the start, with the zeros that fit best, where all begin at zero."""
     regressor, position = trial.regressor, trial.record.position
-    count = len(regressor.motor_q)
+    way = np.maximum(np.ptp(position, axis=0), 1e-12)
+    if not (np.abs(position[0] - trial.record.offset) <= AT_ZERO * way).all():
+        return []
     home = regressor.robot.home[regressor.motor_q]
-    way = np.ptp(position, axis=0)
-    looked_for = []
-    if (np.abs(position[0] - trial.record.offset) <= AT_ZERO * np.maximum(way, 1e-12)).all():
-        offset = _fitted(trial, list(range(count)), [home - position[0]])
-        looked_for.append(("where encoders were set to zero at the start", offset))
-    for k, motor in enumerate(regressor.robot.actuated_names if count > 1 else ()):
-        alone = np.zeros(count)
-        alone[k] = home[k] - position[0, k]
-        looked_for.append((f"with another zero of '{motor}'", _fitted(trial, [k], [np.zeros(count), alone])))
-    return [shifted(regressor, offset, words) for words, offset in looked_for if offset is not None]
+    offset = _fitted(trial, list(range(len(home))), [home - position[0]])
+    return [] if offset is None else [shifted(regressor, offset, "where encoders were set to zero at the start")]
+
+
+def _other_zeros(trial: FileTrial) -> list[Hypothesis]:
+    """Each encoder alone with another zero: the one that fits best."""
+    regressor, position = trial.regressor, trial.record.position
+    home, found = regressor.robot.home[regressor.motor_q], []
+    for k, motor in enumerate(regressor.robot.actuated_names if len(home) > 1 else ()):
+        alone = np.where(np.arange(len(home)) == k, home - position[0], 0.0)
+        offset = _fitted(trial, [k], [np.zeros(len(home)), alone])
+        if offset is not None:
+            found.append(shifted(regressor, offset, f"with another zero of '{motor}'"))
+    return found
 
 
 def _fitted(trial: FileTrial, varied: list[int], starts: Sequence[Array]) -> Array | None:
@@ -235,7 +256,8 @@ def _step(
         end = left(offset + width * (np.arange(len(width)) == k))
         if end is None:
             return None
-        slopes.append((end - now) / width[k])
+        slopes.append((end - now) / BESIDE)
     step = np.zeros(len(offset))
-    step[varied] = -np.linalg.lstsq(np.stack(slopes, axis=1), now, rcond=None)[0]
+    # a shift that no effort feels, such as that of all slides along one rail, stays as it is
+    step[varied] = -np.linalg.lstsq(np.stack(slopes, axis=1), now, rcond=FELT)[0] * units[varied]
     return step * min(1.0, 0.5 / max(float(np.abs(step / units).max()), 1e-300))
