@@ -12,7 +12,7 @@ from parflex.errors import InputError
 from parflex.maps.responses.response_names import STATIC, ResponseName, spread
 from parflex.models.configuration import Configuration
 from parflex.models.dynamics.forces import Wrench
-from parflex.models.elastic.equilibrium import BEYOND, NOT_STABLE, Equilibrium, equilibrium
+from parflex.models.elastic.equilibrium import BEYOND, LOST, NOT_STABLE, Equilibrium, equilibrium
 from parflex.models.elastic.linear_model import (
     About,
     LinearModel,
@@ -102,7 +102,7 @@ class AtOnePose:
         words = [word for part in ("model", "bent") if part in made for word in made[part].warnings]
         if "modes" in made and made["modes"].unstable_motions:
             words.append(NOT_STABLE)
-        return next((word for word in (NOT_STABLE, BEYOND) if word in words), "")
+        return next((word for word in (NOT_STABLE, BEYOND, LOST) if word in words), "")
 
     @property
     def balanced_itself(self) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 
 from parflex.errors import ParflexError, ParflexWarning
 from parflex.maps.positions import OK, SAID, UNREACHABLE
-from parflex.models.elastic.equilibrium import BEYOND, NOT_STABLE
+from parflex.models.elastic.equilibrium import BEYOND, LOST, NOT_STABLE
 from parflex.models.elastic.linear_model import Modes
 from parflex.records import Record, counted
 
@@ -88,12 +88,13 @@ def said_of(found: Modes) -> str:
     """What is said of a row by its modes: that its equilibrium is not stable, or not what growing loads lead to."""
     if found.unstable_motions:
         return NOT_STABLE
-    return BEYOND if BEYOND in found.model.warnings else ""
+    return next((word for word in (BEYOND, LOST) if word in found.model.warnings), "")
 
 
 def unstable_rows(reasons: Sequence[str]) -> Array:
     """Rows of which that is said."""
-    said = {reason: NOT_STABLE in reason or BEYOND in reason for reason in set(reasons)}  # few texts for many rows
+    words = (NOT_STABLE, BEYOND, LOST)
+    said = {reason: any(word in reason for word in words) for reason in set(reasons)}  # few texts for many rows
     if not any(said.values()):
         return np.zeros(len(reasons), dtype=bool)
     return np.array([said[reason] for reason in reasons], dtype=bool)
@@ -104,8 +105,8 @@ def warn_of_unstable(reasons: Sequence[str], level: int) -> None:
     count = int(unstable_rows(reasons).sum())
     if count:
         warnings.warn(
-            f"{count} of {len(reasons)} poses are about an equilibrium that is not stable or that lies beyond "
-            "a limit point: reasons say which",
+            f"{count} of {len(reasons)} poses are about an equilibrium that is not stable, that lies beyond "
+            "a limit point, or to which growing loads were not followed: reasons say which",
             ParflexWarning,
             stacklevel=level + 1,
         )

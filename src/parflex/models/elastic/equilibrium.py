@@ -28,6 +28,7 @@ NOT_STABLE = "this equilibrium is not stable, as beyond a buckling load: the rob
 BEYOND = (
     "loads that grow do not lead from the pose to this equilibrium in stable states: the robot snaps through on the way"
 )
+LOST = "loads that grow could not be followed from the pose to this equilibrium: they may lead to another one"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -52,6 +53,8 @@ class Equilibrium(Record):
         Where servos rest and locked joints stand, if that is not the start.
     snaps : bool
         Whether loads that grow do not lead here from the pose in stable states: the robot snaps through on the way.
+    lost : bool
+        Whether the states through which loads that grow lead could not be followed to here.
     """
 
     given: Robot  # before it was held
@@ -62,6 +65,12 @@ class Equilibrium(Record):
     why: str = ""
     held_at: Configuration | None = None
     snaps: bool = False
+    lost: bool = False
+
+    @property
+    def way(self) -> str:
+        """A sentence where loads that grow do not lead here in stable states, or are not known to; else empty."""
+        return BEYOND if self.snaps else LOST if self.lost else ""
 
     @property
     def robot(self) -> Robot:
@@ -143,7 +152,7 @@ def equilibrium(
     start, loading = prepare(robot, pose, lock, servo, servo_damping, wrench, effort, without)
     begun = _on_flanks(start, loading)
     found = _at_rest(begun, loading)
-    return Equilibrium(robot, found.configuration, start, loading, found.steps, snaps=found.snaps)
+    return Equilibrium(robot, found.configuration, start, loading, found.steps, snaps=found.snaps, lost=found.lost)
 
 
 def balanced(robot: Robot, at: Configuration, why: str, lock: Lock, conditions: Conditions) -> Equilibrium:
@@ -166,11 +175,12 @@ def balanced(robot: Robot, at: Configuration, why: str, lock: Lock, conditions: 
 
 @dataclass(frozen=True)
 class _Rest:
-    """An equilibrium, the steps to it, and whether loads that grow do not lead to it in stable states."""
+    """An equilibrium, the steps to it, and whether loads that grow do not lead to it in stable states, or were lost."""
 
     configuration: Configuration
     steps: int
     snaps: bool = False
+    lost: bool = False
 
 
 def _at_rest(begun: Configuration, loading: Loading) -> _Rest:
@@ -197,11 +207,12 @@ def _at_rest(begun: Configuration, loading: Loading) -> _Rest:
     if settled and course is None and settled.steps <= FEW_STEPS and not is_stable(settled.configuration, loading):
         return _Rest(settled.configuration, steps)  # the pose is beside a balance that is not stable: it is meant
     from_here = begun if course is None or course.share <= 0.0 else course.configuration
-    down = fallen(from_here, loading)
+    down, lost = fallen(from_here, loading), course is not None and course.ended == "lost"
     if down is not None:
-        return _Rest(down.configuration, steps + down.steps, course is not None or not is_stable(begun, loading))
+        snaps = not lost and (course is not None or not is_stable(begun, loading))
+        return _Rest(down.configuration, steps + down.steps, snaps, lost)
     if settled:
-        return _Rest(settled.configuration, steps, True)
+        return _Rest(settled.configuration, steps, not lost, lost)
     if refused is not None:
         raise refused
     name = _softest(begun, loading)

@@ -18,7 +18,7 @@ from parflex.models.configuration import Configuration, Pose
 from parflex.models.dynamics.forces import Without, Wrench
 from parflex.models.dynamics.spare_motors import Preload, Weights
 from parflex.models.elastic.deflection import deflection_warnings
-from parflex.models.elastic.equilibrium import BEYOND, NOT_STABLE, Equilibrium, balanced, equilibrium
+from parflex.models.elastic.equilibrium import NOT_STABLE, Equilibrium, balanced, equilibrium
 from parflex.models.elastic.holding import Lock, Servo, locked_robot
 from parflex.models.elastic.in_plane_load import stress_warnings
 from parflex.models.elastic.loads_at_rest import Conditions, Loading, multipliers, prepare, tangent_stiffness
@@ -255,7 +255,7 @@ def about_equilibrium(rest: Equilibrium) -> LinearModel:
     here = rest.configuration
     lam = multipliers(here, rest.loading.forces(here))
     stressed = stress_warnings(here, rest.loading.wrenches(here, lam))
-    why = [rest.why] * bool(rest.why) + [BEYOND] * rest.snaps
+    why = [word for word in (rest.why, rest.way) if word]
     warnings = [*why, *deflection_warnings(rest.robot.tree, here.q), *stressed, *pushing_at_rest(here, rest.loading)]
     return replace(model, warnings=warnings, about="equilibrium")
 

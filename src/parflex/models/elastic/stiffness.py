@@ -19,7 +19,7 @@ from parflex.models.dynamics.forces import Without, Wrench, checked_wrenches
 from parflex.models.dynamics.spare_motors import Preload, Weights
 from parflex.models.dynamics.taut_cables import slack_warnings
 from parflex.models.elastic.deflection import deflection_warnings
-from parflex.models.elastic.equilibrium import BEYOND, NOT_STABLE, Equilibrium, balanced, equilibrium
+from parflex.models.elastic.equilibrium import NOT_STABLE, Equilibrium, balanced, equilibrium
 from parflex.models.elastic.holding import Lock, Servo
 from parflex.models.elastic.in_plane_load import stress_warnings
 from parflex.models.elastic.linear_model import (
@@ -299,8 +299,8 @@ def deflection_at(rest: Equilibrium, frames: Sequence[str] = ()) -> Deflection:
     said = [rest.why] if rest.why else []
     if not rest.stable:
         said.append(NOT_STABLE)
-    elif rest.snaps:
-        said.append(BEYOND)
+    elif rest.way:
+        said.append(rest.way)
     return replace(found, warnings=[*said, *found.warnings])
 
 

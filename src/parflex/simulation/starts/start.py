@@ -149,13 +149,13 @@ def _relaxed(problem: Problem, here: Configuration, loads: Mapping[str, list[flo
 def _static(problem: Problem, here: Configuration, kind: str, loads: Mapping[str, list[float]]) -> _Placed:
     """The whole robot in equilibrium, wherever that is."""
     from parflex.models.elastic.driven_frame import check_system, held_frame, zero_dynamics
-    from parflex.models.elastic.equilibrium import BEYOND, equilibrium
+    from parflex.models.elastic.equilibrium import equilibrium
 
     robot = problem.robot
     if kind == "equilibrium":
         rest = equilibrium(robot, here, wrench=loads)
         said = "the run starts in an equilibrium that is not stable: the robot will leave it"
-        return _Placed(rest.configuration.q, kind, [BEYOND] * rest.snaps if rest.stable else [said])
+        return _Placed(rest.configuration.q, kind, [rest.way] * bool(rest.way) if rest.stable else [said])
     if problem.prescribed != "platform":
         return _Placed(held_frame(robot, here, wrench=loads).configuration.q, kind)
     driven = zero_dynamics(robot, here, wrench=loads)

@@ -32,7 +32,6 @@ Growth = Callable[[float], Loading]
 LONGEST = 2 * STRIDE  # arc: share and motion, the latter in radians and typical lengths
 SHORTEST = 2e-4  # arc within which a limit point beside all of the loads is pinned
 PINNED = 0.02  # arc within which one that is farther from them is
-STRAIGHT = 0.9  # cosine, and share of the slope: a tangent that turns less has no limit point beside it
 LOST = 1e-9  # arc below which a path is not followed any more
 MOST = 200  # steps of arc
 FAR = 8.0  # rad or typical lengths: a robot that has gone so far is falling, or its bodies are not small in deformation
@@ -197,8 +196,8 @@ def _followed(point: _Point, along: Array, loading: Loading) -> Growing:
         stays, climbs = there.stable, there._own(onward)[-1]
         if climbs <= 0.0 and step <= PINNED and max(point.share, there.share) + step < 1.0:
             return Growing(point.here, max(point.share, there.share), stable, steps, "limit")
-        branches = stable and not stays and not (turned > STRAIGHT and climbs > STRAIGHT * rise)
-        if (turned < ALIGNED or there.share >= 1.0 or branches or climbs <= 0.0) and step > SHORTEST:
+        lost = stable and not stays  # at a branching, or over the turn of a path that passes beside one
+        if (turned < ALIGNED or there.share >= 1.0 or lost or climbs <= 0.0) and step > SHORTEST:
             arc = step / 2
             continue
         if turned < 0.0 and step > LOST:
