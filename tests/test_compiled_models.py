@@ -19,6 +19,7 @@ from traced import difference, expected, inputs, made, samples
 import parflex
 from parflex.codegen import disk_cache, kept_instructions, program_store
 from parflex.codegen.compile import Kernel
+from parflex.codegen.emit import emit_llvm
 from parflex.codegen.emit.files import MARK, write_files
 from parflex.codegen.passes.optimise import make_program
 from parflex.codegen.program import OPERATIONS
@@ -226,6 +227,21 @@ def test_what_is_compiled_is_kept_and_read_again(small, monkeypatch):
     assert hashlib.sha256(file.read_bytes()[32:]).digest() == file.read_bytes()[:32]
     monkeypatch.setattr("parflex.codegen.emit.emit_llvm.build_module", lambda *_: pytest.fail("compiled again"))
     assert np.array_equal(Kernel(program).one(np.array([2.0])), first)
+
+
+def test_machine_code_that_is_made_meanwhile_is_made_once_and_what_fails_is_said(small, monkeypatch):
+    program, _ = small
+    built, build = [], emit_llvm.build_module
+    monkeypatch.setattr(emit_llvm, "build_module", lambda *given: built.append(given) or build(*given))
+    kernel = Kernel(program)
+    kernel.begin("one")
+    assert kernel.one(np.array([2.0]))[0] == 6.0 and len(built) == 1
+    monkeypatch.setenv("PARFLEX_CACHE", "off")
+    monkeypatch.setattr(emit_llvm, "build_module", lambda *_: 1 / 0)
+    failing = Kernel(program)
+    failing.begin("one")
+    with pytest.raises(ZeroDivisionError):
+        failing.address("one")
 
 
 def test_machine_code_is_kept_for_one_program_and_one_emitter(small, monkeypatch):

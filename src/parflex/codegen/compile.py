@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import threading
+from contextlib import suppress
 from functools import lru_cache
 from math import prod
 from pathlib import Path
@@ -84,6 +85,18 @@ class Kernel:
                 found = self._halves.get(name) or _Half(self.program, name, self.lanes, self.opt)
                 self._halves[name] = found
         return found
+
+    def begin(self, name: str) -> None:
+        """Have the machine code of an address made meanwhile: LLVM works while Python goes on elsewhere.
+
+        Whoever asks for it waits; what fails is tried again there, and said.
+        """
+
+        def made() -> None:
+            with suppress(Exception):
+                self.address(name)
+
+        threading.Thread(target=made, name=f"{self.program.name} {name}").start()
 
     @property
     def kept(self) -> Path | None:

@@ -25,7 +25,8 @@ def which(operation: str) -> int:
 
 def used_functions(instructions: Sequence[Any]) -> list[int]:
     """Numbers of the functions that instructions call."""
-    return sorted({which(operation) for operation, *_ in instructions if is_call(operation)})
+    words = {instruction[0] for instruction in instructions}  # few, where instructions may be a million
+    return sorted(which(word) for word in words if is_call(word))
 
 
 def written_out(

@@ -7,11 +7,14 @@ instructions, which may be a million.
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+
+from parflex.codegen.inlining import is_call, is_pick, which
 
 Array = np.ndarray
 WORDS = (
@@ -20,6 +23,7 @@ WORDS = (
 )
 PLACES = {word: place for place, word in enumerate(WORDS)}
 WIDEST = 3  # arguments
+NO_ARGUMENTS = (0,) * WIDEST
 HEAD = 24  # bytes before the operations
 
 
@@ -66,18 +70,23 @@ def packed(instructions: Sequence[Any]) -> bytes:
 
     Of a call and a pick the first number is that in its name; a call has the number of its arguments as its second.
     """
-    words = np.array([PLACES[instruction[0].split()[0]] for instruction in instructions], dtype=np.uint8)
-    arguments = np.zeros((WIDEST, len(words)), dtype=np.int32)
+    places = {word: PLACES[word.split()[0]] for word in {instruction[0] for instruction in instructions}}
+    numbers = {word: which(word) for word in places if is_call(word) or is_pick(word)}
+    words = np.array([places[instruction[0]] for instruction in instructions], dtype=np.uint8)
     constants = np.array([instruction[1] for instruction in instructions if instruction[0] == "const"], dtype=float)
     given: list[int] = []
-    for k, (word, *own) in enumerate(instructions):
-        if words[k] == PLACES["call"]:
-            given += own
-            own = [int(word.split()[1]), len(own)]
-        elif words[k] == PLACES["pick"]:
-            own = [int(word.split()[1]), *own]
-        if words[k]:  # not a constant
-            arguments[: len(own), k] = own
+    filled: list[tuple[int, ...]] = []
+    for instruction in instructions:
+        word = instruction[0]
+        if word in numbers:
+            if is_pick(word):
+                filled.append((numbers[word], instruction[1], 0))
+            else:
+                given += instruction[1:]
+                filled.append((numbers[word], len(instruction) - 1, 0))
+        else:
+            filled.append(NO_ARGUMENTS if word == "const" else (*instruction[1:], *NO_ARGUMENTS)[:WIDEST])
+    arguments = np.array(filled, dtype=np.int32).reshape(len(words), WIDEST).T
     counts = np.array([len(words), len(constants), len(given)], dtype=np.int64)
     parts = (counts, words, arguments, constants, np.array(given, dtype=np.int32))
     return b"".join(part.tobytes() for part in parts)
@@ -134,5 +143,6 @@ def called_functions(instructions: Sequence[Any]) -> tuple[int, list[int]]:
     if isinstance(instructions, KeptInstructions):
         picks, numbers = instructions.called()
         return picks, numbers.tolist()
-    words = [word.split() for word, *_ in instructions]
-    return sum(word[0] == "pick" for word in words), [int(word[1]) for word in words if word[0] == "call"]
+    uses = Counter(instruction[0] for instruction in instructions)  # words are few, instructions may be a million
+    called = [int(word.split()[1]) for word, count in uses.items() if is_call(word) for _ in range(count)]
+    return sum(count for word, count in uses.items() if is_pick(word)), called

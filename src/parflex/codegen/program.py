@@ -201,7 +201,7 @@ class Program(Record):
 
 def _renumbered(instruction: Instruction, number: dict[int, int]) -> Instruction:
     operation, *arguments = instruction
-    return instruction if operation == "const" else (operation, *(number[k] for k in arguments))
+    return instruction if operation == "const" else (operation, *[number[k] for k in arguments])
 
 
 def _divided(a: float, b: float) -> float:

@@ -128,8 +128,7 @@ class Problem:
             closing += [p for p, k in pairs if k not in place and k not in driven]
         motor_q = [tree.links[tree.link_of_rate[k]].q.start for k in robot.actuated] if self.driven else []
         kernel, constants = self.model.machine_code()
-        # coefficients of two stages at least, which are evaluated side by side
-        paired = "pairs" in self.numbers and _in_pairs(kernel.program)
+        paired = self._paired
         found = System(
             kernel.address("single" if paired else "one"),
             tree.nq, len(rates), _whole(free), _whole(simple).reshape(-1, 2), _whole(turning),
@@ -146,6 +145,17 @@ class Problem:
             pair=kernel.address("pair") if paired else 0, metres=metres(tree)[rates][free],
         )  # fmt: skip
         return self._with_steps(found)
+
+    @property
+    def _paired(self) -> bool:
+        """Whether coefficients are of two stages at least, which are evaluated side by side."""
+        return "pairs" in self.numbers and _in_pairs(self.model.machine_code()[0].program)
+
+    def begin_compilation(self) -> None:
+        """Have a long model compiled while other things are found."""
+        kernel = self.model.machine_code()[0]
+        if kernel.program.length > WRITTEN_OUT:
+            kernel.begin("single" if self._paired else "one")
 
     def _with_steps(self, system: System) -> System:
         """The same with the programs of an implicit step."""
@@ -200,6 +210,9 @@ def _address(program: Model | None) -> int:
 def _addresses(programs: StepPrograms | None, names: tuple[str, str]) -> dict[str, int]:
     """Fields of a system that hold the addresses of both programs."""
     kernels = () if programs is None else programs.kernels
+    if kernels and kernels[0].program.length > WRITTEN_OUT:
+        kernels[0].begin("one")
+        kernels[1].address("one")
     return {name: kernel.address("one") for name, kernel in zip(names, kernels, strict=False)}
 
 

@@ -376,6 +376,7 @@ def _run(
 ) -> tuple[Case, Segments, Started]:
     """The case with its steps, the run, and how it started: as another one did, where that is given."""
     if started is None:
+        problem.begin_compilation()
         started = start_state(problem, case.robot, case.start, case.pose, case.motion, case.wrenches)
     q, qd = started.q, started.qd[problem.places]
     refuse_start_outside(problem.robot, q)

@@ -34,7 +34,7 @@ class Emission:
         key = (operation, *arguments)
         if key not in self._emitted:
             self.instructions.append(key)
-            self.depth.append(0 if operation == "const" else 1 + max(self.depth[k] for k in arguments))
+            self.depth.append(0 if operation == "const" else 1 + max([self.depth[k] for k in arguments]))
             self._emitted[key] = self.base + len(self.instructions) - 1
             if operation == "const":
                 self.numbers[self._emitted[key]] = arguments[0]
@@ -245,10 +245,8 @@ def hoisted(
     renumber = {k: k for k in range(base)} | {base + k: base + place for place, k in enumerate(order)}
     moved = []
     for k in order:
-        operation, *arguments = instructions[k]
-        moved.append(
-            (operation, *arguments) if operation == "const" else (operation, *(renumber[a] for a in arguments))
-        )
+        operation, *arguments = instruction = instructions[k]
+        moved.append(instruction if operation == "const" else (operation, *[renumber[a] for a in arguments]))
     setup = sum(early[base + k] for k in live)
     return Program(
         name, variables, parameters, tuple(moved), setup, tuple((label, renumber[k]) for label, k in outputs)
