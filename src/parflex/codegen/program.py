@@ -54,7 +54,9 @@ class Program(Record):
     @property
     def inputs(self) -> tuple[str, ...]:
         """Names of the first values."""
-        return self.variables + self.parameters
+        if "inputs" not in self.found:  # there may be ten thousand, and each instruction may ask how many
+            self.found["inputs"] = self.variables + self.parameters
+        return tuple(self.found["inputs"])  # the same one
 
     @property
     def known_counts(self) -> dict[str, int] | None:
