@@ -98,7 +98,7 @@ def test_efforts_and_wrenches_act_as_their_functions_say(spin):
 
 
 def test_a_run_says_how_far_samples_of_functions_are_apart(spin):
-    """What is shorter may lie between them, and nobody sees it: a function tells its values only."""
+    """What is shorter may lie between them and is not seen: a function tells its values only."""
     asked = []
 
     def effort(t):
