@@ -117,6 +117,19 @@ def test_the_verb_writes_a_table_and_a_motion(capsys, tmp_path):
     assert "not a direction with two limits" in refused(capsys, "excite", "emps", "--workspace", "x=1")["message"]
 
 
+def test_starts_are_told_as_they_are_done():
+    told = []
+    parflex.excite(
+        parflex.load("emps"),
+        2.0,
+        2,
+        velocity_limit=0.5,
+        starts=2,
+        progress=lambda done, every: told.append((done, every)),
+    )
+    assert told == [(0, 2), (1, 2), (2, 2)]
+
+
 def test_numbers_of_one_size_move_all_joints_alike(search):
     robot = search.regressor.robot
     home = search.regressor.moved(robot.home[None], *np.zeros((2, 1, len(robot.actuated))))

@@ -10,6 +10,7 @@ import click
 from parflex.cli import output
 from parflex.cli.group import cli
 from parflex.cli.input import open_robot, robot_options
+from parflex.cli.progress import counter
 
 
 @cli.command(
@@ -125,7 +126,8 @@ def excite(
         "effort_limit": number_or_table(effort_limit, "effort-limit"),
     }
     loaded = open_robot(robot, **words)
-    found = excited(loaded, workspace=box, **limits, **options)
+    with counter("starts") as shown:
+        found = excited(loaded, workspace=box, **limits, **options, progress=shown)
     files = write_motion(loaded, found, out, step) if out else []
     answer = {**found.as_dict(), "files": files, "warnings": list(loaded.warnings)}
     rows = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -76,6 +76,7 @@ def excite(
     distance: float = 0.3,
     friction: str = "file",
     starts: int = 4,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Excitation:
     """A motion of the motors that tells the base parameters of a rigid robot best, within limits.
 
@@ -108,6 +109,8 @@ def excite(
         Friction of motors that is looked for.
     starts : int, default 4
         Number of random starts.
+    progress : callable, default None
+        Called with the starts that are done and all of them.
 
     Returns
     -------
@@ -128,7 +131,13 @@ def excite(
     limits = read_motion_limits(search.regressor, reach, velocity_limit, effort_limit, workspace, least)
     rng = np.random.default_rng(whole(seed, "seed", 0))
     count = whole(starts, "starts", 1, 1000)
-    found = [search.best(search.random(rng, reach, limits), limits, farther=k % 2 == 0) for k in range(count)]
+    found: list[Array] = []
+    for k in range(count):
+        if progress is not None:
+            progress(k, count)
+        found.append(search.best(search.random(rng, reach, limits), limits, farther=k % 2 == 0))
+    if progress is not None:
+        progress(count, count)
     best = max(found, key=search.log_det)
     return _told(search, best, limits, [search.log_det(one) for one in found])
 
