@@ -319,6 +319,54 @@ def test_numbers_that_leave_their_priors_and_modes_with_few_elements_are_told(tm
         parflex.update(parflex.load("dualemps"), [{"mode": 6, "frequency_hz": 163}], MODULUS)
 
 
+CANTILEVER = """
+format = 1
+name = "carried"
+motion = "planar"
+[materials.steel]
+elastic_modulus = 230e9
+density = 7800.0
+[sections.flat]
+shape = "rectangle"
+y = 0.005
+z = 0.02
+[[frame]]
+name = "carriage"
+joint = "prismatic"
+actuated = true
+place = {{ rotation = [0, "pi/2", 0] }}
+inertia = {{ mass = 1.0 }}
+[[frame]]
+name = "arm"
+parent = "carriage"
+place = {{ rotation = [0, "-pi/2", 0] }}
+beam = {{ length = 0.4, material = "steel", section = "flat", elements = {} }}
+"""
+
+
+@pytest.mark.parametrize("elements", [1, 2])
+def test_intervals_hold_what_too_few_elements_shift_however_many_poses_there_are(tmp_path, elements):
+    (tmp_path / "carried.toml").write_text(CANTILEVER.format(elements))
+    robot, key = parflex.load(tmp_path / "carried.toml"), "materials.steel.elastic_modulus"
+    # a clamped and free beam: cos(x) cosh(x) = -1; its mode, the highest that the model has with less than 1 % error
+    root = {1: 1.8751040687, 2: 4.6940911330}[elements]
+    bending = 200e9 * 0.005**2 / 12 / 7800
+    true = root**2 / (2 * np.pi * 0.4**2) * np.sqrt(bending)
+    poses = [{"pose": f"carriage={x}", "mode": elements, "frequency_hz": true, "deviation_hz": 1e-4 * true}
+             for x in np.linspace(0, 0.3, 9).round(4)]  # fmt: skip
+    found = parflex.update(robot, poses, key)
+    one = found.parameters[key]
+    low, high = one["interval"]
+    assert one["value"] < 200e9 * (1 - 5e-3) and low < 200e9 < high
+    # frequencies are too high by one share, so the modulus is too low by twice that, as the deviation says: the
+    # estimate of the error of elements is within a tenth of it, and a third of it is the scatter over nine poses
+    assert one["deviation"] == pytest.approx(200e9 - one["value"], rel=0.2)
+    (told,) = [text for text in found.warnings if "too few elements may shift" in text]
+    assert f"'{key}' by {one['relative']:.1%}"[:-3] in told and "divide the elements" in told
+    finer = parflex.update(parflex.load(tmp_path / "carried.toml", elements=8), poses, key)
+    assert finer.parameters[key]["value"] == pytest.approx(200e9, rel=3e-4) and not finer.warnings
+
+
 def test_a_prior_that_the_measurements_contradict_is_named(tmp_path):
     wrong = chain(tmp_path, (TRUE[0], 2 * TRUE[1], TRUE[2]))  # surely twice as stiff, says the prior
     sure = {KEYS[0]: 0.01, KEYS[1]: 0.01, KEYS[2]: 0.3}

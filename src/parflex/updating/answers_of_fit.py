@@ -26,7 +26,10 @@ class FitAnswers:
 
     def __init__(self, fitting: Fitting, before: FittedModes, fit: FittedModes) -> None:
         self.fitting, self.before, self.fit = fitting, before, fit
-        self.covariance = fitting.covariance(fit)
+        self.shift = fitting.shift_by_elements(fit)
+        plain = fitting.covariance(fit)
+        self.shifted = np.abs(self.shift) > np.sqrt(np.diag(plain))
+        self.covariance = plain + np.outer(self.shift, self.shift)
         self.used = fitting.used(fit)
         known = not fitting.error.any()
         self.freedoms = max(fitting.freedoms(fit, 0), 1.0)
@@ -149,6 +152,10 @@ class FitAnswers:
             if one["prior"] and abs(one["value"] - one["before"]) > STRAINED * one["prior"]
         ]  # fmt: skip
         found += self._contradicted()
+        if self.shifted.any():
+            names = ", ".join(f"'{keys[k]}' by {abs(self.shift[k] / self.fit.shares[k]):.1%}"
+                              for k in np.flatnonzero(self.shifted))  # fmt: skip
+            found.append(f"too few elements may shift {names}: divide the elements of beams (elements=4)")
         if error[0]:
             found.append(
                 f"residuals are larger than their deviations: the model has an error of {error[0]:.2%} of the "

@@ -163,6 +163,15 @@ class Fitting:
         S = self.information(fit)
         return np.linalg.pinv(S.T @ S + np.diag(1 / self.prior**2))
 
+    def shift_by_elements(self, fit: FittedModes) -> Array:
+        """By how much shares are off because elements are too few: frequencies are too high all at once.
+
+        As deviations of their own they would cancel each other over many modes and poses; this does not.
+        """
+        used = self.used(fit)
+        off = (self.few(fit)[used] / self.spread(fit)[used]) @ self.information(fit)
+        return -self.covariance(fit) @ off
+
     # -- search ------------------------------------------------------------------------------------------------------
 
     def stepped(self, fit: FittedModes) -> tuple[FittedModes, bool]:
