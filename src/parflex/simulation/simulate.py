@@ -69,6 +69,7 @@ from parflex.simulation.step_lengths.step_choice import (
     force_warnings,
     step_summary,
     step_warnings,
+    unseen_warnings,
     with_longest,
 )
 from parflex.simulation.stop_report import (
@@ -282,6 +283,7 @@ def simulate(
         *input_warnings(problem, case.given, case.method, case.grid),
         *balance_warnings(columns, method),
         *step_warnings(summary, method),
+        *unseen_warnings(case.steps),
         *(force_warnings(case.steps) if reactions or by_acceleration(outputs) else []),
         *(rough_warnings(robot.tree.rate_names, metres(robot.tree), columns) if by_acceleration(outputs) else []),
         *contact_warnings(problem, track.events, columns, method, 0.0 if case.grid.begin else case.grid.step),

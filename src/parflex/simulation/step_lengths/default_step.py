@@ -1,8 +1,8 @@
 """The fixed step of a run for which none is given: from the frequencies that are excited and from the speeds.
 
 The model is linearised at the start. What jumps (the start itself, accelerations and velocities of the motion, efforts,
-wrenches) excites its modes; those that then vibrate visibly are resolved. Speeds that the robot has or gets count as
-frequencies too: in one turn everything changes.
+wrenches) excites its modes, as do smooth inputs that are fast enough; those that then vibrate visibly are resolved.
+Speeds that the robot has or gets count as frequencies too: in one turn everything changes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from parflex.simulation.inputs.polynomials import Polynomials
 from parflex.simulation.integrators.integrate import Grid, Method, grid_of, rounded_down
 from parflex.simulation.integrators.system import System, new_work
 from parflex.simulation.problem import Problem
-from parflex.simulation.step_lengths.step_choice import FORCES_BESIDE, LABOUR
+from parflex.simulation.step_lengths.driven_modes import driven_amplitudes, following_step
+from parflex.simulation.step_lengths.instants import pushing
+from parflex.simulation.step_lengths.step_choice import FORCES_BESIDE, LABOUR, UNSEEN
 
 Array = np.ndarray
 PER_PERIOD = {"gauss4": 20, "gauss6": 12, "rk4": 40, "generalized-alpha": 60}  # steps
@@ -26,7 +28,7 @@ FELT, LEAST_FELT = 1e-3, 1e-3
 WAY = 1e-6  # of differences, in units of the rates
 ALL_HOLD = 1e30  # times what joints bear at rest
 SHORTEST = 1e-6  # s
-MOST_COORDINATES = 200  # whose frequencies are asked for: they take the third power of it
+MOST_COORDINATES = 600  # whose frequencies are asked for: they take the third power of it, seconds with so many
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,7 @@ class Excited:
     highest: float
     slides: bool = False  # whether the fastest turn is a slide, whose typical lengths count as radians
     felt: float = 0.0  # the highest one that accelerations, and forces with them, have visibly
+    driven: tuple[tuple[Array, Array, float], ...] = ()  # frequencies, amplitudes (m) by inputs, and what may be missed
 
 
 def default_step(
@@ -46,15 +49,22 @@ def default_step(
     """Steps for a run from a state, and why they are so long."""
     grid = replace(grid, labour=LABOUR)
     system = problem.system(given)
-    if not len(system.free) or len(system.free) > MOST_COORDINATES:
+    if not len(system.free):
         return grid, f"{grid.step:g} s, that of all runs"
+    if len(system.free) > MOST_COORDINATES:
+        return grid, f"{grid.step:g} s, that of all runs{UNSEEN} {len(system.free)} coordinates"
     time = grid.rows * grid.out_step
     found = excited(problem, system, given, q, qd, time)
     count = PER_PERIOD[method.name]
+    followed, shaken = min(following_step(*one, time, method.name, count) for one in found.driven)
     ways = [
         (
             2 * np.pi / count / max(found.vibration, 1e-9),
             f"{count} in a period of the excited {_hertz(found.vibration)}",
+        ),
+        (
+            followed,
+            f"{2 * np.pi / max(followed * shaken, 1e-9):.0f} in a period of {_hertz(shaken)}, which the inputs excite",
         ),
         (np.pi / count / max(found.turning, 1e-9), _turns(found, 2 * count, problem.robot.tree.length)),
         (STABLE.get(method.name, np.inf) / max(found.highest, 1e-9), f"stable up to {_hertz(found.highest)}"),
@@ -103,6 +113,7 @@ def excited(problem: Problem, system: System, given: Polynomials, q: Array, qd: 
         return loose
     stuck = _excited(problem, _Linear(system, q, qd, stuck=True), given, qd, time)
     felt, highest = max(loose.felt, stuck.felt), max(loose.highest, stuck.highest)
+    loose = replace(loose, driven=loose.driven + stuck.driven)
     return replace(loose, vibration=max(loose.vibration, stuck.vibration), highest=highest, felt=felt)
 
 
@@ -110,11 +121,13 @@ def _excited(problem: Problem, linear: _Linear, given: Polynomials, qd: Array, t
     system = linear.system
     values, shapes = np.linalg.eig(-linear.stiffness())
     omega = np.sqrt(np.maximum(values.real, 0.0))
-    pushes, jumps, jerks = linear.pushes(given, problem.driven, len(problem.robot.actuated), time)
+    motors = len(problem.robot.actuated) if problem.driven else 0
+    effects = linear.effects(given.channels, motors)
+    pushes, jumps, jerks = linear.pushes(effects, given, motors, time)
     try:
         parts = np.abs(np.linalg.solve(shapes, np.concatenate([pushes, jumps, jerks]).T.astype(complex))).T
     except np.linalg.LinAlgError:
-        return Excited(0.0, 0.0, float(omega.max()))
+        return Excited(0.0, 0.0, float(omega.max()), driven=((np.zeros(0), np.zeros(0), 0.0),))
     sizes = np.abs(shapes) * system.metres[:, None]
     slow = np.minimum(time, 1 / np.maximum(omega, 1e-9))  # what a constant push acts for
     pushed_by, thrown_by, jerked_by = (part.sum(axis=0) for part in np.split(parts, 3))
@@ -124,6 +137,12 @@ def _excited(problem: Problem, linear: _Linear, given: Polynomials, qd: Array, t
     felt = (omega * time > np.pi) & (forces > max(FELT * float(forces.max()), LEAST_FELT))
     length = problem.robot.tree.length
     vibrates = (omega * time > np.pi) & (amplitude > max(VISIBLE * length, BESIDE * float(amplitude.max())))
+    gains, size = np.linalg.solve(shapes, effects.T.astype(complex)), np.maximum(sizes.max(axis=0), 1e-300)
+    vibrating = np.flatnonzero(omega * time > np.pi)
+    omegas, gains, size = omega[vibrating], gains[vibrating], size[vibrating]
+    driven, moved = size * driven_amplitudes(pushing(given, motors), gains, omegas, time, VISIBLE * length / size)
+    largest = max(part.max(initial=0.0) for part in (driven, moved, amplitude[vibrating]))
+    missed = max(VISIBLE * length, BESIDE * float(largest))
     places, units = np.asarray(problem.places), problem.robot.tree.rate_units
     pushed = (speeds * sizes).max(axis=1) / length
     turns = [(places[system.free], pushed), (places, np.abs(qd / units[places])), _motor_speeds(problem, given, time)]
@@ -132,7 +151,7 @@ def _excited(problem: Problem, linear: _Linear, given: Polynomials, qd: Array, t
     own = rate - link.v.start
     slides = own < len(link.joint.rate_units) and link.joint.rate_units[own] == "m"
     vibration, shaken = (float(omega[which].max(initial=0.0)) for which in (vibrates, felt))
-    return Excited(vibration, fastest, float(omega.max()), slides, shaken)
+    return Excited(vibration, fastest, float(omega.max()), slides, shaken, ((omegas, driven, missed),))
 
 
 def _motor_speeds(problem: Problem, given: Polynomials, time: float) -> tuple[list[int], Array]:
@@ -197,21 +216,27 @@ class _Linear:
         found = np.array(columns).T
         return np.where(np.isfinite(found), found, 0.0)
 
-    def pushes(self, given: Polynomials, driven: bool, motors: int, time: float) -> tuple[Array, Array, Array]:
-        """Accelerations that jump, jumps of velocity, and accelerations whose slope jumps, one row for each cause."""
-        nq, still = self.system.positions, np.zeros_like(self.qd)
-        accelerations = [self._evaluated(self.q, self.qd, self.system)[2 * nq :]]
-        velocities, slopes = [np.zeros(len(self.system.free))], [np.zeros(len(self.system.free))]
-        for j in range(given.channels):
-            moved = driven and j < motors
+    def effects(self, channels: int, motors: int) -> Array:
+        """Free accelerations by one unit of each input: by accelerations of so many motors that follow a motion."""
+        nq, still, found = self.system.positions, np.zeros_like(self.qd), []
+        for j in range(channels):
             unit = self.first.copy()
-            unit[0, 2 if moved else 0, j] += 0.5 if moved else 1.0
-            effect = (self._evaluated(self.q, still, self._with(unit)) - self.rest)[2 * nq :]
+            unit[0, 2 if j < motors else 0, j] += 0.5 if j < motors else 1.0
+            found.append((self._evaluated(self.q, still, self._with(unit)) - self.rest)[2 * nq :])
+        effects = np.array(found).reshape(channels, len(self.system.free))
+        return np.where(np.isfinite(effects), effects, 0.0)
+
+    def pushes(self, effects: Array, given: Polynomials, motors: int, time: float) -> tuple[Array, Array, Array]:
+        """Accelerations that jump, jumps of velocity, and accelerations whose slope jumps, one row for each cause."""
+        start = self._evaluated(self.q, self.qd, self.system)[2 * self.system.positions :]
+        accelerations = [np.where(np.isfinite(start), start, 0.0)]
+        velocities, slopes = [np.zeros(len(start))], [np.zeros(len(start))]
+        for j, effect in enumerate(effects):
+            moved = j < motors
             accelerations.append(effect * _largest(given, 2 if moved else 0, j, time))
             velocities.append(effect * (_largest(given, 1, j, time) if moved else 0.0))
             slopes.append(effect * _largest(given, 3 if moved else 1, j, time))
-        found = np.array(accelerations), np.array(velocities), np.array(slopes)
-        return tuple(np.where(np.isfinite(part), part, 0.0) for part in found)  # type: ignore[return-value]
+        return np.array(accelerations), np.array(velocities), np.array(slopes)
 
 
 def _largest(given: Polynomials, order: int, channel: int, time: float) -> float:

@@ -1,0 +1,103 @@
+"""How far given inputs make modes vibrate in a run, and the step that follows these vibrations well enough.
+
+An input is polynomials in pieces. A mode w'' + omega^2 w = f follows a polynomial f by a polynomial, exactly; the rest
+of its motion is a free vibration, whose amplitude changes only where pieces meet: smooth inputs that are slow leave
+none, however far the robot deflects, and pulses, steep ramps and fast motions leave what is found here.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from parflex.simulation.inputs.polynomials import Polynomials
+
+Array = np.ndarray
+# what a step of each method loses of the phase omega h: a factor, and the power of omega h beyond the first
+PHASE = {"gauss4": (1 / 720, 4), "gauss6": (1 / 100800, 6), "rk4": (1 / 120, 4), "generalized-alpha": (0.46, 2)}
+LONG = 2.0  # rad in a piece: from there on polynomials are divided into what is followed and what is free
+NODES, WEIGHTS = (
+    (part + offset) / 2 for part, offset in zip(np.polynomial.legendre.leggauss(8), (1.0, 0.0), strict=True)
+)
+
+
+def driven_amplitudes(push: Polynomials, gains: Array, omega: Array, time: float, visible: Array) -> Array:
+    """The largest free vibration of each mode, and how far it moves in all (rows), from rest under what acts at 0.
+
+    `gains` (mode, channel) are accelerations of the modes by what acts. Modes that cannot vibrate by as much as is
+    `visible` have zero: no amplitude exceeds all changes of the inputs, added up, over omega^2.
+    """
+    inside = push.breaks[(push.breaks > 0) & (push.breaks < time)]
+    breaks = np.unique(np.concatenate([[0.0], inside]))
+    push = push.cut(breaks)
+    lengths = np.diff(np.append(breaks, time))
+    coefficients = push.coefficients.copy()
+    coefficients[:, 0] -= coefficients[0, 0].copy()
+    found = np.zeros((2, len(omega)))
+    most = np.abs(gains) @ _changes(coefficients, lengths)
+    for k in np.flatnonzero(most > visible * omega**2):
+        found[:, k] = _amplitudes(coefficients @ gains[k], breaks, lengths, float(omega[k]))
+    return found
+
+
+def _changes(coefficients: Array, lengths: Array) -> Array:
+    """By how much each channel changes in all, at most."""
+    powers = np.arange(coefficients.shape[1])
+    parts = coefficients * lengths[:, None, None] ** powers[None, :, None]
+    jumps = np.abs(parts[1:, 0] - parts[:-1].sum(axis=1))
+    return np.abs(parts[:, 1:]).sum(axis=(0, 1)) + jumps.sum(axis=0)
+
+
+def _amplitudes(f: Array, t: Array, h: Array, omega: float) -> tuple[float, float]:
+    """Both of one mode under polynomials f (piece, power) that begin at t and last h."""
+    long = omega * h >= LONG
+    gained = np.empty(len(h), dtype=complex)  # by w' + i omega w in a piece, from rest
+    followed = np.empty(len(h), dtype=complex)  # of it at the begin of a piece
+    followed[long], ends = _followed(f[long], h[long], omega)
+    gained[long] = ends - np.exp(1j * omega * h[long]) * followed[long]
+    gained[~long] = _integral(f[~long], h[~long], omega)
+    if (~long).any():  # a slope over a radian of the vibration: that of short pieces says nothing
+        here, around = t[~long], 1 / omega
+        slope = (np.interp(here + around, t, f[:, 0]) - np.interp(here - around, t, f[:, 0])) / (2 * around)
+        followed[~long] = (slope + 1j * omega * f[~long, 0]) / omega**2
+    turned = np.cumsum(gained * np.exp(-1j * omega * (t + h)))
+    moved = np.concatenate([[0.0], turned[:-1]]) * np.exp(1j * omega * t)
+    return float(np.abs(moved - followed).max()) / omega, float(np.abs(moved).max()) / omega
+
+
+def _followed(f: Array, h: Array, omega: float) -> tuple[Array, Array]:
+    """Values w' + i omega w of the polynomials that solve the equation, at begins and ends of pieces."""
+    w = np.zeros((len(f), f.shape[1] + 2), dtype=f.dtype)
+    for k in range(f.shape[1] - 1, -1, -1):
+        w[:, k] = (f[:, k] - (k + 2) * (k + 1) * w[:, k + 2]) / omega**2
+    powers = np.arange(w.shape[1])
+    raised = h[:, None] ** powers
+    position = (w * raised).sum(axis=1)
+    rate = (w[:, 1:] * powers[1:] * raised[:, :-1]).sum(axis=1)
+    return w[:, 1] + 1j * omega * w[:, 0], rate + 1j * omega * position
+
+
+def _integral(f: Array, h: Array, omega: float) -> Array:
+    """What pieces of at most two radians add to w' + i omega w."""
+    s = h[:, None] * NODES
+    values = np.zeros(s.shape, dtype=f.dtype)
+    for k in range(f.shape[1] - 1, -1, -1):
+        values = values * s + f[:, k, None]
+    return (values * np.exp(1j * omega * (h[:, None] - s)) * WEIGHTS).sum(axis=1) * h
+
+
+def following_step(
+    omega: Array, amplitude: Array, allowed: float, time: float, method: str, count: int
+) -> tuple[float, float]:
+    """The step with which the lost phase of no vibration moves anything by more than is allowed; its frequency.
+
+    A vibration that is larger than that has half of `count` steps in a period at least.
+    """
+    seen = amplitude > allowed
+    if not seen.any():
+        return np.inf, 0.0
+    factor, power = PHASE[method]
+    omega, amplitude = omega[seen], amplitude[seen]
+    phases = (allowed / amplitude / (factor * omega * time)) ** (1 / power)
+    steps = np.minimum(phases, 4 * np.pi / count) / omega
+    k = int(np.argmin(steps))
+    return float(steps[k]), float(omega[k])
