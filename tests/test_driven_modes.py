@@ -114,6 +114,15 @@ def test_smooth_efforts_get_steps_that_follow_what_they_excite(kind, tmp_path):
     assert "500 Hz, which the inputs excite" in run.summary["step_choice"] and run.summary["step"] > 5e-5
 
 
+def test_two_rows_at_one_time_are_a_jump_and_rows_that_go_back_are_named(tmp_path):
+    run = slid(tmp_path, effort={"s": ([0, 0.01, 0.01, 0.1], [0, 0, 2000, 2000])})
+    since = np.maximum(run.t - 0.01, 0)
+    rest = 2000 / (2 * (2 * np.pi * 500) ** 2)
+    assert np.abs(run["q.s"] - rest * (1 - np.cos(2 * np.pi * 500 * since))).max() < 0.01 * rest  # as steps are chosen
+    with pytest.raises(parflex.InputError, match=r"row 3 is at 0\.01 s, behind 0\.02 s"):
+        slid(tmp_path, effort={"s": ([0, 0.02, 0.01], [0, 0, 1])})
+
+
 def test_a_slow_effort_keeps_the_step_of_all_runs(tmp_path):
     def slow(t):
         return 2000 * np.sin(np.pi * np.clip((t - 0.01) / 0.08, 0, 1)) ** 2

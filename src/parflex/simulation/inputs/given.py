@@ -63,9 +63,14 @@ def _finite(rows: Array, key: str) -> Array:
 
 
 def _checked(t: Array | None, rows: Array, key: str) -> Polynomials:
-    if not np.isfinite(rows).all() or (t is not None and (not np.isfinite(t).all() or np.any(np.diff(t) <= 0))):
+    if not np.isfinite(rows).all() or (t is not None and not np.isfinite(t).all()):
+        raise InputError(f"'{key}' has numbers that are not finite", key=key, hint="correct the table")
+    if t is not None and np.any(back := np.diff(t) < 0):
+        row = int(np.argmax(back)) + 2
         raise InputError(
-            f"'{key}' has numbers that are not finite or times that do not increase", key=key, hint="correct the table"
+            f"'{key}' has times that do not increase: row {row} is at {t[row - 1]:g} s, behind {t[row - 2]:g} s",
+            key=key,
+            hint="order the rows by time; two rows at one time are a jump",
         )
     return constant(rows[0]) if t is None or len(t) < 2 else linear(t, rows)
 

@@ -95,13 +95,19 @@ def constant(values: Array) -> Polynomials:
 
 
 def linear(t: Array, values: Array) -> Polynomials:
-    """Straight lines between rows of values, which stay as they are before the first and behind the last."""
+    """Straight lines between rows of values, which stay as they are before the first and behind the last.
+
+    Two rows at one time are a jump.
+    """
     t, values = np.asarray(t, dtype=float), np.asarray(values, dtype=float)
+    begins = np.append(np.diff(t) > 0, True)  # rows from which a line goes on
+    lines = np.flatnonzero(begins[:-1])
     coefficients = np.zeros((len(t) + 1, POWERS, values.shape[1]))
     coefficients[0, 0] = values[0]
     coefficients[1:, 0] = values
-    coefficients[1:-1, 1] = np.diff(values, axis=0) / np.diff(t)[:, None]
-    return Polynomials(np.concatenate([[t[0] - 1.0], t]), coefficients)
+    coefficients[1 + lines, 1] = (values[lines + 1] - values[lines]) / (t[lines + 1] - t[lines])[:, None]
+    kept = np.append(True, begins)
+    return Polynomials(np.concatenate([[t[0] - 1.0], t])[kept], coefficients[kept])
 
 
 def hermite(t: Array, position: Array, velocity: Array, acceleration: Array) -> Polynomials:
