@@ -129,7 +129,7 @@ BAD_CALLS = {
     "wrench frame": ({"wrench": {"hand": [0, 0, 1]}}, "wrench", "no frame 'hand'"),
     "wrench size": ({"wrench": {"P": [0, 1]}}, "wrench", "not a force and a moment"),
     "effort": ({"motion": None, "effort": {"12": 1}}, "effort", "not an actuated joint"),
-    "effort table": ({"motion": None, "effort": {"11": ([0, 0], [1, 2])}}, "effort.11", "increase"),
+    "effort table": ({"motion": None, "effort": {"11": ([0.01, 0], [1, 2])}}, "effort.11", "increase"),
     "width": ({"friction_width": 0}, "friction_width", "positive"),
     "function": ({"motion": lambda t: [1, 2]}, "motion", "position, velocity and acceleration"),
     "sample time": ({"controller": lambda sensed, memory: ([0, 0], None)}, "controller", "sample time"),
