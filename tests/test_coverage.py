@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,11 +12,9 @@ from conftest import CATALOGUE
 from oracles import led_records, measured
 
 import parflex
-from parflex.identification.simulated import didim as simulated
 
 Array = np.ndarray
 VERIFY = pytest.mark.verify
-DEPENDENCE = simulated.dependence
 MANY = 200
 FEWER = {("gough-stewart", "didim"): 50}
 RUBBED = {"legs.frame.1.friction": {"viscous": 0.1, "coulomb": 0.1}}  # of the file; the record has others
@@ -117,36 +114,9 @@ def test_intervals_of_a_few_records_hold_what_they_say():
     assert 0.88 < held.mean() < 0.995
 
 
-class Once:
-    """How simulated efforts depend on parameters, which takes a simulation of each: of the first noise alone.
-
-    Other noises move parameters by about a deviation, and so this by little.
-    """
-
-    def __init__(self) -> None:
-        self.first: tuple[Array, list[int]] | None = None
-        self.changed = 0.0  # by the second noise, as share
-
-    def __call__(self, simulations: Any, values: Array, rows: Any, told: list[int]) -> Array:
-        if self.first is None:
-            self.first = DEPENDENCE(simulations, values, rows, told), told
-        elif not self.changed:
-            other = DEPENDENCE(simulations, values, rows, told)
-            self.changed = float(np.linalg.norm(other - self.first[0]) / np.linalg.norm(other))
-        assert told == self.first[1] and rows.W.shape == self.first[0].shape
-        return self.first[0]
-
-
-UNSURE = {  # left out, not excused: of ten noises 99 % hold, so most are too wide, and 80 % of the worst parameter
-    ("gough-stewart", "didim"): pytest.mark.skip(reason="its intervals are not those of 95 %: not proven")
-}
-
-
 @VERIFY
-@pytest.mark.parametrize(("name", "estimator"), [pytest.param(*one, marks=UNSURE.get(one, ())) for one in ROBOTS])
-def test_intervals_of_many_records_hold_what_they_say(name, estimator, figure, monkeypatch):
-    once = Once()
-    monkeypatch.setattr(simulated, "dependence", once)
+@pytest.mark.parametrize(("name", "estimator"), list(ROBOTS))
+def test_intervals_of_many_records_hold_what_they_say(name, estimator, figure):
     case, count = ROBOTS[name, estimator](), FEWER.get((name, estimator), MANY)
     held, white, names = shares(case, estimator, count)
     worst = int(np.argmin(held))
@@ -158,4 +128,3 @@ def test_intervals_of_many_records_hold_what_they_say(name, estimator, figure, m
     figure(f"{name}, ols: mean", float(shares(case, "ols", min(count, MANY // 4))[0].mean()))
     assert 0.92 < held.mean() < 0.98
     assert held.min() > least
-    assert once.changed < 0.05  # of it, and so of deviations

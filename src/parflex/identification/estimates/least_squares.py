@@ -176,11 +176,12 @@ class WeightedRows:
         scaled, parts = self.y - W @ values, self.rows.parts
         count, size = int(self.mask.sum()), len(chosen)
         spread = float((scaled**2).sum()) / max(count - size, 1)
-        white = spread * bread @ self.ZZ[np.ix_(chosen, chosen)] @ bread.T
+        ZZ = self.ZZ[np.ix_(chosen, chosen)]
+        white = spread * bread @ ZZ @ bread.T
         scores = np.einsum("nrc,nr->nc", Z, scaled)
         lag = max(usual_lag(scores[part]) for part in parts)
         middle = sum(
-            spectral_middle(Zf[:, :, chosen], Wf[:, :, chosen], scaled[part], bread, self.mask[part])
+            spectral_middle(Zf[:, :, chosen], Wf[:, :, chosen], scaled[part], bread, self.mask[part], ZZ)
             for Zf, Wf, part in zip(self.Zf, self.Wf, parts, strict=True)
         )
         neighbours = sum(long_run(scores[part], lag) for part in parts) * count / max(count - size, 1)

@@ -1,8 +1,9 @@
 """Identification by simulation under the controller: efforts of simulated records against measured ones.
 
 Positions and rates come from the simulation and have no noise, so nothing is filtered but what both sides share
-(DIDIM, Gautier, Janot and Vandanjon). The regressor along the simulated motion is the Jacobian of the rounds; at the
-end the simulations themselves say how efforts depend on parameters, because the controller answers to them, too.
+(DIDIM, Gautier, Janot and Vandanjon). How efforts depend on parameters follows from linear equations, or simulations
+say it, because the controller answers to them, too; until then the regressor along the simulated motion may do. Starts
+of the records are found with the parameters.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from parflex.identification.regressors import ClosedMotion, Regressor
 from parflex.identification.simulated.linear_response import linear_response
 from parflex.identification.simulated.members import PlantMembers
 from parflex.identification.simulated.missed_positions import following_doubts, missed
-from parflex.identification.simulated.replay import Replay
+from parflex.identification.simulated.record_starts import along, offsets, seen_starts, without
+from parflex.identification.simulated.replay import Replay, Replayed
 from parflex.records import Record
 
 Array = np.ndarray
@@ -50,14 +52,17 @@ class SimulatedFit(Record):
     fitted : Fit
         Parameters that the records tell, with covariances.
     rows : EffortRows
-        What the last round solved.
+        What the last round solved, less what starts of the records explain.
     rounds : int
         Simulations of all records until parameters settled.
+    values : Array
+        All base parameters, and coordinates of the starts.
     """
 
     fitted: Fit
     rows: EffortRows
     rounds: int
+    values: Array
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -74,11 +79,14 @@ class _Round(Record):
 
 
 class Simulations:
-    """Records that are simulated again and again, with other parameters."""
+    """Records that are simulated again and again, with other parameters.
+
+    `values` are base parameters, followed by coordinates of the starts where these are looked for.
+    """
 
     def __init__(self, members: PlantMembers, replays: Sequence[Replay], choice: FilterChoice) -> None:
         self.members, self.replays, self.choice = members, list(replays), choice
-        regressor = members.regressor
+        regressor, self.size = members.regressor, len(members.base.kept)
         self.carried = [
             payload_parameters(regressor, one.record.payload) if one.record.payload else {} for one in replays
         ]
@@ -86,14 +94,26 @@ class Simulations:
         self.response: Array | None = None  # by linear equations, the last one
         self.kept: list[Array] = []  # rows of each record that are fast enough
         self.measured: list[Array] = []  # decimated efforts of each record, where motors are rows
+        self.ways = [np.zeros((len(one.first), 0)) for one in replays]  # of the starts, that are looked for
+        self.started: list[Array] = []  # how efforts of each record depend on its start
+
+    def places(self, told: list[int]) -> list[int]:
+        """Where values have the base parameters that are told, and all coordinates of the starts."""
+        return [*told, *range(self.size, self.size + sum(way.shape[1] for way in self.ways))]
+
+    def _moved(self, number: int, values: Array) -> Replayed | None:
+        """One record, simulated."""
+        off = offsets(self.ways, values[self.size :])[number]
+        plant = self.members.plant(values[: self.size], self.carried[number])
+        return self.replays[number].run(plant, off if off.any() else None)
 
     def at(self, values: Array, regressed: bool = True) -> _Round | None:
-        """All records with these base parameters; None where the robot does not follow."""
+        """All records with these parameters and starts; None where the robot does not follow."""
         regressor, choice, kept = self.members.regressor, self.choice, self.members.base.kept
         self.count += 1
         rows, parts, positions = [], [], []
-        for number, (replay, carried) in enumerate(zip(self.replays, self.carried, strict=True)):
-            found = replay.run(self.members.plant(values, carried))
+        for number, replay in enumerate(self.replays):
+            found = self._moved(number, values)
             if found is None:
                 return None
             inside = slice(choice.edge, len(replay.record.t) - choice.edge)
@@ -112,28 +132,68 @@ class Simulations:
             positions.append(found.q[:, regressor.motor_q])
         return _Round(joined(rows), parts, positions)
 
+    def look_for_starts(self, values: Array, told: list[int], now: _Round) -> Array:
+        """Take what efforts show of the starts among the unknowns: values with it, none of it yet."""
+        parts = self._linear(values, told)
+        if parts is not None:
+            slopes, self.started = np.concatenate([part[0] for part in parts]), [part[1] for part in parts]
+        else:
+            found = self.at(values)
+            assert found is not None  # as it was before
+            slopes, self.started = found.rows.W[:, :, told], self._by_starts(values, now)
+        weights = solution(replace(now.rows, W=slopes), "wls")[1]
+        spreads = [replay.unsure for replay in self.replays]
+        self.ways = seen_starts(self.started, spreads, [weights[part] for part in now.rows.parts])
+        starts = along(self.started, self.ways)
+        self.response = None if parts is None else np.concatenate([slopes, starts], axis=2)
+        return np.concatenate([values[: self.size], np.zeros(starts.shape[2])])
+
     def slopes(self, values: Array, told: list[int], again: bool = True) -> Array:
-        """How efforts depend on base parameters, nearly: by linear equations, or else by the regressor alone."""
+        """How efforts depend on parameters and starts, nearly: by linear equations, or else by the regressor."""
         if self.response is None or again:
             self.response = self.linear(values, told)
         if self.response is not None:
             return self.response
         found = self.at(values)
         assert found is not None  # as it was before
-        return found.rows.W[:, :, told]
+        return np.concatenate([found.rows.W[:, :, told], along(self.started, self.ways)], axis=2)
 
     def linear(self, values: Array, told: list[int]) -> Array | None:
-        """How efforts of all records depend on some base parameters by linear equations, None where these are not."""
+        """How efforts of all records depend on some base parameters and the starts; None where no equations say it."""
+        parts = self._linear(values, told)
+        if parts is None:
+            return None
+        by_starts = along([part[1] for part in parts], self.ways)
+        return np.concatenate([np.concatenate([part[0] for part in parts]), by_starts], axis=2)
+
+    def _linear(self, values: Array, told: list[int]) -> list[tuple[Array, Array]] | None:
+        """Of each record by linear equations: per unit of base parameters, and of all numbers of its start."""
         members, parts = self.members, []
         columns = [members.base.kept[k] for k in told]
-        for replay, carried in zip(self.replays, self.carried, strict=True):
-            found = replay.run(members.plant(values, carried))
-            theta = members.parameters(values, carried)
+        for number, (replay, carried) in enumerate(zip(self.replays, self.carried, strict=True)):
+            found = self._moved(number, values)
+            theta = members.parameters(values[: self.size], carried)
             answers = None if found is None else linear_response(members.regressor, replay, found, theta, columns)
             if answers is None:
                 return None
-            parts.append(decimated(self.choice.inside(answers), self.choice))
-        return np.concatenate(parts)
+            thin = decimated(self.choice.inside(answers), self.choice)
+            parts.append((thin[:, :, : len(told)], thin[:, :, len(told) :]))
+        return parts
+
+    def _by_starts(self, values: Array, now: _Round) -> list[Array]:
+        """How efforts of each record depend on all numbers of its start, by a simulation of each."""
+        kept, self.ways = self.ways, [np.diag(replay.unsure) for replay in self.replays]
+        numbers = len(self.replays[0].first)
+        found = np.zeros((*now.rows.y.shape, numbers))
+        for k in range(numbers):
+            one = np.tile(np.arange(numbers) == k, len(self.replays)).astype(float)
+            end = self.at(np.concatenate([values[: self.size], one]), regressed=False)
+            found[:, :, k] = 0.0 if end is None else now.rows.y - end.rows.y
+        self.ways = kept
+        return [
+            found[part] / np.maximum(replay.unsure, 1e-300)
+            for part, replay in zip(now.rows.parts, self.replays, strict=True)
+        ]
 
     def _rows(self, moving: ClosedMotion | None, effort: Array) -> Array:
         """Efforts along the rows, decimated; those of motors need no motion."""
@@ -156,7 +216,8 @@ def didim(simulations: Simulations, told: list[int], starts: Sequence[Array]) ->
             hint="check gains, signs, units, limit and sample time of [controller]",
         )  # fmt: skip
     values, now = min(known, key=lambda one: one[1].error)
-    rounds, slow = len(tried), True
+    rounds, slow = len(tried), False
+    values = simulations.look_for_starts(values, told, now)
     for _ in range(MOST_ROUNDS):
         slopes = simulations.slopes(values, told, slow)
         step = solution(replace(now.rows, W=slopes), "wls")[0]
@@ -180,7 +241,7 @@ def _forward(
     """A step that does not make efforts worse, halved until it does not; its simulations."""
     for halved in range(HALVINGS):
         trial = values.copy()
-        trial[told] += step / 2**halved
+        trial[simulations.places(told)] += step / 2**halved
         found = simulations.at(trial, regressed=False)
         if found is not None and found.error <= WORSE * now.error:
             return trial, found, halved + 1
@@ -189,37 +250,46 @@ def _forward(
 
 def _judged(simulations: Simulations, values: Array, now: _Round, told: list[int], rounds: int) -> SimulatedFit:
     """The last step with the dependence of simulated efforts themselves, and covariances with it."""
-    rows = now.rows.columns(told)
-    before = simulations.count
+    before, places, count = simulations.count, simulations.places(told), len(told)
+    by_starts = along(simulations.started, simulations.ways)
+    rows = replace(now.rows, W=np.concatenate([now.rows.W[:, :, told], by_starts], axis=2))
     G = dependence(simulations, values, rows, told)
-    linear = replace(rows, W=G, y=rows.y + G @ values[told], instruments=rows.W)
+    linear = replace(rows, W=G, y=rows.y + G @ values[places])
     fitted = fit(linear, "wls")
     moved = values.copy()
-    moved[told] = fitted.values
+    moved[places] = fitted.values
     found = simulations.at(moved, regressed=False)
     if found is None or found.error > WORSE * now.error:
         found, moved = now, values
-    fitted = _about(fitted, moved[told], found)
-    return SimulatedFit(fitted, linear, rounds + simulations.count - before)
+    fitted = _about(fitted, moved, told, found, linear)
+    # what follows asks for parameters alone: rows without what starts explain of them give the same
+    both = np.concatenate([G[:, :, :count], linear.y[:, :, None]], axis=2)
+    left = without(G[:, :, count:], both, fitted.weights)
+    rows = replace(linear, W=left[:, :, :-1], y=left[:, :, -1])
+    return SimulatedFit(fitted, rows, rounds + simulations.count - before, moved)
 
 
 def dependence(simulations: Simulations, values: Array, rows: EffortRows, told: list[int]) -> Array:
     """How simulated efforts depend on parameters, as rows: by linear equations if simulations say alike."""
-    spread = np.sqrt(np.maximum(np.diag(fit(rows, "wls").white), 0.0))
     for again in (False, True):
         G = simulations.linear(values, told) if again else simulations.response
-        if G is not None and _confirmed(simulations, values, rows, told, G, spread):
+        if G is not None and _confirmed(simulations, values, rows, told, G, _spread(replace(rows, W=G))):
             return G
-    return by_simulations(simulations, values, rows, told, spread)
+    return by_simulations(simulations, values, rows, told, _spread(rows))
+
+
+def _spread(rows: EffortRows) -> Array:
+    """White deviations of the unknowns."""
+    return np.sqrt(np.maximum(np.diag(fit(rows, "wls").white), 0.0))
 
 
 def _confirmed(
     simulations: Simulations, values: Array, rows: EffortRows, told: list[int], G: Array, spread: Array
 ) -> bool:
     """Whether efforts change as G says where all parameters change, each by a deviation to either side."""
-    for signs in np.random.default_rng(0).choice([-SPAN, SPAN], (CONFIRMED, len(told))):
+    for signs in np.random.default_rng(0).choice([-SPAN, SPAN], (CONFIRMED, len(spread))):
         trial = values.copy()
-        trial[told] += signs * spread
+        trial[simulations.places(told)] += signs * spread
         end = simulations.at(trial, regressed=False)
         changed = np.zeros_like(rows.y) if end is None else (rows.y - end.rows.y) * rows.mask
         if not np.linalg.norm(changed - (G @ (signs * spread)) * rows.mask) <= ALIKE * np.linalg.norm(changed):
@@ -232,7 +302,7 @@ def by_simulations(
 ) -> Array:  # fmt: skip
     """The same by one simulation of each parameter."""
     G = rows.W.copy()
-    for place, k in enumerate(told):
+    for place, k in enumerate(simulations.places(told)):
         width = max(SPAN * float(spread[place]), 1e-7 * abs(float(values[k])), 1e-12)
         trial = values.copy()
         trial[k] += width
@@ -242,10 +312,13 @@ def by_simulations(
     return G
 
 
-def _about(fitted: Fit, values: Array, found: _Round) -> Fit:
-    """The fit with values and residuals of a simulation."""
-    noise = noise_of(found.rows, found.rows.y)
-    return Fit(values, fitted.white, fitted.robust, found.rows.y, fitted.condition, noise, fitted.lag, fitted.weights)
+def _about(fitted: Fit, values: Array, told: list[int], found: _Round, linear: EffortRows) -> Fit:
+    """The fit of the parameters that are told, with values and residuals of a simulation."""
+    count, noise = len(told), noise_of(found.rows, found.rows.y)
+    white, robust = fitted.white[:count, :count], fitted.robust[:count, :count]
+    own = (linear.W[:, :, :count] * linear.mask[:, :, None]).reshape(-1, count)
+    condition = float(np.linalg.cond(np.linalg.qr(own, mode="r")))
+    return Fit(values[told], white, robust, found.rows.y, condition, noise, fitted.lag, fitted.weights)
 
 
 class SimulatedRecords:
@@ -259,6 +332,9 @@ class SimulatedRecords:
         shortest = max(round(EDGE / step), WIDE * choice.decimate)
         self.mapped, self.choice = mapped, replace(choice, edge=min(choice.edge, shortest))
         self.values = np.zeros(len(base.kept))
+        self.known: tuple[list[Measurement], Simulations, Array] | None = (
+            None  # records with the starts that were found
+        )
         self.steps: list[str] = []
         self.warnings: list[str] = []
 
@@ -273,9 +349,10 @@ class SimulatedRecords:
         by_file = self.members.base.groups @ self.members.by_file
         start = by_file.copy()
         start[told] = first
-        found = didim(self.of(records), told, [by_file, start])
-        self.values = by_file.copy()  # what the records do not tell is as in the file, and does not matter in them
-        self.values[told] = found.fitted.values
+        simulations = self.of(records)
+        found = didim(simulations, told, [by_file, start])
+        self.values, starts = np.split(found.values, [len(by_file)])
+        self.known = list(records), simulations, starts
         self.steps = [
             f"simulated under the controller of the map {found.rounds} times; its positions need no filter, "
             f"{self.choice.cut} samples are cut at both ends"
@@ -286,17 +363,20 @@ class SimulatedRecords:
         """Efforts of records by simulation, and by that of the robot of the file."""
         if not records:
             return []
-        simulations = self.of(records)
-        found = simulations.at(self.values, regressed=False)
+        simulations, starts = self.of(records), np.zeros(0)
+        if self.known is not None and list(records) == self.known[0]:
+            _, simulations, starts = self.known
+        found = simulations.at(np.concatenate([self.values, starts]), regressed=False)
         if found is None:
             raise InputError(
                 "the robot does not follow the reference of this record under the controller of the map",
                 file=records[0].name, key="controller", hint="check it, or leave the record out",
             )  # fmt: skip
-        by_file = simulations.at(self.members.base.groups @ self.members.by_file, regressed=False)
+        by_file = self.members.base.groups @ self.members.by_file
+        other_robot = simulations.at(np.concatenate([by_file, starts]), regressed=False)
         made = []
         for number, (record, (measured, simulated)) in enumerate(zip(records, found.parts, strict=True)):
-            other = np.full_like(measured, np.nan) if by_file is None else by_file.parts[number][1]
+            other = np.full_like(measured, np.nan) if other_robot is None else other_robot.parts[number][1]
             shown = np.where(simulations.kept[number], measured, np.nan)
             made.append(Prediction(record.name, simulations.instants(number), shown, simulated, other))
         self._judge_following(records, found.positions, made)

@@ -2,7 +2,8 @@
 
 A parameter acts as an effort does, by its column w of the regressor: M a + D v + K x + w = u, where x, v and a are what
 the motors' motion changes by, M, D and K how efforts depend on accelerations, rates and positions, and u is the answer
-of the controller, held for a sample. One pass over the samples has all parameters; simulations need one for each.
+of the controller, held for a sample. Another start has no w, but x or v at first. One pass over the samples has all
+parameters and starts; simulations need one for each.
 """
 
 from __future__ import annotations
@@ -34,7 +35,10 @@ class _Along(Record):
 def linear_response(
     regressor: Regressor, replay: Replay, found: Replayed, theta: Array, columns: list[int]
 ) -> Array | None:
-    """Efforts (instants x motors x columns) per unit of some unknowns; None where the controller is not linear."""
+    """Efforts (instants x motors x columns) per unit of some unknowns; None where the controller is not linear.
+
+    Columns of the start come last: of positions of all motors, and of their rates.
+    """
     feedback = replay.feedback(found.effort)
     if feedback is None or regressor.spare:
         return None
@@ -81,7 +85,10 @@ def _answers(along: _Along, W: Array, replay: Replay, stiffness: Array, damping:
     by_differences = replay.settings.rates == "differences"
     inverse = np.linalg.inv(along.M)
     stiff, damp = stiffness[:, None], damping[:, None]
+    motors = W.shape[1]
+    W = np.concatenate([W, np.zeros((len(W), motors, 2 * motors))], axis=2)
     x, v = np.zeros(W.shape[1:]), np.zeros(W.shape[1:])
+    x[:, -2 * motors : -motors] = v[:, -motors:] = np.eye(motors)
     before, answers = x, np.zeros_like(W)
     waiting = [np.zeros_like(x) for _ in range(delay)]
     for k in range((len(W) - 1) * every + 1):

@@ -23,6 +23,7 @@ from parflex.simulation.integrators.integrate import grid_of
 
 Array = np.ndarray
 START = 20  # samples from which the state at the start follows
+MOST_POWERS = 5  # of time, by which they are described; higher ones are taken in while they stand out of noise
 SURE = 4.0  # standard deviations: a slower start is at rest
 UNEVEN = 1e-3  # of a sample time: what it may miss a whole number of them in a step of the record by
 NEAR = 0.5  # of the longest way of a motor: by so much positions may differ from those measured
@@ -94,7 +95,8 @@ class Replay:
             sample_time=self.sample, effort_limit=limits, step=min(LONGEST, self.sample), rates=law.rates,
             delay=law.delay,
         )  # fmt: skip
-        self.begin = self._start()
+        self.first, self.unsure = self._start()
+        self.posed = self.regressor.first(self.first[: len(motors)])
 
     def _reference(self, law: FeedbackLaw) -> Array:
         """Rows of the reference at the samples of the controller: positions, and rates and accelerations if it asks."""
@@ -108,28 +110,39 @@ class Replay:
         parts = [rows, rate] if law.law == "pd" else [rows, rate, np.gradient(rate, self.sample, axis=0)]
         return np.ascontiguousarray(np.concatenate(parts, axis=1))
 
-    def _start(self) -> RecordedStart:
-        """Where the motors stand at first, and how fast they are unless that is noise."""
+    def _start(self) -> tuple[Array, Array]:
+        """Where the motors stand at first, and how fast they are unless that is noise; and deviations of both."""
         count = min(START, len(self.record.t))
-        t = np.arange(count) * self.record.step
-        powers = np.stack([np.ones(count), t, t * t], axis=1)
-        found, left, *_ = np.linalg.lstsq(powers, self.record.position[:count], rcond=None)
-        noise = np.sqrt(left / max(count - 3, 1)) if len(left) else np.zeros(found.shape[1])
-        sure = np.abs(found[1]) > SURE * noise * np.sqrt(np.linalg.inv(powers.T @ powers)[1, 1])
-        q = self.regressor.closed(found[:1], self.regressor.first(found[0]))
-        rate = np.where(sure, found[1], 0.0)
-        qd = self.regressor.moved(q, rate[None], np.zeros((1, len(rate)))).qd[0]
-        return RecordedStart(q[0], qd)
+        u = np.arange(count) / count
+        for degree in range(2, MOST_POWERS + 1):
+            powers = u[:, None] ** np.arange(degree + 1)
+            found = np.linalg.lstsq(powers, self.record.position[:count], rcond=None)[0]
+            left = ((self.record.position[:count] - powers @ found) ** 2).sum(axis=0)
+            noise = np.sqrt(left / max(count - degree - 1, 1))
+            spread = noise * np.sqrt(np.diag(np.linalg.pinv(powers.T @ powers)))[:, None]
+            if degree > 2 and not (np.abs(found[-1]) > SURE * spread[-1]).any():
+                break
+            kept = found[:2], spread[:2]
+        time = np.array([[1.0], [count * self.record.step]])
+        first, spread = (part / time for part in kept)
+        first[1] = np.where(np.abs(first[1]) > SURE * spread[1], first[1], 0.0)
+        return first.ravel(), spread.ravel()
 
-    def run(self, plant: Plant) -> Replayed | None:
-        """The record moved by this plant; None where it cannot be."""
+    def begun(self, off: Array | None = None) -> RecordedStart:
+        """The start, or another one that is so far off: in positions of the motors, then in their rates."""
+        position, rate = np.split(self.first if off is None else self.first + off, 2)
+        q = self.regressor.closed(position[None], self.posed)
+        return RecordedStart(q[0], self.regressor.moved(q, rate[None], np.zeros((1, len(rate)))).qd[0])
+
+    def run(self, plant: Plant, off: Array | None = None) -> Replayed | None:
+        """The record moved by this plant, from a start that is so far off; None where it cannot be."""
         count = len(self.record.t)
         grid = grid_of((count - 1) * self.record.step, self.settings.step or LONGEST, self.sample)
         t = np.arange(grid.rows + 1) * self.sample
         law: Any = self.law
-        begin: Any = self.begin
+        begin: Any = self.begun(off)
         run = SampledRun(law, plant, begin, self.settings, grid, t)
-        found = run.go(self.begin.start, self.begin.start_rates[plant.problem.places], None)
+        found = run.go(begin.start, begin.start_rates[plant.problem.places], None)
         if found.status != "ok" or not np.isfinite(found.y).all():
             return None
         tree = plant.robot.tree
