@@ -11,12 +11,14 @@ from scipy.optimize import brentq
 
 import parflex
 from parflex.bodies.sections import rectangle
+from parflex.codegen.compile import Kernel
 from parflex.codegen.passes.optimise import make_program
 from parflex.designs.design_numbers import design_numbers, number_at
-from parflex.designs.traced_numbers import TracedDecisions, TracedNumber
+from parflex.designs.traced_numbers import HOW, TracedDecisions, TracedNumber, holds
 from parflex.errors import ParflexError
 from parflex.graph.derivative import jacobian
 from parflex.graph.expression import Graph
+from parflex.maps.engine.number_loop import number_rows
 from parflex.maps.kept_numbers import numbers_of_designs
 from parflex.models.loading import load
 from parflex.spatial.varied import Decisions, OneNumberError, Varied
@@ -213,6 +215,33 @@ def test_designs_that_are_read_otherwise_are_loaded_one_by_one_and_right():
         one = parflex.natural_frequencies(parflex.load("three-beam-legs", settings=settings), modes=3)
         # both by LAPACK, whose rounding is 1e-16 of the largest eigenvalue
         assert many.frequencies[row] == pytest.approx(one.frequencies, rel=1e-8)
+
+
+def test_odd_designs_are_told_alike_by_machine_code_and_by_arrays():
+    graph = Graph()
+    a, b = graph.symbol("key[0]"), graph.symbol("key[1]")
+    compared = tuple((how, answer) for how in HOW for answer in (True, False))
+    outputs = {
+        "number": np.array([a * b, a + b], dtype=object),
+        "compared": np.array([a - b * k for k in range(len(compared))], dtype=object),
+        "finite": np.array([a / b], dtype=object),
+    }
+    one = np.array([0.0, -0.0, 5e-324, -5e-324, 1.0, -1.0, 3.0, 1e300, np.inf, np.nan, 0.5])
+    columns = np.array([(x, y) for x in one for y in (1.0, 0.0, -1.0)])
+    for own in [*((k,) for k in range(len(compared))), (0, 3, 7)]:  # the others must not decide
+        chosen = [compared[k] for k in own]
+        parts = {**outputs, "compared": outputs["compared"][list(own)]}
+        kernel = Kernel(make_program(graph, "numbers", parts, quick=True))
+        values, alone = np.empty((len(columns), 2)), np.zeros(len(columns), dtype=bool)
+        number_rows(kernel, columns, chosen, values, alone)
+        with np.errstate(all="ignore"):
+            x, y = columns.T
+            expected = ~np.isfinite(x * y) | ~np.isfinite(x + y) | ~np.isfinite(x / y)
+            for k, (how, answer) in zip(own, chosen, strict=True):
+                expected |= ~np.isfinite(x - y * k) | (holds(x - y * k, how) != answer)
+            numbers = np.stack([x * y, x + y], axis=1)
+        assert alone.tolist() == expected.tolist()
+        assert np.array_equal(values, numbers, equal_nan=True)
 
 
 @pytest.mark.parametrize("shape", ["rectangle", "box"])

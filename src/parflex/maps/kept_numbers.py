@@ -22,6 +22,7 @@ from parflex.designs.traced_numbers import TracedDecisions, TracedNumber, holds
 from parflex.errors import ParflexError
 from parflex.graph.expression import Expression, Graph
 from parflex.maps.batches import BatchProgram
+from parflex.maps.engine.number_loop import number_rows
 from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.spatial.varied import OneNumberError, Varied
@@ -29,7 +30,6 @@ from parflex.spatial.varied import OneNumberError, Varied
 Array = np.ndarray
 ALIKE = 3  # designs in which numbers must agree to be one
 DIGITS = ".13e"
-BLOCK = 520  # designs at a time; rows that are a page long would push each other out of the cache
 RECENT = 16  # robots with sets of keys whose programs stay in memory
 
 
@@ -47,21 +47,21 @@ class NumberProgram(Record):
         """In designs, given by rows of the keys."""
         size, kernel = len(self.places), self.batch.kernel(len(columns))
         values, alone = np.empty((len(columns), size)), np.zeros(len(columns), dtype=bool)
-        groups: dict[tuple[str, bool], list[int]] = {}
-        for k, compared in enumerate(self.compared):
-            groups.setdefault(compared, []).append(size + k)
-        for start in range(0, len(columns), BLOCK):
-            part = columns[start : start + BLOCK]
-            with np.errstate(all="ignore"):
-                wide = self.batch(part).T if kernel is None else kernel.columns(kernel.padded(part))
-                found = wide[:, : len(part)]
-                odd = ~np.isfinite(np.ones(len(found)) @ found)
-                if odd.any():  # or the sum alone is too large
-                    odd = ~np.isfinite(found).all(axis=0)
-            for (how, answer), own in groups.items():
-                odd |= (holds(found[own], how) != answer).any(axis=0)
-            values[start : start + BLOCK], alone[start : start + BLOCK] = found[:size].T, odd
+        if kernel is not None:
+            number_rows(kernel, columns, self.compared, values, alone)
+        else:
+            self._interpreted(columns, values, alone)
         return DesignNumbers(robot, tuple(keys), self.places, self.nominal, values, alone, name=self.name)
+
+    def _interpreted(self, columns: Array, values: Array, alone: Array) -> None:
+        """The same where designs are too few to compile."""
+        size = len(self.places)
+        with np.errstate(all="ignore"):
+            found = self.batch(columns).T
+        alone |= ~np.isfinite(found).all(axis=0)
+        for k, (how, answer) in enumerate(self.compared):
+            alone |= holds(found[size + k], how) != answer
+        values[:] = found[:size].T
 
 
 def numbers_of_designs(robot: Robot, designs: Mapping[str, Array]) -> DesignNumbers:

@@ -53,18 +53,17 @@ def pose_rows(
     poses: Array,
     values: Array,
     designs: Array,
-) -> Array:
-    """Outputs of the program of a pose, one row for each of `poses`.
+    rows: Array,
+) -> None:
+    """Outputs of the program of a pose into `rows`, one for each of `poses`.
 
     `inputs`: which inputs of the program are positions and which these are, which are numbers of the design and which
     these are. `values` are designs x numbers, `designs` says which one each row of `q` has.
     """
     program, lanes = kernel.program, kernel.lanes
-    rows = np.empty((len(poses), len(program.outputs)))
     if not len(poses):
-        return rows
+        return
     x, y = side_by_side((len(program.inputs), lanes)), side_by_side((len(program.outputs), lanes))
     work = kernel.workspace()
     places = np.array([array.ctypes.data for array in (x, y, work)], dtype=np.int64)
     fill_rows(kernel.address("many_in"), places, *inputs, q, poses, values, designs, x, y, rows)
-    return rows

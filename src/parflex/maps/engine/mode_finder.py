@@ -21,7 +21,7 @@ from parflex.records import Record
 
 Array = np.ndarray
 BITS = 5  # of each coordinate, in the order of poses
-DIRECTIONS = 3  # along which poses are put in order
+DIRECTIONS = 6  # along which poses are put in order: a platform in space has as many
 FIRST = 1e3  # rad^2/s^2: where the search for modes begins at the first pose
 FREE = 1e-4  # of the lowest mode (squared): what is below has no stiffness
 AGAIN = 1  # start of the random numbers for poses that were not proved at once
@@ -29,7 +29,7 @@ WEAK = 1e-4  # of its value at home: what loops are not divided by, four digits 
 SIDE_BY_SIDE = 16384  # poses whose entries are there at a time
 SEEN = 512  # poses by which directions are chosen, about
 SPREAD = [  # bits of numbers with so many places between them as there are other directions
-    np.array([sum((k >> bit & 1) << bit * count for bit in range(BITS)) for k in range(2**BITS)], np.int16)
+    np.array([sum((k >> bit & 1) << bit * count for bit in range(BITS)) for k in range(2**BITS)], np.int32)
     for count in range(1, DIRECTIONS + 1)
 ]
 
@@ -56,6 +56,7 @@ class ModeFinder:
     def __init__(self, locked: Robot, modes: int, free: int = 0, designs: DesignNumbers | None = None) -> None:
         self.modes, self.free, self.designs = modes, free, designs
         self.guess: ModeGuess | None = None  # where modes are likely to be, once some poses are known
+        self._spare: list[Array] = []  # entries of poses that no call uses: fresh memory is slow, cleared page by page
         self.placed = 0  # the first so many features are coordinates of poses, the others numbers of designs
         self.programs, *self.kernels = step_kernels(locked, designs)
         self.units = np.array([1.0] * 3 + [locked.tree.length] * 3)  # turns count by the typical length
@@ -107,7 +108,11 @@ class ModeFinder:
         """What steps take of each pose, in this order: lanes take one behind the other."""
         own = np.zeros(len(q), dtype=np.int64) if rows is None else rows.astype(np.int64, copy=False)
         order = np.arange(len(q)) if order is None else order
-        return pose_rows(self.kernels[0], self.inputs, np.ascontiguousarray(q), order, self.values, own)
+        wide = self._spare.pop() if self._spare else np.empty((0, 0))
+        if len(wide) < len(q):
+            wide = np.empty((len(q), len(self.programs.pose.outputs)))
+        pose_rows(self.kernels[0], self.inputs, np.ascontiguousarray(q), order, self.values, own, wide)
+        return wide
 
     def learn(self, features: Array, found: FoundModes) -> None:
         """Guess the modes of other poses from those that were found at some."""
@@ -132,9 +137,10 @@ class ModeFinder:
         found, ok, twists = lanes.found, lanes.proved, lanes.twists
         twists[lanes.flags[:, 1] > 0] = np.nan
         if self.free:  # the motions without stiffness must be as many as at home, here too
-            ok[order] &= self._count(entries, FREE * found[order, 0]) == self.free
+            ok[order] &= self._count(entries[: len(q)], FREE * found[order, 0]) == self.free
         if self.programs.closing is not None:
             ok = ok & self._closed(q, rows)
+        self._spare.append(entries)
         return FoundModes(found, ok, twists, np.array([lanes.steps]))
 
     def _closed(self, q: Array, rows: Array | None) -> Array:
@@ -224,5 +230,9 @@ def ordered(values: Array) -> Array:
     ways = np.zeros((width, main.shape[1]))
     ways[moving] = main / span[moving, None] * cells
     along = (ways.T @ values.T - (middle @ ways + low * cells)[:, None]).clip(0, 2**BITS - 1).astype(np.int16)
-    code = sum(SPREAD[len(along) - 1][own] << k for k, own in enumerate(along))
+    code = np.zeros(count, dtype=np.int32)
+    for k, own in enumerate(along):
+        code |= SPREAD[len(along) - 1][own] << k
+    for far in (1, 2, 4, 8, 16):  # the place in Gray's order, in which cells that follow each other differ in one bit
+        code ^= code >> far
     return np.argsort(code, kind="stable")

@@ -31,9 +31,7 @@ from parflex.simulation.integrators.jit import compiled, inner
 
 Array = np.ndarray
 CLOSE = 1e-5  # relative distance of modes whose shapes are not told apart
-TURNED = (
-    1e-8  # angle by which a shape may be off: what of it the platform moves may be a thirtieth, and others move it more
-)
+TURNED = 3e-8  # angle by which a shape may be off: a millionth of the platform's part, which may be a thirtieth of it
 WIDEST = 64.0  # times the last mode: where modes of inner nodes are counted first, which must lie above
 
 
