@@ -108,7 +108,10 @@ class ModeFinder:
         """What steps take of each pose, in this order: lanes take one behind the other."""
         own = np.zeros(len(q), dtype=np.int64) if rows is None else rows.astype(np.int64, copy=False)
         order = np.arange(len(q)) if order is None else order
-        wide = self._spare.pop() if self._spare else np.empty((0, 0))
+        try:
+            wide = self._spare.pop()
+        except IndexError:  # the first call, or other threads have them all
+            wide = np.empty((0, 0))
         if len(wide) < len(q):
             wide = np.empty((len(q), len(self.programs.pose.outputs)))
         pose_rows(self.kernels[0], self.inputs, np.ascontiguousarray(q), order, self.values, own, wide)
