@@ -13,13 +13,14 @@ from parflex.checking import one_of
 from parflex.errors import InputError, SingularError
 from parflex.identification.base_columns import BaseColumns, base_columns, independent_columns, stacked
 from parflex.identification.column_map import ColumnMap, read_column_map
+from parflex.identification.doubts.lack_of_fit import misfit_doubts
 from parflex.identification.doubts.recorded_signals import (
     effort_doubts,
     refuse_repeated,
     repeated_validation,
     sticking_doubts,
 )
-from parflex.identification.doubts.usual_mistakes import far_positions, mistake_that_closes, suspicions
+from parflex.identification.doubts.usual_mistakes import FAR, far_positions, mistake_that_closes, suspicions
 from parflex.identification.estimates.drive_gains import total_least_squares
 from parflex.identification.estimates.least_squares import EffortRows, Fit, WeightedRows, fit
 from parflex.identification.estimates.physical import PhysicalParameters, physical_parameters
@@ -162,13 +163,19 @@ def identify(
         checked = [rows_of_record(regressor, base, one, choice) for one in held_out]
         later = [prediction_of(one, found_of, values) for one, found_of in zip(held_out, checked, strict=True)]
     warnings = [f"{Path(one.name).name}: {text}" for one in [*used, *held_out] for text in one.warnings]
-    warnings += _signs(used, parts, estimator) + gain_doubts(gains) + effort_doubts(regressor, used, parts, choice)
+    other_signs = _signs(used, parts, estimator)
+    warnings += other_signs + gain_doubts(gains) + effort_doubts(regressor, used, parts, choice)
     warnings += [text for text in suspected if text]
-    warnings += [text for one, text in zip(used, suspected, strict=True) for text in far_positions(one, text)]
+    for one, text, (_, part, by_file) in zip(used, suspected, found, strict=True):
+        right = share(part.mask * (part.y - by_file), part.mask * part.y) < FAR  # as units are: no other one is named
+        warnings += far_positions(one, text or ("" if right else None))
     warnings += [text for one in held_out for text in far_positions(one, None)]
     warnings += repeated_validation(used, held_out)
     warnings += unused_payloads(mapped, [*used, *held_out])
-    warnings += payload_doubts(regressor, used, parts) if estimator != "tls" else []
+    payloads = payload_doubts(regressor, used, parts) if estimator != "tls" else []
+    warnings += payloads
+    if estimator not in ("tls", "didim") and not (payloads or other_signs or any(suspected)):  # these say why
+        warnings += misfit_doubts(regressor, base, told, used, parts, fitted.values, choice, estimator == "irls")
     parameters = parameters_of(regressor, base, told, fitted, essential)
     efforts = np.concatenate([one.measured for one in predictions])
     left = np.concatenate([one.measured - one.predicted for one in predictions])

@@ -109,6 +109,11 @@ def _carries(
     moments = mass * np.array([1.0, *place])
     moments[told] += off
     centre = ", ".join(f"{value:.3g}" for value in moments[1:] / moments[0])
+    if moments[0] < 0:  # what is missing here is on another one
+        return [
+            f"{Path(record.name).name}: {mass:.3g} kg are named as payload, and efforts fit {-moments[0]:.3g} kg at "
+            f"({centre}) m less than those of other records: one of those is the loaded one, check [payload]"
+        ]
     return [
         f"{Path(record.name).name}: efforts fit a payload of {moments[0]:.3g} kg at ({centre}) m, and "
         f"{mass:.3g} kg at ({', '.join(f'{value:.3g}' for value in place)}) m are named: check [payload] and the record"

@@ -8,6 +8,8 @@ without it: a file with rough numbers is not a mistake of the record.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -131,6 +133,7 @@ def mistake_that_closes(
 ) -> str | None:
     """Of positions at which loops do not close: with which mistake they do."""
     found = _suspicion(FileTrial(regressor, base, record, choice))
+    found = found or _exchanged_positions(regressor, base, record, choice)
     if found is not None:
         return found
     for name, unit, factors in other_units(regressor):
@@ -138,7 +141,25 @@ def mistake_that_closes(
             regressor.closed(smoothed(record, choice, record.in_other_units(factors)).position)
         except ParflexError:
             continue
-        return f"loops close where the positions are {name}: {unit_cure(name, unit)}"
+        return f"loops close where the positions are {name}, which efforts do not confirm: {unit_cure(name, unit)}"
+    return None
+
+
+def _exchanged_positions(
+    regressor: Regressor, base: BaseColumns, record: Measurement, choice: FilterChoice
+) -> str | None:
+    """Two motors whose positions, exchanged, close the loops, and parameters explain the efforts then."""
+    motors = regressor.robot.actuated_names
+    for i, j in combinations(range(len(motors)), 2):
+        order = list(range(len(motors)))
+        order[i], order[j] = j, i
+        trial = FileTrial(regressor, base, replace(record, position=record.position[:, order]), choice)
+        left = trial.unexplained(as_given(regressor))
+        if left < NEAR:
+            return (
+                f"loops close where the positions of '{motors[i]}' and '{motors[j]}' are exchanged, and parameters "
+                f"leave {100 * left:.3g} % of the efforts then: check their columns"
+            )
     return None
 
 
