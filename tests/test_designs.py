@@ -18,8 +18,8 @@ from parflex.designs.traced_numbers import HOW, TracedDecisions, TracedNumber, h
 from parflex.errors import ParflexError
 from parflex.graph.derivative import jacobian
 from parflex.graph.expression import Graph
-from parflex.maps.engine.number_loop import number_rows
 from parflex.maps.kept_numbers import numbers_of_designs
+from parflex.maps.rows.number_loop import number_rows
 from parflex.models.loading import load
 from parflex.spatial.varied import Decisions, OneNumberError, Varied
 

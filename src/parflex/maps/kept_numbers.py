@@ -22,7 +22,7 @@ from parflex.designs.traced_numbers import TracedDecisions, TracedNumber, holds
 from parflex.errors import ParflexError
 from parflex.graph.expression import Expression, Graph
 from parflex.maps.batches import BatchProgram
-from parflex.maps.engine.number_loop import number_rows
+from parflex.maps.rows.number_loop import number_rows
 from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.spatial.varied import OneNumberError, Varied

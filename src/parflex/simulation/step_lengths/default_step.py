@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from parflex.records import Record
 from parflex.simulation.inputs.polynomials import Polynomials
 from parflex.simulation.integrators.integrate import Grid, Method, grid_of, rounded_down
 from parflex.simulation.integrators.system import System, new_work
@@ -31,8 +32,8 @@ SHORTEST = 1e-6  # s
 MOST_COORDINATES = 600  # whose frequencies are asked for: they take the third power of it, seconds with so many
 
 
-@dataclass(frozen=True)
-class Excited:
+@dataclass(frozen=True, eq=False, repr=False)
+class Excited(Record):
     """Circular frequencies (rad/s): the highest one that is excited visibly, that of the fastest turn, the highest."""
 
     vibration: float
