@@ -20,7 +20,7 @@ from parflex.identification.regressors import Regressor
 
 Array = np.ndarray
 EXPLAINED = 0.316  # of what is missed: a tenth of its power
-LIKE = 1.5  # times the best: what is more usual is named first
+LIKE = 1.5  # times the best: records hardly tell these apart
 INSIDE = 1e-6  # of a column, what others leave of it where they span it
 GAINS = (0.05, 20.0)  # what drives are off by at most
 STRIBECK = (0.02, 0.06, 0.2)  # of the largest rate, over which dry friction falls
@@ -78,17 +78,19 @@ class RecordedRows:
 
 
 def likely_cause(rows: RecordedRows) -> str | None:
-    """The mistake that explains what is missed, in words, or None; the most usual where several do."""
+    """Mistakes that explain what is missed, in words, or None: the best, and what records hardly tell from it."""
     now, _ = rows.missed()
-    trials = _payloads(rows)
+    kinds = [_payloads(rows)]
     if not rows.regressor.spare:  # else rows mix the efforts of all motors
-        for some in (_exchanged, _gains, _frictions, _delays):
-            trials += some(rows)
-    best = min((left for left, _ in trials), default=np.inf)
+        kinds += [list(some(rows)) for some in (_exchanged, _gains, _frictions, _delays)]
+    best = min((left for trials in kinds for left, _ in trials), default=np.inf)
     if best > EXPLAINED * now:
         return None
-    left, words = next(one for one in trials if one[0] <= min(LIKE * best, EXPLAINED * now))
-    return f"of all motors {100 * now:.3g} %, and {100 * left:.3g} % {words}"
+    bound = min(LIKE * best, EXPLAINED * now)
+    # of each kind the first: frictions have more and more columns
+    alike = [next((one for one in trials if one[0] <= bound), None) for trials in kinds]
+    words = ", or ".join(f"{100 * left:.3g} % {text}" for left, text in sorted(one for one in alike if one is not None))
+    return f"of all motors {100 * now:.3g} %, and {words}"
 
 
 def _payloads(rows: RecordedRows) -> list[Trial]:
