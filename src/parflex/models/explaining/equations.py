@@ -110,4 +110,7 @@ EQUATIONS: dict[int, str] = {
     70: "u_m = f . e/k + 1/2 e^T (K_G/k) e        k = f . K^-1 f        N = k u_m",
     71: "rho = s + delta   delta = w^T b / w^T N w   r^2 = c / w^T N w - delta^2   c = max(1, (p - s)^2 / (p - s')^2)",
     72: "|lambda - rho| <= epsilon + tau^2 / (p - s - tau)        tau = 1.1 (|delta| + epsilon) <= 0.1 (p - s)",
+    73: "eta = -K_ii^-1 M_ib xdd        f = -M_bi eta_ddot = C d2(xdd)/dt2        C = M_bi K_ii^-1 M_ib\n"
+    "m z_ddot + d z_dot + k z = c_ddot,  c = x^T C qdd        m z = c - int_0^t (k h + d h_dot)(t - s) c(s) ds\n"
+    "m = 1 + x^T C x k/m",
 }
