@@ -141,3 +141,9 @@ def test_frames_whose_columns_would_have_names_of_joints_are_refused(tmp_path):
             parflex.InputError, match=r"the frame 'q' and a joint would both have the column 'q\.theta'"
         ):
             ask()
+
+
+def test_frequencies_that_are_not_known_are_said_of_the_step(monkeypatch):
+    monkeypatch.setattr("parflex.exchange.fmu.export_checks.MOST_COORDINATES", 0)
+    (note,) = step_notes(make_plant(parflex.load("dualemps"), "cs", "efforts", "rk4", 1e-4, [], [], None, (), None))
+    assert note.startswith("the frequencies of 11 coordinates are not known: give a step of a twentieth")

@@ -15,15 +15,28 @@ def duhamel(omega, force, dt):
     return z.imag / omega, z.real
 
 
+def clamped_free_shape(mode):
+    """Wave number times the length of a mode of a clamped-free beam, its shape over x/length, and the slope of that."""
+    middle = (mode + 0.5) * np.pi
+    z = brentq(lambda z: np.cos(z) + 1 / np.cosh(z), middle - 0.6, middle + 0.6)
+    s = (np.cosh(z) + np.cos(z)) / (np.sinh(z) + np.sin(z))
+
+    def shape(x):
+        return np.cosh(z * x) - np.cos(z * x) - s * (np.sinh(z * x) - np.sin(z * x))
+
+    def slope(x):
+        return z * (np.sinh(z * x) + np.sin(z * x) - s * (np.cosh(z * x) - np.cos(z * x)))
+
+    return z, shape, slope
+
+
 def clamped_free(length, bending_stiffness, mass_per_length, modes):
     """Circular frequency of each mode, how an acceleration of its clamp and a force at its tip drive it, by its tip."""
     x = np.linspace(0.0, length, 2001)
     found = []
     for i in range(modes):
-        middle = (i + 0.5) * np.pi
-        z = brentq(lambda z: np.cos(z) + 1 / np.cosh(z), middle - 0.6, middle + 0.6)
-        k, s = z / length, (np.cosh(z) + np.cos(z)) / (np.sinh(z) + np.sin(z))
-        shape = np.cosh(k * x) - np.cos(k * x) - s * (np.sinh(k * x) - np.sin(k * x))
+        z, shape_at, _ = clamped_free_shape(i)
+        k, shape = z / length, shape_at(x / length)
         whole = np.trapezoid(shape**2, x)
         tip = shape[-1]
         found.append(

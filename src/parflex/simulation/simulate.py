@@ -66,6 +66,7 @@ from parflex.simulation.step_lengths.instants import input_warnings
 from parflex.simulation.step_lengths.step_choice import (
     STEP,
     asked_steps,
+    drift_warnings,
     force_warnings,
     step_summary,
     step_warnings,
@@ -284,6 +285,7 @@ def simulate(
         *balance_warnings(columns, method),
         *step_warnings(summary, method),
         *unseen_warnings(case.steps),
+        *drift_warnings(case.steps),
         *(force_warnings(case.steps) if reactions or by_acceleration(outputs) else []),
         *(rough_warnings(robot.tree.rate_names, metres(robot.tree), columns) if by_acceleration(outputs) else []),
         *contact_warnings(problem, track.events, columns, method, 0.0 if case.grid.begin else case.grid.step),

@@ -89,7 +89,7 @@ def step_notes(plant: FmuPlant) -> tuple[str, ...]:
     problem, (q, qd, _) = plant.problem, plant.start
     tree, motors, count = problem.robot.tree, list(problem.robot.actuated), PER_PERIOD[plant.method.name]
     step = 2 * np.pi * np.sqrt(tree.length / FALL) / count
-    why = f"{count} in a swing of a pendulum of {tree.length:.3g} m, the typical length"
+    why, known = f"{count} in a swing of a pendulum of {tree.length:.3g} m, the typical length", True
     if is_elastic(problem.robot):
         way = metres(tree)[motors]
         coefficients = np.zeros((2, POWERS, plant.system.coefficients.shape[2]))
@@ -102,12 +102,17 @@ def step_notes(plant: FmuPlant) -> tuple[str, ...]:
             coefficients[1, 0, : len(motors)] += mass * FALL * way
         given = Polynomials(np.array([0.0, SECOND / 2, np.inf]), coefficients)
         system = problem.system(given)
-        if 0 < len(system.free) <= MOST_COORDINATES:
+        known = len(system.free) <= MOST_COORDINATES
+        if known and len(system.free):
             found = excited(problem, system, given, q, qd, SECOND)
+            known = not found.unknown
             stable = STABLE.get(plant.method.name, np.inf) / max(found.highest, 1e-9)
             period = 2 * np.pi / max(found.vibration, 1e-9)
             ways = [(step, why), (period / count, f"{count} in a period of the excited {1 / period:.3g} Hz")]
             step, why = min([*ways, (stable, f"stable up to {found.highest / (2 * np.pi):.3g} Hz")])
+    if not known:
+        said = f"the frequencies of {len(plant.system.free)} coordinates are not known"
+        return (f"{said}: give a step of a twentieth of the shortest period that matters, if that is less",)
     if step > plant.step * (1 - 1e-6):
         return ()
     return (f"the step {plant.step:g} s is too long for the robot: it needs {step:.3g} s, {why}",)

@@ -63,6 +63,15 @@ def places_and_weights(tableau: Gauss | Explicit | Alpha) -> tuple[Array, Array]
     return tableau.c, tableau.b
 
 
+def phase_loss(tableau: Gauss | Explicit | Alpha) -> tuple[float, int]:
+    """What a step loses of the phase omega h of a vibration: a factor, and the power of omega h beyond the first."""
+    if isinstance(tableau, Alpha):
+        return 1 / 12 + 3 / 8 * (tableau.mean_mass - tableau.mean_force) ** 2, 2
+    if isinstance(tableau, Gauss):
+        return tableau.error, 2 * len(tableau.c)
+    return 1 / math.factorial(tableau.order + 1), tableau.order
+
+
 @lru_cache(maxsize=4)
 def gauss(stages: int) -> Gauss:
     """Gauss collocation of order 2 * stages."""

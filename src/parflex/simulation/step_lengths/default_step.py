@@ -1,8 +1,9 @@
 """The fixed step of a run for which none is given: from the frequencies that are excited and from the speeds.
 
 The model is linearised at the start. What jumps (the start itself, accelerations and velocities of the motion, efforts,
-wrenches) excites its modes, as do smooth inputs that are fast enough; those that then vibrate visibly are resolved.
-Speeds that the robot has or gets count as frequencies too: in one turn everything changes.
+wrenches) excites its modes, as do smooth inputs that are fast enough; those that then vibrate visibly are resolved, so
+that their phase holds over the run. Speeds that the robot has or gets count as frequencies too: in one turn everything
+changes.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ from parflex.simulation.inputs.polynomials import Polynomials
 from parflex.simulation.integrators.integrate import Grid, Method, grid_of, rounded_down
 from parflex.simulation.integrators.system import System, new_work
 from parflex.simulation.problem import Problem
-from parflex.simulation.step_lengths.driven_modes import driven_amplitudes, following_step
+from parflex.simulation.step_lengths.driven_modes import driven_amplitudes
 from parflex.simulation.step_lengths.instants import pushing
+from parflex.simulation.step_lengths.lost_phase import Vibrations, decays, drift, followed_step
 from parflex.simulation.step_lengths.step_choice import FORCES_BESIDE, LABOUR, UNSEEN
 
 Array = np.ndarray
@@ -27,6 +29,7 @@ VISIBLE, BESIDE = 1e-6, 1e-2  # amplitudes that count: of the typical length, an
 # of the largest acceleration, and m/s^2: vibrations of so much are said where steps do not follow them
 FELT, LEAST_FELT = 1e-3, 1e-3
 WAY = 1e-6  # of differences, in units of the rates
+FAST = 1e3  # rates of differences, in their units: friction that is the same at any speed damps nothing beside it
 ALL_HOLD = 1e30  # times what joints bear at rest
 SHORTEST = 1e-6  # s
 MOST_COORDINATES = 600  # whose frequencies are asked for: they take the third power of it, seconds with so many
@@ -41,7 +44,8 @@ class Excited(Record):
     highest: float
     slides: bool = False  # whether the fastest turn is a slide, whose typical lengths count as radians
     felt: float = 0.0  # the highest one that accelerations, and forces with them, have visibly
-    driven: tuple[tuple[Array, Array, float], ...] = ()  # frequencies, amplitudes (m) by inputs, and what may be missed
+    free: tuple[Vibrations, ...] = ()  # by the start and jumps, by inputs in all
+    unknown: bool = False  # whether modes cannot be told apart: nothing is known of what vibrates
 
 
 def default_step(
@@ -57,25 +61,32 @@ def default_step(
     time = grid.rows * grid.out_step
     found = excited(problem, system, given, q, qd, time)
     count = PER_PERIOD[method.name]
-    followed, shaken = min(following_step(*one, time, method.name, count) for one in found.driven)
     ways = [
-        (
-            2 * np.pi / count / max(found.vibration, 1e-9),
-            f"{count} in a period of the excited {_hertz(found.vibration)}",
-        ),
-        (
-            followed,
-            f"{2 * np.pi / max(followed * shaken, 1e-9):.0f} in a period of {_hertz(shaken)}, which the inputs excite",
-        ),
+        *(_follows(one, grid, method, count) for one in found.free),
         (np.pi / count / max(found.turning, 1e-9), _turns(found, 2 * count, problem.robot.tree.length)),
         (STABLE.get(method.name, np.inf) / max(found.highest, 1e-9), f"stable up to {_hertz(found.highest)}"),
     ]
     step, why = min(ways)
-    if not step < grid.step:
+    if step < grid.step:
+        grid = replace(grid_of(time, max(step, SHORTEST), grid.out_step), labour=LABOUR)
+        said = f"{grid.step:.3g} s: {why}"
+    else:
         said = f"{grid.step:g} s, that of all runs: no frequency that is excited asks for less"
-        return grid, said + _not_followed(found.felt, grid.step, count)
-    short = replace(grid_of(time, max(step, SHORTEST), grid.out_step), labour=LABOUR)
-    return short, f"{short.step:.3g} s: {why}" + _not_followed(found.felt, short.step, count)
+    if found.unknown:
+        return grid, f"{said}{UNSEEN} {len(system.free)} coordinates"
+    lost = drift(found.free, time, method.tableau, grid.step)
+    return grid, said + lost + _not_followed(found.felt, grid.step, count)
+
+
+def _follows(found: Vibrations, grid: Grid, method: Method, count: int) -> tuple[float, str]:
+    """The step that follows vibrations, and why: those by inputs have half of `count` in a period at least."""
+    least, time = (count / 2 if found.by_inputs else count), grid.rows * grid.out_step
+    step, omega = followed_step(found, time, method.tableau, least, grid.step)
+    each = f"{2 * np.pi / max(step * omega, 1e-9):.0f} in a period of"
+    if found.by_inputs:
+        return step, f"{each} {_hertz(omega)}, which the inputs excite"
+    drifts = step * omega * count < 2 * np.pi * (1 - 1e-6)
+    return step, f"{each} the excited {_hertz(omega)}" + (", whose phase is to hold over the run" if drifts else "")
 
 
 def _not_followed(felt: float, step: float, count: int) -> str:
@@ -114,7 +125,7 @@ def excited(problem: Problem, system: System, given: Polynomials, q: Array, qd: 
         return loose
     stuck = _excited(problem, _Linear(system, q, qd, stuck=True), given, qd, time)
     felt, highest = max(loose.felt, stuck.felt), max(loose.highest, stuck.highest)
-    loose = replace(loose, driven=loose.driven + stuck.driven)
+    loose = replace(loose, free=loose.free + stuck.free, unknown=loose.unknown or stuck.unknown)
     return replace(loose, vibration=max(loose.vibration, stuck.vibration), highest=highest, felt=felt)
 
 
@@ -125,34 +136,42 @@ def _excited(problem: Problem, linear: _Linear, given: Polynomials, qd: Array, t
     motors = len(problem.robot.actuated) if problem.driven else 0
     effects = linear.effects(given.channels, motors)
     pushes, jumps, jerks = linear.pushes(effects, given, motors, time)
-    try:
-        parts = np.abs(np.linalg.solve(shapes, np.concatenate([pushes, jumps, jerks]).T.astype(complex))).T
+    rates = np.concatenate([pushes, jumps, jerks, qd[system.free][None]])
+    try:  # shapes of modes that are one and the same have no inverse
+        parts = np.abs(np.linalg.solve(shapes, rates.T.astype(complex))).T
     except np.linalg.LinAlgError:
-        return Excited(0.0, 0.0, float(omega.max()), driven=((np.zeros(0), np.zeros(0), 0.0),))
+        return Excited(0.0, 0.0, float(omega.max()), unknown=True)
     sizes = np.abs(shapes) * system.metres[:, None]
     slow = np.minimum(time, 1 / np.maximum(omega, 1e-9))  # what a constant push acts for
-    pushed_by, thrown_by, jerked_by = (part.sum(axis=0) for part in np.split(parts, 3))
-    speeds = pushed_by * slow + thrown_by
+    pushed_by, thrown_by, jerked_by = (part.sum(axis=0) for part in np.split(parts[:-1], 3))
+    gained = pushed_by * slow + thrown_by
+    speeds = gained + np.where(omega * time > np.pi, parts[-1], 0.0)  # what does not vibrate goes on as it did
     amplitude = speeds * slow * sizes.max(axis=0)
     forces = (speeds / slow + jerked_by * slow) * sizes.max(axis=0)  # as accelerations
     felt = (omega * time > np.pi) & (forces > max(FELT * float(forces.max()), LEAST_FELT))
     length = problem.robot.tree.length
-    vibrates = (omega * time > np.pi) & (amplitude > max(VISIBLE * length, BESIDE * float(amplitude.max())))
+    unseen = max(VISIBLE * length, BESIDE * float(amplitude.max()))
+    vibrates = (omega * time > np.pi) & (amplitude > unseen)
     gains, size = np.linalg.solve(shapes, effects.T.astype(complex)), np.maximum(sizes.max(axis=0), 1e-300)
     vibrating = np.flatnonzero(omega * time > np.pi)
     omegas, gains, size = omega[vibrating], gains[vibrating], size[vibrating]
     driven, moved = size * driven_amplitudes(pushing(given, motors), gains, omegas, time, VISIBLE * length / size)
     largest = max(part.max(initial=0.0) for part in (driven, moved, amplitude[vibrating]))
     missed = max(VISIBLE * length, BESIDE * float(largest))
+    free = ((amplitude[vibrating], unseen, False), (driven, missed, True))
+    seen = np.flatnonzero(np.any([part > allowed for part, allowed, _ in free], axis=0))
+    decay = np.zeros(len(omegas))
+    decay[seen] = decays(omegas[seen], linear.damping(shapes, vibrating[seen]), size[seen])
     places, units = np.asarray(problem.places), problem.robot.tree.rate_units
-    pushed = (speeds * sizes).max(axis=1) / length
+    pushed = (gained * sizes).max(axis=1) / length
     turns = [(places[system.free], pushed), (places, np.abs(qd / units[places])), _motor_speeds(problem, given, time)]
     fastest, rate = max((float(speed), int(k)) for rates, found in turns for k, speed in zip(rates, found, strict=True))
     link = problem.robot.tree.links[problem.robot.tree.link_of_rate[rate]]
     own = rate - link.v.start
     slides = own < len(link.joint.rate_units) and link.joint.rate_units[own] == "m"
     vibration, shaken = (float(omega[which].max(initial=0.0)) for which in (vibrates, felt))
-    return Excited(vibration, fastest, float(omega.max()), slides, shaken, ((omegas, driven, missed),))
+    shown = tuple(Vibrations(omegas, part, decay, allowed, by_inputs) for part, allowed, by_inputs in free)
+    return Excited(vibration, fastest, float(omega.max()), slides, shaken, shown)
 
 
 def _motor_speeds(problem: Problem, given: Polynomials, time: float) -> tuple[list[int], Array]:
@@ -216,6 +235,22 @@ class _Linear:
             columns.append((there - back)[2 * nq :] / (2 * WAY * system.units[k]))
         found = np.array(columns).T
         return np.where(np.isfinite(found), found, 0.0)
+
+    def damping(self, shapes: Array, which: Array) -> Array:
+        """d(acceleration)/d(rate) between some of the modes, at rates beside which a constant friction is nothing.
+
+        What grows with the square of the rates is the same in both directions and drops out.
+        """
+        if not len(which):
+            return np.zeros((0, 0))
+        system, nq, columns = self.system, self.system.positions, []
+        for k, place in enumerate(system.free):
+            rate = np.zeros_like(self.qd)
+            rate[place] = FAST * system.units[k]
+            there, back = (self._evaluated(self.q, side * rate, self.held) for side in (1, -1))
+            columns.append((there - back)[2 * nq :] / (2 * FAST * system.units[k]))
+        found = np.array(columns).T
+        return np.linalg.solve(shapes, np.where(np.isfinite(found), found, 0.0) @ shapes[:, which])[which]
 
     def effects(self, channels: int, motors: int) -> Array:
         """Free accelerations by one unit of each input: by accelerations of so many motors that follow a motion."""

@@ -1,4 +1,4 @@
-"""How far given inputs make modes vibrate in a run, and the step that follows these vibrations well enough.
+"""How far given inputs make modes vibrate in a run.
 
 An input is polynomials in pieces. A mode w'' + omega^2 w = f follows a polynomial f by a polynomial, exactly; the rest
 of its motion is a free vibration, whose amplitude changes only where pieces meet: smooth inputs that are slow leave
@@ -12,8 +12,6 @@ import numpy as np
 from parflex.simulation.inputs.polynomials import Polynomials
 
 Array = np.ndarray
-# what a step of each method loses of the phase omega h: a factor, and the power of omega h beyond the first
-PHASE = {"gauss4": (1 / 720, 4), "gauss6": (1 / 100800, 6), "rk4": (1 / 120, 4), "generalized-alpha": (0.46, 2)}
 LONG = 2.0  # rad in a piece: from there on polynomials are divided into what is followed and what is free
 NODES, WEIGHTS = (
     (part + offset) / 2 for part, offset in zip(np.polynomial.legendre.leggauss(8), (1.0, 0.0), strict=True)
@@ -83,21 +81,3 @@ def _integral(f: Array, h: Array, omega: float) -> Array:
     for k in range(f.shape[1] - 1, -1, -1):
         values = values * s + f[:, k, None]
     return (values * np.exp(1j * omega * (h[:, None] - s)) * WEIGHTS).sum(axis=1) * h
-
-
-def following_step(
-    omega: Array, amplitude: Array, allowed: float, time: float, method: str, count: int
-) -> tuple[float, float]:
-    """The step with which the lost phase of no vibration moves anything by more than is allowed; its frequency.
-
-    A vibration that is larger than that has half of `count` steps in a period at least.
-    """
-    seen = amplitude > allowed
-    if not seen.any():
-        return np.inf, 0.0
-    factor, power = PHASE[method]
-    omega, amplitude = omega[seen], amplitude[seen]
-    phases = (allowed / amplitude / (factor * omega * time)) ** (1 / power)
-    steps = np.minimum(phases, 4 * np.pi / count) / omega
-    k = int(np.argmin(steps))
-    return float(steps[k]), float(omega[k])

@@ -20,6 +20,7 @@ SHARE_OF_TIME, SHARE_OF_PIECE = 1 / 20, 1 / 4  # of a run, of a piece of what is
 MANY_REJECTED = 0.02  # of the steps
 LABOUR = 40  # evaluations a step, from which on steps a quarter as long take fewer
 FORCES_BESIDE = "; forces and accelerations also vibrate"  # in words for why steps are so long
+DRIFTS = "; vibrations"  # that steps do not follow over the run, likewise
 UNSEEN = "; not known are the frequencies of"  # so many coordinates, likewise
 SHORT_PIECE = 0.2  # s: those of tables and sampled functions say nothing of how fast they change
 
@@ -90,13 +91,19 @@ def force_warnings(why: str) -> list[str]:
     return [f"{FORCES_BESIDE[2:]}{which}"] if found else []
 
 
+def drift_warnings(why: str) -> list[str]:
+    """A sentence where the phase of vibrations drifts over a run, as steps that follow it would be too many."""
+    _, found, which = why.partition(DRIFTS)
+    return [f"{DRIFTS[2:]}{which.partition(';')[0]}"] if found else []
+
+
 def unseen_warnings(why: str) -> list[str]:
-    """A sentence where a robot is too large for its frequencies to choose the steps."""
+    """A sentence where frequencies do not choose the steps: of large robots, and where modes are not told apart."""
     before, found, which = why.partition(UNSEEN)
     if not found:
         return []
     return [
-        f"the steps of {before.partition(',')[0]} are those of all runs, as the frequencies of{which} are not "
+        f"the steps of {before.partition(' s')[0]} s follow no vibration, as the frequencies of{which} are not "
         "known: give a step of a twentieth of the shortest period that matters, or a tolerance"
     ]
 
