@@ -15,7 +15,7 @@ from parflex.models.configuration import Configuration
 from parflex.models.dynamics.dynamic_models import energies
 from parflex.models.elastic.linear_model import linear_model, natural_frequencies
 from parflex.models.elastic.participation import participation
-from parflex.recursion import mass_matrix, motion, newton_euler
+from parflex.recursion import mass_matrix, motion, newton_euler, pose
 from parflex.tree.elements import read_section
 
 STEEL = Material(200e9, 77e9, 7800)
@@ -286,6 +286,18 @@ def test_velocity_terms_of_elastic_bodies_follow_from_the_mass_matrix(name):
     expected = along - slope
     error = np.abs((forces - still - expected)[used]).max() / np.abs(expected[used]).max()
     assert error < 1e-7  # central differences with steps of 1e-5
+
+
+@pytest.mark.parametrize("name", ["dualemps", "gough-stewart-beams"])
+def test_at_rest_forces_are_those_of_rates_that_vanish(name):
+    """What does not move is computed by fewer operations: rates of 1e-200 take all of them, and are nothing."""
+    robot, rng, pull = parflex.load(name), np.random.default_rng(3), np.array([1e6, -2e6, 3e6])  # beyond stiffnesses
+    tree = robot.tree
+    at = pose(tree, tree.moved(robot.home, rng.uniform(-0.02, 0.02, tree.n)))
+    moving = np.full(tree.n, 1e-200)
+    rest, nearly = (newton_euler(tree, at, motion(tree, at, v, v, pull)) for v in (0 * moving, moving))
+    for one, other in ((rest.forces, nearly.forces), (rest.f, nearly.f), (rest.m, nearly.m)):
+        np.testing.assert_allclose(one, other, rtol=0, atol=1e-14 * np.abs(other).max())  # sums in another order
 
 
 def test_energy_of_elastic_bodies_is_that_of_their_mass_matrix():

@@ -172,6 +172,9 @@ class ElasticBody(Record):
             fixed, turning = self.rigid.wrench(U, a)
             return force + fixed, moment + turning, elastic + self.elastic_force(e, ed)
         c = np.concatenate([[1.0], e])
+        if all(part.dtype.kind == "f" and not part.any() for part in (U, w, ed, edd)):  # at rest
+            S = c @ self.S
+            return self.m * a, cross(S, a), self.S[1:] @ a + self.elastic_force(e, ed)
         rows = self._rows(c)
         S, Sigma = c @ self.S, _weighted(c, rows)
         W = hat(w)

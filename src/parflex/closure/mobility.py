@@ -148,5 +148,4 @@ def choose_partition(J: Array, free: Array, generic_rank: int, weights: Array, u
             key="pose",
             hint="choose another pose",
         )
-    independent = np.array([k for k in free if k not in set(dependent)], dtype=int)
-    return Partition(rows, dependent, independent)
+    return Partition(rows, dependent, np.setdiff1d(free, dependent))

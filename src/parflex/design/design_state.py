@@ -13,9 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.closure.mobility import Partition
 from parflex.closure.pose_rows import GapTarget, JointTarget, OnFrame, as_rows
-from parflex.closure.reduction import Reduction, reduction
 from parflex.closure.targets import FrameTarget, PoseRows, Target, small_turn
 from parflex.design.number_slopes import numbers_by_program
 from parflex.designs.design_numbers import DesignNumbers, design_numbers, number_at
@@ -57,26 +55,16 @@ class Circumstances:
 class FollowingConfiguration(Configuration):
     """A configuration with slopes: its independent rates are those of the same configuration without."""
 
-    partition: Partition | None = None
-
-    @cached_property
-    def reduction(self) -> Reduction:
-        """The reduction by the given choice."""
-        assert self.partition is not None
-        return reduction(self.closure_jacobian, self.partition)
-
     def pulled(self, forces: Array) -> Array:
         """J^T of forces along all rates."""
-        part, own = self.partition, self.reduction
-        assert part is not None
+        part, own = self.reduction.partition, self.reduction
         if not len(part.dependent):
             return forces[part.independent]
         return forces[part.independent] - own.rest.T @ solve(own.block.T, forces[part.dependent])
 
     def along(self, independent: Array) -> Array:
         """All rates, from independent ones that do not change: columns of motions that the closures allow."""
-        part, own = self.partition, self.reduction
-        assert part is not None
+        part, own = self.reduction.partition, self.reduction
         found: Array = np.zeros((self.robot.tree.n, independent.shape[1]), dtype=object)
         found[part.independent] = independent
         if len(part.dependent):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -31,10 +31,11 @@ Array = np.ndarray
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Configuration(Record):
-    """A `robot` with all its positions `q` (m, rad) known."""
+    """A `robot` with all its positions `q` (m, rad) known; `partition` are independent rates where these are chosen."""
 
     robot: Robot
     q: Array  # its own copy, read only: all else follows from it
+    partition: mobility.Partition | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         q = np.array(self.q)
@@ -71,7 +72,7 @@ class Configuration(Record):
     def reduction(self) -> Reduction:
         """qd_tot = J qd for a well-conditioned choice of independent rates."""
         robot = self.robot
-        partition = mobility.choose_partition(
+        partition = self.partition or mobility.choose_partition(
             self.scaled_closure_jacobian, robot.free, robot.mobility.rank, robot.preference, robot.usual_closures
         )
         return reduction(self.closure_jacobian, partition)

@@ -142,6 +142,8 @@ def _beyond(node: Node, at: Pose, parent: int, e: Array, rotation: Array, positi
 def motion(tree: Tree, at: Pose, qd: Any, qdd: Any, base: Array | None = None) -> Motion:
     """Velocities and accelerations of all links, theory (4), (5); `base` is the world acceleration of the ground."""
     base = np.zeros(3) if base is None else base
+    if _is_still(qd) and _is_still(qdd):
+        return _at_rest(tree, at, qd, qdd, base)
     zero = np.zeros(3)
     result = Motion([], [], [], [], [], base, at, qd, qdd)
     for j, link in enumerate(tree.links):
@@ -161,6 +163,20 @@ def motion(tree: Tree, at: Pose, qd: Any, qdd: Any, base: Array | None = None) -
         result.a.append(a + S_v @ qdd[link.v] + 2 * cross(w, slide))
         result.al.append(al + S_w @ qdd[link.v] + cross(w, turn))
         result.U.append(turning(result.w[j], result.al[j]))
+    return result
+
+
+def _is_still(rates: Any) -> bool:
+    """Whether these are plain zeros."""
+    return isinstance(rates, np.ndarray) and rates.dtype.kind == "f" and not rates.any()
+
+
+def _at_rest(tree: Tree, at: Pose, qd: Array, qdd: Array, base: Array) -> Motion:
+    """The same where nothing moves but the ground: no link turns, and all have its acceleration in their axes."""
+    zeros = [np.zeros(3)] * len(tree.links)
+    result = Motion(zeros, zeros, [], zeros, [np.zeros((3, 3))] * len(tree.links), base, at, qd, qdd)
+    for j, link in enumerate(tree.links):
+        result.a.append(at.from_parent(tree, j, base if link.parent == GROUND else result.a[link.parent]))
     return result
 
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy
 
+from parflex.closure.mobility import Partition
 from parflex.errors import InputError, SingularError
 from parflex.models.condition import NEAR_SINGULAR, SINGULAR
 from parflex.models.configuration import Configuration, Pose
@@ -34,6 +35,7 @@ from parflex.spatial import vector_from_rotation
 Array = np.ndarray
 STEPS = 40
 MANY = 300  # rates from which bodies without load stand for the first tangent: it takes seconds
+NEARBY = 1e-2  # of a step, without units: behind a shorter one independent rates stay as good a choice as they were
 SHORTER = 0.3  # of the step before: a tangent that makes steps no shorter is made anew
 STILL = 1e-9  # growth below this share of the fastest eigenvalue is rounding
 
@@ -160,7 +162,10 @@ def held_frame(
         here = there
         slow = size > SHORTER * before  # the tangent is that of a pose too far away, or this is rounding
         tangent, before = None if slow else tangent, size
+        if tangent is not None and size < NEARBY:
+            here = replace(here, partition=tangent.partition)
         if size < 1e-2 * FINE or (size < 1e3 * FINE and (fresh or slow)):
+            here = Configuration(robot, here.q)
             tau, _ = _efforts(here, acting)
             motors = dict(zip(robot.actuated_names, map(float, tau[list(robot.actuated)]), strict=True))
             return HeldFrame(here, frame, motors, replace(acting, tau=tau))
@@ -180,7 +185,7 @@ class _HeldTangent(Record):
     """
 
     P: Array
-    independent: Array
+    partition: Partition
     factors: tuple[Array, Array]
 
     @classmethod
@@ -192,11 +197,11 @@ class _HeldTangent(Record):
             warnings.simplefilter("ignore", scipy.linalg.LinAlgWarning)
             factors = scipy.linalg.lu_factor(system, check_finite=False)
         singular = not np.diag(factors[0]).all() or not np.isfinite(factors[0]).all()
-        return None if singular else cls(P, here.reduction.partition.independent, factors)
+        return None if singular else cls(P, here.reduction.partition, factors)
 
     def serves(self, here: Configuration) -> bool:
         """Whether a pose has the same independent rates."""
-        return np.array_equal(self.independent, here.reduction.partition.independent)
+        return np.array_equal(self.partition.independent, here.reduction.partition.independent)
 
     def solve(self, right: Array) -> Array:
         """The step, in units."""
