@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from itertools import pairwise
 
 import numpy as np
@@ -21,6 +22,7 @@ import parflex
 from parflex.cli.main import cli, main
 from parflex.errors import InputError
 from parflex.simulation.inputs import polynomials
+from parflex.simulation.integrators import integrate
 from parflex.simulation.integrators.integrate import Grid, method_named, run_loop
 from parflex.simulation.integrators.system import NUMBERS, new_work
 
@@ -325,3 +327,20 @@ def test_a_fast_slide_is_told_as_such(tmp_path):
     path.write_text('format = 1\nname = "s"\n[[frame]]\nname = "m"\njoint = "prismatic"\ninertia = { mass = 1 }\n')
     run = parflex.simulate(parflex.load(path), None, 0.01, start={"velocity": {"m": 1000.0}})
     assert "a slide of 6.28 m at 1e+03 m/s" in run.summary["step_choice"]
+
+
+@pytest.mark.parametrize("tolerance", [None, 1e-6])
+def test_a_run_does_not_depend_on_how_fast_the_machine_is(tolerance, monkeypatch):
+    """Calls of the loop are short enough to be watched; where they end must follow from the run, not from a clock."""
+    robot = parflex.load("dualemps")
+    asked = {"without": ["friction"], "tolerance": tolerance}
+    found = parflex.simulate(robot, "square", 0.05, **asked)
+    pauses, now = random.Random(1), [0.0]
+
+    def halting() -> float:
+        now[0] += pauses.choice([1e-5, 1e-3, 0.3])
+        return now[0]
+
+    monkeypatch.setattr(integrate, "perf_counter", halting)
+    again = parflex.simulate(robot, "square", 0.05, **asked)
+    assert all(np.array_equal(found[column], again[column]) for column in found)

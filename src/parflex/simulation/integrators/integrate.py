@@ -42,7 +42,10 @@ ERRORS = tuple(NUMBERS.index(word) for word in ("largest error", "shortest", "lo
 NEAR = 1e-9  # of the time between two rows: a corner as near to a row is at it
 FIRST_SHARE = 0.2  # of the steps of a run, that say nothing yet of how many evaluations one takes
 SHARE_OF_STRETCH = 1 / 4  # between two corners: the longest step, where errors choose them
-PORTION = 0.1  # seconds of a call of the loop: how often the clock is shown and an interrupt is heard
+# Operators of a call of the loop, a tenth of a second or so: how often the clock is shown and an interrupt is heard.
+# They are counted, not timed: steps and times are rounded at the ends of calls, and a run must not depend on a clock.
+PORTION = 1e8
+STEP_ITSELF = 500  # operators of a step beside its programs
 
 
 @dataclass(frozen=True)
@@ -267,15 +270,22 @@ class _Loop:
     def _rows(self, last: int) -> int:
         """Whole intervals between rows."""
         begin, grid, rows = perf_counter(), self.grid, slice(self.done + 1, last + 1)
+        asked, before = last - self.done, self._operators
         filled, self.status = self.method.steps(
             self.system, self.work, self.method.tableau, self.row_time, grid.step, grid.every, self.q,
             self.qd, self.tolerance, self.x[rows], self.y[rows],
         )  # fmt: skip
-        spent = perf_counter() - begin
-        self.seconds += spent
-        longer = int(self.portion * PORTION / max(spent, 1e-6))
+        self.seconds += perf_counter() - begin
+        longer = int(asked * PORTION / max(self._operators - before, 1))
         self.portion = max(1, min(4 * self.portion, longer, self.rows))  # corners may keep calls short for long
         return filled
+
+    @property
+    def _operators(self) -> int:
+        """How many were done since the start, about."""
+        system, (evaluations, steps, iterations, jacobians, rejected) = self.system, self.work.counts[:5].tolist()
+        solved = iterations * system.solving + jacobians * system.factoring
+        return int(evaluations * system.operators + solved + (steps + rejected) * STEP_ITSELF)
 
     def _part(self, end: float, x: Array, y: Array) -> int:
         """Part of an interval, in steps of its own."""
