@@ -74,3 +74,13 @@ def test_rows_of_closed_robots_are_those_of_another_engine(name):
         wanted = other.rows(q, qd, qdd, every)
         # loops are closed to 1e-11 m there and to 1e-9 by steps that converge quadratically here
         assert np.abs(rows[0] - wanted).max() < 1e-10 * np.abs(wanted).max()
+
+
+def test_records_that_begin_far_from_home_are_in_its_assembly():
+    """On the way to zero a first step of Newton's method is seven radians long, and what follows is little of it."""
+    led, robot = LedRobot(CATALOGUE / "5r.toml"), parflex.load("5r")
+    q = home = led.home()
+    for share in np.linspace(0, 1, 100):
+        q = led.closed(q, {motor: (1 - share) * home[motor] for motor in led.motors})
+    found = Regressor(robot, unknowns(robot, "file")).first(np.zeros(2))
+    np.testing.assert_allclose(found, [q[name] for name in robot.tree.rate_names], atol=1e-8)  # loops closed to 1e-9

@@ -36,6 +36,9 @@ MOST_STEPS = 20  # calls of the geometry until the loops are closed
 STRIDE = 16  # instants, of which one is closed from the one before and the others between them
 BLOCK = 64 * STRIDE  # instants that are tried together
 STRAIGHT = 0.2  # of the first step of Newton's method, what further ones add where it stays in its working mode
+LONGEST = (
+    1.5  # rad, or typical lengths: a joint that goes farther in a step, about a quarter of a turn, is not straight
+)
 SHORTEST = 1e-4  # of the way from home, a step of it
 
 
@@ -169,7 +172,8 @@ class Regressor:
     def _closing(self, near: Array, measured: Array) -> tuple[Array | None, float]:
         """Closed positions by Newton's method, None where it does not converge.
 
-        Beside them, how much of the way the first step misses: little where the loops are as good as linear.
+        Beside them, how much of the way the first step misses: little where the loops are as good as linear. Beside a
+        singular pose steps are many turns, of which all that follows is little: no such way is short enough.
         """
         assert self._geometry is not None
         size = len(near)
@@ -178,12 +182,22 @@ class Regressor:
         y, before = first, near
         for _ in range(MOST_STEPS):
             if np.abs(y - before).max() < CLOSED:
-                missed = np.abs(y - first).max()
-                return y, float(missed / max(np.abs(first - near).max(), CLOSED))
+                missed, way = np.abs(y - first).max(), np.abs(first - near).max()
+                far = np.abs((y - near) / self._longest).max() > 1
+                return y, np.inf if far else float(missed / max(way, CLOSED))
             x[:size] = before = y
             y = np.empty(size)
             self._geometry.call(x, y)
         return None, np.inf
+
+    @cached_property
+    def _longest(self) -> Array:
+        """How far coordinates go in a step at most."""
+        found = np.full(self.robot.tree.nq, LONGEST)
+        for link in self.robot.tree.links:
+            if link.joint.one_axis and not link.periodic:
+                found[link.q.start] = LONGEST * float(self.robot.tree.rate_units[link.v.start])
+        return found
 
     def first(self, position: Array) -> Array:
         """A closed pose at which the motors stand so, reached from home in steps that do not leave the working mode."""
