@@ -22,6 +22,7 @@ import control_law  # noqa: E402
 import counts  # noqa: E402
 import design_maps  # noqa: E402
 import dualemps_motion  # noqa: E402
+import excitation  # noqa: E402
 import flexible_platform  # noqa: E402
 import fmu_steps  # noqa: E402
 import frequency_map  # noqa: E402
@@ -57,6 +58,7 @@ BENCHMARKS = {
     "fmu": fmu_steps.run,
     "studio": studio.run,
     "regressors": regressors.run,
+    "excitation": excitation.run,
 }
 
 
