@@ -59,11 +59,11 @@ def read_outputs(robot: Robot, outputs: Sequence[str], everything: bool) -> list
 
 
 def reactions_of_rows(
-    problem: Problem, found: Mapping[str, Array], robot: Robot, chains: Sequence[BeamChain] = ()
+    problem: Problem, found: Mapping[str, Array], robot: Robot, chains: Sequence[BeamChain] = (), by_loose: bool = False
 ) -> tuple[dict[str, Array], dict[int, Array]]:
     """Force and moment of each joint and closure of the robot in all rows of a run, (rows, 6).
 
-    Then the signals of the elements of some beams.
+    Then the signals of the elements of some beams. `by_loose`: see `joint_wrenches`.
     """
     motors, gates = len(problem.robot.actuated), found["gates"]
     state = {"q": found["q"], "position_rates": found["change"], "accelerations": found["accelerations"]}
@@ -73,7 +73,9 @@ def reactions_of_rows(
     count, size = len(found["q"]), max(1, robot.closures.size * len(robot.free))
     length = max(1000, int(NUMBERS / size))  # rows at a time
     parts = [
-        _wrenches(problem, {word: values[first : first + length] for word, values in state.items()}, robot, chains)
+        _wrenches(
+            problem, {word: values[first : first + length] for word, values in state.items()}, robot, chains, by_loose
+        )
         for first in range(0, max(count, 1), length)
     ]
     joints = {name: np.concatenate([part[0][name] for part in parts]) for name in parts[0][0]}
@@ -81,16 +83,16 @@ def reactions_of_rows(
 
 
 def _wrenches(
-    problem: Problem, state: dict[str, Array], robot: Robot, chains: Sequence[BeamChain]
+    problem: Problem, state: dict[str, Array], robot: Robot, chains: Sequence[BeamChain], by_loose: bool
 ) -> tuple[dict[str, Array], dict[int, Array]]:
     """The same of some rows."""
-    redundant = bool(robot.closures.size and robot.mobility.redundant)
+    redundant = by_loose or bool(robot.closures.size and robot.mobility.redundant)
 
     def multipliers(rows: Array, missing: Array) -> Array:
         return _multipliers(rows, missing, redundant)
 
     with np.errstate(all="ignore"):  # a row that is not finite stays so
-        return joint_wrenches(robot, problem.independent, problem.width, state, multipliers, chains)
+        return joint_wrenches(robot, problem.independent, problem.width, state, multipliers, chains, by_loose)
 
 
 def _multipliers(rows: Array, missing: Array, redundant: bool) -> Array:
@@ -139,14 +141,14 @@ def undetermined_in_run(problem: Problem, q: Array, names: Sequence[str]) -> lis
 
 def add_reactions(
     problem: Problem, seen: Mapping[str, Array], columns: dict[str, Array], asked: Sequence[str],
-    words: Sequence[SectionWord] = (), spare: SpareMotors | None = None,
+    words: Sequence[SectionWord] = (), spare: SpareMotors | None = None, by_loose: bool = False,
 ) -> dict[str, Any]:  # fmt: skip
     """Put the reactions and section forces that are asked for into the columns; what is largest, for the summary."""
     chains = chains_to_follow(problem.robot, words)
     if not asked and not chains:
         return {}
     robot = with_all_motors(problem, spare)
-    wrenches, elements = reactions_of_rows(problem, seen, robot, list(chains.values()))
+    wrenches, elements = reactions_of_rows(problem, seen, robot, list(chains.values()), by_loose)
     told = add_sections(robot, chains, seen, elements, words, columns, problem.wrenches) if chains else {}
     inside = {*(word.beam for word in words), *([told["largest_stress"]["beam"]] if "largest_stress" in told else [])}
     tips = {robot.tree.links[chains[beam].tip].name: beam for beam in inside}

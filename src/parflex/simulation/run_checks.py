@@ -17,8 +17,6 @@ from parflex.simulation.integrators.integrate import Grid
 
 Array = np.ndarray
 UNBALANCED = 0.01  # of the energy turned over: what an energy balance may be off without a word
-ROUGH = 0.15  # root mean square, of all accelerations: the rule over two rows errs by 7 % at 100 Hz and rows of 1 ms
-AT_REST = 1e-10  # m: what moves by less in a run is at rest, and its accelerations are rounding
 SAME_LENGTH = 1e-9  # of the time: rounding
 BY_ACCELERATION = re.compile(r".*\.(local_)?al?[xyz]|.*\.sensor(_a[xyz])?|reaction\..*|.*\.(N|Vy|Vz|T|My|Mz|stress)@.*")
 QUATERNION = ("qw", "qx", "qy", "qz")
@@ -114,36 +112,6 @@ def cable_warnings(robot: Robot, columns: Mapping[str, Array]) -> list[str]:
 def by_acceleration(outputs: Sequence[str]) -> bool:
     """Whether an output is an acceleration, or a force that follows from accelerations."""
     return any(BY_ACCELERATION.fullmatch(word) for word in outputs)
-
-
-def rough_warnings(names: Sequence[str], metres: Array, columns: Mapping[str, Array]) -> list[str]:
-    """A sentence where accelerations in the rows are not how rates change between them.
-
-    Steps that are too long for the fastest vibrations still give right positions, but the accelerations at their ends,
-    and forces that follow from them, may be anything. `metres` weigh the rates.
-    """
-    known = [k for k, name in enumerate(names) if f"qd.{name}" in columns and f"qdd.{name}" in columns]
-    if not known or len(columns["t"]) < 3:
-        return []
-    rates, changes = (
-        np.stack([columns[f"{word}.{names[k]}"] * metres[k] for k in known], axis=1) for word in ("qd", "qdd")
-    )
-    fastest = float(np.abs(rates[np.isfinite(rates)]).max(initial=0.0))
-    if not fastest * float(columns["t"][-1] - columns["t"][0]) > AT_REST:
-        return []
-    between = (columns["t"][2:] - columns["t"][:-2])[:, None]
-    good = (between[:, 0] > 0) & np.isfinite(rates[2:] + rates[:-2] + changes[1:-1]).all(axis=1)
-    if not good.any():
-        return []
-    missed = (rates[2:] - rates[:-2])[good] / between[good] - changes[1:-1][good]
-    share = float(np.sqrt(np.mean(missed**2) / max(np.mean(changes**2), 1e-300)))
-    if not share > ROUGH:
-        return []
-    return [
-        f"the accelerations in the rows differ from the change of the rates between them by {100 * share:.2g} % (root "
-        "mean square): they, sensors, reactions and section forces hold vibrations that the steps or the rows do not "
-        "follow; give a shorter step and rows, damping, or the method generalized-alpha"
-    ]
 
 
 def _unbalanced(columns: Mapping[str, Array]) -> Array:

@@ -28,11 +28,12 @@ from parflex.simulation.inputs.poses import PoseMotion
 from parflex.simulation.inputs.spare_motions import SpareMotors, shared_case
 from parflex.simulation.integrators.integrate import Grid, LaboriousError, method_named
 from parflex.simulation.outputs.place_columns import add_places, frames_of, read_place_words
+from parflex.simulation.outputs.rough_rows import rough_warnings
 from parflex.simulation.outputs.run_record import run_settings, run_summary
 from parflex.simulation.outputs.sections_in_time import read_section_words
 from parflex.simulation.outputs.stick_report import stick_entries
 from parflex.simulation.partitions import read_independent, refuse_singular
-from parflex.simulation.problem import Problem, metres, prepare
+from parflex.simulation.problem import Problem, prepare
 from parflex.simulation.reactions_in_time import add_reactions, reaction_warnings, read_outputs
 from parflex.simulation.refining.inner_response import inner_warnings
 from parflex.simulation.refining.strain_content import content_warnings
@@ -45,7 +46,6 @@ from parflex.simulation.run_checks import (
     left_choice,
     length_warnings,
     refuse_longer,
-    rough_warnings,
     stop_warnings,
     width_effect,
 )
@@ -287,7 +287,7 @@ def simulate(
         *unseen_warnings(case.steps),
         *drift_warnings(case.steps),
         *(force_warnings(case.steps) if reactions or by_acceleration(outputs) else []),
-        *(rough_warnings(robot.tree.rate_names, metres(robot.tree), columns) if by_acceleration(outputs) else []),
+        *rough_warnings(problem, seen, columns, asked, places, words, case.spare),
         *contact_warnings(problem, track.events, columns, method, 0.0 if case.grid.begin else case.grid.step),
         *cable_warnings(problem.robot, columns),
         *inside_reduced(robot.tree, list(case.wrenches)),

@@ -36,17 +36,19 @@ def joint_wrenches(
     rows: Mapping[str, Array],
     multipliers: Callable[[Array, Array], Array],
     chains: Sequence[BeamChain] = (),
+    by_loose: bool = False,
 ) -> tuple[dict[str, Array], dict[int, Array]]:
     """Of each joint and closure its name with force and moment in all rows, in a motion under efforts and wrenches.
 
     The motion has all positions, their rates of change and all accelerations. `multipliers` are those of closures, by
     their rows over free rates and by what these have to give there, rows of the run first. Then the signals of the
-    elements of some beams, by their links.
+    elements of some beams, by their links. `by_loose`: multipliers follow from joints alone that move freely, whatever
+    holds what is elastic, and motors.
     """
     changed = prepared(robot, "joint_wrenches", Options(friction_width=width))
     number = {name: k for k, name in enumerate(changed.tree.rate_names)}
     places = [number[name] for name in independent]
-    along = _determining(changed, places)
+    along = _loose(changed) if by_loose else _determining(changed, places)
 
     def outputs(given: Inputs) -> dict[str, Array]:
         tree, q, qd, at, pushed = _state(changed, given)
@@ -82,6 +84,15 @@ def _determining(robot: Robot, independent: Sequence[int]) -> Array:
     if robot.mobility.redundant or len(robot.free) <= MANY:
         return robot.free
     return np.array([k for k in robot.free if k not in elastic or k not in given], dtype=int)
+
+
+def _loose(robot: Robot) -> Array:
+    """Free rates without a motor or a spring; all, where these are too few to determine what closures carry."""
+    held = {*robot.deformations, *robot.actuated}
+    links = robot.tree.links
+    stiff = [bool(links[robot.tree.link_of_rate[k]].terms.stiffness) for k in robot.free]
+    found = [k for k, spring in zip(robot.free, stiff, strict=True) if k not in held and not spring]
+    return robot.free if len(found) < robot.closures.size else np.array(found, dtype=int)
 
 
 def _state(robot: Robot, given: Inputs) -> tuple[Any, Any, Any, Any, Inputs]:

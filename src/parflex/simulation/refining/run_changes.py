@@ -96,6 +96,11 @@ def _kind(robot: Robot, name: str, outputs: Collection[str]) -> str | None:
         return "force of motors" if link.joint.unit == "m" else "moment of motors"
     if not any(name == word or name.startswith((f"{word}.", f"{word}@")) for word in outputs):
         return None
+    return quantity_of(name)
+
+
+def quantity_of(name: str) -> str:
+    """What a column is, with others that are measured against the largest of them."""
     found = QUANTITY.search(name)
     label = found[1] if found else name
     return next((kind for kind, words in KINDS.items() if re.fullmatch(words, label)), label)
