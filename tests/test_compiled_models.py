@@ -18,7 +18,7 @@ from traced import difference, expected, inputs, made, samples
 
 import parflex
 from parflex.codegen import disk_cache, kept_instructions, program_store
-from parflex.codegen.compile import Kernel
+from parflex.codegen.compile import Kernel, meanwhile
 from parflex.codegen.emit import emit_llvm
 from parflex.codegen.emit.files import MARK, write_files
 from parflex.codegen.passes.optimise import make_program
@@ -234,12 +234,12 @@ def test_machine_code_that_is_made_meanwhile_is_made_once_and_what_fails_is_said
     built, build = [], emit_llvm.build_module
     monkeypatch.setattr(emit_llvm, "build_module", lambda *given: built.append(given) or build(*given))
     kernel = Kernel(program)
-    kernel.begin("one")
+    meanwhile("one", lambda: kernel.address("one"))
     assert kernel.one(np.array([2.0]))[0] == 6.0 and len(built) == 1
     monkeypatch.setenv("PARFLEX_CACHE", "off")
     monkeypatch.setattr(emit_llvm, "build_module", lambda *_: 1 / 0)
     failing = Kernel(program)
-    failing.begin("one")
+    meanwhile("one", lambda: failing.address("one"))
     with pytest.raises(ZeroDivisionError):
         failing.address("one")
 

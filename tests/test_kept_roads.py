@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import parflex
+from parflex.recursion import pose
 from parflex.simulation.inputs import paths
 
 
@@ -53,3 +54,28 @@ def test_a_damaged_file_counts_as_none(found):
     file.write_bytes(file.read_bytes()[:-9])
     follow(robot, line)
     assert len(calls) == 2
+
+
+def with_longer_links(robot):
+    """The same with the file of shorter ones."""
+    links = tuple(replace(link, position=1.01 * link.position) for link in robot.tree.links)
+    tree = replace(robot.tree, links=links)
+    return replace(robot, tree=tree, closures=replace(robot.closures, tree=tree))
+
+
+@pytest.mark.parametrize("changed", [False, True])
+def test_elements_do_not_change_a_road_and_a_robot_that_was_changed_has_its_own(monkeypatch, changed):
+    """It is found with few elements, but where these are not those of the same robot."""
+    monkeypatch.setattr(paths, "KNOTS", 4)
+    robot = parflex.load("dualemps", elements=3)
+    if changed:
+        robot = with_longer_links(robot)
+    frame = robot.tree.end_effector
+    at = pose(robot.tree, robot.home).of(robot.tree.places[frame])[1]
+    line = paths.Arc(0.005, False, at, np.zeros(3), np.array([1.0, 0.0, 0.0]), 1.0)
+    found, expected = (how(robot, frame, line, robot.home, "line") for how in (paths._followed, paths._along))
+    for s in np.linspace(0, 0.005, 9):
+        np.testing.assert_allclose(found[0].at(s), expected[0].at(s), rtol=0, atol=1e-13)  # rounding
+        np.testing.assert_allclose(found[0].at(s, 1), expected[0].at(s, 1), rtol=0, atol=1e-10)  # over 1 mm
+    for own, whole in zip(found[1:], expected[1:], strict=True):
+        np.testing.assert_allclose(own, whole, rtol=0, atol=1e-13)

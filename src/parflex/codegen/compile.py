@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache
 from math import prod
@@ -66,6 +67,20 @@ def side_by_side(shape: tuple[int, ...]) -> Array:
     return wide[first : first + size].reshape(shape)
 
 
+def meanwhile(name: str, *jobs: Callable[[], Any]) -> None:
+    """Have machine code made, one after the other: LLVM works while Python goes on elsewhere.
+
+    Whoever asks for it waits; what fails is tried again there, and said.
+    """
+
+    def made() -> None:
+        for job in jobs:
+            with suppress(Exception):
+                job()
+
+    threading.Thread(target=made, name=name).start()
+
+
 class Kernel:
     """A compiled program: `one` input, a `pair`, or `many` side by side. Each is compiled when it is first needed."""
 
@@ -85,18 +100,6 @@ class Kernel:
                 found = self._halves.get(name) or _Half(self.program, name, self.lanes, self.opt)
                 self._halves[name] = found
         return found
-
-    def begin(self, name: str) -> None:
-        """Have the machine code of an address made meanwhile: LLVM works while Python goes on elsewhere.
-
-        Whoever asks for it waits; what fails is tried again there, and said.
-        """
-
-        def made() -> None:
-            with suppress(Exception):
-                self.address(name)
-
-        threading.Thread(target=made, name=f"{self.program.name} {name}").start()
 
     @property
     def kept(self) -> Path | None:

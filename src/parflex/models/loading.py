@@ -128,10 +128,21 @@ def rebuilt(robot: Robot, description: schema.RobotFile, payload: Sequence[float
 
 def refined(robot: Robot, times: int) -> Robot:
     """The same robot, held and sensed alike, with every element of its beams divided into as many."""
+    return _divided(robot, robot.refine * times)
+
+
+def undivided(robot: Robot) -> Robot | None:
+    """The same robot with the elements of its file alone; None where it has no others, or some are held."""
+    if robot.refine == 1 or robot.locked.intersection(robot.tree.elastic):
+        return None
+    return _divided(robot, 1)
+
+
+def _divided(robot: Robot, elements: int) -> Robot:
     written = robot.written
     if written is None:
         raise InputError("the robot was not loaded from a file", key="converge", hint="use 'load'")
-    written = replace(written, elements=written.elements * times)
+    written = replace(written, elements=elements)
     made = replace(rebuilt(replace(robot, written=written), robot.description), written=written)
     names = {name: k for k, name in enumerate(made.tree.rate_names)}
 

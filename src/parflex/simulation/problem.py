@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
 from parflex.closure.constraints import Coupling
-from parflex.codegen.compile import WRITTEN_OUT
+from parflex.codegen.compile import WRITTEN_OUT, meanwhile
 from parflex.codegen.emit.row_plan import rows_pay
 from parflex.codegen.model import Model, model_with
 from parflex.codegen.model_options import Options
@@ -23,6 +23,7 @@ from parflex.models.given_states.sticking_joints import with_sticking
 from parflex.models.robot import Robot
 from parflex.models.terms import acting
 from parflex.simulation.inputs.polynomials import Polynomials
+from parflex.simulation.integrators.integrate import Method, compile_loop
 from parflex.simulation.integrators.system import System
 from parflex.tree import Tree
 from parflex.tree.contacts import Watched, has_contacts, watched
@@ -72,10 +73,14 @@ class Problem:
         """Inputs of the model that say how contacts are, and friction is."""
         return len(self.slack)
 
+    @property
+    def _is_sparse(self) -> bool:
+        return self.model.about.get("form") == SPARSE_FORM and not self.names
+
     @cached_property
     def stepping(self) -> dict[str, StepPrograms]:
         """Programs of an implicit step, where the form of the model has such."""
-        if self.model.about.get("form") != SPARSE_FORM or self.names:
+        if not self._is_sparse:
             return {}
         name = self.model.about["model"]
         calls = calls_elements(self.robot)
@@ -105,6 +110,15 @@ class Problem:
 
     def system(self, given: Polynomials) -> System:
         """The model for the loop, with given inputs."""
+        kernel, paired = self.model.machine_code()[0], self._paired
+        found = self._uncompiled(given)._replace(
+            address=kernel.address("single" if paired else "one"), pair=kernel.address("pair") if paired else 0,
+            power=_address(self.power), gaps=_address(self.gaps) or int(bool(self.sticking)),
+        )  # fmt: skip
+        return self._with_steps(found)
+
+    def _uncompiled(self, given: Polynomials) -> System:
+        """The same without addresses and programs of a step."""
         tree, robot, rates = self.robot.tree, self.robot, self.places
         motors = [rates.index(k) for k in robot.actuated] if self.driven else []
         led = set(motors)
@@ -127,35 +141,42 @@ class Problem:
             simple += [(p, place[k]) for p, k in pairs if k in place]
             closing += [p for p, k in pairs if k not in place and k not in driven]
         motor_q = [tree.links[tree.link_of_rate[k]].q.start for k in robot.actuated] if self.driven else []
-        kernel, constants = self.model.machine_code()
-        paired = self._paired
-        found = System(
-            kernel.address("single" if paired else "one"),
-            tree.nq, len(rates), _whole(free), _whole(simple).reshape(-1, 2), _whole(turning),
+        return System(
+            0, tree.nq, len(rates), _whole(free), _whole(simple).reshape(-1, 2), _whole(turning),
             _whole(closing), _whole([*turning, *closing]), _whole(motor_q), _whole(motors), _whole(quaternions),
-            tree.rate_units[rates][free], constants, sum(int(np.prod(s)) for s in self.model.outputs.values()),
-            self.model.program.length,
+            tree.rate_units[rates][free], self.model.machine_code()[1],
+            sum(int(np.prod(s)) for s in self.model.outputs.values()), self.model.program.length,
             np.ascontiguousarray(given.breaks), np.ascontiguousarray(given.coefficients), len(robot.actuated),
-            int(self.prescribed == "efforts"), _address(self.power),
-            _address(self.gaps) or int(bool(self.sticking)),
+            int(self.prescribed == "efforts"), 0, int(self.gaps is not None or bool(self.sticking)),
             tree.nq + len(rates) + given.coefficients.shape[2],
             2 * tree.nq + len(robot.actuated) + 6 * len(self.wrenches), self.slack,
             _whole([link.q.start for link in self.sticking]),
             np.array([[link.terms.coulomb, link.terms.bears] for link in self.sticking]).reshape(-1, 2),
-            pair=kernel.address("pair") if paired else 0, metres=metres(tree)[rates][free],
+            metres=metres(tree)[rates][free],
         )  # fmt: skip
-        return self._with_steps(found)
 
     @property
     def _paired(self) -> bool:
         """Whether coefficients are of two stages at least, which are evaluated side by side."""
         return "pairs" in self.numbers and _in_pairs(self.model.machine_code()[0].program)
 
-    def begin_compilation(self) -> None:
-        """Have a long model compiled while other things are found."""
-        kernel = self.model.machine_code()[0]
-        if kernel.program.length > WRITTEN_OUT:
-            kernel.begin("single" if self._paired else "one")
+    @property
+    def is_long(self) -> bool:
+        """Whether its model takes seconds to compile."""
+        return self.model.program.length > WRITTEN_OUT
+
+    def begin_compilation(self, given: Polynomials, method: Method, judging: bool) -> None:
+        """Have long programs and the loop compiled while other things are found, the model while others are traced."""
+        if not self.is_long:
+            return
+        kernel, word = self.model.machine_code()[0], "single" if self._paired else "one"
+        like = self._uncompiled(given)
+        if self.numbers and self._is_sparse:  # a guess: what programs of a step take is known when they are traced
+            like = like._replace(dense=_is_dense(like, self.model.program.length // 2), factors=1)
+        meanwhile(kernel.program.name, lambda: kernel.address(word), lambda: compile_loop(like, method, judging))
+        for programs in self.stepping.values():
+            for own in reversed(programs.kernels):  # what is solved with takes longer
+                meanwhile(own.program.name, partial(own.address, "one"))
 
     def _with_steps(self, system: System) -> System:
         """The same with the programs of an implicit step."""
@@ -164,12 +185,11 @@ class Problem:
         pairs, real = self.stepping.get("pairs"), self.stepping.get("real")
         programs = [one for one in (pairs, real) if one is not None]
         solving = max(one.solve.program.length for one in programs)
-        count, rows = len(system.free), len(system.free) + len(system.turning)
         return system._replace(
             **_addresses(pairs, ("factor", "solve")), **_addresses(real, ("real_factor", "real_solve")),
             factors=max(one.factor.outputs["factors"][0] for one in programs),
             factoring=max(one.factor.program.length for one in programs), solving=solving,
-            dense=int(DENSE * count * rows < solving),
+            dense=_is_dense(system, solving),
         )  # fmt: skip
 
     @cached_property
@@ -203,6 +223,12 @@ def _in_pairs(program: Program) -> bool:
     return program.length <= PAIRED and not rows_pay(program)
 
 
+def _is_dense(system: System, solving: int) -> int:
+    """1 where a product with a whole inverse takes less time than so many instructions of a program."""
+    count = len(system.free)
+    return int(DENSE * count * (count + len(system.turning)) < solving)
+
+
 def _address(program: Model | None) -> int:
     return 0 if program is None else program.machine_code()[0].address("one")
 
@@ -211,7 +237,7 @@ def _addresses(programs: StepPrograms | None, names: tuple[str, str]) -> dict[st
     """Fields of a system that hold the addresses of both programs."""
     kernels = () if programs is None else programs.kernels
     if kernels and kernels[0].program.length > WRITTEN_OUT:
-        kernels[0].begin("one")
+        meanwhile(kernels[0].program.name, partial(kernels[0].address, "one"))
         kernels[1].address("one")
     return {name: kernel.address("one") for name, kernel in zip(names, kernels, strict=False)}
 

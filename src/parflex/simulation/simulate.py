@@ -379,14 +379,16 @@ def _run(
     case: Case, problem: Problem, shown: Callable[[float], None] | None, started: Started | None
 ) -> tuple[Case, Segments, Started]:
     """The case with its steps, the run, and how it started: as another one did, where that is given."""
+    said = problem.is_long and say_first_compilation(case.method.steps)
     if started is None:
-        problem.begin_compilation()
+        problem.begin_compilation(case.given, case.method, case.grid.aim > 0)
         started = start_state(problem, case.robot, case.start, case.pose, case.motion, case.wrenches)
     q, qd = started.q, started.qd[problem.places]
     refuse_start_outside(problem.robot, q)
     if case.independent:
         refuse_singular(problem, q, "independent")
-    say_first_compilation(case.method.steps)
+    if not said:
+        say_first_compilation(case.method.steps)
     if not case.steps:
         grid, why = default_step(problem, case.given, case.method, case.grid, q, qd)
         case = replace(case, grid=grid, steps=why)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 
+from parflex.closure.assembly.newton import CLOSED
 from parflex.description.motion_tables import MotionTable
 from parflex.errors import InputError
 from parflex.models.robot import Robot
@@ -136,6 +137,33 @@ def follow(robot: Robot, frame: str, arc: Arc, near: Array, name: str) -> tuple[
 
 
 def _followed(robot: Robot, frame: str, arc: Arc, near: Array, name: str) -> tuple[Polynomials, Array, Array]:
+    """By the robot with few elements where it has many: bodies are rigid, so that all of them move alike."""
+    from parflex.models.loading import undivided  # which builds robots, what a road that is kept does not need
+    from parflex.models.vibration.refinement import same_positions
+
+    fewer = undivided(robot) if not near[list(_deformations(robot))].any() else None
+    if fewer is not None:
+        pieces, *ends = _along(fewer, frame, arc, same_positions(robot, fewer, near), name)
+        whole = [same_positions(fewer, robot, q) for q in ends]
+        if all(_is_same(robot, fewer, frame, *both) for both in zip(whole, ends, strict=True)):
+            return pieces, whole[0], whole[1]
+    return _along(robot, frame, arc, near, name)
+
+
+def _deformations(robot: Robot) -> Iterator[int]:
+    return (k for link in robot.tree.links for k in range(link.e.start, link.e.stop))
+
+
+def _is_same(robot: Robot, fewer: Robot, frame: str, q: Array, q_fewer: Array) -> bool:
+    """Whether two robots stand alike: one that was changed since it was loaded is not that of its file."""
+    at, other = pose(robot.tree, q), pose(fewer.tree, q_fewer)
+    apart = np.abs(robot.closures.residual(at)).max(initial=0.0) + np.abs(
+        at.of(robot.tree.places[frame])[1] - other.of(fewer.tree.places[frame])[1]
+    ).max(initial=0.0)
+    return bool(apart <= CLOSED * robot.tree.length)
+
+
+def _along(robot: Robot, frame: str, arc: Arc, near: Array, name: str) -> tuple[Polynomials, Array, Array]:
     rigid = robot.locking(robot.tree.elastic)
     desired, driven = frame_along(rigid, frame, arc, name)
 

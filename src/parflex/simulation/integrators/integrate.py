@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from parflex.codegen.loop_code.kinds import kind_of
 from parflex.errors import InputError, did_you_mean
 from parflex.records import Record
 from parflex.simulation.integrators import tableaux
@@ -83,6 +84,13 @@ def method_named(name: str, radius: float = 0.8) -> Method:
     if name == "rk4":
         return Method(name, explicit_steps, tableaux.rk4(), 4)
     return Method(name, adaptive_steps, tableaux.dopri5(), 7)
+
+
+def compile_loop(system: System, method: Method, judging: bool) -> None:
+    """Compile the loop for systems like this one, unless it is."""
+    work, none = new_work(system, method.stages, method.unknowns, judging), np.zeros((0, 1))
+    given = (system, work, method.tableau, 0.0, 0.0, 1, none[:, 0], none[:, 0], 0.0, none, none)
+    method.steps.compiled(tuple(kind_of(value) for value in given))
 
 
 class LaboriousError(Exception):
