@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import bars
 import numpy as np
 import pytest
@@ -442,6 +444,20 @@ def test_an_equilibrium_that_is_not_there_is_refused_and_the_free_motion_named(t
     )
     # nothing pushes it: it stays
     assert equilibrium(slide, lock="none").steps == 1
+
+
+@pytest.mark.parametrize("load", [2.2, *(pytest.param(load, marks=pytest.mark.verify) for load in (1.03, 1.3))])
+def test_a_column_beyond_what_its_element_carries_is_told_how_many_do(load, tmp_path):
+    critical = np.pi**2 * EI / (4 * L**2)
+    wrench = {"bar.tip": [-load * critical, 0.01 * critical, 0]}
+    with pytest.raises(SingularError, match="no equilibrium") as caught:
+        equilibrium(bars.cantilever(tmp_path, elements=1), wrench=wrench)
+    said = re.search(
+        r"use (\d+) elements for 'bar', of which one carries no more than about (\S+) N; or", caught.value.hint
+    )
+    # the cubic of one element carries 2.486 EI/L^2 instead of pi^2/4, less what it is bent by before
+    assert float(said[2]) == pytest.approx(critical, rel=0.05)
+    assert equilibrium(bars.cantilever(tmp_path, elements=int(said[1])), wrench=wrench).stable
 
 
 @pytest.mark.verify

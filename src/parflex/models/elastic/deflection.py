@@ -114,11 +114,31 @@ def axial_warnings(tree: Tree, q: Array) -> list[str]:
         ]
     changes = f"which changes the bending stiffness of its element by {pull.share:.0%}"
     name, count = _elements(tree, worst)
-    enough = int(np.ceil(count * np.sqrt(pull.share / STIFFENED)))
+    enough = _enough(count, pull.share)
     return [
         f"'{name}' is {does}, {changes}: its {'element is' if count == 1 else f'{count} elements are'} too long for "
         f"that; use {enough} elements"
     ]
+
+
+def _enough(count: int, share: float) -> int:
+    """Elements instead of so many, of which each has a small enough share of its bending stiffness taken or added."""
+    return int(np.ceil(count * np.sqrt(share / STIFFENED)))
+
+
+def more_elements(tree: Tree, q: Array, reached: float) -> str:
+    """Advice where a beam is pressed by more than its elements carry, in a state under a share of the loads."""
+    found = {
+        name: pull
+        for name, pull in pulls(tree, q).items()
+        if pull.force < 0 and pull.share > STIFFENED * reached and tree.links[tree.number(name)].body.reduced is None
+    }
+    if not found:
+        return ""
+    worst = max(found, key=lambda name: found[name].share)
+    name, count = _elements(tree, worst)
+    carries = f"{'one carries' if count == 1 else f'{count} carry'} no more than about {-found[worst].force:.3g} N"
+    return f"use {_enough(count, found[worst].share / reached)} elements for '{name}', of which {carries}; or "
 
 
 def deflection_warnings(tree: Tree, q: Array) -> list[str]:
@@ -143,6 +163,4 @@ def _bending_warnings(tree: Tree, q: Array) -> list[str]:
         beyond = "the small deformations of an element: use more elements"
     else:
         beyond = "the small deformations of a reduced beam (leave out 'reduce', and use more elements)"
-    return [
-        f"'{worst}'{more} deflects by {1e3 * way:.3g} mm, {shares[worst]:.2g} times {size}: that is beyond {beyond}"
-    ]
+    return [f"'{worst}'{more} deflects by {way:.3g} m, {shares[worst]:.2g} times {size}: that is beyond {beyond}"]

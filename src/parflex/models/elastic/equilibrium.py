@@ -11,6 +11,7 @@ from parflex.models.configuration import Configuration, Pose
 from parflex.models.dynamics.element_values import Values, element_values
 from parflex.models.dynamics.forces import Without, Wrench
 from parflex.models.dynamics.spare_motors import Preload, Weights
+from parflex.models.elastic.deflection import more_elements
 from parflex.models.elastic.holding import Lock, Servo
 from parflex.models.elastic.loads_at_rest import Conditions, Loading, least_multipliers, prepare, tangent_stiffness
 from parflex.models.elastic.resting.falling import fallen
@@ -218,11 +219,12 @@ def _at_rest(begun: Configuration, loading: Loading) -> _Rest:
     name = _softest(begun, loading)
     limit = course is not None and course.ended == "limit"
     where = f": loads that grow come to a limit point at {100 * course.share:.3g} % of them" if course and limit else ""
+    more = more_elements(begun.robot.tree, course.configuration.q, course.share) if course and course.share > 0 else ""
     raise SingularError(
         f"no equilibrium was found near this pose{where}; '{name}' is constrained least",
         key="wrench",
         value=name,
-        hint="reduce the loads, servo-hold more joints, or start from a pose nearer to the equilibrium",
+        hint=f"{more}reduce the loads, servo-hold more joints, or start from a pose nearer to the equilibrium",
     )
 
 
