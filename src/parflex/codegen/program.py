@@ -121,9 +121,10 @@ class Program(Record):
         if len(used) == len(self.functions):
             return self
         number = {k: place for place, k in enumerate(used)}
+        words = {f"call {k}": f"call {place}" for k, place in number.items()}
         instructions = tuple(
-            (f"call {number[which(word)]}", *arguments) if is_call(word) else (word, *arguments)
-            for word, *arguments in self.instructions
+            (words[instruction[0]], *instruction[1:]) if instruction[0] in words else instruction
+            for instruction in self.instructions
         )
         return replace(self, instructions=instructions, functions=tuple(self.functions[k] for k in used))
 
@@ -202,8 +203,7 @@ class Program(Record):
 
 
 def _renumbered(instruction: Instruction, number: dict[int, int]) -> Instruction:
-    operation, *arguments = instruction
-    return instruction if operation == "const" else (operation, *[number[k] for k in arguments])
+    return instruction if instruction[0] == "const" else (instruction[0], *[number[k] for k in instruction[1:]])
 
 
 def _divided(a: float, b: float) -> float:

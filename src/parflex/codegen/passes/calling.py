@@ -45,14 +45,14 @@ def calling_program(
 
 def _live(graph: Graph, edges: list[int]) -> list[int]:
     """Nodes that outputs need, arguments first."""
-    live: set[int] = set()
-    stack = [edge >> 1 for edge in edges]
-    while stack:
-        node = stack.pop()
-        if node not in live:
-            live.add(node)
-            stack += [edge >> 1 for edge in graph.arguments(node)]
-    return sorted(live)  # a node is younger than its arguments
+    live = [False] * len(graph.op)
+    for edge in edges:
+        live[edge >> 1] = True
+    for node in range(len(live) - 1, -1, -1):  # a node is younger than its arguments
+        if live[node]:
+            for edge in graph.arguments(node):
+                live[edge >> 1] = True
+    return [node for node, is_live in enumerate(live) if is_live]
 
 
 def _used(graph: Graph, calls: Calls, order: list[int]) -> dict[int, list[int]]:
@@ -75,23 +75,31 @@ class _Straight(Emission):
     """Nodes of a graph as instructions, as they stand."""
 
     def __init__(self, graph: Graph, calls: Calls, inputs: Sequence[str], used: dict[int, list[int]]) -> None:
-        super().__init__(inputs)
+        super().__init__(inputs, deep=False)
         self.graph, self.calls = graph, calls
         self.functions = {function: place for place, function in enumerate(used)}
-        self.outputs = {function: {k: place for place, k in enumerate(outputs)} for function, outputs in used.items()}
+        self.outputs = {  # by function and output: the word of its pick
+            function: {k: f"pick {place}" for place, k in enumerate(outputs)} for function, outputs in used.items()
+        }
 
     def lower(self, node: int) -> None:
         """Emit a node whose arguments are there."""
         graph = self.graph
         op = graph.op[node]
+        if op == PICK:
+            self.values[node] = self._picked(node, graph.a[node] >> 1)
+            return
+        if op in (ADD, MUL, DIV):
+            a, b = graph.a[node], graph.b[node]
+            (x, s), (y, t) = self.values[a >> 1], self.values[b >> 1]
+            s, t = -s if a & 1 else s, -t if b & 1 else t
+            self.values[node] = self._sum(x, s, y, t) if op == ADD else (self._product(op, x, y), s * t)
+            return
         edges = [(edge >> 1, -1 if edge & 1 else 1) for edge in graph.arguments(node)]
         if op == INPUT:
             self.values[node] = self.number[graph.names[graph.a[node]]], 1
         elif op == CONST:
             self.values[node] = self.constant(graph.constants[graph.a[node]]), 1
-        elif op in (ADD, MUL, DIV):
-            (x, s), (y, t) = ((self.values[child][0], self.values[child][1] * sign) for child, sign in edges)
-            self.values[node] = self._sum(x, s, y, t) if op == ADD else (self._product(op, x, y), s * t)
         elif op == HOLD:
             value, sign = self.values[edges[0][0]]
             self.values[node] = value, sign * edges[0][1]
@@ -102,8 +110,6 @@ class _Straight(Emission):
             if number in self.functions:
                 called = self.emit(f"call {self.functions[number]}", *(self.plain(edge) for edge in edges))
                 self.values[node] = called, 1
-        elif op == PICK:
-            self.values[node] = self._picked(node, edges[0][0])
         else:
             self.values[node] = self.emit(FUNCTIONS[op], *(self.plain(edge) for edge in edges)), 1
 
@@ -120,4 +126,4 @@ class _Straight(Emission):
         if graph.op[source] == SOLVE:
             return self.picks[source][graph.b[node]]
         outputs = self.outputs[self.calls.made[graph.a[source]].function]
-        return self.emit(f"pick {outputs[graph.b[node]]}", self.values[source][0]), 1
+        return self.emit(outputs[graph.b[node]], self.values[source][0]), 1

@@ -15,11 +15,11 @@ FUNCTIONS = {SQRT: "sqrt", SIN: "sin", COS: "cos", SIGN: "sign", ATAN2: "atan2"}
 class Emission:
     """Emits instructions; values carry a sign, so that negation is free until an output or a function needs it."""
 
-    def __init__(self, inputs: Sequence[str]) -> None:
+    def __init__(self, inputs: Sequence[str], deep: bool = True) -> None:
         self.number = {name: k for k, name in enumerate(inputs)}
         self.instructions: list[Instruction] = []
         self.base = len(inputs)
-        self.depth = [0] * len(inputs)
+        self.deep, self.depth = deep, [0] * len(inputs)  # of each value, where the shallowest are combined first
         self.values: dict[int, Signed] = {}
         self.picks: dict[int, list[Signed]] = {}
         self.numbers: dict[int, float] = {}  # values that are constants
@@ -28,17 +28,24 @@ class Emission:
 
     def emit(self, operation: str, *arguments: Any) -> int:
         """The number of the value of an instruction; equal instructions are one, what is known is worked out."""
-        known = self._known(operation, arguments) if operation in OPERATIONS and operation != "const" else None
-        if known is not None:
-            return known
+        if operation != "const":
+            numbers = self.numbers
+            for k in arguments:
+                if k in numbers:
+                    known = self._known(operation, arguments) if operation in OPERATIONS else None
+                    if known is not None:
+                        return known
+                    break
         key = (operation, *arguments)
-        if key not in self._emitted:
+        found = self._emitted.get(key)
+        if found is None:
             self.instructions.append(key)
-            self.depth.append(0 if operation == "const" else 1 + max([self.depth[k] for k in arguments]))
-            self._emitted[key] = self.base + len(self.instructions) - 1
+            found = self._emitted[key] = self.base + len(self.instructions) - 1
             if operation == "const":
-                self.numbers[self._emitted[key]] = arguments[0]
-        return self._emitted[key]
+                self.numbers[found] = arguments[0]
+            if self.deep:
+                self.depth.append(0 if operation == "const" else 1 + max([self.depth[k] for k in arguments]))
+        return found
 
     def _known(self, operation: str, arguments: tuple[int, ...]) -> int | None:
         """The value of constants alone, or of something with a zero or a one that needs no operation."""
@@ -232,21 +239,33 @@ def hoisted(
 ) -> Program:
     """Drop what no output needs and move what depends on parameters and constants alone to the front."""
     base = len(variables) + len(parameters)
-    needed = {k for _, k in outputs}
+    needed = [False] * (base + len(instructions))
+    for _, k in outputs:
+        needed[k] = True
     for index in reversed(range(len(instructions))):
-        operation, *arguments = instructions[index]
-        if base + index in needed and operation != "const":
-            needed.update(arguments)
+        if needed[base + index] and instructions[index][0] != "const":
+            for k in instructions[index][1:]:
+                needed[k] = True
     early = [False] * len(variables) + [True] * len(parameters)
-    for operation, *arguments in instructions:
-        early.append(operation == "const" or all(early[k] for k in arguments))
-    live = [k for k in range(len(instructions)) if base + k in needed]
+    for instruction in instructions:
+        now = True
+        if instruction[0] != "const":
+            for k in instruction[1:]:
+                if not early[k]:
+                    now = False
+                    break
+        early.append(now)
+    live = [k for k in range(len(instructions)) if needed[base + k]]
     order = [k for k in live if early[base + k]] + [k for k in live if not early[base + k]]
-    renumber = {k: k for k in range(base)} | {base + k: base + place for place, k in enumerate(order)}
+    renumber = list(range(base + len(instructions)))
+    for place, k in enumerate(order, base):
+        renumber[base + k] = place
     moved = []
     for k in order:
-        operation, *arguments = instruction = instructions[k]
-        moved.append(instruction if operation == "const" else (operation, *[renumber[a] for a in arguments]))
+        instruction = instructions[k]
+        if instruction[0] != "const":
+            instruction = (instruction[0], *[renumber[a] for a in instruction[1:]])
+        moved.append(instruction)
     setup = sum(early[base + k] for k in live)
     return Program(
         name, variables, parameters, tuple(moved), setup, tuple((label, renumber[k]) for label, k in outputs)
