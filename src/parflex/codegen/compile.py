@@ -109,7 +109,8 @@ class Kernel:
     def address(self, name: str) -> int:
         """Address of `one(x, y, 1)` or `many(x, y, count)` for other compiled code; `_in`: with a workspace.
 
-        `pair(x, y, 1)` takes two inputs, one behind the other, and `single(x, y, 1)` is `one` by the code of a pair.
+        `lanes_in(x, y, count, work)` takes as many inputs as there are lanes. `pair(x, y, 1)` takes two inputs, one
+        behind the other, and `single(x, y, 1)` is `one` by the code of a pair.
         """
         half = "pair" if name == "single" else name.removesuffix("_in")
         return self.half(half).engine.get_function_address(name)
@@ -185,9 +186,9 @@ class Kernel:
         pointers = (x, y, ctypes.c_int64(lanes), w)
         return inputs, outputs, pointers, self.half(name).call, work
 
-    def workspace(self) -> Array:
-        """For other compiled code that calls `many_in`."""
-        return side_by_side((max(1, self.half("many").work), self.lanes))
+    def workspace(self, name: str = "many") -> Array:
+        """For other compiled code that calls `many_in`, or `lanes_in`."""
+        return side_by_side((max(1, self.half(name).work), self.lanes))
 
     def _workspace(self, name: str, lanes: int) -> Array | None:
         """What a long program works in: not on the stack, which may be small, nor shared, since calls may overlap."""
@@ -214,19 +215,21 @@ def _engine(key: str, program: Program, name: str, lanes: int, opt: int) -> tupl
     """An execution engine with the object code of the program, from the cache if it is there, and its workspace."""
     data = disk_cache.read(key)
     if data is None:
-        from parflex.codegen.emit.emit_llvm import build_module, build_pair, work_of
+        from parflex.codegen.emit.emit_llvm import build_lanes, build_module, build_pair, work_of
         from parflex.codegen.emit.emit_rows import build_rows
         from parflex.codegen.emit.row_plan import rows_pay
 
-        if name != "many" and opt and program.length <= WRITTEN_OUT:
+        if name not in ("many", "lanes") and opt and program.length <= WRITTEN_OUT:
             program = program.inlined()
         lanes, paired = {"one": 1, "pair": 2}.get(name, lanes), name == "pair"
         machine = new_machine(opt)
         if name == "one" and rows_pay(program):
             text, work = build_rows(program)
+        elif paired:
+            text, work = build_pair(program), work_of(program, lanes, paired) // lanes
         else:
-            text = build_pair(program) if paired else build_module(program, (lanes,))
-            work = work_of(program, lanes, paired) // lanes
+            text = build_lanes(program, lanes) if name == "lanes" else build_module(program, (lanes,))
+            work = work_of(program, lanes) // lanes
         module = llvm.parse_assembly(text)
         module.triple, module.data_layout = machine.triple, str(machine.target_data)
         data = pack("<q", work) + machine.emit_object(module)

@@ -103,6 +103,7 @@ class BatchProgram:
 
 RECENT = 8
 _places: dict[tuple[Any, ...], tuple[Robot, Any, Places]] = {}  # of the last robots
+_trees: dict[int, tuple[Tree, Tree]] = {}  # of the last robots, with what these trees keep of themselves
 
 
 class Geometry:
@@ -116,7 +117,7 @@ class Geometry:
         self.robot = robot
         self.designs = designs
         self.varied = [] if designs is None else _placing_numbers(designs)
-        self.tree = rigid_tree(robot.tree)
+        self.tree = self._rigid_tree()
         self.kept = np.array([i for link in robot.tree.links for i in range(link.q.start, link.q.stop)], dtype=int)
         self.kept_rates = np.array(
             [k for link in robot.tree.links for k in range(link.v.start, link.v.stop)], dtype=int
@@ -125,6 +126,15 @@ class Geometry:
         self._steppers: dict[tuple, Any] = {}  # Newton steps that were traced
         self._asked: list[FrameTarget] = []
         self.compiled: bool | None = None
+
+    def _rigid_tree(self) -> Tree:
+        own = self.robot.tree
+        known = _trees.get(id(own))
+        if known is None or known[0] is not own:
+            if len(_trees) >= RECENT:
+                _trees.clear()
+            known = _trees[id(own)] = own, rigid_tree(own)
+        return known[1]
 
     def settle(self, poses: int) -> None:
         """Decide once for all programs, by the number of poses to come, whether they are compiled.

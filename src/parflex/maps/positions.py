@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -16,6 +15,7 @@ from parflex.closure.targets import FrameTarget, Target
 from parflex.closure.working_modes import following_rates, sides
 from parflex.errors import ParflexError, SingularError, UnreachableError
 from parflex.maps.batches import Geometry
+from parflex.maps.placing.closing_loop import judged_rows, rows_apart
 from parflex.maps.placing.dyad_places import DyadPlaces, dyad_places
 from parflex.maps.placing.given_coordinates import GivenCoordinates, NotGivenError
 from parflex.maps.placing.homes_of_designs import moved_at_home
@@ -78,10 +78,9 @@ class PositionSolver:
     def __init__(self, geometry: Geometry, names: Sequence[str], first: Sequence[float]) -> None:
         self.robot, self.names, self.geometry = geometry.robot, list(names), geometry
         robot = self.robot
-        target = read_pose(robot.tree, dict(zip(names, first, strict=True)), "pose", None, robot.home)
+        self.read = read_pose(robot.tree, dict(zip(names, first, strict=True)), "pose", None, robot.home)
         try:
             self.given = GivenCoordinates(geometry, names)
-            self.target = whole_end_effector(robot.tree, robot.actuated, target, robot.home) or target
             self.steppers, self.judges, self.joined = kept_steppers(
                 geometry, self.names, lambda: self._set_up(self.target)
             )
@@ -91,6 +90,11 @@ class PositionSolver:
             self.why_slow = f"'{moved[0]}' is not named, and designs move it at home" if moved else ""
         except (NotGivenError, ParflexError):
             self.fast, self.why_slow = False, "positions are found one by one"
+
+    @cached_property
+    def target(self) -> Target:
+        """The first pose, with what it leaves open."""
+        return whole_end_effector(self.robot.tree, self.robot.actuated, self.read, self.robot.home) or self.read
 
     def _set_up(self, target: Target) -> tuple[list[Stepper], list[Stepper]]:
         """Steps of the parts of the robot, and those that judge on which side of a singularity they are."""
@@ -279,12 +283,18 @@ class PositionSolver:
 
     def _turned(self, begun: Array, values: Array) -> Array:
         """By how much given joints turn on a way, where this winds springs: a whole turn winds them too."""
+        if not self._winding:
+            return np.zeros(len(values))
+        return np.abs(values[:, self._winding] - begun[:, self._winding]).max(axis=1, initial=0.0)
+
+    @cached_property
+    def _winding(self) -> list[int]:
+        """Coordinates that turn joints, where this winds springs."""
         links = {link.q.start: link for link in self.geometry.tree.links if link.joint.one_axis}
         if not any(links[k].wound for k in self.unsettled if k in links):
-            return np.zeros(len(values))
+            return []
         own = [k for k, name in enumerate(self.names) if joint_named(self.geometry.tree, name) is not None]
-        turning = [k for k in own if links[self.given.where[self.names[k]]].joint.periodic]
-        return np.abs(values[:, turning] - begun[:, turning]).max(axis=1, initial=0.0)
+        return [k for k in own if links[self.given.where[self.names[k]]].joint.periodic]
 
     @cached_property
     def _units(self) -> Array:
@@ -297,10 +307,9 @@ class PositionSolver:
 
     def _jumped(self, before: Array, after: Array) -> Array:
         """Which rows moved so far that Newton may have left their assembly."""
-        moved = after[:, self.unsettled] - before[:, self.unsettled]
-        far = (np.abs(moved) > STRIDE * self._units).any(axis=1)
+        far = rows_apart(before, after, self.unsettled, STRIDE * self._units)
         if far.any():  # few: whole turns are no way
-            own = moved[far]
+            own = after[far][:, self.unsettled] - before[far][:, self.unsettled]
             own[:, self._turning] = np.arctan2(np.sin(own[:, self._turning]), np.cos(own[:, self._turning]))
             far[far] = (np.abs(own) > STRIDE * self._units).any(axis=1)
         return np.asarray(far)
@@ -389,15 +398,13 @@ class PositionSolver:
             return self._newton(q, steps or LONG)
         assert self.joined is not None
         told = self.joined(q, steps or NEARBY, POLISH)
-        sides = np.empty((len(told), len(q)))
-        for own, one, found in zip(sides, [*self.steppers, *self.judges], told, strict=True):
-            own[:] = one.sided(found)
-        sizes = FLAT * np.array([one.size for one in (*self.steppers, *self.judges)])
-        openings = [found[:, 0] for found in told[: len(self.steppers)]]
-        opening = functools.reduce(np.maximum, openings, np.zeros(len(q)))
-        reached = (opening < CLOSED**2) & (sides > 0).all(axis=0)
-        status = np.where((sides < sizes[:, None]).any(axis=0), SINGULAR, OK)
-        return q, np.where(reached, status, UNREACHABLE)
+        parts = [*self.steppers, *self.judges]
+        sides = np.empty((len(q), len(parts)))
+        for number, (one, own) in enumerate(zip(parts, self.joined.told, strict=True)):
+            sides[:, number] = one.sided(told[:, own])
+        sizes = FLAT * np.array([one.size for one in parts])
+        closed, flat = judged_rows(told, self.joined.openings, CLOSED**2, sides, sizes)
+        return q, np.where(closed, np.where(flat, SINGULAR, OK), UNREACHABLE)
 
     def _is_joined(self, q: Array) -> bool:
         """Whether one compiled program moves all parts of the robot."""

@@ -35,7 +35,8 @@ SPEED = 2  # of LLVM's passes
 class LoopFunction:
     """A function of numbers, arrays and bundles; compiled for the kinds of its arguments when it is first called."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], wide: bool = True) -> None:
+        self.wide = wide  # whether loops inside are made to work on several numbers at once, by far more code
         self.function, self.name, self.__doc__ = function, function.__name__, function.__doc__
         self.__name__, self.__module__ = function.__name__, function.__module__
         self.names = function.__globals__
@@ -182,7 +183,7 @@ class _Compiled:
         if data is None:
             unit = _Unit()
             text = unit.text(function, kinds)
-            data = repr(unit.returned).encode() + b"\0" + _machine_code(text)
+            data = repr(unit.returned).encode() + b"\0" + _machine_code(text, function.wide)
             disk_cache.write(key, data)
             disk_cache.write(key_of(function, ()), b"compiled")
         said, code = data.split(b"\0", 1)
@@ -220,14 +221,14 @@ def _python(kind: Kind, word: Array) -> Any:
     return bool(word[0]) if kind == FLAG else int(word[0])
 
 
-def _machine_code(text: str) -> bytes:
+def _machine_code(text: str, wide: bool = True) -> bytes:
     """Object code, after LLVM's own passes."""
     machine = new_machine(SPEED)
     module = llvm.parse_assembly(text)
     module.triple, module.data_layout = machine.triple, str(machine.target_data)
     if hasattr(llvm, "create_pass_builder"):
         tuning = llvm.create_pipeline_tuning_options(speed_level=SPEED)
-        tuning.loop_vectorization = True  # of whole inverses
+        tuning.loop_vectorization = wide  # of whole inverses
         tuning.loop_unrolling = False  # no faster to run, and a fifth of the time of compilation
         builder = llvm.create_pass_builder(machine, tuning)
         builder.getModulePassManager().run(module, builder)

@@ -64,6 +64,6 @@ def pose_rows(
     if not len(poses):
         return
     x, y = side_by_side((len(program.inputs), lanes)), side_by_side((len(program.outputs), lanes))
-    work = kernel.workspace()
+    work = kernel.workspace("lanes")
     places = np.array([array.ctypes.data for array in (x, y, work)], dtype=np.int64)
-    fill_rows(kernel.address("many_in"), places, *inputs, q, poses, values, designs, x, y, rows)
+    fill_rows(kernel.address("lanes_in"), places, *inputs, q, poses, values, designs, x, y, rows)

@@ -16,7 +16,7 @@ KNOWN = llvm.get_process_triple().startswith("x86_64")
 
 
 class _LanesCall:
-    """`call_lanes(address, x, y, count, work)` in a loop: call `many_in` of a program through addresses."""
+    """`call_lanes(address, x, y, count, work)` in a loop: call `lanes_in` of a program through addresses."""
 
     def __call__(self, address: int, x: int, y: int, count: int, work: int) -> None:
         raise TypeError("programs are called by compiled loops alone")

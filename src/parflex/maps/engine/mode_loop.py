@@ -27,7 +27,7 @@ from parflex.maps.engine.mode_search import (
     look,
     take,
 )
-from parflex.simulation.integrators.jit import compiled, inner
+from parflex.simulation.integrators.jit import deciding, inner
 
 Array = np.ndarray
 CLOSE = 1e-5  # relative distance of modes whose shapes are not told apart
@@ -89,7 +89,7 @@ def put(lane: int, pose: int, known: Array, found: Array, flags: Array) -> None:
             flags[pose, 1] = 1
 
 
-@compiled
+@deciding
 def find_modes(
     address: int,
     places: Array,

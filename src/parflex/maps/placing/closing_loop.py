@@ -96,6 +96,46 @@ def close_lanes(
     return total
 
 
+@compiled
+def find_apart(before: Array, after: Array, columns: Array, limits: Array, found: Array) -> None:
+    """Rows of which some column changed by more than its limit."""
+    for row in range(len(found)):
+        for k in range(len(columns)):
+            if abs(after[row, columns[k]] - before[row, columns[k]]) > limits[k]:
+                found[row] = 1
+
+
+def rows_apart(before: Array, after: Array, columns: Array, limits: Array) -> Array:
+    """Which rows changed in some column by more than its limit."""
+    found = np.zeros(len(before), dtype=np.int64)
+    if len(columns):
+        find_apart(before, after, columns.astype(np.int64, copy=False), limits, found)
+    return found > 0
+
+
+@compiled
+def judge(told: Array, openings: Array, widest: float, sides: Array, least: Array, closed: Array, flat: Array) -> None:
+    """Rows that are closed on their sides, and those where a determinant is small; what is no number is not closed."""
+    for row in range(len(closed)):
+        good = 1
+        for k in range(len(openings)):
+            if not told[row, openings[k]] < widest:
+                good = 0
+        for k in range(len(least)):
+            if not sides[row, k] > 0.0:
+                good = 0
+            if sides[row, k] < least[k]:
+                flat[row] = 1
+        closed[row] = good
+
+
+def judged_rows(told: Array, openings: Array, widest: float, sides: Array, least: Array) -> tuple[Array, Array]:
+    """Which rows are closed, and which of them flat."""
+    closed, flat = (np.zeros(len(told), dtype=np.int64) for _ in range(2))
+    judge(told, openings, widest, sides, least, closed, flat)
+    return closed > 0, flat > 0
+
+
 def close_rows(
     kernel: Kernel,
     q: Array,
@@ -116,12 +156,12 @@ def close_rows(
     if not len(todo):
         return judged
     x, y = side_by_side((len(program.inputs), lanes)), side_by_side((len(program.outputs), lanes))
-    work = kernel.workspace()
+    work = kernel.workspace("lanes")
     places = np.array([array.ctypes.data for array in (x, y, work)], dtype=np.int64)
     whole = np.zeros((lanes, 2), dtype=np.int64)
     columns = (array.astype(np.int64, copy=False) for array in (inputs, moving, openings))
     rows = todo.astype(np.int64, copy=False)
-    close_lanes(kernel.address("many_in"), places, steps, polish, *columns, x, y, whole, rows, q, judged)
+    close_lanes(kernel.address("lanes_in"), places, steps, polish, *columns, x, y, whole, rows, q, judged)
     return judged
 
 
@@ -142,13 +182,11 @@ class JoinedSteps(Record):
     inputs: Array
     moving: Array
     openings: Array
-    told: tuple[slice, ...]  # what is told of each part
+    told: tuple[slice, ...]  # where squared opening and determinant of each part are among what is told
 
-    def __call__(self, q: Array, steps: int, polish: float) -> list[Array]:
-        """Newton on all rows, in place; squared opening and determinant of each part where rows end."""
-        todo = np.arange(len(q))
-        judged = close_rows(self.kernel, q, todo, self.inputs, self.moving, steps, polish, self.openings)
-        return [judged[:, own] for own in self.told]
+    def __call__(self, q: Array, steps: int, polish: float) -> Array:
+        """Newton on all rows, in place; what is told of all parts where rows end."""
+        return close_rows(self.kernel, q, np.arange(len(q)), self.inputs, self.moving, steps, polish, self.openings)
 
 
 def joined(parts: Sequence[LoopPart], judges: Sequence[LoopPart]) -> JoinedSteps | None:

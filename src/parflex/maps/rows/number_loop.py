@@ -77,8 +77,8 @@ def number_rows(
     limits = np.array([BETWEEN[how][:2] for how, _ in compared]).reshape(-1, 2)
     wanted = np.array([BETWEEN[how][2] == answer for how, answer in compared], dtype=np.int64)
     x, y = side_by_side((len(program.inputs), lanes)), side_by_side((len(program.outputs), lanes))
-    work, odd = kernel.workspace(), np.zeros(len(columns), dtype=np.int64)
+    work, odd = kernel.workspace("lanes"), np.zeros(len(columns), dtype=np.int64)
     places = np.array([array.ctypes.data for array in (x, y, work)], dtype=np.int64)
     given = np.ascontiguousarray(columns)
-    fill_numbers(kernel.address("many_in"), places, given, limits, wanted, x, y, values, odd)
+    fill_numbers(kernel.address("lanes_in"), places, given, limits, wanted, x, y, values, odd)
     alone |= odd > 0

@@ -28,6 +28,11 @@ def compiled(function: Callable[..., Any]) -> Any:
     return LoopFunction(function)
 
 
+def deciding(function: Callable[..., Any]) -> Any:
+    """The same for loops of decisions rather than numbers: short code, which shares the cache with what it calls."""
+    return LoopFunction(function, wide=False)
+
+
 class _ModelCall:
     """`call_model(address, x, y)` in a loop: call `one(x, y, 1)` of a compiled model; all arguments are addresses."""
 
