@@ -15,7 +15,7 @@ from parflex.cli.main import main
 from parflex.errors import InputError
 from parflex.models.elastic.deflection import deflection_warnings
 from parflex.models.vibration import converged_modes
-from parflex.models.vibration.element_errors import inner_beams
+from parflex.models.vibration.element_errors import ElementErrors, element_warnings, inner_beams
 from parflex.simulation.refining import converged_run as runs
 from parflex.simulation.refining.run_changes import changes, largest_deflection
 from parflex.simulation.refining.strain_content import Content, content_warnings, strain_content
@@ -258,6 +258,19 @@ def test_robots_of_the_catalogue_warn_of_too_few_elements_where_it_is_true(name,
     said = [sentence for sentence in found.model.warnings if "elements, or converge" in sentence]
     assert bool(said) == bool(told) and told in "".join(said)
     assert (found.excess.max() > 0.05) == bool(told)
+
+
+def test_an_estimate_far_beyond_the_first_order_is_no_figure():
+    pressed = ElementErrors(np.array([0.01, 2.08]), "column", 1, 4, pressed=True)
+    (said,) = element_warnings(np.array([1.0, 3.0]), pressed)
+    assert said.startswith(
+        "mode 2 (3 Hz) is more than twice too high, by 'column' most, which is near a critical load:"
+    )
+    assert "use 4 elements" in said and "%" not in said
+    (said,) = element_warnings(np.array([1.0, 3.0]), replace(pressed, pressed=False))
+    assert "critical" not in said and "twice" in said
+    (said,) = element_warnings(np.array([1.0, 3.0]), replace(pressed, shares=np.array([0.01, 0.99])))
+    assert "about 99% too high" in said
 
 
 # -- runs ---------------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from parflex.tree import Link
 
 Array = np.ndarray
 TOO_HIGH = 0.05  # of a frequency: beyond, a warning names the beam; one element of a pinned beam is 11 % too high
+FAR = 1.0  # of what a frequency should be: beyond, an estimate of first order is no figure; loads near critical ones do it
 ENOUGH = 0.01  # of a frequency: the number of elements in warnings is that for this error
 BESIDE = 24  # modes above those asked for that take part in an estimate
 REACHED = 0.9  # of a squared frequency of an element held at both ends: so near, nothing can be said any more
@@ -37,6 +38,7 @@ class ElementErrors(Record):
     count: int = 1
     enough: int = 1
     alone: float = np.inf  # rad^2/s^2 of its elements held at both ends
+    pressed: bool = False  # whether an element of it is under axial compression
 
     @property
     def largest(self) -> float:
@@ -114,7 +116,8 @@ def element_errors(here: Configuration, values: Array, shapes: Array, count: int
     links = len(beams[b].links)
     times = highest / (CLEAR * max(float(alone[b]), 1e-300)) if infinite else shares[worst] / ENOUGH
     enough = int(np.ceil(links * max(1.0, times) ** 0.25))  # errors and squared frequencies go with the fourth power
-    return ElementErrors(shares, beams[b].name, links, max(enough, links + 1), float(alone[b]))
+    pressed = any(_axial_force(here.robot.tree.links[j], here.q) < 0 for j in beams[b].links)
+    return ElementErrors(shares, beams[b].name, links, max(enough, links + 1), float(alone[b]), pressed)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -171,6 +174,9 @@ def element_warnings(frequencies: Array, errors: ElementErrors) -> list[str]:
     mode = f"mode {worst + 1} ({frequencies[worst]:.4g} Hz)"
     its = "its element is" if errors.count == 1 else f"its {errors.count} elements are"
     advice = f"use {errors.enough} elements, or converge=1e-3"
+    if FAR < errors.largest < np.inf:
+        load = ", which is near a critical load" if errors.pressed else ""
+        return [f"{mode} is more than twice too high, by '{errors.beam}' most{load}: {its} too long; {advice}"]
     if np.isfinite(errors.largest):
         return [f"{mode} is about {errors.largest:.0%} too high, by '{errors.beam}' most: {its} too long; {advice}"]
     held = f"{np.sqrt(max(errors.alone, 0.0)) / (2 * np.pi):.4g} Hz"
