@@ -9,11 +9,14 @@ from typing import Any
 import numpy as np
 
 from parflex.closure.targets import Target
+from parflex.designs.design_numbers import DesignNumbers
 from parflex.maps.batches import Geometry
 from parflex.tree.link_tree import GROUND
 
 ENDS = {"x", "y", "z", "theta", "rx", "ry", "rz"}
 AT_START = 1e-12  # rad or m: a platform stands at home where the file starts it
+RECENT = 16  # sets of places of which is kept what they start
+_recent: dict[str, frozenset[int]] = {}  # by the name of all places of designs
 
 
 def moved_at_home(geometry: Geometry, known: Collection[int]) -> list[str]:
@@ -42,7 +45,7 @@ def moved_at_home(geometry: Geometry, known: Collection[int]) -> list[str]:
         _follows(part, constants) for part in (stated, begun)
     ):
         return [robot.tree.links[number].name for number in kept]
-    starting = set(_starting(designs.places))
+    starting = _started(designs)
     parts = robot.assembler.parts(Target(), robot.locked | frozenset(robot.deformations))
     looped = {robot.tree.link_of_rate[int(k)] for part in parts for k in part.columns if part.rows}
     found = []
@@ -55,6 +58,18 @@ def moved_at_home(geometry: Geometry, known: Collection[int]) -> list[str]:
             stays = number not in looped or link.name in stated
         if number in starting or -1 in starting or (geometry.varied and not stays):
             found.append(link.name)
+    return found
+
+
+def _started(designs: DesignNumbers) -> frozenset[int]:
+    """The same as `_starting` of all its places, which are many where elements are."""
+    found = _recent.get(designs.name) if designs.name else None
+    if found is None:
+        found = frozenset(_starting(designs.places))
+        if len(_recent) >= RECENT:
+            _recent.clear()
+        if designs.name:
+            _recent[designs.name] = found
     return found
 
 

@@ -18,7 +18,7 @@ from parflex.tree import Link
 
 Array = np.ndarray
 TOO_HIGH = 0.05  # of a frequency: beyond, a warning names the beam; one element of a pinned beam is 11 % too high
-FAR = 1.0  # of what a frequency should be: beyond, an estimate of first order is no figure; loads near critical ones do it
+FAR = 1.0  # of what a frequency should be: beyond, an estimate of first order is no figure, as near critical loads
 ENOUGH = 0.01  # of a frequency: the number of elements in warnings is that for this error
 BESIDE = 24  # modes above those asked for that take part in an estimate
 REACHED = 0.9  # of a squared frequency of an element held at both ends: so near, nothing can be said any more
