@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from parflex.bodies.mirrored_shapes import mirrored_part
 from parflex.models.configuration import Configuration
 from parflex.models.elastic.linear_model import Modes
 from parflex.models.robot import Robot
@@ -48,10 +49,14 @@ def energy_shares(modes: Modes) -> list[dict[str, Any]]:
     """
     robot, here = modes.model.robot, modes.model.configuration
     normal = plane_normal(here)
+    bent = [
+        mirrored_part(link.body, R.T @ normal) if normal is not None and link.body.size else np.zeros((0, 0))
+        for link, R in zip(robot.tree.links, here.at.rotation, strict=True)
+    ]
     result = []
     for shape in modes.shapes.T:
         bending, springs = _strain(here, shape)
-        kinetic, share = _kinetic(here, shape, normal)
+        kinetic, share = _kinetic(here, shape, normal, bent)
         total = [a + b for a, b in zip(bending, springs, strict=True)]
         between = _stretched(here, shape)
         whole = sum(total) + sum(energy for _, energy in between)
@@ -110,17 +115,23 @@ def _stretched(here: Configuration, shape: Array) -> list[tuple[str, float]]:
     return found
 
 
-def _kinetic(here: Configuration, shape: Array, normal: Array | None) -> tuple[list[float], float | None]:
-    """Twice the kinetic energy of each link, and the share of what moves as a mirror in the plane would show it."""
+def _kinetic(
+    here: Configuration, shape: Array, normal: Array | None, bent: list[Array]
+) -> tuple[list[float], float | None]:
+    """Twice the kinetic energy of each link, and the share of what moves as a mirror in the plane would show it.
+
+    `bent` has the part in the plane of the elastic coordinates of each link.
+    """
     energies, inside, outside = [], 0.0, 0.0
-    for link, (J_v, J_w), R in zip(here.robot.tree.links, here.link_jacobians, here.at.rotation, strict=True):
+    links = zip(here.robot.tree.links, here.link_jacobians, here.at.rotation, bent, strict=True)
+    for link, (J_v, J_w), R, own in links:
         M = link.body.inertia_matrix(here.q[link.e])
         motor = link.terms.motor_inertia * float(shape[link.v.start]) ** 2 if link.terms.motor_inertia else 0.0
         twist = np.concatenate([J_v @ shape, J_w @ shape, shape[link.e_v]])
         energies.append(float(twist @ M @ twist) + motor)
         if normal is not None:
             n = R.T @ normal
-            planar = np.concatenate([_across(n, twist[:3]), _along(n, twist[3:6]), _planar_bending(link, n, twist[6:])])
+            planar = np.concatenate([_across(n, twist[:3]), _along(n, twist[3:6]), own @ twist[6:]])
             inside += float(planar @ M @ planar) + motor
             outside += float((twist - planar) @ M @ (twist - planar))
     return energies, inside / (inside + outside) if normal is not None else None
@@ -132,16 +143,6 @@ def _along(n: Array, vector: Array) -> Array:
 
 def _across(n: Array, vector: Array) -> Array:
     return vector - n * (n @ vector)
-
-
-def _planar_bending(link: Link, n: Array, e: Array) -> Array:
-    """The part of elastic coordinates that moves the nodes in the plane and turns them about its normal."""
-    if not len(e):
-        return e
-    nodes = list(link.body.nodes.values())
-    moves = np.concatenate([np.concatenate([node.Phi_d, node.Phi_r]) for node in nodes])
-    planar = np.concatenate([np.concatenate([_across(n, node.Phi_d @ e), _along(n, node.Phi_r @ e)]) for node in nodes])
-    return np.linalg.lstsq(moves, planar, rcond=None)[0]
 
 
 def plane_normal(here: Configuration) -> Array | None:
