@@ -9,6 +9,7 @@ import subprocess
 import sys
 import warnings
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 from conftest import CATALOGUE
@@ -39,10 +40,13 @@ def run(capsys, *arguments: str) -> Answer:
 
 
 def answered(capsys, *arguments: str) -> dict:
-    """The JSON of a command that succeeds: one object, no NaN, nothing else on stdout."""
+    """The JSON of a command that succeeds: one object, no NaN, nothing else on stdout, all warnings in it."""
     answer = run(capsys, *arguments, "--json")
     assert answer.code == 0, answer.err
-    return json.loads(answer.out, parse_constant=lambda word: pytest.fail(f"{word} is not JSON"))
+    content = json.loads(answer.out, parse_constant=lambda word: pytest.fail(f"{word} is not JSON"))
+    told = [line.removeprefix("warning: ") for line in answer.err.splitlines() if line.startswith("warning: ")]
+    assert set(told) <= {output.one_line(sentence) for sentence in content.get("warnings", [])}
+    return content
 
 
 def refused(capsys, *arguments: str) -> dict:
@@ -373,3 +377,20 @@ def test_what_is_told_on_the_way_is_not_told_again_with_the_answer(capsys, monke
     monkeypatch.setitem(cli.commands, "twice", cli.commands.pop("twice"))
     for _ in range(2):  # each command tells it once
         assert run(capsys, "twice").err == "warning: slow\nwarning: far\n"
+
+
+def test_what_is_told_on_the_way_stands_in_the_json(capsys, monkeypatch):
+    @cli.command("told")
+    def told() -> None:
+        warnings.warn("slow", parflex.ParflexWarning, stacklevel=1)
+        output.show({"warnings": ["far"]}, True)
+
+    monkeypatch.setitem(cli.commands, "told", cli.commands.pop("told"))
+    assert json.loads(run(capsys, "told").out)["warnings"] == ["far", "slow"]
+
+
+def test_all_verbs_write_json_by_the_one_function_that_adds_warnings():
+    """But for the schema of robot files, which is a file of its own."""
+    verbs = Path(output.__file__).parent / "verbs"
+    written = {path.name: path.read_text().count("json.dumps") for path in verbs.glob("*.py")}
+    assert {name: count for name, count in written.items() if count} == {"robot_verbs.py": 1}

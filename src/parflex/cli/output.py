@@ -47,9 +47,9 @@ def plain(value: Any) -> Any:
 
 
 def show(answer: dict[str, Any], as_json: bool, *tables: tuple[str, list[str], Iterable[Iterable[Any]]]) -> None:
-    """The answer as JSON, or as tables; warnings go to stderr."""
-    answer.setdefault("warnings", [])
-    warn(answer["warnings"])
+    """The answer as JSON, or as tables; warnings go to stderr, and those that came on the way stand in JSON as well."""
+    warn(answer.get("warnings", []))
+    answer["warnings"] = list(dict.fromkeys([*answer.get("warnings", []), *_said()]))
     if as_json:
         click.echo(json.dumps(plain(answer), allow_nan=False))
         return
@@ -105,12 +105,17 @@ def one_line(text: str) -> str:
 
 def warn(warnings: Iterable[str]) -> None:
     """Warnings, once each in a command, on stderr: some come on the way and stand in the answer as well."""
-    context = click.get_current_context(silent=True)
-    said = {} if context is None else context.find_root().meta.setdefault("parflex.said", {})
+    said = _said()
     for warning in warnings:
         if warning not in said:
             said[warning] = None
             click.echo(f"warning: {one_line(warning)}", err=True)
+
+
+def _said() -> dict[str, None]:
+    """Warnings of this command so far, in their order."""
+    context = click.get_current_context(silent=True)
+    return {} if context is None else context.find_root().meta.setdefault("parflex.said", {})
 
 
 def in_flags(hint: str) -> str:
