@@ -176,7 +176,7 @@ def test_a_compiled_loop_is_read_from_the_disk_and_kept_for_one_state_of_its_cod
     again = loop_functions.LoopFunction(first_beyond.function)
     assert again.is_kept()
     with monkeypatch.context() as patch:
-        patch.setattr(loop_functions, "_machine_code", lambda _: pytest.fail("compiled again"))
+        patch.setattr(loop_functions, "_machine_code", lambda *_: pytest.fail("compiled again"))
         assert again(np.array([0.1, 0.7]), 0.5) == (1, 0.7)
     texts = []
     for text in ("one", "another", "one"):
@@ -202,7 +202,9 @@ def test_where_a_switch_is_zero_a_loop_is_compiled_for_that_alone(monkeypatch):
     monkeypatch.setenv("PARFLEX_CACHE", "off")
     texts = []
     compile_text = loop_functions._machine_code
-    monkeypatch.setattr(loop_functions, "_machine_code", lambda text: texts.append(text) or compile_text(text))
+    monkeypatch.setattr(
+        loop_functions, "_machine_code", lambda text, wide: texts.append(text) or compile_text(text, wide)
+    )
     assert [enlarged(Switched(1.5, times)) for times in (0, 2, 0, 4)] == [1.5, 3.0, 1.5, 6.0]
     without, with_it = (text.count(" load i64") for text in texts)  # compiled once each
     assert without < with_it
