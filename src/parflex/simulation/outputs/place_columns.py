@@ -12,9 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from parflex.errors import InputError, did_you_mean
+from parflex.models.inside_beams.beam_chains import beam_chains
 from parflex.models.robot import Robot
 from parflex.recursion import pose
 from parflex.simulation.columns import AXES, frame_columns, is_tilted
+from parflex.simulation.outputs.inner_bending import InnerLoads, inner_bending, inner_loads_of
 from parflex.tree import Tree
 
 Array = np.ndarray
@@ -34,7 +36,8 @@ class PlaceWord:
 
     column: str
     quantity: str
-    frames: tuple[str, ...]  # the frame; or root, tip and place of the beam
+    frames: tuple[str, ...]  # the frame; or root, tip and place of the beam, and where its loads are
+    inner: InnerLoads | None = None  # what deflects the element there beside its shapes
 
 
 def is_place_word(word: str) -> bool:
@@ -108,7 +111,10 @@ def _bent(robot: Robot, word: str) -> list[PlaceWord]:
     asked = (
         (quantity,) if quantity in BENT else tuple(one for one in BENT if not (robot.tree.planar and one[-1] == "z"))
     )
-    return [PlaceWord(f"{beam}.{one}@{s}", one, frames) for one in asked]
+    chain = beam_chains(robot).get(beam)
+    inner = inner_loads_of(chain, float(s)) if chain is not None else None
+    loads = tuple(f"{beam}@{at!r}" for at in inner.shares) if inner else ()
+    return [PlaceWord(f"{beam}.{one}@{s}", one, (*frames, *loads), inner) for one in asked]
 
 
 def frames_of(words: Sequence[PlaceWord]) -> list[str]:
@@ -119,7 +125,7 @@ def frames_of(words: Sequence[PlaceWord]) -> list[str]:
 def add_places(tree: Tree, words: Sequence[PlaceWord], seen: Mapping[str, Array], columns: dict[str, Array]) -> None:
     """Put the columns into those of a run; gravity is that of the tree."""
     for word in words:
-        columns[word.column] = _bending(word, seen) if word.quantity in BENT else _frame_column(tree, word, seen)
+        columns[word.column] = _bending(tree, word, seen) if word.quantity in BENT else _frame_column(tree, word, seen)
 
 
 def _frame_column(tree: Tree, word: PlaceWord, seen: Mapping[str, Array]) -> Array:
@@ -132,12 +138,18 @@ def _frame_column(tree: Tree, word: PlaceWord, seen: Mapping[str, Array]) -> Arr
     return np.einsum("tj,tj->t", rotation[:, :, AXES.index(word.quantity[-1])], felt)
 
 
-def _bending(word: PlaceWord, seen: Mapping[str, Array]) -> Array:
+def _bending(tree: Tree, word: PlaceWord, seen: Mapping[str, Array]) -> Array:
     """From the x axis of the root, or from the line between both ends: along y and z of the root, turned to that line.
 
     The axes turn with that line by the smallest turn.
     """
-    root, tip, place = (seen[f"{frame}.position"] for frame in word.frames)
+    root, tip, place = (seen[f"{frame}.position"] for frame in word.frames[:3])
+    if word.inner is not None:
+        felt = np.stack([seen[f"{frame}.motion"][:, 6:9] for frame in word.frames[3:]]) - tree.gravity
+        turns = np.stack([seen[f"{frame}.rotation"] for frame in word.frames[3:]])
+        place = place + np.einsum(
+            "tij,tj->ti", seen[f"{word.frames[2]}.rotation"], inner_bending(word.inner, turns, felt)
+        )
     into = seen[f"{word.frames[0]}.rotation"]
     axis = AXES.index(word.quantity[-1])
     away = np.einsum("tji,tj->ti", into, place - root)

@@ -29,7 +29,7 @@ def rough_warnings(
     places: Sequence[PlaceWord], words: Sequence[SectionWord], spare: SpareMotors | None = None,
 ) -> list[str]:  # fmt: skip
     """A sentence where outputs that are asked for differ from what the rates of the rows say."""
-    felt = [word for word in places if by_acceleration([word.column])]
+    felt = [word for word in places if word.inner is not None or by_acceleration([word.column])]
     if not (reactions or felt or words) or not rough_share(problem, seen, columns) > ROUGH:
         return []
     other, good = as_rates_change(problem, seen, columns["t"])

@@ -1,0 +1,64 @@
+"""What the weight and inertia of an element deflect it by between its nodes, beside its shape functions.
+
+Nodes of elements are exact under distributed loads; between them shapes lack the deflection of a beam that is clamped
+at both nodes, EI w'''' = q with w = w' = 0 at its ends. Its load q is that of mass and accelerations, less gravity, at
+four places of the element: exact for loads that are cubics, as accelerations of its shapes are.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from parflex.models.inside_beams.beam_chains import BeamChain
+
+Array = np.ndarray
+PLACES = (np.polynomial.legendre.leggauss(4)[0] + 1) / 2
+
+
+class InnerLoads(NamedTuple):
+    """Places along a beam whose accelerations deflect it at one of them, and by how much (s^2, section axes y and z).
+
+    `turn` is from axes of the section to those of the element.
+    """
+
+    shares: tuple[float, ...]
+    weights: Array
+    turn: Array
+
+
+def inner_loads_of(chain: BeamChain, s: float) -> InnerLoads | None:
+    """Of a place along a beam; None at a node, where shear is followed, and of a reduced beam: it has inner modes."""
+    element, xi = chain.located(s)
+    parts = chain.parts
+    if chain.reduced or parts.shear or min(xi, 1 - xi) < 1e-9:
+        return None
+    each = parts.material.density * parts.section.A * parts.length**4 / parts.material.E
+    both = each / np.array([float(parts.section.Iz), float(parts.section.Iy)])
+    c, sn = np.cos(parts.roll), np.sin(parts.roll)
+    return InnerLoads(
+        tuple(float((element + place) / len(chain.links)) for place in PLACES),
+        -np.outer(clamped(xi), both),
+        np.array([[1, 0, 0], [0, c, -sn], [0, sn, c]]),
+    )
+
+
+def clamped(xi: float) -> Array:
+    """How far w'''' = 1 at one of the places, a cubic that is zero at the others, deflects a unit beam at xi."""
+    found = []
+    for k, place in enumerate(PLACES):
+        others = np.delete(PLACES, k)
+        load = np.polynomial.Polynomial.fromroots(others) / np.prod(place - others)
+        w = load.integ(4)
+        a, b = np.linalg.solve([[1, 1], [2, 3]], [-w(1.0), -w.deriv()(1.0)])  # what is added: a xi^2 + b xi^3
+        found.append(w(xi) + a * xi**2 + b * xi**3)
+    return np.array(found)
+
+
+def inner_bending(loads: InnerLoads, rotations: Array, felt: Array) -> Array:
+    """The way of the place in rows, by accelerations less gravity (place, row, axis) and axes of each place."""
+    own = np.einsum("prij,pri->prj", rotations @ loads.turn, felt)
+    bent = np.zeros(own.shape[1:])
+    bent[:, 1:] = np.einsum("prj,pj->rj", own[:, :, 1:], loads.weights)
+    return bent @ loads.turn.T
