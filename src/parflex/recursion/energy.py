@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from parflex.records import Unpacked
-from parflex.recursion.kinematics import Pose, motion
+from parflex.recursion.kinematics import Motion, Pose, motion
 from parflex.recursion.point_forces import elements_energy
 from parflex.tree import Tree
 
@@ -40,9 +40,9 @@ class Energies(Unpacked):
         return self.elastic + self.gravity
 
 
-def energies(tree: Tree, at: Pose, qd: Array) -> Energies:
-    """Energies for all rates of the tree."""
-    kinetic = kinetic_energy(tree, at, qd)
+def energies(tree: Tree, at: Pose, qd: Array, moving: Motion | None = None) -> Energies:
+    """Energies for all rates of the tree; `moving` is a motion with these rates, where one is known."""
+    kinetic = kinetic_energy(tree, at, qd, moving)
     elastic: Any = 0.0
     gravity: Any = 0.0
     for j, link in enumerate(tree.links):
@@ -61,9 +61,9 @@ def energies(tree: Tree, at: Pose, qd: Array) -> Energies:
     return Energies(kinetic, elastic, gravity)
 
 
-def kinetic_energy(tree: Tree, at: Pose, qd: Array) -> Any:
+def kinetic_energy(tree: Tree, at: Pose, qd: Array, moving: Motion | None = None) -> Any:
     """Kinetic energy for all rates of the tree, of bodies and of the inertia of motors."""
-    moving = motion(tree, at, qd, np.zeros(tree.n))
+    moving = moving or motion(tree, at, qd, np.zeros(tree.n))
     found: Any = 0.0
     for j, link in enumerate(tree.links):
         found = found + link.body.kinetic_energy(moving.v[j], moving.w[j], at.q[link.e], qd[link.e_v])

@@ -116,7 +116,7 @@ def signal_outputs(
         v, w, a, al = moving.of(place)
         twist = np.concatenate([R @ v, R @ w, R @ a, R @ al])
         outputs |= {f"{name}.position": p, f"{name}.rotation": R, f"{name}.motion": twist}
-    found = energies(tree, at, qd)
+    found = energies(tree, at, qd, moving)
     outputs["energy"] = np.array([found.kinetic, found.elastic, found.gravity], dtype=object)
     pushed: dict[str, Array] = {}
     effort: Array = np.zeros(0)
