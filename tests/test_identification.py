@@ -30,6 +30,7 @@ from parflex.identification.measured_files import Measurement, _limited, read_me
 from parflex.identification.regressors import Regressor
 from parflex.identification.simulated import didim as simulated
 from parflex.identification.simulated.replay import Replay
+from parflex.identification.simulated.simulated_records import SimulatedRecords
 from parflex.identification.telling import SIGNIFICANT
 from parflex.identification.unknowns import unknowns
 from parflex.identification.written_robot import write_robot
@@ -811,7 +812,7 @@ def test_efforts_under_a_controller_depend_on_parameters_as_simulations_say(tmp_
     regressor = Regressor(robot, unknowns(robot, "file"))
     record = read_measurement(measured.sliding_mass(1.0), mapped, robot)
     base, choice = base_columns(regressor), choose_filter([record], 40.0, 4, None, None)
-    simulations = simulated.SimulatedRecords(regressor, base, mapped, choice, record.step).of([record])
+    simulations = SimulatedRecords(regressor, base, mapped, choice, record.step).of([record])
     # without Coulomb friction: where the axis turns back, that changes by a step, and simulations are asked instead
     symbols = [regressor.unknowns[k].symbol for k in base.kept]
     values = np.array([{"M": 8.0, "FV": 12.0, "FS": 0.0}[symbol] for symbol in symbols])

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from oracles import measured
 from oracles import three_rrr as hand
-from test_identification import RUBBED
+from test_identification import RUBBED, UNDER_CONTROL, slide
 
 import parflex
+from parflex.errors import ParflexError
 
 ROBOT = parflex.load("3rrr", working_mode="+-+", settings=RUBBED)
 FIRST, SECOND, THIRD = (f"effort.{m}" for m in measured.MOTORS)
@@ -72,3 +73,61 @@ def test_residuals_that_nothing_explains_are_told_as_such():
     unknown = 5 * np.sin(2 * np.pi * 1.7 * clean["t"])  # of no body of the robot
     found = told(noisy(clean | {FIRST: clean[FIRST] + unknown}))
     assert len(found) == 1 and "the model lacks something" in found[0]
+
+
+def exchanged(record, words=("q", "effort")):
+    """Columns of the first two motors of one another."""
+    first, second = measured.MOTORS[:2]
+    pairs = [(f"{word}.{first}", f"{word}.{second}") for word in words]
+    return record | {a: record[b] for a, b in pairs} | {b: record[a] for a, b in pairs}
+
+
+@pytest.mark.parametrize(("words", "what"), [(("q", "effort"), "all columns"), (("q",), "positions")])
+def test_motors_whose_columns_are_exchanged_are_named(words, what):
+    with pytest.raises(ParflexError, match=f"but with {what} of 'leg1.1' and 'leg2.1' exchanged"):
+        parflex.identify(ROBOT, exchanged(noisy(followed(1)), words))
+
+
+def test_a_suspicion_does_not_hide_that_efforts_are_missed():
+    warnings = parflex.identify(ROBOT, exchanged(noisy(followed(1)), ("effort",))).warnings
+    both = [text for text in warnings if "efforts of 'leg1.1' and 'leg2.1' exchanged" in text]
+    assert len(both) == 2 and "by the numbers of the file" in both[0] and "times what noise" in both[1]
+
+
+@pytest.mark.parametrize("off", [0.0, 0.1])
+def test_the_zero_of_an_encoder_is_named_though_weights_hide_it(off):
+    record = noisy(followed(1))
+    second = f"q.{measured.MOTORS[1]}"
+    warnings = parflex.identify(ROBOT, record | {second: record[second] + off}).warnings
+    found = [text.partition("zero of 'leg2.1' off by ")[2] for text in warnings if "with the zero of" in text]
+    assert len(found) == (1 if off else 0)
+    if off:
+        assert float(found[0].split()[0]) == pytest.approx(off, abs=0.02)  # six deviations of 3 mrad
+
+
+@pytest.mark.parametrize("wrong", [False, True])
+def test_residuals_of_drives_whose_gains_are_found_are_told(wrong, tmp_path):
+    files = []
+    for seed, (name, load) in enumerate((("empty", 0.0), ("loaded", 2.0))):
+        record = noisy(followed(1 + seed, load), seed)
+        record = exchanged(record, ("effort",)) if wrong else record | {THIRD: record[THIRD] / 1.3}
+        np.savez(tmp_path / f"{name}.npz", **record)
+        files.append(str(tmp_path / f"{name}.npz"))
+    columns = {
+        "position": {m: f"q.{m}" for m in measured.MOTORS}, "effort": {m: f"effort.{m}" for m in measured.MOTORS},
+        "payload": {"loaded.npz": [2.0, 0, 0, 0]},
+    }  # fmt: skip
+    answer = parflex.identify(ROBOT, files, columns, "tls")
+    found = [text for text in answer.warnings if "times what noise of the record leaves" in text]
+    assert len(found) == wrong
+    if not wrong:  # deviations of the gain are 0.1 %; motors that count by what wrong gains leave give 1.366
+        assert answer.gains["leg3.1"]["value"] == pytest.approx(1.3, rel=3e-3)
+    assert not wrong or "with efforts of 'leg1.1' and 'leg2.1' exchanged: check their columns" in found[0]
+
+
+@pytest.mark.parametrize("wrong", [False, True])
+def test_residuals_of_simulated_records_are_told(wrong, tmp_path):
+    record = {name: column[500:] for name, column in measured.sliding_mass(2.0, noise=1e-4).items()}
+    disturbed = record | {"i": record["i"] + wrong * 0.5 * np.sin(40 * record["t"])}
+    found = parflex.identify(slide(tmp_path), disturbed, UNDER_CONTROL, "didim", cutoff=40, decimate=4)
+    assert sum("times what noise of the record leaves" in text for text in found.warnings) == wrong

@@ -148,10 +148,12 @@ def _step(p: three_rrr.Parameters, loop: Loop, x: Array, xd: Array, tau: Array, 
     return y[:3], y[3:]
 
 
-def sliding_mass(time: float, seed: int = 0, noise: float = 0.0) -> dict[str, Array]:
+def sliding_mass(
+    time: float, seed: int = 0, noise: float = 0.0, kp: float = 60.0, kv: float = 40.0
+) -> dict[str, Array]:  # fmt: skip
     """A mass of 8 kg under its cascade controller, with friction of 12 N s/m and 3 N, written down by hand.
 
-    signal = 40 (60 (reference - x) - v), limited to 30; the force is 2.5 times that, held for 1 ms.
+    signal = kv (kp (reference - x) - v), limited to 30; the force is 2.5 times that, held for 1 ms.
     """
     rng, h, parts = np.random.default_rng(seed), 1e-3, 20
     x, v, rows = 0.0, 0.0, []
@@ -160,7 +162,7 @@ def sliding_mass(time: float, seed: int = 0, noise: float = 0.0) -> dict[str, Ar
         t = k * h
         wanted = 0.1 * (1 - np.cos(2 * t)) + 0.04 * np.sin(7 * t) - 0.04 * np.sin(9 * t) * 7 / 9
         seen = x + noise * rng.standard_normal()
-        signal = min(max(40 * (60 * (wanted - seen) - v), -30.0), 30.0)
+        signal = min(max(kv * (kp * (wanted - seen) - v), -30.0), 30.0)
         rows.append([t, seen, signal, wanted])
         for _ in range(parts):
             force = 2.5 * signal

@@ -13,7 +13,8 @@ from parflex.checking import one_of
 from parflex.errors import InputError, SingularError
 from parflex.identification.base_columns import BaseColumns, base_columns, independent_columns, stacked
 from parflex.identification.column_map import ColumnMap, read_column_map
-from parflex.identification.doubts.lack_of_fit import misfit_doubts
+from parflex.identification.doubts.lack_of_fit import misfit_doubts, misfits_of_rows
+from parflex.identification.doubts.other_positions import OtherPositions
 from parflex.identification.doubts.recorded_signals import (
     effort_doubts,
     refuse_repeated,
@@ -48,7 +49,7 @@ from parflex.identification.unknowns import unknowns
 from parflex.models.robot import Robot
 
 if TYPE_CHECKING:
-    from parflex.identification.simulated.didim import SimulatedRecords
+    from parflex.identification.simulated.simulated_records import SimulatedRecords
 
 Array = np.ndarray
 ESTIMATORS = ("ols", "wls", "irls", "tls", "iv", "didim")
@@ -136,17 +137,21 @@ def identify(
     motions = TellingMotions(regressor, base, rows, told)
     rows = rows.columns(told)
     gains: dict[str, dict[str, float]] = {}
-    parts = [one[1].columns(told) for one in found]
+    parts = as_given = [one[1].columns(told) for one in found]
     simulated: SimulatedRecords | None = None
+    first = np.zeros(0)  # parameters by rows, with which simulations begin
     if estimator == "tls":
         fitted, rows, found, gains = _with_gains(regressor, mapped, rows, found)
         parts = [one[1].columns(told) for one in found]  # in N, N m
     elif estimator == "didim":
-        from parflex.identification.simulated.didim import SimulatedRecords  # brings the control of runs with it
+        from parflex.identification.simulated.simulated_records import (
+            SimulatedRecords,
+        )  # brings the control of runs with it
 
         simulated = SimulatedRecords(regressor, base, mapped, choice, used[0].step)
+        first = fit(rows, "wls").values
         try:
-            fitted, rows = simulated.fitted(used, told, fit(rows, "wls").values)
+            fitted, rows = simulated.fitted(used, told, first)
         except InputError as error:
             error.hint = next((text for text in suspected if text), error.hint)
             raise
@@ -174,8 +179,19 @@ def identify(
     warnings += unused_payloads(mapped, [*used, *held_out])
     payloads = payload_doubts(regressor, used, parts) if estimator != "tls" else []
     warnings += payloads
-    if estimator not in ("tls", "didim") and not (payloads or other_signs or any(suspected)):  # these say why
-        warnings += misfit_doubts(regressor, base, told, used, parts, fitted.values, choice, estimator == "irls")
+    if not (payloads or other_signs):  # these say why
+        factors = np.array([one["value"] / one["given"] for one in gains.values()]) if gains else 1.0
+        scaled = [replace(one, effort=one.effort * factors) for one in used]
+        kept, best = [base.kept[k] for k in told], fitted.values if simulated is None else first
+        of_rows = [
+            one for record, part in zip(scaled, parts, strict=True)
+            for one in misfits_of_rows(regressor, kept, record, part, best, choice, estimator == "irls")
+        ]  # fmt: skip
+        misfits = simulated.misfits() if simulated else of_rows
+        causes = [(scaled, parts), (used, as_given)] if gains else [(used, parts)]
+        warnings += misfit_doubts(
+            misfits, of_rows, causes, OtherPositions(regressor, base, told, scaled, parts, choice)
+        )
     parameters = parameters_of(regressor, base, told, fitted, essential)
     efforts = np.concatenate([one.measured for one in predictions])
     left = np.concatenate([one.measured - one.predicted for one in predictions])

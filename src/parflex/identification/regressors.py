@@ -36,9 +36,7 @@ MOST_STEPS = 20  # calls of the geometry until the loops are closed
 STRIDE = 16  # instants, of which one is closed from the one before and the others between them
 BLOCK = 64 * STRIDE  # instants that are tried together
 STRAIGHT = 0.2  # of the first step of Newton's method, what further ones add where it stays in its working mode
-LONGEST = (
-    1.5  # rad, or typical lengths: a joint that goes farther in a step, about a quarter of a turn, is not straight
-)
+LONGEST = 1.5  # rad, about a quarter of a turn, or typical lengths: what a joint may go in a straight step
 SHORTEST = 1e-4  # of the way from home, a step of it
 
 

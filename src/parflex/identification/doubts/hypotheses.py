@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 
@@ -25,6 +26,8 @@ class Hypothesis(Record):
     effort: Array
     offset: Array
     time: float = 1.0
+    positions_of: list[int] | None = None  # whose column each motor has; None: its own
+    efforts_of: list[int] | None = None
 
 
 def turning(regressor: Regressor) -> Array:
@@ -75,6 +78,21 @@ def usual_mistakes(regressor: Regressor) -> list[Hypothesis]:
         found.append(Hypothesis(f"with the sign of efforts {whose} changed", cure, ones, sign, none))
         found.append(Hypothesis(f"with the sign of positions {whose} changed", cure, sign, ones, none))
         found.append(Hypothesis(f"with the signs of positions and efforts {whose} changed", cure, sign, sign, none))
+    return found
+
+
+def exchanges(regressor: Regressor) -> list[Hypothesis]:
+    """Two motors that have the columns of each other: all of them, positions or efforts."""
+    motors = list(regressor.robot.actuated_names)
+    ones, found = np.ones(len(motors)), []
+    for i, j in combinations(range(len(motors)), 2):
+        other = list(range(len(motors)))
+        other[i], other[j] = j, i
+        for what, positions, efforts in (
+            ("all columns", other, other), ("positions", other, None), ("efforts", None, other),
+        ):  # fmt: skip
+            words = f"with {what} of '{motors[i]}' and '{motors[j]}' exchanged"
+            found.append(Hypothesis(words, "check their columns", ones, ones, 0 * ones, 1.0, positions, efforts))
     return found
 
 

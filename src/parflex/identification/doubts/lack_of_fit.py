@@ -7,14 +7,14 @@ to them, behind all filters; what is larger is error of the model, and no interv
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from parflex.identification.base_columns import BaseColumns
-from parflex.identification.doubts.likely_causes import RecordedRows, likely_cause
+from parflex.identification.doubts.likely_causes import RecordedRows, left_by, likely_cause
+from parflex.identification.doubts.other_positions import OtherPositions
 from parflex.identification.estimates.least_squares import EffortRows
 from parflex.identification.filtering import LONGEST, SEGMENTS, FilterChoice, decimated, smoothed
 from parflex.identification.low_pass import butterworth, mean_spectrum
@@ -33,65 +33,111 @@ FAINT = 0.05  # of the largest efforts: those of a motor count as so large at le
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Misfit(Record):
-    """Residuals of a motor in a record: as share of its efforts, and over what noise leaves."""
+    """Residuals of a motor in a record, and what noise leaves of them, as shares of its efforts."""
 
     record: str
     motor: str
     share: float
-    over_noise: float
+    noise: float
+
+    @property
+    def over_noise(self) -> float:
+        """How many times what noise leaves."""
+        return self.share / max(self.noise, 1e-300)
 
 
 def misfit_doubts(
-    regressor: Regressor, base: BaseColumns, told: list[int], used: Sequence[Measurement],
-    parts: Sequence[EffortRows], values: Array, choice: FilterChoice, outliers: bool = False,
+    misfits: Sequence[Misfit], of_rows: Sequence[Misfit],
+    asked: Sequence[tuple[Sequence[Measurement], Sequence[EffortRows]]], other: OtherPositions,
 ) -> list[str]:  # fmt: skip
     """A warning where residuals are larger than noise of the records makes them, with what explains it.
 
-    `outliers`: they are expected, and sizes are those of most residuals.
+    `of_rows` is the same by rows; `asked` are records and their rows that are asked for what explains it, one after
+    the other.
     """
-    kept = [base.kept[k] for k in told]
-    found = [
-        one for record, rows in zip(used, parts, strict=True)
-        for one in _misfits(regressor, kept, record, rows, values, choice, outliers)
-    ]  # fmt: skip
-    if not found:
-        return []
-    worst = max(found, key=lambda one: one.over_noise)
-    text = (
-        f"{Path(worst.record).name}: {100 * worst.share:.3g} % of the efforts of '{worst.motor}' are missed, "
-        f"{_times(worst.over_noise)} times what noise of the record leaves, and intervals do not hold it"
+    seen = [one for one in misfits if one.share > LEAST]
+    worst = max(seen, key=lambda one: one.over_noise, default=None)
+    noise = _share_of_noise(of_rows or misfits)
+    zeros = other.zeros()
+    if worst is None or not worst.over_noise > BEYOND:  # a zero that weights hide leaves residuals as small as noise
+        name = Path(other.used[0].name).name
+        return [
+            f"{name}: residuals fall by {100 * (1 - left):.2g} % {text}"
+            for left, text in zeros
+            if left < left_by(noise)
+        ]
+    found = (
+        likely_cause(RecordedRows(other.regressor, used, parts, other.choice), noise, other, zeros)
+        for used, parts in asked
     )
-    cause = likely_cause(RecordedRows(regressor, used, parts, choice))
-    return [f"{text}: {cause or 'the model lacks something, or payload, columns or zeros are not those of the record'}"]
+    cause = next((text for text in found if text), None)
+    nothing = "the model lacks something, or payload, columns or zeros are not those of the record"
+    return [f"{_missed(worst)}, and intervals do not hold it: {cause or nothing}"]
 
 
-def _times(value: float) -> str:
-    return f"{value:.2g}" if value < 10 else f"{min(value, 1e6):.0f}"
+def _share_of_noise(misfits: Sequence[Misfit]) -> float:
+    """Of what is missed, all motors together; one where next to nothing is."""
+    if not misfits:
+        return 1.0
+    return float(np.sqrt(sum(one.noise**2 for one in misfits) / sum(one.share**2 for one in misfits)))
 
 
-def _misfits(
+def _missed(worst: Misfit) -> str:
+    over = worst.over_noise
+    times = f"{over:.2g}" if over < 10 else f"{min(over, 1e6):.0f}"
+    return (
+        f"{Path(worst.record).name}: {100 * worst.share:.3g} % of the efforts of '{worst.motor}' are missed, "
+        f"{times} times what noise of the record leaves"
+    )
+
+
+def misfits_of_rows(
     regressor: Regressor, kept: list[int], record: Measurement, rows: EffortRows, values: Array, choice: FilterChoice,
     outliers: bool,
 ) -> list[Misfit]:  # fmt: skip
-    """Motors of a record whose residuals are larger than noise makes them."""
+    """Residuals of a record by rows of some columns, beside the noise of positions and efforts.
+
+    `outliers`: they are expected, and sizes are those of most residuals.
+    """
     assert rows.known is not None
-    seen = rows.mask > 0
-    left = np.where(seen, rows.y - rows.W @ values, np.nan)
-    effort = np.where(seen, rows.y + rows.known, np.nan)
-    rows_used = np.flatnonzero(seen.any(axis=0))
-    left, effort = left[:, rows_used], effort[:, rows_used]
-    names = [regressor.rows[k] for k in rows_used]
+
+    def noise() -> Array:
+        return noise_left(regressor, kept, record, values, choice)
+
+    left, effort = rows.y - rows.W @ values, rows.y + rows.known
+    return _sized(record.name, regressor.rows, rows.mask > 0, left, effort, noise, outliers)
+
+
+def misfits_of_simulation(
+    names: list[str], record: str, seen: Array, left: Array, effort: Array, every: Array, step: float,
+    choice: FilterChoice,
+) -> list[Misfit]:  # fmt: skip
+    """Residuals of a simulated record, decimated and at `every` sample: simulated positions have no noise."""
+
+    def noise() -> Array:
+        level = effort_noise(every, step, choice)
+        made = level * np.random.default_rng(0).standard_normal(every.shape)
+        return np.asarray(decimated(made, choice).std(axis=0))
+
+    return _sized(record, names, seen, left, effort, noise, False)
+
+
+def _sized(
+    record: str, names: list[str], seen: Array, left: Array, effort: Array, noise: Callable[[], Array], outliers: bool
+) -> list[Misfit]:
+    """Of each row that is used; noise is asked for where something is missed."""
+    rows = np.flatnonzero(seen.any(axis=0))
+    left, effort = (np.where(seen, part, np.nan)[:, rows] for part in (left, effort))
     whole = np.sqrt(np.nanmean(effort**2, axis=0))
     whole = np.maximum(whole, max(FAINT * float(whole.max()), 1e-300))
     size = MEDIAN * np.nanmedian(np.abs(left), axis=0) if outliers else np.sqrt(np.nanmean(left**2, axis=0))
     if not (size > LEAST * whole).any():
         return []
-    noise = noise_left(regressor, kept, record, values, choice)[rows_used]
-    over = size / np.maximum(noise, 1e-300)
+    made = noise()[rows]
     return [
-        Misfit(record.name, name, float(one), float(times))
-        for name, one, times in zip(names, size / whole, over, strict=True) if one > LEAST and times > BEYOND
-    ]  # fmt: skip
+        Misfit(record, names[k], float(one), float(by_noise))
+        for k, one, by_noise in zip(rows, size / whole, made / whole, strict=True)
+    ]
 
 
 def noise_left(

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from parflex.identification.doubts.other_positions import OtherPositions
 from parflex.identification.estimates.least_squares import EffortRows
 from parflex.identification.filtering import FilterChoice, decimated, kept_instants, smoothed
 from parflex.identification.measured_files import Measurement
@@ -19,7 +20,8 @@ from parflex.identification.payloads import payload_rows
 from parflex.identification.regressors import Regressor
 
 Array = np.ndarray
-EXPLAINED = 0.316  # of what is missed: a tenth of its power
+EXPLAINED = 0.1  # of the power of what is missed beyond noise
+HALF = 0.71  # of what is missed, noise or not: half of its power must go
 LIKE = 1.5  # times the best: records hardly tell these apart
 INSIDE = 1e-6  # of a column, what others leave of it where they span it
 GAINS = (0.05, 20.0)  # what drives are off by at most
@@ -77,18 +79,32 @@ class RecordedRows:
         return np.concatenate([decimated(one, self.choice) for one in values])
 
 
-def likely_cause(rows: RecordedRows) -> str | None:
-    """Mistakes that explain what is missed, in words, or None: the best, and what records hardly tell from it."""
+def left_by(noise: float) -> float:
+    """Share of what is missed that a mistake may leave which explains it: noise, of this share, it does not explain."""
+    return float(np.sqrt(EXPLAINED + (1 - EXPLAINED) * min(noise, 1.0) ** 2))
+
+
+def likely_cause(
+    rows: RecordedRows, noise: float, other: OtherPositions, zeros: Sequence[tuple[float, str]]
+) -> str | None:
+    """Mistakes that explain what is missed, in words, or None: the best, and what records hardly tell from it.
+
+    `noise` is its share of what is missed, `zeros` is a trial that was made before.
+    """
     now, _ = rows.missed()
-    kinds = [_payloads(rows)]
+    most = now * min(left_by(noise), HALF)
+    kinds: list[list[Trial]] = [_payloads(rows)]
     if not rows.regressor.spare:  # else rows mix the efforts of all motors
         kinds += [list(some(rows)) for some in (_exchanged, _gains, _frictions, _delays)]
-    best = min((left for trials in kinds for left, _ in trials), default=np.inf)
-    if best > EXPLAINED * now:
+    kinds = [[one for one in trials if one[0] <= most] for trials in kinds]
+    kinds.append([(now * left, words) for left, words in zeros if left <= left_by(noise)])  # sure by their deviations
+    if not any(kinds) and not rows.regressor.spare:  # all rows anew for each: only where nothing else explains it
+        kinds = [[(now * left, words) for left, words in other.exchanged() if now * left <= most]]
+    best = min((left for trials in kinds for left, _ in trials), default=None)
+    if best is None:
         return None
-    bound = min(LIKE * best, EXPLAINED * now)
     # of each kind the first: frictions have more and more columns
-    alike = [next((one for one in trials if one[0] <= bound), None) for trials in kinds]
+    alike = [next((one for one in trials if one[0] <= LIKE * best), None) for trials in kinds]
     words = ", or ".join(f"{100 * left:.3g} % {text}" for left, text in sorted(one for one in alike if one is not None))
     return f"of all motors {100 * now:.3g} %, and {words}"
 

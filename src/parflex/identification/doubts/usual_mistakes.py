@@ -8,8 +8,6 @@ without it: a file with rough numbers is not a mistake of the record.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +17,7 @@ from parflex.identification.base_columns import BaseColumns
 from parflex.identification.doubts.hypotheses import (
     Hypothesis,
     as_given,
+    exchanges,
     other_units,
     shifted,
     unit_cure,
@@ -70,10 +69,15 @@ class FileTrial:
     def rows(self, given: Hypothesis, every: int = 1) -> tuple[Array, Array, Array] | None:
         """Rows of the base parameters, what is measured and what the file says; None where loops do not close."""
         some = slice(None, None, every)
-        q = (self.position[some] - self.record.offset) * given.position + self.record.offset + given.offset
+        own = slice(None) if given.positions_of is None else given.positions_of
+        position, rate, acceleration = (
+            values[some][:, own] for values in (self.position, self.rate, self.acceleration)
+        )  # fmt: skip
+        effort = self.effort[some][:, slice(None) if given.efforts_of is None else given.efforts_of]
+        q = (position - self.record.offset) * given.position + self.record.offset + given.offset
         factor = given.position / given.time
         try:
-            moving = self.regressor.moving(q, self.rate[some] * factor, self.acceleration[some] * factor / given.time)
+            moving = self.regressor.moving(q, rate * factor, acceleration * factor / given.time)
         except ParflexError:
             return None
         W, known = self.regressor.of(moving)
@@ -81,7 +85,7 @@ class FileTrial:
             return None
         return (
             W[:, :, self.base.kept],
-            self.regressor.measured(moving, self.effort[some] * given.effort) - known,
+            self.regressor.measured(moving, effort * given.effort) - known,
             W @ self.theta,
         )
 
@@ -133,7 +137,7 @@ def mistake_that_closes(
 ) -> str | None:
     """Of positions at which loops do not close: with which mistake they do."""
     found = _suspicion(FileTrial(regressor, base, record, choice))
-    found = found or _exchanged_positions(regressor, base, record, choice)
+    found = found or _exchanged(regressor, base, record, choice)
     if found is not None:
         return found
     for name, unit, factors in other_units(regressor):
@@ -145,22 +149,14 @@ def mistake_that_closes(
     return None
 
 
-def _exchanged_positions(
-    regressor: Regressor, base: BaseColumns, record: Measurement, choice: FilterChoice
-) -> str | None:
-    """Two motors whose positions, exchanged, close the loops, and parameters explain the efforts then."""
-    motors = regressor.robot.actuated_names
-    for i, j in combinations(range(len(motors)), 2):
-        order = list(range(len(motors)))
-        order[i], order[j] = j, i
-        trial = FileTrial(regressor, base, replace(record, position=record.position[:, order]), choice)
-        left = trial.unexplained(as_given(regressor))
-        if left < NEAR:
-            return (
-                f"loops close where the positions of '{motors[i]}' and '{motors[j]}' are exchanged, and parameters "
-                f"leave {100 * left:.3g} % of the efforts then: check their columns"
-            )
-    return None
+def _exchanged(regressor: Regressor, base: BaseColumns, record: Measurement, choice: FilterChoice) -> str | None:
+    """Two motors whose positions, or all columns, close the loops where exchanged, and parameters explain efforts."""
+    trial = FileTrial(regressor, base, record, choice)
+    found = [(trial.unexplained(one), one) for one in exchanges(regressor) if one.positions_of is not None]
+    left, best = min(found, key=lambda one: one[0], default=(np.inf, None))
+    if best is None or not left < NEAR:
+        return None
+    return f"loops close {best.words}, and parameters leave {100 * left:.3g} % of the efforts then: {best.cure}"
 
 
 def far_positions(record: Measurement, suspected: str | None) -> list[str]:
@@ -195,6 +191,8 @@ def _suspicion(trial: FileTrial) -> str | None:
         return found
 
     known = explaining(every, NO_WORSE)
+    if off > NEAR and not trial.regressor.spare:
+        known += explaining(exchanges(trial.regressor), BETTER, RIGHT)
     zeros = explaining(_set_to_zero(trial), BETTER, RIGHT) if off > NEAR else []
     if not zeros and off > FAR:
         zeros = explaining(_other_zeros(trial), BETTER)

@@ -15,6 +15,7 @@ from parflex.errors import InputError
 from parflex.identification.estimates.least_squares import EffortRows, Fit, fit, noise_of, usual_lag
 
 Array = np.ndarray
+MOST_ROUNDS, SETTLED = 20, 1e-6  # of weights, and what the last may change gains by
 RESAMPLED = 200  # times, for the deviations
 LEAST_KNOWN = 1e-3  # of the efforts: what is known must be felt
 
@@ -28,10 +29,14 @@ def total_least_squares(rows: EffortRows) -> tuple[Fit, Array, Array, Array]:
             key="payload", value=0.0, hint="name the payload of a record in [payload] of the map",
         )  # fmt: skip
     raw = rows.y + rows.known
-    noise = fit(rows, "wls").noise
-    blocks = _products(rows, raw, 1 / noise)
     count, motors = len(raw), raw.shape[1]
-    factors, values = _solved(blocks.sum(axis=0), motors)
+    noise, factors = fit(rows, "wls").noise, np.ones(motors)
+    for _ in range(MOST_ROUNDS):  # what wrong gains leave is no noise: motors count by what found ones leave
+        blocks = _products(rows, raw, 1 / noise)
+        before, (factors, values) = factors, _solved(blocks.sum(axis=0), motors)
+        if np.abs(factors - before).max() <= SETTLED * np.abs(factors).max():
+            break
+        noise = noise_of(rows, raw * factors - rows.known - rows.W @ values) / np.abs(factors)
     scaled = replace(rows, y=raw * factors - rows.known)
     after = fit(scaled, "wls")
     scores = np.einsum("nrc,nr->nc", rows.W, after.residuals * rows.mask)

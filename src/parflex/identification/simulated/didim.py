@@ -14,18 +14,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from parflex.errors import InputError
-from parflex.identification.base_columns import BaseColumns
-from parflex.identification.column_map import ColumnMap
 from parflex.identification.estimates.least_squares import EffortRows, Fit, fit, noise_of, solution
 from parflex.identification.filtering import FilterChoice, decimated, kept_instants
-from parflex.identification.identified import Prediction
-from parflex.identification.measured_files import Measurement
 from parflex.identification.payloads import payload_parameters
 from parflex.identification.prepared import fast_enough, joined
-from parflex.identification.regressors import ClosedMotion, Regressor
+from parflex.identification.regressors import ClosedMotion
 from parflex.identification.simulated.linear_response import linear_response
 from parflex.identification.simulated.members import PlantMembers
-from parflex.identification.simulated.missed_positions import following_doubts, missed
 from parflex.identification.simulated.record_starts import along, offsets, seen_starts, without
 from parflex.identification.simulated.replay import Replay, Replayed
 from parflex.records import Record
@@ -44,6 +39,21 @@ ALIKE = 0.03  # of a change of efforts, by which they may be off there: deviatio
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class Round(Record):
+    """One simulation of all records: rows of measured less simulated efforts."""
+
+    rows: EffortRows
+    parts: list[tuple[Array, Array]]  # measured and simulated efforts of each record
+    positions: list[Array]  # simulated ones of the motors, at all samples of each record
+    left: list[Array]  # measured less simulated efforts along the rows, at samples that are not cut
+
+    @property
+    def error(self) -> float:
+        """Norm of measured less simulated efforts."""
+        return float(np.linalg.norm(self.rows.y * self.rows.mask))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class SimulatedFit(Record):
     """Parameters by simulation.
 
@@ -57,25 +67,15 @@ class SimulatedFit(Record):
         Simulations of all records until parameters settled.
     values : Array
         All base parameters, and coordinates of the starts.
+    last : Round
+        The simulation with these values.
     """
 
     fitted: Fit
     rows: EffortRows
     rounds: int
     values: Array
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class _Round(Record):
-    """One simulation of all records: rows of measured less simulated efforts."""
-
-    rows: EffortRows
-    parts: list[tuple[Array, Array]]  # measured and simulated efforts of each record
-    positions: list[Array]  # simulated ones of the motors, at all samples of each record
-
-    @property
-    def error(self) -> float:
-        return float(np.linalg.norm(self.rows.y * self.rows.mask))
+    last: Round
 
 
 class Simulations:
@@ -107,11 +107,11 @@ class Simulations:
         plant = self.members.plant(values[: self.size], self.carried[number])
         return self.replays[number].run(plant, off if off.any() else None)
 
-    def at(self, values: Array, regressed: bool = True) -> _Round | None:
+    def at(self, values: Array, regressed: bool = True) -> Round | None:
         """All records with these parameters and starts; None where the robot does not follow."""
         regressor, choice, kept = self.members.regressor, self.choice, self.members.base.kept
         self.count += 1
-        rows, parts, positions = [], [], []
+        rows, parts, positions, left = [], [], [], []
         for number, replay in enumerate(self.replays):
             found = self._moved(number, values)
             if found is None:
@@ -130,9 +130,10 @@ class Simulations:
             rows.append(EffortRows(W, measured - simulated, rate=rate, known=known, used=used))
             parts.append((measured, simulated))
             positions.append(found.q[:, regressor.motor_q])
-        return _Round(joined(rows), parts, positions)
+            left.append(self._along_rows(moving, replay.record.effort - found.effort))
+        return Round(joined(rows), parts, positions, left)
 
-    def look_for_starts(self, values: Array, told: list[int], now: _Round) -> Array:
+    def look_for_starts(self, values: Array, told: list[int], now: Round) -> Array:
         """Take what efforts show of the starts among the unknowns: values with it, none of it yet."""
         parts = self._linear(values, told)
         if parts is not None:
@@ -147,6 +148,14 @@ class Simulations:
         starts = along(self.started, self.ways)
         self.response = None if parts is None else np.concatenate([slopes, starts], axis=2)
         return np.concatenate([values[: self.size], np.zeros(starts.shape[2])])
+
+    def show_starts(self, values: Array, now: Round, weights: Array) -> Array:
+        """How efforts depend on what they show of the starts, where parameters are known."""
+        parts = self._linear(values, [])
+        self.started = self._by_starts(values, now) if parts is None else [part[1] for part in parts]
+        spreads = [replay.unsure for replay in self.replays]
+        self.ways = seen_starts(self.started, spreads, [weights[part] for part in now.rows.parts])
+        return along(self.started, self.ways)
 
     def slopes(self, values: Array, told: list[int], again: bool = True) -> Array:
         """How efforts depend on parameters and starts, nearly: by linear equations, or else by the regressor."""
@@ -180,7 +189,7 @@ class Simulations:
             parts.append((thin[:, :, : len(told)], thin[:, :, len(told) :]))
         return parts
 
-    def _by_starts(self, values: Array, now: _Round) -> list[Array]:
+    def _by_starts(self, values: Array, now: Round) -> list[Array]:
         """How efforts of each record depend on all numbers of its start, by a simulation of each."""
         kept, self.ways = self.ways, [np.diag(replay.unsure) for replay in self.replays]
         numbers = len(self.replays[0].first)
@@ -196,9 +205,13 @@ class Simulations:
         ]
 
     def _rows(self, moving: ClosedMotion | None, effort: Array) -> Array:
-        """Efforts along the rows, decimated; those of motors need no motion."""
+        """Efforts along the rows, decimated."""
+        return decimated(self._along_rows(moving, effort), self.choice)
+
+    def _along_rows(self, moving: ClosedMotion | None, effort: Array) -> Array:
+        """The same at all samples that are not cut; those of motors need no motion."""
         inside = self.choice.inside(effort)
-        return decimated(inside if moving is None else self.members.regressor.measured(moving, inside), self.choice)
+        return inside if moving is None else self.members.regressor.measured(moving, inside)
 
     def instants(self, number: int) -> Array:
         """Times of a record's rows."""
@@ -230,14 +243,12 @@ def didim(simulations: Simulations, told: list[int], starts: Sequence[Array]) ->
         rounds, slow = rounds + more, before - now.error < SLOW * expected
         if more > HALVINGS:
             break
-    there = simulations.at(values)
-    assert there is not None  # as it was before
-    return _judged(simulations, values, there, told, rounds)
+    return _judged(simulations, values, now, told, rounds)
 
 
 def _forward(
-    simulations: Simulations, values: Array, now: _Round, told: list[int], step: Array
-) -> tuple[Array, _Round, int]:
+    simulations: Simulations, values: Array, now: Round, told: list[int], step: Array
+) -> tuple[Array, Round, int]:
     """A step that does not make efforts worse, halved until it does not; its simulations."""
     for halved in range(HALVINGS):
         trial = values.copy()
@@ -248,13 +259,11 @@ def _forward(
     return values, now, HALVINGS + 1
 
 
-def _judged(simulations: Simulations, values: Array, now: _Round, told: list[int], rounds: int) -> SimulatedFit:
+def _judged(simulations: Simulations, values: Array, now: Round, told: list[int], rounds: int) -> SimulatedFit:
     """The last step with the dependence of simulated efforts themselves, and covariances with it."""
     before, places, count = simulations.count, simulations.places(told), len(told)
-    by_starts = along(simulations.started, simulations.ways)
-    rows = replace(now.rows, W=np.concatenate([now.rows.W[:, :, told], by_starts], axis=2))
-    G = dependence(simulations, values, rows, told)
-    linear = replace(rows, W=G, y=rows.y + G @ values[places])
+    G = dependence(simulations, values, now.rows, told)
+    linear = replace(now.rows, W=G, y=now.rows.y + G @ values[places])
     fitted = fit(linear, "wls")
     moved = values.copy()
     moved[places] = fitted.values
@@ -266,7 +275,7 @@ def _judged(simulations: Simulations, values: Array, now: _Round, told: list[int
     both = np.concatenate([G[:, :, :count], linear.y[:, :, None]], axis=2)
     left = without(G[:, :, count:], both, fitted.weights)
     rows = replace(linear, W=left[:, :, :-1], y=left[:, :, -1])
-    return SimulatedFit(fitted, rows, rounds + simulations.count - before, moved)
+    return SimulatedFit(fitted, rows, rounds + simulations.count - before, moved, found)
 
 
 def dependence(simulations: Simulations, values: Array, rows: EffortRows, told: list[int]) -> Array:
@@ -275,7 +284,11 @@ def dependence(simulations: Simulations, values: Array, rows: EffortRows, told: 
         G = simulations.linear(values, told) if again else simulations.response
         if G is not None and _confirmed(simulations, values, rows, told, G, _spread(replace(rows, W=G))):
             return G
-    return by_simulations(simulations, values, rows, told, _spread(rows))
+    regressed = simulations.at(values)
+    assert regressed is not None  # as it was before
+    W = np.concatenate([regressed.rows.W[:, :, told], along(simulations.started, simulations.ways)], axis=2)
+    nearly = replace(rows, W=W)
+    return by_simulations(simulations, values, nearly, told, _spread(nearly))
 
 
 def _spread(rows: EffortRows) -> Array:
@@ -312,80 +325,10 @@ def by_simulations(
     return G
 
 
-def _about(fitted: Fit, values: Array, told: list[int], found: _Round, linear: EffortRows) -> Fit:
+def _about(fitted: Fit, values: Array, told: list[int], found: Round, linear: EffortRows) -> Fit:
     """The fit of the parameters that are told, with values and residuals of a simulation."""
     count, noise = len(told), noise_of(found.rows, found.rows.y)
     white, robust = fitted.white[:count, :count], fitted.robust[:count, :count]
     own = (linear.W[:, :, :count] * linear.mask[:, :, None]).reshape(-1, count)
     condition = float(np.linalg.cond(np.linalg.qr(own, mode="r")))
     return Fit(values[told], white, robust, found.rows.y, condition, noise, fitted.lag, fitted.weights)
-
-
-class SimulatedRecords:
-    """What `identify` asks of simulations: a fit, and predictions by it."""
-
-    def __init__(
-        self, regressor: Regressor, base: BaseColumns, mapped: ColumnMap, choice: FilterChoice, step: float
-    ) -> None:
-        self.members = PlantMembers(regressor, base)
-        # nothing is filtered but by decimation, so that its edges and the first transients are all that is cut
-        shortest = max(round(EDGE / step), WIDE * choice.decimate)
-        self.mapped, self.choice = mapped, replace(choice, edge=min(choice.edge, shortest))
-        self.values = np.zeros(len(base.kept))
-        self.known: tuple[list[Measurement], Simulations, Array] | None = (
-            None  # records with the starts that were found
-        )
-        self.steps: list[str] = []
-        self.warnings: list[str] = []
-
-    def of(self, records: Sequence[Measurement]) -> Simulations:
-        """Records with their controller."""
-        return Simulations(
-            self.members, [Replay(self.members.regressor, self.mapped, one) for one in records], self.choice
-        )
-
-    def fitted(self, records: Sequence[Measurement], told: list[int], first: Array) -> tuple[Fit, EffortRows]:
-        """Parameters, begun with those of the file or the `first` ones, whichever follow the records better."""
-        by_file = self.members.base.groups @ self.members.by_file
-        start = by_file.copy()
-        start[told] = first
-        simulations = self.of(records)
-        found = didim(simulations, told, [by_file, start])
-        self.values, starts = np.split(found.values, [len(by_file)])
-        self.known = list(records), simulations, starts
-        self.steps = [
-            f"simulated under the controller of the map {found.rounds} times; its positions need no filter, "
-            f"{self.choice.cut} samples are cut at both ends"
-        ]
-        return found.fitted, found.rows
-
-    def predictions(self, records: Sequence[Measurement]) -> list[Prediction]:
-        """Efforts of records by simulation, and by that of the robot of the file."""
-        if not records:
-            return []
-        simulations, starts = self.of(records), np.zeros(0)
-        if self.known is not None and list(records) == self.known[0]:
-            _, simulations, starts = self.known
-        found = simulations.at(np.concatenate([self.values, starts]), regressed=False)
-        if found is None:
-            raise InputError(
-                "the robot does not follow the reference of this record under the controller of the map",
-                file=records[0].name, key="controller", hint="check it, or leave the record out",
-            )  # fmt: skip
-        by_file = self.members.base.groups @ self.members.by_file
-        other_robot = simulations.at(np.concatenate([by_file, starts]), regressed=False)
-        made = []
-        for number, (record, (measured, simulated)) in enumerate(zip(records, found.parts, strict=True)):
-            other = np.full_like(measured, np.nan) if other_robot is None else other_robot.parts[number][1]
-            shown = np.where(simulations.kept[number], measured, np.nan)
-            made.append(Prediction(record.name, simulations.instants(number), shown, simulated, other))
-        self._judge_following(records, found.positions, made)
-        return made
-
-    def _judge_following(self, records: Sequence[Measurement], positions: list[Array], made: list[Prediction]) -> None:
-        assert self.mapped.controller is not None
-        motors = self.members.regressor.robot.actuated_names
-        shares = [missed(record, own, self.choice) for record, own in zip(records, positions, strict=True)]
-        worst = max(float(share.max()) for share, _ in shares)
-        self.steps.append(f"simulated positions miss those recorded by {100 * worst:.3g} % of the following error")
-        self.warnings += following_doubts(motors, self.mapped.controller, records, shares, made)

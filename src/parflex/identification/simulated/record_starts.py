@@ -58,3 +58,9 @@ def without(columns: Array, values: Array, weights: Array) -> Array:
     flat = (columns * weights[:, :, None]).reshape(-1, columns.shape[2])
     explained = np.linalg.lstsq(flat, (values * weights[:, :, None]).reshape(len(flat), -1), rcond=None)[0]
     return values - (columns @ explained).reshape(values.shape)
+
+
+def shrunk_start(columns: Array, efforts: Array, weights: Array) -> Array:
+    """Coordinates of starts from efforts (instants x rows), each with a deviation of one by the first samples."""
+    flat = (columns * weights[:, :, None]).reshape(-1, columns.shape[2])
+    return np.linalg.solve(flat.T @ flat + np.eye(flat.shape[1]), flat.T @ (efforts * weights).ravel())

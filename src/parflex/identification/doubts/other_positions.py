@@ -1,0 +1,163 @@
+"""What explains efforts that a model misses where positions are others: exchanged motors, the zero of an encoder.
+
+Parameters are found again with each: rows of some instants for motors that are exchanged, of the middle of all records
+for zeros, which are felt less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from parflex.errors import ParflexError
+from parflex.identification.base_columns import BaseColumns
+from parflex.identification.doubts.hypotheses import as_given, exchanges, turning
+from parflex.identification.doubts.usual_mistakes import FileTrial
+from parflex.identification.estimates.least_squares import EffortRows, fit, solution
+from parflex.identification.filtering import FilterChoice, decimated, kept_instants, smoothed
+from parflex.identification.measured_files import Measurement
+from parflex.identification.prepared import joined, rows_of_record
+from parflex.identification.regressors import Regressor
+from parflex.records import Record
+
+Array = np.ndarray
+SAMPLES = 3000  # of the middle of a record, in which the zero of an encoder is followed
+BESIDE = 1e-5  # rad, or typical lengths, of differences
+SURE = 6.0  # deviations, by which a zero must be off: each of several motors is asked
+ROUNDS = 5  # of Gauss's method
+SETTLED = 0.1  # deviations of a last step
+TOLD = 1e-3  # of what a zero changes, what parameters must leave of it
+FAINT = 0.05  # of the largest efforts: those of a motor count as so large at least
+NEAREST, FARTHEST = 5e-3, 0.5  # rad, or typical lengths: less is calibration, more would have been seen
+
+Trial = tuple[float, str]  # share of what is missed that is left with it, and what it is
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class OtherPositions(Record):
+    """Records, which base parameters they tell, and their rows for these."""
+
+    regressor: Regressor
+    base: BaseColumns
+    told: list[int]
+    used: Sequence[Measurement]
+    parts: Sequence[EffortRows]
+    choice: FilterChoice
+
+    def exchanged(self) -> list[Trial]:
+        """Two motors with all columns of each other, or with the positions: what any parameters leave then."""
+        trials = [FileTrial(self.regressor, self.base, record, self.choice) for record in self.used]
+        now = np.linalg.norm([one.unexplained(as_given(self.regressor)) for one in trials])
+        return [
+            (float(np.linalg.norm([one.unexplained(given) for one in trials]) / now), f"{given.words}: {given.cure}")
+            for given in exchanges(self.regressor)
+            if given.positions_of is not None  # efforts alone need no other rows, and are tried there
+        ]
+
+    def zeros(self) -> list[Trial]:
+        """The encoder whose zero is off by many deviations, and by how much, if there is one."""
+        if len(self.regressor.motor_q) < 2 or self.regressor.spare:
+            return []  # parameters follow the zero of one motor alone
+        try:
+            motor = self._moved_zero()
+            found = None if motor is None else self._followed(motor)
+        except ParflexError:
+            return []
+        if motor is None or found is None:
+            return []
+        offset, share = found
+        unit = "rad" if turning(self.regressor)[motor] else "m"
+        name = self.regressor.robot.actuated_names[motor]
+        return [
+            (share, f"with the zero of '{name}' off by {-offset:.3g} {unit}: add {offset:.3g} {unit} to its offset")
+        ]
+
+    @property
+    def _units(self) -> Array:
+        return np.asarray(self.regressor.robot.tree.rate_units[list(self.regressor.robot.actuated)])
+
+    def _moved_zero(self) -> int | None:
+        """The motor whose zero explains most, by slopes at the instants of all rows, where it is surely off."""
+        rows = replace(joined(self.parts), instruments=None)
+        values, weights = solution(rows, "wls")
+        flat = (rows.W * weights[:, :, None]).reshape(-1, rows.W.shape[2])
+        Q = np.linalg.qr(flat / np.maximum(np.linalg.norm(flat, axis=0), 1e-300))[0]
+        y = (rows.y * weights).ravel()
+        left, ways = y - Q @ (Q.T @ y), self._slopes(values)
+        best: tuple[float, int] | None = None
+        for motor, way in enumerate(ways):
+            column = (way * weights).ravel()
+            rest = column - Q @ (Q.T @ column)
+            if not np.linalg.norm(rest) > TOLD * np.linalg.norm(column):
+                continue
+            offset = float(rest @ left / (rest @ rest))
+            size = float(np.linalg.norm(left - rest * offset))
+            spread = size / np.sqrt(max(np.count_nonzero(weights) - flat.shape[1] - 1, 1)) / np.linalg.norm(rest)
+            if abs(offset) > max(SURE * spread, NEAREST * self._units[motor]) and (best is None or size < best[0]):
+                best = size, motor
+        if best is None:
+            return None
+        judged = fit(replace(rows, W=np.concatenate([rows.W, ways[best[1]][:, :, None]], axis=2)), "wls")
+        return best[1] if abs(judged.values[-1]) > SURE * np.sqrt(judged.robust[-1, -1]) else None
+
+    def _slopes(self, values: Array) -> list[Array]:
+        """What efforts of all rows change by per unit of each zero; slow as the motion is, no filter changes it."""
+        kept = [self.base.kept[k] for k in self.told]
+        found: list[list[Array]] = [[] for _ in self.regressor.motor_q]
+        for record in self.used:
+            smooth = smoothed(record, self.choice)
+            q, qd, qdd = (
+                kept_instants(one, self.choice) for one in (smooth.position, smooth.rate, smooth.acceleration)
+            )
+            gain = decimated(np.ones(len(smooth.t)), self.choice)[:, None]  # of all rows at rest
+
+            def efforts(position: Array, rate: Array = qd, acceleration: Array = qdd) -> Array:
+                W, known = self.regressor.of(self.regressor.moving(position, rate, acceleration), kept)
+                return W @ values + known
+
+            now = efforts(q)
+            for motor, unit in enumerate(self._units):
+                way = BESIDE * unit * (np.arange(len(found)) == motor)
+                found[motor].append(gain * (efforts(q + way) - now) / way[motor])
+        return [np.concatenate(parts) for parts in found]
+
+    def _followed(self, motor: int) -> tuple[float, float] | None:
+        """Its offset by Gauss's method in the middle of all records, and the share of what is missed that is left."""
+        shift, way = np.zeros(len(self.regressor.motor_q)), np.zeros(len(self.regressor.motor_q))
+        way[motor] = BESIDE * self._units[motor]
+        at = self._rows(shift)
+        assert at.known is not None
+        effort = np.sqrt((((at.y + at.known) * at.mask) ** 2).sum(axis=0))
+        weights = at.mask / np.maximum(effort, FAINT * float(effort.max()))  # all motors count by what they miss
+        values = solution(at, "wls")[0]
+        size = float(np.linalg.norm((at.y - at.W @ values) * weights))
+        for _ in range(ROUNDS):
+            beside = self._rows(shift + way)
+            column = ((at.y - at.W @ values) - (beside.y - beside.W @ values)) / way[motor]
+            judged = fit(replace(at, W=np.concatenate([at.W, column[:, :, None]], axis=2)), "wls")
+            step = float(judged.values[-1])
+            shift[motor] += step
+            if not abs(shift[motor]) < FARTHEST * self._units[motor]:
+                return None
+            at = self._rows(shift)
+            values = solution(at, "wls")[0]
+            if abs(step) < SETTLED * np.sqrt(judged.robust[-1, -1]):
+                break
+        left = float(np.linalg.norm((at.y - at.W @ values) * weights))
+        return float(shift[motor]), left / max(size, 1e-300)
+
+    def _rows(self, shift: Array) -> EffortRows:
+        """Rows of the middle of all records, with encoders whose zeros are elsewhere."""
+        parts = []
+        for record in self.used:
+            count = min(len(record.t), SAMPLES + 2 * self.choice.edge)
+            first = (len(record.t) - count) // 2
+            some = slice(first, first + count)
+            part = replace(
+                record, t=record.t[some], position=record.position[some] + shift, effort=record.effort[some],
+                reference=None,
+            )  # fmt: skip
+            parts.append(rows_of_record(self.regressor, self.base, part, self.choice)[1])
+        return joined(parts).columns(self.told)
