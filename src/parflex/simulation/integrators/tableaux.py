@@ -72,11 +72,16 @@ def phase_loss(tableau: Gauss | Explicit | Alpha) -> tuple[float, int]:
     return 1 / math.factorial(tableau.order + 1), tableau.order
 
 
+def gauss_points(count: int) -> tuple[Array, Array]:
+    """Places and weights of the Gauss rule over a unit of length: exact for polynomials of degree 2 count - 1."""
+    nodes, weights = np.polynomial.legendre.leggauss(count)
+    return (nodes + 1) / 2, weights / 2
+
+
 @lru_cache(maxsize=4)
 def gauss(stages: int) -> Gauss:
     """Gauss collocation of order 2 * stages."""
-    nodes, weights = np.polynomial.legendre.leggauss(stages)
-    c, b = (nodes + 1) / 2, weights / 2
+    c, b = gauss_points(stages)
     powers = np.vander(c, stages, increasing=True)
     exponents = np.arange(1, stages + 1)
     A = (c[:, None] ** exponents / exponents) @ np.linalg.inv(powers)

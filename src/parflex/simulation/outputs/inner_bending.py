@@ -12,9 +12,10 @@ from typing import NamedTuple
 import numpy as np
 
 from parflex.models.inside_beams.beam_chains import BeamChain
+from parflex.simulation.integrators.tableaux import gauss_points
 
 Array = np.ndarray
-PLACES = (np.polynomial.legendre.leggauss(4)[0] + 1) / 2
+PLACES = gauss_points(4)[0]
 
 
 class InnerLoads(NamedTuple):

@@ -10,12 +10,11 @@ from __future__ import annotations
 import numpy as np
 
 from parflex.simulation.inputs.polynomials import Polynomials
+from parflex.simulation.integrators.tableaux import gauss_points
 
 Array = np.ndarray
 LONG = 2.0  # rad in a piece: from there on polynomials are divided into what is followed and what is free
-NODES, WEIGHTS = (
-    (part + offset) / 2 for part, offset in zip(np.polynomial.legendre.leggauss(8), (1.0, 0.0), strict=True)
-)
+NODES, WEIGHTS = gauss_points(8)
 
 
 def driven_amplitudes(push: Polynomials, gains: Array, omega: Array, time: float, visible: Array) -> Array:

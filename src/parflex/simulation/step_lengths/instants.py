@@ -15,7 +15,7 @@ import numpy as np
 from parflex.simulation.inputs.corners import jump_times
 from parflex.simulation.inputs.polynomials import Polynomials
 from parflex.simulation.integrators.integrate import Grid, Method
-from parflex.simulation.integrators.tableaux import places_and_weights
+from parflex.simulation.integrators.tableaux import gauss_points, places_and_weights
 from parflex.simulation.problem import Problem
 
 Array = np.ndarray
@@ -26,9 +26,7 @@ SHORTEST = 1e-8  # s: cuts that are nearer to each other are one
 MOST_HALVINGS = 12  # of a step that is advised
 PORTION = 20_000  # windows that are compared at once
 TOLD = 2e-3  # of how much an input changes: what steps that miss more of it are warned for
-NODES, WEIGHTS = (
-    (part + offset) / 2 for part, offset in zip(np.polynomial.legendre.leggauss(6), (1.0, 0.0), strict=True)
-)
+NODES, WEIGHTS = gauss_points(6)
 
 
 def pushing(given: Polynomials, motors: int) -> Polynomials:
