@@ -20,6 +20,7 @@ from parflex.maps.grids.map_rows import MapRows
 from parflex.maps.many import cells_line
 from parflex.maps.positions import OK, UNREACHABLE, WAITING
 from parflex.maps.responses.at_one_pose import Held
+from parflex.maps.responses.first_order import warn_of_first_order
 from parflex.maps.responses.response_names import read_responses
 from parflex.maps.rows.row_answers import RowAnswers
 from parflex.maps.rows.row_chunks import chunks_of
@@ -213,6 +214,7 @@ def frequency_map(
         rows.plain.say(store.status)
     if RowAnswers({}, store.status, store.reasons).unstable.any():
         RowAnswers({}, store.status, [store.reasons[k] for k in store.reason.ravel().tolist()]).warn(2)
+    warn_of_first_order(robot, asked, store.values, held, 2)
     if path is not None and csv and (computed or not path.with_suffix(".csv").exists()):
         store.save_csv(path.with_suffix(".csv"))
     plain = rows.plain

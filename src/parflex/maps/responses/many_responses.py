@@ -11,6 +11,7 @@ import numpy as np
 from parflex.maps.designed_poses import design_column
 from parflex.maps.positions import OK
 from parflex.maps.responses.at_one_pose import Held
+from parflex.maps.responses.first_order import warn_of_first_order
 from parflex.maps.responses.response_names import read_responses
 from parflex.maps.responses.response_rows import ResponseRows
 from parflex.maps.rows.pose_table import pose_table
@@ -120,6 +121,7 @@ def many_responses(
     columns = {key: design_column(robot, key, own, len(values)) for key, own in (designs or {}).items()}
     rows = ResponseRows(robot, coordinates, values, asked, held, columns)
     found = solve_rows(rows, threads)
+    warn_of_first_order(robot, asked, found.values, held, 2)
     return ManyResponses(
         found.values,
         {one.name: one.unit for one in asked},

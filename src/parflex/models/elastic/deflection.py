@@ -14,6 +14,8 @@ Array = np.ndarray
 # of the bending stiffness of an element: beyond, what a normal force N adds needs more elements. It is N L^2 = EI of
 # one clamped at its root, which is then up to 5 % off where N varies along it, and 1 % under loads at its ends
 STIFFENED = 0.4
+# rad: what first order leaves out is of the square of turns, so that lengths across are off by half of this, 5 %
+FIRST_ORDER = 0.1
 
 
 def deflections(tree: Tree, q: Array) -> dict[str, float]:
@@ -144,6 +146,16 @@ def more_elements(tree: Tree, q: Array, reached: float) -> str:
 def deflection_warnings(tree: Tree, q: Array) -> list[str]:
     """Warnings about bodies whose deflection or axial load exceeds the limits of their theory."""
     return [*_bending_warnings(tree, q), *axial_warnings(tree, q)]
+
+
+def first_order_warnings(turned: float) -> list[str]:
+    """One sentence where a deflection of first order turns some body (rad) beyond what that holds for."""
+    if turned <= FIRST_ORDER:
+        return []
+    return [
+        f"bodies turn by up to {turned:.2g} rad as they deflect: first order does not hold beyond {FIRST_ORDER} rad, "
+        "so ask about='equilibrium'"
+    ]
 
 
 def _bending_warnings(tree: Tree, q: Array) -> list[str]:

@@ -18,7 +18,7 @@ from parflex.models.dynamics.element_values import element_values
 from parflex.models.dynamics.forces import Without, Wrench, checked_wrenches
 from parflex.models.dynamics.spare_motors import Preload, Weights
 from parflex.models.dynamics.taut_cables import slack_warnings
-from parflex.models.elastic.deflection import deflection_warnings
+from parflex.models.elastic.deflection import deflection_warnings, first_order_warnings
 from parflex.models.elastic.equilibrium import NOT_STABLE, Equilibrium, balanced, equilibrium
 from parflex.models.elastic.holding import Lock, Servo
 from parflex.models.elastic.in_plane_load import stress_warnings
@@ -281,7 +281,18 @@ def deflection(
     step = here.J @ StiffnessSolver(here, model.K).solve(-here.reduction.forces(F))
     K_tot, _ = tree_stiffness(here, loading.without)
     moved = {frame: here.frame_rows(frame) @ step for frame in _all_known(robot, frames)}
-    return _inside(robot, here, loading, step, moved, K_tot @ step)
+    found = _inside(robot, here, loading, step, moved, K_tot @ step)
+    return replace(found, warnings=[*found.warnings, *first_order_warnings(_largest_turn(here, step))])
+
+
+def _largest_turn(here: Configuration, step: Array) -> float:
+    """The largest rotation (rad) of a body, and of its nodes, to first order."""
+    found = [0.0]
+    for link, (_, J_w) in zip(here.robot.tree.links, here.link_jacobians, strict=True):
+        turn, e = J_w @ step, step[link.e_v]
+        found += [float(np.linalg.norm(turn + node.Phi_r @ e)) for node in link.body.nodes.values()]
+        found.append(float(np.linalg.norm(turn)))
+    return max(found)
 
 
 def deflection_at(rest: Equilibrium, frames: Sequence[str] = ()) -> Deflection:
