@@ -156,7 +156,7 @@ class DesignedPoses:
         reached = placed.status == OK
         tense = reached & self._tense(own, placed.q)
         good = reached & ~tense
-        chosen, q = own[good], placed.q[good]
+        chosen, q = (own, placed.q) if good.all() else (own[good], placed.q[good])
         if self.learns:
             self.positions.remember(self.poses[self.rows[chosen]], q)
         done = self._by_steps(chosen, q) if self.finder is not None and len(chosen) else np.zeros(len(chosen), bool)

@@ -163,7 +163,10 @@ class PositionSolver:
         home = self.geometry.rows(np.repeat(self.geometry.home[None], len(values), axis=0), own)
         beyond, q = places(self.given.start(values, home))
         status, near = np.full(len(values), UNREACHABLE), np.flatnonzero(~beyond)
-        q[near], status[near] = self._together(q[near], ONCE)
+        if len(near) == len(values):  # as a rule: nothing is copied
+            q, status = self._together(q, ONCE)
+        else:
+            q[near], status[near] = self._together(q[near], ONCE)
         left = near[status[near] == UNREACHABLE]
         if len(left):
             q[left], status[left] = self._searched(values[left], own[left])
