@@ -14,6 +14,8 @@ from traced import VERIFY, long
 
 import parflex
 from parflex.closure import mobility
+from parflex.simulation import partitions
+from parflex.simulation import problem as problem_of_runs
 
 ROBOTS = Path(__file__).parent / "robots"
 SETS = 12 if VERIFY else 2
@@ -93,3 +95,20 @@ def test_starts_are_equal_and_runs_within_the_error_of_halving_the_step(name, tm
         # a method of fourth order errs by 16/15 of what halving the step changes; rounding of conditions up to WELL
         assert apart <= 1.2 * (step_error + own) + 1e-9, (independent, apart, step_error, own)
     figure(f"{name}: {len(chosen)} independent sets, first rows apart", float(first), 1e-12)
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_other_independent_rates_have_the_limit_and_the_calls_of_a_run(monkeypatch, many):
+    """The model of a change is made as that of the start: a run that began is not refused for its length."""
+    robot = parflex.load("3rrr")
+    monkeypatch.setattr(problem_of_runs, "calls_elements", lambda _: many)
+    monkeypatch.setattr(partitions, "calls_elements", lambda _: many)
+    problem, asked = problem_of_runs.prepare(robot, "efforts"), []
+
+    def noted(_robot, _name, options, limit):
+        asked.append((options.calls, limit))
+        return problem.model
+
+    monkeypatch.setattr(partitions, "model_with", noted)
+    partitions.with_independent(problem, problem.independent, robot.home)
+    assert asked == [(many, problem_of_runs.RUN_LIMIT)]

@@ -9,13 +9,14 @@ import numpy as np
 
 from parflex.closure import mobility
 from parflex.closure.mobility import scaled_jacobian
-from parflex.codegen.model import model
+from parflex.codegen.model import model_with
+from parflex.codegen.model_options import Options
 from parflex.codegen.traces.coupling_signals import lossy
 from parflex.codegen.traces.power import powers
 from parflex.errors import InputError, did_you_mean
 from parflex.models.forms.closing import best_rows, cheapest_closures
 from parflex.models.robot import Robot
-from parflex.simulation.problem import Problem
+from parflex.simulation.problem import RUN_LIMIT, Problem, calls_elements
 
 Array = np.ndarray
 MODEL_NAMES = {"motors": "state-rates-driven", "efforts": "state-rates"}
@@ -101,10 +102,11 @@ def with_independent(problem: Problem, independent: Sequence[str], q: Array) -> 
     robot = problem.robot
     dependent = dependent_rates(robot, independent)
     rows, seen = (tuple(map(int, best_rows(of, q, dependent))) for of in (cheapest_closures(robot), robot.closures))
-    made = model(
-        robot, MODEL_NAMES[problem.prescribed], wrench_frames=problem.wrenches, friction_width=problem.width,
-        independent=tuple(independent), rows=rows,
+    options = Options(
+        wrenches=problem.wrenches, friction_width=problem.width, independent=tuple(independent), rows=rows,
+        calls=calls_elements(robot),
     )  # fmt: skip
+    made = model_with(robot, MODEL_NAMES[problem.prescribed], options, RUN_LIMIT)
     if problem.power is not None and lossy(robot):
         again = powers(robot, problem.wrenches, problem.width, independent, seen)
         return replace(problem, model=made, rows=seen, power=again)

@@ -40,7 +40,7 @@ def make_program(
             f"the program has {len(graph)} operators, more than the limit of {limit}",
             key="operator-limit",
             value=len(graph),
-            hint="raise the limit, or choose a smaller model",
+            hint="use fewer elements or reduce the links; model and export also take a larger operator_limit",
         )
     flat = flatten_names(outputs)
     edges = [graph.edge(value) if not isinstance(value, Expression) else value.edge for value in flat.values()]
