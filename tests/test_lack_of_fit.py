@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from oracles import measured
 from oracles import three_rrr as hand
-from test_identification import RUBBED, UNDER_CONTROL, slide
+from test_identification import BY_HAND, RUBBED, UNDER_CONTROL, loaded, slide
 
 import parflex
 from parflex.errors import ParflexError
@@ -131,3 +131,18 @@ def test_residuals_of_simulated_records_are_told(wrong, tmp_path):
     disturbed = record | {"i": record["i"] + wrong * 0.5 * np.sin(40 * record["t"])}
     found = parflex.identify(slide(tmp_path), disturbed, UNDER_CONTROL, "didim", cutoff=40, decimate=4)
     assert sum("times what noise of the record leaves" in text for text in found.warnings) == wrong
+
+
+def test_a_payload_named_on_the_empty_record_is_told_as_such(tmp_path):
+    columns = BY_HAND | {"payload": {"empty.npz": [3.0, 0, 0, 0.1]}}  # the other one carries it
+    warnings = parflex.identify(
+        slide(tmp_path), loaded(tmp_path, 3.0), columns, friction="direction", cutoff=50
+    ).warnings
+    assert any("one of those is the loaded one, check [payload]" in text for text in warnings)
+
+
+def test_the_offset_of_an_encoder_that_is_whole_turns_off_is_told():
+    record = noisy(followed(1))
+    first = f"q.{measured.MOTORS[0]}"
+    with pytest.raises(ParflexError, match=r"another zero of 'leg1.1'.*add an offset of -12.5\d* rad of 'leg1.1'"):
+        parflex.identify(ROBOT, record | {first: record[first] + 4 * np.pi})
