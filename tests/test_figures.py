@@ -18,8 +18,10 @@ from test_command_line import answered, refused
 import parflex
 from parflex.cli.main import main
 from parflex.errors import InputError
+from parflex.maps.grid import FrequencyMap
 from parflex.simulation.runs import Run
 from parflex.view.figures import run_figures, run_numbers
+from parflex.view.figures.map_figure import draw_panels
 from parflex.view.figures.units import unit_of
 
 T = np.arange(0, 4, 0.005)
@@ -281,3 +283,17 @@ def test_the_command_line_draws_convergence_and_refuses_to_without(tmp_path, cap
     for words, said in ((("--convergence", "a.svg"), "nothing is refined"),
                         (("--converge", "1e-2", "--convergence", "a.txt"), "picture format")):  # fmt: skip
         assert said in refused(capsys, "frequencies", "dualemps", *words)["message"]
+
+
+def test_a_map_has_a_panel_for_the_frequency_and_for_each_response_of_one_number(tmp_path):
+    axes, one = [("a", 0.0, 0.1, 2), ("b", 0.0, 0.1, 2)], np.ones((2, 2))
+    values = {"stiffness:x": one, "stiffness": one[..., None, None], "stiffness:y": 2 * one}
+    found = FrequencyMap(
+        {name: np.linspace(*ends) for name, *ends in axes}, one[..., None], np.zeros((2, 2), np.int8), False, 4, "full",
+        "", 0, 0.0, values, dict.fromkeys(values, "N/m"),
+    )  # fmt: skip
+    figure = draw_panels(found, tmp_path / "map.svg", "two links")
+    assert [plot.get_title() for plot in figure.axes if plot.get_title()] == [
+        "lowest natural frequency", "stiffness:x", "stiffness:y"
+    ]  # fmt: skip
+    assert {"stiffness:y (N/m)", "two links"} <= set(texts(tmp_path / "map.svg"))

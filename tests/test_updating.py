@@ -448,3 +448,23 @@ def test_measured_frequencies_of_the_examples_are_those_of_the_papers():
     for row in table["rows"]:
         own = [one.frequency for one in rows if one.pose == row["name"].replace(" ", "-")]
         assert sorted([*own, *left[row["name"]]]) == row["published"]
+
+
+@pytest.mark.parametrize(("share", "doubt"), [(1e-3, False), (0.1, True)])
+def test_a_pair_is_in_doubt_where_what_was_measured_reaches_another_mode(tmp_path, share, doubt):
+    """Two pendulums whose frequencies differ by 10 %: two rows and one number, so that each is told by the other."""
+    link = '[[frame]]\nname = "{}"\njoint = "revolute"\nspring = {{ stiffness = "{}*k" }}\n'
+    link += "inertia = {{ mass = 1, about_centre = [1, 1, 1] }}\n"
+    text = 'format = 1\nname = "two"\nend_effector = "a"\n[constants]\nk = 100\n'
+    (tmp_path / "two.toml").write_text(text + link.format("a", 1) + link.format("b", 1.21))
+    hertz = np.sqrt([104.0, 1.21 * 104.0]) / (2 * np.pi)
+    measured = [{"pose": "home", "mode": "", "frequency_hz": f, "deviation_hz": share * f} for f in hertz]
+    found = parflex.update(parflex.load(tmp_path / "two.toml"), measured, "constants.k")
+    assert found.parameters["constants.k"]["value"] == pytest.approx(104.0, rel=3 * share)
+    assert any("also" in pair for pair in found.pairs) == doubt
+    assert any("may be that of" in text for text in found.warnings) == doubt
+
+
+def test_keys_may_be_one_text_with_commas(tmp_path):
+    listed = parflex.update(chain(tmp_path), rows(), KEYS[:2])
+    assert parflex.update(chain(tmp_path), rows(), ", ".join(KEYS[:2])).parameters == listed.parameters

@@ -167,7 +167,7 @@ def _find(table: Any, path: str, value: Any, file: str, kept: bool = False) -> t
             step = None
         if step is None:
             words = _children(table)
-            if rest.split(".")[0] in NAMED_LISTS:  # of the schema, but this file has none
+            if words and rest.split(".")[0] in NAMED_LISTS:  # of the schema, but this file has none
                 raise RobotFileError(
                     f"there is no value at '{path}'", file=file, key=path, value=as_value(value),
                     hint=f"the file has no [[{rest.split('.')[0]}]]; it has {', '.join(words)}",

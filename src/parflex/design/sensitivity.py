@@ -167,8 +167,8 @@ def sensitivities(
 
 
 def checked_keys(robot: Robot, keys: Any) -> list[str]:
-    """Keys of the robot file that have numbers, each once."""
-    names = [keys] if isinstance(keys, str) else list(keys)
+    """Keys of the robot file that have numbers, each once; in one text they are separated by commas."""
+    names = [word.strip() for word in keys.split(",") if word.strip()] if isinstance(keys, str) else list(keys)
     if not names:
         raise InputError("no key is given", key="keys", hint="name numbers of the robot file, e.g. 'constants.bar'")
     for key in names:

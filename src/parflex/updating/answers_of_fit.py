@@ -83,6 +83,13 @@ class FitAnswers:
             "interval": [finite(after - reach), finite(after + reach)],
         }  # fmt: skip
 
+    def _reach_by_others(self, entry: int) -> float:
+        """How far from the model that all other rows give a frequency may be measured: mode and noise, 95 %."""
+        told, noise = float(self.predicted[entry]) ** 2, float(self.fitting.given[entry]) ** 2
+        if not self.fitting.apart[entry]:  # without its own row: that of a linear fit
+            told = told / (1 - told / noise) if told < noise else np.inf
+        return float(self.width * np.sqrt(told + noise))
+
     def _pairs(self) -> list[dict[str, Any]]:
         fitting, found = self.fitting, []
         for pose, own in fitting.of_pose.items():
@@ -97,9 +104,12 @@ class FitAnswers:
                     "mac_of": "measured" if shaped else "model",
                     "held_out": bool(fitting.apart[k]), "row": k,
                 }  # fmt: skip
-                if fitting.others[pose][place]:
-                    near = self.fit.models[pose].frequencies[fitting.others[pose][place]]
-                    pair["also"] = [float(f) for f in near]
+                near = [float(self.fit.models[pose].frequencies[other]) for other in fitting.others[pose][place]]
+                reach = self._reach_by_others(k)
+                if _within(pair):
+                    near = [f for f in near if abs(f - pair["measured"]) <= reach]
+                if near:
+                    pair["also"] = near
                 if k in fitting.damped:
                     pair["damping"] = self._beside(len(fitting.rows) + fitting.damped.index(k))
                 found.append(pair)

@@ -38,7 +38,11 @@ from parflex.errors import InputError
 @click.option("--cluster", metavar="ADDRESS", help="Dask scheduler whose workers compute, as tcp://HOST:8786.")
 @click.option("--no-csv", is_flag=True, help="Write no CSV file.")
 @click.option("--lowest-over", metavar="KEY,...", help="Draw and report the lowest frequency over these coordinates.")
-@click.option("--figure", metavar="FILE.svg", help="Also draw the lowest frequency, or the response, to this file.")
+@click.option(
+    "--figure",
+    metavar="FILE.svg",
+    help="Also draw the lowest frequency to this file, and each response with one number beside it.",
+)
 def map_verb(
     robot: str,
     as_json: bool,
@@ -81,12 +85,12 @@ def map_verb(
     if left_out and (drawn.status == OK).any():
         answer["lowest"] = _lowest(drawn)
     if figure:
-        from parflex.view.figures.map_figure import draw_map
+        from parflex.view.figures.map_figure import draw_map, draw_panels, scalars
 
-        scalar = next((name for name, own in found.responses.items() if own.ndim == found.status.ndim), None)
-        asked = None if left_out else scalar
-        title = f"{loaded.name}: {asked or 'lowest natural frequency'}"
-        draw_map(drawn, figure, title=title, response=asked)
+        if scalars(drawn):
+            draw_panels(drawn, figure, title=loaded.name)
+        else:
+            draw_map(drawn, figure, title=f"{loaded.name}: lowest natural frequency")
         answer["figure"] = figure
     rows = [(name, answer[name]) for name in ("cells", "computed", "ok", "unreachable", "singular")]
     rows += [

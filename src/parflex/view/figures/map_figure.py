@@ -47,28 +47,52 @@ def draw_map(
     Figure
         Matplotlib figure; a notebook shows it.
     """
-    found, names = frequency_map, list(frequency_map.axes)
-    values, label = (_frequencies(found, mode), "frequency (Hz)") if response is None else _response(found, response)
     title = title or response or ("lowest natural frequency" if mode == 1 else f"natural frequency {mode}")
+    with drawing():
+        with styled():
+            figure = new_figure(5.5, 7)
+            plot = figure.add_subplot()
+        _panel(plot, frequency_map, title, mode, response)
+        return finished(figure, path)
+
+
+def draw_panels(found: FrequencyMap, path: str | Path, title: str) -> Figure:
+    """The lowest frequency of a map, and each of its responses with one number at each pose, in panels of one file."""
+    asked = [None, *scalars(found)]
+    with drawing():
+        with styled():
+            figure = new_figure(4.6 * ((len(asked) + 1) // 2), 12)
+            plots = figure.subplots((len(asked) + 1) // 2, 2, squeeze=False).ravel()
+        for plot, response in zip(plots, asked, strict=False):
+            _panel(plot, found, response or "lowest natural frequency", 1, response)
+        for plot in plots[len(asked) :]:
+            plot.remove()
+        figure.suptitle(title)
+        return finished(figure, path)
+
+
+def scalars(found: FrequencyMap) -> list[str]:
+    """Responses of a map with one number at each pose."""
+    return [name for name, own in found.responses.items() if own.ndim == found.status.ndim]
+
+
+def _panel(plot: Any, found: FrequencyMap, title: str, mode: int, response: str | None) -> None:
+    names = list(found.axes)
+    values, label = (_frequencies(found, mode), "frequency (Hz)") if response is None else _response(found, response)
     title += f" over {', '.join(found.at)}" if found.at else ""
     for name in names[2:]:
         middle = len(found.axes[name]) // 2
         values = values[:, :, middle]
         title += f", {name} = {found.axes[name][middle]:.4g}"
-    with drawing():
-        with styled():
-            figure = new_figure(5.5, 7)
-            plot = figure.add_subplot()
-        plot.set_title(title)
-        plot.set_xlabel(_label(names[0]))
-        if values.ndim == 1:
-            _curve(plot, found.axes[names[0]], values, label)
-        else:
-            _field(plot, found.axes[names[0]], found.axes[names[1]], values, label)
-            plot.set_ylabel(_label(names[1]))
-            if names[0] in LENGTHS and names[1] in LENGTHS:
-                plot.set_aspect("equal")
-        return finished(figure, path)
+    plot.set_title(title)
+    plot.set_xlabel(_label(names[0]))
+    if values.ndim == 1:
+        _curve(plot, found.axes[names[0]], values, label)
+        return
+    _field(plot, found.axes[names[0]], found.axes[names[1]], values, label)
+    plot.set_ylabel(_label(names[1]))
+    if names[0] in LENGTHS and names[1] in LENGTHS:
+        plot.set_aspect("equal")
 
 
 def _frequencies(found: FrequencyMap, mode: int) -> Array:
@@ -80,13 +104,13 @@ def _frequencies(found: FrequencyMap, mode: int) -> Array:
 
 def _response(found: FrequencyMap, name: str) -> tuple[Array, str]:
     values = found.responses.get(name)
-    scalars = [word for word, own in found.responses.items() if own.ndim == found.status.ndim]
+    known = scalars(found)
     if values is None or values.ndim != found.status.ndim:
         raise InputError(
             f"the map has no response '{name}' of one number",
             key="response",
             value=name,
-            hint=f"give {' or '.join(scalars)}" if scalars else "ask for one in the map",
+            hint=f"give {' or '.join(known)}" if known else "ask for one in the map",
         )
     return values, f"{name} ({found.units[name]})"
 

@@ -49,17 +49,12 @@ def draw_updated(found: Updated, path: str | Path | None = None) -> Figure:
                 plot.plot([low, high], [place, place], color=LINES[0], lw=5, alpha=0.35, solid_capstyle="butt")
         before, after = ([_share(one, one[word]) for one in pairs] for word in ("before", "after"))
         plot.axvline(0.0, color=MEASURED, lw=0.9)
-        plot.plot(before, places, "o", mfc="white", color=REST, mec=LINES[5], ms=5, label="before")
+        inside = [share is not None and low_end - margin <= share <= high_end + margin for share in before]
+        if any(inside):
+            plot.plot(before, places, "o", mfc="white", color=REST, mec=LINES[5], ms=5, label="before")
         plot.plot(after, places, "o", color=LINES[0], ms=5, label="after, 95 %")
         plot.set_xlim(low_end - margin, high_end + margin)
-        for place, one in zip(places, pairs, strict=True):
-            for word, colour in (("before", LINES[5]), ("after", LINES[0])):
-                share = _share(one, one[word])
-                if share is not None and not low_end - margin <= share <= high_end + margin:
-                    side, where = (high_end + margin, "right") if share > 0 else (low_end - margin, "left")
-                    up = 0.2 if word == "before" else -0.2
-                    plot.text(side, place + up, f"{word} {one[word]:.4g} Hz", ha=where, va="center", fontsize=7.5,
-                              color=colour)  # fmt: skip
+        _write_beside(plot, places, pairs, (low_end - margin, high_end + margin))
         plot.set_ylim(-0.6, len(pairs) - 0.4)
         plot.set_yticks(places, [f"{one['pose']}, mode {one['mode']}: {one['measured']:.4g} Hz" for one in pairs])
         plot.grid(axis="y", visible=False)
@@ -68,6 +63,17 @@ def draw_updated(found: Updated, path: str | Path | None = None) -> Figure:
         plot.set_title(f"{found.robot}{some}")
         plot.legend(ncols=2, loc="lower right", bbox_to_anchor=(1.0, 1.0))
         return finished(figure, path)
+
+
+def _write_beside(plot: Any, places: np.ndarray, pairs: Sequence[dict[str, Any]], ends: tuple[float, float]) -> None:
+    """Frequencies that are out of the picture, to the right of it: no bar is there."""
+    for place, one in zip(places, pairs, strict=True):
+        shares = {word: _share(one, one[word]) for word in ("before", "after")}
+        out = [word for word, share in shares.items() if share is not None and not ends[0] <= share <= ends[1]]
+        if out:
+            text = ", ".join(f"{word} {one[word]:.4g} Hz ({shares[word]:+.3g} %)" for word in out)
+            plot.annotate(text, (1.0, place), (6, 0), xycoords=("axes fraction", "data"), textcoords="offset points",
+                          va="center", fontsize=7.5, color=LINES[5])  # fmt: skip
 
 
 def _share(one: dict[str, Any], value: float | None) -> Any:
