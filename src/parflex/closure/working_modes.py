@@ -178,6 +178,11 @@ def following_rates(tree: Tree, rates: Sequence[int], loops: Sequence[Rows], q: 
     return sorted(int(picked[k]) for k in order[:rank])
 
 
+def regular(J: Array) -> bool:
+    """Whether rows decide all of their rates at a pose: then they close in single assemblies around it."""
+    return _picked(J) is not None
+
+
 def _picked(J: Array) -> Array | None:
     """Rows that make the best square block; None where there is none that is regular."""
     count = J.shape[1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -23,6 +24,7 @@ from parflex.maps.placing.kept_closures import kept_places, kept_steppers
 from parflex.maps.placing.leg_bodies import tilted
 from parflex.maps.placing.neighbours import FEW, nearest_point, neighbours
 from parflex.maps.placing.steppers import ASKED, POLISH, ClosingRows, Stepper, dyad_judge, stepper
+from parflex.maps.placing.ways_from_home import closes, walk
 from parflex.models.pose_input import joint_named, read_pose, whole_end_effector
 from parflex.records import Record
 
@@ -33,16 +35,20 @@ FLAT = 1e-6  # determinant of a leg, beside that at home, below which the pose c
 ROUNDS = 8  # times that poses which were not reached are tried again from their neighbours
 APART = 32  # of so many poses one starts from home, the others from the nearest of them
 SAID = {OK: "", UNREACHABLE: "the pose cannot be reached", SINGULAR: "the robot is singular there"}
+IN_ANOTHER_MODE = (
+    "the robot reaches the pose only in another assembly mode: all ways there that were tried meet a singular pose"
+)
 NEIGHBOURS = 8  # from which a pose is tried while few are not reached
 REMEMBERED = 128  # poses from which others start
 WORTHWHILE = 0.25  # of far poses that others must bring near, for another round
-STRIDES = 12  # of a way from home to a pose that was not reached otherwise; of one coordinate half as many
 NEARBY = 12  # steps from a pose nearby, of all parts: what needs more is tried from home
 MANY_STRIDES = 24  # to poses of several assemblies, at most
 TURN = 1.0  # rad of a given joint in a stride that winds springs: longer ones could lose a turn
+TURNED = 6  # strides for each of these, at most
 LONGEST, SHORTEST = 1 / 3, 1 / 60  # of their way, of one stride
 LONG = 40  # steps of Newton's method from a pose that may be far
 ONCE = 1  # step from a position in closed form
+LENGTHY = 400  # instructions from which a step is compiled for ways: interpreted it takes milliseconds
 SHORT = 8  # steps of Newton's method after a stride: what needs more has lost its way
 WALKED = 1024  # poses up to which ways are walked: of more, as in maps, neighbours were tried
 
@@ -149,7 +155,19 @@ class PositionSolver:
             q, status = self._searched(values, own)
         else:
             q, status = self._by_dyads(self.places, values, own)
-        return Positions(q[:, : -len(ASKED)] if self.given.asked else q, status)
+        said = self._said(values, own, status)
+        return Positions(q[:, : -len(ASKED)] if self.given.asked else q, status, said)
+
+    def _said(self, values: Array, own: Array, status: Array) -> list[str] | None:
+        """Sentences on poses that close in another assembly, where some do; None where none was looked for."""
+        lost = np.flatnonzero(status == UNREACHABLE)
+        if not self.walks or not self.unsettled.size or not 0 < len(lost) <= WALKED:
+            return None
+        elsewhere = lost[closes(self.for_ways(), values[lost], own[lost])]
+        said = [self.why(int(state)) for state in status]
+        for row in elsewhere:
+            said[row] = IN_ANOTHER_MODE
+        return said
 
     @cached_property
     def places(self) -> DyadPlaces | None:
@@ -201,43 +219,19 @@ class PositionSolver:
         if len(values) >= FEW and 0 < (status == UNREACHABLE).sum() <= FEW:
             self._again_from_home(values, own, q, status)
         if self.walks and (status == UNREACHABLE).sum() <= WALKED:
-            self._walk(values, own, q, status)
+            walk(self.for_ways(), values, own, q, status)
         return q, status
 
-    def _walk(self, values: Array, own: Array, q: Array, status: Array) -> None:
-        """Try what was not reached on ways from home: straight, then along one coordinate after the other.
-
-        A workspace has bays: a pose may be reached on one way and not on another.
-        """
-        home, count = self.given.at_home, len(self.names)
-        straight = np.repeat(np.arange(1, STRIDES + 1)[:, None] / STRIDES, count, axis=1)
-        each = STRIDES // 2
-        in_turn = np.clip(np.arange(1, each * count + 1)[:, None] / each - np.arange(count), 0.0, 1.0)
-        ways = [straight] if count == 1 else [straight, in_turn[:, ::-1], in_turn]
-        for way in ways:
-            going = np.flatnonzero(status == UNREACHABLE)
-            if not len(going):
-                return
-            here, state = self._from_home(np.repeat(home[None], len(going), axis=0), own[going])
-            for shares in way:
-                left = state != UNREACHABLE
-                going, here = going[left], here[left]
-                if not len(going):
-                    break
-                now = home + shares * (values[going] - home)
-                near = here[:, : self.geometry.kept.size]
-                here, state = self._newton(self.given.start(now, self.geometry.rows(near, own[going])), SHORT)
-            gained = state[: len(going)] != UNREACHABLE
-            q[going[gained]], status[going[gained]] = here[gained], state[: len(going)][gained]
-
-    def _from_home(self, values: Array, own: Array) -> tuple[Array, Array]:
+    def from_home(self, values: Array, own: Array) -> tuple[Array, Array]:
+        """Poses from home."""
         home = np.repeat(self.geometry.home[None], len(values), axis=0)
         return self._reached(values, own, np.repeat(self.given.at_home[None], len(values), axis=0), home)
 
     def _reached(self, values: Array, own: Array, begun: Array, begin: Array) -> tuple[Array, Array]:
         """Poses from positions `begin` at coordinates `begun`; far ones along the way, where a robot could be lost."""
         q, status, before = self._begun(values, own, begin)
-        return self._along(values, own, begun, before, q, status)
+        self._along(values, own, begun, before, q, status)
+        return q, status
 
     def _begun(self, values: Array, own: Array, begin: Array, near: bool = False) -> tuple[Array, Array, Array]:
         """Poses from positions by Newton's method alone: where they end, their state, and where they started."""
@@ -245,19 +239,20 @@ class PositionSolver:
         before = start.copy() if self.unsettled.size else start
         return (*(self._together(start) if near else self._newton(start)), before)
 
-    def _along(
-        self, values: Array, own: Array, begun: Array, before: Array, q: Array, status: Array
-    ) -> tuple[Array, Array]:
-        """Poses that are far from where they started along the way to them, in place."""
+    def _along(self, values: Array, own: Array, begun: Array, before: Array, q: Array, status: Array) -> None:
+        """Poses that are far from where they started along the way to them, in place; lost ones are not reached."""
         far = np.flatnonzero((status == OK) & (self._jumped(before, q) | (self._turned(begun, values) > TURN)))
         if len(far):
-            here, state = self._strided(values[far], own[far], begun[far], before[far])
-            far, near = far[state == OK], here[state == OK, : self.geometry.kept.size]
-            here, state = self._together(
-                self.given.start(values[far], self.geometry.rows(near, own[far]))
-            )  # to rounding
-            q[far[state == OK]] = here[state == OK]
-        return q, status
+            here, state = self.strided(values[far], own[far], begun[far], before[far])
+            status[far[state != OK]] = UNREACHABLE  # Newton ended in whatever assembly
+            q[far[state == OK]], status[far[state == OK]] = self.sharpened(
+                values[far[state == OK]], own[far[state == OK]], here[state == OK]
+            )
+
+    def sharpened(self, values: Array, own: Array, near: Array) -> tuple[Array, Array]:
+        """Poses to rounding, from positions beside them."""
+        near = near[:, : self.geometry.kept.size]
+        return self._together(self.given.start(values, self.geometry.rows(near, own)))
 
     def _from_others(self, values: Array, own: Array, begun: Array, before: Array, q: Array, status: Array) -> None:
         """Far poses from the nearest ones that are not, all in place: also where each of them started."""
@@ -294,10 +289,16 @@ class PositionSolver:
     def _winding(self) -> list[int]:
         """Coordinates that turn joints, where this winds springs."""
         links = {link.q.start: link for link in self.geometry.tree.links if link.joint.one_axis}
-        if not any(links[k].wound for k in self.unsettled if k in links):
+        if not self.counts_turns:
             return []
         own = [k for k, name in enumerate(self.names) if joint_named(self.geometry.tree, name) is not None]
         return [k for k in own if links[self.given.where[self.names[k]]].joint.periodic]
+
+    @cached_property
+    def counts_turns(self) -> bool:
+        """Whether ways wind springs of joints."""
+        wound = {link.q.start for link in self.geometry.tree.links if link.joint.one_axis and link.wound}
+        return bool(wound & set(self.unsettled.tolist()))
 
     @cached_property
     def _units(self) -> Array:
@@ -317,12 +318,15 @@ class PositionSolver:
             far[far] = (np.abs(own) > STRIDE * self._units).any(axis=1)
         return np.asarray(far)
 
-    def _strided(self, values: Array, own: Array, begun: Array, begin: Array) -> tuple[Array, Array]:
+    def strided(
+        self, values: Array, own: Array, begun: Array, begin: Array, shortest: float = SHORTEST
+    ) -> tuple[Array, Array]:
         """Poses by strides along straight ways, shorter where one is lost or jumps; the shortest ends what is lost."""
         status, going, q = np.full(len(values), UNREACHABLE), np.arange(len(values)), begin.copy()
         longest = np.minimum(1.0, TURN / np.maximum(self._turned(begun, values), TURN))
         share, stride = np.zeros(len(values)), np.minimum(LONGEST, longest)
-        for _ in range(MANY_STRIDES + int(1.0 / longest.min(initial=1.0))):
+        turns = TURNED * int(1.0 / longest.min(initial=1.0))
+        for _ in range(MANY_STRIDES + turns + int(np.log2(SHORTEST / shortest))):
             if not len(going):
                 break
             ahead = np.minimum(share[going] + stride[going], 1.0)
@@ -334,19 +338,19 @@ class PositionSolver:
             q[going[gained]], share[going[gained]] = here[gained], ahead[gained]
             stride[going] = np.minimum(stride[going] * np.where(gained, 2.0, 1.0 / 3.0), longest[going])
             status[going[gained & (ahead == 1.0)]] = OK
-            going = going[(share[going] < 1.0) & (stride[going] >= SHORTEST * longest[going])]
+            going = going[(share[going] < 1.0) & (stride[going] >= shortest * longest[going])]
         return q, status
 
     def _from_near(self, values: Array, own: Array, scale: Array) -> tuple[Array, Array]:
         """Some poses from home, all others from the nearest of these, and those that fail from home."""
         if len(values) < FEW:
-            return self._from_home(values, own)
+            return self.from_home(values, own)
         if self.known is None:
             first = np.arange(0, len(values), APART)
-            q, status = self._from_home(values[first], own[first])
+            q, status = self.from_home(values[first], own[first])
             good = np.flatnonzero(status == OK)
             if not len(good):
-                return self._from_home(values, own)
+                return self.from_home(values, own)
             known, q = values[first[good]], q[good]
         else:
             known, q = self.known
@@ -373,7 +377,7 @@ class PositionSolver:
     def _again_from_home(self, values: Array, own: Array, q: Array, status: Array) -> None:
         """Poses that are not reached from home, in place."""
         failed = np.flatnonzero(status != OK)
-        again, judged = self._from_home(values[failed], own[failed])
+        again, judged = self.from_home(values[failed], own[failed])
         q[failed[judged == OK]], status[failed[judged == OK]] = again[judged == OK], OK
 
     def remember(self, values: Array, q: Array) -> None:
@@ -394,6 +398,25 @@ class PositionSolver:
             _, side = one.judge(q, todo)
             todo = self._judge(status, todo, one, side > 0, side)
         return q, status
+
+    @staticmethod
+    def lost(status: Array) -> Array:
+        """Which poses are not reached."""
+        return np.asarray(status == UNREACHABLE)
+
+    def for_ways(self) -> PositionSolver:
+        """The same with compiled steps where these are long: ways take hundreds of them, however few the poses."""
+        if self.geometry.compiled or sum(len(one.program.program.instructions) for one in self.steppers) < LENGTHY:
+            return self
+        made = copy.copy(self)
+        made.steppers = [replace(one, program=one.program.with_choice(True)) for one in self.steppers]
+        made.judges = [replace(one, program=one.program.with_choice(True)) for one in self.judges]
+        return made
+
+    def closed(self, q: Array) -> Array:
+        """Which rows Newton closes, on whatever side of their singularities, in place."""
+        found = [one.solve(q, np.arange(len(q)), LONG)[0] < CLOSED for one in self.steppers]
+        return np.all(found, axis=0)
 
     def _together(self, q: Array, steps: int | None = None) -> tuple[Array, Array]:
         """Newton in place on all parts of the robot at once, from positions that are near as a rule."""

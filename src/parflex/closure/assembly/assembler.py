@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from parflex.closure.assembly.far_poses import followed
-from parflex.closure.assembly.newton import CLOSED, STRIDE, largest, newton, stack
-from parflex.closure.assembly.unreached import missing_length, why_open
+from parflex.closure.assembly.far_poses import followed, position_units
+from parflex.closure.assembly.newton import CLOSED, STRIDE, corrected, largest, newton, stack
+from parflex.closure.assembly.unreached import another_mode, missing_length, why_open
+from parflex.closure.assembly.ways import WaysToTarget
 from parflex.closure.constraints import Coupling
 from parflex.closure.loops import Closures
 from parflex.closure.targets import PoseRows, Target
-from parflex.closure.working_modes import Rows, Sides, block, sides
+from parflex.closure.working_modes import Rows, Sides, block, regular, sides
 from parflex.errors import InputError, UnreachableError
 from parflex.records import Record
 from parflex.recursion import jacobians, pose
@@ -24,8 +25,12 @@ from parflex.tree import Tree
 from parflex.tree.branch import Branch, branch
 
 Array = np.ndarray
+Method = Callable[[Tree, Array, Array, Sequence[Rows], int], tuple[Array, float]]
 LEFT = 0.6  # rad or typical lengths: motors that Newton leaves farther from their stated starts are solved again
 SHORTEST_STRIDE = 1e-4  # of the way to a pose: where it takes shorter steps, it passes a singularity
+SHORTEST_DETOUR = 1e-2  # the same of ways around singular poses: others are left that keep farther from them
+CORRECTIONS = 8  # steps of Newton's method after one of a way
+STRAIGHT, MOST_WAYS = 2, None  # ways that are tried: as given and by the shorter turn; all of them
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -75,27 +80,25 @@ class Assembler:
         Links that are too short for it are measured where it shall be `explained`.
         """
         parts = self.parts(target, locked)
-        result = self._newton_near(target, q, parts, reference)
+        result, on_way = self._newton_near(target, q, parts)
         if result is None:
             if not explained:
                 raise UnreachableError("the pose cannot be reached", key="pose")
             start = target.applied(q)
             raise why_open(self, start, next(part for part in parts if missing_length(self, start, part)))
-        standing = _Standing(self.tree, result)
         for part in parts:
-            if not self._fits(standing, part, reference):
-                result = self._search(result, target.applied(q), part, reference)
-                standing = _Standing(self.tree, result)
+            placed = self._placed_near(result, on_way, target, q, part, reference, MOST_WAYS)
+            result = self._search(result, target, q, part, reference) if placed is None else placed
         return result
 
     def near(self, target: Target, q: Array, reference: Array | None, locked: frozenset[int]) -> Array | None:
-        """As `assemble`, but None where Newton from `q` does not get there."""
+        """As `assemble`, but None where Newton from `q` does not get there, nor a straight way."""
         parts = self.parts(target, locked)
-        result = self._newton_near(target, q, parts, reference)
-        if result is None:
-            return None
-        standing = _Standing(self.tree, result)
-        return result if all(self._fits(standing, part, reference) for part in parts) else None
+        result, on_way = self._newton_near(target, q, parts)
+        for part in parts:
+            if result is not None:
+                result = self._placed_near(result, on_way, target, q, part, reference, STRAIGHT)
+        return result
 
     def _far_shafts(self, target: Target, q: Array, parts: list[ClosurePart]) -> dict[int, int]:
         """Driven shafts in loops that turn far, and a joint beside each whose turns are counted."""
@@ -120,10 +123,10 @@ class Assembler:
             hint=f"give '{open_one.name}', or the frame that it moves",
         )
 
-    def _newton_near(self, target: Target, q: Array, parts: list[ClosurePart], reference: Array | None) -> Array | None:
+    def _newton_near(self, target: Target, q: Array, parts: list[ClosurePart]) -> tuple[Array | None, bool]:
         """Newton on all parts at once, if need be along a path of targets; the result may not be closed.
 
-        None where links are too short: no way ends there, and no start closes them.
+        None where links are too short: no way ends there, and no start closes them. Also whether a way went there.
         """
         columns = np.array(sorted({int(k) for part in parts for k in part.columns}), dtype=int)
         rows = [row for part in parts for row in part.rows]
@@ -131,44 +134,68 @@ class Assembler:
         if far:
             reached = followed(self.tree, target, q, rows, self.newton, columns, CLOSED)
             if reached is not None:
-                return reached
+                return reached, True
             for shaft, counted in far.items():
                 if shaft in self.periodic and abs(target.values[shaft] - q[shaft]) > np.pi:
                     self._refuse_uncounted_turns(shaft, counted)
         result, error = self.newton(target.applied(q), columns, rows)
         if error > CLOSED:
             if any(missing_length(self, target.applied(q), part) for part in parts):
-                return None
+                return None, False
             result, error = self.newton(*self._approach(target, q, columns, rows))
-        return result if reference is None else self._continued(result, target, q, parts, reference)
+        return result, False
 
-    def _continued(self, found: Array, target: Target, q: Array, parts: list[ClosurePart], reference: Array) -> Array:
-        """As `found`, but parts that Newton moved far are followed from `q` on, where a way goes there.
+    def _placed_near(
+        self,
+        found: Array,
+        on_way: bool,
+        target: Target,
+        q: Array,
+        part: ClosurePart,
+        reference: Array | None,
+        most: int | None,
+    ) -> Array | None:
+        """`found` with a part as Newton left it, or at the end of a way from `q`; None where it is in neither.
 
         Legs and robots may close in several assemblies on one side of their singularities: Newton ends in any of them.
         """
-        for part in parts:
-            indices = self._positions(part)
-            if self._distance(found, target.applied(q), indices) <= STRIDE or self.settled(part, reference):
-                found = self._placed(found, found, q, part)
-                continue
-            if self.opening(q, [row for row in part.rows if not isinstance(row, PoseRows)]) > CLOSED:
-                continue  # no pose of the robot, as where it is assembled first
-            for way in self._ways(target, q):
-                reached = followed(self.tree, way, q, part.rows, self.newton, part.columns, CLOSED, SHORTEST_STRIDE)
-                if reached is not None:
-                    found = found.copy()
-                    found[indices] = reached[indices]
-                    break
-        return found
+        fits = self._fits(_Standing(self.tree, found), part, reference)
+        if reference is None or (fits and on_way):
+            return found if fits else None
+        indices = self._positions(part)
+        if fits and (self.settled(part, reference) or self._distance(found, target.applied(q), indices) <= STRIDE):
+            return self._placed(found, found, q, part)
+        if not self._tells_assemblies(q, part, reference):
+            return found if fits else None
+        for reached in self._ends_of_ways(target, q, part, most):
+            result = found.copy()
+            result[indices] = reached[indices]
+            if self._fits(_Standing(self.tree, result), part, reference):
+                return result
+        return None
 
-    def _ways(self, target: Target, q: Array) -> Iterator[Target]:
-        """The target as it is given; then with joints that turn freely by the shorter turn."""
-        yield target
-        turns = {k: np.round((value - q[k]) / (2 * np.pi)) for k, value in target.values.items() if k in self.periodic}
-        if any(turns.values()):
-            nearer = {k: value - 2 * np.pi * turns.get(k, 0.0) for k, value in target.values.items()}
-            yield replace(target, values=nearer)
+    def _tells_assemblies(self, q: Array, part: ClosurePart, reference: Array) -> bool:
+        """Whether a way from `q` tells the assembly of a part: it is closed there, regular, and its sides do not."""
+        if self.settled(part, reference):
+            return False
+        if self.opening(q, [row for row in part.rows if not isinstance(row, PoseRows)]) > CLOSED:
+            return False  # no pose of the robot, as where it is assembled first
+        return regular(self.block(q, part))
+
+    def _ends_of_ways(self, target: Target, q: Array, part: ClosurePart, most: int | None) -> Iterator[Array]:
+        """Positions at the target by the first ways there that do not end before it, at a singular pose of the part."""
+        turning = self.periodic if self.counted.isdisjoint(self._positions(part)) else set()
+        course = WaysToTarget(self.tree, target, q, position_units(self.tree), turning)
+        for number, way in enumerate(itertools.islice(course.ways(), most)):
+            here, shortest = q, SHORTEST_STRIDE if number < STRAIGHT else SHORTEST_DETOUR
+            for point, moved in way:
+                rows = [moved.get(id(row), row) for row in part.rows]
+                there = followed(self.tree, point, here, rows, self._corrected, part.columns, CLOSED, shortest)
+                if there is None:
+                    break
+                here = there
+            else:
+                yield self.newton(here, part.columns, part.rows)[0]
 
     def settled(self, part: ClosurePart, reference: Array) -> bool:
         """Whether sides tell all assemblies of a part apart."""
@@ -222,9 +249,17 @@ class Assembler:
 
     def newton(self, q: Array, columns: Array, rows: Sequence[Rows], steps: int = 60) -> tuple[Array, float]:
         """Gauss-Newton with short steps and backtracking; positions and the remaining error (in typical lengths)."""
+        return self._closed_by(newton, q, columns, rows, steps)
+
+    def _corrected(self, q: Array, columns: Array, rows: Sequence[Rows]) -> tuple[Array, float]:
+        return self._closed_by(corrected, q, columns, rows, CORRECTIONS)
+
+    def _closed_by(
+        self, method: Method, q: Array, columns: Array, rows: Sequence[Rows], steps: int
+    ) -> tuple[Array, float]:
         small = self.branch(rows)
         own = np.searchsorted(small.rates, np.intersect1d(small.rates, columns))  # others change no row
-        found, error = newton(small.tree, q[small.positions], own, [row.on(small) for row in rows], steps)
+        found, error = method(small.tree, q[small.positions], own, [row.on(small) for row in rows], steps)
         result = q.copy()
         result[small.positions] = found
         return result, error
@@ -398,21 +433,17 @@ class Assembler:
         wrapped = np.where(turning, np.arctan2(np.sin(difference), np.cos(difference)), difference / scale)
         return largest(wrapped)
 
-    def _search(self, q: Array, start: Array, part: ClosurePart, reference: Array | None) -> Array:
+    def _search(self, q: Array, target: Target, near: Array, part: ClosurePart, reference: Array | None) -> Array:
         """The solution of the part that is in the mode and nearest to the start; an error says how far it is off."""
+        start = target.applied(near)
         found = self.solutions(start, part)
         fitting = [result for result in found if self._in_mode(_Standing(self.tree, result), part, reference)]
         indices = self._positions(part)
-        if fitting:
+        if fitting and (reference is None or not self._tells_assemblies(near, part, reference)):
             best = min(fitting, key=lambda result: self._distance(result, start, indices))
             return self._placed(q, best, start, part)
         if found:
-            raise UnreachableError(
-                f"{part.name} reaches this pose only in another working mode",
-                key="pose",
-                value=part.name,
-                hint="choose that working mode, or another pose",
-            )
+            raise another_mode(part.name, bool(fitting))
         raise why_open(self, start, part)
 
     def _placed(self, q: Array, found: Array, start: Array, part: ClosurePart) -> Array:

@@ -17,6 +17,7 @@ Array = np.ndarray
 CLOSED = 1e-10  # of the typical length: Newton ends far below, an open loop far above
 STALLED = 0.97  # of the squared opening: steps that leave more, five in a row, do not converge; double roots leave 1/16
 NEARLY = 0.01  # of the squared opening: where screws turn many times, a step that leaves less is taken whole
+FALLING = 0.5  # of the opening: whole steps from nearby leave less
 STRIDE = 0.5  # longest Newton step, as an angle: longer ones jump to other assemblies
 
 
@@ -59,6 +60,28 @@ def newton(tree: Tree, q: Array, columns: Array, rows: Sequence[Rows], steps: in
         if slow > 4 and error > CLOSED:
             break  # at a smallest opening that is not zero
     return q, error
+
+
+def corrected(tree: Tree, q: Array, columns: Array, rows: Sequence[Rows], steps: int) -> tuple[Array, float]:
+    """Newton with whole steps from nearby, to `CLOSED`; what they do not close at once is given up.
+
+    So it is after a step along a way: what would take short steps, or many, is too far.
+    """
+    L, units = tree.length, tree.rate_units[columns]
+    scale = np.concatenate([row.scale(L) for row in rows])
+    before = np.inf
+    for _ in range(steps):
+        at = pose(tree, q)
+        r = stack(row.residual(at, L) for row in rows) / L
+        error = largest(r)
+        if error <= CLOSED or not error < FALLING * before:
+            return q, error
+        links = jacobians(tree, at, columns)
+        J = np.concatenate([row.jacobian(tree, at, links)[:, columns] for row in rows]) * scale[:, None] * (units / L)
+        increment = np.zeros(tree.n)
+        increment[columns] = np.linalg.lstsq(J, -r, rcond=1e-10)[0] * units
+        q, before = tree.moved(q, increment), error
+    return q, np.inf
 
 
 def _strides(tree: Tree, columns: Array, rows: Sequence[Rows]) -> tuple[bool, Array]:

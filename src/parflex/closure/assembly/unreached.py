@@ -55,6 +55,24 @@ def why_open(assembler: Assembler, start: Array, part: ClosurePart) -> ParflexEr
     )
 
 
+def another_mode(name: str, same_side: bool) -> UnreachableError:
+    """What is said of a part that closes, but not in the mode of the reference."""
+    whole = "the robot" if "," in name else name
+    if not same_side:
+        return UnreachableError(
+            f"{whole} reaches this pose only in another working mode",
+            key="pose",
+            value=name,
+            hint="choose that working mode, or another pose",
+        )
+    return UnreachableError(
+        f"{whole} reaches this pose only in another assembly mode: all ways there that were tried meet a singular pose",
+        key="pose",
+        value=name,
+        hint="give a pose on this side of it, or a home in that mode",
+    )
+
+
 def missing_length(assembler: Assembler, q: Array, part: ClosurePart) -> float:
     """By how much links are too short or too long to close a loop of the part, however its joints turn; 0 if not.
 
