@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -84,31 +84,39 @@ def fine(crank):
 def test_outputs_that_are_wrong_are_told_and_by_how_much(word, crank, fine):
     """The rod vibrates faster than steps of 1 ms follow."""
     run = run_of(crank, [word], 1e-3)
-    (said,) = told(run)
     share = mean(run[word] - fine[word]) / mean(fine[word])
-    assert said.startswith(f"'{word}' differs by ") and share > 0.3
-    # said to two digits; rates of rows of 1 ms are a mean over two of them
-    assert float(re.search(r"by (\S+) %", said)[1]) / 100 == pytest.approx(share, rel=0.15)
+    assert len(told(run)) == 1 and share > 0.3
+    # rates of rows of 1 ms are a mean over two of them
+    assert run.summary["not_followed"][word] == pytest.approx(share, rel=0.15)
 
 
 @pytest.mark.parametrize("word", [SMOOTH[0], *(pytest.param(word, marks=pytest.mark.verify) for word in SMOOTH[1:])])
 def test_outputs_that_are_right_are_not_told_whatever_the_rates_do(word, crank, fine):
     run = run_of(crank, [word], 1e-3)
-    assert told(fine) == told(run) == [] and mean(run[word] - fine[word]) < 0.06 * mean(fine[word])
+    assert word not in run.summary["not_followed"] and mean(run[word] - fine[word]) < 0.06 * mean(fine[word])
+    assert told(fine) == [] and word not in fine.summary["not_followed"]
 
 
-def test_rates_alone_are_not_told(crank, monkeypatch):
-    """Accelerations of all rates are off by as much as they are, and nobody asked for them."""
-    shares = []
-    found = rough_rows.rough_share
-    monkeypatch.setattr(rough_rows, "rough_share", lambda *given: shares.append(found(*given)) or shares[-1])
-    assert told(run_of(crank, SMOOTH, 1e-3)) == [] and shares[0] > 0.9
+def test_accelerations_that_nobody_asked_for_are_told_where_damping_is_stiff():
+    """Two stages carry what stiffly damped modes miss from step to step; three do not."""
+    robot = parflex.load(Path(__file__).parents[1] / "examples" / "crank-slide-flexible.toml")
+    asked = {"start": "equilibrium", "step": 5e-4}
+    run, right = (parflex.simulate(robot, "line", 0.3, method=name, **asked) for name in ("gauss4", "gauss6"))
+    share = mean(run["qdd.forearm"] - right["qdd.forearm"]) / mean(right["qdd.forearm"])
+    assert share > 0.5 and len(told(run)) == 1 and "gauss6" in told(run)[0]
+    # of the largest of all joints, in metres; it is the forearm's within a few per cent of its means over two rows
+    assert run.summary["not_followed"]["qdd.forearm"] == pytest.approx(share, rel=0.1)
+    assert told(right) == []
 
 
 def test_columns_are_measured_by_the_largest_of_their_kind():
     t = np.linspace(0, 1, 101)
     noise, good = (-1.0) ** np.arange(101), np.arange(101) > 0
     again = {"t": t, "a.fx": 100 * np.sin(9 * t), "a.fy": 0.0 * t, "a.mz": np.cos(9 * t)}
-    assert rough_rows.rough_columns(again | {"a.fy": 5 * noise}, again, good) == []
-    (said,) = rough_rows.rough_columns(again | {"a.fy": 50 * noise, "a.mz": again["a.mz"] + 9 * noise}, again, good)
-    assert said.startswith("'a.mz' (and 1 more outputs) differs by 1.3e+03 %")
+    assert rough_rows.rough_columns(again | {"a.fy": 5 * noise}, again, good) == {}
+    found = rough_rows.rough_columns(again | {"a.fy": 50 * noise, "a.mz": again["a.mz"] + 9 * noise}, again, good)
+    # means of a sine and of a cosine over one and a half periods
+    assert found == {
+        "a.fy": pytest.approx(50 / mean(again["a.fx"][good])),
+        "a.mz": pytest.approx(9 / mean(again["a.mz"][good])),
+    }

@@ -28,7 +28,7 @@ from parflex.simulation.inputs.poses import PoseMotion
 from parflex.simulation.inputs.spare_motions import SpareMotors, shared_case
 from parflex.simulation.integrators.integrate import Grid, LaboriousError, method_named
 from parflex.simulation.outputs.place_columns import add_places, frames_of, read_place_words
-from parflex.simulation.outputs.rough_rows import rough_warnings
+from parflex.simulation.outputs.rough_rows import rough_shares, rough_warnings
 from parflex.simulation.outputs.run_record import run_settings, run_summary
 from parflex.simulation.outputs.sections_in_time import read_section_words
 from parflex.simulation.outputs.stick_report import stick_entries
@@ -274,6 +274,9 @@ def simulate(
     if any(spring.has_flanks for spring in problem.robot.tree.springs):
         summary["flanks"] = flank_entries(problem, track.events)
     summary |= carried | ({} if case.spare is None else {"internal": case.spare.told()})
+    summary["not_followed"] = rough_shares(
+        problem, seen, columns, asked, places, words, case.spare, case.grid.every
+    )  # fmt: skip
     summary["warnings"] = [
         *stop_warnings(summary),
         *reaction_warnings(carried),
@@ -287,7 +290,7 @@ def simulate(
         *unseen_warnings(case.steps),
         *drift_warnings(case.steps),
         *(force_warnings(case.steps) if reactions or by_acceleration(outputs) else []),
-        *rough_warnings(problem, seen, columns, asked, places, words, case.spare),
+        *rough_warnings(problem, summary["not_followed"]),
         *contact_warnings(problem, track.events, columns, method, 0.0 if case.grid.begin else case.grid.step),
         *cable_warnings(problem.robot, columns),
         *inside_reduced(robot.tree, list(case.wrenches)),

@@ -1,8 +1,8 @@
 """Whether accelerations in the rows of a run, and the outputs that follow from them, are how its rates change.
 
-Steps that are too long for the fastest vibrations still give right positions, but the accelerations at their ends, and
-forces that follow from them, may be anything. Of these a run tells what it was asked for: accelerations of coordinates
-that move none of it do not matter.
+Steps that are too long for the fastest vibrations, or for damping that is stiff, still give right positions, but the
+accelerations at their ends, and forces that follow from them, may be anything. A run tells it of all columns that it
+has: of coordinates, of its frames, and of what it was asked for.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from parflex.models.inside_beams.beam_chains import SectionWord
+from parflex.simulation.columns import motion_columns
 from parflex.simulation.inputs.spare_motions import SpareMotors
 from parflex.simulation.outputs.place_columns import PlaceWord, add_places
 from parflex.simulation.problem import Problem, metres
@@ -21,47 +22,88 @@ from parflex.simulation.run_checks import by_acceleration
 
 Array = np.ndarray
 ROUGH = 0.15  # root mean square, of what is largest: the rule over two rows errs by 7 % at 100 Hz and rows of 1 ms
+SEEN = 2  # steps from row to row, at most, for rows to show what steps follow
+BODIES, JOINTS = "accelerations inside bodies", "accelerations of joints"
 AT_REST = 1e-10  # m: what moves by less in a run is at rest, and its accelerations are rounding
 
 
-def rough_warnings(
+def rough_shares(
     problem: Problem, seen: Mapping[str, Array], columns: Mapping[str, Array], reactions: Sequence[str],
-    places: Sequence[PlaceWord], words: Sequence[SectionWord], spare: SpareMotors | None = None,
-) -> list[str]:  # fmt: skip
-    """A sentence where outputs that are asked for differ from what the rates of the rows say."""
-    felt = [word for word in places if word.inner is not None or by_acceleration([word.column])]
-    if not (reactions or felt or words) or not rough_share(problem, seen, columns) > ROUGH:
-        return []
+    places: Sequence[PlaceWord], words: Sequence[SectionWord], spare: SpareMotors | None = None, every: int = 1,
+) -> dict[str, float]:  # fmt: skip
+    """Columns that differ from what the rates of the rows say, and by how much, of the largest of their kind.
+
+    Where there are many steps from row to row (`every`), steps may follow what rows do not show, and what rigid robots
+    do follows from their inputs at once: then only outputs that are asked for are judged.
+    """
+    if not _moves(problem, seen, columns["t"]):
+        return {}
     other, good = as_rates_change(problem, seen, columns["t"])
     again = {"t": columns["t"]}
-    add_places(problem.robot.tree, felt, other, again)
-    add_reactions(problem, other, again, reactions, words, spare, by_loose=True)
-    return rough_columns(columns, again, good)
+    felt = [word for word in places if word.inner is not None or by_acceleration([word.column])]
+    if (reactions or felt or words) and rough_share(problem, seen, columns) > ROUGH:
+        add_places(problem.robot.tree, felt, other, again)
+        add_reactions(problem, other, again, reactions, words, spare, by_loose=True)
+    if every > SEEN or not any(link.e_v.stop > link.e_v.start for link in problem.robot.tree.links):
+        return rough_columns(columns, again, good)
+    for name in [name.removesuffix(".motion") for name in other if name.endswith(".motion")]:
+        moving = motion_columns(name, other[f"{name}.rotation"], other[f"{name}.motion"], problem.robot.tree.planar)
+        again |= {word: values for word, values in moving.items() if word in columns and by_acceleration([word])}
+    return rough_columns(columns, again | _of_coordinates(problem, other), good, _of_one_kind(problem))
 
 
-def rough_columns(columns: Mapping[str, Array], again: Mapping[str, Array], good: Array) -> list[str]:
-    """A sentence where columns differ in some rows from those that follow from the rates, and the one that does most.
+def rough_warnings(problem: Problem, shares: Mapping[str, float]) -> list[str]:
+    """A sentence on columns that differ, and the one that does most.
 
-    Each is measured against the largest of its kind, as the smoother of both has it.
+    Accelerations of what bends, inside bodies, are told in the summary alone: axial vibrations, which nothing but
+    these shows, would be told of in most runs.
     """
-    with np.errstate(invalid="ignore"):
-        # noise may be larger than all that it hides
-        sizes = {n: min(_mean(columns[n][good]), _mean(values[good])) for n, values in again.items() if n != "t"}
-        missed = {name: _mean((again[name] - columns[name])[good]) for name in sizes}
-    shares = {}
-    for name in sizes:
-        largest = max(size for other, size in sizes.items() if quantity_of(other) == quantity_of(name))
-        shares[name] = missed[name] / largest if largest > 0 else 0.0
-    rough = [name for name, share in shares.items() if share > ROUGH]
+    inside = {name for name, (kind, _) in _of_one_kind(problem).items() if kind == BODIES}
+    rough = [name for name in shares if name not in inside]
     if not rough:
         return []
     worst = max(rough, key=lambda name: shares[name])
     more = f" (and {len(rough) - 1} more outputs)" if len(rough) > 1 else ""
     return [
         f"'{worst}'{more} differs by {100 * shares[worst]:.2g} % (root mean square) from what the rates of the rows "
-        "say: it holds vibrations that the steps or the rows do not follow; give a shorter step and rows, damping, or "
-        "the method generalized-alpha"
+        "say: it holds vibrations, or damping that is stiff, that the steps or the rows do not follow; give the method "
+        "gauss6 or generalized-alpha, or a shorter step and rows"
     ]
+
+
+def _of_coordinates(problem: Problem, seen: Mapping[str, Array]) -> dict[str, Array]:
+    """Accelerations of the coordinates of a run, as its columns."""
+    number = {name: k for k, name in enumerate(problem.robot.tree.rate_names)}
+    return {f"qdd.{name}": seen["accelerations"][:, number[name]] for name in problem.independent}
+
+
+def _of_one_kind(problem: Problem) -> dict[str, tuple[str, float]]:
+    """Of accelerations of coordinates: those of joints are compared, and those of bodies; metres that one moves by."""
+    tree = problem.robot.tree
+    bent = {k for link in tree.links for k in range(link.e_v.start, link.e_v.stop)}
+    sizes = metres(tree)
+    return {f"qdd.{name}": (BODIES if k in bent else JOINTS, float(sizes[k])) for k, name in enumerate(tree.rate_names)}
+
+
+def rough_columns(
+    columns: Mapping[str, Array], again: Mapping[str, Array], good: Array,
+    kinds: Mapping[str, tuple[str, float]] | None = None,
+) -> dict[str, float]:  # fmt: skip
+    """Columns that differ from those that follow from the rates by more than a rule over two rows errs.
+
+    Each is measured against the largest of its kind, as the smoother of both has it; `kinds` have factors beside them
+    by which units of one kind become one.
+    """
+    with np.errstate(invalid="ignore"):
+        # noise may be larger than all that it hides
+        sizes = {n: min(_mean(columns[n][good]), _mean(values[good])) for n, values in again.items() if n != "t"}
+        missed = {name: _mean((again[name] - columns[name])[good]) for name in sizes}
+    of = {name: (kinds or {}).get(name) or (quantity_of(name), 1.0) for name in sizes}
+    largest: dict[str, float] = {}
+    for name, (kind, factor) in of.items():
+        largest[kind] = max(largest.get(kind, 0.0), factor * sizes[name])
+    shares = {n: f * missed[n] / largest[kind] if largest[kind] > 0 else 0.0 for n, (kind, f) in of.items()}
+    return {name: share for name, share in shares.items() if share > ROUGH}
 
 
 def _mean(values: Array) -> float:
@@ -72,18 +114,29 @@ def _mean(values: Array) -> float:
 
 def rough_share(problem: Problem, seen: Mapping[str, Array], columns: Mapping[str, Array]) -> float:
     """How far accelerations of all rates are off, root mean square, of these; none where nothing moves."""
-    tree = problem.robot.tree
-    known = [k for k, name in enumerate(tree.rate_names) if name in tree.position_names]
-    if not known or len(columns["t"]) < 3:
+    known = _known(problem)
+    if not _moves(problem, seen, columns["t"]):
         return 0.0
-    weights = metres(tree)[known]
-    rates = seen["change"][:, [tree.position_names.index(tree.rate_names[k]) for k in known]] * weights
-    if not float(np.abs(rates[np.isfinite(rates)]).max(initial=0.0)) * float(np.ptp(columns["t"])) > AT_REST:
-        return 0.0
+    weights = metres(problem.robot.tree)[known]
     other, good = as_rates_change(problem, seen, columns["t"])
     own = seen["accelerations"][:, known] * weights
     missed = other["accelerations"][:, known] * weights - own
     return _mean(missed[good]) / max(_mean(own), 1e-300)
+
+
+def _known(problem: Problem) -> list[int]:
+    """Rates that are those of a coordinate."""
+    tree = problem.robot.tree
+    return [k for k, name in enumerate(tree.rate_names) if name in tree.position_names]
+
+
+def _moves(problem: Problem, seen: Mapping[str, Array], t: Array) -> bool:
+    """Whether a run moves at all, in rows of which differences can be taken."""
+    known, tree = _known(problem), problem.robot.tree
+    if not known or len(t) < 3:
+        return False
+    rates = seen["change"][:, [tree.position_names.index(tree.rate_names[k]) for k in known]] * metres(tree)[known]
+    return float(np.abs(rates[np.isfinite(rates)]).max(initial=0.0)) * float(np.ptp(t)) > AT_REST
 
 
 def as_rates_change(problem: Problem, seen: Mapping[str, Array], t: Array) -> tuple[dict[str, Array], Array]:
