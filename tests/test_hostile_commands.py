@@ -95,7 +95,7 @@ pose 5r --pose x=0,y=100
 pose 5r --pose tip.w=1
 pose 5r --pose nobody.x=1
 pose 5r --pose left.1=1,left.2=1,right.1=1,right.2=1
-pose gough-stewart --pose x=1e6
+pose gough-stewart --pose z=1e30
 pose gough-stewart --pose qw=0,qx=0,qy=0,qz=0
 pose gough-stewart --pose rx=1,qw=1,qx=0,qy=0,qz=0
 pose 3rrr --pose x=0.1,theta=0.1,theta_deg=5

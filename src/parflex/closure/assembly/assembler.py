@@ -30,6 +30,7 @@ LEFT = 0.6  # rad or typical lengths: motors that Newton leaves farther from the
 SHORTEST_STRIDE = 1e-4  # of the way to a pose: where it takes shorter steps, it passes a singularity
 SHORTEST_DETOUR = 1e-2  # the same of ways around singular poses: others are left that keep farther from them
 CORRECTIONS = 8  # steps of Newton's method after one of a way
+GIVEN_TWICE = 1e-6  # of the changes of what is given: rows that these leave open are no rounding
 STRAIGHT, MOST_WAYS = 2, None  # ways that are tried: as given and by the shorter turn; all of them
 
 
@@ -165,7 +166,7 @@ class Assembler:
         indices = self._positions(part)
         if fits and (self.settled(part, reference) or self._distance(found, target.applied(q), indices) <= STRIDE):
             return self._placed(found, found, q, part)
-        if not self._tells_assemblies(q, part, reference):
+        if not self._tells_assemblies(target, q, part, reference):
             return found if fits else None
         for reached in self._ends_of_ways(target, q, part, most):
             result = found.copy()
@@ -174,13 +175,30 @@ class Assembler:
                 return result
         return None
 
-    def _tells_assemblies(self, q: Array, part: ClosurePart, reference: Array) -> bool:
-        """Whether a way from `q` tells the assembly of a part: it is closed there, regular, and its sides do not."""
+    def _tells_assemblies(self, target: Target, q: Array, part: ClosurePart, reference: Array) -> bool:
+        """Whether a way from `q` tells the assembly of a part: it is closed there, regular, and its sides do not.
+
+        Where more is given than the part has freedoms, that tells it, and nothing closes on the way.
+        """
         if self.settled(part, reference):
             return False
         if self.opening(q, [row for row in part.rows if not isinstance(row, PoseRows)]) > CLOSED:
             return False  # no pose of the robot, as where it is assembled first
-        return regular(self.block(q, part))
+        J = self.block(q, part)
+        return regular(J) and not self._overdetermined(target, q, part, J)
+
+    def _overdetermined(self, target: Target, q: Array, part: ClosurePart, J: Array) -> bool:
+        """Whether not all small changes of what is given leave the part closed; J are its rows at `q`."""
+        if J.shape[0] <= J.shape[1]:
+            return False
+        at = pose(self.tree, q)
+        given = [link for link in self.tree.links if any(k in target.values for k in range(link.q.start, link.q.stop))]
+        rates = np.array([k for link in given for k in range(link.v.start, link.v.stop)], dtype=int)
+        joints = block(self.tree, part.rows, rates, at, jacobians(self.tree, at, rates))
+        asked = np.concatenate([np.full(row.size, isinstance(row, PoseRows)) for row in part.rows])
+        changes = np.column_stack([joints, np.eye(len(J))[:, asked]])
+        left = changes - J @ np.linalg.lstsq(J, changes, rcond=1e-10)[0]
+        return largest(left.ravel()) > GIVEN_TWICE * max(largest(changes.ravel()), 1e-300)
 
     def _ends_of_ways(self, target: Target, q: Array, part: ClosurePart, most: int | None) -> Iterator[Array]:
         """Positions at the target by the first ways there that do not end before it, at a singular pose of the part."""
@@ -439,7 +457,7 @@ class Assembler:
         found = self.solutions(start, part)
         fitting = [result for result in found if self._in_mode(_Standing(self.tree, result), part, reference)]
         indices = self._positions(part)
-        if fitting and (reference is None or not self._tells_assemblies(near, part, reference)):
+        if fitting and (reference is None or not self._tells_assemblies(target, near, part, reference)):
             best = min(fitting, key=lambda result: self._distance(result, start, indices))
             return self._placed(q, best, start, part)
         if found:

@@ -55,7 +55,7 @@ def rough_shares(
 def rough_warnings(problem: Problem, shares: Mapping[str, float]) -> list[str]:
     """A sentence on columns that differ, and the one that does most.
 
-    Accelerations of what bends, inside bodies, are told in the summary alone: axial vibrations, which nothing but
+    Accelerations inside flexible bodies are told in the summary alone: axial vibrations, which nothing but
     these shows, would be told of in most runs.
     """
     inside = {name for name, (kind, _) in _of_one_kind(problem).items() if kind == BODIES}
