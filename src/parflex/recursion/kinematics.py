@@ -263,9 +263,12 @@ def jacobians(tree: Tree, at: Pose, rates: Collection[int] | None = None) -> Lin
     return LinkJacobians(tree.n, own)
 
 
-def _asked(rates: slice, asked: set[int] | None) -> tuple[list[int], list[int]]:
-    """Those of some rates that are asked for, and where they stand among them."""
-    found = [k for k in range(rates.start, rates.stop) if asked is None or k in asked]
+def _asked(rates: slice, asked: set[int] | None) -> tuple[list[int], list[int] | slice]:
+    """Those of some rates that are asked for, and where they stand among them: all of them need no copy."""
+    own = range(rates.start, rates.stop)
+    if asked is None or asked.issuperset(own):
+        return list(own), slice(None)
+    found = [k for k in own if k in asked]
     return found, [k - rates.start for k in found]
 
 
