@@ -6,6 +6,7 @@ import inspect
 import json
 import os
 import tomllib
+from collections import Counter
 from collections.abc import Callable, Iterator
 from importlib import resources
 from pathlib import Path
@@ -55,7 +56,8 @@ TIME_LOOP += (
 
 # files whose tests share something that takes long to make: one worker takes each of these groups
 TOGETHER = {"test_flexible_lagrange": "lagrange", "test_modal_lagrange": "lagrange", "test_forms_lagrange": "lagrange"}
-TOGETHER |= dict.fromkeys(("test_structure", "test_words", "test_catalogue", "test_public_api"), "source")
+TOGETHER |= dict.fromkeys(("test_structure", "test_words", "test_catalogue", "test_dependencies"), "source")
+TOGETHER["test_public_api"] = "source"
 TOGETHER |= {
     name: name for name in ("test_frames", "test_maps", "test_modal_frequencies", "test_plates", "test_reproduce")
 }
@@ -64,20 +66,36 @@ TOGETHER |= {
 BY_ROBOT = ("test_emitters", "test_compiled_models", "test_derivatives", "test_coordinates", "test_forms")
 
 
+# groups that take long for the number of their tests: they begin first, so that no worker waits at the end for another
+LONG = ("time-loop", "test_reproduce", "test_fmu_elsewhere", "test_viewer_browser", "test_verify", "test_campaigns")
+
+
+def _group(nodeid: str) -> str:
+    """Tests that one worker takes: those of a file share its fixtures and programs, but where others share more."""
+    file = Path(nodeid.partition("::")[0]).stem
+    if file in BY_ROBOT:
+        given = nodeid.rpartition("[")[2].rstrip("]")
+        return max((name for name in RIGID if name in given), key=len, default=file)
+    return "time-loop" if file.startswith(TIME_LOOP) else TOGETHER.get(file, file)
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Share out tests one by one, but those together that share what takes long to make."""
+    """Share out groups of tests, the long ones first, then those with most tests."""
     from xdist.scheduler.loadscope import LoadScopeScheduling
 
     class Together(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            file = Path(nodeid.partition("::")[0]).stem
-            if file in BY_ROBOT:
-                given = nodeid.rpartition("[")[2].rstrip("]")
-                return max((name for name in RIGID if name in given), key=len, default=nodeid)
-            return "time-loop" if file.startswith(TIME_LOOP) else TOGETHER.get(file, nodeid)
+            return _group(nodeid)
 
+    config.option.loadscopereorder = False  # the order is that of the collection
     return Together(config, log)
+
+
+def _long_ones_first(items: list[pytest.Item]) -> None:
+    sizes = Counter(_group(item.nodeid) for item in items)
+    ranks = {name: (LONG.index(name) if name in LONG else len(LONG), -size) for name, size in sizes.items()}
+    items.sort(key=lambda item: ranks[_group(item.nodeid)])
 
 
 def left_out() -> dict[str, tuple[str, ...]]:
@@ -86,11 +104,13 @@ def left_out() -> dict[str, tuple[str, ...]]:
     return {file: tuple(cases) for file, cases in table.items()}
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave what is marked as a long proof to `make verify`, which sets the variable.
 
     Tests that are to notice an error run with all their cases: the other variable says so.
     """
+    if hasattr(config, "workerinput"):  # of one process the order is that of the files
+        _long_ones_first(items)
     if os.environ.get("PARFLEX_VERIFY"):
         return
     cases = {} if os.environ.get("PARFLEX_ALL_CASES") else left_out()

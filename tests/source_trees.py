@@ -16,16 +16,15 @@ SOURCE = Path(parflex.__file__).parent
 @cache
 def tree_of(file: Path) -> ast.Module:
     """The tree of a file."""
-    return ast.parse(file.read_text(encoding="utf-8"))
+    # a million nodes that stay: looked through for cycles again and again, they take four times as long
+    with no_search_for_cycles():
+        return ast.parse(file.read_text(encoding="utf-8"))
 
 
 @cache
 def modules() -> dict[str, ast.Module]:
     """Every module of the package by its path below it."""
-    with (
-        no_search_for_cycles()
-    ):  # a million nodes that stay: looked through again and again, they take four times as long
-        found = {file.relative_to(SOURCE).as_posix(): tree_of(file) for file in sorted(SOURCE.rglob("*.py"))}
+    found = {file.relative_to(SOURCE).as_posix(): tree_of(file) for file in sorted(SOURCE.rglob("*.py"))}
     gc.freeze()
     return found
 

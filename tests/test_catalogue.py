@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
 from comparison import largest
 from conftest import CATALOGUE, MACHINES, RIGID
 from scipy.spatial.transform import Rotation
-from source_trees import tree_of
+from source_trees import modules, nodes
 from states import Draws, random_states
 from variants import read_table
 
@@ -150,13 +149,11 @@ def test_the_rod_of_the_5r_turns_as_its_tip_asks():
         assert largest(S - expected) < 1e-12 * largest(expected)  # a null space found by singular values
 
 
-def _texts(tree: ast.AST):
+def _texts(tree: ast.Module):
     """Strings of a module but its docstrings, and its names."""
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef)
-    docs = {
-        id(node.body[0].value) for node in ast.walk(tree) if isinstance(node, documented) and ast.get_docstring(node)
-    }
-    for node in ast.walk(tree):
+    docs = {id(node.body[0].value) for node in nodes(tree) if isinstance(node, documented) and ast.get_docstring(node)}
+    for node in nodes(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs:
             yield node.value
         elif isinstance(node, ast.Name | ast.Attribute | ast.FunctionDef | ast.ClassDef):
@@ -164,11 +161,10 @@ def _texts(tree: ast.AST):
 
 
 def test_no_robot_is_named_in_the_code():
-    files = sorted(Path(parflex.__file__).parent.rglob("*.py"))
-    assert len(files) > 20
-    for file in files:
-        for text in set(_texts(tree_of(file))):
+    assert len(modules()) > 20
+    for file, tree in modules().items():
+        for text in set(_texts(tree)):
             plain = re.sub(r"parflex \w+ .*", "", text)  # examples of commands in the help
             words = set(re.findall(r"[\w-]+", plain.lower())) | set(re.findall(r"[a-z0-9]+", plain.lower()))
             named = words & (NEVER_NAMED - WORDS_OF_ENGLISH) | {plain} & WORDS_OF_ENGLISH
-            assert not named, f"{file.name}: {text!r} names {named}"
+            assert not named, f"{file}: {text!r} names {named}"

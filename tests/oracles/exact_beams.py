@@ -46,7 +46,7 @@ def frequencies(
     def left(frequency: float) -> float:
         return float(np.linalg.det(path(2 * np.pi * frequency)[np.ix_(end, kept)]))
 
-    grid = np.linspace(top / 4000, top, 4000)
+    grid = np.linspace(top / 400, top, 400)  # a few roots far apart: one that was missed would show as a wrong one
     values = np.array([left(frequency) for frequency in grid])
     changes = np.flatnonzero(np.sign(values[1:]) != np.sign(values[:-1]))[:count]
     return np.array([scipy.optimize.brentq(left, grid[k], grid[k + 1], rtol=1e-14) for k in changes])
