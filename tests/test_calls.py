@@ -17,7 +17,8 @@ from parflex.codegen.emit import emit_rows
 from parflex.codegen.emit.emit_c import emit_c
 from parflex.codegen.emit.emit_python import functions_of, run
 from parflex.codegen.emit.row_plan import HOLE, arranged, row_plan, saved_by_rows, side_by_side
-from parflex.codegen.model import Model, model_with
+from parflex.codegen.make_model import model_with
+from parflex.codegen.model import Model
 from parflex.codegen.passes.optimise import make_program
 from parflex.codegen.program import Program
 from parflex.codegen.step_programs import step_programs

@@ -11,7 +11,7 @@ from conftest import CATALOGUE
 
 import parflex
 from parflex.cli.main import main
-from parflex.codegen.model import model
+from parflex.codegen.make_model import model
 from parflex.codegen.traces.trace import MODELS, form_of, trace
 from parflex.codegen.traces.tracing import Options
 from parflex.errors import ParflexError

@@ -10,7 +10,7 @@ import pytest
 
 from parflex import inverse_dynamics, load, simulate
 from parflex.closure.mobility import choose_partition, scaled_jacobian
-from parflex.codegen.model import model
+from parflex.codegen.make_model import model
 from parflex.codegen.program_condition import model_condition
 from parflex.codegen.traces.open_tree import open_tree
 from parflex.errors import InputError, SingularError

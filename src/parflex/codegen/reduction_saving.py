@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from parflex.codegen.model import Model, model
+from parflex.codegen.make_model import model
+from parflex.codegen.model import Model
 from parflex.models.explaining.reductions import without_reduction
 from parflex.models.robot import Robot
 from parflex.models.terms import COUNTED_WITHOUT

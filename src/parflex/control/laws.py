@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from parflex.codegen.model import Model, model
+from parflex.codegen.make_model import model
+from parflex.codegen.model import Model
 from parflex.codegen.traces.feedback import motor_inertias
 from parflex.codegen.traces.spare_parameters import KEPT
 from parflex.control.following import Track

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.closure.assembly.assembler import ClosurePart
+from parflex.closure.assembly.closure_parts import ClosurePart
 from parflex.closure.loops import Loop
 from parflex.design.answers import inverse, joined
 from parflex.design.design_state import DesignState

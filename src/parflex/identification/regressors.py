@@ -16,7 +16,8 @@ import numpy as np
 
 from parflex.bodies import RigidBody
 from parflex.closure.mobility import Partition, choose_partition, scaled_jacobian
-from parflex.codegen.model import Model, kept_program, model
+from parflex.codegen.make_model import kept_program, model
+from parflex.codegen.model import Model
 from parflex.codegen.traces.tracing import Options, Tracer
 from parflex.errors import InputError, SingularError
 from parflex.identification.unknowns import Unknown, joint_column

@@ -10,7 +10,7 @@ import numpy as np
 import scipy
 
 from parflex.closure import mobility
-from parflex.closure.assembly.assembler import ClosurePart
+from parflex.closure.assembly.closure_parts import ClosurePart
 from parflex.closure.reduction import Reduction, reduction
 from parflex.closure.targets import Target
 from parflex.errors import ActuationError, InputError, SingularError

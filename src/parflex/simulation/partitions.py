@@ -9,7 +9,7 @@ import numpy as np
 
 from parflex.closure import mobility
 from parflex.closure.mobility import scaled_jacobian
-from parflex.codegen.model import model_with
+from parflex.codegen.make_model import model_with
 from parflex.codegen.model_options import Options
 from parflex.codegen.traces.coupling_signals import lossy
 from parflex.codegen.traces.power import powers

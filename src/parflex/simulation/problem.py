@@ -11,7 +11,8 @@ import numpy as np
 from parflex.closure.constraints import Coupling
 from parflex.codegen.compile import WRITTEN_OUT, meanwhile
 from parflex.codegen.emit.row_plan import rows_pay
-from parflex.codegen.model import Model, model_with
+from parflex.codegen.make_model import model_with
+from parflex.codegen.model import Model
 from parflex.codegen.model_options import Options
 from parflex.codegen.program import Program
 from parflex.codegen.step_programs import SPARSE_FORM, StepPrograms, step_programs

@@ -49,7 +49,7 @@ def _make_model(
     spare: dict[str, Any],
 ) -> tuple[Any, list[str], list[str]]:
     """The model, what is left out of it, and its warnings."""
-    from parflex.codegen.model import model as make
+    from parflex.codegen.make_model import model as make
     from parflex.models.terms import left_out
 
     chosen: Any = parameters if parameters in ("base", "numbers") else words_of(parameters)

@@ -243,7 +243,7 @@ def explain(robot: str, as_json: bool, markdown: bool, counts: bool, coordinates
 
 def _operators(loaded: Any, coordinates: Any) -> dict[str, Any]:
     """Operators of the inverse and direct models, as `count` counts; None where the actuation does not define one."""
-    from parflex.codegen.model import model
+    from parflex.codegen.make_model import model
     from parflex.models.terms import COUNTED_WITHOUT
 
     found: dict[str, Any] = {}

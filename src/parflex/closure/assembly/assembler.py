@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
 
+from parflex.closure.assembly.closure_parts import ClosurePart, ClosureParts
 from parflex.closure.assembly.far_poses import followed, position_units
-from parflex.closure.assembly.newton import CLOSED, STRIDE, corrected, largest, newton, stack
+from parflex.closure.assembly.newton import CLOSED, STRIDE, largest
 from parflex.closure.assembly.unreached import another_mode, missing_length, why_open
 from parflex.closure.assembly.ways import WaysToTarget
 from parflex.closure.constraints import Coupling
@@ -18,30 +18,16 @@ from parflex.closure.loops import Closures
 from parflex.closure.targets import PoseRows, Target
 from parflex.closure.working_modes import Rows, Sides, block, regular, sides
 from parflex.errors import InputError, UnreachableError
-from parflex.records import Record
 from parflex.recursion import jacobians, pose
 from parflex.recursion.kinematics import Pose
 from parflex.tree import Tree
-from parflex.tree.branch import Branch, branch
 
 Array = np.ndarray
-Method = Callable[[Tree, Array, Array, Sequence[Rows], int], tuple[Array, float]]
 LEFT = 0.6  # rad or typical lengths: motors that Newton leaves farther from their stated starts are solved again
 SHORTEST_STRIDE = 1e-4  # of the way to a pose: where it takes shorter steps, it passes a singularity
 SHORTEST_DETOUR = 1e-2  # the same of ways around singular poses: others are left that keep farther from them
-CORRECTIONS = 8  # steps of Newton's method after one of a way
 GIVEN_TWICE = 1e-6  # of the changes of what is given: rows that these leave open are no rounding
 STRAIGHT, MOST_WAYS = 2, None  # ways that are tried: as given and by the shorter turn; all of them
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class ClosurePart(Record):
-    """A piece of the problem that stands alone: some rows and the rates that close them."""
-
-    name: str
-    rows: tuple[Rows, ...]
-    columns: Array
-    held: frozenset[int] = frozenset()  # links that the target places: loops that touch none are judged by themselves
 
 
 class _Standing:
@@ -59,19 +45,17 @@ class _Standing:
         return jacobians(self.tree, self.at)
 
 
-class Assembler:
+class Assembler(ClosureParts):
     """Finds the positions of all coordinates from those that a target gives."""
 
     def __init__(self, tree: Tree, closures: Closures, signs: dict[str, str], weights: Array | None = None) -> None:
-        self.tree = tree
-        self.closures = closures
+        super().__init__(tree, closures)
         self.signs = {tree.links[tree.number(name)].q.start: sign for name, sign in signs.items()}
         self.turning = {link.q.start for link in tree.links if link.joint.periodic}
         self.periodic = {link.q.start for link in tree.links if link.periodic and not link.wound}
         self.counted = {link.q.start for link in tree.links if link.counted or link.wound or link.joint.pitch}
         self.weights = np.ones(tree.n) if weights is None else weights  # rates that had better follow from others
         self._judged: dict[tuple, list[Sides]] = {}
-        self._branches: dict[frozenset[int], Branch] = {}
 
     def assemble(
         self, target: Target, q: Array, reference: Array | None, locked: frozenset[int], explained: bool = True
@@ -163,7 +147,7 @@ class Assembler:
         fits = self._fits(_Standing(self.tree, found), part, reference)
         if reference is None or (fits and on_way):
             return found if fits else None
-        indices = self._positions(part)
+        indices = self.positions(part)
         if fits and (self.settled(part, reference) or self._distance(found, target.applied(q), indices) <= STRIDE):
             return self._placed(found, found, q, part)
         if not self._tells_assemblies(target, q, part, reference):
@@ -202,13 +186,13 @@ class Assembler:
 
     def _ends_of_ways(self, target: Target, q: Array, part: ClosurePart, most: int | None) -> Iterator[Array]:
         """Positions at the target by the first ways there that do not end before it, at a singular pose of the part."""
-        turning = self.periodic if self.counted.isdisjoint(self._positions(part)) else set()
+        turning = self.periodic if self.counted.isdisjoint(self.positions(part)) else set()
         course = WaysToTarget(self.tree, target, q, position_units(self.tree), turning)
         for number, way in enumerate(itertools.islice(course.ways(), most)):
             here, shortest = q, SHORTEST_STRIDE if number < STRAIGHT else SHORTEST_DETOUR
             for point, moved in way:
                 rows = [moved.get(id(row), row) for row in part.rows]
-                there = followed(self.tree, point, here, rows, self._corrected, part.columns, CLOSED, shortest)
+                there = followed(self.tree, point, here, rows, self.corrected, part.columns, CLOSED, shortest)
                 if there is None:
                     break
                 here = there
@@ -217,83 +201,13 @@ class Assembler:
 
     def settled(self, part: ClosurePart, reference: Array) -> bool:
         """Whether sides tell all assemblies of a part apart."""
-        own, judged = set(self._positions(part)), self._judges(part, reference)
+        own, judged = set(self.positions(part)), self._judges(part, reference)
         if own & self.counted or (own & set(self.signs) and any(one.dyads for one in judged)):
             return False  # no side tells whole turns, and signs that were asked for stand in the place of dyads
         return all(one.apart for one in judged)
 
     def _fits(self, standing: _Standing, part: ClosurePart, reference: Array | None) -> bool:
         return self.opening(standing.q, part.rows) <= CLOSED and self._in_mode(standing, part, reference)
-
-    def parts(self, target: Target, locked: frozenset[int]) -> list[ClosurePart]:
-        """Pieces that share no moving coordinate: with the platform given, the legs."""
-        tree = self.tree
-        held = target.fixed | locked
-        rows: list[Rows] = [*self.closures.rows, *target.frames]
-        sets = [{k for j in row.links(tree) for k in self.rates_of(j)} - held for row in rows]
-        groups: list[tuple[list[int], set[int]]] = []
-        for index, columns in enumerate(sets):
-            touching = [group for group in groups if group[1] & columns]
-            merged = ([index], set(columns))
-            for group in touching:
-                merged = (group[0] + merged[0], group[1] | merged[1])
-                groups.remove(group)
-            groups.append(merged)
-        placed = {tree.link_of_rate[k] for k in target.fixed}
-        placed |= {j for frame in target.frames for j in frame.links(tree)}
-        parts = [self.part([rows[i] for i in sorted(members)], columns) for members, columns in groups]
-        return [replace(part, held=frozenset(placed)) for part in parts]
-
-    def sides(self, locked: frozenset[int]) -> list[ClosurePart]:
-        """The two sides of each loop: its rows with the joints that carry one end."""
-        tree, sides = self.tree, []
-        for loop in self.closures.loops:
-            moving = set(loop.links(tree))
-            for place, label in ((loop.first, "first"), (loop.second, "second")):
-                links = sorted(moving & set(tree.path(place.link)))
-                columns = {k for j in links for k in self.rates_of(j)} - locked
-                part = self.part([loop], columns)
-                named = part.name if part.name != loop.name else f"{loop.name} ({label} side)"
-                sides.append(ClosurePart(named, part.rows, part.columns))
-        return sides
-
-    def part(self, rows: Sequence[Rows], columns: set[int]) -> ClosurePart:
-        """Rows with the rates that close them, by the name of their leg."""
-        tree = self.tree
-        legs = {tree.links[tree.link_of_rate[k]].leg for k in columns}
-        leg = legs.pop() if len(legs) == 1 else None
-        name = leg or ", ".join(row.name for row in rows if not isinstance(row, PoseRows)) or rows[0].name
-        return ClosurePart(name, tuple(rows), np.array(sorted(columns), dtype=int))
-
-    def newton(self, q: Array, columns: Array, rows: Sequence[Rows], steps: int = 60) -> tuple[Array, float]:
-        """Gauss-Newton with short steps and backtracking; positions and the remaining error (in typical lengths)."""
-        return self._closed_by(newton, q, columns, rows, steps)
-
-    def _corrected(self, q: Array, columns: Array, rows: Sequence[Rows]) -> tuple[Array, float]:
-        return self._closed_by(corrected, q, columns, rows, CORRECTIONS)
-
-    def _closed_by(
-        self, method: Method, q: Array, columns: Array, rows: Sequence[Rows], steps: int
-    ) -> tuple[Array, float]:
-        small = self.branch(rows)
-        own = np.searchsorted(small.rates, np.intersect1d(small.rates, columns))  # others change no row
-        found, error = method(small.tree, q[small.positions], own, [row.on(small) for row in rows], steps)
-        result = q.copy()
-        result[small.positions] = found
-        return result, error
-
-    def branch(self, rows: Sequence[Rows]) -> Branch:
-        """The links that carry the rows, as a tree: a leg of a large robot is closed without the rest of it."""
-        ends = frozenset(link for row in rows for link in row.ends)
-        if ends not in self._branches:
-            self._branches[ends] = branch(self.tree, ends)
-        return self._branches[ends]
-
-    def opening(self, q: Array, rows: Sequence[Rows]) -> float:
-        """Largest distance of rows from zero, in typical lengths."""
-        small = self.branch(rows)
-        at = pose(small.tree, q[small.positions])
-        return largest(stack(row.on(small).residual(at, self.tree.length) for row in rows)) / self.tree.length
 
     def _approach(
         self, target: Target, q: Array, columns: Array, rows: list[Rows], steps: int = 10
@@ -337,7 +251,7 @@ class Assembler:
         """
         start = target.applied(q)
         for part in self.parts(target, locked):
-            own = [index for index in self._positions(part) if index in stated]
+            own = [index for index in self.positions(part) if index in stated]
             far = self._distance(result, start, own)
             if far < LEFT:
                 continue
@@ -362,7 +276,7 @@ class Assembler:
 
     def _in_mode(self, standing: _Standing, part: ClosurePart, reference: Array | None) -> bool:
         """Signs that were asked for; else the side of the leg's own singularity on which the reference is."""
-        asked = [index for index in self._positions(part) if index in self.signs]
+        asked = [index for index in self.positions(part) if index in self.signs]
         if asked:
             return all(self._sign(standing.q, index) == self.signs[index] for index in asked)
         if reference is None:
@@ -377,10 +291,6 @@ class Assembler:
     def _sign(self, q: Array, index: int) -> str:
         value = np.sin(q[index]) if index in self.turning else q[index]
         return "+" if value >= 0 else "-"
-
-    def _positions(self, part: ClosurePart) -> list[int]:
-        links = [self.tree.links[j] for j in sorted({self.tree.link_of_rate[k] for k in part.columns})]
-        return [index for link in links for index in range(link.q.start, link.q.stop)]
 
     def _judges(self, part: ClosurePart, reference: Array) -> list[Sides]:
         """What tells on which side of its own singularities a part stands at the reference.
@@ -400,23 +310,12 @@ class Assembler:
             self._judged[key] = judged
         return self._judged[key]
 
-    @cached_property
-    def free_bodies(self) -> frozenset[int]:
-        """Rates of bodies that stand on no joint: platforms."""
-        bodies = [link for link in self.tree.links if link.joint.moves_freely]
-        return frozenset(k for link in bodies for k in range(link.v.start, link.v.stop))
-
-    def block(self, q: Array, part: ClosurePart) -> Array:
-        """Rows of the part, without units, for its own rates."""
-        at = pose(self.tree, q)
-        return block(self.tree, part.rows, part.columns, at, jacobians(self.tree, at, part.columns))
-
     # -- many starts -----------------------------------------------------------------------------------
 
     def solutions(self, q: Array, part: ClosurePart) -> list[Array]:
         """All positions that close the part, found from starts spread over its joints."""
         found: list[Array] = []
-        indices = self._positions(part)
+        indices = self.positions(part)
         for start in self._starts(q, part):
             result, error = self.newton(start, part.columns, part.rows, 40)
             if error <= CLOSED and not any(self._distance(result, other, indices) < 1e-6 for other in found):
@@ -456,7 +355,7 @@ class Assembler:
         start = target.applied(near)
         found = self.solutions(start, part)
         fitting = [result for result in found if self._in_mode(_Standing(self.tree, result), part, reference)]
-        indices = self._positions(part)
+        indices = self.positions(part)
         if fitting and (reference is None or not self._tells_assemblies(target, near, part, reference)):
             best = min(fitting, key=lambda result: self._distance(result, start, indices))
             return self._placed(q, best, start, part)
@@ -466,16 +365,12 @@ class Assembler:
 
     def _placed(self, q: Array, found: Array, start: Array, part: ClosurePart) -> Array:
         """Positions with those of a part as they were found, angles by the turn nearest to the start."""
-        result, indices = q.copy(), self._positions(part)
+        result, indices = q.copy(), self.positions(part)
         result[indices] = found[indices]
         for index in indices:
             if index in self.periodic:
                 result[index] -= 2 * np.pi * np.round((result[index] - start[index]) / (2 * np.pi))
         return result
-
-    def rates_of(self, link: int) -> range:
-        """Rates of the joint of a link."""
-        return range(self.tree.links[link].v.start, self.tree.links[link].v.stop)
 
 
 def _kind_of(row: Rows) -> tuple:

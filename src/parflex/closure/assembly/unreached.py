@@ -17,7 +17,8 @@ from parflex.recursion import jacobians, pose
 from parflex.tree import Place
 
 if TYPE_CHECKING:
-    from parflex.closure.assembly.assembler import Assembler, ClosurePart
+    from parflex.closure.assembly.assembler import Assembler
+    from parflex.closure.assembly.closure_parts import ClosurePart
 
 Array = np.ndarray
 SHOWN = 1e-6  # of a distance: four digits are shown

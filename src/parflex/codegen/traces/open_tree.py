@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from parflex.closure.mobility import scale, scaled_jacobian
-from parflex.codegen.model import Model, kept_program
+from parflex.codegen.make_model import kept_program
+from parflex.codegen.model import Model
 from parflex.codegen.model_options import Options, prepared
 from parflex.codegen.traces.tracing import Tracer, open_gates
 from parflex.models.dynamics.forces import on_links

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from parflex.codegen.model import Model, kept_program
+from parflex.codegen.make_model import kept_program
+from parflex.codegen.model import Model
 from parflex.codegen.model_options import Options, prepared
 from parflex.codegen.traces.coupling_signals import lossy, lost_forces
 from parflex.codegen.traces.tracing import Tracer, open_gates

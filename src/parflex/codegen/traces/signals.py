@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from parflex.closure.mobility import pivots, scaled_jacobian
-from parflex.codegen.model import Model, kept_program
+from parflex.codegen.make_model import kept_program
+from parflex.codegen.model import Model
 from parflex.codegen.model_options import OPERATOR_LIMIT, Options, prepared
 from parflex.codegen.traces.coupling_signals import coupling_signals, lossy, lost_forces
 from parflex.codegen.traces.element_signals import element_signals

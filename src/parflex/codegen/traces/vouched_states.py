@@ -17,7 +17,8 @@ import scipy
 
 from parflex.closure import mobility
 from parflex.closure.targets import Target
-from parflex.codegen.model import Model, kept_program
+from parflex.codegen.make_model import kept_program
+from parflex.codegen.model import Model
 from parflex.codegen.traces.parameters import grouped_robot
 from parflex.codegen.traces.tracing import Options, Tracer
 from parflex.models.condition import NEAR_SINGULAR

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from parflex.codegen.emit.emit_c import emit_c
-from parflex.codegen.model import Model, model
+from parflex.codegen.make_model import model
+from parflex.codegen.model import Model
 from parflex.codegen.model_options import OPERATOR_LIMIT
 from parflex.codegen.passes.optimise import make_program
 from parflex.codegen.ports import POSITIONS

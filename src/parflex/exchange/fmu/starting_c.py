@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from parflex.closure.mobility import scale
-from parflex.codegen.model import kept_program
+from parflex.codegen.make_model import kept_program
 from parflex.codegen.model_options import Options
 from parflex.codegen.program import Program
 from parflex.codegen.traces.tracing import Tracer

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from parflex.codegen.model import Model, kept_program
+from parflex.codegen.make_model import kept_program
+from parflex.codegen.model import Model
 from parflex.codegen.traces.tracing import Options, Tracer
 from parflex.graph.reverse import gradient
 from parflex.identification.regressors import ClosedMotion, Regressor, known_forces, rows_of

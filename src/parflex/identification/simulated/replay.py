@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from parflex.codegen.model import Model, kept_program
+from parflex.codegen.make_model import kept_program
+from parflex.codegen.model import Model
 from parflex.codegen.traces.tracing import Options, Tracer
 from parflex.control.gains import Gains
 from parflex.control.laws import make_law

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.closure.assembly.assembler import ClosurePart
+from parflex.closure.assembly.closure_parts import ClosurePart
 from parflex.closure.dyads import PARALLEL, Dyad, Pivot, dyads
 from parflex.closure.targets import Target
 from parflex.closure.working_modes import sides
