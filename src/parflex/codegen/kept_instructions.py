@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.codegen.inlining import is_call, is_pick, which
+from parflex.codegen.passes.inlining import is_call, is_pick, which
 
 Array = np.ndarray
 WORDS = (

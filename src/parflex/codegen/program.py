@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from parflex.codegen.inlining import is_call, is_pick, used_functions, which, written_out
 from parflex.codegen.kept_instructions import called_functions, digest_of_instructions
+from parflex.codegen.passes.inlining import is_call, is_pick, used_functions, which, written_out
 from parflex.records import Record
 
 # Values are numbered: first the inputs, then one for each instruction. An instruction is (operation, arguments...);

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from parflex.codegen.emit.llvm_lines import POINTER, Lines
 from parflex.codegen.emit.llvm_trigonometry import atan2, sin_cos
 from parflex.codegen.emit.workspace import workspace
-from parflex.codegen.inlining import is_call, is_pick, which
+from parflex.codegen.passes.inlining import is_call, is_pick, which
 from parflex.codegen.program import Program
 
 WHOLE = 3000  # instructions that are one function: cuts cost stores and loads

@@ -21,7 +21,7 @@ from parflex.codegen.emit.row_plan import (
     row_plan,
     side_by_side,
 )
-from parflex.codegen.inlining import is_call, is_pick, which
+from parflex.codegen.passes.inlining import is_call, is_pick, which
 from parflex.codegen.program import Program
 
 PIECE = 500  # operands of rows in one function: LLVM's time grows faster than the length of a function

@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from parflex.codegen.inlining import is_call, is_pick, which
+from parflex.codegen.passes.inlining import is_call, is_pick, which
 from parflex.codegen.program import Program
 
 WIDTH = 8  # lanes of a row, on any machine: LLVM cuts them where registers are shorter

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from parflex.codegen.inlining import is_call, is_pick
+from parflex.codegen.passes.inlining import is_call, is_pick
 from parflex.codegen.program import Program
 
 
