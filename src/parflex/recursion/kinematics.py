@@ -236,7 +236,7 @@ def jacobians(tree: Tree, at: Pose, rates: Collection[int] | None = None) -> Lin
 
     Where `rates` are named, only their columns are asked for, and the others are zero.
     """
-    asked = None if rates is None else {int(k) for k in rates}
+    asked = None if rates is None else set(rates.tolist() if isinstance(rates, np.ndarray) else rates)
     own: list[tuple[list[int], Array, Array]] = []  # rates that move a link, and their columns alone
     for j, link in enumerate(tree.links):
         X, p = at.local_rotation[j].T, at.local_position[j]
@@ -266,10 +266,8 @@ def jacobians(tree: Tree, at: Pose, rates: Collection[int] | None = None) -> Lin
 def _asked(rates: slice, asked: set[int] | None) -> tuple[list[int], list[int] | slice]:
     """Those of some rates that are asked for, and where they stand among them: all of them need no copy."""
     own = range(rates.start, rates.stop)
-    if asked is None or asked.issuperset(own):
-        return list(own), slice(None)
-    found = [k for k in own if k in asked]
-    return found, [k - rates.start for k in found]
+    found = list(own) if asked is None else [k for k in own if k in asked]
+    return found, slice(None) if len(found) == len(own) else [k - rates.start for k in found]
 
 
 def _over_all(n: int, columns: list[int], J: Array) -> Array:

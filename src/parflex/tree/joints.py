@@ -49,6 +49,7 @@ class Joint(Record, ABC):
     one_axis: ClassVar[bool] = False  # one coordinate, its derivative the rate: may have a motor, a spring, friction
     periodic: ClassVar[bool] = False  # a whole turn more is the same pose
     moves_freely: ClassVar[bool] = False  # the frame of a body that no joint holds, in space or in the plane
+    plain: ClassVar[bool] = False  # its rates are the derivatives of its coordinates
     quaternion: ClassVar[slice | None] = None  # where it stands among the coordinates
 
     @property
@@ -88,6 +89,8 @@ class Joint(Record, ABC):
 
 class PlainJoint(Joint):
     """A joint whose rates are the derivatives of its coordinates."""
+
+    plain = True
 
     def moved(self, q: Array, step: Array) -> Array:
         """A sum."""

@@ -242,8 +242,15 @@ class Tree(Record):
                     result[link.q.start] = inside
         return result
 
+    @cached_property
+    def _plain(self) -> bool:
+        """Whether all rates are the derivatives of the positions, one by one."""
+        return all(link.joint.plain for link in self.links)
+
     def moved(self, q: Array, step: Array) -> Array:
         """Positions after an increment along the rates."""
+        if self._plain:
+            return q + step
         parts = []
         for link in self.links:
             parts += [link.joint.moved(q[link.q], step[link.v]), q[link.e] + step[link.e_v]]

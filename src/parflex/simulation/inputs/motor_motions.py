@@ -116,11 +116,19 @@ class MotorMotion(Record):
                 f"the table would have {end / step:.3g} rows", key="step", value=step, hint=f"at most {MOST_ROWS}"
             )
         t = np.append(np.arange(0.0, end * (1 - 1e-9), step), end)
-        rows = np.array([self.at(float(moment)) for moment in t])
+        rows = self._rows(t)
         columns = {"t": t}
         for order, word in enumerate(("", ".velocity", ".acceleration")):
             columns |= {f"{motor}{word}": rows[:, order, k] for k, motor in enumerate(self.motors)}
         return columns
+
+    def _rows(self, t: Array) -> Array:
+        """What `at` gives, at rising times that are not before zero: (time, order, motor)."""
+        if self.exact is not None:
+            return np.array([self.exact.at(float(moment)) for moment in t])
+        self._known(float(t[-1]))
+        inside = t if self.period is None else np.fmod(t, self.period)
+        return np.stack([self.pieces.at(inside, order) for order in range(3)], axis=1)
 
     def files(self, name: str, origin: str = "") -> dict[str, str]:
         """C sources by file name, of a function `name` that gives q, qd and qdd; `origin` is a comment."""

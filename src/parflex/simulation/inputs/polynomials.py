@@ -38,14 +38,25 @@ class Polynomials(Record):
 
         At a break it is the end of the piece before it, with `behind` the begin of the next one.
         """
-        times = np.atleast_1d(np.asarray(t, dtype=float))
+        if not np.ndim(t):
+            return self._at_instant(float(t), order, behind)
+        times = np.asarray(t, dtype=float)
         shift = NEAR * np.maximum(1.0, np.abs(times)) * (1 if behind else -1)
         piece = np.clip(np.searchsorted(self.breaks, times + shift, side="right") - 1, 0, len(self.coefficients) - 1)
-        s = (times - self.breaks[piece])[:, None]
-        total = np.zeros((len(times), self.channels))
+        return self._horner(piece, (times - self.breaks[piece])[:, None], order)
+
+    def _at_instant(self, t: float, order: int, behind: bool) -> Array:
+        """The same at one time, without what arrays of times cost: runs and roads ask for thousands one by one."""
+        shift = NEAR * max(1.0, abs(t)) * (1 if behind else -1)
+        piece = int(self.breaks.searchsorted(t + shift, side="right")) - 1
+        piece = min(max(piece, 0), len(self.coefficients) - 1)
+        return self._horner(piece, t - float(self.breaks[piece]), order)
+
+    def _horner(self, piece: Array | int, s: Array | float, order: int) -> Array:
+        total = np.zeros_like(self.coefficients[piece, 0])
         for power in range(self.powers - 1, order - 1, -1):
             total = total * s + math.perm(power, order) * self.coefficients[piece, power]
-        return total if np.ndim(t) else total[0]
+        return total
 
     def jumps(self, order: int) -> tuple[Array, Array]:
         """Times of jumps of a derivative, and by how much each channel jumps there (rows); rounding is left out."""
