@@ -232,13 +232,18 @@ class Nary:
 
     def _counted(self) -> int:
         total = -len(self.divisors())
+        kinds, contents, inverse = self.kind, self.content, self._inverse
         for node in self.order():
-            kind, content = self.kind[node], self.content[node]
+            kind = kinds[node]
             if kind == "sum":
-                total += len(content) - 1 + sum(abs(count) != 1 for count in content.values())
+                total += len(contents[node]) - 1
+                for count in contents[node].values():
+                    total += abs(count) != 1
             elif kind == "product":
-                total += len(content) - 1 + all(self.is_reciprocal(factor) for factor in content)
-            else:
+                total += len(contents[node]) - 1
+                if contents[node][0] in inverse:  # else not all of them are reciprocals
+                    total += all(self.is_reciprocal(factor) for factor in contents[node])
+            elif node in inverse:
                 total += self.is_reciprocal(node)
         return total
 

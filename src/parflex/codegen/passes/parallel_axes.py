@@ -70,18 +70,24 @@ class _Factors:
         """Factors of a term, and how often each is one."""
         found = self._factors.get(node)
         if found is None:
-            found = Counter([node]) if self.program.kind[node] != "product" else Counter()
-            if not found:
+            found = self._factors[node] = Counter()
+            if self.program.kind[node] != "product":
+                found[node] = 1
+            else:
                 for child in self.program.content[node]:
-                    found.update(self.of(child))
-            self._factors[node] = found
+                    for factor, times in self.of(child).items():
+                        found[factor] = found.get(factor, 0) + times
         return found
 
     def turning(self, node: int) -> list[int]:
         """Sines and cosines among the factors of a term."""
         found = self._turning.get(node)
         if found is None:
-            found = self._turning[node] = [f for f in self.of(node) if f in self.trig]
+            if self.program.kind[node] != "product":
+                found = [node] if node in self.trig else []
+            else:
+                found = list(dict.fromkeys(f for child in self.program.content[node] for f in self.turning(child)))
+            self._turning[node] = found
         return found
 
 
