@@ -98,6 +98,10 @@ def _long_ones_first(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: ranks[_group(item.nodeid)])
 
 
+# whether tests take all that they can: in long proofs, and where a test is to notice an error
+EVERYTHING = bool(os.environ.get("PARFLEX_VERIFY") or os.environ.get("PARFLEX_ALL_CASES"))
+
+
 def left_out() -> dict[str, tuple[str, ...]]:
     """Beginnings of the names of cases that only `make verify` runs, by file."""
     table = tomllib.loads((Path(__file__).parent / "left_out.toml").read_text(encoding="utf-8"))

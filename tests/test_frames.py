@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from conftest import EVERYTHING
 from oracles.navaro_frame import POSES, Navaro, directions, navaro_model
 from published import published
 from twins import random_twin
@@ -42,7 +43,10 @@ def test_the_navaro_equals_its_frame_model_at_any_pose(figure):
 def test_random_closed_mechanisms_equal_their_frame_model(planar, tmp_path, figure):
     """Loops of beams and rigid links on hinges, balls, slides and welds, with springs, lumps and repeated closures."""
     worst, redundant, floating = 0.0, 0, 0
-    for seed in (*range(24), 133):  # the last has a free motion that an eigenvalue solver alone takes for unstable
+    for seed in (
+        *range(24 if EVERYTHING else 10),
+        133,
+    ):  # the last has a free motion that an eigenvalue solver alone takes for unstable
         twin = random_twin(planar, seed)
         if len(twin.model.matrices()[0]) < 6:
             continue  # held by its joints, or as good as
@@ -59,7 +63,7 @@ def test_random_closed_mechanisms_equal_their_frame_model(planar, tmp_path, figu
         redundant, floating = redundant + bool(robot.mobility.redundant), floating + bool(free)
     figure(f"random {'planar' if planar else 'spatial'} mechanisms: largest relative difference", worst, 1e-6)
     assert worst < 1e-6  # asked for; rounding shows where a mechanism is nearly free
-    assert redundant >= 8  # over-constrained mechanisms are the normal case
+    assert redundant >= (8 if EVERYTHING else 3)  # over-constrained mechanisms are the normal case
     assert floating or planar
 
 
