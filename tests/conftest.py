@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
 import json
 import os
@@ -121,6 +122,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.get_closest_marker("verify") or item.name.startswith(cases.get(item.path.name, "\0")):
             item.add_marker(pytest.mark.skip(reason="a long proof: make verify"))
+
+
+def pytest_collection_finish() -> None:
+    """Search for cycles only among what tests make: modules and tests stay, and programs are made by the thousand."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000, 20, 20)
 
 
 @pytest.fixture
