@@ -3,7 +3,8 @@
 A leg stands on one side of its own singularity as long as a determinant keeps its sign. One determinant of a whole leg
 is a product: of its knee, of an inner loop, of other legs where a frame on one of them is placed. So it is taken
 apart: by the blocks of the triangular form of its rows, and loops inside it by themselves; legs in a plane, where
-these do not tell all assemblies apart, by their dyads.
+these do not tell all assemblies apart, by their dyads, and legs in space by how their joints bring a point to its
+place.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import scipy
 from parflex.closure import mobility
 from parflex.closure.dyads import Dyad, dyads
 from parflex.closure.loops import Loop
+from parflex.closure.point_legs import LegSide, leg_sides
 from parflex.records import Record
 from parflex.recursion import jacobians, pose
 from parflex.recursion.kinematics import Pose
@@ -93,12 +95,12 @@ class Sides(Record):
     """All that tells on which side of its singularities a part stands."""
 
     blocks: list[Judged]
-    dyads: list[Dyad]
+    dyads: list[Dyad | LegSide]  # or the numbers of a leg in space that brings a point to its place
     apart: bool  # whether they tell all assemblies apart, whole turns aside
 
     def fit(self, tree: Tree, at: Pose, links: Sequence[tuple[Array, Array]]) -> bool:
         """Whether a pose is on the sides of the reference."""
-        judged: list[Judged | Dyad] = [*self.blocks, *self.dyads]
+        judged: list[Judged | Dyad | LegSide] = [*self.blocks, *self.dyads]
         return all(one.fits(tree, at, links) for one in judged)
 
 
@@ -108,14 +110,17 @@ def sides(
     """What tells the side of a part on which the reference stands; `held` are links that the target itself places.
 
     Blocks of one joint, or of two in a plane, close in two ways, which their sides tell apart. Where there are larger
-    ones, dyads are judged too.
+    ones, dyads are judged too, or the two steps by which a leg in space follows.
     """
     blocks = judged_blocks(tree, rows, columns, held, weights, reference)
     told, most = {int(k) for one in blocks for k in one.columns}, 2 if tree.planar else 1
     if told == {int(k) for k in columns} and all(len(one.columns) <= most for one in blocks):
         return Sides(blocks, [], True)
+    legs = leg_sides(tree, rows, columns, reference)
+    if legs:  # whose numbers are factors of the determinant; of spare rows it may change its sign elsewhere too
+        return Sides([], list(legs), True)
     found = dyads(tree, rows, columns, reference)
-    return Sides(blocks, found or [], found is not None)
+    return Sides(blocks, list(found or ()), found is not None)
 
 
 def judged_blocks(

@@ -12,6 +12,7 @@ import numpy as np
 from parflex.bodies import RigidBody
 from parflex.closure.dyads import Dyad, Pivot
 from parflex.closure.loops import Loop
+from parflex.closure.point_legs import LegSide
 from parflex.closure.targets import FrameTarget
 from parflex.codegen.compile import Kernel
 from parflex.codegen.emit.emit_python import functions_of, run
@@ -243,8 +244,12 @@ class CarriedLinks:
         first, second = (replace(place, link=self.number[place.link]) for place in (loop.first, loop.second))
         return replace(loop, first=first, second=second)
 
-    def carried(self, dyad: Dyad, named: Callable[[Loop], Loop]) -> Dyad:
+    def carried(self, dyad: Dyad | LegSide, named: Callable[[Loop], Loop]) -> Dyad | LegSide:
         """The dyad between the links as they are numbered here, its closures by what `named` gives for them."""
+        if isinstance(dyad, LegSide):
+            first, second, third = (self.number[j] for j in dyad.leg.arm)
+            loop = self.moved(named(dyad.leg.loop))
+            return replace(dyad, leg=replace(dyad.leg, arm=(first, second, third), wrist=(), loop=loop))
         loops = [None if pivot.loop is None else self.moved(named(pivot.loop)) for pivot in dyad.pivots]
         links = [self.number.get(pivot.link, GROUND) for pivot in dyad.pivots]
         first, middle, last = (Pivot(link, loop) for link, loop in zip(links, loops, strict=True))

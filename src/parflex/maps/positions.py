@@ -12,6 +12,7 @@ import numpy as np
 
 from parflex.closure.assembly.far_poses import position_units
 from parflex.closure.assembly.newton import STRIDE
+from parflex.closure.point_legs import LegSide
 from parflex.closure.targets import FrameTarget, Target
 from parflex.closure.working_modes import following_rates, sides
 from parflex.errors import ParflexError, SingularError, UnreachableError
@@ -129,7 +130,9 @@ class PositionSolver:
             settled = robot.assembler.settled(part, robot.home) and not tilted(
                 self.geometry, loops, rates, judged.dyads
             )
-            steppers.append(replace(stepper(self.geometry, loops, rates), settled=settled))
+            by_numbers = any(isinstance(one, LegSide) for one in judged.dyads)
+            own_steps = stepper(self.geometry, loops, rates, judged=not by_numbers)
+            steppers.append(replace(own_steps, settled=settled))
             for one in judged.blocks:  # as where one pose is assembled; the whole part is judged where it is solved
                 if len(one.columns) < len(rates):
                     own = [row for row in one.rows if isinstance(row, ClosingRows)]

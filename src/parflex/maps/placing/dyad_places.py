@@ -7,18 +7,20 @@ meet prove it; where all of them meet, their points on the side of home are posi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from parflex.closure.assembly.closure_parts import ClosurePart
 from parflex.closure.dyads import PARALLEL, Dyad, Pivot, dyads
+from parflex.closure.point_legs import LegSide
 from parflex.closure.targets import Target
 from parflex.closure.working_modes import sides
 from parflex.codegen.passes.optimise import make_program
 from parflex.maps.batches import BatchProgram, CarriedLinks, Geometry, rigid_tree
 from parflex.maps.placing.leg_bodies import LegBodies
+from parflex.maps.placing.point_leg_places import PointLegPlaces
 from parflex.records import Record
 from parflex.recursion import pose
 from parflex.spatial import cross
@@ -34,11 +36,12 @@ NAMES = {"x", "y", "z", "theta", "rx", "ry", "rz"}
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DyadPlaces(Record):
-    """Planar legs of a robot whose platform is given: by how much circles miss each other, and angles of joints."""
+    """Legs of a robot whose platform is given: by how much circles or spheres miss each other, and values of joints."""
 
     program: BatchProgram
     inputs: Array  # columns of rows that it takes
     moving: Array  # columns of the joints that follow
+    turning: Array  # which of them turn
     home: Array  # their positions at home
     length: float
     legs: tuple[tuple[bool, ...], ...]  # of each circle, whether its side is judged: else what follows may be otherwise
@@ -56,12 +59,13 @@ class DyadPlaces(Record):
                 sure &= (found[:, k + 2] > (FLAT * self.length) ** 2) & one
                 k += 3
         angles = found[:, -count:]
-        q[:, self.moving] = angles + 2 * np.pi * np.round((self.home - angles) / (2 * np.pi))
+        turns = np.round((self.home - angles) / (2 * np.pi)) * self.turning
+        q[:, self.moving] = angles + 2 * np.pi * turns
         return beyond, q
 
 
 def dyad_places(geometry: Geometry, names: Sequence[str], target: Target) -> DyadPlaces | None:
-    """Where the legs of a robot are dyads between ground and platform, and coordinates those of the platform alone."""
+    """Where the legs of a robot are dyads or bring a point to the platform, given by its own coordinates alone."""
     robot, tree = geometry.robot, geometry.tree
     platform = tree.places[tree.end_effector].link
     if not set(names) <= NAMES or target.frames or platform == GROUND:
@@ -70,7 +74,7 @@ def dyad_places(geometry: Geometry, names: Sequence[str], target: Target) -> Dya
         return None
     parts = [p for p in robot.assembler.parts(target, robot.locked | frozenset(robot.deformations)) if len(p.columns)]
     moving = sorted({robot.tree.link_of_rate[int(k)] for part in parts for k in part.columns})
-    if not parts or platform in moving or not all(tree.links[j].joint.periodic for j in moving):
+    if not parts or platform in moving or not all(tree.links[j].joint.one_axis for j in moving):
         return None
     legs = _Legs(geometry, set(moving), [row for part in parts for row in part.rows], platform)
     if not all(legs.add(part) for part in parts):
@@ -79,7 +83,8 @@ def dyad_places(geometry: Geometry, names: Sequence[str], target: Target) -> Dya
     made = {name: np.array(own, dtype=object) for name, own in outputs.items()}
     program = BatchProgram(make_program(legs.graph, "circles", made, quick=True), geometry.compiled)
     columns = np.array([tree.links[j].q.start for j in moving])
-    return DyadPlaces(program, legs.inputs, columns, geometry.home[columns], tree.length, tuple(legs.judged))
+    turning = np.array([bool(tree.links[j].joint.periodic) for j in moving])
+    return DyadPlaces(program, legs.inputs, columns, turning, geometry.home[columns], tree.length, tuple(legs.judged))
 
 
 class _Legs:
@@ -102,13 +107,19 @@ class _Legs:
         self.judged: list[tuple[bool, ...]] = []
 
     def add(self, part: ClosurePart) -> bool:
-        """A part of the robot by its dyads; False where it is not planar, or hangs on others."""
+        """A part of the robot by its dyads or as a leg in space; False where it is neither, or hangs on others."""
         robot, tree, at = self.geometry.robot, self.geometry.tree, self.at
         judged = sides(robot.tree, part.rows, part.columns, part.held, robot.preference, robot.home)
-        found = judged.dyads or dyads(robot.tree, part.rows, part.columns, robot.home)
+        links = sorted({robot.tree.link_of_rate[int(k)] for k in part.columns})
+        numbers = [one for one in judged.dyads if isinstance(one, LegSide)]
+        if numbers:
+            return not self.bodies.tilts(numbers) and self._point_leg(numbers)
+        if not all(tree.links[j].joint.periodic for j in links):
+            return False
+        found = [one for one in judged.dyads if isinstance(one, Dyad)]
+        found = found or dyads(robot.tree, part.rows, part.columns, robot.home) or []
         if not found or self.bodies.tilts(found):
             return False
-        links = sorted({robot.tree.link_of_rate[int(k)] for k in part.columns})
         normal = np.asarray(found[0].pivots[1].axis(tree, at), dtype=float)
         axes = [Pivot(j).axis(tree, at) for j in links] + [p.axis(tree, at) for one in found for p in one.pivots]
         if any(np.linalg.norm(cross(normal, axis)) > PARALLEL for axis in axes):
@@ -123,6 +134,30 @@ class _Legs:
         if not {self.bodies.root[k] for j in links for k in (j, tree.links[j].parent)} <= set(motions):
             return False
         self.angles |= {j: self._angle(j, normal, motions) for j in links}
+        return True
+
+    def _point_leg(self, numbers: list[LegSide]) -> bool:
+        """A leg in space, from where the platform is; False where it is not between this and the ground."""
+        bodies, plain = self.bodies, numbers[0].leg
+        leg = replace(plain, loop=bodies.loops.get(id(plain.loop), plain.loop))
+        R0, P0 = bodies.at.rotation[self.platform], bodies.at.position[self.platform]
+        R, P = self.placed
+        on_platform = self.platform in bodies.tree.path(leg.end.link)
+        if bodies.root[leg.goal.link] != (GROUND if on_platform else self.platform):
+            return False
+        known = set(bodies.tree.path(leg.end.link)) - {self.platform, *leg.arm, *leg.wrist}
+        if any(bodies.root[j] not in (GROUND, self.platform, *leg.arm, *leg.wrist) for j in known):
+            return False
+        goal = bodies.at.of(leg.goal)[1]
+        turn = R0 @ R.T if on_platform else R @ R0.T
+        goal = P0 + turn @ (goal - P) if on_platform else P + turn @ (goal - P0)
+        found = PointLegPlaces(leg, bodies.tree, bodies.at, {one.which: one.side for one in numbers}, goal, turn)
+        L2 = self.geometry.tree.length**2
+        self.tilt += [0.0, 0.0]
+        self.circles += [size * L2 for miss, height in found.meetings for size in (miss, miss, height)]
+        self.judged.append((True,) * len(found.meetings))
+        home = self.geometry.home
+        self.angles |= {j: home[bodies.tree.links[j].q.start] + value for j, value in found.values.items()}
         return True
 
     def _platform(self, across: Array) -> dict[int, Motion]:

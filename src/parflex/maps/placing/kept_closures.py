@@ -52,7 +52,7 @@ def kept_places(geometry: Geometry, names: Sequence[str], made: Callable[[], Dya
 def _places_content(one: DyadPlaces) -> dict[str, Any]:
     return {
         "program": program_store.written(one.program.program),
-        **{name: getattr(one, name).tolist() for name in ("inputs", "moving", "home")},
+        **{name: getattr(one, name).tolist() for name in ("inputs", "moving", "turning", "home")},
         "length": one.length,
         "legs": one.legs,
     }
@@ -63,7 +63,8 @@ def _places(content: dict[str, Any]) -> DyadPlaces:
     assert program is not None
     inputs, moving = (np.array(content[word], dtype=int) for word in ("inputs", "moving"))
     legs = tuple(tuple(own) for own in content["legs"])
-    return DyadPlaces(BatchProgram(program), inputs, moving, np.array(content["home"]), content["length"], legs)
+    turning, home = np.array(content["turning"], dtype=bool), np.array(content["home"])
+    return DyadPlaces(BatchProgram(program), inputs, moving, turning, home, content["length"], legs)
 
 
 def kept_steppers(geometry: Geometry, names: Sequence[str], made: Callable[[], Both]) -> Kept:

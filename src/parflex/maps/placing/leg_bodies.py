@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from parflex.closure.dyads import Dyad, Pivot
 from parflex.closure.loops import Loop
+from parflex.closure.point_legs import LegSide, structure
 from parflex.graph.expression import Expression
 from parflex.maps.batches import Geometry, rigid_tree
 from parflex.recursion import pose
@@ -71,13 +73,21 @@ class LegBodies:
             found[self.root[place.link]] = p, R @ (np.eye(3)[2] if self.tree.planar else axis)
         return found
 
-    def tilts(self, dyads: Sequence[Dyad]) -> bool:
-        """Whether designs turn an axis of a dyad on its body: then axes that are parallel at home need not stay so."""
-        axes = [axis for one in dyads for pivot in one.pivots for _, axis in self.sides(pivot).values()]
-        return any(isinstance(x, Expression) for axis in axes for x in np.ravel(axis))
+    def tilts(self, dyads: Sequence[Dyad | LegSide]) -> bool:
+        """Whether designs turn an axis of a dyad on its body: then axes that are parallel at home need not stay so.
+
+        Of legs in space also whether they move axes that cross.
+        """
+        pivots = [pivot for one in dyads if isinstance(one, Dyad) for pivot in one.pivots]
+        found = [axis for pivot in pivots for _, axis in self.sides(pivot).values()]
+        for one in dyads:
+            if isinstance(one, LegSide):
+                leg = replace(one.leg, loop=self.loops.get(id(one.leg.loop), one.leg.loop))
+                found += structure(leg, self.tree, self.at)
+        return any(isinstance(x, Expression) for part in found for x in np.ravel(part))
 
 
-def tilted(geometry: Geometry, rows: Sequence[Any], rates: Sequence[int], dyads: Sequence[Dyad]) -> bool:
+def tilted(geometry: Geometry, rows: Sequence[Any], rates: Sequence[int], dyads: Sequence[Dyad | LegSide]) -> bool:
     """Whether designs turn axes of the dyads of a part, whose joints have these rates."""
     if geometry.designs is None or not dyads:
         return False

@@ -11,6 +11,7 @@ import numpy as np
 from parflex.closure import mobility
 from parflex.closure.dyads import Dyad
 from parflex.closure.loops import Loop
+from parflex.closure.point_legs import LegSide
 from parflex.closure.targets import FrameTarget
 from parflex.codegen.passes.optimise import make_program
 from parflex.graph.expression import Graph
@@ -100,19 +101,30 @@ class Stepper(Record):
 
 
 def stepper(
-    geometry: Geometry, rows: Sequence[ClosingRows], rates: Sequence[int], picked: Sequence[int] | None = None
+    geometry: Geometry,
+    rows: Sequence[ClosingRows],
+    rates: Sequence[int],
+    picked: Sequence[int] | None = None,
+    judged: bool = True,
 ) -> Stepper:
-    """Steps of the joints with the given rates (numbers of the robot) on rows, by `picked` ones; made once."""
+    """Steps of the joints with the given rates (numbers of the robot) on rows, by `picked` ones; made once.
+
+    Where it is not `judged` by its determinant, it has none, and steps are those of least squares on all rows.
+    """
     used = None if picked is None else tuple(int(k) for k in picked)
-    key = (tuple(map(id, rows)), tuple(int(k) for k in rates), used)  # loops live as long as the robot
+    key = (tuple(map(id, rows)), tuple(int(k) for k in rates), used, judged)  # loops live as long as the robot
     if key not in geometry._steppers:
-        geometry._steppers[key] = _stepper(geometry, rows, rates, used)
+        geometry._steppers[key] = _stepper(geometry, rows, rates, used, judged)
         geometry._asked += [row for row in rows if isinstance(row, FrameTarget)]  # which live as long as the steps
     return geometry._steppers[key]
 
 
 def _stepper(
-    geometry: Geometry, closing: Sequence[ClosingRows], rates: Sequence[int], rows_used: tuple[int, ...] | None
+    geometry: Geometry,
+    closing: Sequence[ClosingRows],
+    rates: Sequence[int],
+    rows_used: tuple[int, ...] | None,
+    judged: bool,
 ) -> Stepper:
     whole, L = geometry.tree, geometry.tree.length
     ends = [link for row in closing for link in row.ends]
@@ -142,7 +154,7 @@ def _stepper(
         metres[:, None] * home * (units / L), np.arange(len(own)), len(own), np.ones(len(own))
     ).rows
     picked = best if rows_used is None else np.array(rows_used)
-    step = solve(J[picked], -residual[picked])
+    step = solve(J[picked], -residual[picked]) if judged or len(J) == len(own) else _least_squares(J, residual, metres)
     length = sum((value / unit) ** 2 for value, unit in zip(step, units, strict=True))
     increment = np.zeros(tree.n, dtype=object)
     increment[own] = step / np.sqrt(1 + length / STRIDE**2)  # short steps stay as they are to second order
@@ -154,16 +166,26 @@ def _stepper(
         "determinant": J[picked].ravel() if size else np.array([determinant(J[picked])], dtype=object),
     }
     here = float(np.linalg.det(home[picked]))
+    if not judged:
+        outputs["determinant"], here, size = np.ones(1), 1.0, 0
     program = BatchProgram(make_program(graph, "closing", outputs, quick=True), geometry.compiled)
     behind = len(geometry.kept) + len(geometry.varied)
     inputs = np.concatenate([geometry.inputs(branch.positions), behind + np.arange(len(asked))])
     return Stepper(inputs, moving + len(geometry.varied), program, float(np.sign(here)), abs(here), size)
 
 
-def dyad_judge(geometry: Geometry, dyad: Dyad) -> Stepper:
-    """What tells the side of a dyad: it moves nothing."""
+def _least_squares(J: Array, residual: Array, metres: Array) -> Array:
+    """The step that closes all rows, of which some repeat others: any choice of them is singular somewhere."""
+    rows = metres[:, None] * J
+    return solve(rows.T @ rows, -(rows.T @ (metres * residual)))
+
+
+def dyad_judge(geometry: Geometry, dyad: Dyad | LegSide) -> Stepper:
+    """What tells the side of a dyad, or of a leg in space: it moves nothing."""
     whole, (graph, robot) = geometry.tree, geometry.traced()
-    ends = [link for pivot in dyad.pivots for link in (pivot.ends if pivot.loop is None else pivot.loop.ends)]
+    ends = list(dyad.ends)
+    if isinstance(dyad, Dyad):
+        ends += [link for pivot in dyad.pivots if pivot.loop is not None for link in pivot.loop.ends]
     plain, traced = CarriedLinks(whole, ends), CarriedLinks(rigid_tree(robot.tree), ends)
     named = {id(loop): own for loop, own in zip(geometry.robot.closures.loops, robot.closures.loops, strict=True)}
     own, at = traced.carried(dyad, lambda loop: named[id(loop)]), pose(traced.tree, traced.symbols(graph))
