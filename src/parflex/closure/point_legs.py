@@ -184,21 +184,21 @@ def point_leg(tree: Tree, rows: Sequence[Any], columns: Array, reference: Array)
         return None
     for kind, alone in ((CROSSED, 0), (CROSSED, 2), (PARALLEL, 0), (PARALLEL, 2)):
         leg = PointLeg((arm[0], arm[1], arm[2]), tuple(wrist), loop, carries_first, kind, alone)
-        if all(float(np.abs(part).max()) < EXACT for part in structure(leg, tree, at)) and _regular(leg, tree, at):
+        if all(float(np.abs(part).max()) < EXACT for part in structure(leg, tree, at, tree.length)) and _regular(leg, tree, at):
             return leg
     return None
 
 
-def structure(leg: PointLeg, tree: Tree, at: Pose) -> list[Any]:
-    """What vanishes where joints lie as a leg of its kind has them, without units and over any scalar.
+def structure(leg: PointLeg, tree: Tree, at: Pose, length: float = 1.0) -> list[Any]:
+    """What vanishes where joints lie as a leg of its kind has them, over any scalar, in such lengths and radians.
 
     One body has both axes, so they stay so in all poses, but designs may move them.
     """
     lines, E = [line_of(tree, at, j) for j in leg.arm], at.of(leg.end)[1]
-    found = [line_of(tree, at, j).moves(E) / tree.length for j in leg.wrist]
+    found = [line_of(tree, at, j).moves(E) / length for j in leg.wrist]
     first, second = (lines[k] for k in leg.pair)
     if leg.kind == CROSSED:
-        return [*found, (second.point - first.point) @ cross(first.along, second.along) / tree.length]
+        return [*found, (second.point - first.point) @ cross(first.along, second.along) / length]
     normal = plane_normal(first, second)
     return found + [cross(normal, line.along) if line.turns else normal @ line.along for line in (first, second)]
 
