@@ -9,7 +9,7 @@ from parflex.closure.working_modes import sides
 from parflex.maps.batches import Geometry
 from parflex.maps.kept_numbers import numbers_of_designs
 from parflex.maps.positions import OK, UNREACHABLE, PositionSolver
-from parflex.recursion import pose
+from parflex.recursion import jacobians, pose
 from parflex.spatial import vector_quaternion
 
 BASE, PLATFORM, ARM, ROD = 0.2, 0.05, 0.25, 0.5  # of delta
@@ -69,6 +69,21 @@ def test_single_poses_of_delta_are_in_the_same_mode():
         assert np.abs(np.sin(np.array(angles) - own)).max() < 1e-9
 
 
+def test_sides_of_delta_are_its_numbers_alone():
+    """Where knees are outside, whatever determinant of some of the rows is negative."""
+    robot, values = (
+        parflex.load("delta"),
+        np.array([0, 0, -0.4]) + 0.4 * np.random.default_rng(5).uniform(-1, 1, (300, 3)),
+    )
+    found_by = solver(robot, "xyz")
+    found = found_by(values)
+    parts = [part for part in robot.assembler.parts(found_by.target, robot.locked) if len(part.columns)]
+    judged = [sides(robot.tree, p.rows, p.columns, p.held, robot.preference, robot.home) for p in parts]
+    for q in found.q[found.status == OK]:
+        at = pose(robot.tree, q)
+        assert all(one.fit(robot.tree, at, jacobians(robot.tree, at)) for one in judged)
+
+
 def test_designs_of_delta_have_their_own_reach():
     robot, rng = parflex.load("delta"), np.random.default_rng(3)
     rows = np.array([BASE, PLATFORM, ARM, ROD]) * rng.uniform(0.8, 1.2, (400, 4))
@@ -88,6 +103,7 @@ def test_designs_of_delta_have_their_own_reach():
 
 # -- every kind ----------------------------------------------------------------------------------------------
 
+RIGHT = 1.5707963267948966
 KINDS = {  # joints of a leg, each with where it stands on the one before: position, then rotation
     "PUS": ("PRR", [([0, 0, 0], [0.3, 0.2, 0]), ([0, 0.05, 0], [1.2, 0, 0]), ([0, 0, 0], [0, 1.57, 0])], "crossed", 0),
     "RUS": ("RRR", [([0, 0, 0], [1.5, 0.2, 0]), ([0.3, 0, 0.02], [0, 0.4, 0]), ([0, 0, 0], [1.4, 0, 0])], "crossed", 0),
@@ -96,9 +112,9 @@ KINDS = {  # joints of a leg, each with where it stands on the one before: posit
     "RRRS": ("RRR", [([0, 0, 0], [0.1, 0, 0]), ([0.05, 0.04, 0.1], [1.4, 0, 0]), ([0.3, 0, 0.02], [0, 0, 0])],
              "parallel", 0),
     "PRRS": ("PRR", [([0, 0, 0], [0.3, 0, 0]), ([0.1, 0, 0], [0.4, 0, 0]), ([0.3, 0, 0], [0, 0, 0])], "parallel", 0),
-    "RPRS": ("RPR", [([0, 0, 0], [0.3, 0, 0]), ([0.1, 0, 0.1], [1.2, 0.3, 0]), ([0, 0.1, 0], [1.5707963267948966, 0, 0])],
+    "RPRS": ("RPR", [([0, 0, 0], [0.3, 0, 0]), ([0.1, 0, 0.1], [1.2, 0.3, 0]), ([0, 0.1, 0], [RIGHT, 0, 0])],
              "parallel", 0),
-    "RRPS": ("RRP", [([0, 0, 0], [0.1, 0, 0]), ([0.05, 0.04, 0.1], [1.4, 0, 0]), ([0, 0.1, 0], [1.5707963267948966, 0, 0])],
+    "RRPS": ("RRP", [([0, 0, 0], [0.1, 0, 0]), ([0.05, 0.04, 0.1], [1.4, 0, 0]), ([0, 0.1, 0], [RIGHT, 0, 0])],
              "parallel", 0),
     "SCARA": ("RRP", [([0, 0, 0], [0.3, 0, 0]), ([0.3, 0, 0], [0, 0, 0]), ([0.2, 0, 0], [0.4, 0, 0])], "parallel", 2),
     "2R-R": ("RRR", [([0, 0, 0], [0.3, 0, 0]), ([0.3, 0, 0], [0, 0, 0]), ([0.2, 0.03, 0.05], [1.3, 0.2, 0])],
@@ -115,17 +131,17 @@ def robot_of(kind, tmp_path, hanging=False):
     for leg in range(3):
         turn = 2 * np.pi * leg / 3 + 0.2 * leg
         for k, (joint, (position, rotation)) in enumerate(zip(joints, mounts, strict=True)):
-            own = dict(position=list(position), rotation=list(rotation))
+            place = [list(position), list(rotation)]
             if k == 0:
                 c, s = np.cos(turn), np.sin(turn)
                 x, y, z = position
-                own = dict(position=[float(0.3 * c + x), float(0.3 * s + y), z], rotation=[*rotation[:2], float(turn)])
+                place = [[float(0.3 * c + x), float(0.3 * s + y), z], [*rotation[:2], float(turn)]]
             parent = f'parent = "l{leg}.{k - 1}"\n' if k else 'parent = "platform"\n' if hanging else ""
             word = "revolute" if joint == "R" else "prismatic"
             text.append(
                 f'[[frame]]\nname = "l{leg}.{k}"\n{parent}joint = "{word}"\nstart = {START[joint][k]}\n'
                 f"actuated = {'true' if k < 2 else 'false'}\n"
-                f"place = {{ position = {own['position']}, rotation = {own['rotation']} }}\n"
+                f"place = {{ position = {place[0]}, rotation = {place[1]} }}\n"
                 "inertia = { mass = 0.1, about_centre = [0.001, 0.001, 0.001] }\n"
             )
         text.append(f'[[point]]\nname = "end{leg}"\nframe = "l{leg}.2"\nposition = ["length", 0.02, 0.03]\n')
@@ -176,7 +192,7 @@ def test_legs_of_every_kind_are_placed_and_told_apart(kind, hanging, tmp_path):
 def _walked(robot, home, values):
     """Positions at the end of a straight way, by Newton's method in eight steps; None where a step is large."""
     q, tree = robot.home.copy(), robot.tree
-    columns = np.array([k for k in range(6, tree.n)])
+    columns = np.arange(6, tree.n)
     for share in np.linspace(0, 1, 9)[1:]:
         now = home + share * (values - home)
         q[:3] = now[:3]
@@ -186,4 +202,3 @@ def _walked(robot, home, values):
         if error > 1e-10 or np.abs(q[7:] - before[7:]).max() > 0.15:
             return None
     return q
-

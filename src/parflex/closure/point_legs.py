@@ -172,7 +172,9 @@ def point_leg(tree: Tree, rows: Sequence[Any], columns: Array, reference: Array)
     joints = [tree.links[j].joint for j in links]
     if any(not joint.one_axis or joint.pitch for joint in joints) or len(links) < len(rates) or len(links) < 3:
         return None
-    on_first, on_second = (set(tree.path(place.link)) if place.link >= 0 else set() for place in (loop.first, loop.second))
+    on_first, on_second = (
+        set(tree.path(place.link)) if place.link >= 0 else set() for place in (loop.first, loop.second)
+    )
     if not (set(links) <= on_first - on_second or set(links) <= on_second - on_first):
         return None
     carries_first = set(links) <= on_first
@@ -184,7 +186,9 @@ def point_leg(tree: Tree, rows: Sequence[Any], columns: Array, reference: Array)
         return None
     for kind, alone in ((CROSSED, 0), (CROSSED, 2), (PARALLEL, 0), (PARALLEL, 2)):
         leg = PointLeg((arm[0], arm[1], arm[2]), tuple(wrist), loop, carries_first, kind, alone)
-        if all(float(np.abs(part).max()) < EXACT for part in structure(leg, tree, at, tree.length)) and _regular(leg, tree, at):
+        if all(float(np.abs(part).max()) < EXACT for part in structure(leg, tree, at, tree.length)) and _regular(
+            leg, tree, at
+        ):
             return leg
     return None
 
