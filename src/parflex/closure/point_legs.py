@@ -30,7 +30,7 @@ CROSSED, PARALLEL = "crossed", "parallel"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Line(Record):
+class JointAxis(Record):
     """The axis of a joint in the world: a point on it, its direction, and whether the joint turns about it."""
 
     point: Array
@@ -42,10 +42,10 @@ class Line(Record):
         return cross(self.along, place - self.point) if self.turns else self.along
 
 
-def line_of(tree: Tree, at: Pose, link: int) -> Line:
+def line_of(tree: Tree, at: Pose, link: int) -> JointAxis:
     """The axis of the joint of a link."""
     joint = tree.links[link].joint
-    return Line(at.position[link], at.rotation[link][:, joint.axis], bool(joint.periodic))
+    return JointAxis(at.position[link], at.rotation[link][:, joint.axis], bool(joint.periodic))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -89,14 +89,14 @@ class PointLeg(Record):
             return (moved - other) @ one.moves(moved), (E - C) @ cross(lines[i].along, lines[j].along)
         return self._height(lines, E), _in_plane(lines[i], lines[j], E)
 
-    def _height(self, lines: Sequence[Line], E: Array) -> Any:
+    def _height(self, lines: Sequence[JointAxis], E: Array) -> Any:
         """How fast the joint that follows first changes the height that the two others keep."""
         one, normal = lines[self.alone], plane_normal(*(lines[k] for k in self.pair))
         rate = normal @ one.moves(E)
         return rate if self.alone == 0 or not one.turns else -rate
 
 
-def _in_plane(first: Line, second: Line, E: Array) -> Any:
+def _in_plane(first: JointAxis, second: JointAxis, E: Array) -> Any:
     """Which of two ways neighbours take in the plane that they keep."""
     if second.turns and not first.turns:
         return (second.point - E) @ first.along
@@ -108,14 +108,14 @@ def level(way: Array, normal: Array) -> Any:
     return way - normal * (normal @ way)
 
 
-def crossing(first: Line, second: Line) -> Any:
+def crossing(first: JointAxis, second: JointAxis) -> Any:
     """The point of a line that is nearest to another."""
     n = cross(first.along, second.along)
     t = cross(second.point - first.point, second.along) @ n / (n @ n)
     return first.point + t * first.along
 
 
-def plane_normal(first: Line, second: Line) -> Array:
+def plane_normal(first: JointAxis, second: JointAxis) -> Array:
     """The direction along which two neighbours in a plane move nothing."""
     return first.along if first.turns else second.along
 

@@ -247,9 +247,9 @@ class CarriedLinks:
     def carried(self, dyad: Dyad | LegSide, named: Callable[[Loop], Loop]) -> Dyad | LegSide:
         """The dyad between the links as they are numbered here, its closures by what `named` gives for them."""
         if isinstance(dyad, LegSide):
-            first, second, third = (self.number[j] for j in dyad.leg.arm)
+            one, two, three = (self.number[j] for j in dyad.leg.arm)
             loop = self.moved(named(dyad.leg.loop))
-            return replace(dyad, leg=replace(dyad.leg, arm=(first, second, third), wrist=(), loop=loop))
+            return replace(dyad, leg=replace(dyad.leg, arm=(one, two, three), wrist=(), loop=loop))
         loops = [None if pivot.loop is None else self.moved(named(pivot.loop)) for pivot in dyad.pivots]
         links = [self.number.get(pivot.link, GROUND) for pivot in dyad.pivots]
         first, middle, last = (Pivot(link, loop) for link, loop in zip(links, loops, strict=True))

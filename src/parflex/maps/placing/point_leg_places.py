@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.closure.point_legs import CROSSED, Line, PointLeg, crossing, level, line_of, plane_normal
+from parflex.closure.point_legs import CROSSED, JointAxis, PointLeg, crossing, level, line_of, plane_normal
 from parflex.recursion.kinematics import Pose
 from parflex.spatial import cross
 from parflex.tree import Tree
@@ -62,7 +62,7 @@ class PointLegPlaces:
         seen = _moved(self.end, third, own)
         return [*self._turns(first, second, seen - C, self.goal - C), own]
 
-    def _turns(self, first: Line, second: Line, begin: Array, end: Array) -> tuple[Move, Move]:
+    def _turns(self, first: JointAxis, second: JointAxis, begin: Array, end: Array) -> tuple[Move, Move]:
         """Turns about two axes that bring a vector to another of its length: the second turn first."""
         a, b = first.along, second.along
         n, c = cross(a, b), a @ b
@@ -98,7 +98,7 @@ class PointLegPlaces:
         two = self._in_plane(first, second, n, goal, end)
         return [own, *two] if self.leg.alone == 0 else [*two, own]
 
-    def _in_plane(self, first: Line, second: Line, n: Array, goal: Array, end: Array) -> tuple[Move, Move]:
+    def _in_plane(self, first: JointAxis, second: JointAxis, n: Array, goal: Array, end: Array) -> tuple[Move, Move]:
         """Two joints that move the end to its goal, at the same height: the second joint first."""
         if not first.turns:  # the pivot of the second is carried along, and the goal is on a circle about it
             own = self._meets(first, second.point, goal, _square(level(end - second.point, n)), 1, n)
@@ -111,7 +111,7 @@ class PointLegPlaces:
     # -- one equation -----------------------------------------------------------------------------------------
 
     def _meets(
-        self, line: Line, point: Array, centre: Array, radius2: Any, which: int, normal: Array | None = None
+        self, line: JointAxis, point: Array, centre: Array, radius2: Any, which: int, normal: Array | None = None
     ) -> Move:
         """The move of a joint that brings a point to a distance from a centre; with a normal, within its plane."""
         if line.turns:
@@ -143,14 +143,14 @@ def _angle(along: Array, begin: Array, end: Array) -> Move:
     return begin @ end - (along @ begin) * (along @ end), along @ cross(begin, end)
 
 
-def _moved(place: Array, line: Line, move: Move, back: bool = False) -> Any:
+def _moved(place: Array, line: JointAxis, move: Move, back: bool = False) -> Any:
     """A place that a joint moves."""
     if not line.turns:
         return place - move[0] * line.along if back else place + move[0] * line.along
     return line.point + _turned(place - line.point, line, move, back)
 
 
-def _turned(vector: Array, line: Line, move: Move, back: bool = False) -> Any:
+def _turned(vector: Array, line: JointAxis, move: Move, back: bool = False) -> Any:
     """A vector that a joint turns."""
     c, s = move
     size = np.sqrt(c * c + s * s)
