@@ -6,7 +6,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from conftest import CATALOGUE
+from conftest import CATALOGUE, EVERYTHING
 from emitted import c_library
 from test_command_line import answered
 from test_emitters import EMITTERS, SHORT
@@ -106,7 +106,7 @@ def error_of(found: dict, wanted: dict, states: list[dict]) -> float:
 def test_every_emitter_gives_the_numbers_of_the_general_reduction(name, model, tmp_path, figure):
     program = made(name, model)
     size = len(program.program.instructions)
-    states = bent_states(name, 200 if size <= SHORT else 20)
+    states = bent_states(name, (200 if EVERYTHING else 40) if size <= SHORT else 20)
     given, wanted = batch(states, program, robot(name))
     for key, (emitter, count) in EMITTERS.items():
         if size > SHORT and not key.startswith("llvm"):

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from comparison import positions
-from conftest import CATALOGUE, RIGID
+from conftest import CATALOGUE, EVERYTHING, RIGID
 from oracles import three_legs
 from oracles.pinocchio_tree import PinocchioTree
 from oracles.reader import read_robot
@@ -89,7 +89,7 @@ def test_efforts_equal_those_of_pinocchio_with_multipliers(mode, share, tmp_path
     p = varied(share, 11)
     path = as_file(p, tmp_path)
     robot, oracle = parflex.load(path, working_mode=mode), PinocchioTree(read_robot(path))
-    states = draw(p, mode, 200, 7)
+    states = draw(p, mode, 200 if EVERYTHING else 40, 7)
     ours = parflex.model(robot, "redundant")(q=states.positions, qd=states.qd, qdd=states.qdd)["effort"]
     worst, names = 0.0, robot.actuated_names
     for q, qd, qdd, tau in zip(states.positions, states.qd, states.qdd, ours, strict=True):
