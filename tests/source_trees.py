@@ -32,4 +32,5 @@ def modules() -> dict[str, ast.Module]:
 @cache
 def nodes(tree: ast.Module) -> tuple[ast.AST, ...]:
     """All nodes of a module, in the order of `ast.walk`."""
-    return tuple(ast.walk(tree))
+    with no_search_for_cycles():
+        return tuple(ast.walk(tree))

@@ -6,6 +6,7 @@ import re
 import shutil
 from fnmatch import fnmatch
 
+import numpy as np
 import pytest
 from conftest import left_out
 from verify import SOURCE, TESTS, Mutation, Outcome, quick_choice, read_mutations, read_table, report
@@ -77,3 +78,19 @@ def test_cases_that_are_left_out_of_runs_exist_and_leave_others_of_their_test(re
             if len(own) > 1:  # the whole file is collected, or all cases of the test
                 assert any(name.startswith(case) for name in own), f"{file}: {case}"
                 assert not all(name.startswith(cases) for name in own), f"{file}: every case of {function} is left out"
+
+
+@pytest.mark.parametrize("tolerance", [{}, {"rel": 1e-3}, {"abs": 1e-3}, {"rel": 1e-4, "abs": 1e-3}, {"nan_ok": True}])
+def test_arrays_compared_at_once_are_equal_where_they_are_number_by_number(tolerance):
+    rng = np.random.default_rng(3)
+    equal = 0
+    for k in range(60):
+        expected = rng.normal(size=(2, 2)) * 10.0 ** rng.integers(-3, 4)
+        actual = expected * (1 + 10.0 ** rng.uniform(-8, -2) * rng.normal(size=(2, 2)))
+        if k % 3 == 0:
+            expected[0, 0] = actual[0, 0] = (np.nan, np.inf, 0.0)[k % 9 // 3]
+        wanted = pytest.approx(expected, **tolerance)
+        assert (actual == wanted) == wanted.one_by_one(actual)
+        equal += actual == wanted
+    assert 0 < equal < 60
+    assert np.zeros(2) != pytest.approx(np.zeros(3)) and np.ones(2) != pytest.approx(np.array([1.0, np.nan]))
