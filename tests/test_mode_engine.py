@@ -12,10 +12,11 @@ import scipy.linalg
 import parflex
 from parflex.designs.design_numbers import design_numbers, number_at
 from parflex.maps.batches import Geometry
-from parflex.maps.engine.mode_finder import ModeFinder
+from parflex.maps.engine.mode_finder import FoundModes, ModeFinder
 from parflex.maps.engine.mode_programs import StepTrace
 from parflex.maps.node_unknowns import node_model
 from parflex.maps.nodes import Assembly
+from parflex.maps.platform import Platform
 from parflex.maps.positions import OK, PositionSolver
 from parflex.models.elastic.linear_model import locked_robot
 
@@ -48,38 +49,109 @@ def lowest(K: np.ndarray, M: np.ndarray, free: int, modes: int) -> np.ndarray:
     return scipy.linalg.eigh(K, M, subset_by_index=[free, last], eigvals_only=True)
 
 
+class Audited:
+    """A robot at random poses with random designs, its whole matrices there, and what finds its modes."""
+
+    def __init__(self, name: str, count: int, modes: int | None = None) -> None:
+        names, spread, usual, keys = AUDITED[name]
+        robot, self.modes = loaded(name), modes or usual
+        locked, rng = locked_robot(robot, "actuators"), np.random.default_rng(5)
+        self.designs = None
+        if keys:
+            values = {key: number_at(robot, key) * rng.uniform(0.9, 1.1, count) for key in keys}
+            self.designs = design_numbers(robot, values)
+        geometry = Geometry(robot, self.designs)
+        own = np.arange(count) if self.designs is None else np.flatnonzero(~self.designs.alone)
+        self.features: np.ndarray | None = None
+        q = geometry.rows(np.repeat(geometry.home[None], len(own), axis=0), own)
+        if names:
+            centre = CENTRES.get(name, at_home(robot, names))
+            poses = centre + spread * rng.uniform(-1, 1, (len(own), len(names)))
+            placed = PositionSolver(geometry, names, poses[0].tolist())(poses, own)
+            q, own, poses = (rows[placed.status == OK] for rows in (placed.q, own, poses))
+            given = [poses] if self.designs is None else [poses, self.designs.values[own]]
+            self.features = np.concatenate(given, axis=1)  # by which modes are guessed where poses are many
+        self.q, self.own = q, own
+        model = node_model(locked)
+        self.assembly = Assembly(model, designs=self.designs)
+        self.places, self.platform = geometry.places(self.assembly.links), Platform(robot, geometry, model)
+        values = scipy.linalg.eigh(*(matrix[0] for matrix in self.matrices(slice(0, 1))), eigvals_only=True)
+        self.free = int(np.sum(values < 1e-14 * values[-1]))
+        self.finder = ModeFinder(locked, self.modes, self.free, self.designs)
+
+    def matrices(self, part: slice) -> tuple[np.ndarray, np.ndarray]:
+        """K and M of some poses."""
+        own = None if self.designs is None else self.own[part]
+        return self.assembly(*self.places(self.q[part]), own)
+
+    def found(self, shapes: bool = False) -> FoundModes:
+        """Modes by steps."""
+        own = None if self.designs is None else self.own
+        return self.finder(self.q, own, shapes, features=self.features)
+
+
 def audit(name: str, count: int) -> tuple[float, float, int]:
     """Largest error in Hz, share of poses that were not proved, and how many were compared."""
-    names, spread, modes, keys = AUDITED[name]
-    robot = loaded(name)
-    locked, rng = locked_robot(robot, "actuators"), np.random.default_rng(5)
-    designs = None
-    if keys:
-        designs = design_numbers(robot, {key: number_at(robot, key) * rng.uniform(0.9, 1.1, count) for key in keys})
-    geometry = Geometry(robot, designs)
-    own = np.arange(count) if designs is None else np.flatnonzero(~designs.alone)
-    features: np.ndarray | None = None
-    q = geometry.rows(np.repeat(geometry.home[None], len(own), axis=0), own)
-    if names:
-        centre = CENTRES.get(name, at_home(robot, names))
-        poses = centre + spread * rng.uniform(-1, 1, (len(own), len(names)))
-        placed = PositionSolver(geometry, names, poses[0].tolist())(poses, own)
-        q, own, poses = (rows[placed.status == OK] for rows in (placed.q, own, poses))
-        given = [poses] if designs is None else [poses, designs.values[own]]
-        features = np.concatenate(given, axis=1)  # by which modes are guessed where poses are many
-    assembly = Assembly(node_model(locked), designs=designs)
-    places = geometry.places(assembly.links)
-    K, M = assembly(*places(q[:1]), None if designs is None else own[:1])
-    values = scipy.linalg.eigh(K[0], M[0], eigvals_only=True)
-    free = int(np.sum(values < 1e-14 * values[-1]))
-    found = ModeFinder(locked, modes, free, designs)(q, None if designs is None else own, features=features)
-    expected = np.empty((len(q), modes))
-    for start in range(0, len(q), 200):  # ten thousand matrices of fine meshes do not fit into memory
+    here = Audited(name, count)
+    found = here.found()
+    expected = np.empty((len(here.q), here.modes))
+    for start in range(0, len(here.q), 200):  # ten thousand matrices of fine meshes do not fit into memory
         part = slice(start, start + 200)
-        K, M = assembly(*places(q[part]), None if designs is None else own[part])
-        expected[part] = [lowest(k, m, free, modes) for k, m in zip(K, M, strict=True)]
+        expected[part] = [lowest(k, m, here.free, here.modes) for k, m in zip(*here.matrices(part), strict=True)]
     off = np.abs(np.sqrt(found.x) - np.sqrt(expected))[found.ok] / (2 * np.pi)
-    return float(off.max(initial=0.0)), 1 - found.ok.mean(), len(q)
+    return float(off.max(initial=0.0)), 1 - found.ok.mean(), len(here.q)
+
+
+def sharpened(K: np.ndarray, M: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Modes by LAPACK, and each by two steps of inverse iteration, which take its rounding away."""
+    values, vectors = scipy.linalg.eigh(K, M, subset_by_index=[0, count - 1])
+    for k, value in enumerate(values):
+        if value > 1e-9 * values[-1]:
+            factors = scipy.linalg.lu_factor(K - value * (1 + 1e-9) * M)
+            for _ in range(2):
+                x = scipy.linalg.lu_solve(factors, M @ vectors[:, k])
+                vectors[:, k] = x / np.sqrt(x @ M @ x)
+    return values, vectors
+
+
+def audit_shapes(name: str, count: int, modes: int) -> tuple[float, float, int]:
+    """By how much shapes are turned at most, as parts of what is promised, and off in length; how many were compared.
+
+    A twist that is off by d has a motion of the robot behind it that is off by the root of d C^-1 d in the norm of the
+    mass at least, with C = P M^-1 P^T.
+    """
+    here = Audited(name, count, modes)
+    found, turned, longer, compared = here.found(shapes=True), 0.0, 0.0, 0
+    for k in np.flatnonzero(found.ok & np.isfinite(found.twists).all(axis=(1, 2))).tolist():
+        part = slice(k, k + 1)
+        K, M = (matrix[0] for matrix in here.matrices(part))
+        last = min(here.free + modes + 1, len(K))
+        values, vectors = sharpened(K, M, last)
+        P = here.platform.jacobians(here.q[part], None if here.designs is None else here.own[part])[0]
+        inverse = np.linalg.pinv(P @ np.linalg.solve(M, P.T), rcond=1e-12)
+        values, exact = values[here.free :], (P @ vectors[:, here.free :]).T
+        for mode in range(modes):
+            others = np.delete(values, mode)
+            gap = np.abs(others / values[mode] - 1).min()
+            off = found.twists[k, mode] * np.sign(found.twists[k, mode] @ exact[mode]) - exact[mode]
+            share, promised = np.sqrt(exact[mode] @ inverse @ exact[mode]), max(3e-8, 1e-11 / gap)
+            if share < 1e-6:  # the end effector is at rest in this mode
+                continue
+            along = (off @ inverse @ exact[mode]) / share**2
+            rest = off - along * exact[mode]
+            turned = max(turned, np.sqrt(rest @ inverse @ rest) / promised)
+            longer, compared = max(longer, abs(along) - promised / share), compared + 1  # a turn is along it, too
+    return turned, longer, compared
+
+
+SHAPED = {"navaro": 6, "3rrr-flexible": 3, "gough-stewart-beams": 6, "rolled-beams.toml": 2, "dualemps": 3}
+
+
+@pytest.mark.parametrize("name", list(SHAPED))
+def test_shapes_are_turned_by_no_more_than_is_promised(name):
+    turned, longer, compared = audit_shapes(name, 100, SHAPED[name])
+    assert compared > 50
+    assert turned < 1.0 and longer < 3e-6  # what the page on maps says
 
 
 def at_home(robot: parflex.Robot, names: list[str]) -> np.ndarray:

@@ -90,12 +90,15 @@ class FreePart(Record):
         return ()
 
     def _with_motors(self, target: Target) -> Target:
-        """All other motors where they stand in the reference, if each can be moved without the others."""
-        free = self._free(target)
+        """All other motors where they stand in the reference, if each can be moved without the others.
+
+        Motors that do not move any more, by couplings to what is given, are where these put them.
+        """
+        free, motions = self._free(target), self._motions(target)
         stated = {row.rate for row in target.frames if isinstance(row, JointTarget)}
-        motors = [k for k in self.actuated if k in set(free.tolist()) - stated]
-        places = [int(np.flatnonzero(free == k)[0]) for k in motors]
-        if not motors or mobility.rank(self._motions(target)[places]) < len(motors):
+        row_of = {int(k): motions[row] for row, k in enumerate(free)}
+        motors = [k for k in self.actuated if k in row_of and k not in stated and np.linalg.norm(row_of[k]) > STILL]
+        if not motors or mobility.rank(np.array([row_of[k] for k in motors])) < len(motors):
             return target
         links = [self.tree.links[self.tree.link_of_rate[k]] for k in motors]
         values = {link.q.start: float(self.reference[link.q.start]) for link in links}

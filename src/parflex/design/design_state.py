@@ -21,6 +21,7 @@ from parflex.errors import InputError, RobotFileError
 from parflex.models.configuration import Configuration, Pose, configure
 from parflex.models.given_states.pose_conditions import read_distance
 from parflex.models.pose_input import read_pose
+from parflex.models.posing.resting_couplings import resting_order
 from parflex.models.priorities import solve_in_order
 from parflex.models.robot import Robot
 from parflex.recursion import jacobians, pose
@@ -225,7 +226,8 @@ def pose_slopes(robot: Robot, twin: Robot, q: Array, target: Target, keys: Seque
     Loops stay closed and what the pose asks for is kept. What that leaves open is decided by the end effector, which
     stays, then by the motors, then by all coordinates. Bodies stay undeformed, and springs of drives at rest.
     """
-    rest, rest_twin = (robot.at_rest or robot), (twin.at_rest or twin)
+    stretched = _stretched(robot, target)
+    rest, rest_twin = (robot.resting_but(stretched) or robot), (twin.resting_but(stretched) or twin)
     tree, count = robot.tree, len(keys)
     at, at_twin = pose(tree, q), pose(twin.tree, q)
     links = jacobians(tree, at)
@@ -252,6 +254,14 @@ def pose_slopes(robot: Robot, twin: Robot, q: Array, target: Target, keys: Seque
     found, missed = solve_in_order(basis, blocks)
     _refuse_open(missed[0], drift + J @ fixed, keys)
     return found + fixed
+
+
+def _stretched(robot: Robot, target: Target) -> frozenset[str]:
+    """Elastic couplings that a pose itself stretches: they follow nothing."""
+    named = {row.rate for row in target.frames if isinstance(row, JointTarget)}
+    frames = tuple(row for row in target.frames if not isinstance(row, JointTarget))
+    whole = Target(target.values, target.fixed | named, frames)
+    return resting_order(robot, whole, whole).stretched
 
 
 def on_twin(row: PoseRows, twin: Robot) -> PoseRows:

@@ -214,7 +214,7 @@ def frequency_map(
         rows.plain.say(store.status)
     if RowAnswers({}, store.status, store.reasons).unstable.any():
         RowAnswers({}, store.status, [store.reasons[k] for k in store.reason.ravel().tolist()]).warn(2)
-    warn_of_first_order(robot, asked, store.values, held, 2)
+    warn_of_first_order(robot, asked, store.values, held, results.rests, 2)
     if path is not None and csv and (computed or not path.with_suffix(".csv").exists()):
         store.save_csv(path.with_suffix(".csv"))
     plain = rows.plain

@@ -27,6 +27,7 @@ from parflex.maps.placing.neighbours import FEW, nearest_point, neighbours
 from parflex.maps.placing.steppers import ASKED, POLISH, ClosingRows, Stepper, dyad_judge, stepper
 from parflex.maps.placing.ways_from_home import closes, walk
 from parflex.models.pose_input import joint_named, read_pose, whole_end_effector
+from parflex.models.posing.resting_couplings import RestingOrder, put_in_order, resting_order
 from parflex.records import Record
 
 Array = np.ndarray
@@ -88,10 +89,14 @@ class PositionSolver:
         self.read = read_pose(robot.tree, dict(zip(names, first, strict=True)), "pose", None, robot.home)
         try:
             self.given = GivenCoordinates(geometry, names)
+            if self.resting.left_open:
+                raise NotGivenError
+            self.given.following = self.resting.before
             self.steppers, self.judges, self.joined = kept_steppers(
                 geometry, self.names, lambda: self._set_up(self.target)
             )
             known = {int(k) for one in self.steppers for k in one.columns} | set(self.given.columns)
+            known |= {int(np.searchsorted(geometry.kept, one.position)) for one in self.resting.after}
             moved = moved_at_home(geometry, known)
             self.fast = not moved
             self.why_slow = f"'{moved[0]}' is not named, and designs move it at home" if moved else ""
@@ -100,8 +105,15 @@ class PositionSolver:
 
     @cached_property
     def target(self) -> Target:
-        """The first pose, with what it leaves open."""
-        return whole_end_effector(self.robot.tree, self.robot.actuated, self.read, self.robot.home) or self.read
+        """The first pose, with what it leaves open and what follows from that."""
+        return self.resting.target
+
+    @cached_property
+    def resting(self) -> RestingOrder:
+        """What follows elastic couplings, which stay at rest."""
+        robot = self.robot
+        whole = whole_end_effector(robot.tree, robot.actuated, self.read, robot.home) or self.read
+        return resting_order(robot, self.read, whole)
 
     def _set_up(self, target: Target) -> tuple[list[Stepper], list[Stepper]]:
         """Steps of the parts of the robot, and those that judge on which side of a singularity they are."""
@@ -159,6 +171,7 @@ class PositionSolver:
         else:
             q, status = self._by_dyads(self.places, values, own)
         said = self._said(values, own, status)
+        put_in_order(self.resting.after, q, self.geometry.kept)
         return Positions(q[:, : -len(ASKED)] if self.given.asked else q, status, said)
 
     def _said(self, values: Array, own: Array, status: Array) -> list[str] | None:

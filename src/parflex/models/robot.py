@@ -215,11 +215,24 @@ class Robot(ArrayOrder, Record):
     @cached_property
     def at_rest(self) -> Robot | None:
         """The same robot with elastic couplings held where they do not stretch; None where there are none."""
-        if not self.tree.springs:
+        return self.resting_but(frozenset())
+
+    def resting_but(self, stretched: frozenset[str]) -> Robot | None:
+        """The same but for some couplings, which are free to stretch; None where no other is left."""
+        held = tuple(row for row in resting_rows(self.tree) if row.name not in stretched)
+        if not held:
             return None
-        tree = replace(self.tree, springs=())
-        rows = (*self.closures.constraints, *resting_rows(self.tree))
-        return replace(self, tree=tree, closures=replace(self.closures, tree=tree, constraints=rows))
+        if stretched not in self._resting:
+            tree = replace(self.tree, springs=())
+            rows = (*self.closures.constraints, *held)
+            self._resting[stretched] = replace(
+                self, tree=tree, closures=replace(self.closures, tree=tree, constraints=rows)
+            )
+        return self._resting[stretched]
+
+    @cached_property
+    def _resting(self) -> dict[frozenset[str], Robot]:
+        return {}
 
     # -- how it moves ----------------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ INFINITE, NONE = math.inf, math.nan
 EXACT = 2e-10  # relative error of a squared frequency that is accepted
 ABOVE = 1e-8  # relative distance above the last mode at which all are counted, at least
 SETTLED = 1e-11  # relative residual at which a shape is good whatever lies beside it
+SIZED = 3e-6  # relative error of the length of a shape that is accepted: N is taken at the shift
 ROUNDED = 1e-14  # relative error of the terms of a squared residual
 ROOM = 1.5  # times the distance to the next mode that the claim of the last one needs
 # of a mode of a lane: ends of its interval, what was found and expected, and its claim: its shift, 1 / w.N w, shift of
@@ -67,24 +68,26 @@ def exact(
         shrunk = (pole - shift) / (pole - lower)
     gap = min((shift - lower) * shrunk + min(off, off * shrunk), upper - rho)
     rest = squared_residual(rho, shift, weight, pole, before)
-    if math.sqrt(max(weight - off * off, 0.0) + ROUNDED * off * off) > max(turn * gap, SETTLED * rho):
-        return False
     error = math.sqrt(rest)
+    if turn < INFINITE:  # what (72) adds is part of the residual at the mode itself, where N has grown or shrunk, too
+        turned = reach(rho, shift, error, pole) > max(turn * gap, SETTLED * rho)
+        if turned or abs(off) > SIZED * (pole - shift):
+            return False
     if gap > 0.0:
         error = min(error, rest / gap)
     return reach(rho, shift, error, pole) <= EXACT * rho
 
 
 @inner
-def top(lane: int, turn: float, known: Array) -> float:
+def top(lane: int, turn: float, pole: float, known: Array) -> float:
     """A shift above the last mode at which its claim wants all of them counted."""
     last = known.shape[1] - 2
     rho = known[lane, last, FOUND]
     least = rho * (1 + ABOVE)
     if known[lane, last, PINNED] > 0.0:
         return least
-    off = rho - known[lane, last, AT]
-    rest = max(known[lane, last, WEIGHT] - off * off, 0.0) + ROUNDED * off * off
+    shift, weight, before = known[lane, last, AT], known[lane, last, WEIGHT], known[lane, last, CAME]
+    rest = squared_residual(rho, shift, weight, pole, before)
     residual = math.sqrt(rest)
     room = 0.0 if residual <= SETTLED * rho else max(residual / turn, 2.0 * rest / (EXACT * rho))
     return max(least, rho + known[lane, last, RADIUS] + ROOM * room)

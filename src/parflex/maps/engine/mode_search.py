@@ -168,7 +168,7 @@ def prove(lane: int, turn: float, whole: Array, numbers: Array, known: Array, ke
     modes = known.shape[1] - 1
     if whole[lane, STEP] > 2 * modes or whole[lane, AGAIN] > 3 * modes:
         return -1
-    missing = top(lane, turn, known)
+    missing = top(lane, turn, numbers[lane, POLE], known)
     if known[lane, modes, HIGH] > missing:
         if known[lane, modes, LOW] < missing:
             numbers[lane, SHIFT] = missing

@@ -28,12 +28,15 @@ class MapResults:
         self.refused: ParflexError | None = None
         self.fallbacks = 0  # cells that were not solved together with others
         self.before = 0  # cells that were known when this call began
+        self.rests = np.zeros(len(store.status), dtype=bool)  # cells about an equilibrium that was not asked for
 
     def put(self, chunk: slice, part: RowAnswers) -> None:
         """Take over what was found in a chunk."""
         self.store.put(chunk, part.values, part.status, part.reasons)
         self.refused = self.refused or part.refused
         self.fallbacks += part.fallbacks
+        if len(part.rests):
+            self.rests[chunk] = part.rests
         if self.counting is not None:
             self.counting.note(part)
 

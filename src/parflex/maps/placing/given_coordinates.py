@@ -12,6 +12,7 @@ from parflex.maps.batches import Geometry
 from parflex.maps.placing.steppers import ASKED
 from parflex.models.configuration import Configuration
 from parflex.models.pose_input import joint_named
+from parflex.models.posing.resting_couplings import FollowingJoint, put_in_order
 from parflex.recursion.kinematics import place_jacobian, pose
 from parflex.spatial import vector_quaternion
 from parflex.tree.link_tree import GROUND
@@ -26,7 +27,12 @@ class NotGivenError(Exception):
 
 
 class GivenCoordinates:
-    """Coordinates by name, each a joint or one of the end effector; the rotation vector stands apart."""
+    """Coordinates by name, each a joint or one of the end effector; the rotation vector stands apart.
+
+    `following` are joints that elastic couplings at rest put somewhere by these coordinates.
+    """
+
+    following: tuple[FollowingJoint, ...] = ()
 
     def __init__(self, geometry: Geometry, names: Sequence[str]) -> None:
         self.geometry, self.robot, self.names = geometry, geometry.robot, list(names)
@@ -54,9 +60,10 @@ class GivenCoordinates:
 
     @property
     def columns(self) -> list[int]:
-        """Positions that are given; of a rotation vector all of its quaternion."""
+        """Positions that are given or follow from these; of a rotation vector all of its quaternion."""
+        follow = [int(np.searchsorted(self.geometry.kept, one.position)) for one in self.following]
         turns = [k for name in self.names if name in VECTOR for k in range(self.where[name], self.where[name] + 4)]
-        return [self.where[name] for name in self.names if name not in VECTOR] + turns
+        return [self.where[name] for name in self.names if name not in VECTOR] + turns + follow
 
     @cached_property
     def kept_at_home(self) -> list[str]:
@@ -65,7 +72,9 @@ class GivenCoordinates:
         if self.asked:  # by all its coordinates, and turned as its joints leave it
             return []
         if any(joint_named(tree, name) is not None for name in self.names):
-            return [name for name in self.robot.actuated_names if name not in given]
+            follow = {one.rate for one in self.following}
+            motors = zip(self.robot.actuated, self.robot.actuated_names, strict=True)
+            return [name for rate, name in motors if name not in given and rate not in follow]
         here = Configuration(self.robot, self.robot.home)
         place = tree.places[tree.end_effector]
         v, w = place_jacobian(tree, here.at, here.link_jacobians, place)
@@ -93,6 +102,7 @@ class GivenCoordinates:
         if set(VECTOR) & set(self.names):
             first = self.where[next(name for name in self.names if name in VECTOR)]
             q[:, first : first + 4] = vector_quaternion(vectors)
+        put_in_order(self.following, q, self.geometry.kept)
         return q
 
     @property

@@ -13,6 +13,7 @@ from parflex.maps.responses.response_names import STATIC, ResponseName, spread
 from parflex.models.configuration import Configuration
 from parflex.models.dynamics.forces import Wrench
 from parflex.models.elastic.equilibrium import BEYOND, LOST, NOT_STABLE, Equilibrium, equilibrium
+from parflex.models.elastic.holding import locked_robot
 from parflex.models.elastic.linear_model import (
     About,
     LinearModel,
@@ -24,6 +25,7 @@ from parflex.models.elastic.linear_model import (
 )
 from parflex.models.elastic.participation import strain_shares
 from parflex.models.elastic.stiffness import Deflection, Stiffness, deflection, deflection_at, stiffness_of
+from parflex.models.elastic.tension import why_balanced
 from parflex.models.inside_beams.beam_loads import largest_of
 from parflex.models.robot import Robot
 from parflex.recursion import jacobians, pose
@@ -109,6 +111,14 @@ class AtOnePose:
         """Whether springs under tension make the answers those of an equilibrium that was not asked for."""
         made = self.__dict__.get("model")
         return made is not None and made.about == "equilibrium" and not self.held.balanced
+
+    @property
+    def rests(self) -> bool:
+        """The same of deflections, which need no linear model."""
+        if self.held.balanced or self.held.about is not None or "bent" not in self.__dict__:
+            return self.balanced_itself
+        held = Configuration(locked_robot(self.robot, self.held.lock), self.here.q)
+        return self.balanced_itself or bool(why_balanced(held))
 
     def twists(self) -> Array:
         """Twists of the end effector in the modes (modes x 6)."""

@@ -19,9 +19,12 @@ Array = np.ndarray
 
 
 def warn_of_first_order(
-    robot: Robot, asked: Sequence[ResponseName], values: Mapping[str, Array], held: Held, level: int
+    robot: Robot, asked: Sequence[ResponseName], values: Mapping[str, Array], held: Held, rests: Array, level: int
 ) -> None:
-    """Warn once where deflections about the undeformed pose are beyond what first order holds for."""
+    """Warn once where deflections about the undeformed pose are beyond what first order holds for.
+
+    Rows that `rests` names are about their equilibrium already, since springs are under tension there.
+    """
     bent = [one for one in asked if one.kind == "deflection"]
     if not bent or held.balanced or has_force_elements(robot.tree):
         return
@@ -30,6 +33,7 @@ def warn_of_first_order(
     for one in bent:
         own = np.abs(values[one.name]).reshape(len(beyond), -1)
         beyond |= (own > FIRST_ORDER * (lengths if one.direction is None else lengths[one.direction])).any(axis=1)
+    beyond &= ~rests
     if beyond.any():
         warnings.warn(
             f"{int(beyond.sum())} of {len(beyond)} poses deflect by more than {FIRST_ORDER} of the size of the robot, "

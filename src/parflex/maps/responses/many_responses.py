@@ -121,7 +121,7 @@ def many_responses(
     columns = {key: design_column(robot, key, own, len(values)) for key, own in (designs or {}).items()}
     rows = ResponseRows(robot, coordinates, values, asked, held, columns)
     found = solve_rows(rows, threads)
-    warn_of_first_order(robot, asked, found.values, held, 2)
+    warn_of_first_order(robot, asked, found.values, held, found.rests, 2)
     return ManyResponses(
         found.values,
         {one.name: one.unit for one in asked},

@@ -310,6 +310,7 @@ class ResponseRows:
                 found.refusals[name] = why  # it makes no sense here; if it makes none anywhere, it is refused
         if len(wrong) < len(self.responses):
             found.balanced += here.balanced_itself
+            found.rests[row] = here.rests
             found.say(row, "; ".join([here.said] * bool(here.said) + [f"{k}: {e.message}" for k, e in wrong.items()]))
             return
         first = next(iter(wrong.values()))

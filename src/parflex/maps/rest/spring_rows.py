@@ -82,6 +82,7 @@ class SpringRows:
             own = np.flatnonzero(tense & ~taut)
             done[own] = self.rest(found, rows[own], whole[own], None, chosen(own))
             found.balanced += int(done.sum())
+            found.rests[rows[done]] = True
         for start in range(0, len(rows), self.rest.some):
             own = np.flatnonzero(~tense & ~taut)[start : start + self.rest.some]
             if len(own):

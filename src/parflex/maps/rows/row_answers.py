@@ -23,7 +23,7 @@ class RowAnswers(Record):
 
     Of a row with answers `reasons` says which responses have none, and where an equilibrium is not the usual one.
     `fallbacks` rows were solved one by one where others are solved together; `balanced` rows are about an equilibrium
-    that was not asked for, because springs are under tension there.
+    that was not asked for, because springs are under tension there; `rests` says which, where that is known.
     """
 
     values: dict[str, Array]
@@ -34,12 +34,13 @@ class RowAnswers(Record):
     difference: float = 0.0  # largest between two ways, at rows that were solved by both (Hz)
     refused: ParflexError | None = field(default=None, compare=False)  # what a row could not be asked
     refusals: dict[str, ParflexError] = field(default_factory=dict, compare=False)  # the same by response
+    rests: Array = field(default_factory=lambda: np.zeros(0, dtype=bool), compare=False)
 
     @classmethod
     def empty(cls, shapes: Mapping[str, tuple[int, ...]], count: int) -> RowAnswers:
         """Rows of which nothing is known."""
         values = {name: np.full((count, *shape), np.nan) for name, shape in shapes.items()}
-        return cls(values, np.full(count, OK), [""] * count)
+        return cls(values, np.full(count, OK), [""] * count, rests=np.zeros(count, dtype=bool))
 
     def put(self, rows: slice, part: RowAnswers) -> None:
         """Take over what was found at some rows."""
@@ -48,6 +49,8 @@ class RowAnswers(Record):
         self.status[rows], self.reasons[rows] = part.status, part.reasons
         self.fallbacks += part.fallbacks
         self.balanced += part.balanced
+        if len(part.rests) and len(self.rests):
+            self.rests[rows] = part.rests
         self.difference = max(self.difference, part.difference)
         self.refused = self.refused or part.refused
         self.refusals = part.refusals | self.refusals

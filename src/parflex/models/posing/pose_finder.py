@@ -16,6 +16,7 @@ from parflex.closure.targets import PoseRows, Target
 from parflex.errors import ParflexError, SingularError, UnreachableError
 from parflex.models.given_states.coupled_values import Contradiction, contradiction
 from parflex.models.pose_input import read_pose, whole_end_effector
+from parflex.models.posing.resting_couplings import resting_order
 from parflex.records import counted
 
 if TYPE_CHECKING:
@@ -52,13 +53,19 @@ class PoseFinder:
     def assemble(self, target: Target, q: Array, reference: Array | None, locked: frozenset[int]) -> Array:
         """What the target leaves open keeps its value; it follows from the loops where they have fewer freedoms.
 
-        Bodies stay undeformed, and so do the springs of elastic drives.
+        Bodies stay undeformed, and so do elastic couplings, but those that the target itself stretches.
         """
         if self.robot.at_rest is not None:
             try:
                 return self.robot.at_rest.pose_finder.assemble(target, q, reference, locked)
             except (UnreachableError, SingularError):
-                pass  # the target itself stretches a coupling, or several cannot rest together
+                stretched = resting_order(self.robot, target, target).stretched
+                others = self.robot.resting_but(stretched) if stretched else None
+            if others is not None:
+                try:
+                    return others.pose_finder.assemble(target, q, reference, locked)
+                except (UnreachableError, SingularError):
+                    pass  # several cannot rest together
         locked = locked | set(self.robot.deformations)
         if reference is None or not self._leaves_free(target):
             return self._closed(target, q, reference, locked)

@@ -1,0 +1,167 @@
+"""Coordinates that a pose does not name, where couplings are elastic: single poses and maps mean the same pose."""
+
+import numpy as np
+import pytest
+from scipy.optimize import brentq
+
+import parflex
+from parflex.maps.batches import Geometry
+from parflex.maps.positions import PositionSolver
+
+GEAR = """
+format = 1
+name = "arm-on-a-gear"
+motion = "planar"
+gravity = [0, -9.81, 0]
+end_effector = "hand"
+[[frame]]
+name = "motor"
+joint = "revolute"
+actuated = true
+inertia = { mass = 0.1, about_centre = [0, 0, 1e-4] }
+[[frame]]
+name = "arm"
+joint = "revolute"
+inertia = { mass = 2.0, centre = [0.3, 0, 0], about_centre = [0, 0, 0.05] }
+[[point]]
+name = "hand"
+frame = "arm"
+position = [0.6, 0, 0]
+[[coupling]]
+name = "gear"
+joint = "arm"
+terms = { motor = 0.02 }
+stiffness = 800
+"""
+CHAIN = """
+format = 1
+name = "chain-of-gears"
+motion = "planar"
+gravity = [0, -9.81, 0]
+end_effector = "hand"
+[[frame]]
+name = "m1"
+joint = "revolute"
+actuated = true
+inertia = { mass = 0.1, about_centre = [0, 0, 1e-4] }
+[[frame]]
+name = "m2"
+joint = "revolute"
+actuated = true
+inertia = { mass = 0.1, about_centre = [0, 0, 1e-4] }
+[[frame]]
+name = "wheel"
+joint = "revolute"
+inertia = { mass = 0.1, about_centre = [0, 0, 1e-4] }
+[[frame]]
+name = "arm"
+joint = "revolute"
+inertia = { mass = 0.8, centre = [0.3, 0, 0], about_centre = [0, 0, 0.03] }
+[[frame]]
+name = "fore"
+parent = "arm"
+place = { position = [0.5, 0, 0] }
+joint = "revolute"
+inertia = { mass = 0.8, centre = [0.15, 0.01, 0], about_centre = [0, 0, 0.007] }
+[[point]]
+name = "hand"
+frame = "fore"
+position = [0.35, 0, 0]
+[[coupling]]
+name = "first"
+joint = "wheel"
+terms = { m1 = 0.2 }
+offset = 0.3
+stiffness = 900
+[[coupling]]
+name = "second"
+joint = "arm"
+terms = { wheel = -0.5 }
+stiffness = 700
+[[coupling]]
+name = "third"
+joint = "fore"
+terms = { m2 = 0.1, arm = -1 }
+offset = 0.9
+stiffness = 500
+"""
+# positions m1, m2, wheel, arm, fore by hand: wheel = 0.2 m1 + 0.3, arm = -0.5 wheel, fore = 0.1 m2 - arm + 0.9
+POSES = {
+    ("m1",): ([2.0], [2.0, 0.0, 0.7, -0.35, 1.25]),
+    ("m2",): ([2.0], [0.0, 2.0, 0.3, -0.15, 1.25]),
+    ("arm",): ([-0.4], [2.5, 0.0, 0.8, -0.4, 1.3]),
+    ("arm", "fore"): ([-0.4, 1.5], [2.5, 2.0, 0.8, -0.4, 1.5]),
+    ("m1", "arm"): ([2.0, -0.4], [2.0, 0.0, 0.7, -0.4, 1.3]),  # the second is stretched, the third rests
+    ("wheel", "arm", "fore"): ([0.7, -0.4, 1.5], [2.0, 2.0, 0.7, -0.4, 1.5]),
+}
+
+
+@pytest.fixture(scope="module")
+def chain(tmp_path_factory):
+    file = tmp_path_factory.mktemp("chain") / "chain.toml"
+    file.write_text(CHAIN)
+    return parflex.load(file)
+
+
+@pytest.mark.parametrize("names", POSES, ids="-".join)
+def test_joints_follow_couplings_at_rest_alone_and_among_others(chain, names):
+    given, wanted = POSES[names]
+    solver = PositionSolver(Geometry(chain), list(names), given)
+    assert solver.fast
+    assert solver(np.array([given])).q[0] == pytest.approx(wanted, abs=1e-12)
+    assert chain.assemble(dict(zip(names, given, strict=True))) == pytest.approx(wanted, abs=1e-12)
+
+
+def test_a_pose_that_leaves_open_which_motor_moves_is_the_nearest_one_alone_and_among_others(chain):
+    solver = PositionSolver(Geometry(chain), ["fore"], [1.2])
+    found = solver(np.array([[1.2], [0.8]]))
+    assert not solver.fast
+    for q, fore in zip(found.q, (1.2, 0.8), strict=True):
+        assert q == pytest.approx(chain.assemble({"fore": fore}), abs=1e-9)
+        assert q[4] == pytest.approx(0.1 * q[1] - q[3] + 0.9, abs=1e-12) and q[0] != 0.0 and q[1] != 0.0
+
+
+def test_slopes_of_a_pose_that_stretches_a_coupling_hold_the_others(chain):
+    """The second coupling is stretched: its rest moves the arm, and the third, at rest, moves nothing of the hand."""
+    pose = {"m1": 2.0, "arm": -0.4}
+    found = parflex.sensitivities(chain, "deflection:y", ["coupling.first.offset"], pose)
+    step = 1e-5
+    ends = [
+        parflex.deflection(parflex.load(chain.file, settings={"coupling.first.offset": 0.3 + s}), pose).frames["hand"][
+            1
+        ]
+        for s in (step, -step)
+    ]
+    assert found.matrices.ravel() == pytest.approx([(ends[0] - ends[1]) / (2 * step)], rel=1e-6)  # of differences
+
+
+def test_poses_about_their_equilibrium_already_are_not_told_to_ask_for_it(tmp_path, recwarn):
+    """A gear that is wound up by 0.5 rad is at rest by 0.5 rad from where the pose has it."""
+    file = tmp_path / "gear.toml"
+    file.write_text(GEAR)
+    robot = parflex.load(file)
+    for count in (1, 8):  # alone and together
+        found = parflex.many_responses(robot, ["motor", "arm"], [[0.0, 0.5]] * count, ["deflection:rz"])
+        assert found["deflection:rz"] == pytest.approx([-0.5 - 2.0 * 9.81 * 0.3 / 800] * count, rel=1e-4)  # cos 0
+    assert not [one for one in recwarn if "ask about" in str(one.message)]
+
+
+@pytest.mark.parametrize("name", ["arm", "motor"])
+@pytest.mark.parametrize("designs", [None, {"frame.arm.inertia.mass": [2.0] * 6}], ids=["plain", "designs"])
+def test_an_arm_on_an_elastic_gear_sags_as_one_line_says(tmp_path, name, designs):
+    file = tmp_path / "gear.toml"
+    file.write_text(GEAR)
+    robot = parflex.load(file)
+    arm = np.array([-2.5, -1.0, 0.0, 0.7, 1.5, 2.5])
+    poses = (arm if name == "arm" else arm / 0.02)[:, None]
+    inertia = 0.05 + 2.0 * 0.3**2
+    load = 2.0 * 9.81 * 0.3
+    plain = parflex.many_responses(robot, [name], poses, ["frequency:1", "deflection:rz"], designs=designs)
+    assert plain["frequency:1"] == pytest.approx(np.sqrt(800 / inertia) / (2 * np.pi), rel=1e-9)
+    assert plain["deflection:rz"] == pytest.approx(-load * np.cos(arm) / 800, rel=1e-9, abs=1e-15)
+    about = {"about": "equilibrium", "designs": designs}
+    resting = parflex.many_responses(robot, [name], poses, ["frequency:1", "deflection:rz"], **about)
+    sag = [brentq(lambda d, a=a: 800 * d + load * np.cos(a + d), -0.1, 0.1, xtol=1e-15) for a in arm]
+    stiffness = 800 - load * np.sin(arm + sag)
+    assert resting["deflection:rz"] == pytest.approx(sag, rel=1e-8, abs=1e-12)  # Newton's method ends at 1e-10
+    assert resting["frequency:1"] == pytest.approx(np.sqrt(stiffness / inertia) / (2 * np.pi), rel=1e-8)
