@@ -228,7 +228,7 @@ def test_the_limit_of_elements_is_said_and_ends_with_the_status_1(monkeypatch, c
 def test_the_inside_of_an_element_vibrates_and_buckles_as_a_clamped_beam(tmp_path):
     file, steps = stepped(tmp_path, [(0.5, 0.01, 1)], "clamped-free")
     robot = parflex.load(file)
-    inside = inner_beams(robot)["b0"].inside
+    (inside,) = inner_beams(robot)["b0"].inside
     own, _ = inside.modes(0.0)
     exact = frequencies(steps, "clamped-clamped", 3)
     # eight elements: the error of the k-th mode is (k pi/8)^4/720 in bending

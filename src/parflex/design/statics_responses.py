@@ -174,12 +174,12 @@ def _stress_at(held: HeldState, chain: BeamChain, s: float, wrenches: dict[str, 
             value=f"stress:{chain.name}",
             hint="leave 'reduce' out of the beam",
         )
-    own = _sensitive_chain(held.state, chain, there)
+    number, xi = chain.located(s)
+    j = chain.links[number]
+    own = _sensitive_chain(held.state, chain, there, j)
     found = held.loading.wrenches(there, held.reactions[0])
     base = np.zeros(3) if "gravity" in held.loading.without else -tree.gravity
     moving = motion(tree, there.at, still, still, base)
-    number, xi = chain.located(s)
-    j = chain.links[number]
     signals = element_signals_of(tree, there.at, moving, found, chain, wrenches)[j]
     rows = element_rows(tree, j, there.q[None], still[None].astype(object), still[None], signals[None], list(wrenches))
     sides = [sections_of_element(own.parts, rows, [xi], behind=behind) for behind in (False, True)]
@@ -187,13 +187,13 @@ def _stress_at(held: HeldState, chain: BeamChain, s: float, wrenches: dict[str, 
     return max(found_stresses, key=lambda x: x.value if isinstance(x, Sensitive) else x)
 
 
-def _sensitive_chain(state: DesignState, chain: BeamChain, there: Any) -> BeamChain:
-    """The beam with slopes in its length, material, section and fibres."""
+def _sensitive_chain(state: DesignState, chain: BeamChain, there: Any, link: int) -> BeamChain:
+    """The beam with slopes in the length of one of its elements, and in its material, section and fibres."""
     from dataclasses import replace
 
     description = state.design.description
     beam = next(frame.beam for frame in description.frame if frame.name == chain.name)
     assert beam is not None
     parts = in_first_design(element_parts(description, beam, 1.0), Sensitive)
-    length = there.robot.tree.links[chain.links[0]].body.nodes["tip"].r0[0]
+    length = there.robot.tree.links[link].body.nodes["tip"].r0[0]
     return replace(chain, parts=replace(parts, length=length))

@@ -10,21 +10,14 @@ import numpy as np
 
 from parflex.bodies import Body, Node, RigidBody
 from parflex.description import schema
-from parflex.description.names import INSIDE, share_of_length, split_place
+from parflex.description.names import INSIDE, split_place
 from parflex.description.values import shown
 from parflex.errors import InputError, RobotFileError, did_you_mean
 from parflex.spatial import mdh_transform, placed, rotation_from_vector
 from parflex.tree import joints
+from parflex.tree.beam_mesh import BeamMesh, beam_mesh, mounted_inside, mounted_names, pulled_inside, pulled_names
 from parflex.tree.element_building import refuse_inner, with_elements
-from parflex.tree.elements import (
-    elements_between,
-    mounted_inside,
-    read_element,
-    read_modal,
-    read_reduced,
-    read_superelement,
-    tied_names,
-)
+from parflex.tree.elements import read_element, read_modal, read_reduced, read_superelement
 from parflex.tree.inner_places import NamedPlaces, place_on_node
 from parflex.tree.link_tree import GROUND, JointTerms, Link, Place, Tree
 from parflex.tree.springs import coupled_spring
@@ -84,7 +77,7 @@ class _Builder:
         self.nodes: dict[int, dict[str, int]] = {}  # of each body given by modes, the links on its nodes
         self.roots: dict[int, str] = {}  # of each super-element that its frame holds, the node there
         self.places: dict[str, Place] = {"base": Place(GROUND, np.eye(3), np.zeros(3))}
-        self.mounts = mounted_inside(robot)
+        self.mounts, self.pulls = mounted_inside(robot), pulled_inside(robot)
 
     def build(self) -> Tree:
         robot = self.robot
@@ -215,48 +208,51 @@ class _Builder:
                 key=f"frame '{frame.name}': beam",
                 hint="add a frame for it",
             )
-        mounts = {where: share_of_length(where) for where in self.mounts.get(frame.name, ())}
-        refine = self.refine * elements_between(frame.name, spec.elements, mounts)
-        total = spec.elements * refine
-        held = {where: round(s * total) for where, s in mounts.items() if s is not None}
-        ends, bodies = self._parts(frame.name, spec, refine, set(held.values()))
+        given = self.mounts.get(frame.name, ()), self.pulls.get(frame.name, ())
+        mesh = beam_mesh(frame.name, spec.elements, self.refine, *given)
+        ends, bodies = self._parts(frame.name, spec, mesh)
         if frame.joint == "fixed":
             self._add_link(frame.name, here, joints.fixed(), bodies[0].with_rigid(rigid), np.zeros(0), leg=frame.name)
         else:
             self._add_joint(frame, here, bodies[0].with_rigid(rigid))
         nodes = {0: self.places[frame.name]}
         for number, before, body in zip(ends, bodies, [*bodies[1:], RigidBody()], strict=True):
-            name, tip = _node_name(frame.name, number, refine, total), before.nodes["tip"]
+            name, tip = mesh.names[number], before.nodes["tip"]
             mount = Place(len(self.links) - 1, np.eye(3), tip.r0)
             self._add_link(name, mount, joints.fixed(), body, np.zeros(0), leg=frame.name, node=tip)
             nodes[number] = self.places[name]
-        self.places |= {f"{frame.name}{INSIDE}{where}": nodes[number] for where, number in held.items()}
+        self.places |= {f"{frame.name}{INSIDE}{where}": nodes[number] for where, number in mesh.tied.items()}
         if spec.reduce is not None:
-            self._name_inner_nodes(frame.name, refine, total, nodes)
+            self._name_inner_nodes(mesh, spec.elements, nodes)
 
-    def _parts(self, name: str, spec: schema.Beam, refine: int, held: set[int]) -> tuple[list[int], list[Body]]:
+    def _parts(self, name: str, spec: schema.Beam, mesh: BeamMesh) -> tuple[list[int], list[Body]]:
         """Numbers of the nodes along a beam, and the body before each: elements, or reduced from tie to tie."""
-        total = spec.elements * refine
+        last = len(mesh.names) - 1
         if spec.reduce is None:
-            return list(range(1, total + 1)), [read_element(self.robot, name, spec, refine)] * total
-        tied = tied_names(self.robot)
-        inner = {number for number in range(1, total) if _node_name(name, number, refine, total) in tied}
-        ends = sorted({*inner, *held, 0, total})
-        bodies: list[Body] = [read_reduced(self.robot, name, spec, b - a, (b - a) / total) for a, b in pairwise(ends)]
+            counts = mesh.counts()
+            made = {count: read_element(self.robot, name, spec, count) for count in set(counts)}
+            return list(range(1, last + 1)), [made[count] for count in counts]
+        acts = {**mounted_names(self.robot), **pulled_names(self.robot)}
+        inner = {number for number in range(1, last) if mesh.names[number] in acts}
+        ends = sorted({*inner, *mesh.acting, 0, last})
+        bodies: list[Body] = [
+            read_reduced(self.robot, name, spec, b - a, float(mesh.shares[b] - mesh.shares[a]))
+            for a, b in pairwise(ends)
+        ]
         return ends[1:], bodies
 
-    def _name_inner_nodes(self, name: str, refine: int, total: int, nodes: dict[int, Place]) -> None:
-        """Nodes of a reduced beam on which nothing is mounted have their names as places inside it."""
+    def _name_inner_nodes(self, mesh: BeamMesh, elements: int, nodes: dict[int, Place]) -> None:
+        """Nodes of a reduced beam at which nothing acts have their names as places inside it."""
         ends = sorted(nodes)
-        for number in range(refine, total, refine):
-            if number not in nodes:
+        for number, share in enumerate(mesh.shares):
+            if number not in nodes and (share * elements).denominator == 1:
                 after = next(end for end in ends if end > number)
                 before = ends[ends.index(after) - 1]
-                link, xi = nodes[before].link, (number - before) / (after - before)
+                first, second = mesh.shares[before], mesh.shares[after]
+                link, xi = nodes[before].link, float((share - first) / (second - first))
                 inside = self.links[link].body.inner
                 assert inside is not None
-                own = place_on_node(link, self.links[link], inside.node(repr(xi)))
-                self.places[_node_name(name, number, refine, total)] = own
+                self.places[mesh.names[number]] = place_on_node(link, self.links[link], inside.node(repr(xi)))
 
     def _modal_body(self, frame: schema.Frame, spec: schema.Modal) -> Body:
         """A body given by modes on a joint: where it is held, at its frame, no mode may move it."""
@@ -447,12 +443,6 @@ class _Builder:
             )
         )
         self.places[name] = Place(len(self.links) - 1, np.eye(3), np.zeros(3))
-
-
-def _node_name(beam: str, number: int, refine: int, total: int) -> str:
-    """Name of a node of a beam."""
-    named, part = divmod(number, refine)
-    return f"{beam}.tip" if number == total else f"{beam}.{named}.{part}" if part else f"{beam}.{named}"
 
 
 def _moves(frame: schema.Frame) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,15 +13,12 @@ from parflex.bodies.beam_parts import ElementParts
 from parflex.bodies.elastic_body import ElasticBody, with_damping, with_small_turns
 from parflex.description import schema
 from parflex.description.elastic_tables import SECTION_KEYS, Damping
-from parflex.description.names import split_place
 from parflex.errors import InputError, ParflexError, RobotFileError
 from parflex.spatial.varied import OneNumberError, is_varied
 
 if TYPE_CHECKING:
     from parflex.bodies.modal import ModalData
 
-MOST_ELEMENTS = 32  # into which a beam is cut so that one of its nodes is where something is mounted
-SAME_NODE = 1e-9  # of the length of a beam
 POISSON = 0.3  # of a material that gives neither its shear modulus nor its own ratio
 
 
@@ -41,11 +37,11 @@ def read_section(table: schema.SectionTable, shear_coefficient: float | None = N
     return section if shear_coefficient is None else replace(section, ky=shear_coefficient, kz=shear_coefficient)
 
 
-def read_element(robot: schema.RobotFile, name: str, spec: schema.Beam, refine: int) -> ElasticBody:
-    """One element of the beam of a frame, each element of the file cut into `refine`."""
+def read_element(robot: schema.RobotFile, name: str, spec: schema.Beam, count: float) -> ElasticBody:
+    """One element of the beam of a frame, which has so many of its length."""
     material, section, choices = _beam_choices(robot, name, spec)
     mass, stiffness = _damping(spec, material, section, choices["planar"])
-    element = beam(spec.length / (spec.elements * refine), material, section, **choices)
+    element = beam(spec.length / count, material, section, **choices)
     element = rolled(element, spec.roll) if spec.roll else element
     element = with_damping(element, mass, stiffness) if spec.damping is not None else element
     return element if robot.rotations == "consistent" else with_small_turns(element)
@@ -186,34 +182,3 @@ def read_superelement(
         raise
     body = body if robot.axial == "mean" else body.with_linear_strain()
     return (body if robot.rotations == "consistent" else with_small_turns(body)), root
-
-
-def mounted_inside(robot: schema.RobotFile) -> dict[str, list[str]]:
-    """Of each body the places inside it on which the file mounts or closes something, or measures the robot."""
-    found: dict[str, list[str]] = {}
-    for owner, where in filter(None, map(split_place, tied_names(robot))):
-        found.setdefault(owner, []).append(where)
-    return found
-
-
-def tied_names(robot: schema.RobotFile) -> dict[str, None]:
-    """Names of what the file mounts or closes something on, or measures the robot by."""
-    ties = [closure.between for closure in robot.closure]
-    ties += [element.between for element in robot.element if element.kind == "rod" or element.measured]
-    named = [*(frame.parent for frame in robot.frame), *(end for between in ties for end in between)]
-    return dict.fromkeys([*named, robot.end_effector or ""])
-
-
-def elements_between(name: str, elements: int, mounts: Mapping[str, float | None]) -> int:
-    """Into how many parts each element of a beam is cut, so that what is mounted inside it sits on nodes."""
-    for parts in range(1, max(MOST_ELEMENTS // elements, 1) + 1):
-        along = [s * elements * parts for s in mounts.values() if s is not None]
-        if all(abs(x - round(x)) < SAME_NODE * elements * parts for x in along):
-            return parts
-    where = next(where for where in mounts)
-    raise RobotFileError(
-        f"no beam of up to {MOST_ELEMENTS} equal elements has nodes where something is mounted on '{name}'",
-        key=f"frame '{name}': beam.elements",
-        value=f"{name}@{where}",
-        hint="mount it at a simple fraction such as 0.5, or make two beams in series",
-    )

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from parflex.bodies import Body
 from parflex.bodies.beam_parts import ElementParts
 from parflex.bodies.reduced_link import ReducedLine
 from parflex.bodies.reduced_parts import ReducedParts
+from parflex.description import schema
 from parflex.errors import InputError, did_you_mean
 from parflex.models.robot import Robot
 from parflex.records import Record
@@ -23,30 +25,33 @@ FORCES = ("N", "Vy", "Vz", "T", "My", "Mz")
 IN_PLANE = (0, 1, 5)  # what a planar robot says of them
 STRESS = "stress"
 MOST_PLACES = 1001  # of a range
+ALIKE = 1e-12  # of their length: elements that differ by no more are equal
 RANGE = re.compile(r"([^@]+)@([^:@]+):([^:@]+):(\d+)((?:\.[A-Za-z_]\w*)?)")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class BeamChain(Record):
-    """A beam: the links of its elements from root to tip, the link at its tip, and one element, as all are.
+    """A beam: the links of its elements from root to tip, the link at its tip, and its first element.
 
-    A reduced beam has a body of many elements in each link; `reduced` are those, and `ends` shares of the length.
+    A reduced beam has a body of many elements in each link; `reduced` are those. Where these bodies, or the elements of
+    a beam, are not alike, `each` has them, and `ends` are shares of the length.
     """
 
     name: str
     links: tuple[int, ...]
     tip: int
     parts: ElementParts
-    reduced: tuple[ReducedParts, ...] = ()
-    ends: tuple[float, ...] = ()
+    reduced: bool = False
+    each: tuple[ElementParts | ReducedParts, ...] = ()
+    ends: Ends = ()
 
     def parts_of(self, element: int) -> ElementParts | ReducedParts:
         """The body of one of the links, to be cut at its sections."""
-        return self.reduced[element] if self.reduced else self.parts
+        return self.each[element] if self.each else self.parts
 
     def located(self, s: float) -> tuple[int, float]:
         """Number of the element that holds s of the whole length, and where in it; ends belong to the one before."""
-        if self.reduced:
+        if self.ends:
             element = next(k for k, end in enumerate(self.ends) if s <= end or k == len(self.ends) - 1)
             start = (0.0, *self.ends)[element]
             return element, (s - start) / (self.ends[element] - start)
@@ -56,7 +61,7 @@ class BeamChain(Record):
 
     def share(self, element: int, xi: float) -> float:
         """The place of a section of an element, of the whole length."""
-        if self.reduced:
+        if self.ends:
             start = (0.0, *self.ends)[element]
             return start + xi * (self.ends[element] - start)
         return (element + xi) / len(self.links)
@@ -70,10 +75,16 @@ def beam_chains(robot: Robot) -> dict[str, BeamChain]:
             continue
         links = _elements(robot.tree, robot.tree.number(frame.name))
         if links is not None:
-            own, tip, body = tuple(links[:-1]), links[-1], robot.tree.links[links[0]].body
-            length = float(body.nodes["tip"].r0[0]) / (body.reduced.elements if body.reduced else 1)
-            parts = element_parts(robot.description, frame.beam, length)
-            found[frame.name] = BeamChain(frame.name, own, tip, parts, *_reduced(robot.tree, own, parts))
+            own, tip = tuple(links[:-1]), links[-1]
+            bodies = [robot.tree.links[j].body for j in own]
+            reduced, lengths = bodies[0].reduced is not None, [float(body.nodes["tip"].r0[0]) for body in bodies]
+            each = tuple(_cut(robot, frame.beam, body, length) for body, length in zip(bodies, lengths, strict=True))
+            first = each[0].element if isinstance(each[0], ReducedParts) else each[0]
+            ends = np.cumsum(lengths) / sum(lengths)
+            alike = not reduced and max(lengths) - min(lengths) <= ALIKE * max(lengths)
+            found[frame.name] = BeamChain(
+                frame.name, own, tip, first, reduced, *(() if alike else (each, tuple(ends.tolist())))
+            )
     return found
 
 
@@ -87,12 +98,12 @@ def left_out_of_stress(robot: Robot, chains: Mapping[str, BeamChain]) -> list[st
     return [f"the largest stress leaves out {shown}: with a section given by numbers"]
 
 
-def _reduced(tree: Tree, links: tuple[int, ...], parts: ElementParts) -> tuple[tuple[ReducedParts, ...], Ends]:
-    """Of a beam that is reduced, its bodies and where they end, as shares of its length; else nothing."""
-    lines = [tree.links[j].body.inner for j in links]
-    bodies = tuple(ReducedParts(parts, line) for line in lines if isinstance(line, ReducedLine))
-    ends = np.cumsum([one.line.length for one in bodies])
-    return bodies, tuple((ends / ends[-1]).tolist()) if bodies else ()
+def _cut(robot: Robot, beam: schema.Beam, body: Body, length: float) -> ElementParts | ReducedParts:
+    """A body of a beam, to be cut at its sections."""
+    if body.reduced is None:
+        return element_parts(robot.description, beam, length)
+    assert isinstance(body.inner, ReducedLine)
+    return ReducedParts(element_parts(robot.description, beam, length / body.reduced.elements), body.inner)
 
 
 def _elements(tree: Tree, first: int) -> list[int] | None:

@@ -48,12 +48,11 @@ class ElementErrors(Record):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class BeamElements(Record):
-    """The elements of a beam in the tree, from root to tip, what is inside each, and its modes without axial force."""
+    """The elements of a beam in the tree, from root to tip, and what is inside each."""
 
     name: str
     links: tuple[int, ...]
-    inside: InnerMotions
-    still: tuple[Array, Array]
+    inside: tuple[InnerMotions, ...]
 
 
 def beam_links(robot: Robot) -> dict[str, tuple[int, ...]]:
@@ -78,16 +77,18 @@ def inner_beams(robot: Robot) -> dict[str, BeamElements]:
     if robot.inner_motions:
         return robot.inner_motions
     made: dict[str, BeamElements] = {}
-    known: dict[tuple[str, int], tuple[InnerMotions, tuple[Array, Array]]] = {}
+    known: dict[tuple[str, float], InnerMotions] = {}
     specs = {frame.name: frame.beam for frame in robot.description.frame}
     for name, links in beam_links(robot).items():
-        spec = specs[name]
+        spec, inside = specs[name], []
         assert spec is not None
-        key = spec.model_dump_json(), len(links)
-        if key not in known:
-            inside = of_beam(robot.description, name, spec, len(links) // spec.elements)
-            known[key] = inside, inside.modes(0.0)
-        made[name] = BeamElements(name, links, *known[key])
+        for j in links:
+            count = float(f"{spec.length / robot.tree.links[j].body.nodes['tip'].r0[0]:.12g}")  # without rounding
+            key = spec.model_dump_json(), count
+            if key not in known:
+                known[key] = of_beam(robot.description, name, spec, count)
+            inside.append(known[key])
+        made[name] = BeamElements(name, links, tuple(inside))
     robot.inner_motions.update(made)  # all at once: another thread may ask meanwhile
     return made
 
@@ -138,12 +139,12 @@ class _Inside(Record):
 def _inside(here: Configuration, beam: BeamElements, shapes: Array) -> _Inside:
     """Of all elements of a beam, one below the other."""
     rows = []
-    for j in beam.links:
+    for j, inside in zip(beam.links, beam.inside, strict=True):
         link, (J_v, J_w) = here.robot.tree.links[j], here.link_jacobians[j]
         N = _axial_force(link, here.q)
-        own, vectors = beam.still if N == 0 else beam.inside.modes(N)
+        own, vectors = inside.still if N == 0 else inside.modes(N)
         x = np.vstack([J_v @ shapes, J_w @ shapes, shapes[link.e_v]])
-        rows.append((own, N * (vectors.T @ (beam.inside.G_ib @ x)), vectors.T @ (beam.inside.M_ib @ x)))
+        rows.append((own, N * (vectors.T @ (inside.G_ib @ x)), vectors.T @ (inside.M_ib @ x)))
     return _Inside(*(np.concatenate(part) for part in zip(*rows, strict=True)))
 
 

@@ -13,6 +13,7 @@ buckling load. Here the inside is cut into FINE elements of the same kind: shear
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -40,6 +41,11 @@ class InnerMotions(Record):
     M_ib: Array
     G_ii: Array
     G_ib: Array
+
+    @cached_property
+    def still(self) -> tuple[Array, Array]:
+        """The same without axial force."""
+        return self.modes(0.0)
 
     def modes(self, N: float) -> tuple[Array, Array]:
         """Squared frequencies under an axial force, and the mass-normalised motions; not positive: it buckles."""
@@ -86,6 +92,6 @@ def _shortening(piece: Body) -> Array:
     return H
 
 
-def of_beam(robot: schema.RobotFile, name: str, spec: schema.Beam, refine: int) -> InnerMotions:
-    """Of one element of the beam of a frame, each element of the file cut into `refine`."""
-    return inner_motions([read_element(robot, name, spec, refine * FINE)] * FINE)
+def of_beam(robot: schema.RobotFile, name: str, spec: schema.Beam, count: float) -> InnerMotions:
+    """Of one element of the beam of a frame, which has so many of its length."""
+    return inner_motions([read_element(robot, name, spec, count * FINE)] * FINE)

@@ -112,12 +112,9 @@ def refinable(robot: Robot, names: Collection[str] = ()) -> list[str]:
 
 def _inner_nodes(robot: Robot) -> set[str]:
     """Nodes inside the elements of the file, which are elsewhere when these are divided further."""
-    found, beams = set(), {frame.name: frame.beam for frame in robot.description.frame}
+    tree, found = robot.tree, set()
     for name, links in beam_links(robot).items():
-        spec = beams[name]
-        assert spec is not None
-        times = len(links) // spec.elements
-        found |= {f"{name}.{k // times}.{k % times}" for k in range(1, len(links)) if k % times}
+        found |= {tree.links[j].name for j in links[1:] if tree.links[j].name.removeprefix(f"{name}.").count(".")}
     return found
 
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from parflex.bodies.reduced_parts import ReducedParts
 from parflex.models.inside_beams.beam_chains import BeamChain
 from parflex.simulation.integrators.tableaux import gauss_points
 
@@ -32,14 +33,14 @@ class InnerLoads(NamedTuple):
 def inner_loads_of(chain: BeamChain, s: float) -> InnerLoads | None:
     """Of a place along a beam; None at a node, where shear is followed, and of a reduced beam: it has inner modes."""
     element, xi = chain.located(s)
-    parts = chain.parts
-    if chain.reduced or parts.shear or min(xi, 1 - xi) < 1e-9:
+    parts = chain.parts_of(element)
+    if isinstance(parts, ReducedParts) or parts.shear or min(xi, 1 - xi) < 1e-9:
         return None
     each = parts.material.density * parts.section.A * parts.length**4 / parts.material.E
     both = each / np.array([float(parts.section.Iz), float(parts.section.Iy)])
     c, sn = np.cos(parts.roll), np.sin(parts.roll)
     return InnerLoads(
-        tuple(float((element + place) / len(chain.links)) for place in PLACES),
+        tuple(float(chain.share(element, place)) for place in PLACES),
         -np.outer(clamped(xi), both),
         np.array([[1, 0, 0], [0, c, -sn], [0, sn, c]]),
     )

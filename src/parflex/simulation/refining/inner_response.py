@@ -125,12 +125,12 @@ def _inertia_inside(here: Configuration) -> Array:
     """C of all elements, over the rates of the tree."""
     tree, found = here.robot.tree, np.zeros((here.robot.tree.n, here.robot.tree.n))
     for beam in inner_beams(here.robot).values():
-        C = beam.inside.M_ib.T @ np.linalg.solve(beam.inside.K_ii, beam.inside.M_ib)
-        for j in beam.links:
+        made = {one: one.M_ib.T @ np.linalg.solve(one.K_ii, one.M_ib) for one in dict.fromkeys(beam.inside)}
+        for j, inside in zip(beam.links, beam.inside, strict=True):
             own = np.zeros((tree.links[j].body.size, tree.n))
             own[:, tree.links[j].e_v] = np.eye(len(own))
             x = np.vstack([*here.link_jacobians[j], own])
-            found += x.T @ C @ x
+            found += x.T @ made[inside] @ x
     return found
 
 

@@ -41,12 +41,14 @@ def largest_deflection(robot: Robot, columns: Mapping[str, Array]) -> tuple[floa
     chosen = np.unique(np.linspace(0, len(q) - 1, min(ROWS, len(q))).astype(int))
     tree, moved, turned = robot.tree, 0.0, 0.0
     ends = {link.parent: j for j, link in enumerate(tree.links) if link.node is not None}
-    beams = [(links[0], ends[links[-1]], len(links)) for links in beam_links(robot).values()]
+    beams = [
+        (links[0], ends[links[-1]], sum(tree.links[j].body.nodes["tip"].r0 for j in links))
+        for links in beam_links(robot).values()
+    ]
     for row in q[chosen]:
         at = pose(tree, row)
-        for root, tip, count in beams:
+        for root, tip, rest in beams:
             R = at.rotation[root]
-            rest = count * tree.links[root].body.nodes["tip"].r0
             moved = max(moved, float(np.linalg.norm(R.T @ (at.position[tip] - at.position[root]) - rest)))
             turn = np.clip((np.trace(R.T @ at.rotation[tip]) - 1) / 2, -1.0, 1.0)
             turned = max(turned, float(np.arccos(turn)))

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from parflex.models.robot import Robot
-from parflex.models.vibration.element_errors import ENOUGH, REACHED, TOO_HIGH, BeamElements, inner_beams
+from parflex.models.vibration.element_errors import ENOUGH, REACHED, TOO_HIGH, inner_beams
+from parflex.models.vibration.inner_motions import InnerMotions
 
 Array = np.ndarray
 STRAINED = 0.01  # of the strain energy of the beam that vibrates most: others do not matter
@@ -41,7 +42,10 @@ def strain_content(robot: Robot, columns: Mapping[str, Array]) -> Content:
     """How fast the beams of a run vibrate for the length of their elements, in the worst of them."""
     found, strains = [], []
     for beam in inner_beams(robot).values():
-        strain, squared, alone = max((_content(robot, beam, j, columns) for j in beam.links), key=lambda one: one[0])
+        strain, squared, alone = max(
+            (_content(robot, *each, columns) for each in zip(beam.links, beam.inside, strict=True)),
+            key=lambda one: one[0],
+        )
         strains.append(strain)
         found.append(Content(beam.name, len(beam.links), squared, alone))
     most = max(strains, default=0.0)
@@ -68,7 +72,7 @@ def content_warnings(robot: Robot, columns: Mapping[str, Array]) -> list[str]:
     ]
 
 
-def _content(robot: Robot, beam: BeamElements, j: int, columns: Mapping[str, Array]) -> tuple[float, float, float]:
+def _content(robot: Robot, j: int, inside: InnerMotions, columns: Mapping[str, Array]) -> tuple[float, float, float]:
     """Of an element: mean strain energy, squared mean frequency, and the squared frequency inside it."""
     link = robot.tree.links[j]
     names = [robot.tree.position_names[k] for k in range(link.e.start, link.e.stop)]
@@ -79,8 +83,8 @@ def _content(robot: Robot, beam: BeamElements, j: int, columns: Mapping[str, Arr
     still = float(np.diag(C).max(initial=0.0)) <= (AT_REST * robot.tree.length) ** 2
     if still or not strain > 0 or not np.isfinite(rate):
         return 0.0, 0.0, 1.0
-    own, vectors = beam.still
+    own, vectors = inside.still
     root = np.linalg.cholesky(K)
     way = np.linalg.solve(root.T, np.linalg.eigh(root.T @ C_rate @ root)[1][:, -1])  # that is strained most
-    coupled = (vectors.T @ (beam.inside.M_ib[:, 6:] @ way)) ** 2 / own
+    coupled = (vectors.T @ (inside.M_ib[:, 6:] @ way)) ** 2 / own
     return strain, rate / strain, float(own[np.flatnonzero(coupled > COUPLED * coupled.max())[0]])

@@ -1,0 +1,163 @@
+"""What acts on a beam between its ends beside its own inertia, at `BEAM@s`: springs, masses, forces; closed forms.
+
+A place where something acts is a node, whatever the number of elements, in reduced beams too.
+"""
+
+from fractions import Fraction
+from pathlib import Path
+
+import bars
+import numpy as np
+import pytest
+from oracles import exact_beams
+from oracles.beam_element import Bar
+
+import parflex
+from parflex.bodies.reduced_link import frequency_bound
+from parflex.tree.beam_mesh import beam_mesh
+
+L, EI = bars.LENGTH, bars.EI
+SPRING = """
+[[point]]
+name = "ceiling"
+frame = "base"
+position = [{x}, 0.3, 0]
+[[element]]
+name = "spring"
+kind = "spring"
+between = ["ceiling", "{end}"]
+stiffness = {k}
+rest = 0.3
+"""
+MASS = '[[frame]]\nname = "mass"\nparent = "bar@{s}"\ninertia = {{ mass = {m} }}\n'
+
+
+def sprung(folder: Path, s: float, k: float, elements: int, reduce: str = "", more: str = "", times=None, **words):
+    """The cantilever with a spring without tension across it, at a share of its length."""
+    own = f'"bar", elements = {elements}{f", reduce = {reduce}" if reduce else ""} }}'
+    text = bars.CANTILEVER.replace('"bar" }', own) + SPRING.format(x=s * L, end=words.pop("end", f"bar@{s}"), k=k)
+    return bars.robot(folder, text + more, elements=times, **words)
+
+
+def bent(x: float, a: float) -> float:
+    """How far a unit force at `a` deflects a cantilever at `x`."""
+    x, a = min(x, a), max(x, a)
+    return x**2 * (3 * a - x) / (6 * EI)
+
+
+def with_spring(x: float, load: float, a: float, k: float) -> float:
+    """The same of a cantilever that a spring at `a` holds."""
+    return bent(x, load) - bent(x, a) * bent(a, load) * k / (1 + k * bent(a, a))
+
+
+def places(count: int) -> list[tuple[float, float, int]]:
+    """Random places, stiffnesses of all scales beside that of the beam, and numbers of elements."""
+    rng = np.random.default_rng(7)
+    return [
+        (float(f"{rng.uniform(0.02, 0.98):.4g}"), float(f"{EI / L**3 * 10 ** rng.uniform(-2, 7):.6g}"), n)
+        for n in rng.integers(1, 9, count).tolist()
+    ]
+
+
+@pytest.mark.parametrize("reduce", ["", "{ error = 0.5, band = 20 }"], ids=["elements", "reduced"])
+@pytest.mark.parametrize("motion", ["planar", "spatial"])
+def test_a_spring_inside_a_beam_leaves_the_compliance_of_the_closed_form(tmp_path, reduce, motion, figure):
+    """Nodes of cubic elements are exact under loads at nodes; 1e-9 is rounding beside springs of 1e7 times the beam."""
+    worst = 0.0
+    for s, k, elements in places(6 if motion == "planar" else 2):
+        robot = sprung(tmp_path, s, k, elements, reduce, motion=motion)
+        for frame, x in (("bar.tip", L), (f"bar@{s}", s * L)):
+            found = parflex.cartesian_stiffness(robot, frame=frame).compliance[1, 1]
+            exact = with_spring(x, x, s * L, k)
+            # the stiffness of the spring is in the matrix; what is left of the beam beside it loses as many digits
+            worst = max(worst, abs(found - exact) / max(exact, 1e-6 * bent(x, x)))
+    figure("error of the compliance", worst)
+    assert worst < 1e-8
+
+
+BAR = Bar(bars.E, bars.E / 2.6, bars.DENSITY, bars.AREA, bars.IY, bars.IZ, 1.0, 1.0)
+
+
+def exact_frequency(s: float, k: float = 0.0, mass: float = 0.0) -> float:
+    """Lowest frequency of the cantilever with a spring or a mass at a place, by the differential equation."""
+
+    def path(omega: float) -> np.ndarray:
+        jump = np.eye(6)
+        jump[4, 1], jump[3, 0] = (k - mass * omega**2) / EI, -mass * omega**2 / EI
+        return exact_beams.transfer(BAR, (1 - s) * L, omega) @ jump @ exact_beams.transfer(BAR, s * L, omega)
+
+    return float(exact_beams.frequencies(path, exact_beams.CLAMPED, exact_beams.FREE, 1, 150.0)[0])
+
+
+@pytest.mark.parametrize("times", [None, 2])
+def test_frequencies_and_their_estimates_are_those_of_the_differential_equation(tmp_path, times):
+    """The estimate is of first order: within a third of what it estimates (1e-7 is rounding beside stiff springs)."""
+    for s, k, elements in places(5):
+        modes = parflex.natural_frequencies(sprung(tmp_path, s, k, elements, times=times), modes=1)
+        off = modes.frequencies[0] / exact_frequency(s, k) - 1
+        assert off == pytest.approx(modes.excess[0], rel=0.35, abs=1e-7), (s, k, elements)
+
+
+def test_the_bound_of_a_reduction_holds_where_springs_act_inside(tmp_path):
+    for s, k, elements in places(6):
+        full = parflex.natural_frequencies(sprung(tmp_path, s, k, elements + 4), modes=1).frequencies[0]
+        robot = sprung(tmp_path, s, k, elements + 4, "{ error = 0.5, band = 40 }")
+        found = parflex.natural_frequencies(robot, modes=1).frequencies[0]
+        left_out = min(link.body.reduced.left_out for link in robot.tree.links if link.body.reduced)
+        assert -1e-8 * full < found - full < frequency_bound(full, left_out) + 1e-8 * full, (s, k, elements)
+
+
+def test_refined_frequencies_know_what_the_spring_needs(tmp_path):
+    modes = parflex.natural_frequencies(sprung(tmp_path, 0.4, 1e6, 1), modes=1, converge=5e-2)
+    assert modes.frequencies[0] / exact_frequency(0.4, 1e6) - 1 < 2 * modes.refinement.remaining < 1e-3
+
+
+@pytest.mark.parametrize("reduce", ["", "{ error = 0.1, band = 50 }"], ids=["elements", "reduced"])
+def test_a_mass_at_any_place_needs_no_simple_fraction(tmp_path, reduce):
+    """0.37 of 7 elements would take 700 equal ones; 32 is the limit, and a node more does."""
+    own = f'"bar", elements = 7{f", reduce = {reduce}" if reduce else ""} }}'
+    text = bars.CANTILEVER.replace('"bar" }', own) + MASS.format(s=0.37, m=5.0)
+    robot = bars.robot(tmp_path, text)
+    found = parflex.natural_frequencies(robot, modes=1).frequencies[0]
+    assert found == pytest.approx(exact_frequency(0.37, mass=5.0), rel=3e-5)
+
+
+def test_springs_by_points_on_places_and_nodes_cut_reduced_beams(tmp_path):
+    """A point on a point on a place, and one on a node of the file: both are ends of bodies."""
+    point = '[[point]]\nname = "{name}"\nframe = "{on}"\nposition = [0, {y}, 0]\n'
+    hook = point.format(name="plate", on="bar@0.3", y=0.01) + point.format(name="hook", on="plate", y=-0.01)
+    for end, s, more in (("hook", 0.3, hook), ("bar.2", 0.4, "")):
+        robot = sprung(tmp_path, s, 1e7, 5, "{ error = 0.5, band = 20 }", more, end=end)
+        assert [link.position[0] for link in robot.tree.links[1:]] == pytest.approx([s * L, (1 - s) * L], rel=1e-14)
+        found = parflex.cartesian_stiffness(robot, frame="bar.tip").compliance[1, 1]
+        assert found == pytest.approx(with_spring(L, L, s * L, 1e7), rel=1e-8)
+
+
+def test_sections_and_places_of_unequal_elements(tmp_path):
+    """Behind the spring the weight alone bends the beam; before it its force does, too."""
+    weight, s, k = bars.WEIGHT * bars.G, 0.37, 2e3
+    robot = sprung(tmp_path, s, k, 2, gravity=(0, -bars.G, 0))
+    where = [0.1, 0.3, 0.45, 0.5, 0.8]
+    found = parflex.deflection(robot, frames=[f"bar@{s}", "bar.1"])
+    force = -k * found.frames[f"bar@{s}"][1]
+    a = s * L
+    sag = weight * a**2 * (a**2 - 4 * a * L + 6 * L**2) / (24 * EI)
+    assert force == pytest.approx(sag * k / (1 + k * bent(a, a)), rel=2e-3)  # large displacements, deflections of 2 %
+    for at in where:
+        x = at * L
+        exact = force * max(a - x, 0.0) - weight * (L - x) ** 2 / 2
+        assert found.beams["bar"].at(at)["Mz"] == pytest.approx(exact, rel=2e-3)
+    chain = found.beams["bar"].chain
+    assert [chain.share(*chain.located(at)) for at in where] == pytest.approx(where, abs=1e-15)
+    assert robot.tree.place("bar@0.5").link == robot.tree.place("bar.1").link
+
+
+def test_a_node_is_added_only_where_none_is_and_elements_stay_long_enough():
+    mesh = beam_mesh("arm", 4, 2, [], ["0.25", "0.37", "0.5001"])
+    expected = [0, 0.125, 0.25, 0.31, 0.37, 0.435, 0.5, 0.625, 0.75, 0.875, 1]
+    assert [float(s) for s in mesh.shares] == pytest.approx(expected, abs=1e-15)
+    assert mesh.names[2:6] == ("arm.1", "arm.1.1", "arm.1.2", "arm.1.3") and mesh.names[6] == "arm.2"
+    assert mesh.tied == {"0.25": 2, "0.37": 4} and mesh.acting == {2, 4, 6}  # 4e-4 elements from a node is that node
+    assert mesh.counts()[:4] == [8, 8, pytest.approx(1 / 0.06), pytest.approx(1 / 0.06)]
+    assert beam_mesh("arm", 1, 1, ["0.25"], []).shares == tuple(Fraction(k, 4) for k in range(5))
+    assert len(beam_mesh("arm", 8, 1, ["0.4"], []).shares) == 10
