@@ -12,6 +12,7 @@ from parflex.design.design_state import DesignState
 from parflex.design.vibrating import HeldState
 from parflex.errors import InputError
 from parflex.models.elastic.linear_model import Modes, modes_of
+from parflex.models.vibration.beyond_band import warn_beyond_band
 from parflex.spatial.dual import Sensitive, slopes_last
 
 Array = np.ndarray
@@ -23,6 +24,7 @@ def frequency(state: DesignState, argument: str) -> Any:
     """The natural frequency of mode k (1: the lowest), or the lowest in a band LOW-HIGH (Hz)."""
     held = HeldState(state)
     number, modes = _mode(held, argument)
+    warn_beyond_band(state.robot, modes.frequencies[number], 2, f"frequency:{argument or 1}")
     return frequency_of(held, modes, number)
 
 

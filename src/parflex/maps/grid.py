@@ -27,6 +27,7 @@ from parflex.maps.rows.row_chunks import chunks_of
 from parflex.models.dynamics.forces import Wrench
 from parflex.models.elastic.linear_model import About, check_modes
 from parflex.models.robot import Robot
+from parflex.models.vibration.beyond_band import warn_beyond_band
 from parflex.records import Record
 
 Array = np.ndarray
@@ -215,6 +216,7 @@ def frequency_map(
     if RowAnswers({}, store.status, store.reasons).unstable.any():
         RowAnswers({}, store.status, [store.reasons[k] for k in store.reason.ravel().tolist()]).warn(2)
     warn_of_first_order(robot, asked, store.values, held, results.rests, 2)
+    warn_beyond_band(robot, store.values["frequencies"], 2)
     if path is not None and csv and (computed or not path.with_suffix(".csv").exists()):
         store.save_csv(path.with_suffix(".csv"))
     plain = rows.plain

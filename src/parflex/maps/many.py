@@ -21,6 +21,7 @@ from parflex.models.dynamics.forces import Wrench
 from parflex.models.elastic.linear_model import About, check_modes
 from parflex.models.elastic.tension import has_force_elements
 from parflex.models.robot import Robot
+from parflex.models.vibration.beyond_band import warn_beyond_band
 from parflex.records import Record, counted
 
 Array = np.ndarray
@@ -145,11 +146,13 @@ def many_frequencies(
         rows = DesignedPoses(robot, coordinates, values, designs, modes, lock, bool(shapes), about)
         rows.solve(threads)
         rows.say(3)
+        warn_beyond_band(robot, rows.frequencies, 2)
         return ManyFrequencies(rows.frequencies, rows.status, rows, rows.twists, rows.reasons)
     plain = FrequencyRows(robot, coordinates, len(values), lambda some: values[some], modes, lock, about, bool(shapes))
     found = plain.all(threads)
     plain.say(found.status)
     found.warn(3)
+    warn_beyond_band(robot, found.values["frequencies"], 2)
     return ManyFrequencies(
         found.values["frequencies"], found.status, plain.solver, found.values.get("shapes"), found.reasons
     )
@@ -176,5 +179,6 @@ def _responses(
     if not held.balanced:
         warn_of_balanced(found.balanced, len(values), 4)
     frequencies = np.stack([found.values[f"frequency:{k}"] for k in numbers], axis=1)
+    warn_beyond_band(robot, frequencies, 3)
     own = np.stack([found.values[f"{kind}:{k}"] for k in numbers], axis=1) if shapes else None
     return ManyFrequencies(frequencies, found.status, rows, own, found.reasons)

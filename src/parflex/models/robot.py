@@ -175,6 +175,11 @@ class Robot(ArrayOrder, Record):
         """What is inside the elements of each beam, as far as it was made."""
         return {}
 
+    @cached_property
+    def left_out_motions(self) -> dict[str, Any]:
+        """What each reduced beam leaves out, as far as it was made."""
+        return {}
+
     def locking(self, rates: Collection[int]) -> Robot:
         """The same robot, at the same home, with the joints of `rates` (numbers) locked. Made once for each choice."""
         held = self.locked | frozenset(rates)

@@ -20,6 +20,7 @@ from parflex.maps.rows.row_chunks import chunks_of, in_order, number_of_threads
 from parflex.models.dynamics.forces import Wrench
 from parflex.models.elastic.linear_model import About
 from parflex.models.robot import Robot
+from parflex.models.vibration.beyond_band import warn_beyond_band
 from parflex.records import Record, counted, listed
 
 Array = np.ndarray
@@ -122,6 +123,8 @@ def many_responses(
     rows = ResponseRows(robot, coordinates, values, asked, held, columns)
     found = solve_rows(rows, threads)
     warn_of_first_order(robot, asked, found.values, held, found.rests, 2)
+    modes = [found.values[one.name].ravel() for one in asked if one.kind == "frequency"]
+    warn_beyond_band(robot, np.concatenate([np.zeros(0), *modes]), 2)
     return ManyResponses(
         found.values,
         {one.name: one.unit for one in asked},

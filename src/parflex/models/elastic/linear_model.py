@@ -33,6 +33,7 @@ from parflex.models.elastic.tension import (
 )
 from parflex.models.motor_values import Effort
 from parflex.models.robot import Robot
+from parflex.models.vibration.beyond_band import band_warnings
 from parflex.models.vibration.element_errors import element_errors, element_warnings
 from parflex.records import Record, brief, counted
 from parflex.recursion import mass_matrix as tree_mass_matrix
@@ -124,10 +125,13 @@ class Modes(Record):
     model : LinearModel
         The linear model.
     excess : Array
-        Estimated shares by which frequencies are too high because elements are too few; infinite where elements of
-        beams, held at both ends, vibrate by themselves at such a frequency (dimensionless).
+        Estimated shares by which frequencies are too high because elements are too few, or reduced beams leave modes
+        out (from the lowest of these on it is the bound); infinite where elements of beams, held at both ends, vibrate
+        by themselves at such a frequency (dimensionless).
     refinement : Refinement | None
         Number of elements that `converge` took, and how frequencies changed; None without it.
+    by_elements : Array | None
+        `excess` without what reduced beams leave out; None where it is not known (dimensionless).
     """
 
     frequencies: Array
@@ -139,6 +143,7 @@ class Modes(Record):
     model: LinearModel
     excess: Array = field(default_factory=lambda: np.zeros(0))
     refinement: Refinement | None = None
+    by_elements: Array | None = None
 
     def _told(self) -> str:
         apart = ((self.free_motions, "motion", " without stiffness"), (self.unstable_motions, "unstable motion", ""))
@@ -420,8 +425,19 @@ def modes_of(model: LinearModel, modes: int | None = None) -> Modes:
         warnings.append("the equilibrium is not stable: " + ", ".join(f"'{name}'" for name in names[1]) + " would grow")
     errors = element_errors(here, values[first:], shapes[:, first:], modes)
     warnings += element_warnings(omega / (2 * np.pi), errors)
+    warnings += band_warnings(here.robot, omega / (2 * np.pi))
     told = replace(model, warnings=warnings)
-    return Modes(omega / (2 * np.pi), picked * signs, damping, names[0], count, names[1], told, errors.shares)
+    return Modes(
+        omega / (2 * np.pi),
+        picked * signs,
+        damping,
+        names[0],
+        count,
+        names[1],
+        told,
+        errors.shares,
+        by_elements=errors.by_elements,
+    )
 
 
 def _sharpened(values: Array, vectors: Array, K_tot: Array, shapes: Array) -> tuple[Array, Array]:

@@ -51,7 +51,8 @@ def converged_modes(robot: Robot, pose: Pose | None, modes: int | None, converge
             refusal = error
             continue
         change = _change(best, found)
-        left = max(float(found.excess.max(initial=0.0)), change * LEFT[model.about])
+        own = found.excess if found.by_elements is None else found.by_elements  # reductions stay as they are
+        left = max(float(own.max(initial=0.0)), change * LEFT[model.about])
         step = {"elements": finer.refine, "coordinates": found.independent_coordinates, "change": change}
         step |= {"remaining": left, "seconds": perf_counter() - begin, "frequencies": found.frequencies.tolist()}
         steps.append(step)

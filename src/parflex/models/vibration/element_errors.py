@@ -10,11 +10,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from parflex.bodies.reduced_link import ReducedLine, ReducedLink
 from parflex.models.configuration import Configuration
 from parflex.models.robot import Robot
-from parflex.models.vibration.inner_motions import InnerMotions, of_beam
+from parflex.models.vibration.inner_motions import HALVES, InnerMotions, of_beam, of_reduced
 from parflex.records import Record
 from parflex.tree import Link
+from parflex.tree.elements import read_element
 
 Array = np.ndarray
 TOO_HIGH = 0.05  # of a frequency: beyond, a warning names the beam; one element of a pinned beam is 11 % too high
@@ -39,6 +41,8 @@ class ElementErrors(Record):
     enough: int = 1
     alone: float = np.inf  # rad^2/s^2 of its elements held at both ends
     pressed: bool = False  # whether an element of it is under axial compression
+    reduced: ReducedLink | None = None  # how it is reduced
+    by_elements: Array | None = None  # the shares without what reductions leave out
 
     @property
     def largest(self) -> float:
@@ -53,14 +57,16 @@ class BeamElements(Record):
     name: str
     links: tuple[int, ...]
     inside: tuple[InnerMotions, ...]
+    reduced: ReducedLink | None = None  # of the part of it that leaves out the lowest frequency
+    element: float = np.inf  # rad^2/s^2 of its elements held at both ends, where it is reduced
 
 
-def beam_links(robot: Robot) -> dict[str, tuple[int, ...]]:
-    """Numbers of the links that are elements of each beam, from root to tip; what was reduced has none."""
+def beam_links(robot: Robot, reduced: bool = False) -> dict[str, tuple[int, ...]]:
+    """Numbers of the links that are elements of each beam, from root to tip; what was reduced has none, or alone."""
     tree, found = robot.tree, {}
     carried = {link.parent: j for j, link in enumerate(tree.links) if link.node is not None and link.parent >= 0}
     for frame in robot.description.frame:
-        if frame.beam is None or frame.beam.reduce is not None:
+        if frame.beam is None or (frame.beam.reduce is not None) != reduced:
             continue
         j: int | None = tree.number(frame.name)
         links = []
@@ -93,6 +99,32 @@ def inner_beams(robot: Robot) -> dict[str, BeamElements]:
     return made
 
 
+def reduced_beams(robot: Robot) -> dict[str, BeamElements]:
+    """Of each reduced beam its bodies, and what these leave out; of a robot once."""
+    if robot.left_out_motions:
+        return robot.left_out_motions
+    made, specs = {}, {frame.name: frame.beam for frame in robot.description.frame}
+    known: dict[tuple[str, int, str], tuple[InnerMotions, float]] = {}
+    for name, links in beam_links(robot, reduced=True).items():
+        spec, parts, said = specs[name], [], []
+        assert spec is not None
+        for body in (robot.tree.links[j].body for j in links):
+            assert body.reduced is not None and isinstance(body.inner, ReducedLine)
+            length = float(body.nodes["tip"].r0[0])
+            key = spec.model_dump_json(), body.reduced.elements, f"{length:.12g}"
+            if key not in known:
+                count = body.reduced.elements * spec.length / length
+                element = read_element(robot.description, name, spec, HALVES * count)
+                alone = of_beam(robot.description, name, spec, count).still[0]
+                known[key] = of_reduced(element, body.inner), float(alone.min())
+            parts.append(known[key])
+            said.append(body.reduced)
+        worst = min(said, key=lambda one: one.left_out)
+        made[name] = BeamElements(name, links, tuple(part[0] for part in parts), worst, min(part[1] for part in parts))
+    robot.left_out_motions.update(made)
+    return made
+
+
 def _axial_force(link: Link, q: Array) -> float:
     """Axial force (N) in an element as far as it acts on bending, positive in tension."""
     return float(sum(strain.force(q[link.e]) for strain in link.body.acting))
@@ -100,16 +132,22 @@ def _axial_force(link: Link, q: Array) -> float:
 
 def element_errors(here: Configuration, values: Array, shapes: Array, count: int) -> ElementErrors:
     """Of the lowest `count` modes: squared frequencies, lowest first, and shapes, also of modes above them."""
-    beams = list(inner_beams(here.robot).values())
+    plain, reduced = list(inner_beams(here.robot).values()), list(reduced_beams(here.robot).values())
+    beams = [*plain, *reduced]
     if not count or not beams:
         return ElementErrors(np.zeros(count))
     values, shapes = values[: count + BESIDE], shapes[:, : count + BESIDE]
     inside = [_inside(here, beam, shapes) for beam in beams]
     alone = np.array([part.own.min() for part in inside])
-    together = _Inside(
-        *(np.concatenate(rows) for rows in zip(*((p.own, p.pulled, p.moved) for p in inside), strict=True))
-    )
-    shares = np.array([_too_high(values, together, k, REACHED * float(alone.min())) for k in range(count)])
+    limit = REACHED * min([float(least) for least in alone[: len(plain)]] + [beam.element for beam in reduced])
+    by_elements = _shares(values, inside[: len(plain)], count, REACHED * float(alone[: len(plain)].min(initial=np.inf)))
+    shares = by_elements
+    if reduced:
+        shares = _shares(values, inside, count, REACHED * float(alone.min()))
+        left_out = min(float(least) for least in alone[len(plain) :])
+        # beyond what is left out the bound is all that is known, theory (56); beside elements not even that
+        beyond = np.isinf(shares) & (values[:count] < limit)
+        shares = np.where(beyond, np.sqrt(1 + values[:count] / left_out) - 1, shares)
     worst = int(np.argmax(shares))
     infinite, highest = bool(np.isinf(shares[worst])), float(values[count - 1])
     taken = [part.taken(values, float(values[worst]))[worst, worst] for part in inside]
@@ -118,7 +156,18 @@ def element_errors(here: Configuration, values: Array, shapes: Array, count: int
     times = highest / (CLEAR * max(float(alone[b]), 1e-300)) if infinite else shares[worst] / ENOUGH
     enough = int(np.ceil(links * max(1.0, times) ** 0.25))  # errors and squared frequencies go with the fourth power
     pressed = any(_axial_force(here.robot.tree.links[j], here.q) < 0 for j in beams[b].links)
-    return ElementErrors(shares, beams[b].name, links, max(enough, links + 1), float(alone[b]), pressed)
+    most = max(enough, links + 1), float(alone[b]), pressed, beams[b].reduced
+    return ElementErrors(shares, beams[b].name, links, *most, by_elements)
+
+
+def _shares(values: Array, inside: list[_Inside], count: int, limit: float) -> Array:
+    """Of each mode the share by which it is too high; infinite beyond a limit."""
+    if not inside:
+        return np.zeros(count)
+    together = _Inside(
+        *(np.concatenate(rows) for rows in zip(*((p.own, p.pulled, p.moved) for p in inside), strict=True))
+    )
+    return np.array([_too_high(values, together, k, limit) for k in range(count)])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -175,12 +224,20 @@ def element_warnings(frequencies: Array, errors: ElementErrors) -> list[str]:
     mode = f"mode {worst + 1} ({frequencies[worst]:.4g} Hz)"
     its = "its element is" if errors.count == 1 else f"its {errors.count} elements are"
     advice = f"use {errors.enough} elements, or converge=1e-3"
+    held = f"{np.sqrt(max(errors.alone, 0.0)) / (2 * np.pi):.4g} Hz"
+    if errors.reduced is not None:
+        if frequencies[worst] > errors.reduced.band and np.isfinite(errors.largest):
+            return []  # which is told of all modes beyond the band
+        its, advice = "modes that its reduction leaves out are missing", "give 'reduce' a smaller error"
+        if not np.isfinite(errors.largest):
+            advice = "use more elements, or leave out 'reduce'"
+    else:
+        its += " too long"
     if FAR < errors.largest < np.inf:
         load = ", which is near a critical load" if errors.pressed else ""
-        return [f"{mode} is more than twice too high, by '{errors.beam}' most{load}: {its} too long; {advice}"]
+        return [f"{mode} is more than twice too high, by '{errors.beam}' most{load}: {its}; {advice}"]
     if np.isfinite(errors.largest):
-        return [f"{mode} is about {errors.largest:.0%} too high, by '{errors.beam}' most: {its} too long; {advice}"]
-    held = f"{np.sqrt(max(errors.alone, 0.0)) / (2 * np.pi):.4g} Hz"
+        return [f"{mode} is about {errors.largest:.0%} too high, by '{errors.beam}' most: {its}; {advice}"]
     return [
         f"{mode} is not below the lowest frequency of the elements of '{errors.beam}' by themselves, held at both ends "
         f"({held}): from there on modes are missing or far too high; {advice}"

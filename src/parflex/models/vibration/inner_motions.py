@@ -18,6 +18,7 @@ from functools import cached_property
 import numpy as np
 
 from parflex.bodies import Body
+from parflex.bodies.reduced_link import ReducedLine
 from parflex.closure.mobility import null_space
 from parflex.description import schema
 from parflex.records import Record
@@ -26,6 +27,7 @@ from parflex.spatial.linear import eigen_pairs
 from parflex.tree.elements import read_element
 
 Array = np.ndarray
+HALVES = 2  # of an element of a reduced beam: its inside is far above what is left out
 FINE = 8  # elements that stand for the inside: in stretch and shear they have 1/64 of the error that is estimated
 
 
@@ -33,7 +35,7 @@ FINE = 8  # elements that stand for the inside: in stretch and shear they have 1
 class InnerMotions(Record):
     """Of an element held at both ends: stiffness, mass and G (of a unit of axial force), and their coupling with x.
 
-    x is the twist of the root (v, w in its axes) and the elastic coordinates of the tip.
+    x is the twist of the root (v, w in its axes) and the elastic coordinates: of the tip, and of modes that are kept.
     """
 
     K_ii: Array
@@ -52,8 +54,12 @@ class InnerMotions(Record):
         return eigen_pairs(self.K_ii + N * self.G_ii, self.M_ii)
 
 
-def inner_motions(pieces: list[Body]) -> InnerMotions:
-    """Of an element from the `pieces` that it is cut into, one behind the other."""
+def inner_motions(pieces: list[Body], kept: Array | None = None) -> InnerMotions:
+    """Of an element from the `pieces` that it is cut into, one behind the other.
+
+    A reduced beam has modes, too: `kept` are the coordinates of the pieces in each. Motions of which these have no
+    strain energy in common are what is left out.
+    """
     N = pieces[0].size
     size = 6 + N * len(pieces)
     M, K, G = np.zeros((size, size)), np.zeros((size, size)), np.zeros((size, size))
@@ -72,9 +78,11 @@ def inner_motions(pieces: list[Body]) -> InnerMotions:
     K_e = K[6:, 6:]
     shapes = np.linalg.solve(K_e, relative.T)
     shapes = shapes @ np.linalg.inv(relative @ shapes)  # of the least energy: the cubic shapes of the whole
+    if kept is not None:
+        shapes, relative = np.hstack([shapes, kept]), np.vstack([relative, kept.T @ K_e])
     inner = null_space(relative / np.linalg.norm(relative, axis=1)[:, None], len(relative))
     B = np.vstack([np.zeros((6, inner.shape[1])), inner])
-    T = np.zeros((size, 6 + N))
+    T = np.zeros((size, 6 + shapes.shape[1]))
     T[:6, :6], T[6:, 6:] = np.eye(6), shapes
     return InnerMotions(B.T @ K @ B, B.T @ M @ B, B.T @ M @ T, B.T @ G @ B, B.T @ G @ T)
 
@@ -95,3 +103,18 @@ def _shortening(piece: Body) -> Array:
 def of_beam(robot: schema.RobotFile, name: str, spec: schema.Beam, count: float) -> InnerMotions:
     """Of one element of the beam of a frame, which has so many of its length."""
     return inner_motions([read_element(robot, name, spec, count * FINE)] * FINE)
+
+
+def of_reduced(element: Body, line: ReducedLine) -> InnerMotions:
+    """Of a reduced beam of such elements, or of their parts: what its modes leave out, and the inside of elements."""
+    parts = (len(line.shapes) - 1) * HALVES
+    N = element.size
+    tip = element.nodes["tip"]
+    used = np.vstack([tip.Phi_d, tip.Phi_r])
+    kept = np.zeros((parts * N, line.shapes.shape[2] - N))
+    ends = [line.at(k / parts) for k in range(parts + 1)]
+    moved = [np.vstack([end.Phi_d, end.Phi_r])[:, N:] for end in ends]
+    for k in range(parts):
+        carried = np.vstack([moved[k][:3] - hat(tip.r0) @ moved[k][3:], moved[k][3:]])
+        kept[k * N : (k + 1) * N] = used.T @ (moved[k + 1] - carried)
+    return inner_motions([element] * parts, kept if kept.size else None)

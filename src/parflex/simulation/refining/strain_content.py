@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from parflex.models.robot import Robot
-from parflex.models.vibration.element_errors import ENOUGH, REACHED, TOO_HIGH, inner_beams
+from parflex.models.vibration.element_errors import ENOUGH, REACHED, TOO_HIGH, inner_beams, reduced_beams
 from parflex.models.vibration.inner_motions import InnerMotions
 
 Array = np.ndarray
@@ -30,6 +30,7 @@ class Content:
     count: int = 1
     squared: float = 0.0
     alone: float = 1.0
+    reduced: bool = False
 
     @property
     def error(self) -> float:
@@ -38,16 +39,16 @@ class Content:
         return share / (1 - min(share, REACHED)) / 2
 
 
-def strain_content(robot: Robot, columns: Mapping[str, Array]) -> Content:
-    """How fast the beams of a run vibrate for the length of their elements, in the worst of them."""
+def strain_content(robot: Robot, columns: Mapping[str, Array], reductions: bool = False) -> Content:
+    """How fast the beams of a run vibrate for the length of their elements, or for their reduction, in the worst."""
     found, strains = [], []
-    for beam in inner_beams(robot).values():
+    for beam in (*inner_beams(robot).values(), *(reduced_beams(robot).values() if reductions else ())):
         strain, squared, alone = max(
             (_content(robot, *each, columns) for each in zip(beam.links, beam.inside, strict=True)),
             key=lambda one: one[0],
         )
         strains.append(strain)
-        found.append(Content(beam.name, len(beam.links), squared, alone))
+        found.append(Content(beam.name, len(beam.links), squared, alone, beam.reduced is not None))
     most = max(strains, default=0.0)
     matter = [one for one, strain in zip(found, strains, strict=True) if strain > STRAINED * most > 0]
     return max(matter, key=lambda one: one.error, default=Content())
@@ -55,20 +56,23 @@ def strain_content(robot: Robot, columns: Mapping[str, Array]) -> Content:
 
 def content_warnings(robot: Robot, columns: Mapping[str, Array]) -> list[str]:
     """One sentence about the beam that vibrates fastest for the length of its elements."""
-    worst = strain_content(robot, columns)
+    worst = strain_content(robot, columns, reductions=True)
     if not worst.error > TOO_HIGH:
         return []
     enough = int(np.ceil(worst.count * (worst.squared / worst.alone / (2 * ENOUGH)) ** 0.25))
     fast, alone = (f"{np.sqrt(value) / (2 * np.pi):.3g} Hz" for value in (worst.squared, worst.alone))
-    its = "element" if worst.count == 1 else "elements"
+    its = f"its {'element' if worst.count == 1 else 'elements'} held at both ends at {alone}"
+    advice = f"use {max(enough, worst.count + 1)} elements, or converge=1e-2"
+    if worst.reduced:
+        its, advice = f"its reduction leaves out {alone}", "give 'reduce' a higher band"
     high = (
         f"frequencies of the run may be {worst.error:.0%} too high"
         if worst.squared < REACHED * worst.alone
         else "the run does not know such vibrations, and their frequencies and stresses may be anything"
     )
     return [
-        f"'{worst.beam}' vibrates at {fast}, the mean of its strain, and its {its} held at both ends at {alone}: "
-        f"{high}, and what is faster is missing; use {max(enough, worst.count + 1)} elements, or converge=1e-2"
+        f"'{worst.beam}' vibrates at {fast}, the mean of its strain, and {its}: {high}, and what is faster is missing; "
+        f"{advice}"
     ]
 
 
