@@ -53,7 +53,7 @@ from parflex.simulation.runs import Run
 from parflex.simulation.segments import Runner, Segments
 from parflex.simulation.starts.kept_home import with_kept_home
 from parflex.simulation.starts.start import Started, start_state
-from parflex.simulation.step_lengths.default_step import default_step, shorter_grid
+from parflex.simulation.step_lengths.default_step import default_step, given_step_warnings, shorter_grid
 from parflex.simulation.step_lengths.halved_steps import (
     MORE_STEPS,
     checked_by_default,
@@ -383,7 +383,7 @@ def _run(
 ) -> tuple[Case, Segments, Started]:
     """The case with its steps, the run, and how it started: as another one did, where that is given."""
     said = problem.is_long and say_first_compilation(case.method.steps)
-    if started is None:
+    if first := started is None:
         problem.begin_compilation(case.given, case.method, case.grid.aim > 0)
         started = start_state(problem, case.robot, case.start, case.pose, case.motion, case.wrenches)
     q, qd = started.q, started.qd[problem.places]
@@ -395,6 +395,9 @@ def _run(
     if not case.steps:
         grid, why = default_step(problem, case.given, case.method, case.grid, q, qd)
         case = replace(case, grid=grid, steps=why)
+    elif first:
+        told = given_step_warnings(problem, case.given, case.method, case.grid, q, qd)
+        case = replace(case, warnings=(*case.warnings, *told))
     while True:
         control, given = None, case.given
         if case.controller is not None:

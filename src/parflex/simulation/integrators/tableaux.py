@@ -72,6 +72,22 @@ def phase_loss(tableau: Gauss | Explicit | Alpha) -> tuple[float, int]:
     return 1 / math.factorial(tableau.order + 1), tableau.order
 
 
+def turn_of_a_step(tableau: Gauss | Explicit | Alpha, angle: float) -> complex:
+    """By what a step multiplies a vibration whose phase it should turn by an angle: exactly, for any length of it.
+
+    Its size is that of the amplitude, its angle what the phase turns by.
+    """
+    if isinstance(tableau, Alpha):
+        m, f, beta, gamma = tableau.mean_mass, tableau.mean_force, tableau.beta, tableau.gamma
+        # positions, rates times h, and the method's own accelerations times h^2: at the end, and at the begin
+        behind = np.array([[1.0, 0.0, -beta], [0.0, 1.0, -gamma], [(1 - f) * angle**2, 0.0, 1 - m]])
+        before = np.array([[1.0, 1.0, 0.5 - beta], [0.0, 1.0, 1 - gamma], [-f * angle**2, 0.0, -m]])
+        roots = np.linalg.eigvals(np.linalg.solve(behind, before))
+        return complex(roots[np.argmin(np.abs(roots - np.exp(1j * angle)))])
+    rest = np.linalg.solve(np.eye(len(tableau.c)) - 1j * angle * tableau.A, np.ones(len(tableau.c)))
+    return complex(1 + 1j * angle * tableau.b @ rest)
+
+
 def gauss_points(count: int) -> tuple[Array, Array]:
     """Places and weights of the Gauss rule over a unit of length: exact for polynomials of degree 2 count - 1."""
     nodes, weights = np.polynomial.legendre.leggauss(count)

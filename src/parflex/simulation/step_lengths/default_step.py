@@ -20,7 +20,7 @@ from parflex.simulation.problem import Problem
 from parflex.simulation.step_lengths.driven_modes import driven_amplitudes
 from parflex.simulation.step_lengths.instants import pushing
 from parflex.simulation.step_lengths.lost_phase import Vibrations, decays, drift, followed_step
-from parflex.simulation.step_lengths.step_choice import FORCES_BESIDE, LABOUR, UNSEEN
+from parflex.simulation.step_lengths.step_choice import FORCES_BESIDE, LABOUR, UNSEEN, drift_warnings
 
 Array = np.ndarray
 PER_PERIOD = {"gauss4": 20, "gauss6": 12, "rk4": 40, "generalized-alpha": 60}  # steps
@@ -76,6 +76,17 @@ def default_step(
         return grid, f"{said}{UNSEEN} {len(system.free)} coordinates"
     lost = drift(found.free, time, method.tableau, grid.step)
     return grid, said + lost + _not_followed(found.felt, grid.step, count)
+
+
+def given_step_warnings(
+    problem: Problem, given: Polynomials, method: Method, grid: Grid, q: Array, qd: Array
+) -> list[str]:
+    """A sentence where fixed steps that were given do not keep phases and amplitudes over a run from a state."""
+    system = problem.system(given)
+    if grid.begin or method.name not in PER_PERIOD or not 0 < len(system.free) <= MOST_COORDINATES:
+        return []
+    time = grid.rows * grid.out_step
+    return drift_warnings(drift(excited(problem, system, given, q, qd, time).free, time, method.tableau, grid.step))
 
 
 def _follows(found: Vibrations, grid: Grid, method: Method, count: int) -> tuple[float, str]:
@@ -158,8 +169,9 @@ def _excited(problem: Problem, linear: _Linear, given: Polynomials, qd: Array, t
     driven, moved = size * driven_amplitudes(pushing(given, motors), gains, omegas, time, VISIBLE * length / size)
     largest = max(part.max(initial=0.0) for part in (driven, moved, amplitude[vibrating]))
     missed = max(VISIBLE * length, BESIDE * float(largest))
-    free = ((amplitude[vibrating], unseen, False), (driven, missed, True))
-    seen = np.flatnonzero(np.any([part > allowed for part, allowed, _ in free], axis=0))
+    thrown = float(amplitude.max())
+    free = ((amplitude[vibrating], unseen, False, thrown), (driven, missed, True, largest))
+    seen = np.flatnonzero(np.any([part > allowed for part, allowed, *_ in free], axis=0))
     decay = np.zeros(len(omegas))
     decay[seen] = decays(omegas[seen], linear.damping(shapes, vibrating[seen]), size[seen])
     places, units = np.asarray(problem.places), problem.robot.tree.rate_units
@@ -170,7 +182,7 @@ def _excited(problem: Problem, linear: _Linear, given: Polynomials, qd: Array, t
     own = rate - link.v.start
     slides = own < len(link.joint.rate_units) and link.joint.rate_units[own] == "m"
     vibration, shaken = (float(omega[which].max(initial=0.0)) for which in (vibrates, felt))
-    shown = tuple(Vibrations(omegas, part, decay, allowed, by_inputs) for part, allowed, by_inputs in free)
+    shown = tuple(Vibrations(omegas, part, decay, *about) for part, *about in free)
     return Excited(vibration, fastest, float(omega.max()), slides, shaken, shown)
 
 

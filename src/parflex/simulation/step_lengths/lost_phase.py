@@ -1,18 +1,19 @@
 """The phase that steps lose of vibrations over a run, and the step with which that moves nothing visibly.
 
-A step of a method of order p turns a vibration by `omega h - C (omega h)^(p+1)`: over a run what is lost adds up. A
-vibration that decays needs its phase for as long as it is there: its error is largest after one time constant.
+A step of a method of order p turns a vibration by `omega h - C (omega h)^(p+1)`: over a run what is lost adds up. Steps
+of any length, of which amplitudes also change, are judged by what the method does to a vibration exactly. A vibration
+that decays needs its phase for as long as it is there: its error is largest after one time constant.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from parflex.records import Record
 from parflex.simulation.integrators.integrate import rounded_down
-from parflex.simulation.integrators.tableaux import Alpha, Explicit, Gauss, phase_loss
+from parflex.simulation.integrators.tableaux import Alpha, Explicit, Gauss, phase_loss, turn_of_a_step
 from parflex.simulation.step_lengths.step_choice import DRIFTS
 
 Array = np.ndarray
@@ -20,6 +21,9 @@ TAKES_PART = 0.1  # of the largest motion of a damped vibration: modes that do s
 # steps, times those that a run takes without it, and in all: with more of them a drift is told instead of followed
 MOST_TIMES, FEW_STEPS = 4, 20_000
 TOLD = 1.5  # times what is allowed: steps that follow a drift leave no more
+INSTANTS = 200  # of a run at which vibrations are compared, in a geometric row
+SHORT = 1e-2  # rad in a step: below it the first power of what is lost is right to 1e-4
+MOST_GROWTH = 1e6  # of vibrations for which steps are not stable: beyond it nothing is told apart
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -31,11 +35,12 @@ class Vibrations(Record):
     decay: Array
     allowed: float
     by_inputs: bool = False
+    largest: float = 0.0  # deflection, m
 
     def seen(self) -> Vibrations:
         """Those that are larger than what may be missed."""
         kept = self.amplitude > self.allowed
-        return Vibrations(self.omega[kept], self.amplitude[kept], self.decay[kept], self.allowed, self.by_inputs)
+        return replace(self, omega=self.omega[kept], amplitude=self.amplitude[kept], decay=self.decay[kept])
 
 
 def decays(omega: Array, damping: Array, sizes: Array) -> Array:
@@ -84,23 +89,73 @@ def phase_steps(found: Vibrations, time: float, tableau: Gauss | Explicit | Alph
     return (found.allowed / np.maximum(lost, 1e-300)) ** (1 / power) / found.omega
 
 
-def drift(all_found: tuple[Vibrations, ...], time: float, tableau: Gauss | Explicit | Alpha, step: float) -> str:
-    """What steps lose of the vibrations over a run, where it is more than is allowed, and the step that would not."""
-    factor, power = phase_loss(tableau)
-    worst: tuple[float, float, float] = (0.0, 0.0, 0.0)
+@dataclass(frozen=True)
+class Drift:
+    """What steps lose of the vibration that they move most: by how much it is then off, and when."""
+
+    off: float  # m
+    share: float  # of the largest deflection
+    phase: float  # rad
+    kept: float  # of the amplitude
+    omega: float
+    wanted: float  # s: the step that follows all vibrations
+
+
+def drift_of(
+    all_found: tuple[Vibrations, ...], time: float, tableau: Gauss | Explicit | Alpha, step: float
+) -> Drift | None:
+    """What steps lose of the vibrations over a run, where that is more than is allowed."""
+    worst: Drift | None = None
     wanted = np.inf
     for found in all_found:
         seen = found.seen()
-        phases = factor * seen.omega * lasting(seen.decay, time) * (seen.omega * step) ** power
-        off = seen.amplitude * np.minimum(phases, 2.0)
-        if (off > TOLD * seen.allowed).any():
-            k = int(np.argmax(off))
-            worst = max(worst, (float(off[k]), float(phases[k]), float(seen.omega[k])))
+        told = [_lost(seen, k, time, tableau, step) for k in range(len(seen.omega))]
+        if any(one.off > TOLD * seen.allowed for one in told):
+            most = max(told, key=lambda one: one.off)
+            worst = most if worst is None or most.off > worst.off else worst
             wanted = min(wanted, float(phase_steps(seen, time, tableau).min()))
-    if not worst[0]:
+    return None if worst is None else replace(worst, wanted=wanted)
+
+
+def lost_in_a_step(tableau: Gauss | Explicit | Alpha, angle: float) -> tuple[float, float]:
+    """The phase (rad) that a step loses of a vibration which it should turn by an angle, and what amplitudes keep."""
+    if angle < SHORT:  # roots of short steps differ by rounding
+        factor, power = phase_loss(tableau)
+        return factor * angle ** (power + 1), 1.0
+    turn = turn_of_a_step(tableau, angle)
+    return abs(angle - float(np.angle(turn))), max(abs(turn), 1e-300)
+
+
+def _lost(seen: Vibrations, k: int, time: float, tableau: Gauss | Explicit | Alpha, step: float) -> Drift:
+    """Of one vibration, when it is off most: phases and amplitudes that steps lose beside those that damping leaves."""
+    angle = float(seen.omega[k]) * step
+    lost, left = lost_in_a_step(tableau, angle)
+    t = np.append(np.geomspace(min(step, time), time, INSTANTS), min(time, 1 / max(seen.decay[k], 1e-300)))
+    phase = t / step * lost
+    kept = np.exp(np.minimum(t / step * np.log(left), np.log(MOST_GROWTH)))
+    apart = np.abs(kept * np.exp(1j * np.minimum(phase, np.pi)) - 1)
+    off = float(seen.amplitude[k]) * np.exp(-seen.decay[k] * t) * apart
+    worst = int(np.argmax(off))
+    share = float(off[worst] / max(seen.largest, seen.allowed))
+    return Drift(float(off[worst]), share, float(phase[worst]), float(kept[worst]), float(seen.omega[k]), np.inf)
+
+
+def drift(all_found: tuple[Vibrations, ...], time: float, tableau: Gauss | Explicit | Alpha, step: float) -> str:
+    """Words for it, and the step that would follow the vibrations."""
+    lost = drift_of(all_found, time, tableau, step)
+    if lost is None:
         return ""
-    off, phase, omega = worst
+    each = 2 * np.pi / lost.omega / step
+    moved = f"{lost.off:.2g} m ({lost.share:.2g} times the largest deflection)"
+    if lost.share < 1:
+        moved = f"{lost.off:.2g} m ({100 * lost.share:.2g} % of the largest deflection)"
+    if lost.kept > 1 + lost.phase:
+        how = f"grow {lost.kept:.2g} times in the run"
+    elif 1 - lost.kept > min(lost.phase, 1.0):
+        how = f"lose up to {100 * (1 - lost.kept):.2g} % of their amplitude in the run"
+    else:
+        how = f"drift by up to {lost.phase:.2g} rad in the run"
     return (
-        f"{DRIFTS} at {omega / (2 * np.pi):.3g} Hz drift by up to {phase:.2g} rad in the run, {off:.2g} m, with "
-        f"{2 * np.pi / omega / step:.0f} steps in a period: to follow them give a step of {rounded_down(wanted)}"
+        f"{DRIFTS} at {lost.omega / (2 * np.pi):.3g} Hz {how}, positions by {moved}, with {each:.3g} steps in a "
+        f"period: to follow them give a step of {rounded_down(lost.wanted)}"
     )
