@@ -119,6 +119,20 @@ def test_given_steps_tell_by_how_much_random_springs_are_off(seed, cases, tmp_pa
     assert set(told) == set(METHODS)
 
 
+def test_amplitudes_that_long_steps_lose_are_told(tmp_path):
+    """Steps of two radians keep 0.745 of an amplitude, sqrt(1 - x^6/72 + x^8/576), and 0.034 rad too much of phase."""
+    omega, steps = 100.0, 12
+    step = 2.0 / omega
+    run = parflex.simulate(
+        slider(tmp_path, 2.0, omega), None, steps * step, start={"pose": {"s": 1e-3}}, method="rk4", step=step,
+        out_step=step,
+    )  # fmt: skip
+    (said,) = (words for words in run.summary["warnings"] if words.startswith("vibrations at"))
+    assert f"lose up to {100 * (1 - (5 / 9) ** (steps / 2)):.2g} % of their amplitude" in said
+    off = np.abs(run["q.s"] - released((1e-3, 0.0), omega, 0.0, run.t)).max()
+    assert moved(said) == pytest.approx(off, rel=0.1)  # the phase in which it ends
+
+
 def test_a_step_given_for_a_long_run_tells_of_its_drift_and_the_step_told_follows(tmp_path):
     """A pulse leaves a vibration: 30 s with 34 steps of generalized-alpha in a period end in opposite phase."""
     omega, time = 2 * np.pi * 6, 30.0
