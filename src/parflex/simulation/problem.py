@@ -32,8 +32,9 @@ from parflex.tree.link_tree import Link
 
 Array = np.ndarray
 DENSE = 2.5  # instructions of a solving program that an entry of a whole complex inverse takes as long as
+FAR = 3e-5  # typical lengths or rad: two steps of Newton leave at most the fourth power of it open
 SLACK = 1e-13  # rad or typical lengths: depths of contacts that are rounding
-SLACK_RATE = 1e-11  # 1/s of them: rates of joints that are rounding
+SLACK_RATE = 1e-11  # of them in a second, or in a run that is shorter: rates of joints that are rounding
 RUN_LIMIT = 2_000_000  # operators of a run's model: it is not read, and minutes are better than a refusal
 MANY_ELEMENTS = 24  # of flexible links: below that, writing all out takes seconds and runs as fast or faster
 PAIRED = 200_000  # instructions: between the calls of longer models a second lane takes seconds more to compile
@@ -58,6 +59,7 @@ class Problem:
     gaps: Model | None = None  # what the gates of its contacts follow, where there are any
     names: tuple[str, ...] = ()  # of rates, where these are not those of the model: all free ones
     numbers: tuple[str, ...] = ()  # of which the coefficients of an implicit step are: "pairs", "real"
+    time: float = 1.0  # s: a second, or that of a run that is shorter, in which robots do what others do in a second
 
     @cached_property
     def tree_model(self) -> Model:
@@ -153,7 +155,7 @@ class Problem:
             2 * tree.nq + len(robot.actuated) + 6 * len(self.wrenches), self.slack,
             _whole([link.q.start for link in self.sticking]),
             np.array([[link.terms.coulomb, link.terms.bears] for link in self.sticking]).reshape(-1, 2),
-            metres=metres(tree)[rates][free],
+            metres=metres(tree)[rates][free], far=FAR * _spans(tree),
         )  # fmt: skip
 
     @property
@@ -199,9 +201,14 @@ class Problem:
         tree = self.robot.tree
         found = [[SLACK * _unit_of(tree, on)] * on.contact.count for on in watched(tree)] if self.gaps else []
         rates = [
-            [SLACK_RATE * tree.rate_units[link.v.start], np.inf] for link in self.sticking
+            [SLACK_RATE / self.time * tree.rate_units[link.v.start], np.inf] for link in self.sticking
         ]  # what holds follows none
         return np.array([value for part in [*found, *rates] for value in part])
+
+
+def usual_energy(tree: Tree, time: float) -> float:
+    """The energy (J) of a robot all of which goes its typical length in a time."""
+    return sum(float(link.body.m) for link in tree.links) * (tree.length / time) ** 2
 
 
 def metres(tree: Tree) -> Array:
@@ -248,6 +255,20 @@ def _unit_of(tree: Tree, on: Watched) -> float:
     if on.kind == "flank":
         return float(tree.rate_units[next(spring.rates[0] for spring in tree.springs if spring.name == on.name)])
     return tree.length if on.kind == "cable" else float(tree.rate_units[tree.links[tree.number(on.name)].v.start])
+
+
+def _spans(tree: Tree) -> Array:
+    """Of all positions: angles and quaternions 1, ways the typical length."""
+    found = np.ones(tree.nq)
+    for link in tree.links:
+        found[link.e] = tree.rate_units[link.e_v]
+        if link.joint.one_axis:
+            found[link.q.start] = tree.rate_units[link.v.start]
+        elif "m" in link.joint.rate_units:
+            found[link.q] = tree.length
+        if link.joint.quaternion:
+            found[link.q_quaternion] = 1.0
+    return found
 
 
 def _whole(values: list) -> Array:

@@ -17,6 +17,8 @@ from parflex.simulation.integrators.integrate import Grid
 
 Array = np.ndarray
 UNBALANCED = 0.01  # of the energy turned over: what an energy balance may be off without a word
+# of the largest energy, and of that of a robot that goes its typical length in the time of a run: rounding
+ROUNDED_ENERGY, LEAST_ENERGY = 1e-12, 1e-9
 SAME_LENGTH = 1e-9  # of the time: rounding
 BY_ACCELERATION = re.compile(r".*\.(local_)?al?[xyz]|.*\.sensor(_a[xyz])?|reaction\..*|.*\.(N|Vy|Vz|T|My|Mz|stress)@.*")
 QUATERNION = ("qw", "qx", "qy", "qz")
@@ -125,12 +127,16 @@ def balance_error(columns: Mapping[str, Array]) -> float:
     return float(np.abs(_unbalanced(columns)).max())
 
 
-def balance_warnings(columns: Mapping[str, Array], method: str) -> list[str]:
-    """A sentence where the energy balance is off by more than a hundredth of what was turned over."""
+def balance_warnings(columns: Mapping[str, Array], method: str, usual: float) -> list[str]:
+    """A sentence where the energy balance is off by more than a hundredth of what was turned over.
+
+    `usual` is the energy (J) of a robot that moves by its own size in the run.
+    """
     off, most = balance_error(columns), float(_unbalanced(columns).max())
     stored = [columns["energy.kinetic"], columns["energy.elastic"] + columns["energy.gravity"]]
     turned = max(float(np.ptp(values)) for values in (*stored, columns["work.input"], columns["work.loss"]))
-    allowed = max(UNBALANCED * turned, 1e-9)
+    largest = max(float(np.abs(values).max()) for values in stored)
+    allowed = max(UNBALANCED * turned, LEAST_ENERGY * usual, ROUNDED_ENERGY * largest)
     if not off > allowed:
         return []
     if method == "generalized-alpha" and not most > allowed:  # it takes energy on purpose, but gives none

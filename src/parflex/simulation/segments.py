@@ -29,7 +29,7 @@ from parflex.simulation.stop_report import events_between, gates_at
 
 Array = np.ndarray
 Control = Callable[[int, Array, Array], None]
-OFTEN = 2e-3  # s: checked rows lie no farther apart, or two steps
+OFTEN = 2e-3  # s, or of the run where that is shorter: checked rows lie no farther apart, or two steps
 MOST_TRIES = 3  # at one row
 UNDECIDED = "the robot is at a singular pose, where its closures do not determine how it moves on"
 BENDS = "the robot reaches a singular pose, where runs of flexible robots end"
@@ -88,10 +88,11 @@ class Segments:
 
 def inner_grid(grid: Grid) -> Grid:
     """Rows often enough to see what comes: every few steps, a whole number of them between two rows of output."""
+    often = OFTEN * min(1.0, grid.rows * grid.out_step)
     if grid.begin:
-        parts = max(1, int(np.ceil(grid.step / OFTEN * (1 - 1e-9))))
+        parts = max(1, int(np.ceil(grid.step / often * (1 - 1e-9))))
         return replace(grid, step=grid.step / parts, rows=grid.rows * parts)
-    most = max(2, int(OFTEN / grid.step))
+    most = max(2, int(often / grid.step))
     every = max(k for k in range(1, grid.every + 1) if grid.every % k == 0 and k <= most)
     return replace(grid, every=every, rows=grid.rows * (grid.every // every))
 

@@ -33,7 +33,7 @@ from parflex.simulation.outputs.run_record import run_settings, run_summary
 from parflex.simulation.outputs.sections_in_time import read_section_words
 from parflex.simulation.outputs.stick_report import stick_entries
 from parflex.simulation.partitions import read_independent, refuse_singular
-from parflex.simulation.problem import Problem, prepare
+from parflex.simulation.problem import Problem, prepare, usual_energy
 from parflex.simulation.reactions_in_time import add_reactions, reaction_warnings, read_outputs
 from parflex.simulation.refining.inner_response import inner_warnings
 from parflex.simulation.refining.strain_content import content_warnings
@@ -67,6 +67,7 @@ from parflex.simulation.step_lengths.step_choice import (
     STEP,
     asked_steps,
     drift_warnings,
+    floor_warnings,
     force_warnings,
     step_summary,
     step_warnings,
@@ -285,8 +286,9 @@ def simulate(
         *started.warnings,
         *jump_warnings(jumps),
         *input_warnings(problem, case.given, case.method, case.grid),
-        *balance_warnings(columns, method),
+        *balance_warnings(columns, method, usual_energy(problem.robot.tree, time)),
         *step_warnings(summary, method),
+        *floor_warnings(case.steps),
         *unseen_warnings(case.steps),
         *drift_warnings(case.steps),
         *(force_warnings(case.steps) if reactions or by_acceleration(outputs) else []),
@@ -371,10 +373,11 @@ def _case(
 
 @no_search_for_cycles()
 def _prepared(case: Case, width: float, sticking: bool) -> Problem:
-    return prepare(
+    found = prepare(
         case.robot, case.prescribed, case.wrenches, case.without, width, case.independent, case.stops, sticking,
         case.method.numbers,
     )  # fmt: skip
+    return replace(found, time=min(1.0, case.grid.rows * case.grid.out_step))
 
 
 @no_search_for_cycles()

@@ -21,7 +21,7 @@ from parflex.simulation.integrators.system import System
 from parflex.simulation.problem import Problem
 
 Array = np.ndarray
-SAME_TIME = 1e-9  # s: jumps that are nearer to each other are one
+SAME_TIME = 1e-9  # s, or of the run where that is shorter: jumps that are nearer to each other are one
 MOST_TOLD = 3  # jumps in a warning
 NONE = np.zeros(0)
 
@@ -69,11 +69,12 @@ def course_of(
         _refuse_gaps(motion, names, time)
     times, sizes = motion.jumps(1)
     after = near if begin == 0 else begin - near
-    found = _apart(np.concatenate([jump_times(given, count), instants]), after, time - near)
+    same = SAME_TIME * min(1.0, time)
+    found = _apart(np.concatenate([jump_times(given, count), instants]), after, time - near, same)
     jumps: list[dict[str, Any]] = []
     corners = []
     for moment, end in pairwise([*found, time]):
-        here = np.abs(times - moment) <= SAME_TIME
+        here = np.abs(times - moment) <= same
         cross = _crossing(problem, motion, moment, sizes[here].sum(axis=0), jumps) if here.any() else None
         corners.append(Corner(moment, _with(system, given.between(moment, end)), cross))
     first = _with(system, given.between(min(begin, after), found[0] if found else time))
@@ -90,11 +91,11 @@ def _with(system: System, given: Polynomials) -> System:
     )
 
 
-def _apart(times: Array, first: float, last: float) -> list[float]:
+def _apart(times: Array, first: float, last: float, same: float) -> list[float]:
     """Times in a range in their order, those that coincide once."""
     kept: list[float] = []
     for t in np.sort(times):
-        if first < t < last and (not kept or t - kept[-1] > SAME_TIME):
+        if first < t < last and (not kept or t - kept[-1] > same):
             kept.append(float(t))
     return kept
 

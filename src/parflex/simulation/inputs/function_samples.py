@@ -21,7 +21,7 @@ PIECE = 2.5  # steps
 APART = PIECE * float(np.diff(np.sort(PLACES)).max())  # steps between two samples, at most
 FINE = 1e-6  # of the range of a channel: what quintics may be off
 LEAST_RANGE = 1e-5  # of the largest value: a range that is smaller is rounding
-INSTANT = 1e-10  # s: what happens faster is a jump
+INSTANT = 1e-10  # s, or of the time where that is shorter: what happens faster is a jump
 FACTOR, SPARE = 8, 20_000  # samples at most: so many times those of the first pieces, and so many more
 
 
@@ -44,6 +44,7 @@ def through_samples(function: Sampled, end: float, step: float) -> tuple[Polynom
     Pieces are 2.5 steps long with samples half a step apart. Those that do not fit end at a jump, if there is one, or
     are halved; all of one length before the shorter ones, so that what is too fast is so everywhere alike.
     """
+    instant = INSTANT * min(1.0, end)
     count = max(1, int(np.ceil(end / (PIECE * step) * (1 - 1e-12))))
     edges = np.linspace(0.0, end, count + 1)
     ends = np.stack([edges[:-1], edges[1:]], axis=1)
@@ -56,12 +57,12 @@ def through_samples(function: Sampled, end: float, step: float) -> tuple[Polynom
         seen = np.concatenate([values, *fit_values]).reshape(-1, values.shape[2])
         scale = np.maximum(np.ptp(seen, axis=0), LEAST_RANGE * np.abs(seen).max(axis=0))
         misfit = _misfit(values, scale)
-        bad = (misfit > FINE) & (ends[:, 1] - ends[:, 0] > INSTANT)
+        bad = (misfit > FINE) & (ends[:, 1] - ends[:, 0] > instant)
         fit_ends.append(ends[~bad])
         fit_values.append(values[~bad])
         if not bad.any() or budget <= 0:
             break
-        halves, used = _halves(function, ends[bad], values[bad], scale)
+        halves, used = _halves(function, ends[bad], values[bad], scale, instant)
         ends, values = halves, _sampled(function, halves)
         budget -= used + values.shape[0] * values.shape[1]
     off = None
@@ -92,11 +93,11 @@ def _misfit(values: Array, scale: Array) -> Array:
     return np.divide(off, scale, out=np.zeros_like(off), where=scale > 0).max(axis=1, initial=0.0)
 
 
-def _halves(function: Sampled, ends: Array, values: Array, scale: Array) -> tuple[Array, int]:
+def _halves(function: Sampled, ends: Array, values: Array, scale: Array, instant: float) -> tuple[Array, int]:
     """Two pieces for each, that meet at its jump or in its middle, and how many samples were taken to find jumps."""
     halves, used = [], 0
     for (a, b), rows in zip(ends, values, strict=True):
-        found, tried = _jump(function, a, b, rows, scale)
+        found, tried = _jump(function, a, b, rows, scale, instant)
         used += tried
         left, right = found or ((a + b) / 2,) * 2
         halves += [(a, left), (right, b)]
@@ -104,14 +105,16 @@ def _halves(function: Sampled, ends: Array, values: Array, scale: Array) -> tupl
     return made[made[:, 1] > made[:, 0]], used
 
 
-def _jump(function: Sampled, a: float, b: float, rows: Array, scale: Array) -> tuple[tuple[float, float] | None, int]:
+def _jump(
+    function: Sampled, a: float, b: float, rows: Array, scale: Array, instant: float
+) -> tuple[tuple[float, float] | None, int]:
     """Times just before and just behind the largest change if it is a jump: it stays in intervals that are halved."""
     moving = scale > 0
     values, times = rows[ORDER][:, moving] / scale[moving], a + (b - a) * PLACES[ORDER]
     change = np.abs(np.diff(values, axis=0)).max(axis=1)
     k = int(np.argmax(change))
     (t, after), (before, behind), size, tried = times[k : k + 2], values[k : k + 2], change[k], 0
-    while after - t > INSTANT / 4:
+    while after - t > instant / 4:
         middle, tried = (t + after) / 2, tried + 1
         here = function(float(middle))[moving] / scale[moving]
         first, second = np.abs(here - before).max(), np.abs(behind - here).max()

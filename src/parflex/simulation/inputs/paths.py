@@ -28,6 +28,7 @@ from parflex.simulation.inputs.turning import (
 )
 
 Array = np.ndarray
+SAME = 1e-12  # of the largest coordinate: points that are nearer to each other are one
 KNOTS = 240  # of a circle's turn or of a straight line: quintics between them err by 1e-12 of the way
 
 
@@ -92,7 +93,7 @@ def _bare_arcs(motion: MotionTable, name: str) -> list[Arc]:
     arcs = []
     for first, second in pairwise(points):
         length = float(np.linalg.norm(second - first))
-        if length < 1e-12:
+        if length <= SAME * float(np.abs(points).max()):
             raise InputError("two points of the path are the same", key=f"motions.{name}.points", hint="remove one")
         arcs.append(Arc(length, False, first, np.zeros(3), (second - first) / length, np.inf))
     return arcs
@@ -104,7 +105,11 @@ def _circle(motion: MotionTable, name: str) -> Arc:
     out = np.array(motion.circle.start) - centre
     axis = axis / np.linalg.norm(axis) if np.linalg.norm(axis) else axis
     radius = float(np.linalg.norm(out))
-    if radius < 1e-12 or abs(out @ axis) > 1e-9 * radius or not axis.any():
+    if (
+        radius <= SAME * max(np.abs(centre).max(), np.abs(out + centre).max())
+        or abs(out @ axis) > 1e-9 * radius
+        or not axis.any()
+    ):
         raise InputError(
             "the start is not on a circle about the centre that is normal to the axis",
             key=f"motions.{name}.circle",

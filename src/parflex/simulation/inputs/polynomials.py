@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -41,13 +42,13 @@ class Polynomials(Record):
         if not np.ndim(t):
             return self._at_instant(float(t), order, behind)
         times = np.asarray(t, dtype=float)
-        shift = NEAR * np.maximum(1.0, np.abs(times)) * (1 if behind else -1)
+        shift = self._near(times) * (1 if behind else -1)
         piece = np.clip(np.searchsorted(self.breaks, times + shift, side="right") - 1, 0, len(self.coefficients) - 1)
         return self._horner(piece, (times - self.breaks[piece])[:, None], order)
 
     def _at_instant(self, t: float, order: int, behind: bool) -> Array:
         """The same at one time, without what arrays of times cost: runs and roads ask for thousands one by one."""
-        shift = NEAR * max(1.0, abs(t)) * (1 if behind else -1)
+        shift = NEAR * max(self._second, abs(t)) * (1 if behind else -1)
         piece = int(self.breaks.searchsorted(t + shift, side="right")) - 1
         piece = min(max(piece, 0), len(self.coefficients) - 1)
         return self._horner(piece, t - float(self.breaks[piece]), order)
@@ -58,10 +59,19 @@ class Polynomials(Record):
             total = total * s + math.perm(power, order) * self.coefficients[piece, power]
         return total
 
+    def _near(self, times: Any) -> Array:
+        """What is as near to times is at them."""
+        return NEAR * np.maximum(self._second, np.abs(times))
+
+    @property
+    def _second(self) -> float:
+        """A second, or how long the pieces last where that is shorter."""
+        return min(1.0, abs(float(self.breaks[-1]))) if len(self.breaks) else 1.0
+
     def jumps(self, order: int) -> tuple[Array, Array]:
         """Times of jumps of a derivative, and by how much each channel jumps there (rows); rounding is left out."""
         lengths = np.diff(self.breaks)
-        long = lengths > NEAR * np.maximum(1.0, np.abs(self.breaks[1:]))
+        long = lengths > self._near(self.breaks[1:])
         times = self.breaks[1:][long]
         if not len(times):
             return times, np.zeros((0, self.channels))
@@ -76,7 +86,7 @@ class Polynomials(Record):
 
     def between(self, begin: float, end: float) -> Polynomials:
         """The pieces from one time to another; the outer ones go on."""
-        after, before = begin + NEAR * max(1.0, abs(begin)), end - NEAR * max(1.0, abs(end))
+        after, before = begin + float(self._near(begin)), end - float(self._near(end))
         first = max(int(np.searchsorted(self.breaks, after, side="right")) - 1, 0)
         kept = slice(first, max(int(np.searchsorted(self.breaks, before)), first + 1))
         return Polynomials(self.breaks[kept], self.coefficients[kept])

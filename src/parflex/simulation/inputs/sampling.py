@@ -12,12 +12,13 @@ Array = np.ndarray
 Row = Callable[[float], Array]  # position, velocity, acceleration of all motors
 SUSPICIOUS = 1e-3  # of the largest velocity: what accelerations do not explain between two samples is checked
 HALVINGS = 30  # from a millisecond to a picosecond
-APART = 1e-6  # s: samples nearer to a jump than this are left out, since short pieces are rough
+APART = 1e-3  # of the time between samples: those nearer to a jump are left out, since short pieces are rough
 
 
 def smooth_parts(row: Row, t: Array, rows: Array) -> list[tuple[Array, Array, Array, Array]]:
     """Times, positions, velocities and accelerations of each part without a jump."""
     speed = float(np.abs(rows[:, 1]).max(initial=0.0))
+    apart = APART * float(np.diff(t).max(initial=0.0))
     parts, begin, first = [], 0, None  # first: what a jump leaves at the begin of a part
     for k in range(len(t) - 1):
         found = None
@@ -27,11 +28,11 @@ def smooth_parts(row: Row, t: Array, rows: Array) -> list[tuple[Array, Array, Ar
             continue
         moment, before, behind = found
         behind = np.concatenate([before[:1], behind[1:]])  # positions do not jump
-        inside = [i for i in range(begin, k + 1) if t[i] < moment - APART]
+        inside = [i for i in range(begin, k + 1) if t[i] < moment - apart]
         part = _part(t[inside], rows[inside], first, (moment, before))
         if part is not None:
             parts.append(part)
-        first, begin = (moment, behind), k + 1 if t[k + 1] > moment + APART else k + 2
+        first, begin = (moment, behind), k + 1 if t[k + 1] > moment + apart else k + 2
     last = list(range(begin, len(t)))
     part = _part(t[last], rows[last], first, None)
     if part is not None:

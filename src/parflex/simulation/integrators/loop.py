@@ -16,7 +16,6 @@ CARRIED, UNSEEN = 12, 13
 CONTRACTION, STEP, INPUT, LOSS, LAST_INPUT, LAST_LOSS = range(6)  # places in Work.numbers
 AIM, LAST, MADE_FOR, LAST_ERROR, LARGEST_ERROR, SHORTEST, LONGEST, FIRST_ERROR, MOST, LATEST, BEFORE = range(6, 17)
 POSITION_STEP, RATE_STEP = 1e-6, 1e-6  # of differences, in units of the rates
-FAR = 3e-5  # m or rad: two steps of Newton leave at most the fourth power of it open
 MOST_CLOSINGS = 6
 STATIC = 1  # column of System.friction: the largest effort of a joint that sticks
 HELD = 1e-8  # of it: what the inertia that holds the joint may still take
@@ -101,8 +100,8 @@ def evaluate(system: Any, work: Any, x: Array, y: Array) -> None:
         work.counts[EVALUATIONS] += 1
         moved = 0.0
         for p in system.other:
-            moved = max(moved, abs(y[p] - x[p]))
-        if not moved > FAR:
+            moved = max(moved, abs(y[p] - x[p]) / system.far[p])
+        if not moved > 1.0:
             if len(system.friction) > 0:
                 sticking = system.gate_x + len(system.slack) - 2 * len(system.friction)
                 last = system.outputs - len(system.friction)
@@ -125,8 +124,8 @@ def evaluate_pair(system: Any, work: Any) -> None:
         moved = 0.0
         for row in range(2):
             for p in system.other:
-                moved = max(moved, abs(y[row, p] - x[row, p]))
-        if not moved > FAR:
+                moved = max(moved, abs(y[row, p] - x[row, p]) / system.far[p])
+        if not moved > 1.0:
             if len(system.friction) > 0:
                 sticking = system.gate_x + len(system.slack) - 2 * len(system.friction)
                 last = system.outputs - len(system.friction)

@@ -57,6 +57,7 @@ class System(Bundle):
     dense: int = 1  # 1: inverses are made as a whole, 0: each iteration calls the programs
     pair: int = 0  # address of the model for two rows of the work at once; 0: it is called for one after the other
     metres: Array = np.zeros(0)  # that one unit of each free rate's position moves the robot by: of errors of steps
+    far: Array = np.zeros(0)  # of each position: closures that move it farther are closed once more
 
 
 class Work(Bundle):

@@ -24,7 +24,7 @@ Array = np.ndarray
 ROUGH = 0.15  # root mean square, of what is largest: the rule over two rows errs by 7 % at 100 Hz and rows of 1 ms
 SEEN = 2  # steps from row to row, at most, for rows to show what steps follow
 BODIES, JOINTS = "accelerations inside bodies", "accelerations of joints"
-AT_REST = 1e-10  # m: what moves by less in a run is at rest, and its accelerations are rounding
+AT_REST = 1e-10  # typical lengths: what moves by less in a run is at rest, and its accelerations are rounding
 
 
 def rough_shares(
@@ -136,7 +136,7 @@ def _moves(problem: Problem, seen: Mapping[str, Array], t: Array) -> bool:
     if not known or len(t) < 3:
         return False
     rates = seen["change"][:, [tree.position_names.index(tree.rate_names[k]) for k in known]] * metres(tree)[known]
-    return float(np.abs(rates[np.isfinite(rates)]).max(initial=0.0)) * float(np.ptp(t)) > AT_REST
+    return float(np.abs(rates[np.isfinite(rates)]).max(initial=0.0)) * float(np.ptp(t)) > AT_REST * tree.length
 
 
 def as_rates_change(problem: Problem, seen: Mapping[str, Array], t: Array) -> tuple[dict[str, Array], Array]:

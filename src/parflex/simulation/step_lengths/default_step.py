@@ -20,18 +20,18 @@ from parflex.simulation.problem import Problem
 from parflex.simulation.step_lengths.driven_modes import driven_amplitudes
 from parflex.simulation.step_lengths.instants import pushing
 from parflex.simulation.step_lengths.lost_phase import Vibrations, decays, drift, followed_step
-from parflex.simulation.step_lengths.step_choice import FORCES_BESIDE, LABOUR, UNSEEN, drift_warnings
+from parflex.simulation.step_lengths.step_choice import FLOORED, FORCES_BESIDE, LABOUR, UNSEEN, drift_warnings
 
 Array = np.ndarray
 PER_PERIOD = {"gauss4": 20, "gauss6": 12, "rk4": 40, "generalized-alpha": 60}  # steps
 STABLE = {"rk4": 2.0}  # of an explicit method: steps times the highest frequency of all
 VISIBLE, BESIDE = 1e-6, 1e-2  # amplitudes that count: of the typical length, and of the largest one
-# of the largest acceleration, and m/s^2: vibrations of so much are said where steps do not follow them
+# of the largest acceleration, and of a typical length over the time squared: so much is said if steps miss it
 FELT, LEAST_FELT = 1e-3, 1e-3
 WAY = 1e-6  # of differences, in units of the rates
 FAST = 1e3  # rates of differences, in their units: friction that is the same at any speed damps nothing beside it
 ALL_HOLD = 1e30  # times what joints bear at rest
-SHORTEST = 1e-6  # s
+MOST_STEPS = 10_000_000  # of a run whose steps are not given, half an hour or so
 MOST_COORDINATES = 600  # whose frequencies are asked for: they take the third power of it, seconds with so many
 
 
@@ -68,8 +68,10 @@ def default_step(
     ]
     step, why = min(ways)
     if step < grid.step:
-        grid = replace(grid_of(time, max(step, SHORTEST), grid.out_step), labour=LABOUR)
+        grid = replace(grid_of(time, max(step, time / MOST_STEPS), grid.out_step), labour=LABOUR)
         said = f"{grid.step:.3g} s: {why}"
+        if step < time / MOST_STEPS:
+            said = f"{grid.step:.3g} s{FLOORED} {MOST_STEPS} steps, and it asks for {step:.2g} s ({why})"
     else:
         said = f"{grid.step:g} s, that of all runs: no frequency that is excited asks for less"
     if found.unknown:
@@ -113,7 +115,7 @@ def shorter_grid(grid: Grid, why: str) -> tuple[Grid, str]:
     """Steps a quarter as long, since most of those that were chosen did not converge."""
     short = Grid(grid.step / 4, grid.every * 4, grid.rows)
     said = why if "did not converge" in why else f"longer ones ({grid.step:.3g} s) did not converge"
-    labour = LABOUR if short.step / 4 > SHORTEST else 0.0
+    labour = LABOUR if short.rows * short.every < MOST_STEPS / 4 else 0.0
     return replace(short, labour=labour), f"{short.step:.3g} s: {said.partition(': ')[2] or said}"
 
 
@@ -158,9 +160,9 @@ def _excited(problem: Problem, linear: _Linear, given: Polynomials, qd: Array, t
     gained = pushed_by * slow + thrown_by
     speeds = gained + np.where(omega * time > np.pi, parts[-1], 0.0)  # what does not vibrate goes on as it did
     amplitude = speeds * slow * sizes.max(axis=0)
-    forces = (speeds / slow + jerked_by * slow) * sizes.max(axis=0)  # as accelerations
-    felt = (omega * time > np.pi) & (forces > max(FELT * float(forces.max()), LEAST_FELT))
     length = problem.robot.tree.length
+    forces = (speeds / slow + jerked_by * slow) * sizes.max(axis=0)  # as accelerations
+    felt = (omega * time > np.pi) & (forces > max(FELT * float(forces.max()), LEAST_FELT * length / time**2))
     unseen = max(VISIBLE * length, BESIDE * float(amplitude.max()))
     vibrates = (omega * time > np.pi) & (amplitude > unseen)
     gains, size = np.linalg.solve(shapes, effects.T.astype(complex)), np.maximum(sizes.max(axis=0), 1e-300)

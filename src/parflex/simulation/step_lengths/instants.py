@@ -22,7 +22,7 @@ Array = np.ndarray
 MISSED = 1e-5  # of how much an input changes in all: parts of it that a quintic over a step may leave out
 MOST_CUT, SHARE_CUT = 200, 0.01  # fixed steps that are cut, and of all of them: a faster input needs shorter steps
 ROUNDING = 1e-12  # of the size of an input
-SHORTEST = 1e-8  # s: cuts that are nearer to each other are one
+SHORTEST = 1e-8  # s, or of the run where that is shorter: cuts that are nearer to each other are one
 MOST_HALVINGS = 12  # of a step that is advised
 PORTION = 20_000  # windows that are compared at once
 TOLD = 2e-3  # of how much an input changes: what steps that miss more of it are warned for
@@ -42,8 +42,8 @@ class InputWindows:
     """An input from 0 to a time, and how much of it windows see that steps are."""
 
     def __init__(self, push: Polynomials, time: float) -> None:
-        self.push, self.time = push, time
-        self.breaks = push.breaks[(push.breaks > SHORTEST) & (push.breaks < time - SHORTEST)]
+        self.push, self.time, self.shortest = push, time, SHORTEST * min(1.0, time)
+        self.breaks = push.breaks[(push.breaks > self.shortest) & (push.breaks < time - self.shortest)]
         edges = np.concatenate([[0.0], self.breaks, [time]])
         values, lengths = self._inside(edges[:-1], edges[1:]), np.diff(edges)[:, None, None] * WEIGHTS[None, :, None]
         mean = (values * lengths).sum(axis=(0, 1)) / time
@@ -59,7 +59,7 @@ class InputWindows:
 
     def with_breaks(self, a: Array, b: Array) -> Array:
         """Whether pieces end inside of windows."""
-        first, last = np.searchsorted(self.breaks, a + SHORTEST), np.searchsorted(self.breaks, b - SHORTEST)
+        first, last = np.searchsorted(self.breaks, a + self.shortest), np.searchsorted(self.breaks, b - self.shortest)
         return last > first
 
     def misfit(self, a: Array, b: Array) -> Array:
@@ -68,7 +68,7 @@ class InputWindows:
         return np.concatenate(found) if found else np.zeros(0)
 
     def _misfit(self, a: Array, b: Array) -> Array:
-        first, last = np.searchsorted(self.breaks, a + SHORTEST), np.searchsorted(self.breaks, b - SHORTEST)
+        first, last = np.searchsorted(self.breaks, a + self.shortest), np.searchsorted(self.breaks, b - self.shortest)
         counts = np.maximum(last - first, 0) + 1
         window = np.repeat(np.arange(len(a)), counts)
         place = np.arange(len(window)) - np.repeat(np.cumsum(counts) - counts, counts)  # of a part in its window
@@ -88,7 +88,10 @@ class InputWindows:
         """Ends of pieces at which windows that do not fit are cut until all parts do: the nearest to their middles."""
         found = [np.zeros(0)]
         while len(a):
-            low, high = np.searchsorted(self.breaks, a + SHORTEST), np.searchsorted(self.breaks, b - SHORTEST) - 1
+            low, high = (
+                np.searchsorted(self.breaks, a + self.shortest),
+                np.searchsorted(self.breaks, b - self.shortest) - 1,
+            )
             middles = (a + b) / 2
             behind = np.clip(np.searchsorted(self.breaks, middles), low, high)
             before = np.maximum(behind - 1, low)
@@ -205,5 +208,5 @@ def _windows(grid: Grid, method: Method, seen: InputWindows, ends: Array) -> tup
         joined = ~np.isin(edges[1:-1], ends)
         middles = (a + b) / 2
         a, b = np.concatenate([a, middles[:-1][joined]]), np.concatenate([b, middles[1:][joined]])
-    chosen = (b - a > SHORTEST) & (b - a < length * (1 + 1e-6)) & seen.with_breaks(a, b)
+    chosen = (b - a > seen.shortest) & (b - a < length * (1 + 1e-6)) & seen.with_breaks(a, b)
     return a[chosen], b[chosen]

@@ -10,7 +10,7 @@ from parflex.errors import InputError
 from parflex.simulation.inputs.polynomials import Polynomials
 from parflex.simulation.integrators.integrate import Grid, IntegratedRows, Method, grid_of
 
-STEP = 5e-4  # s: the longest that is taken where nothing is said
+STEP = 5e-4  # s: the longest that is taken where nothing is said, or a twentieth of the run
 TOLERANCE = {"dopri5": 1e-8}  # of one step, in typical lengths and radians; implicit methods iterate to:
 ITERATION_TOLERANCE = 1e-12
 IMPLICIT = ("gauss4", "gauss6", "generalized-alpha")
@@ -21,6 +21,7 @@ MANY_REJECTED = 0.02  # of the steps
 LABOUR = 40  # evaluations a step, from which on steps a quarter as long take fewer
 FORCES_BESIDE = "; forces and accelerations also vibrate"  # in words for why steps are so long
 DRIFTS = "; vibrations"  # that steps do not follow over the run, likewise
+FLOORED = "; a run has no more than"  # so many steps, likewise
 UNSEEN = "; not known are the frequencies of"  # so many coordinates, likewise
 SHORT_PIECE = 0.2  # s: those of tables and sampled functions say nothing of how fast they change
 
@@ -38,7 +39,7 @@ def asked_steps(
     time: float, step: float | None, rows: float, tolerance: float | None, method: Method, length: float
 ) -> AskedSteps:
     """Steps as a call asks for them, for a robot of a typical length; without a word those that are shortened later."""
-    fixed = grid_of(time, STEP if step is None else step, rows)
+    fixed = grid_of(time, min(STEP, SHARE_OF_TIME * time) if step is None else step, rows)
     why = "given" if step is not None else ""
     if method.name not in IMPLICIT:
         if tolerance is not None and step is None and method.name != "dopri5":
@@ -95,6 +96,13 @@ def drift_warnings(why: str) -> list[str]:
     """A sentence where the phase of vibrations drifts over a run, as steps that follow it would be too many."""
     _, found, which = why.partition(DRIFTS)
     return [f"{DRIFTS[2:]}{which.partition(';')[0]}"] if found else []
+
+
+def floor_warnings(why: str) -> list[str]:
+    """A sentence where a run would have to take more steps than it does."""
+    before, found, which = why.partition(FLOORED)
+    told = f"{FLOORED[2:]}{which.partition(';')[0]}"
+    return [f"the steps of {before.partition(' s')[0]} s are too long: {told}"] if found else []
 
 
 def unseen_warnings(why: str) -> list[str]:
