@@ -94,11 +94,14 @@ def node_model(robot: Robot, roots: Sequence[int] = ()) -> NodeModel:
 
 
 def refuse_elements(tree: Tree) -> None:
-    """Refuse what has no one stiffness at undeformed poses: elements with forces, couplings with play."""
+    """Refuse what has no one stiffness at undeformed poses: elements with forces, elastic cables of drums.
+
+    Couplings with play have that of their loaded flank, as at single poses.
+    """
     if any(one.acts and (one.stiffness or one.curve is not None) for one in tree.elements):
         raise NotCoveredError("an element with a spring between two points")
-    if any(one.play or one.pulls_only for one in tree.springs):
-        raise NotCoveredError("a coupling with play")
+    if any(one.pulls_only for one in tree.springs):
+        raise NotCoveredError("an elastic cable on a drum")
 
 
 def closing_rank(cut: CutRobot) -> int:

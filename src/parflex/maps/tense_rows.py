@@ -35,7 +35,7 @@ def tense_rows(locked: Robot, tree: Tree, q: Array, kept: Array, rows: Array | N
         off = -number(spring.offset)
         for k, c in zip(own.positions, spring.coefficients, strict=True):
             off = off + number(c) * column(k)
-        found |= np.abs(off) > NEAR_REST * units[own.rates[0]]
+        found |= np.abs(off) - number(spring.play) / 2 > NEAR_REST * units[own.rates[0]]
     return found
 
 

@@ -15,6 +15,7 @@ from parflex.tree.link_tree import GROUND
 
 ENDS = {"x", "y", "z", "theta", "rx", "ry", "rz"}
 AT_START = 1e-12  # rad or m: a platform stands at home where the file starts it
+GEARING = ("coefficients", "offset")  # of elastic couplings: what else they are, joints start where they do
 RECENT = 16  # sets of places of which is kept what they start
 _recent: dict[str, frozenset[int]] = {}  # by the name of all places of designs
 
@@ -77,7 +78,7 @@ def _starting(places: Iterable[Iterable[tuple[str | int, ...]]]) -> Iterable[int
     """Links at which a number of a design says where a joint starts; -1 where it is one of all of them."""
     for own in places:
         for place in own:
-            if place[0] == "constraints" or (place[0] == "tree" and place[1] == "springs"):
+            if place[0] == "constraints" or (place[:2] == ("tree", "springs") and place[3] in GEARING):
                 yield -1  # couplings start joints by each other
             elif (
                 place[0] == "tree" and place[1] == "links" and (place[3] == "start" or place[3:5] == ("terms", "rest"))

@@ -36,8 +36,10 @@ def why_alone(tree: Tree, designed: Sequence[ResponseName] = ()) -> str:
 
     `designed` are the responses that are asked of rows with their own designs.
     """
-    if any(spring.play or spring.pulls_only for spring in tree.springs):
+    if any(spring.play for spring in tree.springs):
         return "a coupling with play"
+    if any(spring.pulls_only for spring in tree.springs):
+        return "an elastic cable on a drum"
     if any(one.kind == "stress" for one in designed):  # of sections, which stand in the file of each design
         return "stresses of rows with their own designs"
     return ""

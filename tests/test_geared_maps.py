@@ -1,0 +1,85 @@
+"""Maps of robots whose motors are behind soft gears with play: motors follow the pose, gears rest, flanks are loaded."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import parflex
+from parflex.maps.batches import Geometry
+from parflex.maps.positions import OK, PositionSolver
+from parflex.maps.rows.map_way import map_way
+from parflex.models.loading import redesigned
+
+FILE = Path(__file__).parent / "robots" / "geared-3rrr.toml"
+PROXIMAL, DISTAL, ARM, SOFT = 0.5, 0.4, 0.1732, 4000.0
+BASES = np.array([-0.15 - 0.84j, 0.69 - 0.17j, -0.66 + 0.21j])
+PHI, ELBOW = np.pi * np.array([1 / 6, 5 / 6, 9 / 6]), np.array([1, -1, 1])
+STEP = 1e-5  # m, rad: central differences of the angles, good to 1e-10
+
+
+def angles(x, y, theta):
+    """First and second angles of the legs in the world, by the law of cosines."""
+    way = x + 1j * y - ARM * np.exp(1j * (theta + PHI)) - BASES
+    d = np.abs(way)
+    first = np.angle(way) - ELBOW * np.arccos((PROXIMAL**2 + d**2 - DISTAL**2) / (2 * PROXIMAL * d))
+    elbow = BASES + PROXIMAL * np.exp(1j * first)
+    return first, np.angle(way + BASES - elbow)
+
+
+def frequencies(x, y, soft=SOFT):
+    """Of three links and a platform on springs at the first joints, from energies alone (Hz)."""
+    here, steps = np.array([x, y, 0.0]), STEP * np.eye(3)
+    rates = [(np.array(angles(*(here + s))) - np.array(angles(*(here - s)))) / (2 * STEP) for s in steps]
+    first, second = np.array([r[0] for r in rates]).T, np.array([r[1] for r in rates]).T  # legs x coordinates
+    a, b = angles(x, y, 0.0)
+    M, K = np.diag([1.3576 + 0.5, 1.3576 + 0.5, 0.0085 + 8.3333e-4]), np.zeros((3, 3))
+    for k in range(3):
+        K += soft * np.outer(first[k], first[k])
+        elbow = PROXIMAL * np.outer([-np.sin(a[k]), np.cos(a[k])], first[k])
+        middle = elbow + DISTAL / 2 * np.outer([-np.sin(b[k]), np.cos(b[k])], second[k])
+        M += (0.0088 + 0.4239 * (PROXIMAL / 2) ** 2 + 3.687e-6) * np.outer(first[k], first[k])
+        M += 0.0656 * elbow.T @ elbow + 0.3391 * middle.T @ middle + 0.0045 * np.outer(second[k], second[k])
+    return np.sqrt(np.sort(np.linalg.eigvals(np.linalg.solve(M, K)).real)) / (2 * np.pi)
+
+
+@pytest.fixture(scope="module")
+def geared():
+    return parflex.load(FILE)
+
+
+def test_motors_follow_and_gears_rest(geared):
+    """They stood as at home, and maps were about equilibria that gears wound up against each other."""
+    values = np.random.default_rng(0).uniform(-0.05, 0.05, (20, 2))
+    found = PositionSolver(Geometry(geared), ["x", "y"], [0.0, 0.0])(values)
+    assert (found.status == OK).all()
+    for row, q in zip(values[:3], found.q, strict=False):
+        assert np.abs(q - parflex.configure(geared, {"x": row[0], "y": row[1]}).q).max() < 1e-9
+    for leg in (1, 2, 3):
+        motor, joint = (geared.tree.links[geared.tree.number(f"leg{leg}.{word}")].q.start for word in ("motor", "1"))
+        assert np.abs(found.q[:, joint] - 0.02 * found.q[:, motor]).max() < 1e-12
+
+
+def test_frequencies_of_soft_gears_with_play_are_those_of_springs(geared):
+    values = np.random.default_rng(1).uniform(-0.05, 0.05, (220, 2))
+    found = parflex.many_frequencies(geared, ["x", "y"], values, modes=3)
+    assert found.method == "steps" and found.fallbacks == 0 and map_way(geared)[0] == "fast"
+    for row, own in zip(values[::20], found.frequencies[::20], strict=True):
+        assert own == pytest.approx(frequencies(*row), rel=1e-7)  # of the differences of angles
+    single = parflex.natural_frequencies(geared, {"x": values[0, 0], "y": values[0, 1]}, 3).frequencies
+    assert found.frequencies[0] == pytest.approx(single, rel=1e-9)
+
+
+def test_designs_of_gears_are_solved_together(geared):
+    """Stiffness and play of couplings move nothing at home, so that coordinates which are not named stay."""
+    rng = np.random.default_rng(2)
+    values, soft, slop = rng.uniform(-0.05, 0.05, (12, 2)), rng.uniform(2e3, 6e3, 12), rng.uniform(0, 0.004, 12)
+    found = parflex.many_frequencies(
+        geared, ["x", "y"], values, modes=3, designs={"constants.soft": soft, "constants.slop": slop}
+    )
+    assert found.fallbacks == 0 and (found.status == 0).all()
+    for row, own, k in zip(values, found.frequencies, soft, strict=True):
+        assert own == pytest.approx(frequencies(*row, k), rel=1e-7)
+    one = redesigned(geared, {"constants.soft": soft[3], "constants.slop": slop[3]})
+    single = parflex.natural_frequencies(one, {"x": values[3, 0], "y": values[3, 1]}, 3).frequencies
+    assert found.frequencies[3] == pytest.approx(single, rel=1e-9)
