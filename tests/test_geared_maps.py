@@ -27,20 +27,26 @@ def angles(x, y, theta):
     return first, np.angle(way + BASES - elbow)
 
 
-def frequencies(x, y, soft=SOFT):
-    """Of three links and a platform on springs at the first joints, from energies alone (Hz)."""
-    here, steps = np.array([x, y, 0.0]), STEP * np.eye(3)
+def moving(x, y, theta):
+    """Mass and, per unit of stiffness at the first joints, stiffness over the coordinates of the platform."""
+    here, steps = np.array([x, y, theta]), STEP * np.eye(3)
     rates = [(np.array(angles(*(here + s))) - np.array(angles(*(here - s)))) / (2 * STEP) for s in steps]
     first, second = np.array([r[0] for r in rates]).T, np.array([r[1] for r in rates]).T  # legs x coordinates
-    a, b = angles(x, y, 0.0)
+    a, b = angles(x, y, theta)
     M, K = np.diag([1.3576 + 0.5, 1.3576 + 0.5, 0.0085 + 8.3333e-4]), np.zeros((3, 3))
     for k in range(3):
-        K += soft * np.outer(first[k], first[k])
+        K += np.outer(first[k], first[k])
         elbow = PROXIMAL * np.outer([-np.sin(a[k]), np.cos(a[k])], first[k])
         middle = elbow + DISTAL / 2 * np.outer([-np.sin(b[k]), np.cos(b[k])], second[k])
         M += (0.0088 + 0.4239 * (PROXIMAL / 2) ** 2 + 3.687e-6) * np.outer(first[k], first[k])
         M += 0.0656 * elbow.T @ elbow + 0.3391 * middle.T @ middle + 0.0045 * np.outer(second[k], second[k])
-    return np.sqrt(np.sort(np.linalg.eigvals(np.linalg.solve(M, K)).real)) / (2 * np.pi)
+    return M, K
+
+
+def frequencies(x, y, soft=SOFT):
+    """Of three links and a platform on springs at the first joints, from energies alone (Hz)."""
+    M, K = moving(x, y, 0.0)
+    return np.sqrt(np.sort(np.linalg.eigvals(np.linalg.solve(M, soft * K)).real)) / (2 * np.pi)
 
 
 @pytest.fixture(scope="module")
@@ -83,3 +89,70 @@ def test_designs_of_gears_are_solved_together(geared):
     one = redesigned(geared, {"constants.soft": soft[3], "constants.slop": slop[3]})
     single = parflex.natural_frequencies(one, {"x": values[3, 0], "y": values[3, 1]}, 3).frequencies
     assert found.frequencies[3] == pytest.approx(single, rel=1e-9)
+
+
+# -- about equilibria ------------------------------------------------------------------------------------------
+
+
+def energy(place, motors, flanks, soft):
+    """Of gravity and of springs at the first joints, each beyond the flank that is loaded."""
+    first, second = angles(*place)
+    elbow = BASES + PROXIMAL * np.exp(1j * first)
+    middle = elbow + DISTAL / 2 * np.exp(1j * second)
+    height = (0.4239 * (BASES + elbow) / 2 + 0.0656 * elbow + 0.3391 * middle).imag.sum() + 1.8576 * place[1]
+    stretch = (first - motors + np.pi) % (2 * np.pi) - np.pi
+    return 9.81 * height + soft / 2 * ((stretch - flanks) ** 2).sum()
+
+
+def slopes(f, at, h=2e-4):
+    """By differences of fourth order."""
+    steps = h * np.eye(3)
+    return np.array([(8 * (f(at + s) - f(at - s)) - (f(at + 2 * s) - f(at - 2 * s))) / (12 * h) for s in steps])
+
+
+def at_rest(x, y, soft, slop):
+    """Frequencies about the equilibrium under gravity, by energies alone."""
+    place, motors = np.array([x, y, 0.0]), angles(x, y, 0.0)[0]
+    flanks = np.zeros(3)
+    for sides in range(2):
+        for _ in range(6):
+            gradient = slopes(lambda p: energy(p, motors, flanks, soft), place)
+            K = slopes(lambda p: slopes(lambda o: energy(o, motors, flanks, soft), p), place)
+            place = place - np.linalg.solve(K, gradient)
+        stretch = (angles(*place)[0] - motors + np.pi) % (2 * np.pi) - np.pi
+        if not sides:
+            flanks = np.sign(stretch) * slop / 2
+    assert (np.sign(flanks) * stretch > slop / 2).all()
+    return np.sqrt(np.sort(np.linalg.eigvals(np.linalg.solve(moving(*place)[0], K)).real)) / (2 * np.pi)
+
+
+def test_equilibria_on_loaded_flanks_are_those_of_energies(geared):
+    """Rows together, each on the flanks that its weight presses; designs have their own play."""
+    rng = np.random.default_rng(3)
+    values, soft, slop = rng.uniform(-0.05, 0.05, (8, 2)), rng.uniform(2e3, 6e3, 8), rng.uniform(1e-3, 4e-3, 8)
+    designs = {"constants.soft": soft, "constants.slop": slop}
+    found = parflex.many_frequencies(geared, ["x", "y"], values, modes=3, about="equilibrium", designs=designs)
+    assert found.fallbacks == 0 and (found.status == 0).all()
+    for k in range(3):
+        own = at_rest(*values[k], soft[k], slop[k])
+        assert found.frequencies[k] == pytest.approx(own, rel=1e-6)  # of the differences
+    plain = parflex.many_frequencies(geared, ["x", "y"], values, modes=3, about="equilibrium")
+    assert plain.fallbacks == 0
+    single = parflex.natural_frequencies(geared, {"x": values[5, 0], "y": values[5, 1]}, 3, about="equilibrium")
+    assert plain.frequencies[5] == pytest.approx(single.frequencies, rel=1e-9)
+    halves = [
+        parflex.many_frequencies(geared, ["x", "y"], values, modes=3, about="equilibrium", threads=n).frequencies
+        for n in (1, 2)
+    ]
+    assert np.array_equal(*halves)
+
+
+def test_gears_that_nothing_presses_are_refused_as_single_poses_are(geared):
+    """Without weight they stay inside their play, which holds nothing."""
+    calm = redesigned(geared, {"gravity.1": 0.0})
+    for ask in (
+        lambda: parflex.many_frequencies(calm, ["x", "y"], np.zeros((6, 2)), modes=1, about="equilibrium"),
+        lambda: parflex.natural_frequencies(calm, None, 1, about="equilibrium"),
+    ):
+        with pytest.raises(parflex.InputError, match="motions have no frequency"):
+            ask()

@@ -204,7 +204,7 @@ def test_reduced_beams_of_many_designs_are_made_one_by_one_and_right():
         ("dualemps", "fast", "proved by counts"),
         ("5r", "none", "no natural frequency"),
         ("gough-stewart-flexible", "fast", "proved by counts"),
-        (str(ROBOTS / "sprung-beams.toml"), "one by one", "a spring between two points"),
+        (str(ROBOTS / "sprung-beams.toml"), "together", "a spring between two points"),
     ],
 )
 def test_explanations_say_which_way_a_map_goes(name, way, said, capsys):

@@ -1,7 +1,8 @@
 """Programs of a robot at rest, traced once and run on rows of poses: forces, closures, their slopes, frames.
 
 All of them are over the positions of the whole tree, deformations included. Where rows have their own designs, the
-numbers of the robot that follow from these stand behind the positions of a row, and no direction changes them. Slopes
+numbers of the robot that follow from these stand behind the positions of a row, and no direction changes them. Behind
+these stands of each coupling with play how far its loaded flank is from its middle: it pushes and pulls there. Slopes
 are those of `tangent`: a program takes a direction beside the state and gives how its values change along it, so that a
 finer mesh costs more directions and no longer programs.
 """
@@ -84,7 +85,9 @@ class RestPrograms:
     ) -> None:
         self.robot, self.loads, self.without, self.designs = held, tuple(loads), tuple(without), designs
         self.tree, self.rows = held.tree, held.closures.size
-        self.varied = 0 if designs is None else len(designs.places)  # numbers behind the positions of a row
+        self.numbers = 0 if designs is None else len(designs.places)  # of designs, behind the positions of a row
+        self.plays = [k for k, spring in enumerate(held.tree.springs) if spring.play]
+        self.varied = self.numbers + len(self.plays)
         self.acting = 6 * len(self.loads) + 1  # wrenches, and the share of gravity
 
     # -- symbols ---------------------------------------------------------------------------------------
@@ -98,16 +101,26 @@ class RestPrograms:
 
         q, held = symbols("q", self.tree.nq), self.robot
         if self.designs is not None:
-            made = self.designs.with_numbers(dict(enumerate(symbols("design", self.varied))))
+            made = self.designs.with_numbers(dict(enumerate(symbols("design", self.numbers))))
             held = replace(made, locked=held.locked, actuated=held.actuated, known_home=held.home)
+        if self.plays:
+            springs = list(held.tree.springs)
+            for k, flank in zip(self.plays, symbols("flank", len(self.plays)), strict=True):
+                springs[k] = replace(springs[k], offset=springs[k].offset + flank, play=0.0)
+            tree = replace(held.tree, springs=tuple(springs))
+            held = replace(held, tree=tree, closures=replace(held.closures, tree=tree), known_home=self.robot.home)
         return graph, Configuration(held, q), [symbols(word, size) for word, size in words]
 
     def of_rows(self, q: Array, designs: Array | None) -> Array:
-        """Positions with the numbers of the design of each row behind them; None: those of the robot itself."""
+        """Positions with the numbers of the design of each row behind them; None: those of the robot itself.
+
+        Couplings with play have no flank.
+        """
+        flanks = np.zeros((len(q), len(self.plays)))
         if self.designs is None:
-            return q
+            return np.concatenate([q, flanks], axis=1) if self.plays else q
         own = self.designs.nominal[None].repeat(len(q), axis=0) if designs is None else self.designs.values[designs]
-        return np.concatenate([q, own], axis=1)
+        return np.concatenate([q, own, flanks], axis=1)
 
     def _loads(self, w: Array) -> Mapping[str, Array]:
         return {frame: w[6 * k : 6 * k + 6] for k, frame in enumerate(self.loads)}
@@ -165,7 +178,8 @@ class RestPrograms:
     def moved(self) -> RowProgram:
         """Positions after an increment along the rates: both in; the numbers of a design stay."""
         graph, here, (step,) = self._traced(("step", self.tree.n))
-        kept = np.array([graph.symbol(f"design[{k}]") for k in range(self.varied)], dtype=object)
+        words = [f"design[{k}]" for k in range(self.numbers)] + [f"flank[{k}]" for k in range(len(self.plays))]
+        kept = np.array([graph.symbol(word) for word in words], dtype=object)
         return RowProgram(graph, "rest_moved", np.append(here.robot.tree.moved(here.q, step), kept))
 
     @cached_property
@@ -192,6 +206,13 @@ class RestPrograms:
             length = distance(here.at, (one.first, one.second))
             found.append([length - one.rest, one.stored(length), one.stiffness])
         return SparseRows(graph, "rest_elements", np.array(found, dtype=object).reshape(-1, 3).T)
+
+    @cached_property
+    def stretches(self) -> SparseRows:
+        """How far couplings with play are stretched beyond their flanks (1 x n): positions in."""
+        graph, here, _ = self._traced()
+        found = [here.robot.tree.springs[k].stretch(here.q) for k in self.plays]
+        return SparseRows(graph, "rest_stretches", np.array(found, dtype=object).reshape(1, -1))
 
     @cached_property
     def mass(self) -> SparseRows:

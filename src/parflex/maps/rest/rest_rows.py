@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from parflex.designs.design_numbers import DesignNumbers
+from parflex.designs.design_numbers import DesignNumbers, of_designs
 from parflex.errors import ParflexError
 from parflex.maps.responses.at_one_pose import AtOnePose, Held
 from parflex.maps.responses.response_names import ResponseName
+from parflex.maps.rest.flank_rows import Flanks
 from parflex.maps.rest.rest_programs import RestPrograms
 from parflex.maps.rest.rest_solver import AtRest, RestSolver
 from parflex.maps.rest.resting_poses import BATCHED, FramePrograms, RestingPoses
@@ -36,8 +37,6 @@ def why_alone(tree: Tree, designed: Sequence[ResponseName] = ()) -> str:
 
     `designed` are the responses that are asked of rows with their own designs.
     """
-    if any(spring.play for spring in tree.springs):
-        return "a coupling with play"
     if any(spring.pulls_only for spring in tree.springs):
         return "an elastic cable on a drum"
     if any(one.kind == "stress" for one in designed):  # of sections, which stand in the file of each design
@@ -96,9 +95,11 @@ class RestRows:
     ) -> Array:
         wrenches = np.concatenate([*self.wrench.values(), np.ones(1)])  # and all of gravity
         w = np.repeat(wrenches[None], len(start), axis=0)
-        rest = self.solver(start, w)
+        flanks = Flanks(self.solver, start, w, self._plays(designs, len(start))) if self.programs.plays else None
+        rest = self.solver(start if flanks is None else flanks.begun, w)
         here = RestingPoses(self.robot, self.solver, self.frames, rest, start, self.modes)
-        here.failed |= self.just_taut(rest.q) | ~self._led(here, rest, start, w)
+        led = self._led(here, rest, start, w) if flanks is None else here.stable & flanks.hold(rest)
+        here.failed |= self.just_taut(rest.q) | ~led
         answers = {one.name: here.answer(one) for one in asked if one.kind in BATCHED}
         done = ~here.failed
         for one in asked:
@@ -111,6 +112,15 @@ class RestRows:
             own = None if designs is None else int(designs[k])
             done[k] = self._by_objects(found, rows[k], others, rest.q[k, :nq], start[k, :nq], own)
         return done
+
+    def _plays(self, designs: Array | None, count: int) -> Array:
+        """The play of couplings that have some (rows x couplings), as the designs of rows have it."""
+        if self.designs is None or designs is None:
+            own = [float(self.robot.tree.springs[k].play) for k in self.programs.plays]
+            return np.repeat(np.array(own)[None], count, axis=0)
+        own = np.array([self.designs.tree.springs[k].play for k in self.programs.plays], dtype=object)
+        wide = np.asarray(of_designs(own, len(self.designs.values)), dtype=float)
+        return wide[designs] if wide.ndim == 2 else np.repeat(wide[None], count, axis=0)
 
     def just_taut(self, q: Array) -> Array:
         """Rows at which a cable is at its rest length, which has no linear model."""

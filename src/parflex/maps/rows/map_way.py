@@ -13,7 +13,7 @@ from parflex.models.robot import Robot
 
 
 def map_way(robot: Robot, lock: str = "actuators") -> tuple[str, str]:
-    """How frequencies at many poses are found: "fast", "reduced", "one by one" or "none", and why in a sentence."""
+    """How frequencies at many poses are found: "fast", "reduced", "together", "one by one" or "none", and why in a sentence."""
     try:
         if not robot.tree.elastic:  # rigid robots without springs are told without what compiles programs
             natural_frequencies(robot, None, 1, lock)
@@ -27,11 +27,21 @@ def _way(robot: Robot, lock: str) -> tuple[str, str]:
     from parflex.maps.engine.mode_finder import ModeFinder
     from parflex.maps.frequencies import FrequencySolver
     from parflex.maps.node_unknowns import NotCoveredError
+    from parflex.maps.responses.at_one_pose import Held
+    from parflex.maps.rest.spring_rows import why_springs_alone
+    from parflex.models.elastic.tension import has_springs
 
     solver = FrequencySolver(Geometry(robot), 1, lock)
     if solver.assembly is None:
+        alone = why_springs_alone(robot, Held(lock)) if has_springs(robot.tree) else solver.why_not
+        if not alone:
+            return "together", (
+                f"Because of {solver.why_not}, maps are solved by Newton's method for many poses together, about the "
+                "equilibrium where something is under tension: a pose takes milliseconds. What does not converge so "
+                "is solved by itself."
+            )
         return "one by one", (
-            f"Maps are computed pose by pose by the general reduction, because of {solver.why_not}: this is slow."
+            f"Maps are computed pose by pose by the general reduction, because of {alone}: this is slow."
         )
     size = solver.assembly.model.columns
     try:
