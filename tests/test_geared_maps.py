@@ -1,5 +1,6 @@
-"""Maps of robots whose motors are behind soft gears with play: motors follow the pose, gears rest, flanks are loaded."""
+"""Maps of robots with motors behind soft gears with play: motors follow the pose, gears rest, flanks are loaded."""
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -115,10 +116,10 @@ def at_rest(x, y, soft, slop):
     place, motors = np.array([x, y, 0.0]), angles(x, y, 0.0)[0]
     flanks = np.zeros(3)
     for sides in range(2):
+        stored = partial(energy, motors=motors, flanks=flanks, soft=soft)
         for _ in range(6):
-            gradient = slopes(lambda p: energy(p, motors, flanks, soft), place)
-            K = slopes(lambda p: slopes(lambda o: energy(o, motors, flanks, soft), p), place)
-            place = place - np.linalg.solve(K, gradient)
+            K = slopes(partial(slopes, stored), place)
+            place = place - np.linalg.solve(K, slopes(stored, place))
         stretch = (angles(*place)[0] - motors + np.pi) % (2 * np.pi) - np.pi
         if not sides:
             flanks = np.sign(stretch) * slop / 2

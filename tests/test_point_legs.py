@@ -202,3 +202,23 @@ def _walked(robot, home, values):
         if error > 1e-10 or np.abs(q[7:] - before[7:]).max() > 0.15:
             return None
     return q
+
+
+def test_axes_that_designs_move_apart_do_not_count_as_crossing(tmp_path):
+    robot_of("RUS", tmp_path)
+    text = (tmp_path / "RUS.toml").read_text().replace("[constants]", "[constants]\noff = 0.0")
+    text = text.replace(
+        "position = [0, 0, 0], rotation = [1.4, 0, 0]", 'position = [0, "off", 0], rotation = [1.4, 0, 0]'
+    )
+    (tmp_path / "off.toml").write_text(text)
+    robot = parflex.load(tmp_path / "off.toml")
+    names, off = ["x", "y", "z", "rx", "ry", "rz"], np.array([0.0, 0.01, 0.02])
+    found_by = solver(robot, names, numbers_of_designs(robot, {"constants.off": off}))
+    assert found_by.places is None and found_by.unsettled.size == 9
+    values = np.repeat(np.concatenate([robot.home[:3], np.zeros(3)])[None], 3, axis=0)
+    found = found_by(values, np.arange(3))
+    assert (found.status == OK).all()
+    for row, own in enumerate(off):
+        one = parflex.load(tmp_path / "off.toml", settings={"constants.off": float(own)})
+        here = parflex.configure(one, dict(zip(names, values[row].tolist(), strict=True)))
+        assert np.abs(here.q[7:] - found.q[row, 7:]).max() < 1e-8

@@ -12,6 +12,7 @@ import numpy as np
 
 from parflex.closure.assembly.far_poses import position_units
 from parflex.closure.assembly.newton import STRIDE
+from parflex.closure.dyads import Dyad
 from parflex.closure.point_legs import LegSide
 from parflex.closure.targets import FrameTarget, Target
 from parflex.closure.working_modes import following_rates, sides
@@ -139,17 +140,18 @@ class PositionSolver:
             if len(following_rates(robot.tree, rates, loops, robot.home, robot.preference)) < len(rates):
                 raise NotGivenError
             judged = sides(robot.tree, loops, part.columns, part.held, robot.preference, robot.home)
-            settled = robot.assembler.settled(part, robot.home) and not tilted(
-                self.geometry, loops, rates, judged.dyads
-            )
-            by_numbers = any(isinstance(one, LegSide) for one in judged.dyads)
+            moved = tilted(self.geometry, loops, rates, judged.dyads)
+            settled = robot.assembler.settled(part, robot.home) and not moved
+            # where designs move axes that cross at home, numbers of a leg tell nothing: its determinant does
+            told = [one for one in judged.dyads if isinstance(one, Dyad) or not moved]
+            by_numbers = any(isinstance(one, LegSide) for one in told)
             own_steps = stepper(self.geometry, loops, rates, judged=not by_numbers)
             steppers.append(replace(own_steps, settled=settled))
             for one in judged.blocks:  # as where one pose is assembled; the whole part is judged where it is solved
                 if len(one.columns) < len(rates):
                     own = [row for row in one.rows if isinstance(row, ClosingRows)]
                     judges.append(stepper(self.geometry, own, [int(k) for k in one.columns], one.picked.tolist()))
-            judges += [dyad_judge(self.geometry, dyad) for dyad in judged.dyads]
+            judges += [dyad_judge(self.geometry, dyad) for dyad in told]
         return steppers, judges
 
     def why(self, state: int) -> str:

@@ -13,7 +13,7 @@ from parflex.models.robot import Robot
 
 
 def map_way(robot: Robot, lock: str = "actuators") -> tuple[str, str]:
-    """How frequencies at many poses are found: "fast", "reduced", "together", "one by one" or "none", and why in a sentence."""
+    """How frequencies at many poses are found ("fast", "reduced", "together", "one by one", "none"), and why."""
     try:
         if not robot.tree.elastic:  # rigid robots without springs are told without what compiles programs
             natural_frequencies(robot, None, 1, lock)
