@@ -116,8 +116,8 @@ class RestRows:
     def _plays(self, designs: Array | None, count: int) -> Array:
         """The play of couplings that have some (rows x couplings), as the designs of rows have it."""
         if self.designs is None or designs is None:
-            own = [float(self.robot.tree.springs[k].play) for k in self.programs.plays]
-            return np.repeat(np.array(own)[None], count, axis=0)
+            plain = [float(self.robot.tree.springs[k].play) for k in self.programs.plays]
+            return np.repeat(np.array(plain)[None], count, axis=0)
         own = np.array([self.designs.tree.springs[k].play for k in self.programs.plays], dtype=object)
         wide = np.asarray(of_designs(own, len(self.designs.values)), dtype=float)
         return wide[designs] if wide.ndim == 2 else np.repeat(wide[None], count, axis=0)
