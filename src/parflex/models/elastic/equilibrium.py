@@ -270,7 +270,7 @@ def _on_flanks(start: Configuration, loading: Loading) -> Configuration:
             for spring, flank, within in zip(springs, flanks, inside, strict=True)
         ]
         tree = replace(robot.tree, springs=tuple(tight))
-        held = replace(robot, tree=tree, closures=replace(robot.closures, tree=tree))
+        held = replace(robot, tree=tree, closures=replace(robot.closures, tree=tree), known_home=robot.home)
         try:
             found = newton(Configuration(held, here.q), loading)
         except SingularError:  # also without play something is free: it is named for the robot as it is
