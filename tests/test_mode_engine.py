@@ -154,6 +154,17 @@ def test_shapes_are_turned_by_no_more_than_is_promised(name):
     assert turned < 1.0 and longer < 3e-6  # what the page on maps says
 
 
+def test_reasons_say_why_shapes_come_from_whole_matrices():
+    """Its fourth mode lies above the lowest one of its links held at both ends: counts alone find it."""
+    robot, poses = parflex.load("3rrr-flexible"), np.random.default_rng(3).uniform(-0.05, 0.05, (200, 3))
+    mass = {"platform.inertia.mass": np.full(200, number_at(robot, "platform.inertia.mass"))}
+    for designs in (None, mass):
+        found = parflex.many_frequencies(robot, ["x", "y", "theta"], poses, 4, shapes=True, designs=designs)
+        assert found.method == "steps" and found.fallbacks == 200 and "shapes of some poses" in found.reason
+        few = parflex.many_frequencies(robot, ["x", "y", "theta"], poses, 3, shapes=True, designs=designs)
+        assert few.fallbacks == 0 and few.reason == ""
+
+
 def at_home(robot: parflex.Robot, names: list[str]) -> np.ndarray:
     """Coordinates of home."""
     tree = robot.tree

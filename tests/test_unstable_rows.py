@@ -1,5 +1,6 @@
 """Rows of maps about equilibria that are not stable say so, however slow the motion is that grows."""
 
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -97,3 +98,14 @@ def test_rows_of_which_the_only_motion_grows_are_counted_as_not_stable(tmp_path:
         assert found.frequencies[1, 0] == pytest.approx(np.sqrt(stiffness / 2.1) / (2 * np.pi), rel=1e-9)
     with pytest.raises(SingularError, match="not stable"):
         parflex.natural_frequencies(robot, {"motor": np.pi / 2}, 1, about="equilibrium")
+
+
+def test_single_answers_warn_of_an_equilibrium_that_is_not_stable(tmp_path: Path) -> None:
+    robot, upright = loaded(tmp_path, PENDULUM), {"motor": np.pi / 2}
+    for ask in (parflex.equilibrium, parflex.natural_frequencies, parflex.deflection):
+        words = {} if ask is parflex.equilibrium else {"about": "equilibrium"}
+        with pytest.warns(ParflexWarning, match="equilibrium is not stable"):
+            ask(robot, upright, **words)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", ParflexWarning)
+            ask(robot, {"motor": -np.pi / 2}, **words)  # hanging, it stays

@@ -150,3 +150,81 @@ def test_a_pose_that_is_given_by_more_joints_than_freedoms_is_that_of_these_join
     q = robot.assemble({"x": 0.05, "y": -0.05, "theta": 0.9})
     joints = {name: float(q[k]) for k, name in enumerate(robot.tree.position_names) if name.startswith("leg")}
     assert np.allclose(robot.assemble(joints), q, atol=1e-9)  # of joints written with all digits
+
+
+ROCKER = """
+format = 1
+name = "arm-on-a-four-bar"
+motion = "planar"
+end_effector = "hand"
+[[frame]]
+name = "crank"
+joint = "revolute"
+actuated = true
+start = 1.2
+place = { position = [-0.3, 0, 0] }
+inertia = { mass = 0.2, about_centre = [0, 0, 0.001] }
+[[frame]]
+name = "coupler"
+parent = "crank"
+joint = "revolute"
+start = -1.1
+place = { position = [0.1, 0, 0] }
+inertia = { mass = 0.2, about_centre = [0, 0, 0.001] }
+[[point]]
+name = "eye"
+frame = "coupler"
+position = [0.3, 0, 0]
+[[frame]]
+name = "upper"
+joint = "revolute"
+start = 1.4
+inertia = { mass = 0.5, about_centre = [0, 0, 0.001] }
+[[point]]
+name = "horn"
+frame = "upper"
+position = [0.15, 0, 0]
+[[closure]]
+name = "pin"
+between = ["eye", "horn"]
+joint = "revolute"
+[[frame]]
+name = "fore"
+parent = "upper"
+place = { position = [0.3, 0, 0] }
+joint = "revolute"
+actuated = true
+start = -1.2
+inertia = { mass = 0.5, centre = [0.1, 0, 0], about_centre = [0, 0, 0.001] }
+[[point]]
+name = "hand"
+frame = "fore"
+position = [0.25, 0, 0]
+"""
+
+
+def test_maps_say_where_only_another_working_mode_reaches_a_pose(tmp_path):
+    """An arm whose shoulder a four-bar turns: with its elbow on the other side it may reach what is out of its range.
+
+    Elbows and the range of the rocker by hand: the crank of 0.1 and the coupler of 0.3 span 0.2 to 0.4 from its pivot.
+    """
+    file = tmp_path / "rocker.toml"
+    file.write_text(ROCKER)
+    robot, poses = parflex.load(file), np.random.default_rng(2).uniform(-0.5, 0.5, (40, 2))
+    far = np.hypot(*poses.T)
+    within = (far < 0.55) & (far > 0.05)  # of upper arm and forearm
+    turn = np.arccos(np.clip((0.3**2 + far**2 - 0.25**2) / (0.6 * far), -1, 1))
+    spans = []
+    for side in (1, -1):  # at home the forearm is turned to the right of the upper arm
+        shoulder = np.arctan2(poses[:, 1], poses[:, 0]) + side * turn
+        span = np.hypot(0.15 * np.cos(shoulder) + 0.3, 0.15 * np.sin(shoulder))
+        spans.append(within & (span > 0.2) & (span < 0.4))
+    found = parflex.many_responses(robot, ["x", "y"], poses, ["mass"])
+    own, other = spans
+    assert np.array_equal(found.status == OK, own) and 3 < (~own & other).sum() < 30
+    for k in np.flatnonzero(~own):
+        said = "pin reaches this pose only in another working mode" if other[k] else "the pose cannot be reached"
+        assert found.reasons[k] == said
+    row = int(np.flatnonzero(~own & other)[0])
+    with pytest.raises(parflex.UnreachableError, match="pin reaches this pose only in another working mode"):
+        robot.assemble(dict(zip("xy", poses[row].tolist(), strict=True)))

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import functools
 import inspect
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from parflex.argument_checks import CHECKS, OTHERS, Check
-from parflex.errors import InputError, did_you_mean
+from parflex.errors import InputError, ParflexWarning, did_you_mean
 
 # older names of an argument, where a function has no argument of that name
 ALIASES: dict[str, tuple[str, ...]] = {
@@ -101,7 +102,7 @@ class _Call:
 
 def checked(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function with its arguments checked first."""
-    call = _Call(function)
+    call, doubts = _Call(function), getattr(function, "doubts", None)  # sentences on an answer that all must see
     arguments, in_order, needed = call.arguments, call.in_order, call.needed
 
     @functools.wraps(function)
@@ -113,7 +114,10 @@ def checked(function: Callable[..., Any]) -> Callable[..., Any]:
         if any(name not in words for name in needed[places:]):
             raise call.refuse()
         values = [argument.looked_at(value) for argument, value in zip(in_order, given, strict=False)]
-        return function(*values, **{name: arguments[name].looked_at(value) for name, value in words.items()})
+        found = function(*values, **{name: arguments[name].looked_at(value) for name, value in words.items()})
+        for sentence in () if doubts is None else doubts(found):
+            warnings.warn(sentence, ParflexWarning, stacklevel=2)
+        return found
 
     short_way = getattr(function, "short_way", None)
     if short_way is None:

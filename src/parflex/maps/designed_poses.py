@@ -18,7 +18,7 @@ from parflex.errors import InputError, ParflexError, SingularError, UnreachableE
 from parflex.maps.batches import COMPILE_FROM, Geometry
 from parflex.maps.engine.mode_finder import ModeFinder
 from parflex.maps.engine.mode_guess import APART, FEWEST
-from parflex.maps.frequencies import WORTH
+from parflex.maps.frequencies import SHAPES_IN_FULL, WORTH
 from parflex.maps.kept_numbers import numbers_of_designs
 from parflex.maps.node_unknowns import NodeModel, NotCoveredError, has_spare_rows, node_model
 from parflex.maps.nodes import Assembly
@@ -196,7 +196,9 @@ class DesignedPoses:
         done &= self._usual(chosen, q)
         if self.platform is not None and self.twists is not None:
             wide = found.twists.reshape(len(chosen), -1)
-            done &= np.isfinite(wide @ np.ones(wide.shape[1]))
+            told = np.isfinite(wide @ np.ones(wide.shape[1]))
+            self.why_not = self.why_not or (SHAPES_IN_FULL if (done & ~told).any() else "")
+            done &= told
         own = slice(None) if done.all() else done
         if self.twists is not None and self.platform is not None:
             self.twists[rows[own]] = found.twists[own]

@@ -31,6 +31,10 @@ WORTH = 200  # poses from which compiling pays
 LARGEST = 1_000_000  # entries of the whole matrices that are made at a time
 CHECKS = 4  # poses of the first call that are solved again in full
 CHECKED = 300  # unknowns up to which that is done: of finer meshes the full solution is the worse one, and slow
+SHAPES_IN_FULL = (
+    "shapes of some poses come from whole matrices: modes are within 1e-5 of each other, or above those that beams "
+    "have while their ends rest"
+)
 AGREE = 1e-6  # relative difference of frequencies that a full solution may have: its own rounding is 1e-8
 
 
@@ -143,7 +147,9 @@ class FrequencySolver:
         failed = ~found.ok | ~self._usual(q)
         if twists is not None:
             twists[:] = found.twists
-            failed |= ~np.isfinite(twists).all(axis=(1, 2))
+            untold = ~np.isfinite(twists).all(axis=(1, 2))
+            self.why_not = self.why_not or (SHAPES_IN_FULL if (untold & ~failed).any() else "")
+            failed |= untold
         if failed.any():
             again, before = (
                 None if twists is None else np.zeros((int(failed.sum()), self.modes, 6)),

@@ -12,6 +12,7 @@ import numpy as np
 
 from parflex.closure.assembly.far_poses import position_units
 from parflex.closure.assembly.newton import STRIDE
+from parflex.closure.assembly.unreached import another_mode
 from parflex.closure.dyads import Dyad
 from parflex.closure.point_legs import LegSide
 from parflex.closure.targets import FrameTarget, Target
@@ -38,7 +39,7 @@ FLAT = 1e-6  # determinant of a leg, beside that at home, below which the pose c
 ROUNDS = 8  # times that poses which were not reached are tried again from their neighbours
 APART = 32  # of so many poses one starts from home, the others from the nearest of them
 SAID = {OK: "", UNREACHABLE: "the pose cannot be reached", SINGULAR: "the robot is singular there"}
-IN_ANOTHER_MODE = (
+IN_ANOTHER_ASSEMBLY = (
     "the robot reaches the pose only in another assembly mode: all ways there that were tried meet a singular pose"
 )
 NEIGHBOURS = 8  # from which a pose is tried while few are not reached
@@ -57,11 +58,11 @@ WALKED = 1024  # poses up to which ways are walked: of more, as in maps, neighbo
 
 
 def home_state(error: ParflexError) -> tuple[int, str]:
-    """State and reason of a design whose home is not found: out of reach, singular, or numbers that make no robot."""
+    """State and reason of a design whose home is not found: it is singular, or the design makes no robot."""
     if not isinstance(error, UnreachableError | SingularError):
         return IMPOSSIBLE, error.message
     said = error.message.removeprefix("the pose ")
-    state = SINGULAR if isinstance(error, SingularError) else UNREACHABLE
+    state = SINGULAR if isinstance(error, SingularError) else IMPOSSIBLE
     return state, f"home {said}" if said != error.message else f"at home {said}"
 
 
@@ -177,14 +178,20 @@ class PositionSolver:
         return Positions(q[:, : -len(ASKED)] if self.given.asked else q, status, said)
 
     def _said(self, values: Array, own: Array, status: Array) -> list[str] | None:
-        """Sentences on poses that close in another assembly, where some do; None where none was looked for."""
+        """Sentences on poses that close in another mode, where some do; None where none was looked for.
+
+        What closed forms exclude closes nowhere, or costs more to tell than to place.
+        """
         lost = np.flatnonzero(status == UNREACHABLE)
-        if not self.walks or not self.unsettled.size or not 0 < len(lost) <= WALKED:
+        if not self.walks or self.places is not None or not 0 < len(lost) <= WALKED:
             return None
         elsewhere = lost[closes(self.for_ways(), values[lost], own[lost])]
         said = [self.why(int(state)) for state in status]
+        parts = self.robot.assembler.parts(self.target, self.robot.locked | frozenset(self.robot.deformations))
+        names = [part.name for part in parts if len(part.columns)]
+        mode = another_mode(names[0] if len(names) == 1 else "", False).message
         for row in elsewhere:
-            said[row] = IN_ANOTHER_MODE
+            said[row] = IN_ANOTHER_ASSEMBLY if self.unsettled.size else mode
         return said
 
     @cached_property

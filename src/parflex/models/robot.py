@@ -223,7 +223,7 @@ class Robot(ArrayOrder, Record):
         return self.resting_but(frozenset())
 
     def resting_but(self, stretched: frozenset[str]) -> Robot | None:
-        """The same but for some couplings, which are free to stretch; None where no other is left."""
+        """The same but for couplings by the names `stretched`, which are free; None where no other is left."""
         held = tuple(row for row in resting_rows(self.tree) if row.name not in stretched)
         if not held:
             return None

@@ -57,8 +57,8 @@ def why_open(assembler: Assembler, start: Array, part: ClosurePart) -> ParflexEr
 
 
 def another_mode(name: str, same_side: bool) -> UnreachableError:
-    """What is said of a part that closes, but not in the mode of the reference."""
-    whole = "the robot" if "," in name else name
+    """What is said of a part that closes, but not in the mode of the reference; without a name of the whole robot."""
+    whole = "the robot" if "," in name or not name else name
     if not same_side:
         return UnreachableError(
             f"{whole} reaches this pose only in another working mode",

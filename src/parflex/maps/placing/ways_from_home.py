@@ -19,6 +19,7 @@ SHORTEST = 1e-3  # of the way from one way point to the next, of one stride
 FEW_WAYS = 4  # that are tried where sides tell assemblies apart: then only Newton's method can be lost
 STARTS = 8  # from which poses that were not reached are closed in whatever assembly
 SPREAD = 1.0  # rad or typical lengths, of these starts
+WIDE_STARTS, WIDE_SPREAD = 16, 2.5  # the same where sides tell assemblies apart: in other modes elbows are turned over
 
 
 def walk(solver: PositionSolver, values: Array, own: Array, q: Array, status: Array) -> None:
@@ -61,13 +62,14 @@ def closes(solver: PositionSolver, values: Array, own: Array) -> Array:
     spread, found = np.random.default_rng(0), np.zeros(len(values), dtype=bool)  # the same starts every time
     moved = np.unique(np.concatenate([one.columns for one in solver.steppers]))
     units = position_units(solver.geometry.tree)
-    for number in range(STARTS):
+    starts, far = (STARTS, SPREAD) if solver.unsettled.size else (WIDE_STARTS, WIDE_SPREAD)
+    for number in range(starts):
         todo = np.flatnonzero(~found)
         if not len(todo):
             break
         begin = np.repeat(solver.geometry.home[None], len(todo), axis=0)
         if number:
-            begin[:, moved] += SPREAD * units[moved] * spread.uniform(-1, 1, len(moved))
+            begin[:, moved] += far * units[moved] * spread.uniform(-1, 1, len(moved))
         rows = solver.given.start(values[todo], solver.geometry.rows(begin, own[todo]))
         found[todo] = solver.closed(rows)
     return found

@@ -311,7 +311,9 @@ class ResponseRows:
         if len(wrong) < len(self.responses):
             found.balanced += here.balanced_itself
             found.rests[row] = here.rests
-            found.say(row, "; ".join([here.said] * bool(here.said) + [f"{k}: {e.message}" for k, e in wrong.items()]))
+            known = here.said  # it is not said again of each response
+            others = [f"{name}: {'has none' if why.message == known else why.message}" for name, why in wrong.items()]
+            found.say(row, "; ".join([known] * bool(known) + others))
             return
         first = next(iter(wrong.values()))
         found.mark(row, UNREACHABLE if isinstance(first, UnreachableError) else SINGULAR, first.message)

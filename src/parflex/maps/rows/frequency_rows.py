@@ -94,6 +94,7 @@ class FrequencyRows:
         solver.solved_in_full, solver.balanced, solver.largest_difference, solver.reasons = 0, 0, 0.0, {}
         twists = np.full((len(q), self.modes, 6), np.nan) if self.shapes else None
         frequencies = solver(q, twists)
+        self.solver.why_not = self.solver.why_not or solver.why_not
         found.values["frequencies"][rows] = frequencies
         if twists is not None:
             found.values["shapes"][rows] = twists

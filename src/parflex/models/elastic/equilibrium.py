@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -172,6 +173,14 @@ def balanced(robot: Robot, at: Configuration, why: str, lock: Lock, conditions: 
             "which leaves out what balances the tension",
         ) from None
     return replace(rest, why=f"{why}: the answer is about the equilibrium")
+
+
+def doubtful(warnings: Sequence[str]) -> list[str]:
+    """Sentences on an equilibrium at which a robot would not stay, or that growing loads may not reach."""
+    return [word for word in warnings if word in (BEYOND, LOST) or "equilibrium is not stable" in word]
+
+
+equilibrium.doubts = lambda found: doubtful([found.way if found.stable else NOT_STABLE])  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from parflex.models.configuration import Configuration, Pose
 from parflex.models.dynamics.forces import Without, Wrench
 from parflex.models.dynamics.spare_motors import Preload, Weights
 from parflex.models.elastic.deflection import deflection_warnings
-from parflex.models.elastic.equilibrium import NOT_STABLE, Equilibrium, balanced, equilibrium
+from parflex.models.elastic.equilibrium import NOT_STABLE, Equilibrium, balanced, doubtful, equilibrium
 from parflex.models.elastic.holding import Lock, Servo, locked_robot
 from parflex.models.elastic.in_plane_load import stress_warnings
 from parflex.models.elastic.loads_at_rest import Conditions, Loading, multipliers, prepare, tangent_stiffness
@@ -371,6 +371,9 @@ def natural_frequencies(
     from parflex.models.vibration.converged_modes import converged_modes  # which stands on this module
 
     return converged_modes(robot, pose, modes, converge, lock=lock, about=about, **words)
+
+
+natural_frequencies.doubts = lambda found: doubtful(found.model.warnings)  # type: ignore[attr-defined]
 
 
 def check_modes(modes: object) -> None:

@@ -19,7 +19,7 @@ from parflex.models.dynamics.forces import Without, Wrench, checked_wrenches
 from parflex.models.dynamics.spare_motors import Preload, Weights
 from parflex.models.dynamics.taut_cables import slack_warnings
 from parflex.models.elastic.deflection import deflection_warnings, first_order_warnings
-from parflex.models.elastic.equilibrium import NOT_STABLE, Equilibrium, balanced, equilibrium
+from parflex.models.elastic.equilibrium import NOT_STABLE, Equilibrium, balanced, doubtful, equilibrium
 from parflex.models.elastic.holding import Lock, Servo
 from parflex.models.elastic.in_plane_load import stress_warnings
 from parflex.models.elastic.linear_model import (
@@ -283,6 +283,9 @@ def deflection(
     moved = {frame: here.frame_rows(frame) @ step for frame in _all_known(robot, frames)}
     found = _inside(robot, here, loading, step, moved, K_tot @ step)
     return replace(found, warnings=[*found.warnings, *first_order_warnings(_largest_turn(here, step))])
+
+
+deflection.doubts = lambda found: doubtful(found.warnings)  # type: ignore[attr-defined]
 
 
 def _largest_turn(here: Configuration, step: Array) -> float:
