@@ -211,7 +211,7 @@ def test_a_drift_that_takes_too_many_steps_is_told_and_the_step_told_follows_it(
     (said,) = (words for words in run.summary["warnings"] if "drift" in words)
     assert said.startswith("vibrations at 50 Hz drift by up to 0.91 rad in the run, positions by 0.00088 m")
     # 2 sin(0.91/2) of the amplitude
-    assert "(88 % of the largest deflection), with 60 steps in a period" in said
+    assert "(88 % of the largest amplitude), with 60 steps in a period" in said
     step = float(said.rpartition(" ")[2])
     run = parflex.simulate(of, None, time, step=step, **given)
     off = np.abs(run["q.s"] - released((1e-3, 0.0), omega, 0.0, run.t)).max()

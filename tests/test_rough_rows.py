@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 import parflex
+from parflex.simulation.integrators.integrate import METHODS, Grid, method_named
 from parflex.simulation.outputs import rough_rows
+from parflex.simulation.step_lengths import default_step
 
 CRANK = """
 format = 1
@@ -104,9 +106,26 @@ def test_accelerations_that_nobody_asked_for_are_told_where_damping_is_stiff():
     run, right = (parflex.simulate(robot, "line", 0.3, method=name, **asked) for name in ("gauss4", "gauss6"))
     share = mean(run["qdd.forearm"] - right["qdd.forearm"]) / mean(right["qdd.forearm"])
     assert share > 0.5 and len(told(run)) == 1 and "gauss6" in told(run)[0]
+    assert told(run)[0].startswith("accelerations in the rows, 'qdd.forearm' most, differ by")
+    assert run.summary["warnings"][-1] == told(run)[0]  # behind all others
     # of the largest of all joints, in metres; it is the forearm's within a few per cent of its means over two rows
     assert run.summary["not_followed"]["qdd.forearm"] == pytest.approx(share, rel=0.1)
     assert told(right) == []
+
+
+def test_what_is_advised_is_of_use():
+    """Never the method in use; rows where these are far apart; no steps that nobody can take."""
+    every = {name: rough_rows.Follows(name, Grid(1e-3, 1, 10), "").cure for name in METHODS}
+    assert all(name not in words for name, words in every.items())
+    assert "gauss6 or generalized-alpha follow stiff damping" in every["gauss4"]
+    assert rough_rows.Follows("gauss4", Grid(1e-4, 10, 10), "").cure.endswith("give an out_step of 0.0002")
+    for name in ("gauss4", "generalized-alpha"):
+        words = default_step._not_followed(2 * np.pi * 1.83e6, 5e-4, method_named(name))
+        assert (
+            "give a step" not in words and "more damping or" in words and not words.endswith(f"{name} takes them out")
+        )
+    assert default_step._not_followed(2 * np.pi * 500, 5e-4, method_named("gauss4")).endswith("a step of 0.0001")
+    assert default_step._not_followed(2 * np.pi * 50, 5e-4, method_named("gauss4")) == ""
 
 
 def test_columns_are_measured_by_the_largest_of_their_kind():

@@ -28,7 +28,7 @@ from parflex.simulation.inputs.poses import PoseMotion
 from parflex.simulation.inputs.spare_motions import SpareMotors, shared_case
 from parflex.simulation.integrators.integrate import Grid, LaboriousError, method_named
 from parflex.simulation.outputs.place_columns import add_places, frames_of, read_place_words
-from parflex.simulation.outputs.rough_rows import rough_shares, rough_warnings
+from parflex.simulation.outputs.rough_rows import Follows, rough_shares, rough_warnings
 from parflex.simulation.outputs.run_record import run_settings, run_summary
 from parflex.simulation.outputs.sections_in_time import read_section_words
 from parflex.simulation.outputs.stick_report import stick_entries
@@ -53,7 +53,7 @@ from parflex.simulation.runs import Run
 from parflex.simulation.segments import Runner, Segments
 from parflex.simulation.starts.kept_home import with_kept_home
 from parflex.simulation.starts.start import Started, start_state
-from parflex.simulation.step_lengths.default_step import default_step, given_step_warnings, shorter_grid
+from parflex.simulation.step_lengths.default_step import default_step, shorter_grid, told_of_given
 from parflex.simulation.step_lengths.halved_steps import (
     MORE_STEPS,
     checked_by_default,
@@ -69,6 +69,7 @@ from parflex.simulation.step_lengths.step_choice import (
     drift_warnings,
     floor_warnings,
     force_warnings,
+    forces_beside,
     step_summary,
     step_warnings,
     unseen_warnings,
@@ -110,6 +111,7 @@ class Case:
     spare: SpareMotors | None = None  # where motors that are more than freedoms follow a motion
     stops: bool = False  # whether limits act
     steps: str = ""  # why they are so long; empty: nothing was said of them
+    beside: str = ""  # which vibrations they do not follow
     sampled: Mapping[str, float] = field(default_factory=dict)  # s between the samples of functions of time
 
 
@@ -278,6 +280,10 @@ def simulate(
     summary["not_followed"] = rough_shares(
         problem, seen, columns, asked, places, words, case.spare, case.grid.every
     )  # fmt: skip
+    wanted = {*asked, *(word.column for word in places), *(word.word for word in words)}
+    rough_asked, rough_beside = rough_warnings(
+        problem, summary["not_followed"], wanted, Follows(method, case.grid, forces_beside(case.beside))
+    )
     summary["warnings"] = [
         *stop_warnings(summary),
         *reaction_warnings(carried),
@@ -290,9 +296,8 @@ def simulate(
         *step_warnings(summary, method),
         *floor_warnings(case.steps),
         *unseen_warnings(case.steps),
-        *drift_warnings(case.steps),
-        *(force_warnings(case.steps) if reactions or by_acceleration(outputs) else []),
-        *rough_warnings(problem, summary["not_followed"]),
+        *drift_warnings(case.beside),
+        *(rough_asked or (force_warnings(case.beside) if reactions or by_acceleration(outputs) else [])),
         *contact_warnings(problem, track.events, columns, method, 0.0 if case.grid.begin else case.grid.step),
         *cable_warnings(problem.robot, columns),
         *inside_reduced(robot.tree, list(case.wrenches)),
@@ -302,6 +307,7 @@ def simulate(
             content_warnings(problem.robot, columns)
             or inner_warnings(robot, case.prescribed, columns, seen["accelerations"], case.without)
         ),
+        *rough_beside,
     ]
     if problem.width and check_width and track.status == "ok":
         half = _prepared(case, problem.width / 2, sticking)
@@ -397,10 +403,9 @@ def _run(
         say_first_compilation(case.method.steps)
     if not case.steps:
         grid, why = default_step(problem, case.given, case.method, case.grid, q, qd)
-        case = replace(case, grid=grid, steps=why)
+        case = replace(case, grid=grid, steps=why, beside=why)
     elif first:
-        told = given_step_warnings(problem, case.given, case.method, case.grid, q, qd)
-        case = replace(case, warnings=(*case.warnings, *told))
+        case = replace(case, beside=told_of_given(problem, case.given, case.method, case.grid, q, qd))
     while True:
         control, given = None, case.given
         if case.controller is not None:

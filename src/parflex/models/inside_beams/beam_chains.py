@@ -27,6 +27,7 @@ STRESS = "stress"
 MOST_PLACES = 1001  # of a range
 ALIKE = 1e-12  # of their length: elements that differ by no more are equal
 RANGE = re.compile(r"([^@]+)@([^:@]+):([^:@]+):(\d+)((?:\.[A-Za-z_]\w*)?)")
+HALF_RANGE = re.compile(r"[^@]+@([^@]*:[^@]*?)(?:\.[A-Za-z_]\w*)?")  # with a colon, but none of these
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -133,6 +134,11 @@ def is_section_word(word: object) -> bool:
 def each_place(word: str, key: str = "outputs") -> list[str]:
     """A text with a range of places, BEAM.Mz@0:1:5 or BEAM@0:1:5.vx, as texts of each; others as they are."""
     match = RANGE.fullmatch(word)
+    if match is None and (half := HALF_RANGE.fullmatch(word)) is not None:
+        raise InputError(
+            f"'{half[1]}' is not a range of places", key=key, value=word,
+            hint=f"give first:last:count from 0 to 1, with at most {MOST_PLACES} places, such as 0:1:21",
+        )  # fmt: skip
     if match is None:
         return [word]
     beam, low, high, number, quantity = match.groups()

@@ -32,6 +32,7 @@ from parflex.simulation.integrators.loop import (
     LAST_LOSS,
     LOSS,
     MADE_FOR,
+    REJECTED,
     STARTED,
     STEP,
     STEPS,
@@ -49,6 +50,7 @@ from parflex.simulation.integrators.loop_newton import costs, make_modes, solve_
 
 Array = np.ndarray
 MOST_ITERATIONS = 25
+PARTS, LEAST_PART = 4, 0.01  # of steps that do not converge, and of a step: shorter ones are not tried
 TOO_LONG = 5  # status, as in `system`
 OLD, SLOW, NEW, AVERAGE = range(4)  # rows of Work.acceleration: SLOW is the algorithm's own, AVERAGE its next value
 
@@ -224,9 +226,9 @@ def alpha_steps(
     chosen = judged and numbers[STEP] > 0.0
     for row in range(len(out_x)):
         for _ in range(every):
-            begin, left, parts, used = t + done * h, h, 0, 0
+            begin, left, parts, used, pace = t + done * h, h, 0, 0, h
             while left > 0.0:
-                length = cut(left, numbers[STEP]) if chosen else left
+                length = cut(left, numbers[STEP]) if chosen else min(left, pace)
                 if waiting:
                     length = settling(work.crossing)
                 elif again:
@@ -260,7 +262,12 @@ def alpha_steps(
                         if found < 0:
                             continue
                     if used == 0:
-                        return row, 1
+                        if again or waiting or pace < LEAST_PART * h:
+                            return row, 1
+                        pace = length / PARTS  # the rest of the step is made in parts
+                        counts[STARTED] = 0
+                        counts[REJECTED] += 1
+                        continue
                     _finish(system, work, q, qd)
                     _add_work(system, work, start_row - 1, length)
                 again = gated and not judge(system, work, begin, q, qd)

@@ -7,13 +7,15 @@ has: of coordinates, of its frames, and of what it was asked for.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from parflex.models.inside_beams.beam_chains import SectionWord
 from parflex.simulation.columns import motion_columns
 from parflex.simulation.inputs.spare_motions import SpareMotors
+from parflex.simulation.integrators.integrate import Grid, rounded_down
 from parflex.simulation.outputs.place_columns import PlaceWord, add_places
 from parflex.simulation.problem import Problem, metres
 from parflex.simulation.reactions_in_time import add_reactions
@@ -23,6 +25,8 @@ from parflex.simulation.run_checks import by_acceleration
 Array = np.ndarray
 ROUGH = 0.15  # root mean square, of what is largest: the rule over two rows errs by 7 % at 100 Hz and rows of 1 ms
 SEEN = 2  # steps from row to row, at most, for rows to show what steps follow
+# methods that follow stiff damping, beside the one that is used
+OTHERS = {"gauss4": "gauss6 or generalized-alpha follow", "gauss6": "generalized-alpha follows"}
 BODIES, JOINTS = "accelerations inside bodies", "accelerations of joints"
 AT_REST = 1e-10  # typical lengths: what moves by less in a run is at rest, and its accelerations are rounding
 
@@ -52,23 +56,47 @@ def rough_shares(
     return rough_columns(columns, again | _of_coordinates(problem, other), good, _of_one_kind(problem))
 
 
-def rough_warnings(problem: Problem, shares: Mapping[str, float]) -> list[str]:
-    """A sentence on columns that differ, and the one that does most.
+@dataclass(frozen=True)
+class Follows:
+    """How a run follows accelerations: its method, its steps and rows, and vibrations that are known to be too fast."""
+
+    method: str
+    grid: Grid
+    beside: str
+
+    @property
+    def cure(self) -> str:
+        """Why outputs are rough, and what to do."""
+        if self.beside:
+            return f"vibrations {self.beside}"
+        if not self.grid.begin and self.grid.every > SEEN:
+            return (
+                f"the rows are {self.grid.every} steps apart; give an out_step of {rounded_down(SEEN * self.grid.step)}"
+            )
+        others = OTHERS.get(self.method, "")
+        follow = f"{others} stiff damping, shorter steps vibrations" if others else "shorter steps follow both"
+        return f"the steps do not follow vibrations, or damping that is stiff; {follow}"
+
+
+def rough_warnings(
+    problem: Problem, shares: Mapping[str, float], asked: Collection[str], follows: Follows
+) -> tuple[list[str], list[str]]:
+    """A sentence on columns that differ and were asked for; else a short one on those that every run has.
 
     Accelerations inside flexible bodies are told in the summary alone: axial vibrations, which nothing but
     these shows, would be told of in most runs.
     """
     inside = {name for name, (kind, _) in _of_one_kind(problem).items() if kind == BODIES}
     rough = [name for name in shares if name not in inside]
+    wanted = [name for name in rough if name in asked]
     if not rough:
-        return []
-    worst = max(rough, key=lambda name: shares[name])
-    more = f" (and {len(rough) - 1} more outputs)" if len(rough) > 1 else ""
-    return [
-        f"'{worst}'{more} differs by {100 * shares[worst]:.2g} % (root mean square) from what the rates of the rows "
-        "say: it holds vibrations, or damping that is stiff, that the steps or the rows do not follow; give the method "
-        "gauss6 or generalized-alpha, or a shorter step and rows"
-    ]
+        return [], []
+    worst = max(wanted or rough, key=lambda name: shares[name])
+    by = f"{100 * shares[worst]:.2g} % (root mean square)"
+    if not wanted:
+        return [], [f"accelerations in the rows, '{worst}' most, differ by {by} from how rates change: {follows.cure}"]
+    more = f" (and {len(wanted) - 1} more outputs)" if len(wanted) > 1 else ""
+    return [f"'{worst}'{more} differs by {by} from what the rates of the rows say: {follows.cure}"], []
 
 
 def _of_coordinates(problem: Problem, seen: Mapping[str, Array]) -> dict[str, Array]:

@@ -20,7 +20,7 @@ from parflex.simulation.problem import Problem
 from parflex.simulation.step_lengths.driven_modes import driven_amplitudes
 from parflex.simulation.step_lengths.instants import pushing
 from parflex.simulation.step_lengths.lost_phase import Vibrations, decays, drift, followed_step
-from parflex.simulation.step_lengths.step_choice import FLOORED, FORCES_BESIDE, LABOUR, UNSEEN, drift_warnings
+from parflex.simulation.step_lengths.step_choice import FLOORED, FORCES_BESIDE, LABOUR, UNSEEN
 
 Array = np.ndarray
 PER_PERIOD = {"gauss4": 20, "gauss6": 12, "rk4": 40, "generalized-alpha": 60}  # steps
@@ -30,6 +30,7 @@ VISIBLE, BESIDE = 1e-6, 1e-2  # amplitudes that count: of the typical length, an
 FELT, LEAST_FELT = 1e-3, 1e-3
 WAY = 1e-6  # of differences, in units of the rates
 FAST = 1e3  # rates of differences, in their units: friction that is the same at any speed damps nothing beside it
+MOST_SHORTER = 100  # times: no shorter steps are advised for vibrations of forces
 ALL_HOLD = 1e30  # times what joints bear at rest
 MOST_STEPS = 10_000_000  # of a run whose steps are not given, half an hour or so
 MOST_COORDINATES = 600  # whose frequencies are asked for: they take the third power of it, seconds with so many
@@ -77,18 +78,18 @@ def default_step(
     if found.unknown:
         return grid, f"{said}{UNSEEN} {len(system.free)} coordinates"
     lost = drift(found.free, time, method.tableau, grid.step)
-    return grid, said + lost + _not_followed(found.felt, grid.step, count)
+    return grid, said + lost + _not_followed(found.felt, grid.step, method)
 
 
-def given_step_warnings(
-    problem: Problem, given: Polynomials, method: Method, grid: Grid, q: Array, qd: Array
-) -> list[str]:
-    """A sentence where fixed steps that were given do not keep phases and amplitudes over a run from a state."""
+def told_of_given(problem: Problem, given: Polynomials, method: Method, grid: Grid, q: Array, qd: Array) -> str:
+    """What fixed steps that were given lose of phases and amplitudes over a run from a state, and of forces."""
     system = problem.system(given)
     if grid.begin or method.name not in PER_PERIOD or not 0 < len(system.free) <= MOST_COORDINATES:
-        return []
+        return ""
     time = grid.rows * grid.out_step
-    return drift_warnings(drift(excited(problem, system, given, q, qd, time).free, time, method.tableau, grid.step))
+    found = excited(problem, system, given, q, qd, time)
+    lost = drift(found.free, time, method.tableau, grid.step)
+    return lost + _not_followed(found.felt, grid.step, method)
 
 
 def _follows(found: Vibrations, grid: Grid, method: Method, count: int) -> tuple[float, str]:
@@ -102,13 +103,16 @@ def _follows(found: Vibrations, grid: Grid, method: Method, count: int) -> tuple
     return step, f"{each} the excited {_hertz(omega)}" + (", whose phase is to hold over the run" if drifts else "")
 
 
-def _not_followed(felt: float, step: float, count: int) -> str:
+def _not_followed(felt: float, step: float, method: Method) -> str:
     """What steps leave out that are short enough for positions: vibrations of forces."""
-    each = 2 * np.pi / max(felt, 1e-9) / step
+    each, count = 2 * np.pi / max(felt, 1e-9) / step, PER_PERIOD[method.name]
     if each >= count:
         return ""
-    wanted = rounded_down(2 * np.pi / felt / count)
-    return f"{FORCES_BESIDE} at {_hertz(felt)}, with {each:.2g} steps in a period: for these give a step of {wanted}"
+    cure = f"for these give a step of {rounded_down(2 * np.pi / felt / count)}"
+    if each * MOST_SHORTER < count:
+        takes = "a smaller radius" if method.name == "generalized-alpha" else "generalized-alpha"
+        cure = f"steps do not resolve these; more damping or {takes} takes them out"
+    return f"{FORCES_BESIDE} at {_hertz(felt)}, with {each:.2g} steps in a period: {cure}"
 
 
 def shorter_grid(grid: Grid, why: str) -> tuple[Grid, str]:

@@ -94,11 +94,12 @@ class Drift:
     """What steps lose of the vibration that they move most: by how much it is then off, and when."""
 
     off: float  # m
-    share: float  # of the largest deflection
+    share: float  # of the largest one
     phase: float  # rad
     kept: float  # of the amplitude
     omega: float
     wanted: float  # s: the step that follows all vibrations
+    beside: str = "amplitude"  # what the share is of, or the "deflection" under inputs
 
 
 def drift_of(
@@ -137,7 +138,8 @@ def _lost(seen: Vibrations, k: int, time: float, tableau: Gauss | Explicit | Alp
     off = float(seen.amplitude[k]) * np.exp(-seen.decay[k] * t) * apart
     worst = int(np.argmax(off))
     share = float(off[worst] / max(seen.largest, seen.allowed))
-    return Drift(float(off[worst]), share, float(phase[worst]), float(kept[worst]), float(seen.omega[k]), np.inf)
+    beside, omega = "deflection" if seen.by_inputs else "amplitude", float(seen.omega[k])
+    return Drift(float(off[worst]), share, float(phase[worst]), float(kept[worst]), omega, np.inf, beside)
 
 
 def drift(all_found: tuple[Vibrations, ...], time: float, tableau: Gauss | Explicit | Alpha, step: float) -> str:
@@ -146,9 +148,9 @@ def drift(all_found: tuple[Vibrations, ...], time: float, tableau: Gauss | Expli
     if lost is None:
         return ""
     each = 2 * np.pi / lost.omega / step
-    moved = f"{lost.off:.2g} m ({lost.share:.2g} times the largest deflection)"
+    moved = f"{lost.off:.2g} m ({lost.share:.2g} times the largest {lost.beside})"
     if lost.share < 1:
-        moved = f"{lost.off:.2g} m ({100 * lost.share:.2g} % of the largest deflection)"
+        moved = f"{lost.off:.2g} m ({100 * lost.share:.2g} % of the largest {lost.beside})"
     if lost.kept > 1 + lost.phase:
         how = f"grow {lost.kept:.2g} times in the run"
     elif 1 - lost.kept > min(lost.phase, 1.0):

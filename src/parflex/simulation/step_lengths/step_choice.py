@@ -86,10 +86,15 @@ def step_summary(grid: Grid, why: str, track: IntegratedRows) -> dict[str, Any]:
     return found
 
 
+def forces_beside(why: str) -> str:
+    """Which vibrations of forces and accelerations steps do not follow; empty where none are known."""
+    return why.partition(FORCES_BESIDE)[2].removeprefix(" ")
+
+
 def force_warnings(why: str) -> list[str]:
-    """A sentence where forces or accelerations are asked for and steps that were chosen do not follow them."""
-    _, found, which = why.partition(FORCES_BESIDE)
-    return [f"{FORCES_BESIDE[2:]}{which}"] if found else []
+    """A sentence where forces or accelerations are asked for and steps do not follow them."""
+    which = forces_beside(why)
+    return [f"{FORCES_BESIDE[2:]} {which}"] if which else []
 
 
 def drift_warnings(why: str) -> list[str]:
