@@ -147,9 +147,11 @@ def test_ranges_of_places_are_taken_in_all_outputs_and_frames(arm):
     one = parflex.simulate(arm, "swing", 0.005, outputs=each, frames=["arm@0.2", "arm@0.4"], **words)
     for column in (*each, "arm@0.2.x", "arm@0.4.y"):
         assert np.array_equal(run[column], one[column])
-    for bad in ("arm@0:2:3.vx", "arm.chord_y@0:1:5000"):
+    for bad in ("arm@0:2:3.vx", "arm.chord_y@0:1:5000", "arm@0.5:1.vx", "arm@0:1:-2"):
         with pytest.raises(InputError, match="is not a range of places"):
             parflex.simulate(arm, "swing", 0.005, outputs=[bad])
+    with pytest.raises(InputError, match=r"'0\.5:1' is not a range of places"):
+        parflex.simulate(arm, "swing", 0.005, frames=["arm@0.5:1"])
     with pytest.raises(InputError, match="is not a range of places") as caught:
         parflex.simulate(arm, "swing", 0.005, frames=["arm@1:0:3"])
     assert caught.value.key == "frames"

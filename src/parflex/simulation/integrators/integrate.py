@@ -35,7 +35,9 @@ CITATIONS = {
     "dopri5": "the pair of orders 5 and 4 of Dormand and Prince, J. Comput. Appl. Math. 6, 1980",
     "generalized-alpha": "generalized-alpha, Chung and Hulbert, J. Appl. Mech. 60, 1993",
 }
-STARTED, PIECE, OPEN, EVENTS = (COUNTS.index(word) for word in ("started", "piece", "open", "events"))
+STARTED, PIECE, OPEN, EVENTS, REJECTED = (
+    COUNTS.index(word) for word in ("started", "piece", "open", "events", "rejected")
+)
 INPUT_WORK, LOST_WORK = NUMBERS.index("input"), NUMBERS.index("loss")
 ASKED, AIM, MOST = (NUMBERS.index(word) for word in ("step", "aim", "most"))
 LAST_LENGTH, FIRST_ERROR = NUMBERS.index("last length"), NUMBERS.index("first error")
@@ -199,8 +201,9 @@ def run_loop(
             _refuse_steps(loop.status, loop.work.numbers, grid, loop.now)
             evaluations, steps = loop.work.counts[:2]
             laborious = evaluations > grid.labour * max(steps, FIRST_SHARE * grid.rows * grid.every)
-            # other methods cut such steps themselves: where they fail, other coordinates are needed, not shorter steps
-            stuck = loop.status == NOT_CONVERGED and method.name == "generalized-alpha"
+            # parts of a step cost generalized-alpha its own accelerations; where other methods fail, other coordinates
+            # are needed, not shorter steps
+            stuck = loop.work.counts[REJECTED] > 0 and method.name == "generalized-alpha"
             if grid.labour and (laborious or stuck):
                 raise LaboriousError
             events.append(loop.work.events[: loop.work.counts[EVENTS]].copy())
