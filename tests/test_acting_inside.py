@@ -161,3 +161,88 @@ def test_a_node_is_added_only_where_none_is_and_elements_stay_long_enough():
     assert mesh.counts()[:4] == [8, 8, pytest.approx(1 / 0.06), pytest.approx(1 / 0.06)]
     assert beam_mesh("arm", 1, 1, ["0.25"], []).shares == tuple(Fraction(k, 4) for k in range(5))
     assert len(beam_mesh("arm", 8, 1, ["0.4"], []).shares) == 10
+
+
+# -- forces that are given ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("reduce", ["", "{ error = 0.5, band = 20 }"], ids=["elements", "reduced"])
+@pytest.mark.parametrize("shear", [False, True], ids=["slender", "shear"])
+def test_compliance_between_nodes_is_that_of_the_closed_form(tmp_path, reduce, shear):
+    """A cantilever of any number of elements under a wrench at any place, with a rolled section in space."""
+    roll, rng = 0.6, np.random.default_rng(3)
+    EI_z, GA = bars.E * bars.IY, 5 / 6 * bars.E / 2.6 * bars.AREA
+    for elements in (1, 4):
+        own = f'"bar", elements = {elements}, roll = {roll}, shear = {str(shear).lower()}'
+        text = bars.CANTILEVER.replace('"bar" }', own + (f", reduce = {reduce} }}" if reduce else " }"))
+        robot = bars.robot(tmp_path, text, motion="spatial")
+        for s in rng.uniform(0.05, 0.95, 3):
+            x = float(f"{s:.3f}") * L
+            C = parflex.cartesian_stiffness(robot, frame=f"bar@{s:.3f}").compliance
+            sheared = x / GA if shear else 0.0
+            across = np.diag([x**3 / (3 * EI) + sheared, x**3 / (3 * EI_z) + sheared])
+            turn = np.array([[np.cos(roll), -np.sin(roll)], [np.sin(roll), np.cos(roll)]])
+            assert C[1:3, 1:3] == pytest.approx(turn @ across @ turn.T, rel=1e-8)
+            assert C[4:, 4:] == pytest.approx(turn @ np.diag([x / EI_z, x / EI]) @ turn.T, rel=1e-8)
+            coupled = turn @ np.array([[0, x**2 / (2 * EI)], [-(x**2) / (2 * EI_z), 0]]) @ turn.T
+            assert C[1:3, 4:] == pytest.approx(coupled, rel=1e-8)
+            assert C[0, 0] == pytest.approx(x / bars.EA, rel=1e-8)
+
+
+@pytest.mark.parametrize("reduce", ["", ", reduce = { error = 0.5, band = 20 }"], ids=["elements", "reduced"])
+def test_a_force_between_nodes_deflects_its_element_as_a_beam(tmp_path, reduce):
+    """Seen at the force, before and behind it, and in the columns of a run that begins at rest under it."""
+    force, a = 0.5, 0.55
+    robot = bars.robot(tmp_path, bars.CANTILEVER.replace('"bar" }', f'"bar", elements = 2{reduce} }}'))
+    push, where = {f"bar@{a}": [0.0, force, 0.0]}, (0.3, a, 0.7, 1.0)
+    found = parflex.deflection(robot, frames=[f"bar@{s}" for s in where], about="undeformed", wrench=push)
+    exact = np.array([force * bent(s * L, a * L) for s in where])
+    assert [found.frames[f"bar@{s}"][1] for s in where] == pytest.approx(exact, rel=1e-8)
+    rest = parflex.deflection(robot, frames=[f"bar@{s}" for s in where], wrench=push)
+    assert [rest.frames[f"bar@{s}"][1] for s in where] == pytest.approx(exact, rel=1e-4)  # large displacements
+    words = [f"bar@{s}.y" for s in where]
+    gain = parflex.state_space(robot, [f"bar@{a}.fy"], words).response(0.0)[:, 0] * force
+    assert gain == pytest.approx(exact, rel=1e-8)
+    asked = [f"bar.tangent_y@{s}" for s in where]
+    run = parflex.simulate(robot, None, 0.002, wrench=push, outputs=[*asked, "bar@0.7.y"])
+    assert [run[word][0] for word in asked] == pytest.approx(exact, rel=1e-4)
+    lacking = exact[2] - run["bar@0.7.y"][0]
+    told = [word for word in run.summary["warnings"] if "between two nodes" in word or "inside of a reduced" in word]
+    assert len(told) == 1
+    if not reduce:
+        said = float(told[0].partition("'bar@0.7' lacks up to ")[2].split()[0])
+        assert said == pytest.approx(lacking, rel=0.05)  # beside what large displacements do, 1e-4 of the deflection
+
+
+def test_an_offset_point_between_nodes_moves_as_what_carries_it(tmp_path):
+    more = '[[point]]\nname = "hook"\nframe = "bar@0.3"\nposition = [0.02, 0.05, 0]\n'
+    own = [bars.CANTILEVER.replace('"bar" }', f'"bar", elements = {n} }}') + more for n in (1, 10)]
+    one, fine = (parflex.cartesian_stiffness(bars.robot(tmp_path, text), frame="hook").compliance for text in own)
+    assert one == pytest.approx(fine, rel=1e-9)
+
+
+def test_slopes_and_maps_have_the_compliance_between_nodes(tmp_path):
+    """Slopes beside differences over 2e-6 of a size, whose error is 1e-12/1e-6 of rounding; maps beside one pose."""
+    text = bars.CANTILEVER.replace('name = "bar"', 'name = "bar"\njoint = "revolute"\nactuated = true')
+    robot, key, h = bars.robot(tmp_path, text), "sections.bar.y", 1e-8
+    asked, push = ["compliance:bar@0.4.y", "deflection:bar@0.4.y"], {"bar@0.6": [0, 2.0, 0.1]}
+    value, slopes = {}, {}
+    for word in asked:
+        words = {"wrench": push, "about": "undeformed"} if word.startswith("deflection") else {}
+        found = parflex.sensitivities(robot, word, [key], {"bar": 0.3}, **words)
+        value[word], slopes[word] = found.value, found.sensitivities[key]["derivative"]
+
+    def answers(size):
+        own = parflex.load(tmp_path / "bars-0.toml", settings={key: size})
+        stiff = parflex.cartesian_stiffness(own, {"bar": 0.3}, frame="bar@0.4").compliance[1, 1]
+        way = parflex.deflection(own, {"bar": 0.3}, frames=["bar@0.4"], about="undeformed", wrench=push)
+        return np.array([stiff, way.frames["bar@0.4"][1]])
+
+    exact = (answers(bars.Y + h) - answers(bars.Y - h)) / (2 * h)
+    assert [value[word] for word in asked] == pytest.approx(answers(bars.Y), rel=1e-12)
+    assert [slopes[word] for word in asked] == pytest.approx(exact, rel=1e-5)
+    many = parflex.many_responses(robot, ["bar"], np.array([[0.3], [0.5]]), asked, wrench=push)
+    rest = parflex.deflection(robot, {"bar": 0.3}, frames=["bar@0.4"], wrench=push)
+    stiff = parflex.cartesian_stiffness(robot, {"bar": 0.3}, frame="bar@0.4", wrench=push)
+    assert many.values[asked[1]][0] == pytest.approx(rest.frames["bar@0.4"][1], rel=1e-9)
+    assert many.values[asked[0]][0] == pytest.approx(stiff.compliance[1, 1], rel=1e-9)

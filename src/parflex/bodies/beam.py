@@ -266,6 +266,11 @@ def without_torsion(body: ElasticBody) -> ElasticBody:
     return replace(body, G=G, spin=np.zeros_like(body.spin))
 
 
+def tip_stiffness(length: float, material: Material, section: Section, shear: bool) -> Array:
+    """Stiffness (6 x 6) of the tip of an element whose root is held, in axes of its section."""
+    return _stiffness(length, material, section, _shear_ratios(length, material, section) if shear else (0.0, 0.0))
+
+
 def _stiffness(L: float, material: Material, section: Section, Ps: tuple[float, float]) -> Array:
     E, G = material.E, material.G
     K: Array = np.zeros(

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from parflex.bodies.beam import LABELS, PLANAR, Material, Section, centre_line, shape_coefficients
+from parflex.bodies.beam import LABELS, PLANAR, Material, Section, centre_line, shape_coefficients, tip_stiffness
 from parflex.bodies.sections import Fibres
 from parflex.records import Record
 from parflex.spatial.linear import scalar_type
@@ -90,6 +91,38 @@ class ElementParts(Record):
         used = list(self._used)
         return np.outer(xi * self.length, [1.0, 0.0, 0.0]), Phi_d[:, :, used], Phi_r[:, :, used]
 
+    def held_compliance(self, xi: float, at: float) -> Array:
+        """Motion (displacement, turn) of the section at `at` by a unit wrench at `xi`, both ends held: 6 x 6.
+
+        Exact in statics: the parts of the element on both sides of the load have the shapes of elements.
+        """
+        first, second = xi * self.length, (1 - xi) * self.length
+        mirrored = np.diag([1.0, 1.0, 1.0, -1.0, -1.0, -1.0])  # the root of an element is its tip, seen from behind
+        K = self._tip_stiffness(first) + mirrored @ self._tip_stiffness(second) @ mirrored
+        C: Array = np.zeros((6, 6), dtype=K.dtype)
+        for k in {0, 3} & set(self._used):
+            C[k, k] = 1 / K[k, k]
+        for k, n in [pair for pair in ((1, 5), (2, 4)) if set(pair) <= set(self._used)]:
+            size = K[k, k] * K[n, n] - K[k, n] * K[k, n]
+            C[k, k], C[n, n], C[k, n] = K[n, n] / size, K[k, k] / size, -K[k, n] / size
+            C[n, k] = C[k, n]
+        if at != xi:
+            C = (self._before(first, at / xi) if at < xi else self._behind(second, (at - xi) / (1 - xi))) @ C
+        T = np.kron(np.eye(2), self._turn)
+        return T @ C @ T.T if self.roll else C
+
+    def _tip_stiffness(self, length: Any) -> Array:
+        return tip_stiffness(length, self.material, self.section, self.shear)
+
+    def _before(self, length: Any, xi: float) -> Array:
+        """Motion of a section of a part whose root is held by that of its tip."""
+        Phi = centre_line(length, self.material, self.section, self.shear, 0.0, np.array([xi]))
+        return np.concatenate([Phi[0][0], Phi[1][0]])
+
+    def _behind(self, length: Any, xi: float) -> Array:
+        """Motion of a section of a part whose tip is held by that of its root."""
+        return _carried(xi * length) - self._before(length, xi) @ _carried(length)
+
     def in_section(self, vectors: Array) -> Array:
         """Vectors in axes of the element, in those along which the section has its sides."""
         return vectors @ self._turn
@@ -99,3 +132,10 @@ def _from(xi: Array, powers: int) -> Array:
     """Integrals of the powers of xi from there to 1."""
     k = np.arange(1, powers + 1)
     return (1 - xi[:, None] ** k) / k
+
+
+def _carried(x: Any) -> Array:
+    """Motion of a place at x along the beam by that of its root."""
+    moved: Array = np.eye(6).astype(scalar_type(x))
+    moved[1, 5], moved[2, 4] = x, -x
+    return moved

@@ -6,7 +6,7 @@ integrals from a section to the tip are those of elements, put together as the b
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -58,6 +58,13 @@ class ReducedParts(Record):
         S = np.array([first + self._behind[0][j + 1] for (first, _), j in zip(rest, number, strict=True)])
         G = np.array([second + self._behind[1][j + 1] for (_, second), j in zip(rest, number, strict=True)])
         return m, S.reshape(-1, fields, 3), G.reshape(-1, fields, fields, 3, 3)
+
+    def held_compliance(self, xi: float, at: float, stiffness: Array) -> Array:
+        """Motion of the section at `at` by a unit wrench at `xi`, both ends held, that modes of such stiffness lack."""
+        whole = replace(self.element, length=self.line.length).held_compliance(xi, at)
+        first = self.line.shapes.shape[2] - len(stiffness)
+        seen, loaded = (np.concatenate([node.Phi_d, node.Phi_r])[:, first:] for node in map(self.line.at, (at, xi)))
+        return whole - (seen / stiffness) @ loaded.T
 
     @property
     def _mass(self) -> float:

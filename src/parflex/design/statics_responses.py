@@ -15,6 +15,7 @@ from parflex.models.elastic.stiffness import picked, stiffness_of
 from parflex.models.elastic.tension import has_force_elements
 from parflex.models.inside_beams.beam_chains import BeamChain, beam_chains
 from parflex.models.inside_beams.beam_loads import largest_of, loads_of_beams
+from parflex.models.inside_beams.inner_compliance import in_world, inner_compliance, inner_deflection, section_at
 from parflex.models.inside_beams.section_forces import element_rows, element_signals_of, sections_of_element
 from parflex.models.inside_beams.stresses import stresses
 from parflex.recursion import motion
@@ -80,7 +81,9 @@ def compliance_of(held: HeldState, frame: str, stiff: str = "") -> Array:
 
         left = held.there.along(StiffnessSolver(here, held.model.K.T).solve(P.T))
     rows = held.there.frame_rows(frame)[own]
-    return rows @ right + (rows @ left).T - left.T @ held.pushed_back(right)
+    C = rows @ right + (rows @ left).T - left.T @ held.pushed_back(right)
+    between = _between(held, frame, frame)
+    return C if between is None else C + between[np.ix_(own, own)]
 
 
 def deflected(state: DesignState) -> HeldState:
@@ -98,11 +101,43 @@ def moved_frame(held: HeldState, frame: str) -> Array:
     with_keys = bool(held.state.count)
     if held.model.about == "undeformed":
         here = held.there if with_keys else held.model.configuration
-        return here.frame_rows(frame) @ held.step
+        return here.frame_rows(frame) @ held.step + _forced(held, frame)
     start, here = (held.start, held.there) if with_keys else (held.model.start, held.model.configuration)
     place = here.robot.tree.place(frame)
     (R0, P0), (R, P) = start.at.of(place), here.at.of(place)
-    return np.concatenate([P - P0, vector_from_rotation(R @ R0.T)])
+    return np.concatenate([P - P0, vector_from_rotation(R @ R0.T)]) + _forced(held, frame)
+
+
+def _forced(held: HeldState, frame: str) -> Array:
+    """What wrenches between the same two nodes deflect a frame by beside the shapes of its element."""
+    wrenches = checked_wrenches(held.state.robot.tree, held.loading.wrench)
+    if not held.state.count:
+        return inner_deflection(held.model.configuration, wrenches, frame)
+    moved = [(_between(held, loaded, frame), wrench) for loaded, wrench in wrenches.items()]
+    return sum((own @ wrench for own, wrench in moved if own is not None), np.zeros(6))
+
+
+def _between(held: HeldState, loaded: str, seen: str) -> Array | None:
+    """Motion of a frame by a unit wrench between the same two nodes that shapes lack, with slopes."""
+    robot, there = held.state.robot, held.there
+    if inner_compliance(robot, loaded, seen) is None:
+        return None
+    j = robot.tree.places[loaded].link
+    chain = next(own for own in beam_chains(robot).values() if j in own.links)
+    _refuse_reduced(chain, "deflection between its ends", seen)
+    parts = _sensitive_chain(held.state, chain, there, j).parts
+    found = parts.held_compliance(section_at(robot, loaded), section_at(robot, seen))
+    return in_world(robot, there.at, found, loaded, seen)
+
+
+def _refuse_reduced(chain: BeamChain, what: str, value: str) -> None:
+    if chain.reduced:
+        raise InputError(
+            f"'{chain.name}' is reduced, so that its {what} has no slopes",
+            key="response",
+            value=value,
+            hint="leave 'reduce' out of the beam",
+        )
 
 
 def deflection(state: DesignState, argument: str) -> Any:
@@ -167,13 +202,7 @@ def _without_keys(state: DesignState) -> DesignState:
 def _stress_at(held: HeldState, chain: BeamChain, s: float, wrenches: dict[str, Array]) -> Any:
     """The stress at a place of a beam with slopes: where it is largest along the beam, the place need not move."""
     there, tree, still = held.there, held.there.robot.tree, np.zeros(held.there.robot.tree.n)
-    if chain.reduced:
-        raise InputError(
-            f"'{chain.name}' is reduced, so that its stress has no slopes",
-            key="response",
-            value=f"stress:{chain.name}",
-            hint="leave 'reduce' out of the beam",
-        )
+    _refuse_reduced(chain, "stress", f"stress:{chain.name}")
     number, xi = chain.located(s)
     j = chain.links[number]
     own = _sensitive_chain(held.state, chain, there, j)

@@ -44,7 +44,10 @@ def seen_in(
     """Signals in all rows of a run: positions, rates, accelerations, what is given, gates, frames, energies."""
     looked_at = list(dict.fromkeys([*frames, *problem.wrenches]))
     seen = [_seen(part, keep, looked_at, spare) for part, keep in zip(run.parts, run.kept(), strict=True)]
-    return {name: np.concatenate([part[name] for part in seen]) for name in seen[0]}
+    found = {name: np.concatenate([part[name] for part in seen]) for name in seen[0]}
+    first = len(problem.robot.actuated)
+    wrenches = {f"{name}.wrench": first + 6 * k for k, name in enumerate(problem.wrenches)}
+    return found | {name: found["given"][:, k : k + 6] for name, k in wrenches.items()}
 
 
 def with_all_motors(problem: Problem, spare: SpareMotors | None) -> Robot:

@@ -27,7 +27,13 @@ from parflex.simulation.inputs.polynomials import Polynomials
 from parflex.simulation.inputs.poses import PoseMotion
 from parflex.simulation.inputs.spare_motions import SpareMotors, shared_case
 from parflex.simulation.integrators.integrate import Grid, LaboriousError, method_named
-from parflex.simulation.outputs.place_columns import add_places, frames_of, read_place_words
+from parflex.simulation.outputs.place_columns import (
+    add_places,
+    frames_of,
+    frames_shown,
+    pushed_between,
+    read_place_words,
+)
 from parflex.simulation.outputs.rough_rows import Follows, rough_shares, rough_warnings
 from parflex.simulation.outputs.run_record import run_settings, run_summary
 from parflex.simulation.outputs.sections_in_time import read_section_words
@@ -254,7 +260,8 @@ def simulate(
             hint="give e.g. 1e-3, or leave it out: joints then stick",
         )
     looked_at, asked = recorded_frames(robot, frames), read_outputs(robot, outputs, reactions)
-    places, words = read_place_words(robot, outputs), read_section_words(robot, outputs)
+    places = read_place_words(robot, outputs, list(case.wrenches))
+    words = read_section_words(robot, outputs)
     begin = perf_counter()
     sticking = friction_width is None
     problem = _prepared(case, friction_width or FRICTION_WIDTH, sticking)
@@ -301,6 +308,7 @@ def simulate(
         *contact_warnings(problem, track.events, columns, method, 0.0 if case.grid.begin else case.grid.step),
         *cable_warnings(problem.robot, columns),
         *inside_reduced(robot.tree, list(case.wrenches)),
+        *pushed_between(robot, seen, list(case.wrenches), [*looked_at, *frames_shown(places)]),
         *(left_choice(segments.changes) if case.independent else []),
         *deflection_warnings(problem.robot.tree, _positions(robot, columns)),  # as it acts, without what is left out
         *(

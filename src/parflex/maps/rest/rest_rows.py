@@ -13,7 +13,7 @@ from parflex.maps.responses.response_names import ResponseName
 from parflex.maps.rest.flank_rows import Flanks
 from parflex.maps.rest.rest_programs import RestPrograms
 from parflex.maps.rest.rest_solver import AtRest, RestSolver
-from parflex.maps.rest.resting_poses import BATCHED, FramePrograms, RestingPoses
+from parflex.maps.rest.resting_poses import FramePrograms, RestingPoses, batched
 from parflex.maps.rows.row_answers import RowAnswers
 from parflex.models.configuration import Configuration
 from parflex.models.dynamics.forces import checked_wrenches
@@ -100,14 +100,14 @@ class RestRows:
         here = RestingPoses(self.robot, self.solver, self.frames, rest, start, self.modes)
         led = self._led(here, rest, start, w) if flanks is None else here.stable & flanks.hold(rest)
         here.failed |= self.just_taut(rest.q) | ~led
-        answers = {one.name: here.answer(one) for one in asked if one.kind in BATCHED}
+        answers = {one.name: here.answer(one) for one in asked if batched(self.robot, one)}
         done = ~here.failed
         for one in asked:
-            if one.kind in BATCHED:
+            if batched(self.robot, one):
                 for row, good, values in zip(rows, done, answers[one.name], strict=True):
                     if good:
                         found.values[one.name][row] = values
-        others, nq = [one for one in asked if one.kind not in BATCHED], self.robot.tree.nq
+        others, nq = [one for one in asked if not batched(self.robot, one)], self.robot.tree.nq
         for k in np.flatnonzero(done).tolist() if others else ():
             own = None if designs is None else int(designs[k])
             done[k] = self._by_objects(found, rows[k], others, rest.q[k, :nq], start[k, :nq], own)

@@ -15,12 +15,19 @@ from parflex.maps.rest.rest_solver import AtRest, RestSolver
 from parflex.models.elastic.resting.static_newton import no_motion_gains
 from parflex.models.elastic.stiff_system import lowest_modes, sorted_modes
 from parflex.models.elastic.stiffness import RIGID
+from parflex.models.inside_beams.inner_compliance import is_between
 from parflex.models.robot import Robot
 from parflex.spatial.rotations import vector_from_rotation
 
 Array = np.ndarray
 BATCHED = ("frequency", "damping", "shape", "motion", "stiffness", "compliance", "deflection", "effort", "mass")
 PLANE = [0, 1, 5]
+
+
+def batched(robot: Robot, one: ResponseName) -> bool:
+    """Whether a response is had for many rows at once: forces between the nodes of a beam are left to single poses."""
+    forced = one.kind in ("stiffness", "compliance", "deflection") and one.of
+    return one.kind in BATCHED and not (forced and is_between(robot, one.of))
 
 
 class FramePrograms:

@@ -18,7 +18,7 @@ from parflex.maps.responses.response_names import STATIC, ResponseName, read_res
 from parflex.maps.rest.rest_programs import RestPrograms
 from parflex.maps.rest.rest_rows import RestRows, why_alone
 from parflex.maps.rest.rest_solver import AtRest, RestSolver
-from parflex.maps.rest.resting_poses import BATCHED, FramePrograms, RestingPoses
+from parflex.maps.rest.resting_poses import FramePrograms, RestingPoses, batched
 from parflex.maps.rows.row_answers import RowAnswers
 from parflex.maps.tense_rows import tense_rows
 from parflex.models.configuration import Configuration
@@ -124,7 +124,7 @@ class SpringRows:
 
     def _slack(self, found: RowAnswers, rows: Array, whole: Array, designs: Array | None) -> Array:
         """Rows without tension: modes and stiffness of the pose, statics of the equilibrium where elements turn."""
-        linear = [one for one in self.responses if one.kind in BATCHED and one.kind not in STATIC]
+        linear = [one for one in self.responses if batched(self.robot, one) and one.kind not in STATIC]
         wide = self.still.programs.of_rows(whole, designs)
         here = RestingPoses(self.robot, self.still, self.frames, self._undeformed(wide), wide, self.modes)
         answers = {one.name: here.answer(one) for one in linear}

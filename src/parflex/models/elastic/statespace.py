@@ -21,6 +21,7 @@ from parflex.models.dynamics.spare_motors import Preload, Weights
 from parflex.models.elastic.holding import Lock, Servo
 from parflex.models.elastic.linear_model import About, LinearModel, linear_model, state_about
 from parflex.models.elastic.loads_at_rest import Conditions
+from parflex.models.inside_beams.inner_compliance import inner_motion
 from parflex.models.motor_values import Effort
 from parflex.models.robot import Robot
 from parflex.records import Unpacked, counted, listed
@@ -189,9 +190,20 @@ def state_space_of(model: LinearModel, inputs: Sequence[str], outputs: Sequence[
         order, name = _order(word)
         row, still = _row(model, name, MOTIONS, "output"), np.zeros(count)
         C.append((np.r_[row, still], np.r_[still, row], row @ flow)[order])
-        D.append(row @ push if order == 2 else np.zeros(len(inputs)))
+        direct = np.array([_direct(model, name, force) for force in inputs]) if order == 0 else np.zeros(len(inputs))
+        D.append(row @ push if order == 2 else direct)
     states = [*model.names, *(f"velocity:{name}" for name in model.names)]
     return StateSpace(A, B, np.array(C), np.array(D), states, list(inputs), list(outputs), model)
+
+
+def _direct(model: LinearModel, output: str, force: str) -> float:
+    """What a force between two nodes of a beam moves a frame there by at once, since no state does."""
+    (seen, _, motion), (loaded, _, push) = output.rpartition("."), force.rpartition(".")
+    places = model.robot.tree.places
+    if motion not in MOTIONS or push not in FORCES or seen not in places or loaded not in places:
+        return 0.0
+    found = inner_motion(model.configuration, loaded, seen)
+    return 0.0 if found is None else float(found[MOTIONS[motion], FORCES[push]])
 
 
 def _order(word: str) -> tuple[int, str]:

@@ -33,8 +33,9 @@ from parflex.models.elastic.loads_at_rest import Conditions, Loading, least_mult
 from parflex.models.elastic.preloaded import kept_taut
 from parflex.models.elastic.stiff_system import StiffnessSolver
 from parflex.models.elastic.tension import has_force_elements, why_balanced
-from parflex.models.inside_beams.beam_chains import inside_reduced, left_out_of_stress
+from parflex.models.inside_beams.beam_chains import left_out_of_stress
 from parflex.models.inside_beams.beam_loads import BeamLoads, largest_of, loads_of_beams
+from parflex.models.inside_beams.inner_compliance import inner_deflection, inner_motion
 from parflex.models.motor_values import Effort
 from parflex.models.robot import Robot
 from parflex.records import Record, brief, counted, listed
@@ -184,6 +185,8 @@ def stiffness_of(model: LinearModel, frame: str | None = None) -> Stiffness:
     frame = _known(model.robot, frame)
     P = model.configuration.frame_rows(frame)[picked(model.robot)] @ model.J
     C = P @ StiffnessSolver(model.configuration, model.K).solve(P.T)
+    between = inner_motion(model.configuration, frame, frame)  # of its element under the unit wrench itself
+    C = C if between is None else C + between[np.ix_(picked(model.robot), picked(model.robot))]
     directions = ("x", "y", "theta") if tree.planar else MOTIONS
     lengths = np.where(np.array(picked(model.robot)) < 3, 1.0, tree.length)
     scaled = C * np.outer(lengths, lengths)
@@ -281,6 +284,8 @@ def deflection(
     step = here.J @ StiffnessSolver(here, model.K).solve(-here.reduction.forces(F))
     K_tot, _ = tree_stiffness(here, loading.without)
     moved = {frame: here.frame_rows(frame) @ step for frame in _all_known(robot, frames)}
+    pushed = checked_wrenches(here.robot.tree, loading.wrench)
+    moved = {frame: way + inner_deflection(here, pushed, frame) for frame, way in moved.items()}
     found = _inside(robot, here, loading, step, moved, K_tot @ step)
     return replace(found, warnings=[*found.warnings, *first_order_warnings(_largest_turn(here, step))])
 
@@ -305,6 +310,7 @@ def deflection_at(rest: Equilibrium, frames: Sequence[str] = ()) -> Deflection:
     for frame in _all_known(rest.robot, frames):
         (R0, P0), (R, P) = start.at.of(tree.places[frame]), here.at.of(tree.places[frame])
         moved[frame] = np.concatenate([P - P0, vector_from_rotation(R @ R0.T)])
+        moved[frame] += inner_deflection(here, checked_wrenches(tree, rest.loading.wrench), frame)
     step = np.zeros(tree.n)
     for link in tree.links:
         if link.joint.one_axis:
@@ -332,7 +338,7 @@ def _inside(
         efforts[given.tree.rate_names[k]] = float(needed[k] if k in held.locked else loading.tau[k] - pull * step[k])
     wrenches = loading.wrenches(here, lam)
     warnings = [*given.warnings, *given.limit_warnings(here.q), *deflection_warnings(here.robot.tree, here.q)]
-    warnings += [*stress_warnings(here, wrenches), *inside_reduced(held.tree, list(loading.wrench))]
+    warnings += stress_warnings(here, wrenches)
     if held.mobility.redundant:
         warnings.append("the robot is over-constrained: efforts and section forces are those of least norm")
     elements, still = element_values(here, None, lam), np.zeros(held.tree.n)

@@ -167,7 +167,8 @@ def inside_reduced(tree: Tree, frames: Sequence[str]) -> list[str]:
         return []
     return [
         f"a load acts inside of a reduced beam ({', '.join(repr(frame) for frame in named[:5])}), which keeps a few "
-        "modes of its inside: it deflects too little there, ends are right; leave out 'reduce' to see how much"
+        "modes of its inside: as a frame it moves too little there (BEAM.tangent_y@s has the rest), ends are right at "
+        "rest; let something of the file act there, or leave out 'reduce'"
     ]
 
 

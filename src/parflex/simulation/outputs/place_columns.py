@@ -13,6 +13,7 @@ import numpy as np
 
 from parflex.errors import InputError, did_you_mean
 from parflex.models.inside_beams.beam_chains import beam_chains
+from parflex.models.inside_beams.inner_compliance import forced_place
 from parflex.models.robot import Robot
 from parflex.recursion import pose
 from parflex.simulation.columns import AXES, frame_columns, is_tilted
@@ -38,6 +39,7 @@ class PlaceWord:
     quantity: str
     frames: tuple[str, ...]  # the frame; or root, tip and place of the beam, and where its loads are
     inner: InnerLoads | None = None  # what deflects the element there beside its shapes
+    forced: tuple[tuple[str, Array], ...] = ()  # frames with wrenches that do so, too: displacement by each, 3 x 6
 
 
 def is_place_word(word: str) -> bool:
@@ -46,13 +48,16 @@ def is_place_word(word: str) -> bool:
     return last in (*OF_FRAME, *SENSOR, "sensor") or BENT_WORD.fullmatch(word) is not None
 
 
-def read_place_words(robot: Robot, outputs: Sequence[str]) -> list[PlaceWord]:
-    """The columns that outputs name; `FRAME.sensor` and `BEAM.deflection@s` stand for all of their kind."""
+def read_place_words(robot: Robot, outputs: Sequence[str], wrenches: Sequence[str] = ()) -> list[PlaceWord]:
+    """The columns that outputs name, where wrenches act on frames.
+
+    `FRAME.sensor` and `BEAM.deflection@s` stand for all of their kind.
+    """
     found: list[PlaceWord] = []
     for word in dict.fromkeys(outputs):
         if is_place_word(word):
             try:
-                found += _bent(robot, word) if BENT_WORD.fullmatch(word) else _of_frame(robot, word)
+                found += _bent(robot, word, wrenches) if BENT_WORD.fullmatch(word) else _of_frame(robot, word)
             except InputError as error:
                 error.key = "outputs"
                 raise
@@ -97,7 +102,7 @@ def _felt_in_plane(robot: Robot) -> tuple[str, ...]:
     return ("sensor_ax", "sensor_ay", "sensor_wz", *(["sensor_az"] if robot.tree.gravity[2] else []))
 
 
-def _bent(robot: Robot, word: str) -> list[PlaceWord]:
+def _bent(robot: Robot, word: str, wrenches: Sequence[str]) -> list[PlaceWord]:
     match = BENT_WORD.fullmatch(word)
     assert match is not None
     beam, quantity, s = match.groups()
@@ -114,12 +119,19 @@ def _bent(robot: Robot, word: str) -> list[PlaceWord]:
     chain = beam_chains(robot).get(beam)
     inner = inner_loads_of(chain, float(s)) if chain is not None else None
     loads = tuple(f"{beam}@{at!r}" for at in inner.shares) if inner else ()
-    return [PlaceWord(f"{beam}.{one}@{s}", one, (*frames, *loads), inner) for one in asked]
+    moved = {frame: forced_place(robot, frame, frames[2]) for frame in wrenches}
+    forced = tuple((frame, own) for frame, own in moved.items() if own is not None)
+    return [PlaceWord(f"{beam}.{one}@{s}", one, (*frames, *loads), inner, forced) for one in asked]
 
 
 def frames_of(words: Sequence[PlaceWord]) -> list[str]:
     """Frames whose signals the columns need."""
     return list(dict.fromkeys(frame for word in words for frame in word.frames))
+
+
+def frames_shown(words: Sequence[PlaceWord]) -> list[str]:
+    """Frames of which columns are asked for, not those of deflections."""
+    return [word.frames[0] for word in words if word.quantity not in BENT]
 
 
 def add_places(tree: Tree, words: Sequence[PlaceWord], seen: Mapping[str, Array], columns: dict[str, Array]) -> None:
@@ -150,6 +162,10 @@ def _bending(tree: Tree, word: PlaceWord, seen: Mapping[str, Array]) -> Array:
         place = place + np.einsum(
             "tij,tj->ti", seen[f"{word.frames[2]}.rotation"], inner_bending(word.inner, turns, felt)
         )
+    for frame, moved in word.forced:
+        R = seen[f"{word.frames[2]}.rotation"]
+        push = np.concatenate([np.einsum("tji,tj->ti", R, seen[f"{frame}.wrench"][:, k : k + 3]) for k in (0, 3)], 1)
+        place = place + np.einsum("tij,tj->ti", R, push @ moved.T)
     into = seen[f"{word.frames[0]}.rotation"]
     axis = AXES.index(word.quantity[-1])
     away = np.einsum("tji,tj->ti", into, place - root)
@@ -160,3 +176,26 @@ def _bending(tree: Tree, word: PlaceWord, seen: Mapping[str, Array]) -> Array:
     # the image of the axis e under the turn of x to the chord u is e - (u . e) (x + u) / (1 + u . x)
     share = chord[:, axis] / (1 + chord[:, 0])
     return away[:, axis] - share * (away[:, 0] + np.einsum("ti,ti->t", chord, away))
+
+
+def pushed_between(
+    robot: Robot, seen: Mapping[str, Array], wrenches: Sequence[str], frames: Sequence[str]
+) -> list[str]:
+    """A sentence where frames that a run shows lack what wrenches between two nodes deflect their element by."""
+    lacks: dict[str, float] = {}
+    reduced = {j for j, link in enumerate(robot.tree.links) if link.body.reduced is not None}  # told of by itself
+    for frame in dict.fromkeys(frames):
+        moved = [(loaded, forced_place(robot, loaded, frame)) for loaded in wrenches]
+        for loaded, own in moved if robot.tree.places[frame].link not in reduced else ():
+            R = seen[f"{loaded}.rotation"] if own is not None else np.zeros(0)
+            if own is not None and len(R):
+                pushed = seen[f"{loaded}.wrench"].reshape(-1, 2, 3)
+                away = np.linalg.norm(np.einsum("tji,tkj->tki", R, pushed).reshape(-1, 6) @ own.T, axis=1)
+                lacks[frame] = max(lacks.get(frame, 0.0), float(away.max()))
+    worst = max(lacks, key=lambda name: lacks[name], default="")
+    if not worst or not lacks[worst] > 0:
+        return []
+    return [
+        f"a load acts between two nodes of a beam: as a frame '{worst}' lacks up to {lacks[worst]:.3g} m of its "
+        "deflection there, which BEAM.chord_y@s and BEAM.tangent_y@s have; use elements with a node at the load"
+    ]

@@ -1,0 +1,98 @@
+"""What a force between two nodes of a beam deflects it by beside its shape functions, exactly to first order.
+
+Nodes are exact under any force on the beam. Between them lacks the deflection of the element, clamped at both nodes,
+under the force itself; of a reduced beam, that of the whole body less what its modes have of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from parflex.bodies.reduced_parts import ReducedParts
+from parflex.models.configuration import Configuration
+from parflex.models.inside_beams.beam_chains import beam_chains
+from parflex.models.robot import Robot
+from parflex.recursion import Pose
+from parflex.spatial import hat
+from parflex.spatial.linear import scalar_type
+from parflex.tree import Place
+
+Array = np.ndarray
+
+
+def is_between(robot: Robot, frame: str) -> bool:
+    """Whether a frame is between two nodes of a beam."""
+    place = robot.tree.places[frame]
+    return place.inner is not None and robot.tree.links[place.link].body.by_tip
+
+
+def inner_compliance(robot: Robot, loaded: str, seen: str) -> Array | None:
+    """Motion of one frame by a unit wrench on another that shapes lack, in axes of their element, about its places.
+
+    None where both are not between the same two nodes.
+    """
+    tree = robot.tree
+    if not (is_between(robot, loaded) and is_between(robot, seen)):
+        return None
+    j = tree.places[loaded].link
+    if tree.places[seen].link != j:
+        return None
+    body, chain = tree.links[j].body, next(own for own in beam_chains(robot).values() if j in own.links)
+    parts = chain.parts_of(chain.links.index(j))
+    xi, at = (section_at(robot, frame) for frame in (loaded, seen))
+    if not isinstance(parts, ReducedParts):
+        return parts.held_compliance(xi, at)
+    return parts.held_compliance(xi, at, np.diag(body.K)[body.size - body.held :])
+
+
+def inner_motion(here: Configuration, loaded: str, seen: str) -> Array | None:
+    """The same about the frames themselves, 6 x 6 in world axes."""
+    found = inner_compliance(here.robot, loaded, seen)
+    return None if found is None else in_world(here.robot, here.at, found, loaded, seen)
+
+
+def in_world(robot: Robot, at: Pose, found: Array, loaded: str, seen: str) -> Array:
+    """From axes of the element to world axes, and from sections to frames; over any scalar."""
+    places = robot.tree.places
+    R = np.kron(np.eye(2), at.rotation[places[loaded].link])
+    shifts = [_shift(at, places[frame]) for frame in (seen, loaded)]
+    return shifts[0] @ R @ found @ R.T @ shifts[1].T
+
+
+def forced_place(robot: Robot, loaded: str, seen: str) -> Array | None:
+    """Displacement of the section of one frame by a unit wrench on another that shapes lack, 3 x 6, in section axes."""
+    found = inner_compliance(robot, loaded, seen)
+    if found is None:
+        return None
+    moved = np.eye(6)
+    moved[:3, 3:] = -hat(robot.tree.places[loaded].position)
+    return (found @ moved.T)[:3]
+
+
+def inner_deflection(here: Configuration, wrenches: Mapping[str, Array], frame: str) -> Array:
+    """Displacement and turn of a frame by wrenches (world axes) between the same two nodes, beside shapes."""
+    found = np.zeros(6)
+    if is_between(here.robot, frame):
+        for loaded, wrench in wrenches.items():
+            motion = inner_motion(here, loaded, frame)
+            found = found if motion is None else found + motion @ wrench
+    return found
+
+
+def section_at(robot: Robot, frame: str) -> float:
+    """Where a frame between two nodes is, as a share of its element."""
+    place = robot.tree.places[frame]
+    assert place.inner is not None
+    return float(place.inner.node.r0[0] / robot.tree.links[place.link].body.nodes["tip"].r0[0])
+
+
+def _shift(at: Pose, place: Place) -> Array:
+    """Twist of a frame by that of its section, world axes."""
+    section = replace(place, rotation=np.eye(3), position=np.zeros(3))
+    away = at.of(place)[1] - at.of(section)[1]
+    moved: Array = np.eye(6).astype(scalar_type(away))
+    moved[:3, 3:] = -hat(away)
+    return moved
