@@ -45,7 +45,8 @@ def inner_compliance(robot: Robot, loaded: str, seen: str) -> Array | None:
     xi, at = (section_at(robot, frame) for frame in (loaded, seen))
     if not isinstance(parts, ReducedParts):
         return parts.held_compliance(xi, at)
-    return parts.held_compliance(xi, at, np.diag(body.K)[body.size - body.held :])
+    K = body.material_stiffness(np.zeros(body.size))
+    return parts.held_compliance(xi, at, np.diag(K)[body.size - body.held :])
 
 
 def inner_motion(here: Configuration, loaded: str, seen: str) -> Array | None:
