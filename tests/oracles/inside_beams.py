@@ -50,9 +50,3 @@ def cantilever(F: float, a: float, x: float, EI: float) -> tuple[float, float]:
     if x <= a:
         return F * x**2 * (3 * a - x) / (6 * EI), F * x * (2 * a - x) / (2 * EI)
     return F * a**2 * (3 * x - a) / (6 * EI), F * a**2 / (2 * EI)
-
-
-def clamped_at_both_ends(F: float, a: float, length: float, EI: float) -> float:
-    """Deflection under a force at a of a beam that is clamped at both ends: what cubic shapes do not see."""
-    b = length - a
-    return F * a**3 * b**3 / (3 * EI * length**3)
