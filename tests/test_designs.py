@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 
 import numpy as np
 import pytest
@@ -18,8 +18,12 @@ from parflex.designs.traced_numbers import HOW, TracedDecisions, TracedNumber, h
 from parflex.errors import ParflexError
 from parflex.graph.derivative import jacobian
 from parflex.graph.expression import Graph
-from parflex.maps.kept_numbers import numbers_of_designs
-from parflex.maps.rows.number_loop import number_rows
+from parflex.maps import batches
+from parflex.maps.batches import Geometry
+from parflex.maps.engine.mode_finder import ModeFinder
+from parflex.maps.kept_numbers import TracedNumbers, numbers_of_designs
+from parflex.maps.rows.number_loop import number_rows, odd_rows
+from parflex.models.elastic.linear_model import locked_robot
 from parflex.models.loading import load
 from parflex.spatial.varied import Decisions, OneNumberError, Varied
 
@@ -232,8 +236,8 @@ def test_odd_designs_are_told_alike_by_machine_code_and_by_arrays():
         chosen = [compared[k] for k in own]
         parts = {**outputs, "compared": outputs["compared"][list(own)]}
         kernel = Kernel(make_program(graph, "numbers", parts, quick=True))
-        values, alone = np.empty((len(columns), 2)), np.zeros(len(columns), dtype=bool)
-        number_rows(kernel, columns, chosen, values, alone)
+        values, alone = np.empty((len(columns), 2)), odd_rows(kernel, columns, chosen, 2)
+        number_rows(kernel, columns, np.arange(2), values)
         with np.errstate(all="ignore"):
             x, y = columns.T
             expected = ~np.isfinite(x * y) | ~np.isfinite(x + y) | ~np.isfinite(x / y)
@@ -242,6 +246,27 @@ def test_odd_designs_are_told_alike_by_machine_code_and_by_arrays():
             numbers = np.stack([x * y, x + y], axis=1)
         assert alone.tolist() == expected.tolist()
         assert np.array_equal(values, numbers, equal_nan=True)
+
+
+def test_steps_make_the_numbers_of_designs_as_arrays_have_them(monkeypatch):
+    """Machine code that makes numbers from keys beside arrays of them; both are the same to the last bit."""
+    robot, rng, count = parflex.load("gough-stewart-beams"), np.random.default_rng(6), 60
+    keys = ["constants.rod", "sections.rod.diameter", "materials.steel.density"]
+    designs = {key: number_at(robot, key) * rng.uniform(0.9, 1.1, count) for key in keys}
+    monkeypatch.setattr(batches, "COMPILE_FROM", 1)
+    numbers = numbers_of_designs(robot, designs)
+    assert isinstance(numbers.held, TracedNumbers)
+    as_array = replace(numbers, held=numbers.values)
+    assert np.array_equal(numbers.columns([3, 1]), numbers.values[:, [3, 1]])
+    assert np.array_equal(numbers.of_rows(np.array([7, 2])).values, numbers.values[[7, 2]])
+    geometry = Geometry(robot, numbers)
+    q, locked = np.repeat(geometry.home[None], count, axis=0), locked_robot(robot, "actuators")
+    made, taken = (ModeFinder(locked, 6, 0, own)(q, np.arange(count), shapes=True) for own in (numbers, as_array))
+    assert made.ok.all() and np.array_equal(made.x, taken.x) and np.array_equal(made.twists, taken.twists)
+    assert np.ptp(made.x[:, 0]) > 1e-3 * made.x[0, 0]
+    sizes = np.abs(made.twists) * np.array([1.0] * 3 + [robot.tree.length] * 3)
+    first = np.argmax(sizes >= 0.9 * sizes.max(axis=2, keepdims=True), axis=2)  # nearly as large as the largest
+    assert (np.take_along_axis(made.twists, first[:, :, None], axis=2) > 0).all()
 
 
 @pytest.mark.parametrize("shape", ["rectangle", "box"])

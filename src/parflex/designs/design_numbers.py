@@ -9,10 +9,10 @@ and impossible ones, are marked; they are loaded one by one.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -32,12 +32,23 @@ Path = tuple[str | int, ...]
 RECENT = 8
 
 
+class LaterNumbers(Protocol):
+    """Numbers of designs that are made when they are asked for: of most rows few are."""
+
+    def columns(self, numbers: Sequence[int]) -> Array:
+        """Some numbers in all designs."""
+
+    def of_rows(self, rows: Array) -> LaterNumbers:
+        """The same for some of the designs."""
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class DesignNumbers(Record):
     """Numbers of a robot in many designs.
 
-    `places` says where in the robot each number stands, by fields and indices, as a rule at several places; `values`
-    are designs x numbers, `slopes` keys x designs x numbers, how each number changes with each key; `alone` marks
+    `places` says where in the robot each number stands, by fields and indices, as a rule at several places; `held`
+    are designs x numbers, or what makes them when they are asked for; `slopes` are keys x designs x numbers, how each
+    number changes with each key; `alone` marks
     designs that must be loaded one by one. `tree` holds all designs at once. `name` tells the places from others.
     """
 
@@ -45,12 +56,21 @@ class DesignNumbers(Record):
     keys: tuple[str, ...]
     places: tuple[tuple[Path, ...], ...]
     nominal: Array
-    values: Array
+    held: Array | LaterNumbers
     alone: Array
     slopes: Array | None = None
     description: Any = None  # of the file, with the numbers of all designs in it
     name: str = ""
     read_tree: Tree | None = None
+
+    @cached_property
+    def values(self) -> Array:
+        """Designs x numbers."""
+        return self.held if isinstance(self.held, np.ndarray) else self.held.columns(range(len(self.places)))
+
+    def columns(self, numbers: Sequence[int]) -> Array:
+        """Some of the numbers in all designs."""
+        return self.held[:, numbers] if isinstance(self.held, np.ndarray) else self.held.columns(numbers)
 
     @cached_property
     def tree(self) -> Tree:
@@ -80,15 +100,15 @@ class DesignNumbers(Record):
         found = _in_parts(self.places).get(here, [])
         if not found:
             return plain
-        wide = np.broadcast_to(plain.ravel(), (len(self.values), plain.size)).astype(float)
-        for k, inner in found:
-            wide[:, inner] = self.values[:, k]
-        return wide.reshape(len(self.values), *plain.shape)
+        wide = np.broadcast_to(plain.ravel(), (len(self.alone), plain.size)).astype(float)
+        wide[:, [inner for _, inner in found]] = self.columns([k for k, _ in found])
+        return wide.reshape(len(self.alone), *plain.shape)
 
     def of_rows(self, rows: Array) -> DesignNumbers:
         """The same for some of the designs."""
         slopes = None if self.slopes is None else self.slopes[:, rows]
-        return replace(self, values=self.values[rows], alone=self.alone[rows], slopes=slopes, read_tree=None)
+        held = self.held[rows] if isinstance(self.held, np.ndarray) else self.held.of_rows(rows)
+        return replace(self, held=held, alone=self.alone[rows], slopes=slopes, read_tree=None)
 
     def robot_of(self, row: int, home: Array) -> Robot:
         """The robot of one design, which stands at `home`; it is not read again, so that its file is that of all."""

@@ -192,13 +192,17 @@ class Geometry:
     def _placing(self) -> Array:
         """Numbers of all designs that say where something is."""
         assert self.designs is not None
-        return self.designs.values[:, self.varied]
+        return self.designs.columns(self.varied)
 
     def rows(self, q: Array, designs: Array) -> Array:
-        """Positions with the numbers of the design of each row behind them."""
+        """Positions with the numbers of the design of each row behind them, which may be written to."""
         if self.designs is None:
-            return q
-        return np.concatenate([q, self._placing[designs]], axis=1)
+            return q.copy()
+        width = len(self.kept)
+        made = np.empty((len(designs), width + len(self.varied)))
+        made[:, :width] = q
+        np.take(self._placing, designs, axis=0, out=made[:, width:], mode="clip")  # unbuffered; all are there
+        return made
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -27,7 +27,9 @@ from parflex.maps.positions import IMPOSSIBLE, OK, SINGULAR, UNREACHABLE, Positi
 from parflex.maps.responses.at_one_pose import Held
 from parflex.maps.rest.rest_rows import WORTH as FEW
 from parflex.maps.rest.spring_rows import SpringsWhenNeeded
+from parflex.maps.rows.found_rows import put_modes
 from parflex.maps.rows.frequency_rows import CHUNK_FAST
+from parflex.maps.rows.pose_order import ordered
 from parflex.maps.rows.row_answers import RowAnswers, said_of, warn_of_balanced, warn_of_unstable
 from parflex.maps.rows.row_chunks import chunks_of, in_order, number_of_threads
 from parflex.maps.tense_rows import tense_rows
@@ -93,6 +95,8 @@ class DesignedPoses:
                 self.status[row], self.reasons[row] = IMPOSSIBLE, f"'{key}' is not a finite number in this row"
             finite &= np.isfinite(values)
         rows, alone = np.flatnonzero(finite), finite.copy()
+        if len(rows) >= FEWEST:
+            rows = rows[ordered(self.poses[rows])]  # poses that follow each other are alike
         if len(rows) and self._set_up(rows):
             first, left = self._first(np.arange(len(rows)))
             chunks = chunks_of(len(left), CHUNK_FAST)
@@ -117,6 +121,7 @@ class DesignedPoses:
             self.why_not = str(error)
             return False
         self.rows, self.geometry = rows, Geometry(self.robot, self.numbers)
+        self.features = np.concatenate([self.poses[rows], self.keys[rows]], axis=1)
         self.geometry.settle(COMPILE_FROM if self.often else len(rows))
         self.positions = PositionSolver(self.geometry, self.coordinates, self.poses[rows[0]].tolist())
         if not self.positions.fast:
@@ -158,7 +163,7 @@ class DesignedPoses:
         good = reached & ~tense
         chosen, q = (own, placed.q) if good.all() else (own[good], placed.q[good])
         if self.learns:
-            self.positions.remember(self.poses[self.rows[chosen]], q)
+            self.positions.remember(self.features[chosen, : len(self.coordinates)], q, chosen)
         done = self._by_steps(chosen, q) if self.finder is not None and len(chosen) else np.zeros(len(chosen), bool)
         by_matrices = self._by_matrices(chosen[~done], q[~done])
         at_rest = self._at_rest(own[tense], placed.q[tense]) if tense.any() else own[:0]
@@ -181,29 +186,21 @@ class DesignedPoses:
         return rows
 
     def _place(self, own: Array) -> Positions:
-        return self.positions(self.poses[self.rows[own]], own)
+        return self.positions(self.features[own, : len(self.coordinates)], own)
 
     def _by_steps(self, chosen: Array, q: Array) -> Array:
         """Compiled steps; which of the rows are done."""
         assert self.finder is not None
         rows = self.rows[chosen]
-        features = np.concatenate([self.poses[rows], self.keys[rows]], axis=1)
-        found = self.finder(q, chosen, self.platform is not None, features)
+        features = self.features[chosen]
+        found = self.finder(q, chosen, self.platform is not None, features, in_order=len(self.rows) >= FEWEST)
         if self.learns:
             self.finder.learn(features, found)
-        with np.errstate(invalid="ignore"):
-            done = found.ok & (found.x[:, 0] > NEARLY_FREE * found.x[:, -1])
-        done &= self._usual(chosen, q)
-        if self.platform is not None and self.twists is not None:
-            wide = found.twists.reshape(len(chosen), -1)
-            told = np.isfinite(wide @ np.ones(wide.shape[1]))
-            self.why_not = self.why_not or (SHAPES_IN_FULL if (done & ~told).any() else "")
-            done &= told
-        own = slice(None) if done.all() else done
-        if self.twists is not None and self.platform is not None:
-            self.twists[rows[own]] = found.twists[own]
-        self.frequencies[rows[own]] = np.sqrt(found.x[own]) / (2 * np.pi)
-        return done
+        done = (found.ok & self._usual(chosen, q)).astype(np.int64)
+        shapes = np.empty((0, 0, 0)) if self.platform is None or self.twists is None else self.twists
+        untold = put_modes(found.x, found.twists, rows, NEARLY_FREE, self.frequencies, shapes, done)
+        self.why_not = self.why_not or (SHAPES_IN_FULL if untold else "")
+        return done > 0
 
     def _usual(self, chosen: Array, q: Array) -> Array:
         """Rows at which loops hold as at home: elsewhere more rows than steps know of hold something."""

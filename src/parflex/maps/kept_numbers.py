@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from parflex.codegen import disk_cache, program_store
+from parflex.codegen.compile import Kernel
 from parflex.codegen.emit.emit_python import functions_of, run
 from parflex.codegen.passes.optimise import make_program
 from parflex.designs.design_numbers import DesignNumbers, design_numbers, leaves, number_at, read_again
@@ -22,7 +23,7 @@ from parflex.designs.traced_numbers import TracedDecisions, TracedNumber, holds
 from parflex.errors import ParflexError
 from parflex.graph.expression import Expression, Graph
 from parflex.maps.batches import BatchProgram
-from parflex.maps.rows.number_loop import number_rows
+from parflex.maps.rows.number_loop import number_rows, odd_rows
 from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.spatial.varied import OneNumberError, Varied
@@ -31,6 +32,24 @@ Array = np.ndarray
 ALIKE = 3  # designs in which numbers must agree to be one
 DIGITS = ".13e"
 RECENT = 16  # robots with sets of keys whose programs stay in memory
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TracedNumbers(Record):
+    """Numbers of designs by machine code, from rows of keys: made where they are asked for."""
+
+    kernel: Kernel
+    keys: Array
+
+    def columns(self, numbers: Sequence[int]) -> Array:
+        """Some numbers in all designs."""
+        values = np.empty((len(self.keys), len(numbers)))
+        number_rows(self.kernel, self.keys, np.array(numbers, dtype=np.int64), values)
+        return values
+
+    def of_rows(self, rows: Array) -> TracedNumbers:
+        """The same for some of the designs."""
+        return TracedNumbers(self.kernel, np.ascontiguousarray(self.keys[rows]))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -45,13 +64,14 @@ class NumberProgram(Record):
 
     def numbers(self, robot: Robot, keys: Sequence[str], columns: Array) -> DesignNumbers:
         """In designs, given by rows of the keys."""
-        size, kernel = len(self.places), self.batch.kernel(len(columns))
-        values, alone = np.empty((len(columns), size)), np.zeros(len(columns), dtype=bool)
+        size, kernel, alone = len(self.places), self.batch.kernel(len(columns)), np.zeros(len(columns), dtype=bool)
         if kernel is not None:
-            number_rows(kernel, columns, self.compared, values, alone)
-        else:
-            self._interpreted(columns, values, alone)
-        return DesignNumbers(robot, tuple(keys), self.places, self.nominal, values, alone, name=self.name)
+            later = TracedNumbers(kernel, np.ascontiguousarray(columns))
+            alone |= odd_rows(kernel, later.keys, self.compared, size)
+            return DesignNumbers(robot, tuple(keys), self.places, self.nominal, later, alone, name=self.name)
+        held = np.empty((len(columns), size))
+        self._interpreted(columns, held, alone)
+        return DesignNumbers(robot, tuple(keys), self.places, self.nominal, held, alone, name=self.name)
 
     def _interpreted(self, columns: Array, values: Array, alone: Array) -> None:
         """The same where designs are too few to compile."""

@@ -82,6 +82,7 @@ class PositionSolver:
     """Finds positions of a robot at poses that are given by the same coordinates."""
 
     known: tuple[Array, Array] | None = None  # poses that were found before, from which others start
+    known_numbers: Array | None = None  # of these, where poses are in an order
     single: Any = None  # what finds poses one by one, once it was needed
     walks = True  # whether ways from home are tried for poses that are not reached otherwise
 
@@ -203,7 +204,7 @@ class PositionSolver:
 
     def _by_dyads(self, places: DyadPlaces, values: Array, own: Array) -> tuple[Array, Array]:
         """Poses in closed form, which Newton's method rounds and judges; what it does not confirm is searched for."""
-        home = self.geometry.rows(np.repeat(self.geometry.home[None], len(values), axis=0), own)
+        home = self.geometry.rows(np.broadcast_to(self.geometry.home, (len(values), len(self.geometry.home))), own)
         beyond, q = places(self.given.start(values, home))
         status, near = np.full(len(values), UNREACHABLE), np.flatnonzero(~beyond)
         if len(near) == len(values):  # as a rule: nothing is copied
@@ -279,10 +280,12 @@ class PositionSolver:
         near = near[:, : self.geometry.kept.size]
         return self._together(self.given.start(values, self.geometry.rows(near, own)))
 
-    def _from_others(self, values: Array, own: Array, begun: Array, before: Array, q: Array, status: Array) -> None:
-        """Far poses from the nearest ones that are not, all in place: also where each of them started."""
+    def _from_others(self, values: Array, own: Array, begun: Array, before: Array, q: Array, status: Array) -> bool:
+        """Far poses from the nearest ones that are not, all in place: also where each started. Whether some are."""
         far = self._jumped(before, q) | (self._turned(begun, values) > TURN)
-        scale = np.maximum(np.ptp(values, axis=0), 1e-300) if far.any() else np.ones(values.shape[1])
+        if not far.any():
+            return False
+        scale = np.maximum(np.ptp(values, axis=0), 1e-300)
         for _ in range(ROUNDS):
             open_ones, good = np.flatnonzero((status == OK) & far), np.flatnonzero((status == OK) & ~far)
             if not len(open_ones) or not len(good):
@@ -298,6 +301,7 @@ class PositionSolver:
             q[open_ones[gained]], far[open_ones[gained]] = found[gained], False
             if gained.mean() < WORTHWHILE:
                 break
+        return True
 
     @cached_property
     def unsettled(self) -> Array:
@@ -380,10 +384,13 @@ class PositionSolver:
         else:
             known, q = self.known
         moving = scale > 1e-300
-        nearest = nearest_point(known[:, moving] / scale[moving], values[:, moving] / scale[moving])
+        if self.known_numbers is None:
+            nearest = nearest_point(known[:, moving] / scale[moving], values[:, moving] / scale[moving])
+        else:
+            nearest = np.searchsorted(0.5 * (self.known_numbers[1:] + self.known_numbers[:-1]), own)
         begun = known[nearest]
         found, state, before = self._begun(values, own, q[nearest], near=True)
-        self._from_others(values, own, begun, before, found, state)
+        far = self._from_others(values, own, begun, before, found, state)
         failed, good = np.flatnonzero(state != OK), np.flatnonzero(state == OK)
         if len(failed) and len(good):
             begin = good[
@@ -394,7 +401,8 @@ class PositionSolver:
             begun[gained], before[gained] = values[begin[judged == OK]], start[judged == OK]
             found[gained], state[gained] = again[judged == OK], OK
             failed = failed[judged != OK]
-        self._along(values, own, begun, before, found, state)
+        if far or len(good) < len(values):  # else all are where Newton's method left them, and near
+            self._along(values, own, begun, before, found, state)
         if len(failed) > FEW or not len(good):  # few are tried from more neighbours first
             self._again_from_home(values, own, found, state)
         return found, state
@@ -405,11 +413,15 @@ class PositionSolver:
         again, judged = self.from_home(values[failed], own[failed])
         q[failed[judged == OK]], status[failed[judged == OK]] = again[judged == OK], OK
 
-    def remember(self, values: Array, q: Array) -> None:
-        """Poses with their positions from which others start, in the place of some that start from home."""
+    def remember(self, values: Array, q: Array, numbers: Array | None = None) -> None:
+        """Poses with their positions from which others start, in the place of some that start from home.
+
+        `numbers` are those of their designs, where these are in an order in which poses that follow each other are
+        alike: a pose then starts from the one whose number is nearest.
+        """
         if len(values):
-            some = slice(None, None, -(-len(values) // REMEMBERED))
-            self.known = np.asarray(values[some], dtype=float), q[some]
+            some = slice(None, None, -(-len(values) // REMEMBERED) if numbers is None else 1)
+            self.known, self.known_numbers = (np.asarray(values[some], dtype=float), q[some]), numbers
 
     def _newton(self, q: Array, steps: int = LONG) -> tuple[Array, Array]:
         """Newton in place; a row that a part of the robot does not reach is left by the next parts."""
@@ -450,11 +462,12 @@ class PositionSolver:
         assert self.joined is not None
         told = self.joined(q, steps or NEARBY, POLISH)
         parts = [*self.steppers, *self.judges]
-        sides = np.empty((len(q), len(parts)))
+        columns = np.array([own.stop - 1 for own in self.joined.told], dtype=np.int64)
+        signs, sizes = (np.array([getattr(one, word) for one in parts], dtype=float) for word in ("side", "size"))
         for number, (one, own) in enumerate(zip(parts, self.joined.told, strict=True)):
-            sides[:, number] = one.sided(told[:, own])
-        sizes = FLAT * np.array([one.size for one in parts])
-        closed, flat = judged_rows(told, self.joined.openings, CLOSED**2, sides, sizes)
+            if one.rows:  # a matrix in the place of its determinant
+                told[:, columns[number]], signs[number] = one.sided(told[:, own]), 1.0
+        closed, flat = judged_rows(told, self.joined.openings, CLOSED**2, columns, signs, FLAT * sizes)
         return q, np.where(closed, np.where(flat, SINGULAR, OK), UNREACHABLE)
 
     def _is_joined(self, q: Array) -> bool:

@@ -46,6 +46,17 @@ def fill_rows(
     return count
 
 
+def buffers_of(kernel: Kernel, side: int = 1) -> tuple[Array, Array, Array, Array]:
+    """Inputs, outputs and workspace of a program for all lanes, and where these begin.
+
+    Outputs of as many calls as `side` says lie one behind the other.
+    """
+    program, lanes = kernel.program, kernel.lanes
+    x, y = side_by_side((len(program.inputs), lanes)), side_by_side((side * len(program.outputs), lanes))
+    work = kernel.workspace("lanes")
+    return x, y, work, np.array([array.ctypes.data for array in (x, y, work)], dtype=np.int64)
+
+
 def pose_rows(
     kernel: Kernel,
     inputs: tuple[Array, ...],
@@ -60,10 +71,14 @@ def pose_rows(
     `inputs`: which inputs of the program are positions and which these are, which are numbers of the design and which
     these are. `values` are designs x numbers, `designs` says which one each row of `q` has.
     """
-    program, lanes = kernel.program, kernel.lanes
     if not len(poses):
         return
-    x, y = side_by_side((len(program.inputs), lanes)), side_by_side((len(program.outputs), lanes))
-    work = kernel.workspace("lanes")
-    places = np.array([array.ctypes.data for array in (x, y, work)], dtype=np.int64)
+    x, y, _, places = buffers_of(kernel)
     fill_rows(kernel.address("lanes_in"), places, *inputs, q, poses, values, designs, x, y, rows)
+
+
+def column_rows(kernel: Kernel, columns: Array, q: Array, rows: Array) -> None:
+    """Outputs of a program into `rows`, one for each row of `q`, of which it takes these columns."""
+    nothing, count = np.zeros(0, dtype=np.int64), len(q)
+    inputs = np.arange(len(columns)), columns.astype(np.int64, copy=False), nothing, nothing
+    pose_rows(kernel, inputs, q, np.arange(count), np.zeros((1, 1)), np.zeros(count, dtype=np.int64), rows)

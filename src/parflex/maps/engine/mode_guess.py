@@ -7,6 +7,7 @@ and nothing else: what is found is proved without it.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -108,6 +109,7 @@ def fitted(features: Array, x: Array, placed: int) -> ModeGuess | None:
     return replace(guess, factors=np.linalg.solve(square, terms @ np.log(x)).T.copy())
 
 
+@lru_cache(maxsize=64)
 def _products(poses: int, width: int, degree: int) -> list[tuple[int, int]]:
     """Products of all features by two, and of the first ones, coordinates, up to a degree: rows of their factors."""
     found: list[tuple[int, int]] = []

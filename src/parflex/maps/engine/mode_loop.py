@@ -1,5 +1,8 @@
 """Machine code around the compiled step: lanes that each go their own way through modes and poses.
 
+What steps take of a pose is made when a lane comes to it, for as many of its next poses as there are lanes: so it is in
+the cache when it is needed.
+
 Inputs x (s, b, entries of the pose) and outputs y (signs, off, weight, inner, twist, b) lie in one block, so that the b
 that comes out of a step stands where that of the next one goes in; s is written anew before each step.
 """
@@ -18,6 +21,7 @@ from parflex.maps.engine.mode_search import (
     NUMBER,
     POLE,
     POSE,
+    READY,
     SEARCH,
     SHIFT,
     TASK,
@@ -31,32 +35,79 @@ from parflex.simulation.integrators.jit import deciding, inner
 
 Array = np.ndarray
 CLOSE = 1e-5  # relative distance of modes whose shapes are not told apart
-TURNED = 3e-8  # angle by which a shape may be off: a millionth of the platform's part, which may be a thirtieth of it
+TURNED = 1e-8  # angle by which a shape may be off: a millionth of the platform's part, which may be a hundredth of it
+WORTH_SHARING = 2  # poses that one lane takes over from another: its vectors are those of other poses
 WIDEST = 64.0  # times the last mode: where modes of inner nodes are counted first, which must lie above
 
 
 @inner
-def next_pose(
+def prepare(
+    lane: int,
+    which: Array,
+    pose_address: int,
+    pose_places: Array,
+    placed: Array,
+    positions: Array,
+    varied: Array,
+    numbers_taken: Array,
+    q: Array,
+    values: Array,
+    designs: Array,
+    given: Array,
+    entries: Array,
+    number_address: int,
+    number_places: Array,
+    keys: Array,
+    made: Array,
+    whole: Array,
+) -> None:
+    """What steps take of the next poses of a lane, side by side, from their positions and designs."""
+    lanes, last = given.shape[1], len(which) - 1
+    for k in range(lanes):
+        pose = which[min(whole[lane, NUMBER] + k, last)]
+        for n in range(len(placed)):
+            given[placed[n], k] = q[pose, positions[n]]
+        design = designs[pose]
+        if number_address != 0:
+            for n in range(len(keys)):
+                keys[n, k] = values[design, n]
+        else:
+            for n in range(len(varied)):
+                given[varied[n], k] = values[design, numbers_taken[n]]
+    if number_address != 0:
+        call_lanes(number_address, number_places[0], number_places[1], lanes, number_places[2])
+        for n in range(len(varied)):
+            for k in range(lanes):
+                given[varied[n], k] = made[numbers_taken[n], k]
+    size = 8 * entries.shape[1] * entries.shape[2]  # bytes of what a lane has
+    call_lanes(pose_address, pose_places[0], pose_places[1] + size * lane, lanes, pose_places[2])
+    whole[lane, READY] = 0
+
+
+@inner
+def put_entries(lane: int, first: int, whole: Array, entries: Array, x: Array) -> None:
+    """Give a step what it takes of the pose that is next in a lane."""
+    ready = whole[lane, READY]
+    for k in range(entries.shape[1]):
+        x[first + k, lane] = entries[lane, k, ready]
+    whole[lane, READY] = ready + 1
+
+
+@inner
+def begin(
     lane: int,
     whole: Array,
     numbers: Array,
     known: Array,
     kept: Array,
     x: Array,
-    rows: Array,
-    own: Array,
     which: Array,
     changes: Array,
     share: float,
 ) -> None:
-    """Give a lane its next pose, or rest; `share` of what its last modes were off their guesses is expected again."""
-    whole[lane, NUMBER] += 1
-    whole[lane, TASK] = SEARCH
+    """A lane is at its next pose; `share` of what its last modes were off their guesses is expected again."""
     number, last, modes = whole[lane, NUMBER], whole[lane, POSE], known.shape[1] - 1
-    if number >= whole[lane, LAST]:
-        whole[lane, TASK] = IDLE
-        return
-    pose, row = which[number], own[number]
+    pose = which[number]
     whole[lane, POSE] = pose
     for k in range(modes + 1):
         known[lane, k, LOW], known[lane, k, HIGH] = 0.0, INFINITE
@@ -67,14 +118,27 @@ def next_pose(
             off = off / changes[last, k]
         known[lane, k, WARM] = changes[pose, k] * (off + (1.0 - share) * (1.0 - off))
     whole[lane, LOOKED_AT], whole[lane, AGAIN] = 0, 0
-    first = 1 + kept.shape[2]
-    for k in range(rows.shape[1]):
-        x[first + k, lane] = rows[row, k]
     take(lane, 0, kept, x)
     aim_at(lane, 0, whole, numbers, known)
     if numbers[lane, POLE] < INFINITE:
         numbers[lane, POLE] = 0.0
         look(lane, numbers[lane, WIDE] * known[lane, modes - 1, WARM], whole, numbers)
+
+
+@inner
+def share_rest(lane: int, whole: Array) -> bool:
+    """Give a lane that is at its end half of what the lane with most poses has left; False where that is little."""
+    other = lane
+    for k in range(whole.shape[0]):
+        if whole[k, LAST] - whole[k, NUMBER] > whole[other, LAST] - whole[other, NUMBER]:
+            other = k
+    taken = (whole[other, LAST] - whole[other, NUMBER]) // 2
+    if taken < WORTH_SHARING:
+        return False
+    whole[lane, LAST] = whole[other, LAST]
+    whole[other, LAST] -= taken
+    whole[lane, NUMBER], whole[lane, READY] = whole[other, LAST], whole.shape[0]
+    return True
 
 
 @inner
@@ -94,8 +158,21 @@ def find_modes(
     address: int,
     places: Array,
     unknowns: int,
-    rows: Array,
-    own: Array,
+    pose_address: int,
+    pose_places: Array,
+    placed: Array,
+    positions: Array,
+    varied: Array,
+    numbers_taken: Array,
+    q: Array,
+    values: Array,
+    designs: Array,
+    given: Array,
+    entries: Array,
+    number_address: int,
+    number_places: Array,
+    keys: Array,
+    made: Array,
     which: Array,
     changes: Array,
     share: float,
@@ -103,7 +180,6 @@ def find_modes(
     turn: float,
     x: Array,
     y: Array,
-    units: Array,
     whole: Array,
     numbers: Array,
     known: Array,
@@ -114,23 +190,30 @@ def find_modes(
 ) -> int:
     """Squared frequencies into `found` (poses x modes), twists of the platform; flags: proved, close. Steps taken.
 
-    `which` of the poses are solved, in this order; `own` are their rows. Modes that lanes expect are over the `changes`
-    (poses x modes) of their poses.
+    `which` of the poses are solved, in this order. Modes that lanes expect are over the `changes` (poses x modes) of
+    their poses. The program of a pose takes positions and numbers of its design as `entry_loop` says, from `given`, and
+    its outputs are `entries` (lanes x entries x poses that are next). Where a program makes the numbers of designs,
+    `values` are keys of designs, and its inputs and outputs are `keys` and `made`; else its address is zero.
     """
-    lanes, poses, size = x.shape[1], len(which), kept.shape[2]
+    lanes, poses, first = x.shape[1], len(which), 1 + kept.shape[2]
     total, going = 0, 0
+    control_word(FLUSHED)
     for lane in range(lanes):
-        whole[lane, NUMBER], whole[lane, POSE] = poses * lane // lanes - 1, -1
+        whole[lane, NUMBER], whole[lane, POSE] = poses * lane // lanes, -1
         whole[lane, LAST] = poses * (lane + 1) // lanes
-        next_pose(lane, whole, numbers, known, kept, x, rows, own, which, changes, share)
-        if whole[lane, TASK] == IDLE:  # any numbers do
-            for k in range(rows.shape[1]):
-                x[1 + size + k, lane] = rows[0, k]
+        whole[lane, TASK] = SEARCH
+        prepare(
+            lane, which, pose_address, pose_places, placed, positions, varied, numbers_taken, q, values, designs, given,
+            entries, number_address, number_places, keys, made, whole,
+        )  # fmt: skip
+        put_entries(lane, first, whole, entries, x)
+        if whole[lane, NUMBER] < whole[lane, LAST]:
+            begin(lane, whole, numbers, known, kept, x, which, changes, share)
+            going += 1
+        else:  # any numbers do
+            whole[lane, TASK] = IDLE
             take(lane, 0, kept, x)
             numbers[lane, SHIFT] = known[lane, 0, WARM]
-        else:
-            going += 1
-    control_word(FLUSHED)
     while going > 0:
         total += going
         for lane in range(lanes):
@@ -140,15 +223,25 @@ def find_modes(
             if whole[lane, TASK] == IDLE:
                 continue
             count = int(0.5 * (unknowns - y[0, lane]) + 0.25) - free
-            end = advance(lane, count, whole, numbers, known, kept, x, y, units, twists, turn)
+            end = advance(lane, count, whole, numbers, known, kept, x, y, twists, turn)
             if end == 0:
                 continue
             pose = whole[lane, POSE]
             if end > 0:
                 flags[pose, 0] = 1
             put(lane, pose, known, found, flags)
-            next_pose(lane, whole, numbers, known, kept, x, rows, own, which, changes, share)
-            if whole[lane, TASK] == IDLE:
+            whole[lane, NUMBER] += 1
+            whole[lane, TASK] = SEARCH
+            if whole[lane, NUMBER] >= whole[lane, LAST] and not share_rest(lane, whole):
+                whole[lane, TASK] = IDLE
                 going -= 1
+                continue
+            if whole[lane, READY] >= lanes:
+                prepare(
+                    lane, which, pose_address, pose_places, placed, positions, varied, numbers_taken, q, values,
+                    designs, given, entries, number_address, number_places, keys, made, whole,
+                )  # fmt: skip
+            put_entries(lane, first, whole, entries, x)
+            begin(lane, whole, numbers, known, kept, x, which, changes, share)
     control_word(USUAL)
     return total

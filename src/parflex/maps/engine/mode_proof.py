@@ -63,9 +63,15 @@ def exact(
     """
     if pole <= max(shift, before):
         return False
-    off, shrunk = rho - shift, 1.0
-    if pole < INFINITE:
-        shrunk = (pole - shift) / (pole - lower)
+    off = rho - shift
+    if pole == INFINITE:  # the same without inner nodes, where no root is needed
+        gap = min(rho - lower, upper - rho)
+        rest = max(weight - off * off, 0.0) + ROUNDED * off * off
+        widest, within = max(turn * gap, SETTLED * rho), EXACT * rho
+        if turn < INFINITE and not rest <= widest * widest:
+            return False
+        return rest <= within * max(within, gap)
+    shrunk = (pole - shift) / (pole - lower)
     gap = min((shift - lower) * shrunk + min(off, off * shrunk), upper - rho)
     rest = squared_residual(rho, shift, weight, pole, before)
     error = math.sqrt(rest)

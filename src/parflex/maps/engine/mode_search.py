@@ -39,17 +39,16 @@ Array = np.ndarray
 STEPS = 80  # of one mode; halving alone needs fifty
 NARROW = 1e-10  # relative width of an interval that is as good as its root
 OFFSET = 1e-7  # relative distance of the next shift above a Rayleigh quotient: at a mode itself its count is rounding
-NEARLY = 0.9  # of the largest component, as where one pose is asked
 NARROWEST = 1.5  # times the last mode: where modes of inner nodes are counted, at least
 NEAREST = 1.05  # times a mode: how far above it their modes must be known to lie
 LOOKS = 6  # at a pose
 PATIENCE = 8  # steps after which halving takes turns with Rayleigh quotients
 LOST = 2  # steps with one vector after which it is given up where it goes to a mode that is not missing
 COMING = 1e-3  # relative residual of a vector that is about to be a mode
-LIKELY = 0.5  # of the distance to where the next mode is expected, while it is not known
+LITTLE = 0.25  # of an interval, by which a shift is inside of it, at least, where the guess is not
 CLOSEST = 1e-3  # relative distance of modes that is assumed, at least
 NEXT, LEAST, WIDER = 0.05, 1e-4, 1.5  # relative distance above the last mode that is taken to be free, and its change
-POSE, MODE, STEP, SINCE, TASK, LAST, LOOKED_AT, AGAIN, NUMBER = range(9)  # whole numbers of a lane
+POSE, MODE, STEP, SINCE, TASK, LAST, LOOKED_AT, AGAIN, NUMBER, READY, COUNTS = range(11)  # whole numbers of a lane
 SEARCH, PROVE, IDLE, LOOK = range(4)  # its tasks
 SHIFT, POLE, BEFORE, WIDE, FREE = range(5)  # its numbers: inner nodes have no mode below, shift of its b, two see above
 OFF, LENGTH, INNER, TWIST = 1, 2, 3, 4  # rows of outputs
@@ -69,7 +68,11 @@ def between(lane: int, mode: int, near: float, known: Array) -> float:
     for k in range(mode + 1, known.shape[1]):
         if known[lane, k, HIGH] <= high:
             others += 1
-    return low + (high - low) / (1 + others)
+    middle = low + (high - low) / (1 + others)
+    if not near >= 0.0:
+        return middle
+    least = LITTLE * (high - low)  # as far inside as the guess is outside, if that is not beyond the middle
+    return max(middle, high - max(near - high, least)) if near >= high else min(middle, low + max(low - near, least))
 
 
 @inner
@@ -148,18 +151,12 @@ def narrow(lane: int, shift: float, count: int, known: Array) -> None:
 
 
 @inner
-def accept(lane: int, mode: int, rho: float, whole: Array, known: Array, y: Array, units: Array, twists: Array) -> None:
+def accept(lane: int, mode: int, rho: float, whole: Array, known: Array, y: Array, twists: Array) -> None:
     """A mode is found: keep it and its twist."""
-    pose, twisted = whole[lane, POSE], twists.shape[2]
+    pose = whole[lane, POSE]
     known[lane, mode, FOUND] = known[lane, mode, WARM] = rho
-    largest, sign = 0.0, 0.0  # the first component of a shape that is nearly as large as the largest is positive
-    for k in range(twisted):
-        largest = max(largest, abs(y[TWIST + k, lane]) * units[k])
-    for k in range(twisted):
-        if sign == 0.0 and abs(y[TWIST + k, lane]) * units[k] >= NEARLY * largest:
-            sign = -1.0 if y[TWIST + k, lane] < 0.0 else 1.0
-    for k in range(twisted):
-        twists[pose, mode, k] = sign * y[TWIST + k, lane]
+    for k in range(twists.shape[2]):
+        twists[pose, mode, k] = y[TWIST + k, lane]
 
 
 @inner
@@ -210,7 +207,7 @@ def likely(lane: int, near: int, rho: float, weight: float, turn: float, numbers
         upper = known[lane, near + 1, FOUND]
         if upper != upper:
             upper = max(known[lane, near + 1, WARM], known[lane, near + 1, LOW])
-    gap = max(LIKELY * min(rho - lower, upper - rho), CLOSEST * rho)
+    gap = max(min(rho - lower, upper - rho), CLOSEST * rho)
     if abs(rho - shift) > max(gap, 1e-5 * rho):
         return False
     return exact(rho, shift, weight, rho - gap, rho + gap, numbers[lane, POLE], numbers[lane, BEFORE], turn)
@@ -240,7 +237,6 @@ def advance(
     kept: Array,
     x: Array,
     y: Array,
-    units: Array,
     twists: Array,
     turn: float,
 ) -> int:
@@ -277,12 +273,12 @@ def advance(
         known[lane, near, AT], known[lane, near, WEIGHT] = shift, weight
         known[lane, near, CAME] = numbers[lane, BEFORE]
         known[lane, near, RADIUS] = radius(rho, shift, weight, numbers[lane, POLE], numbers[lane, BEFORE])
-        accept(lane, near, rho, whole, known, y, units, twists)
+        accept(lane, near, rho, whole, known, y, twists)
         open_mode, coming = False, False
     numbers[lane, BEFORE] = shift
     low, high = known[lane, mode, LOW], known[lane, mode, HIGH]
     if high - low <= NARROW * high and high < INFINITE and known[lane, mode, FOUND] != known[lane, mode, FOUND]:
-        accept(lane, mode, 0.5 * (low + high), whole, known, y, units, twists)
+        accept(lane, mode, 0.5 * (low + high), whole, known, y, twists)
         known[lane, mode, AT], known[lane, mode, RADIUS] = shift, 0.5 * (high - low)
         known[lane, mode, PINNED] = 1.0
     if known[lane, mode, FOUND] == known[lane, mode, FOUND]:

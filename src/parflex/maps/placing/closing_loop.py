@@ -16,6 +16,7 @@ from parflex.simulation.integrators.jit import compiled, inner
 Array = np.ndarray
 ONE = np.zeros(1, dtype=np.int64)  # of one part, the first of its answers is its opening
 SHARP = 1e-12  # opening, in typical lengths, above which a row that is judged takes another step: rounding is below
+EXACT = 1e-14  # opening at which a row is closed to rounding: no step is taken
 ROW, STEP = range(2)  # whole numbers of a lane; steps are counted below zero where a row is judged
 
 
@@ -68,7 +69,8 @@ def close_lanes(
             widest = 0.0
             for k in range(len(openings)):
                 widest = max(widest, y[moved + openings[k], lane])
-            if whole[lane, STEP] >= 0 or (widest > SHARP * SHARP and -whole[lane, STEP] < steps):
+            moves = widest > EXACT * EXACT if whole[lane, STEP] >= 0 else -whole[lane, STEP] < steps
+            if moves and (whole[lane, STEP] >= 0 or widest > SHARP * SHARP):
                 usual = True
                 for k in range(moved):
                     if not abs(y[k, lane]) < 1e300:
@@ -114,7 +116,16 @@ def rows_apart(before: Array, after: Array, columns: Array, limits: Array) -> Ar
 
 
 @compiled
-def judge(told: Array, openings: Array, widest: float, sides: Array, least: Array, closed: Array, flat: Array) -> None:
+def judge(
+    told: Array,
+    openings: Array,
+    widest: float,
+    columns: Array,
+    signs: Array,
+    least: Array,
+    closed: Array,
+    flat: Array,
+) -> None:
     """Rows that are closed on their sides, and those where a determinant is small; what is no number is not closed."""
     for row in range(len(closed)):
         good = 1
@@ -122,17 +133,20 @@ def judge(told: Array, openings: Array, widest: float, sides: Array, least: Arra
             if not told[row, openings[k]] < widest:
                 good = 0
         for k in range(len(least)):
-            if not sides[row, k] > 0.0:
+            side = signs[k] * told[row, columns[k]]
+            if not side > 0.0:
                 good = 0
-            if sides[row, k] < least[k]:
+            if side < least[k]:
                 flat[row] = 1
         closed[row] = good
 
 
-def judged_rows(told: Array, openings: Array, widest: float, sides: Array, least: Array) -> tuple[Array, Array]:
-    """Which rows are closed, and which of them flat."""
+def judged_rows(
+    told: Array, openings: Array, widest: float, columns: Array, signs: Array, least: Array
+) -> tuple[Array, Array]:
+    """Which rows are closed, and which of them flat; determinants are in `columns`, with these signs at home."""
     closed, flat = (np.zeros(len(told), dtype=np.int64) for _ in range(2))
-    judge(told, openings, widest, sides, least, closed, flat)
+    judge(told, openings, widest, columns, signs, least, closed, flat)
     return closed > 0, flat > 0
 
 

@@ -6,6 +6,7 @@ meet prove it; where all of them meet, their points on the side of home are posi
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,10 +20,12 @@ from parflex.closure.targets import Target
 from parflex.closure.working_modes import sides
 from parflex.codegen.passes.optimise import make_program
 from parflex.maps.batches import BatchProgram, CarriedLinks, Geometry, rigid_tree
+from parflex.maps.engine.entry_loop import column_rows
 from parflex.maps.placing.leg_bodies import LegBodies
 from parflex.maps.placing.point_leg_places import PointLegPlaces
 from parflex.records import Record
 from parflex.recursion import pose
+from parflex.simulation.integrators.jit import compiled
 from parflex.spatial import cross
 from parflex.tree.link_tree import GROUND
 
@@ -48,20 +51,56 @@ class DyadPlaces(Record):
 
     def __call__(self, start: Array) -> tuple[Array, Array]:
         """Rows with given coordinates that are proved to be out of reach, and rows with joints as circles meet."""
-        with np.errstate(all="ignore"):  # circles that do not meet
-            found = self.program(start[:, self.inputs])
-        count, k = len(self.moving), 2 * len(self.legs)
-        beyond, q, spare = np.zeros(len(start), dtype=bool), start.copy(), SPARE * self.length**2
-        for n, judged in enumerate(self.legs):
-            sure = (np.abs(found[:, 2 * n]) < PARALLEL) & (np.abs(found[:, 2 * n + 1]) < PARALLEL)
-            for one in judged:
-                beyond |= sure & ((found[:, k] > spare) | (found[:, k + 1] > spare))
-                sure &= (found[:, k + 2] > (FLAT * self.length) ** 2) & one
+        kernel = self.program.kernel(len(start))
+        if kernel is None:
+            with np.errstate(all="ignore"):  # circles that do not meet
+                found = self.program(start[:, self.inputs])
+        else:
+            found = np.empty((len(start), len(self.program.program.outputs)))
+            column_rows(kernel, self.inputs, start, found)
+        circles = np.array([len(own) for own in self.legs], dtype=np.int64)
+        judged = np.array([int(one) for own in self.legs for one in own], dtype=np.int64)
+        beyond, q, limits = np.zeros(len(start), dtype=np.int64), start.copy(), np.array([PARALLEL, SPARE, FLAT])
+        limits *= [1.0, self.length**2, self.length]
+        turning = self.turning.astype(np.int64)
+        put_angles(found, circles, judged, limits, self.moving, turning, self.home, q, beyond)
+        return beyond > 0, q
+
+
+@compiled
+def put_angles(
+    found: Array,
+    circles: Array,
+    judged: Array,
+    limits: Array,
+    moving: Array,
+    turning: Array,
+    home: Array,
+    q: Array,
+    beyond: Array,
+) -> None:
+    """Joints into the columns `moving` of rows, angles by whole turns near home, and which rows are out of reach.
+
+    `circles` are how many each leg has, `judged` of which the side is; limits: of the tilt, of how far circles are
+    apart, squared, and of the height of a triangle.
+    """
+    count, legs = len(moving), len(circles)
+    first = found.shape[1] - count
+    for row in range(len(found)):
+        k, number = 2 * legs, 0
+        for n in range(legs):
+            sure = abs(found[row, 2 * n]) < limits[0] and abs(found[row, 2 * n + 1]) < limits[0]
+            for _ in range(circles[n]):
+                if sure and (found[row, k] > limits[1] or found[row, k + 1] > limits[1]):
+                    beyond[row] = 1
+                sure = sure and found[row, k + 2] > limits[2] * limits[2] and judged[number] > 0
                 k += 3
-        angles = found[:, -count:]
-        turns = np.round((self.home - angles) / (2 * np.pi)) * self.turning
-        q[:, self.moving] = angles + 2 * np.pi * turns
-        return beyond, q
+                number += 1
+        for n in range(count):
+            own, turns = found[row, first + n], 0.0
+            if turning[n] > 0:
+                turns = math.floor((home[n] - own) / (2.0 * math.pi) + 0.5)
+            q[row, moving[n]] = own + 2.0 * math.pi * turns
 
 
 def dyad_places(geometry: Geometry, names: Sequence[str], target: Target) -> DyadPlaces | None:

@@ -91,15 +91,15 @@ class GivenCoordinates:
         return [name for name in ("x", "y", "z", *turns) if name in movable - given]
 
     def start(self, values: Array, q: Array) -> Array:
-        """Positions with the given coordinates set; those of a place on joints are behind them."""
-        q = np.concatenate([q, np.zeros((len(q), len(ASKED)))], axis=1) if self.asked else q.copy()
-        vectors = np.zeros((len(values), 3))
+        """The positions with the given coordinates set; those of a place on joints are behind them."""
+        q = np.concatenate([q, np.zeros((len(q), len(ASKED)))], axis=1) if self.asked else q
+        vectors = np.zeros((len(values), 3)) if set(VECTOR) & set(self.names) else None
         for column, name in enumerate(self.names):
-            if name in VECTOR:
+            if vectors is not None and name in VECTOR:
                 vectors[:, VECTOR.index(name)] = values[:, column]
             else:
                 q[:, self.where[name]] = values[:, column]
-        if set(VECTOR) & set(self.names):
+        if vectors is not None:
             first = self.where[next(name for name in self.names if name in VECTOR)]
             q[:, first : first + 4] = vector_quaternion(vectors)
         put_in_order(self.following, q, self.geometry.kept)

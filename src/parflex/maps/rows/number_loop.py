@@ -9,9 +9,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from parflex.codegen.compile import Kernel, side_by_side
+from parflex.codegen.compile import Kernel
+from parflex.maps.engine.entry_loop import buffers_of
 from parflex.maps.engine.lane_calls import call_lanes
-from parflex.simulation.integrators.jit import compiled
+from parflex.simulation.integrators.jit import compiled, inner
 
 Array = np.ndarray
 LEAST = float(np.nextafter(0.0, 1.0))
@@ -26,59 +27,78 @@ BETWEEN = {
 }
 
 
+@inner
+def put_keys(start: int, keys: Array, x: Array) -> None:
+    """Keys of some designs side by side; behind the last one it is there again."""
+    for lane in range(x.shape[1]):
+        row = min(start + lane, len(keys) - 1)
+        for k in range(keys.shape[1]):
+            x[k, lane] = keys[row, k]
+
+
 @compiled
-def fill_numbers(
+def fill_numbers(address: int, places: Array, keys: Array, taken: Array, x: Array, y: Array, values: Array) -> None:
+    """Some outputs of a program into rows of `values`, rows of keys being its inputs."""
+    lanes, count = x.shape[1], len(keys)
+    for start in range(0, count, lanes):
+        put_keys(start, keys, x)
+        call_lanes(address, places[0], places[1], lanes, places[2])
+        for lane in range(min(lanes, count - start)):
+            for k in range(len(taken)):
+                values[start + lane, k] = y[taken[k], lane]
+
+
+@compiled
+def find_odd(
     address: int,
     places: Array,
-    columns: Array,
+    keys: Array,
+    size: int,
     limits: Array,
     wanted: Array,
     x: Array,
     y: Array,
-    values: Array,
+    rest: Array,
     odd: Array,
-) -> int:
-    """The first outputs of a program into `values`, rows of `columns` being its inputs; rows that are odd.
+) -> None:
+    """Rows that are odd.
 
-    The next outputs must lie between `limits` where they are `wanted` to, and outside elsewhere.
+    Outputs behind the first `size` must lie between `limits` where they are `wanted` to, and outside elsewhere.
     """
-    lanes, count, size = x.shape[1], len(columns), values.shape[1]
-    start = 0
-    while start < count:
-        for lane in range(lanes):
-            row = min(start + lane, count - 1)
-            for k in range(columns.shape[1]):
-                x[k, lane] = columns[row, k]
+    lanes, count = x.shape[1], len(keys)
+    for start in range(0, count, lanes):
+        put_keys(start, keys, x)
         call_lanes(address, places[0], places[1], lanes, places[2])
+        for lane in range(lanes):
+            rest[lane] = 0.0
+        for k in range(len(y)):  # all lanes at once
+            for lane in range(lanes):
+                rest[lane] += 0.0 * y[k, lane]  # not a number where one is not finite
         for lane in range(min(lanes, count - start)):
-            row, rest, others = start + lane, 0.0, 0
-            for k in range(len(y)):
-                rest += 0.0 * y[k, lane]  # not a number where one is not finite
-            for k in range(size):
-                values[row, k] = y[k, lane]
+            others = 0
             for k in range(len(wanted)):
                 own = y[size + k, lane]
                 others += 1 if (limits[k, 0] <= own and own <= limits[k, 1]) != (wanted[k] > 0) else 0
-            odd[row] = 1 if others > 0 or rest != rest else 0
-        start += lanes
-    return count
+            odd[start + lane] = 1 if others > 0 or rest[lane] != rest[lane] else 0
 
 
-def number_rows(
-    kernel: Kernel, columns: Array, compared: Sequence[tuple[str, bool]], values: Array, alone: Array
-) -> None:
-    """Numbers of designs by machine code into `values`, and in `alone` which designs are odd.
+def number_rows(kernel: Kernel, keys: Array, taken: Array, values: Array) -> None:
+    """Some numbers of designs by machine code into rows of `values`."""
+    if len(keys) and len(taken):
+        x, y, _, places = buffers_of(kernel)
+        fill_numbers(kernel.address("lanes_in"), places, keys, taken, x, y, values)
 
-    `compared` says of the outputs behind the numbers how each was compared with zero, and the nominal answer.
+
+def odd_rows(kernel: Kernel, keys: Array, compared: Sequence[tuple[str, bool]], size: int) -> Array:
+    """Which designs are odd.
+
+    `compared` says of the outputs behind the first `size` how each was compared with zero, and the nominal answer.
     """
-    if not len(columns):
-        return
-    program, lanes = kernel.program, kernel.lanes
-    limits = np.array([BETWEEN[how][:2] for how, _ in compared]).reshape(-1, 2)
-    wanted = np.array([BETWEEN[how][2] == answer for how, answer in compared], dtype=np.int64)
-    x, y = side_by_side((len(program.inputs), lanes)), side_by_side((len(program.outputs), lanes))
-    work, odd = kernel.workspace("lanes"), np.zeros(len(columns), dtype=np.int64)
-    places = np.array([array.ctypes.data for array in (x, y, work)], dtype=np.int64)
-    given = np.ascontiguousarray(columns)
-    fill_numbers(kernel.address("lanes_in"), places, given, limits, wanted, x, y, values, odd)
-    alone |= odd > 0
+    odd = np.zeros(len(keys), dtype=np.int64)
+    if len(keys):
+        limits = np.array([BETWEEN[how][:2] for how, _ in compared]).reshape(-1, 2)
+        wanted = np.array([BETWEEN[how][2] == answer for how, answer in compared], dtype=np.int64)
+        x, y, _, places = buffers_of(kernel)
+        rest = np.empty(kernel.lanes)
+        find_odd(kernel.address("lanes_in"), places, keys, size, limits, wanted, x, y, rest, odd)
+    return odd > 0

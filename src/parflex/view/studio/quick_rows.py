@@ -54,8 +54,8 @@ class SeenPoses(DesignedPoses):
         if self.whole is None:
             self.whole = np.full((len(self.poses), self.robot.tree.nq), np.nan)
         good = found.status == OK
-        self.whole[own[good]] = self.geometry.whole(found.q[good][:, : len(self.geometry.kept)])
-        self.lost[own] = found.status == UNREACHABLE
+        self.whole[self.rows[own[good]]] = self.geometry.whole(found.q[good][:, : len(self.geometry.kept)])
+        self.lost[self.rows[own]] = found.status == UNREACHABLE
         return found
 
     def _by_matrices(self, chosen: Array, q: Array) -> Array:
