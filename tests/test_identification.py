@@ -314,6 +314,7 @@ def test_friction_by_direction_is_told_apart(tmp_path):
     wanted = {"M[axis]": 8.0, "FV[axis]": 12.0, "FS[axis]": 3.0, "FV_back[axis]": 20.0, "FS_back[axis]": 5.0}
     for name, value in wanted.items():
         assert found.parameters[name].value == pytest.approx(value, rel=2e-4)  # differences: (7 rad/s 1 ms)^2/6 twice
+    assert found.steps[3] == "no sample left out"  # accelerations do not jump, so that no sign is late
     write_robot(robot, found, tmp_path / "found.toml")
     efforts = parflex.inverse_dynamics(parflex.load(tmp_path / "found.toml"), velocity={"axis": -0.1}).efforts
     assert efforts["axis"] == pytest.approx(-2 - 5, rel=1e-3)
@@ -324,6 +325,30 @@ def test_friction_of_both_directions_is_looked_for_where_the_file_writes_both(tm
     (tmp_path / "both.toml").write_text(both)
     found = parflex.identify(parflex.load(tmp_path / "both.toml"), axis_record(), BY_HAND, cutoff=50).parameters
     assert found["FS_back[axis]"].value == pytest.approx(5.0, rel=2e-4)
+
+
+def test_deviations_of_reweighted_least_squares_are_those_of_their_parameters():
+    # weights that follow the residuals make them 0.87 times as large (Huber); 400 spreads of five are known to 2 %
+    rng, off, white = np.random.default_rng(0), [], []
+    for _ in range(400):
+        W = rng.standard_normal((60, 2, 5))
+        found = fit(EffortRows(W, rng.standard_normal((60, 2))), "irls")
+        off.append(found.values)
+        white.append(np.diag(found.white))
+    assert np.std(off) / np.sqrt(np.mean(white)) == pytest.approx(1.0, abs=0.06)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_samples_beside_reversals_whose_sign_the_low_pass_makes_late_are_left_out(tmp_path, seed):
+    # accelerations jump where the mass turns: with all samples its mass is five deviations off, and warnings blame
+    # sticking that there is not
+    map_of = {"position": {"axis": "x"}, "effort": {"axis": "i"}}
+    found = parflex.identify(slide(tmp_path), measured.pushed_mass(6.0, seed, 20.0), map_of, friction="offset")
+    assert not found.warnings
+    assert "rows left out beside reversals" in found.steps[3]
+    for name, value in (("M[axis]", 8.0), ("FV[axis]", 12.0), ("FS[axis]", 20.0), ("offset[axis]", 0.0)):
+        one = found.parameters[name]
+        assert abs(one.value - value) < 3.5 * one.deviation, name  # the noise is so small that differences show
 
 
 def test_columns_have_gains_and_offsets(tmp_path):
@@ -843,7 +868,7 @@ def test_simulation_does_not_mind_a_filter_that_is_badly_chosen(tmp_path):
     for estimator in ("wls", "didim"):
         found = parflex.identify(robot, record, UNDER_CONTROL, estimator, cutoff=2, decimate=10)
         off[estimator] = max(abs(found.parameters[name].value / value - 1) for name, value in HAND.items())
-    assert off["didim"] < 0.03 < 0.3 < off["wls"]  # 2 Hz take most of what the motion has at 9 rad/s
+    assert off["didim"] < 0.03 < 0.2 < off["wls"]  # 2 Hz take most of what the motion has at 9 rad/s
 
 
 @pytest.mark.parametrize(

@@ -144,5 +144,23 @@ def test_a_payload_named_on_the_empty_record_is_told_as_such(tmp_path):
 def test_the_offset_of_an_encoder_that_is_whole_turns_off_is_told():
     record = noisy(followed(1))
     first = f"q.{measured.MOTORS[0]}"
-    with pytest.raises(ParflexError, match=r"another zero of 'leg1.1'.*add an offset of -12.5\d* rad of 'leg1.1'"):
+    with pytest.raises(
+        ParflexError, match=r"with 'leg1.1' 2 whole turns back.*add an offset of -12.57 rad of 'leg1.1'"
+    ):
         parflex.identify(ROBOT, record | {first: record[first] + 4 * np.pi})
+
+
+def test_whole_turns_that_encoders_count_are_named_before_units_and_columns():
+    record = noisy(followed(1))
+    first, second = (f"q.{motor}" for motor in measured.MOTORS[:2])
+    turned = record | {first: record[first] + 2 * np.pi, second: record[second] - 2 * np.pi}
+    words = r"'leg1.1' 1 whole turn back and 'leg2.1' 1 whole turn on.*-6.283 rad of 'leg1.1', 6.283 rad of 'leg2.1'"
+    with pytest.raises(ParflexError, match=words):
+        parflex.identify(ROBOT, turned)
+
+
+@pytest.mark.parametrize("estimator", ["wls", "irls"])
+def test_the_gain_of_a_motor_is_named_though_parameters_follow_it(estimator):
+    record = noisy(followed(1))
+    found = parflex.identify(ROBOT, record | {THIRD: 1.08 * record[THIRD]}, estimator=estimator).warnings
+    assert any("0.92" in text and "times the efforts of 'leg3.1': check its gain" in text for text in found)

@@ -13,7 +13,7 @@ from parflex.checking import one_of
 from parflex.errors import InputError, SingularError
 from parflex.identification.base_columns import BaseColumns, base_columns, independent_columns, stacked
 from parflex.identification.column_map import ColumnMap, read_column_map
-from parflex.identification.doubts.lack_of_fit import misfit_doubts, misfits_of_rows
+from parflex.identification.doubts.lack_of_fit import NOTHING, misfit_doubts, misfits_of_rows
 from parflex.identification.doubts.other_positions import OtherPositions
 from parflex.identification.doubts.recorded_signals import (
     effort_doubts,
@@ -25,6 +25,7 @@ from parflex.identification.doubts.usual_mistakes import FAR, far_positions, mis
 from parflex.identification.estimates.drive_gains import total_least_squares
 from parflex.identification.estimates.least_squares import EffortRows, Fit, WeightedRows, fit
 from parflex.identification.estimates.physical import PhysicalParameters, physical_parameters
+from parflex.identification.estimates.reversals import without_reversals
 from parflex.identification.filtering import FilterChoice, choose_filter, refuse_rest, without_sticking
 from parflex.identification.identified import Identified, share
 from parflex.identification.measured_files import Measurement, read_measurement
@@ -135,7 +136,7 @@ def identify(
     suspected = suspicions(regressor, base, used, choice) if estimator != "tls" else [None] * len(used)
     told, missed = _told_by(rows, base)
     motions = TellingMotions(regressor, base, rows, told)
-    rows = rows.columns(told)
+    rows, found, beside = without_reversals(rows.columns(told), found, told, choice)
     gains: dict[str, dict[str, float]] = {}
     parts = as_given = [one[1].columns(told) for one in found]
     simulated: SimulatedRecords | None = None
@@ -173,13 +174,14 @@ def identify(
     warnings += [text for text in suspected if text]
     for one, text, (_, part, by_file) in zip(used, suspected, found, strict=True):
         right = share(part.mask * (part.y - by_file), part.mask * part.y) < FAR  # as units are: no other one is named
-        warnings += far_positions(one, text or ("" if right else None))
-    warnings += [text for one in held_out for text in far_positions(one, None)]
+        warnings += far_positions(regressor, one, text or ("" if right else None))
+    warnings += [text for one in held_out for text in far_positions(regressor, one, None)]
     warnings += repeated_validation(used, held_out)
     warnings += unused_payloads(mapped, [*used, *held_out])
     payloads = payload_doubts(regressor, used, parts) if estimator != "tls" else []
     warnings += payloads
-    if not (payloads or other_signs):  # these say why
+    explained = bool(payloads or other_signs)  # these say why
+    if not explained:
         factors = np.array([one["value"] / one["given"] for one in gains.values()]) if gains else 1.0
         scaled = [replace(one, effort=one.effort * factors) for one in used]
         kept, best = [base.kept[k] for k in told], fitted.values if simulated is None else first
@@ -189,15 +191,15 @@ def identify(
         ]  # fmt: skip
         misfits = simulated.misfits() if simulated else of_rows
         causes = [(scaled, parts), (used, as_given)] if gains else [(used, parts)]
-        warnings += misfit_doubts(
-            misfits, of_rows, causes, OtherPositions(regressor, base, told, scaled, parts, choice)
-        )
+        doubts = misfit_doubts(misfits, of_rows, causes, OtherPositions(regressor, base, told, scaled, parts, choice))
+        warnings += doubts
+        explained = any(NOTHING not in text for text in doubts)
     parameters = parameters_of(regressor, base, told, fitted, essential)
     efforts = np.concatenate([one.measured for one in predictions])
     left = np.concatenate([one.measured - one.predicted for one in predictions])
     errors = per_motor(regressor.rows, efforts, left)
     unsure = unsure_of(parameters)
-    if estimator in ("ols", "wls"):
+    if estimator in ("ols", "wls") and not explained:  # else what is named moves parameters wherever samples are
         warnings += sticking_doubts(regressor, rows, fitted, list(parameters), choice, estimator)
     warnings += doubts_of(regressor, base, parameters, errors) + resting(used, choice, regressor)
     warnings += simulated.warnings if simulated else []
@@ -211,7 +213,7 @@ def identify(
         validation_of(regressor.rows, later),
         undetermined_of(base, names, missed, regressor, motions) + unsure, choice, [*predictions, *later],
         fitted.robust, theta, regressor.rows, [*used, *held_out],
-        steps_of(used, choice, estimator, fitted, regressor) + (simulated.steps if simulated else []), warnings,
+        steps_of(used, choice, estimator, fitted, regressor, beside) + (simulated.steps if simulated else []), warnings,
         friction, consistent,
     )  # fmt: skip
 

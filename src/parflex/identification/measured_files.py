@@ -228,7 +228,8 @@ def _limited(motors: Sequence[str], effort: Array) -> list[str]:
         runs = held[1:] & held[:-1]
         below = np.abs(column[~held])
         beside = np.count_nonzero(below >= below.max(initial=0.0) * (1 - 1e-9))
-        if top > 0 and np.mean(held) > HELD and runs.any() and held.sum() > FLAT * beside:
+        # one value all the time is no limit: nothing was recorded, which is told elsewhere
+        if top > 0 and HELD < np.mean(held) < 1 and runs.any() and held.sum() > FLAT * beside:
             found.append(
                 f"the effort of '{motor}' stands at its limit {top:.4g} in {int(held.sum())} samples: "
                 "slow the motion down, or cut them"

@@ -9,6 +9,7 @@ import numpy as np
 from parflex.errors import InputError, ParflexError
 from parflex.identification.base_columns import BaseColumns
 from parflex.identification.estimates.least_squares import EffortRows
+from parflex.identification.estimates.reversals import late_signs
 from parflex.identification.filtering import REST, SLOW, FilterChoice, decimated, kept_instants, smoothed
 from parflex.identification.measured_files import Measurement
 from parflex.identification.payloads import payload_parameters, payload_rows
@@ -75,7 +76,8 @@ def assembled(
         )  # fmt: skip
     W, y, by_file, rate, known, *own = thin
     first, load = own[0] if instruments is not None else None, own[-1] if carried else None
-    rows = EffortRows(W, y, instruments=first, rate=rate, known=known, used=kept, carried=load)
+    late = late_signs(regressor, base.kept, record, moving, choice)
+    rows = EffortRows(W, y, instruments=first, rate=rate, known=known, used=kept, carried=load, late=late)
     return kept_instants(t, choice), rows, by_file
 
 

@@ -15,6 +15,7 @@ from parflex.identification.identified import IdentifiedParameter, Prediction, s
 from parflex.identification.measured_files import Measurement
 from parflex.identification.regressors import Regressor
 from parflex.identification.telling_motions import TellingMotions
+from parflex.identification.unknowns import taken_from_file
 
 Array = np.ndarray
 SIGNIFICANT = 1.96  # standard deviations: a parameter that is nearer to zero is not told from it
@@ -174,8 +175,17 @@ def resting(used: list[Measurement], choice: FilterChoice, regressor: Regressor)
     return found
 
 
-def steps_of(used: list[Measurement], choice: Any, estimator: str, fitted: Fit, regressor: Regressor) -> list[str]:
-    """What was done, in words."""
+def steps_of(
+    used: list[Measurement], choice: Any, estimator: str, fitted: Fit, regressor: Regressor, beside: int
+) -> list[str]:
+    """What was done, in words; `beside` reversals so many rows were left out."""
+    taken = taken_from_file(regressor.robot)
+    left_out = [f"samples slower than {choice.least_speed:.3g} left out"] if choice.least_speed else []
+    if beside:
+        left_out.append(
+            f"{beside} of {fitted.residuals.size} rows left out beside reversals, where the low-pass of positions "
+            "moves the instant at which dry friction changes its sign"
+        )
     samples = sum(len(one.t) for one in used)
     return [
         f"{samples} samples of {len(used)} record{'s' if len(used) > 1 else ''}, {1 / used[0].step:.6g} per second",
@@ -183,7 +193,8 @@ def steps_of(used: list[Measurement], choice: Any, estimator: str, fitted: Fit, 
         f"rates and accelerations by central differences over {'two' if choice.neighbours == 2 else 'four'} neighbours",
         f"{choice.cut} samples cut at both ends; efforts and regressor low-passed alike, one of {choice.decimate} "
         "kept",
-        f"samples slower than {choice.least_speed:.3g} left out" if choice.least_speed else "no sample left out",
+        "; ".join(left_out) or "no sample left out",
+        *([f"taken from the file as they are: {', '.join(taken)}"] if taken else []),
         f"{estimator}: {len(fitted.residuals)} instants of {', '.join(regressor.rows)}; residuals correlated over "
         f"{fitted.lag} instants",
     ]  # fmt: skip

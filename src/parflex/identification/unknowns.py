@@ -95,6 +95,14 @@ def unknowns(robot: Robot, friction: str = "file") -> list[Unknown]:
     return found
 
 
+def taken_from_file(robot: Robot) -> list[str]:
+    """What acts on the robot, is not looked for, and must be right in the file, in words."""
+    found = [f"{one.kind} '{one.name}'" for one in robot.description.element]
+    found += [f"damper of '{link.name}'" for link in robot.tree.links if link.terms.damper]
+    found += [f"rest of the spring of '{link.name}'" for link in robot.tree.links if link.terms.stiffness]
+    return found
+
+
 def _joint_values(link: Link) -> dict[str, float]:
     terms = link.terms
     return {

@@ -13,7 +13,9 @@ from parflex.updating.updated import Updated
 
 Array = np.ndarray
 ALIKE = 0.95  # cosine from which two numbers are not told apart
+OPEN = 0.2  # of the prior, or of a prior of 30 %: where measurements leave less, numbers are told however alike
 SAID = 0.1  # of the prior, that measurements must take away
+USUAL = 0.3  # of a number, a prior where none is given
 UNLIKE = 0.8  # MAC below which a mode is another one
 STRAINED = 3.0  # deviations of its prior by which a number may move
 TAKEN = 0.75  # of the squares of residuals, that numbers take where their priors are what the data contradict
@@ -146,9 +148,11 @@ class FitAnswers:
     ) -> list[str]:  # fmt: skip
         """What the measurements do not tell, and what the model does not fit."""
         keys, error = self.fitting.keys, self.fitting.error
+        left = np.sqrt(np.diag(self.covariance)) / np.minimum(self.fitting.prior, USUAL)
+        still_open = {int(k) for k in np.flatnonzero(left > OPEN)}
         found = [
             f"'{keys[j]}' and '{one}' are not told apart (cosine {self.cosines[i, j]:.3f})"
-            for i, one in enumerate(keys) for j in range(i) if abs(self.cosines[i, j]) > ALIKE
+            for i, one in enumerate(keys) for j in range(i) if abs(self.cosines[i, j]) > ALIKE and {i, j} & still_open
         ]  # fmt: skip
         found += self._combinations() if not found else []
         found += [

@@ -150,7 +150,8 @@ class Fitting:
         left = ((self.y - fit.values) * weights)[weights > 0]
         return 0.5 * float(left @ left + (((fit.shares - 1) / self.prior) ** 2).sum())
 
-    def _weights(self, fit: FittedModes) -> Array:
+    def weights(self, fit: FittedModes) -> Array:
+        """One over the deviations of what is used, and zero else."""
         return np.where(self.used(fit), 1 / self.spread(fit), 0.0)
 
     def information(self, fit: FittedModes) -> Array:
@@ -176,7 +177,7 @@ class Fitting:
 
     def stepped(self, fit: FittedModes) -> tuple[FittedModes, bool]:
         """A step of Gauss's method, halved until it is one down; and whether it was too small to matter."""
-        weights = self._weights(fit)
+        weights = self.weights(fit)
         used = weights > 0
         S = fit.slopes[used] * weights[used, None]
         left = ((self.y - fit.values) * weights)[used]

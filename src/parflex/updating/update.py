@@ -17,6 +17,7 @@ from parflex.updating.answers_of_fit import FitAnswers
 from parflex.updating.measured_modes import MeasuredMode, read_held_out, read_rows, read_table
 from parflex.updating.measured_units import unit_doubts
 from parflex.updating.mode_fitting import Fitting, checked_priors
+from parflex.updating.other_starts import OtherStarts
 from parflex.updating.response_files import is_responses
 from parflex.updating.response_modes import modes_of_responses
 from parflex.updating.updated import Updated
@@ -96,6 +97,8 @@ def update(
     fit, settled = fitting.paired(start)
     if not settled:
         warnings.append("pairs of measured modes and those of the model kept changing: number the modes")
+    fit, better = OtherStarts(fitting, fit).best()
+    warnings += better
     return FitAnswers(fitting, fitting.before(fit, start), fit).updated(warnings)
 
 

@@ -11,6 +11,7 @@ from parflex.identification.regressors import Regressor
 from parflex.records import Record
 
 Array = np.ndarray
+TURN = 2 * np.pi  # rad
 DEGREE, MILLIMETRE = np.pi / 180, 1e-3
 TIMES = {1e-3: "milliseconds", 1e-6: "microseconds"}
 EFFORTS = {1e-3: ("mN m", "mN"), 1e3: ("kN m", "kN")}  # of motors that turn, and of those that slide
@@ -105,3 +106,17 @@ def shifted(regressor: Regressor, offset: Array, words: str) -> Hypothesis:
         f"{value:.4g} {unit} of '{motor}'" for value, unit, motor in zip(offset, units, motors, strict=True) if value
     )
     return Hypothesis(words, f"add an offset of {more}", ones, ones, offset)
+
+
+def whole_turns(regressor: Regressor, position: Array) -> Hypothesis | None:
+    """Encoders that count whole turns from where the robot file has none, by where motors stand; None: none does."""
+    away = np.where(turning(regressor), (position - regressor.robot.home[regressor.motor_q]) / TURN, 0.0)
+    turns = np.round(away)
+    if not turns.any():
+        return None
+    motors = regressor.robot.actuated_names
+    said = [
+        f"'{motor}' {abs(count):.0f} whole turn{'s' if abs(count) > 1 else ''} {'back' if count > 0 else 'on'}"
+        for count, motor in zip(turns, motors, strict=True) if count
+    ]  # fmt: skip
+    return shifted(regressor, -TURN * turns, f"with {' and '.join(said)}")

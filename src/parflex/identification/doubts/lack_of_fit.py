@@ -13,7 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from parflex.identification.doubts.likely_causes import RecordedRows, left_by, likely_cause
+from parflex.identification.doubts.drive_gains_off import gain_trials
+from parflex.identification.doubts.likely_causes import LIKE, RecordedRows, left_by, likely_cause
 from parflex.identification.doubts.other_positions import OtherPositions
 from parflex.identification.estimates.least_squares import EffortRows
 from parflex.identification.filtering import LONGEST, SEGMENTS, FilterChoice, decimated, smoothed
@@ -28,6 +29,7 @@ LEAST = 2e-3  # of the efforts: filters leave 1.3e-3 of a record without noise i
 SAMPLES = 2000  # of the middle of a record, to which noise is added
 UPPER = 0.6  # of the highest frequency: above, positions and efforts have noise alone
 MEDIAN = 1.4826  # a standard deviation over the median of sizes, which jerks of dry friction hardly change
+NOTHING = "the model lacks something, or payload, columns or zeros are not those of the record"
 FAINT = 0.05  # of the largest efforts: those of a motor count as so large at least
 
 
@@ -58,21 +60,24 @@ def misfit_doubts(
     seen = [one for one in misfits if one.share > LEAST]
     worst = max(seen, key=lambda one: one.over_noise, default=None)
     noise = _share_of_noise(of_rows or misfits)
-    zeros = other.zeros()
-    if worst is None or not worst.over_noise > BEYOND:  # a zero that weights hide leaves residuals as small as noise
+    zeros, gains = other.zeros(), [] if other.regressor.spare else gain_trials(other.regressor.rows, other.parts)
+    if worst is None or not worst.over_noise > BEYOND:  # what parameters follow leaves residuals as small as noise
+        told = sorted(one for one in (*zeros, *gains) if one[0] < left_by(noise))
         name = Path(other.used[0].name).name
+        words = [f"fall by {100 * (1 - left):.2g} % {text}" for left, text in told if left <= LIKE * told[0][0]]
+        return [f"{name}: residuals {', or '.join(words)}"] if words else []
+    if misfits is not of_rows and not any(one.share > LEAST and one.over_noise > BEYOND for one in of_rows):
         return [
-            f"{name}: residuals fall by {100 * (1 - left):.2g} % {text}"
-            for left, text in zeros
-            if left < left_by(noise)
+            f"{_missed(worst)}, and noise alone where recorded positions are taken: the simulated controller is "
+            "not that of the record; check gains, delay and sample_time of [controller], which is the step of the "
+            "record where it is not given"
         ]
     found = (
-        likely_cause(RecordedRows(other.regressor, used, parts, other.choice), noise, other, zeros)
+        likely_cause(RecordedRows(other.regressor, used, parts, other.choice), noise, other, (zeros, gains))
         for used, parts in asked
     )
     cause = next((text for text in found if text), None)
-    nothing = "the model lacks something, or payload, columns or zeros are not those of the record"
-    return [f"{_missed(worst)}, and intervals do not hold it: {cause or nothing}"]
+    return [f"{_missed(worst)}, and intervals do not hold it: {cause or NOTHING}"]
 
 
 def _share_of_noise(misfits: Sequence[Misfit]) -> float:

@@ -85,11 +85,11 @@ def left_by(noise: float) -> float:
 
 
 def likely_cause(
-    rows: RecordedRows, noise: float, other: OtherPositions, zeros: Sequence[tuple[float, str]]
+    rows: RecordedRows, noise: float, other: OtherPositions, sure: Sequence[Sequence[Trial]]
 ) -> str | None:
     """Mistakes that explain what is missed, in words, or None: the best, and what records hardly tell from it.
 
-    `noise` is its share of what is missed, `zeros` is a trial that was made before.
+    `noise` is its share of what is missed; `sure` are trials that were made before, by what they leave of it.
     """
     now, _ = rows.missed()
     most = now * min(left_by(noise), HALF)
@@ -97,7 +97,8 @@ def likely_cause(
     if not rows.regressor.spare:  # else rows mix the efforts of all motors
         kinds += [list(some(rows)) for some in (_exchanged, _gains, _frictions, _delays)]
     kinds = [[one for one in trials if one[0] <= most] for trials in kinds]
-    kinds.append([(now * left, words) for left, words in zeros if left <= left_by(noise)])  # sure by their deviations
+    # these are sure by their deviations
+    kinds += [[(now * left, words) for left, words in some if left <= left_by(noise)] for some in sure]
     if not any(kinds) and not rows.regressor.spare:  # all rows anew for each: only where nothing else explains it
         kinds = [[(now * left, words) for left, words in other.exchanged() if now * left <= most]]
     best = min((left for trials in kinds for left, _ in trials), default=None)
@@ -105,7 +106,8 @@ def likely_cause(
         return None
     # of each kind the first: frictions have more and more columns
     alike = [next((one for one in trials if one[0] <= LIKE * best), None) for trials in kinds]
-    words = ", or ".join(f"{100 * left:.3g} % {text}" for left, text in sorted(one for one in alike if one is not None))
+    told = {one[1].partition(":")[2]: one for one in sorted((one for one in alike if one is not None), reverse=True)}
+    words = ", or ".join(f"{100 * left:.3g} % {text}" for left, text in sorted(told.values()))  # one cure once
     return f"of all motors {100 * now:.3g} %, and {words}"
 
 
@@ -147,7 +149,10 @@ def _gains(rows: RecordedRows) -> Iterator[Trial]:
         _, (more,) = rows.missed(more=-own[:, :, None])
         if GAINS[0] < abs(1 + more) < GAINS[1]:
             left, _ = rows.missed(rows.effort + more * own)
-            yield left, f"with {1 + more:.4g} times the efforts of '{motor}': check its gain"
+            words, check = f"with {1 + more:.4g} times the efforts of '{motor}'", "its gain"
+            if len(motors) == 2:  # parameters follow a common gain of both
+                words, check = f"{words}, or {1 / (1 + more):.4g} times those of '{motors[1 - k]}'", "their gains"
+            yield left, f"{words}: check {check}"
 
 
 def _frictions(rows: RecordedRows) -> Iterator[Trial]:

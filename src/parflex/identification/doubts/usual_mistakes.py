@@ -22,6 +22,7 @@ from parflex.identification.doubts.hypotheses import (
     shifted,
     unit_cure,
     usual_mistakes,
+    whole_turns,
 )
 from parflex.identification.filtering import STICKS, FilterChoice, smoothed
 from parflex.identification.low_pass import butterworth
@@ -136,8 +137,8 @@ def mistake_that_closes(
     regressor: Regressor, base: BaseColumns, record: Measurement, choice: FilterChoice
 ) -> str | None:
     """Of positions at which loops do not close: with which mistake they do."""
-    found = _suspicion(FileTrial(regressor, base, record, choice))
-    found = found or _exchanged(regressor, base, record, choice)
+    trial = FileTrial(regressor, base, record, choice)
+    found = _counted_turns(trial) or _suspicion(trial) or _exchanged(regressor, base, record, choice)
     if found is not None:
         return found
     for name, unit, factors in other_units(regressor):
@@ -147,6 +148,15 @@ def mistake_that_closes(
             continue
         return f"loops close where the positions are {name}, which efforts do not confirm: {unit_cure(name, unit)}"
     return None
+
+
+def _counted_turns(trial: FileTrial) -> str | None:
+    """Encoders that count whole turns, where loops close without them, and parameters explain efforts."""
+    turns = whole_turns(trial.regressor, trial.record.position[0])
+    left = np.inf if turns is None else trial.unexplained(turns)
+    if turns is None or not left < NEAR:
+        return None
+    return f"loops close {turns.words}, and parameters leave {100 * left:.3g} % of the efforts then: {turns.cure}"
 
 
 def _exchanged(regressor: Regressor, base: BaseColumns, record: Measurement, choice: FilterChoice) -> str | None:
@@ -159,11 +169,13 @@ def _exchanged(regressor: Regressor, base: BaseColumns, record: Measurement, cho
     return f"loops close {best.words}, and parameters leave {100 * left:.3g} % of the efforts then: {best.cure}"
 
 
-def far_positions(record: Measurement, suspected: str | None) -> list[str]:
+def far_positions(regressor: Regressor, record: Measurement, suspected: str | None) -> list[str]:
     """Warnings about motors that stand where none can; a unit is named unless something else explains the record."""
     name = Path(record.name).name
+    turns = whole_turns(regressor, record.position[0])
+    others = f": efforts are those {turns.words}; {turns.cure} if encoders count turns" if turns is not None else ""
     return [
-        f"{name}: {where}: {blame}" if suspected is None or blame in suspected else f"{name}: {where}"
+        f"{name}: {where}: {blame}" if suspected is None or blame in suspected else f"{name}: {where}{others}"
         for where, blame in record.far
     ]
 

@@ -33,6 +33,8 @@ class EffortRows(Record):
     known: Array | None = None  # efforts that are known, and not in y
     used: Array | None = None  # which rows of y are used, as y; none: all
     carried: Array | None = None  # efforts per unit of the mass and first moments of a payload
+    # samples of a record at which signs of friction may be late, what rows change there, and how many samples it has
+    late: tuple[Array, Array, int] | None = None
 
     @property
     def parts(self) -> list[slice]:
@@ -48,7 +50,8 @@ class EffortRows(Record):
     def columns(self, chosen: list[int]) -> EffortRows:
         """The same with some of the columns."""
         own = None if self.instruments is None else self.instruments[:, :, chosen]
-        return replace(self, W=self.W[:, :, chosen], instruments=own)
+        late = None if self.late is None else (self.late[0], self.late[1][:, :, chosen], self.late[2])
+        return replace(self, W=self.W[:, :, chosen], instruments=own, late=late)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -85,7 +88,23 @@ class Fit(Record):
 
 def fit(rows: EffortRows, estimator: str = "ols") -> Fit:
     """Fit by "ols", "wls" or "irls", with instruments where rows have them."""
-    return _judged(rows, *solution(rows, estimator))
+    found = _judged(rows, *solution(rows, estimator))
+    if estimator != "irls":
+        return found
+    wider = _by_outliers(rows, found) ** 2
+    return replace(found, white=wider * found.white, robust=wider * found.robust)
+
+
+def _by_outliers(rows: EffortRows, found: Fit) -> float:
+    """By how much deviations are larger than weights say, as these follow the residuals (Huber).
+
+    A residual beyond the threshold has a weight, and no slope: the parameters do not follow it.
+    """
+    used, noise = rows.mask > 0, np.maximum(_noise(rows, found.residuals, "irls"), 1e-300)
+    far = (np.abs(found.residuals) / noise)[used]
+    slope, weight = float((far <= HUBER).mean()), float(np.minimum(1.0, HUBER / np.maximum(far, 1e-300)).mean())
+    few = 1 + len(found.values) / max(len(far), 1) * (1 - slope) / max(slope, 1e-300)
+    return few * weight / max(slope, 1e-300)
 
 
 def solution(rows: EffortRows, estimator: str) -> tuple[Array, Array]:
