@@ -13,6 +13,7 @@ import numpy as np
 from parflex.closure.assembly.far_poses import position_units
 from parflex.closure.assembly.newton import STRIDE
 from parflex.closure.assembly.unreached import another_mode
+from parflex.closure.constraints import resting_rows
 from parflex.closure.dyads import Dyad
 from parflex.closure.point_legs import LegSide
 from parflex.closure.targets import FrameTarget, Target
@@ -29,7 +30,7 @@ from parflex.maps.placing.neighbours import FEW, nearest_point, neighbours
 from parflex.maps.placing.steppers import ASKED, POLISH, ClosingRows, Stepper, dyad_judge, stepper
 from parflex.maps.placing.ways_from_home import closes, walk
 from parflex.models.pose_input import joint_named, read_pose, whole_end_effector
-from parflex.models.posing.resting_couplings import RestingOrder, put_in_order, resting_order
+from parflex.models.posing.resting_couplings import FollowingJoint, RestingOrder, put_in_order, resting_order
 from parflex.records import Record
 
 Array = np.ndarray
@@ -92,14 +93,14 @@ class PositionSolver:
         self.read = read_pose(robot.tree, dict(zip(names, first, strict=True)), "pose", None, robot.home)
         try:
             self.given = GivenCoordinates(geometry, names)
-            if self.resting.left_open:
+            if self.coupled is not None and self.coupled.left_open:
                 raise NotGivenError
-            self.given.following = self.resting.before
+            self.given.following = () if self.coupled is None else self.coupled.before
             self.steppers, self.judges, self.joined = kept_steppers(
                 geometry, self.names, lambda: self._set_up(self.target)
             )
             known = {int(k) for one in self.steppers for k in one.columns} | set(self.given.columns)
-            known |= {int(np.searchsorted(geometry.kept, one.position)) for one in self.resting.after}
+            known |= {int(np.searchsorted(geometry.kept, one.position)) for one in self._after}
             moved = moved_at_home(geometry, known)
             self.fast = not moved
             self.why_slow = f"'{moved[0]}' is not named, and designs move it at home" if moved else ""
@@ -109,14 +110,22 @@ class PositionSolver:
     @cached_property
     def target(self) -> Target:
         """The first pose, with what it leaves open and what follows from that."""
-        return self.resting.target
+        return self._whole if self.coupled is None else self.coupled.target
 
     @cached_property
-    def resting(self) -> RestingOrder:
-        """What follows elastic couplings, which stay at rest."""
+    def _whole(self) -> Target:
         robot = self.robot
-        whole = whole_end_effector(robot.tree, robot.actuated, self.read, robot.home) or self.read
-        return resting_order(robot, self.read, whole)
+        return whole_end_effector(robot.tree, robot.actuated, self.read, robot.home) or self.read
+
+    @cached_property
+    def coupled(self) -> RestingOrder | None:
+        """What follows elastic couplings, which stay at rest; None where there are none, and nothing is placed."""
+        return resting_order(self.robot, self.read, self._whole) if resting_rows(self.robot.tree) else None
+
+    @property
+    def _after(self) -> tuple[FollowingJoint, ...]:
+        """Joints that follow when loops are closed."""
+        return () if self.coupled is None else self.coupled.after
 
     def _set_up(self, target: Target) -> tuple[list[Stepper], list[Stepper]]:
         """Steps of the parts of the robot, and those that judge on which side of a singularity they are."""
@@ -175,7 +184,7 @@ class PositionSolver:
         else:
             q, status = self._by_dyads(self.places, values, own)
         said = self._said(values, own, status)
-        put_in_order(self.resting.after, q, self.geometry.kept)
+        put_in_order(self._after, q, self.geometry.kept)
         return Positions(q[:, : -len(ASKED)] if self.given.asked else q, status, said)
 
     def _said(self, values: Array, own: Array, status: Array) -> list[str] | None:
