@@ -15,6 +15,7 @@ from parflex.errors import InputError, did_you_mean
 from parflex.models.inside_beams.beam_chains import beam_chains
 from parflex.models.inside_beams.inner_compliance import forced_place
 from parflex.models.robot import Robot
+from parflex.records import Record
 from parflex.recursion import pose
 from parflex.simulation.columns import AXES, frame_columns, is_tilted
 from parflex.simulation.outputs.inner_bending import InnerLoads, inner_bending, inner_loads_of
@@ -31,8 +32,8 @@ BENT_WORD = re.compile(rf"(.+)\.({'|'.join(BENT)}|deflection)@([^@]+)")
 HINT = "write e.g. FRAME.sensor_ax, FRAME.vx, BEAM.chord_y@0.5 or BEAM.tangent_y@0.5"
 
 
-@dataclass(frozen=True)
-class PlaceWord:
+@dataclass(frozen=True, eq=False, repr=False)
+class PlaceWord(Record):
     """A column that is asked for: of a frame, or how far a beam is bent at a place, from its chord or its tangent."""
 
     column: str
