@@ -19,7 +19,7 @@ from parflex.identification.unknowns import taken_from_file
 
 Array = np.ndarray
 SIGNIFICANT = 1.96  # standard deviations: a parameter that is nearer to zero is not told from it
-NEVER_NEGATIVE = ("M", "XX", "YY", "ZZ", "IA", "FV", "FS", "FV_back", "FS_back")
+NEVER_NEGATIVE = ("M", "XX", "YY", "ZZ", "IA", "FV", "FS", "FV_back", "FS_back", "d")
 INERT = ("M", "ZZ", "IA")  # what every robot has
 UNSURE = 0.3  # of a parameter, a deviation with which nothing is said about it
 RESTS = 0.1  # of the samples
@@ -179,7 +179,7 @@ def steps_of(
     used: list[Measurement], choice: Any, estimator: str, fitted: Fit, regressor: Regressor, beside: int
 ) -> list[str]:
     """What was done, in words; `beside` reversals so many rows were left out."""
-    taken = taken_from_file(regressor.robot)
+    taken = taken_from_file(regressor.robot, regressor.unknowns)
     left_out = [f"samples slower than {choice.least_speed:.3g} left out"] if choice.least_speed else []
     if beside:
         left_out.append(
