@@ -24,12 +24,13 @@ from parflex.identification.doubts.recorded_signals import (
 from parflex.identification.doubts.usual_mistakes import FAR, far_positions, mistake_that_closes, suspicions
 from parflex.identification.estimates.drive_gains import total_least_squares
 from parflex.identification.estimates.least_squares import EffortRows, Fit, WeightedRows, fit
+from parflex.identification.estimates.nearest_numbers import nearest_parameters
 from parflex.identification.estimates.physical import PhysicalParameters, physical_parameters
 from parflex.identification.estimates.reversals import without_reversals
+from parflex.identification.exciting.telling_motions import TellingMotions
 from parflex.identification.filtering import FilterChoice, choose_filter, refuse_rest, without_sticking
 from parflex.identification.identified import Identified, share
 from parflex.identification.measured_files import Measurement, read_measurement
-from parflex.identification.nearest import nearest_parameters
 from parflex.identification.payloads import gain_doubts, payload_doubts, unused_payloads
 from parflex.identification.prepared import joined, rows_of_record, rubbing_motors
 from parflex.identification.regressors import Regressor, refuse_unsuited
@@ -46,7 +47,6 @@ from parflex.identification.telling import (
     validation_doubts,
     validation_of,
 )
-from parflex.identification.telling_motions import TellingMotions
 from parflex.identification.unknowns import unknowns
 from parflex.models.robot import Robot
 

@@ -10,11 +10,11 @@ import numpy as np
 
 from parflex.identification.base_columns import BaseColumns, grouped_text
 from parflex.identification.estimates.least_squares import EffortRows, Fit
+from parflex.identification.exciting.telling_motions import TellingMotions
 from parflex.identification.filtering import FilterChoice, rests
 from parflex.identification.identified import IdentifiedParameter, Prediction, share
 from parflex.identification.measured_files import Measurement
 from parflex.identification.regressors import Regressor
-from parflex.identification.telling_motions import TellingMotions
 from parflex.identification.unknowns import taken_from_file
 
 Array = np.ndarray

@@ -61,7 +61,8 @@ def _taken(robot: Robot, looked_for: Sequence[Unknown]) -> dict[str, list[Unknow
         if one.symbol in ("k", "d", "k_rest") and one.name not in known:
             groups.setdefault(one.element or robot.tree.links[one.link].name, []).append(one)
     linear = {one.name for one in linear_elements(robot)}
-    for name in [one.name for one in (*robot.tree.elements, *robot.tree.springs) if one.name not in linear]:
+    acting = [*(one.name for one in robot.tree.elements), *(one.name for one in robot.tree.springs)]
+    for name in [name for name in acting if name not in linear]:
         groups[name] = [Unknown(f"{FORCE}[{name}]", FORCE, -1, "", 1.0, name)]
     return groups
 
