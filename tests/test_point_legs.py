@@ -159,12 +159,26 @@ position = [0, "-half", 0]
 name = "attachment"
 frame = "platform"
 position = ["platform*cos(gamma)", "platform*sin(gamma)", 0]
+"""
+HINGE = """
 [[legs.closure]]
 between = ["attachment", "middle"]
 joint = "revolute"
 axis = ["-sin(gamma)", "cos(gamma)", 0]
 axis_2 = "y"
 """
+WRIST = """
+[[legs.frame]]
+name = "wrist"
+parent = "coupler"
+joint = "revolute"
+place = { position = [0, "-half", 0], rotation = ["-pi/2", 0, 0] }
+[[legs.closure]]
+between = ["attachment", "wrist"]
+joint = "revolute"
+axis = ["0.6*cos(gamma)", "0.6*sin(gamma)", 0.8]
+axis_2 = "x"
+"""  # the hinge, then another in a direction of its own
 MOUNTED = {
     "carrier": (
         """
@@ -197,15 +211,24 @@ position = ["rod", 0, 0]
 }
 
 
-def robot_of_bars(tmp_path, mounted):
+def robot_of_bars(tmp_path, mounted, end=HINGE):
     """A Delta robot with bars in pairs, the second of which is mounted on the elbow or on the coupler."""
     path = tmp_path / f"{mounted}.toml"
-    path.write_text(BARS.replace("BAR2", MOUNTED[mounted]).replace("AXIS", "z" if mounted == "carrier" else "y"))
+    text = BARS.replace("BAR2", MOUNTED[mounted]).replace("AXIS", "z" if mounted == "carrier" else "y")
+    path.write_text(text + end)
     return parflex.load(path)
 
 
 def arms_of(robot, q):
     return q[:, [robot.tree.links[robot.tree.number(f"leg{k}.arm")].q.start for k in (1, 2, 3)]]
+
+
+def opening_of_places(found_by, values):
+    """How far loops are open, in metres, where the closed form puts all joints."""
+    robot, home = found_by.robot, found_by.geometry.home
+    q = found_by.places(found_by.given.start(values, np.repeat(home[None], len(values), axis=0)))[1]
+    at = [pose(robot.tree, row) for row in q]
+    return max(np.abs(loop.residual(a, 1.0)).max() for a in at for loop in robot.closures.loops)
 
 
 @pytest.mark.parametrize("closed_form", [True, False])
@@ -228,11 +251,20 @@ def test_reach_and_arms_of_a_delta_with_parallelograms(mounted, closed_form, tmp
     assert np.array_equal(found.status, np.where(reached, OK, UNREACHABLE))
     assert np.abs(np.sin(arms_of(robot, found.q) - arms)[reached]).max() < 1e-9  # as above, near the edge of reach
     if closed_form:
-        at = [pose(robot.tree, q) for q in found.q[found.status == OK][:20]]
-        assert max(np.abs(loop.residual(a, 1.0)).max() for a in at for loop in robot.closures.loops) < 1e-9
+        assert opening_of_places(found_by, values[reached][:20]) < 1e-9
         for row in np.flatnonzero(reached)[:6]:
             here = parflex.configure(robot, dict(zip("xyz", values[row], strict=True)))
             assert np.abs(np.sin(arms_of(robot, here.q[None]) - arms[row])).max() < 1e-9
+
+
+def test_a_wrist_behind_a_parallelogram_is_not_turned_by_it(tmp_path):
+    robot = robot_of_bars(tmp_path, "carrier", WRIST)
+    found_by = solver(robot, ["x", "y", "z", "rx", "ry", "rz"])
+    values = np.array([0, 0, -0.4, 0, 0, 0]) + np.random.default_rng(5).uniform(-1, 1, (40, 6)) * 0.1
+    values[:, 3:] = 0.0
+    arms = delta_arms(values[:, :3])
+    assert np.isfinite(arms).all() and opening_of_places(found_by, values) < 1e-9
+    assert np.abs(np.sin(arms_of(robot, found_by(values).q) - arms)).max() < 1e-9
 
 
 def test_designs_of_parallelograms_have_their_own_reach(tmp_path):

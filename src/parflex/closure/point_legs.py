@@ -177,7 +177,9 @@ def leg_sides(tree: Tree, rows: Sequence[Any], columns: Array, reference: Array)
     at, found = pose(tree, reference), []
     turns = [line_of(tree, at, j).turns for j in leg.arm]
     one, pair = turns[leg.alone], all(turns[k] for k in leg.pair)
-    powers = (1 + one, 1) if leg.kind == CROSSED else (int(one), 1 + pair)  # of lengths, in the units of the numbers
+    powers: tuple[int, ...] = (
+        (1 + one, 1) if leg.kind == CROSSED else (int(one), 1 + pair)
+    )  # of lengths, in the units of the numbers
     powers += () if leg.linkage is None else (2, 2)
     for which, (number, power) in enumerate(zip(leg.numbers(tree, at), powers, strict=True)):
         if abs(float(number)) <= FLAT * tree.length**power:
