@@ -111,6 +111,45 @@ def plain(*given):
     return type(walk.function)(walk.function.__code__, names)(*given)
 
 
+@jit.inner
+def bent(x, limit, values, k):
+    if not x <= limit:
+        return math.sqrt(x) - values[k]
+    return -x if x > 0.0 else values[k]
+
+
+@jit.compiled
+def row_by_row(values, whole, found, limit):
+    """Turns side by side, and turns written out; the first ones choose, call, and take whole numbers."""
+    for n in range(len(whole)):
+        for k in jit.abreast(LIMIT):
+            whole[n, k] = int(values[k] * 10.0) - n if values[k] < limit else whole[n, k]
+    for k in jit.abreast(len(values)):
+        own = values[k]
+        found[k] = bent(own, limit, values, k) if own == own and k != 2 else max(own, 1.0)
+    for k in jit.unrolled(len(values)):
+        found[k] += 0.5 * found[max(k - 3, 0)]
+
+
+def test_turns_side_by_side_do_what_python_does(capfd):
+    rng = np.random.default_rng(6)
+    names = {"jit": jit, "bent": bent.function, "math": math, "LIMIT": LIMIT}
+    plainly = type(row_by_row.function)(row_by_row.function.__code__, names)
+    for size in (3, 4, 8, 9, 21):
+        values = rng.uniform(-1, 1, size)
+        values[size // 2] = np.nan
+        given = [values, rng.integers(-9, 9, (2, LIMIT)), np.zeros(size), 0.3]
+        given[1][:, size // 2 :] += 1
+        same = [values, given[1].copy(), np.zeros(size), 0.3]
+        plainly(*given)
+        row_by_row(*same)
+        assert all(np.array_equal(a, b, equal_nan=True) for a, b in zip(given[:3], same[:3], strict=True))
+    unit = loop_functions._Unit()
+    text = unit.text(row_by_row, tuple(map(loop_functions.kind_of, same)))
+    loop_functions._machine_code(text)
+    assert not capfd.readouterr().err  # LLVM says which loops it leaves as they are
+
+
 def test_compiled_code_reads_and_writes_what_a_bundle_holds():
     for bundle in (several(), several(address=-3, more=2, row=np.ones(3))):
         row = bundle.row.copy()

@@ -112,8 +112,7 @@ class Kernel:
         `lanes_in(x, y, count, work)` takes as many inputs as there are lanes. `pair(x, y, 1)` takes two inputs, one
         behind the other, and `single(x, y, 1)` is `one` by the code of a pair.
         """
-        half = "pair" if name == "single" else name.removesuffix("_in")
-        return self.half(half).engine.get_function_address(name)
+        return self.half("pair" if name == "single" else name.removesuffix("_in")).address(name)
 
     def one(self, x: Array) -> Array:
         """Outputs for one vector of inputs."""
@@ -209,6 +208,13 @@ class _Half:
         pointer = ctypes.c_void_p
         working = ctypes.CFUNCTYPE(None, pointer, pointer, ctypes.c_int64, pointer)
         self.call = working(self.engine.get_function_address(f"{name}_in"))
+        self.addresses: dict[str, int] = {}  # asked for once: that takes longer than many a call
+
+    def address(self, name: str) -> int:
+        """Of one of its functions."""
+        if name not in self.addresses:
+            self.addresses[name] = self.engine.get_function_address(name)
+        return self.addresses[name]
 
 
 def _engine(key: str, program: Program, name: str, lanes: int, opt: int) -> tuple[Any, int]:

@@ -121,7 +121,9 @@ class DesignedPoses:
             self.why_not = str(error)
             return False
         self.rows, self.geometry = rows, Geometry(self.robot, self.numbers)
-        self.features = np.concatenate([self.poses[rows], self.keys[rows]], axis=1)
+        width = self.poses.shape[1]
+        self.features = np.empty((len(rows), width + self.keys.shape[1]))
+        self.features[:, :width], self.features[:, width:] = self.poses.take(rows, axis=0), self.keys.take(rows, axis=0)
         self.geometry.settle(COMPILE_FROM if self.often else len(rows))
         self.positions = PositionSolver(self.geometry, self.coordinates, self.poses[rows[0]].tolist())
         if not self.positions.fast:

@@ -147,7 +147,7 @@ class Expressions(Operations):
         """The number, or the part of an array."""
         kind, place, shape, strides = self._offset(array, indices)
         if not shape:
-            return Value(kind, (self.new(f"load {kind}, {self.pointer(kind)} {place}"),))
+            return Value(kind, (self.new(f"load {kind}, {self.pointer(kind)} {place}{self.group}"),))
         return Value(ArrayKind(kind, len(shape)), (place, *shape, *strides))
 
     def _offset(self, array: Value, indices: list[Any]) -> tuple[str, str, list[str], list[str]]:

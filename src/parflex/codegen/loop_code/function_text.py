@@ -2,7 +2,8 @@
 
 The language is the part of Python that loops over numbers need: numbers, arrays by indices and slices, fields of
 bundles, `for` over ranges, arrays and tuples, `while`, `if`, and calls of other such functions. Variables have one kind
-each; one that is whole at first and real later is real from the start.
+each; one that is whole at first and real later is real from the start. Turns of `for k in abreast(count)` have nothing
+to do with each other: they are done side by side.
 """
 
 from __future__ import annotations
@@ -14,6 +15,18 @@ from parflex.codegen.loop_code.expression_text import Expressions
 from parflex.codegen.loop_code.kinds import WHOLE, ArrayKind, Kind
 from parflex.codegen.loop_code.loop_lines import Static, Value
 from parflex.codegen.loop_code.unsupported import UnsupportedError
+
+UNROLLED = 4  # turns that are written out
+
+
+def abreast(count: int) -> range:
+    """A range whose turns may be done side by side: none reads what another one writes."""
+    return range(count)
+
+
+def unrolled(count: int) -> range:
+    """A range of short turns, several of which are written out one behind the other."""
+    return range(count)
 
 
 class WidenError(Exception):
@@ -27,9 +40,11 @@ class WidenError(Exception):
 class FunctionText(Expressions):
     """Writes the lines of a function for arguments of some kinds."""
 
-    def __init__(self, unit: Any, function: Any, kinds: tuple[Kind, ...], wide: dict[str, Kind]) -> None:
+    def __init__(
+        self, unit: Any, function: Any, kinds: tuple[Kind, ...], wide: dict[str, Kind], inside: bool = False
+    ) -> None:
         super().__init__(unit, function)
-        self.wide = wide
+        self.wide, self.inside = wide, inside
         self.loops: list[tuple[str, str]] = []  # labels of `continue` and `break`
         self.returned: Kind = wide.get("return")
         self.ended = False
@@ -54,7 +69,8 @@ class FunctionText(Expressions):
                 raise UnsupportedError("not every way through it returns a value", self.function.tree)
             self.returned = ()
             self.lines.append("  ret void")
-        head = f"define internal {self.result_type(self.returned)} @{{name}}({', '.join(self.parameters)}) {{"
+        how = " alwaysinline" if self.inside else ""
+        head = f"define internal {self.result_type(self.returned)} @{{name}}({', '.join(self.parameters)}){how} {{"
         slots = [f"  {slot} = alloca {kind}" for slot, kind in self.slots]
         return "\n".join([head, "entry:", *slots, *self.lines, "}", ""])
 
@@ -88,9 +104,9 @@ class FunctionText(Expressions):
         """The target in place of a value of the operation."""
         if isinstance(node.target, ast.Subscript):  # its place is found once
             kind, place = self.place_of(node.target)
-            before = Value(kind, (self.new(f"load {kind}, {self.pointer(kind)} {place}"),))
+            before = Value(kind, (self.new(f"load {kind}, {self.pointer(kind)} {place}{self.group}"),))
             after = self.convert(self.operate(node.op, before, self.value(node.value), node), kind)
-            self.lines.append(f"  store {kind} {after.parts[0]}, {self.pointer(kind)} {place}")
+            self.lines.append(f"  store {kind} {after.parts[0]}, {self.pointer(kind)} {place}{self.group}")
             return
         before = self.value(ast.copy_location(ast.Name(node.target.id, ast.Load()), node))  # type: ignore[union-attr]
         self.assign(node.target, self.operate(node.op, before, self.value(node.value), node))
@@ -131,8 +147,15 @@ class FunctionText(Expressions):
     def write_For(self, node: ast.For) -> None:
         """Over a range, the numbers of an array, or the members of a tuple, whose body is written for each."""
         called = node.iter
-        if isinstance(called, ast.Call) and isinstance(called.func, ast.Name) and called.func.id == "range":
-            self._over_range(node, [self.whole(argument) for argument in called.args])
+        held = self.value(called.func).kind if isinstance(called, ast.Call) else None
+        if isinstance(called, ast.Call) and isinstance(held, Static) and held.held in (range, abreast, unrolled):
+            bounds, mark, outside = [self.whole(argument) for argument in called.args], "", self.group
+            if held.held is abreast:
+                self.group, mark = self.unit.side_by_side(bounds[0].parts[0])
+            elif held.held is unrolled:
+                mark = self.unit.loop(f'!"llvm.loop.unroll.count", i32 {UNROLLED}')
+            self._over_range(node, bounds, mark=mark)
+            self.group = outside
             return
         values = self.value(called)
         if isinstance(values.kind, tuple):
@@ -162,7 +185,7 @@ class FunctionText(Expressions):
         self.begin(label)
         self.assign(target, value)
 
-    def _over_range(self, node: ast.For, bounds: list[Value], of: Value | None = None) -> None:
+    def _over_range(self, node: ast.For, bounds: list[Value], of: Value | None = None, mark: str = "") -> None:
         start, stop, step = self.range_of(bounds)
         counter = self.slot(WHOLE)
         self.store(start, counter, WHOLE)
@@ -181,7 +204,7 @@ class FunctionText(Expressions):
         self.go(again)
         self.begin(again)
         self.store(Value(WHOLE, (self.new(f"add nsw i64 {at}, {step.parts[0]}"),)), counter, WHOLE)
-        self.go(test)
+        self.lines.append(f"  br label %{test}{mark}")
         self.begin(after)
 
     def write_Break(self, node: ast.Break) -> None:
@@ -218,7 +241,8 @@ class FunctionText(Expressions):
             self.assign_name(target.id, value)
         elif isinstance(target, ast.Subscript):
             kind, place = self.place_of(target)
-            self.lines.append(f"  store {kind} {self.convert(value, kind).parts[0]}, {self.pointer(kind)} {place}")
+            part = self.convert(value, kind).parts[0]
+            self.lines.append(f"  store {kind} {part}, {self.pointer(kind)} {place}{self.group}")
         elif isinstance(target, ast.Tuple) and isinstance(value.kind, tuple) and len(value.kind) == len(target.elts):
             for one, member in zip(target.elts, value.members, strict=True):
                 self.assign(one, member)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
+from struct import pack, unpack
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -62,7 +63,7 @@ class Bundle:
         for name in self._names:
             setattr(self, name, given[name])
         self._kind = BundleKind(type(self).__name__, tuple((name, self._kind_of(name)) for name in self._names))
-        self._block = np.concatenate([_words(given[name]) for name in self._names])
+        self._block = np.array([word for name in self._names for word in _words(given[name])], dtype=np.int64)
 
     def _kind_of(self, name: str) -> Kind:
         value = getattr(self, name)
@@ -101,10 +102,10 @@ def signature(kinds: tuple[Kind, ...]) -> str:
     return hashlib.sha256(repr(kinds).encode()).hexdigest()[:16]
 
 
-def _words(value: Any) -> Array:
+def _words(value: Any) -> tuple[int, ...]:
     """A value in the block: a number as it is, an array as its address and its shape."""
     if isinstance(value, np.ndarray):
         if not value.flags.c_contiguous:
             raise TypeError("an array of a bundle is not contiguous")
-        return np.array([value.ctypes.data, *value.shape], dtype=np.int64)
-    return np.array([value], dtype=float).view(np.int64) if isinstance(value, float) else np.array([value], np.int64)
+        return (value.ctypes.data, *value.shape)
+    return unpack("<q", pack("<d", value)) if isinstance(value, float) else (int(value),)

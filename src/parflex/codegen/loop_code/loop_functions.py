@@ -68,13 +68,13 @@ class LoopFunction:
     def called_in(self, lines: Any, values: list[Value]) -> Value:
         """A call from another function."""
         kinds = tuple(value.kind for value in values)
-        name, returned = lines.unit.function(self, kinds)
+        name, returned = lines.unit.function(self, kinds, lines.inside or bool(lines.group))
         given = [
             f"{text} {part}"
             for value in values
             for text, part in zip(lines.types(value.kind), value.parts, strict=True)
         ]
-        call = f"call {lines.result_type(returned)} @{name}({', '.join(given)})"
+        call = f"call {lines.result_type(returned)} @{name}({', '.join(given)}){lines.group}"
         if returned == ():
             lines.lines.append(f"  {call}")
             return Value((), ())
@@ -100,19 +100,44 @@ class _Unit:
     def __init__(self) -> None:
         self.texts: list[str] = []
         self.declared: set[str] = set()
-        self.known: dict[tuple[int, tuple[Kind, ...]], tuple[str, Kind]] = {}
+        self.known: dict[tuple[int, tuple[Kind, ...], bool], tuple[str, Kind]] = {}
+        self.notes = ["!{}"]  # what is said to LLVM of loads, stores and loops
+
+    def note(self, text: str) -> str:
+        """The name of something that is said."""
+        self.notes.append(text)
+        return f"!{len(self.notes) - 1}"
+
+    def loop(self, *said: str) -> str:
+        """Words behind the way back of a loop."""
+        names = [self.note(f"!{{{one}}}") for one in said]
+        whole = ", ".join([f"!{len(self.notes)}", *names])  # a loop names itself first
+        return f", !llvm.loop {self.note(f'distinct !{{{whole}}}')}"
+
+    def side_by_side(self, count: str) -> tuple[str, str]:
+        """Words behind loads and stores of a loop whose turns are apart from each other, and behind its way back.
+
+        As many turns are done at once as the processor has lanes, or as there are.
+        """
+        lanes = host()[-1]
+        group, width = self.note("distinct !{}"), min(int(count), lanes) if count.isdigit() else lanes
+        said = '!"llvm.loop.vectorize.enable", i1 true', f'!"llvm.loop.vectorize.width", i32 {width}'
+        return f", !llvm.access.group {group}", self.loop(f'!"llvm.loop.parallel_accesses", {group}', *said)
 
     def declare(self, line: str) -> None:
         """A function that LLVM knows."""
         self.declared.add(line)
 
-    def function(self, function: LoopFunction, kinds: tuple[Kind, ...]) -> tuple[str, Kind]:
-        """Name and result of a function; it is written when it is first called."""
-        key = (id(function), kinds)
+    def function(self, function: LoopFunction, kinds: tuple[Kind, ...], inside: bool = False) -> tuple[str, Kind]:
+        """Name and result of a function; it is written when it is first called.
+
+        One that is called `inside` a loop becomes part of it: only what stands there is done side by side.
+        """
+        key = (id(function), kinds, inside)
         if key not in self.known:
             wide: dict[str, Kind] = {}
             while True:
-                writer = FunctionText(self, function, kinds, wide)
+                writer = FunctionText(self, function, kinds, wide, inside)
                 try:
                     text = writer.write()
                     break
@@ -151,7 +176,8 @@ class _Unit:
         given = ", ".join([*lines.parameters, f"{lines.pointer(WHOLE)} %result"])
         entry = "\n".join([f"define void @entry({given}) {{", *lines.lines, "  ret void", "}", ""])
         self.returned = returned
-        return "\n".join([*self.texts, entry, *sorted(self.declared), "!0 = !{}", ""])
+        notes = [f"!{k} = {note}" for k, note in enumerate(self.notes)]
+        return "\n".join([*self.texts, entry, *sorted(self.declared), *notes, ""])
 
 
 def key_of(function: LoopFunction, kinds: tuple[Kind, ...]) -> str:

@@ -61,6 +61,8 @@ class LoopLines:
         self.variables: dict[str, tuple[Kind, tuple[str, ...]]] = {}
         self.count = 0
         self.ended = False
+        self.group = ""  # behind loads and stores of arrays: those of a loop whose turns are apart from each other
+        self.inside = False  # whether the function becomes a part of such a loop
 
     # -- lines -------------------------------------------------------------------------------------------
 

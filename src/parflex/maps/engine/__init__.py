@@ -1,1 +1,1 @@
-"""Lowest modes at many poses and designs without tables: one compiled step, and a loop with counts around it."""
+"""Lowest modes at many poses and designs without tables: one compiled step, which lanes take again and again."""

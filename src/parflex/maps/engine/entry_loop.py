@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from parflex.codegen.compile import Kernel, side_by_side
-from parflex.maps.engine.lane_calls import call_lanes
-from parflex.simulation.integrators.jit import compiled
+from parflex.maps.lanes.lane_calls import call_lanes
+from parflex.simulation.integrators.jit import compiled, unrolled
 
 Array = np.ndarray
 
@@ -40,7 +40,7 @@ def fill_rows(
                 x[varied[k], lane] = values[design, numbers[k]]
         call_lanes(address, places[0], places[1], lanes, places[2])
         for lane in range(min(lanes, count - start)):
-            for k in range(rows.shape[1]):
+            for k in unrolled(rows.shape[1]):
                 rows[start + lane, k] = y[k, lane]
         start += lanes
     return count

@@ -10,13 +10,26 @@ import numpy as np
 from parflex.codegen.compile import Kernel, side_by_side
 from parflex.designs.design_numbers import DesignNumbers
 from parflex.maps.batches import BatchProgram
-from parflex.maps.engine import mode_loop, mode_search
 from parflex.maps.engine.entry_loop import buffers_of, pose_rows
 from parflex.maps.engine.kept_steps import step_kernels
 from parflex.maps.engine.mode_guess import APART, SHARE, ModeGuess, fit_pays, fitted
-from parflex.maps.engine.mode_proof import FIELDS, WARM
-from parflex.maps.engine.mode_search import TWIST
 from parflex.maps.kept_numbers import TracedNumbers
+from parflex.maps.lanes import mode_loop, mode_search
+from parflex.maps.lanes.lane_states import (
+    BEFORE,
+    FIELDS,
+    LANES,
+    POLE,
+    POSE,
+    REALS,
+    TWIST,
+    WARM,
+    WHOLES,
+    WIDE,
+    LaneStates,
+)
+from parflex.maps.lanes.lane_states import FREE as NEXT_MODE
+from parflex.maps.lanes.mode_loop import PoseEntries
 from parflex.maps.rows.found_rows import put_signs
 from parflex.maps.rows.pose_order import ordered
 from parflex.models.robot import Robot
@@ -165,26 +178,35 @@ class _Lanes:
 
     def __init__(self, finder: ModeFinder, q: Array, rows: Array | None, shapes: bool, seed: int) -> None:
         programs, (pose, self.kernel) = finder.programs, finder.kernels
-        lanes, modes, count, self.finder = self.kernel.lanes, finder.modes, len(q), finder
-        self.poses = np.ascontiguousarray(q), finder.values, designs_of(q, rows)
-        self.pose_buffers = buffers_of(pose, lanes)
-        self.entries = self.pose_buffers[1].reshape(lanes, -1, lanes)
-        nothing = np.zeros((0, lanes)), np.zeros((0, lanes)), np.zeros((0, lanes)), np.zeros(3, dtype=np.int64)
-        self.number_buffers = nothing if finder.numbers is None else buffers_of(finder.numbers)
+        modes, count, self.finder = finder.modes, len(q), finder
+        self.poses = self._poses(pose, np.ascontiguousarray(q), designs_of(q, rows))
         self.turn = mode_loop.TURNED if shapes else math.inf
         before = TWIST - 1 + programs.twisted  # rows of outputs in front of the shift: b is one place
-        block = side_by_side((before + len(programs.step.inputs), lanes))
-        self.x, self.y, self.work = block[before:], block[: len(programs.step.outputs)], self.kernel.workspace("lanes")
-        self.kept = np.random.default_rng(seed).uniform(-1, 1, (lanes, modes + 1, programs.size))
+        block = side_by_side((before + len(programs.step.inputs), LANES))
+        self.x, self.y = block[before:].reshape(-1), block[: len(programs.step.outputs)].reshape(-1)
+        self.work = self.kernel.workspace("lanes")
+        self.kept = np.random.default_rng(seed).uniform(-1, 1, (LANES, modes + 1, programs.size))
         self.changes, self.share = np.ones((count, modes)), 1.0
-        self.whole, self.numbers = np.zeros((lanes, mode_search.COUNTS), dtype=np.int64), np.zeros((lanes, 5))
-        self.known = np.zeros((lanes, modes + 1, FIELDS))
-        self.known[:, :, WARM] = FIRST
-        self.numbers[:, mode_search.WIDE], self.numbers[:, mode_search.FREE] = mode_loop.WIDEST, mode_search.NEXT
-        self.numbers[:, mode_search.POLE] = 0.0 if programs.condensed else math.inf
-        self.numbers[:, mode_search.BEFORE] = mode_loop.WIDEST
+        self.whole, self.numbers = side_by_side((WHOLES, LANES)).view(np.int64), side_by_side((REALS, LANES))
+        self.known = side_by_side((modes + 1, FIELDS, LANES))
+        self.known[:, WARM] = FIRST
+        self.numbers[WIDE], self.numbers[NEXT_MODE] = mode_loop.WIDEST, mode_search.NEXT
+        self.numbers[POLE] = 0.0 if programs.condensed else math.inf
+        self.numbers[BEFORE] = mode_loop.WIDEST
         self.found, self.twists = np.empty((count, modes)), np.empty((count, modes, programs.twisted))
         self.flags, self.steps = np.zeros((count, 2), dtype=np.int64), 0
+
+    def _poses(self, pose: Kernel, q: Array, designs: Array) -> PoseEntries:
+        """What goes in and out of the programs of poses and designs; the buffers stay with this."""
+        finder, nothing = self.finder, (np.zeros((0, LANES)),) * 3 + (np.zeros(3, dtype=np.int64),)
+        self.buffers = given, entries, _, places = buffers_of(pose, LANES)
+        self.number_buffers = nothing if finder.numbers is None else buffers_of(finder.numbers)
+        keys, made, _, number_places = self.number_buffers
+        address = 0 if finder.numbers is None else finder.numbers.address("lanes_in")
+        return PoseEntries(
+            *(pose.address("lanes_in"), places, *finder.inputs, q, finder.values, designs, given),
+            *(entries.reshape(LANES, -1, LANES), address, number_places, keys, made),
+        )
 
     @property
     def proved(self) -> Array:
@@ -194,28 +216,20 @@ class _Lanes:
     def expect(self, guessed: Array) -> None:
         """Guesses of the modes of all poses: from now on lanes know what their last mode was over its guess."""
         self.changes, self.share = guessed, SHARE
-        expected = self.known[:, :-1, WARM]
-        expected[:] = expected / guessed[self.last] if self.steps else 1.0
+        expected = self.known[:-1, WARM]
+        expected[:] = expected / guessed[self.last].T if self.steps else 1.0
 
     def __call__(self, which: Array) -> None:
         """Modes of some poses, one after the other in each lane."""
         finder = self.finder
-        self.steps += mode_loop.find_modes(
-            self.kernel.address("lanes_in"),
-            np.array([array.ctypes.data for array in (self.x, self.y, self.work)], dtype=np.int64),
-            finder.programs.unknowns,
-            finder.kernels[0].address("lanes_in"),
-            self.pose_buffers[3],
-            *(*finder.inputs, *self.poses, self.pose_buffers[0], self.entries),
-            0 if finder.numbers is None else finder.numbers.address("lanes_in"),
-            *(self.number_buffers[3], *self.number_buffers[:2]),
-            *(which, self.changes, self.share),
-            finder.free,
-            self.turn,
-            *(self.x, self.y, self.whole, self.numbers, self.known),
-            *(self.kept, self.found, self.twists, self.flags),
+        rows = (own.reshape(-1) for own in (self.whole, self.numbers, self.known))
+        states = LaneStates(
+            *(finder.modes, finder.programs.unknowns, finder.free, self.turn, self.share, finder.programs.size),
+            *(which, self.changes, self.x, self.y, *rows, self.kept, self.found, self.twists, self.flags),
         )
-        self.last = np.maximum(self.whole[:, mode_search.POSE], 0)  # poses at which lanes ended
+        places = np.array([array.ctypes.data for array in (self.x, self.y, self.work)], dtype=np.int64)
+        self.steps += mode_loop.find_modes(self.kernel.address("lanes_in"), places, self.poses, states)
+        self.last = np.maximum(self.whole[POSE], 0)  # poses at which lanes ended
 
 
 def designs_of(q: Array, rows: Array | None) -> Array:

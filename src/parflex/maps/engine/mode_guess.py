@@ -11,8 +11,10 @@ from functools import lru_cache
 
 import numpy as np
 
+from parflex.codegen.compile import side_by_side
+from parflex.maps.lanes.lane_states import LANES
 from parflex.records import Record
-from parflex.simulation.integrators.jit import compiled
+from parflex.simulation.integrators.jit import abreast, compiled, inner
 
 Array = np.ndarray
 APART = 8  # one of so many poses is solved first
@@ -22,7 +24,8 @@ NEAR = 0.02  # of what coordinates span: where the next pose is nearer than this
 RIDGE = 1e-9
 HIGHEST = 8  # degree of a polynomial in coordinates; products with numbers of designs are of two
 SHARE = 0.5  # of what the last modes of a lane were off their guesses is expected again
-BLOCK = 696  # poses whose terms are there at a time; rows that are a page long would push each other out of the cache
+BLOCK = 64  # poses whose terms are there at a time, in the nearest cache
+FULL = max(LANES, 4)  # of which rows are a multiple
 SEEN = 512  # poses that are looked through for that
 
 
@@ -35,44 +38,106 @@ def fit_pays(features: Array | None, order: Array) -> bool:
     return bool(np.median(np.abs(np.diff(features[some], axis=0) / span).max(axis=1)) > NEAR)
 
 
-@compiled
+@inner
 def fill_terms(start: int, features: Array, by: Array, times: Array, terms: Array) -> int:
     """A constant, features, and products of rows above with features: one row each, of some poses."""
     width, count = features.shape[0], min(terms.shape[1], features.shape[1] - start)
-    for k in range(count):
+    for k in abreast(count):
         terms[0, k] = 1.0
     for n in range(width):
-        for k in range(count):
+        for k in abreast(count):
             terms[1 + n, k] = features[n, start + k]
     for n in range(len(by)):
         one, other = by[n], times[n]
-        for k in range(count):
+        for k in abreast(count):
             terms[1 + width + n, k] = terms[one, k] * terms[other, k]
     return count
 
 
+@compiled
+def put_guesses(
+    features: Array, by: Array, times: Array, factors: Array, terms: Array, sums: Array, found: Array
+) -> None:
+    """Polynomials (modes x terms) of poses into `found`; four terms at a time, so that sums are seldom stored.
+
+    Terms and factors are filled up by zeros.
+    """
+    modes, size = factors.shape[0], factors.shape[1]
+    for start in range(0, len(found), terms.shape[1]):
+        count = fill_terms(start, features, by, times, terms)
+        for m in range(modes):
+            for k in abreast(count):
+                sums[m, k] = 0.0
+        for t in range(0, size, 4):
+            for m in range(modes):
+                a, b, c, d = factors[m, t], factors[m, t + 1], factors[m, t + 2], factors[m, t + 3]
+                for k in abreast(count):
+                    more = a * terms[t, k] + b * terms[t + 1, k] + c * terms[t + 2, k] + d * terms[t + 3, k]
+                    sums[m, k] += more
+        for k in range(count):
+            for m in range(modes):
+                found[start + k, m] = sums[m, k]
+
+
+@compiled
+def solve_squares(
+    features: Array, by: Array, times: Array, values: Array, terms: Array, rows: Array, square: Array, right: Array
+) -> None:
+    """Factors (modes x terms) of least squares into `right`, by elimination: the matrix is positive definite.
+
+    `square` holds what is added to its diagonal; `terms` (terms x poses) and `rows` (the same by poses, of which there
+    are a multiple of four) are for work. Rows are filled up by zeros to full lanes, and loops along them begin at
+    those: what is left of the diagonal is not used.
+    """
+    size, wide, modes = square.shape[0], square.shape[1], right.shape[0]
+    count = fill_terms(0, features, by, times, terms)
+    for s in range(count):
+        for i in range(size):
+            rows[s, i] = terms[i, s]
+        for m in range(modes):
+            for i in abreast(wide):
+                right[m, i] += values[s, m] * rows[s, i]
+    for i in range(size):
+        first = i - i % FULL
+        for s in range(0, count, 4):
+            a, b, c, d = rows[s, i], rows[s + 1, i], rows[s + 2, i], rows[s + 3, i]
+            for n in abreast(wide - first):
+                j = first + n
+                square[i, j] += a * rows[s, j] + b * rows[s + 1, j] + c * rows[s + 2, j] + d * rows[s + 3, j]
+    for k in range(size):
+        for i in range(k + 1, size):
+            share, first = square[k, i] / square[k, k], i - i % FULL
+            for n in abreast(wide - first):
+                square[i, first + n] -= share * square[k, first + n]
+            for m in range(modes):
+                right[m, i] -= share * right[m, k]
+    for k in range(size - 1, -1, -1):
+        for m in range(modes):
+            for i in range(k + 1, size):
+                right[m, k] -= square[k, i] * right[m, i]
+            right[m, k] /= square[k, k]
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class ModeGuess(Record):
-    """A polynomial of pose and design for the logarithm of each mode."""
+    """A polynomial of pose and design for the logarithm of each mode.
+
+    No library of matrices computes it: these wake threads of their own, and wait longer for them than this takes.
+    """
 
     used: Array  # features that differ
     middle: Array
     half: Array  # of what they span
     by: Array  # rows of terms, of which the others are products with
     times: Array  # rows of features
-    factors: Array  # (modes x terms)
+    factors: Array  # (modes x terms), filled up by zeros to full lanes
 
     def __call__(self, features: Array) -> Array:
         """Guesses (poses x modes)."""
-        count, scaled = len(features), self.scaled(features)
-        terms, found = (
-            np.zeros((self.factors.shape[1], min(BLOCK, count))),
-            np.empty((count, len(self.factors))),
-        )
-        for start in range(0, count, BLOCK):
-            some = fill_terms(start, scaled, self.by, self.times, terms)
-            found[start : start + some] = (self.factors @ terms).T[:some]
-        # single precision: how products of matrices are rounded must not show in what follows
+        found, modes = np.empty((len(features), len(self.factors))), len(self.factors)
+        terms, sums = side_by_side((self.factors.shape[1], BLOCK)), side_by_side((modes, BLOCK))
+        put_guesses(self.scaled(features), self.by, self.times, self.factors, terms, sums, found)
+        # single precision: rounding must not show in what follows
         return np.exp(found.astype(np.float32)).astype(float)
 
     def scaled(self, features: Array) -> Array:
@@ -102,11 +167,13 @@ def fitted(features: Array, x: Array, placed: int) -> ModeGuess | None:
         products = more
     by, times = np.array(products, dtype=np.int64).reshape(-1, 2).T.copy()
     guess = ModeGuess(used, 0.5 * (low + high)[used], 0.5 * (high - low)[used], by, times, np.empty((0, 0)))
-    terms = np.empty((1 + width + len(by), samples))
-    fill_terms(0, guess.scaled(features), by, times, terms)
-    square = terms @ terms.T
-    square[np.diag_indices_from(square)] += RIDGE * samples
-    return replace(guess, factors=np.linalg.solve(square, terms @ np.log(x)).T.copy())
+    size, modes = 1 + width + len(by), x.shape[1]
+    wide, even = (-(-own // FULL) * FULL for own in (size, samples))
+    square, right = side_by_side((size, wide)), side_by_side((modes, wide))
+    square[np.arange(size), np.arange(size)] = RIDGE * samples
+    work = np.empty((size, samples)), side_by_side((even, wide))
+    solve_squares(guess.scaled(features), by, times, np.log(x), *work, square, right)
+    return replace(guess, factors=right) if np.isfinite(right).all() else None
 
 
 @lru_cache(maxsize=64)

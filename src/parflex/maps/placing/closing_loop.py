@@ -9,9 +9,9 @@ import numpy as np
 
 from parflex.codegen.compile import Kernel, side_by_side
 from parflex.codegen.program import Instruction, Program
-from parflex.maps.engine.lane_calls import call_lanes
+from parflex.maps.lanes.lane_calls import call_lanes
 from parflex.records import Record
-from parflex.simulation.integrators.jit import compiled, inner
+from parflex.simulation.integrators.jit import compiled, inner, unrolled
 
 Array = np.ndarray
 ONE = np.zeros(1, dtype=np.int64)  # of one part, the first of its answers is its opening
@@ -87,7 +87,7 @@ def close_lanes(
                     continue
             for k in range(moved):
                 q[row, inputs[moving[k]]] = x[moving[k], lane]
-            for k in range(told):
+            for k in unrolled(told):
                 judged[row, k] = y[moved + k, lane]
             if following < count:
                 take_row(lane, todo[following], steps, whole, inputs, q, x)

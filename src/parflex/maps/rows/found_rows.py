@@ -15,15 +15,16 @@ NEARLY = 0.9  # of the largest component, as where one pose is asked
 @compiled
 def put_signs(twists: Array, units: Array) -> None:
     """Shapes (poses x modes x components): the first component that is nearly as large as the largest is positive."""
+    count = twists.shape[2]
     for pose in range(twists.shape[0]):
         for mode in range(twists.shape[1]):
             largest, sign = 0.0, 0.0
-            for k in range(twists.shape[2]):
+            for k in range(count):
                 largest = max(largest, abs(twists[pose, mode, k]) * units[k])
-            for k in range(twists.shape[2]):
-                if sign == 0.0 and abs(twists[pose, mode, k]) * units[k] >= NEARLY * largest:
-                    sign = -1.0 if twists[pose, mode, k] < 0.0 else 1.0
-            for k in range(twists.shape[2]):
+            for k in range(count - 1, -1, -1):  # the first one comes last: no branch, since which it is is not foreseen
+                own = twists[pose, mode, k]
+                sign = (-1.0 if own < 0.0 else 1.0) if abs(own) * units[k] >= NEARLY * largest else sign
+            for k in range(count):
                 twists[pose, mode, k] *= sign
 
 
@@ -43,8 +44,10 @@ def put_modes(
             continue
         rest = 0.0
         for mode in range(modes if asked > 0 else 0):
+            part = 0.0
             for n in range(asked):
-                rest += 0.0 * twists[k, mode, n]  # not a number where one is not finite
+                part += 0.0 * twists[k, mode, n]  # not a number where one is not finite
+            rest += part  # sums that do not wait for each other
         if rest != rest:
             done[k] = 0
             untold += 1

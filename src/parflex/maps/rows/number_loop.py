@@ -11,8 +11,9 @@ import numpy as np
 
 from parflex.codegen.compile import Kernel
 from parflex.maps.engine.entry_loop import buffers_of
-from parflex.maps.engine.lane_calls import call_lanes
-from parflex.simulation.integrators.jit import compiled, inner
+from parflex.maps.lanes.lane_calls import call_lanes
+from parflex.maps.lanes.lane_states import LANES, NONE
+from parflex.simulation.integrators.jit import abreast, compiled, inner
 
 Array = np.ndarray
 LEAST = float(np.nextafter(0.0, 1.0))
@@ -69,17 +70,18 @@ def find_odd(
     for start in range(0, count, lanes):
         put_keys(start, keys, x)
         call_lanes(address, places[0], places[1], lanes, places[2])
-        for lane in range(lanes):
+        for lane in abreast(LANES):
             rest[lane] = 0.0
-        for k in range(len(y)):  # all lanes at once
-            for lane in range(lanes):
+        for k in range(len(y)):
+            for lane in abreast(LANES):
                 rest[lane] += 0.0 * y[k, lane]  # not a number where one is not finite
-        for lane in range(min(lanes, count - start)):
-            others = 0
-            for k in range(len(wanted)):
+        for k in range(len(wanted)):
+            low, high, inside = limits[k, 0], limits[k, 1], wanted[k] > 0
+            for lane in abreast(LANES):
                 own = y[size + k, lane]
-                others += 1 if (limits[k, 0] <= own and own <= limits[k, 1]) != (wanted[k] > 0) else 0
-            odd[start + lane] = 1 if others > 0 or rest[lane] != rest[lane] else 0
+                rest[lane] += 0.0 if (low <= own and own <= high) == inside else NONE
+        for lane in range(min(lanes, count - start)):
+            odd[start + lane] = 1 if rest[lane] != rest[lane] else 0
 
 
 def number_rows(kernel: Kernel, keys: Array, taken: Array, values: Array) -> None:

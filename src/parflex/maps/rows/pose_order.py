@@ -22,6 +22,17 @@ SPREAD = [  # bits of numbers with so many places between them as there are othe
 
 
 @compiled
+def turn(values: Array, ways: Array, along: Array) -> None:
+    """Coordinates of poses along other directions (directions x poses)."""
+    for pose in range(len(values)):
+        for n in range(len(along)):
+            total = 0.0
+            for k in range(len(ways)):
+                total += values[pose, k] * ways[k, n]
+            along[n, pose] = total
+
+
+@compiled
 def follow_nearest(along: Array, order: Array, here: Array, near: Array, far: Array, left: Array) -> None:
     """Change the order in place: in each block of it the nearest pose that is left follows.
 
@@ -71,7 +82,8 @@ def ordered(values: Array, nearest: bool = True) -> Array:
     low, high = seen.min(axis=0), seen.max(axis=0)
     ways = np.zeros((width, main.shape[1]))
     ways[moving] = main / span[moving, None]
-    along = ways.T @ values.T
+    along = np.empty((ways.shape[1], count))
+    turn(np.ascontiguousarray(values, dtype=float), ways, along)  # a library of matrices would wake its threads
     order = _along_curve(along, middle @ ways + low, 2**BITS / np.maximum(high - low, 1e-300))
     if nearest:
         # single precision: how products of matrices are rounded must not show in the order

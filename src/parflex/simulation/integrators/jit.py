@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from parflex.codegen.loop_code.function_text import abreast, unrolled
 from parflex.codegen.loop_code.loop_functions import LoopFunction
 from parflex.codegen.loop_code.loop_lines import Value
+
+__all__ = ["abreast", "call_model", "compiled", "deciding", "inlined", "inner", "unrolled"]
 
 
 def inlined(function: Callable[..., Any]) -> Any:

@@ -10,21 +10,30 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
+from parflex.maps.lanes.lane_states import (
+    AT,
+    CAME,
+    FOUND,
+    HIGH,
+    INFINITE,
+    LOW,
+    NONE,
+    PINNED,
+    POLE,
+    RADIUS,
+    WEIGHT,
+    LaneStates,
+    at,
+    of,
+)
 from parflex.simulation.integrators.jit import inner
 
-Array = np.ndarray
-INFINITE, NONE = math.inf, math.nan
 EXACT = 2e-10  # relative error of a squared frequency that is accepted
 ABOVE = 1e-8  # relative distance above the last mode at which all are counted, at least
 SETTLED = 1e-11  # relative residual at which a shape is good whatever lies beside it
 SIZED = 3e-6  # relative error of the length of a shape that is accepted: N is taken at the shift
 ROUNDED = 1e-14  # relative error of the terms of a squared residual
 ROOM = 1.5  # times the distance to the next mode that the claim of the last one needs
-# of a mode of a lane: ends of its interval, what was found and expected, and its claim: its shift, 1 / w.N w, shift of
-# its b, how far a mode is at most, and whether counts pinned it
-LOW, HIGH, FOUND, WARM, AT, WEIGHT, CAME, RADIUS, PINNED, FIELDS = range(10)
 
 
 @inner
@@ -85,62 +94,62 @@ def exact(
 
 
 @inner
-def top(lane: int, turn: float, pole: float, known: Array) -> float:
+def top(lane: int, states: LaneStates) -> float:
     """A shift above the last mode at which its claim wants all of them counted."""
-    last = known.shape[1] - 2
-    rho = known[lane, last, FOUND]
+    known, last = states.known, states.modes - 1
+    rho = known[of(last, FOUND, lane)]
     least = rho * (1 + ABOVE)
-    if known[lane, last, PINNED] > 0.0:
+    if known[of(last, PINNED, lane)] > 0.0:
         return least
-    shift, weight, before = known[lane, last, AT], known[lane, last, WEIGHT], known[lane, last, CAME]
-    rest = squared_residual(rho, shift, weight, pole, before)
+    shift, weight, before = known[of(last, AT, lane)], known[of(last, WEIGHT, lane)], known[of(last, CAME, lane)]
+    rest = squared_residual(rho, shift, weight, states.numbers[at(POLE, lane)], before)
     residual = math.sqrt(rest)
-    room = 0.0 if residual <= SETTLED * rho else max(residual / turn, 2.0 * rest / (EXACT * rho))
-    return max(least, rho + known[lane, last, RADIUS] + ROOM * room)
+    room = 0.0 if residual <= SETTLED * rho else max(residual / states.turn, 2.0 * rest / (EXACT * rho))
+    return max(least, rho + known[of(last, RADIUS, lane)] + ROOM * room)
 
 
 @inner
-def weakest(lane: int, turn: float, pole: float, known: Array) -> int:
+def weakest(lane: int, states: LaneStates) -> int:
     """The first mode whose claim does not hold; -1 where all do."""
-    modes = known.shape[1] - 1
+    known, modes, pole = states.known, states.modes, states.numbers[at(POLE, lane)]
     for k in range(modes):
-        rho = known[lane, k, FOUND]
-        if not (known[lane, k, LOW] * (1 - ABOVE) <= rho <= known[lane, k, HIGH] * (1 + ABOVE)):
+        rho = known[of(k, FOUND, lane)]
+        if not (known[of(k, LOW, lane)] * (1 - ABOVE) <= rho <= known[of(k, HIGH, lane)] * (1 + ABOVE)):
             return k
-        if known[lane, k, PINNED] > 0.0:
+        if known[of(k, PINNED, lane)] > 0.0:
             continue
-        lower, upper = 0.0, known[lane, modes, LOW]
+        lower, upper = 0.0, known[of(modes, LOW, lane)]
         if k > 0:
-            lower = known[lane, k - 1, FOUND] + known[lane, k - 1, RADIUS]
+            lower = known[of(k - 1, FOUND, lane)] + known[of(k - 1, RADIUS, lane)]
         if k + 1 < modes:
-            upper = known[lane, k + 1, FOUND] - known[lane, k + 1, RADIUS]
-        shift, weight, before = known[lane, k, AT], known[lane, k, WEIGHT], known[lane, k, CAME]
-        if not exact(rho, shift, weight, lower, upper, pole, before, turn):
+            upper = known[of(k + 1, FOUND, lane)] - known[of(k + 1, RADIUS, lane)]
+        shift, weight, before = known[of(k, AT, lane)], known[of(k, WEIGHT, lane)], known[of(k, CAME, lane)]
+        if not exact(rho, shift, weight, lower, upper, pole, before, states.turn):
             return k
     return -1
 
 
 @inner
-def open_count(lane: int, known: Array) -> float:
+def open_count(lane: int, states: LaneStates) -> float:
     """A shift whose count is missing in the proof; zero if nothing is, not a number if the counts say otherwise.
 
     Modes that are apart each have an eigenvalue by their residuals, so that it is enough to count them all. Modes that
     are too close for that are counted from below and above.
     """
-    modes = known.shape[1] - 1
+    known, modes = states.known, states.modes
     for k in range(modes):
-        here = known[lane, k, FOUND]
-        if not (known[lane, k, LOW] * (1 - ABOVE) <= here <= known[lane, k, HIGH] * (1 + ABOVE)):
+        here = known[of(k, FOUND, lane)]
+        if not (known[of(k, LOW, lane)] * (1 - ABOVE) <= here <= known[of(k, HIGH, lane)] * (1 + ABOVE)):
             return NONE
         if k == modes - 1:
             break
-        following = known[lane, k + 1, FOUND]
-        radii = known[lane, k, RADIUS] + known[lane, k + 1, RADIUS]
+        following = known[of(k + 1, FOUND, lane)]
+        radii = known[of(k, RADIUS, lane)] + known[of(k + 1, RADIUS, lane)]
         if following - here > max(4 * EXACT * following, radii):
             continue
-        if known[lane, k, LOW] < here * (1 - 2 * ABOVE):
+        if known[of(k, LOW, lane)] < here * (1 - 2 * ABOVE):
             return here * (1 - ABOVE)
-        if known[lane, k + 1, HIGH] > following * (1 + 2 * ABOVE):
+        if known[of(k + 1, HIGH, lane)] > following * (1 + 2 * ABOVE):
             return following * (1 + ABOVE)
-    above = known[lane, modes - 1, FOUND] * (1 + ABOVE)
-    return 0.0 if known[lane, modes, LOW] >= above else above
+    above = known[of(modes - 1, FOUND, lane)] * (1 + ABOVE)
+    return 0.0 if known[of(modes, LOW, lane)] >= above else above
