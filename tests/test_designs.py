@@ -407,3 +407,19 @@ def test_designs_that_are_no_numbers_have_a_reason_and_no_warnings_of_numpy(valu
             of, ["11", "21"], [[0.02, -0.03], [0.05, 0.05]], modes=1, designs={"sections.blade.y": [0.003, value]}
         )
     assert found.status.tolist() == [0, 3] and found.reasons[1]
+
+
+def test_files_of_the_same_robot_with_other_formulas_have_their_own_designs(tmp_path):
+    """What is kept of one file is not taken for another whose numbers happen to be the same."""
+    text = (
+        'format = 1\nname = "two"\n[constants]\na = 0.5\n[[frame]]\nname = "arm"\njoint = "revolute"\nactuated = true\n'
+        "place = {{ position = [{}, {}, 0], rotation = [0, 0, 0] }}\n"
+        "inertia = {{ mass = 1, about_centre = [1, 1, 1] }}\n"
+    )
+    found = []
+    for places in (('"a"', "0.5"), ("0.5", '"a"'), ('"a"', '"a"')):
+        path = tmp_path / "two.toml"
+        path.write_text(text.format(*places))
+        numbers = numbers_of_designs(load(path), {"constants.a": np.array([0.7])})
+        found.append(np.asarray(numbers.robot_of(0, np.zeros(1)).tree.links[0].position[:2], dtype=float))
+    assert np.array_equal(found, [[0.7, 0.5], [0.5, 0.7], [0.7, 0.7]])

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from oracles.known_machines import orthoglide_design, orthoglide_slides
 
 import parflex
 from parflex.closure.point_legs import LegSide
@@ -99,6 +100,203 @@ def test_designs_of_delta_have_their_own_reach():
     assert np.array_equal(found.status, np.where(reached, OK, UNREACHABLE))
     own = found.q[:, [robot.tree.links[robot.tree.number(f"leg{k}.arm")].q.start for k in (1, 2, 3)]]
     assert np.abs(np.sin(own - arms)[reached]).max() < 1e-9
+
+
+# -- parallelograms ------------------------------------------------------------------------------------------
+
+BARS = """
+format = 1
+name = "bars"
+[constants]
+base = 0.2
+platform = 0.05
+arm = 0.25
+rod = 0.5
+half = 0.04
+[platform]
+start = [0, 0, -0.4]
+inertia = { mass = 0.6, about_centre = [6e-4, 7e-4, 11e-4] }
+[legs]
+names = ["leg1", "leg2", "leg3"]
+gamma = [0, "2*pi/3", "-2*pi/3"]
+[[legs.frame]]
+name = "arm"
+joint = "revolute"
+actuated = true
+mdh = { gamma = "gamma", alpha = "pi/2", d = "base" }
+start = -0.2
+inertia = { mass = 0.7, about_centre = [2e-4, 2e-4, 2e-4] }
+[[legs.frame]]
+name = "elbow"
+parent = "arm"
+joint = "revolute"
+mdh = { d = "arm" }
+start = -2.2
+[[legs.frame]]
+name = "bar"
+parent = "elbow"
+joint = "revolute"
+mdh = { b = "-half", alpha = "-pi/2" }
+[[legs.frame]]
+name = "coupler"
+parent = "bar"
+joint = "revolute"
+mdh = { d = "rod" }
+[[legs.frame]]
+name = "bar2"
+joint = "revolute"
+BAR2
+[[legs.closure]]
+between = ["second", "end"]
+joint = "revolute"
+axis = "AXIS"
+axis_2 = "z"
+[[legs.point]]
+name = "middle"
+frame = "coupler"
+position = [0, "-half", 0]
+[[legs.point]]
+name = "attachment"
+frame = "platform"
+position = ["platform*cos(gamma)", "platform*sin(gamma)", 0]
+"""
+HINGE = """
+[[legs.closure]]
+between = ["attachment", "middle"]
+joint = "revolute"
+axis = ["-sin(gamma)", "cos(gamma)", 0]
+axis_2 = "y"
+"""
+WRIST = """
+[[legs.frame]]
+name = "wrist"
+parent = "coupler"
+joint = "revolute"
+place = { position = [0, "-half", 0], rotation = ["-pi/2", 0, 0] }
+[[legs.closure]]
+between = ["attachment", "wrist"]
+joint = "revolute"
+axis = ["0.6*cos(gamma)", "0.6*sin(gamma)", 0.8]
+axis_2 = "x"
+"""  # the hinge, then another in a direction of its own
+MOUNTED = {
+    "carrier": (
+        """
+parent = "elbow"
+mdh = { b = "half", alpha = "-pi/2" }
+[[legs.point]]
+name = "second"
+frame = "coupler"
+position = [0, "-2*half", 0]
+[[legs.point]]
+name = "end"
+frame = "bar2"
+position = ["rod", 0, 0]
+"""
+    ),
+    "coupler": (
+        """
+parent = "coupler"
+place = { position = [0, "-2*half", 0], rotation = [0, 0, "pi"] }
+[[legs.point]]
+name = "second"
+frame = "elbow"
+position = [0, 0, "half"]
+[[legs.point]]
+name = "end"
+frame = "bar2"
+position = ["rod", 0, 0]
+"""
+    ),
+}
+
+
+def robot_of_bars(tmp_path, mounted, end=HINGE):
+    """A Delta robot with bars in pairs, the second of which is mounted on the elbow or on the coupler."""
+    path = tmp_path / f"{mounted}.toml"
+    text = BARS.replace("BAR2", MOUNTED[mounted]).replace("AXIS", "z" if mounted == "carrier" else "y")
+    path.write_text(text + end)
+    return parflex.load(path)
+
+
+def arms_of(robot, q):
+    return q[:, [robot.tree.links[robot.tree.number(f"leg{k}.arm")].q.start for k in (1, 2, 3)]]
+
+
+def opening_of_places(found_by, values):
+    """How far loops are open, in metres, where the closed form puts all joints."""
+    robot, home = found_by.robot, found_by.geometry.home
+    q = found_by.places(found_by.given.start(values, np.repeat(home[None], len(values), axis=0)))[1]
+    at = [pose(robot.tree, row) for row in q]
+    return max(np.abs(loop.residual(a, 1.0)).max() for a in at for loop in robot.closures.loops)
+
+
+@pytest.mark.parametrize("closed_form", [True, False])
+@pytest.mark.parametrize("mounted", MOUNTED)
+def test_reach_and_arms_of_a_delta_with_parallelograms(mounted, closed_form, tmp_path, monkeypatch):
+    """Rows of the parallelograms repeat others: determinants of some of them turned knees inside, or missed poses."""
+    robot = robot_of_bars(tmp_path, mounted)
+    if not closed_form:  # as legs are judged that are no such legs; another number, as programs are kept
+        monkeypatch.setattr("parflex.closure.point_legs.parallelogram", lambda *_: None)
+        robot = parflex.load(robot.file, settings={"platform.inertia.mass": 0.61})
+    found_by = solver(robot, "xyz", compiled=not closed_form)
+    assert (found_by.places is not None) == closed_form
+    found_by.walks = False
+    count = 600 if closed_form else 1500
+    values = np.array([0, 0, -0.4]) + 0.4 * np.random.default_rng(5).uniform(-1, 1, (count, 3))
+    arms = delta_arms(values)
+    reached = np.isfinite(arms).all(axis=1)
+    assert 0.3 * count < reached.sum() < 0.7 * count
+    found = found_by(values)
+    assert np.array_equal(found.status, np.where(reached, OK, UNREACHABLE))
+    assert np.abs(np.sin(arms_of(robot, found.q) - arms)[reached]).max() < 1e-9  # as above, near the edge of reach
+    if closed_form:
+        assert opening_of_places(found_by, values[reached][:20]) < 1e-9
+        for row in np.flatnonzero(reached)[:6]:
+            here = parflex.configure(robot, dict(zip("xyz", values[row], strict=True)))
+            assert np.abs(np.sin(arms_of(robot, here.q[None]) - arms[row])).max() < 1e-9
+
+
+def test_a_wrist_behind_a_parallelogram_is_not_turned_by_it(tmp_path):
+    robot = robot_of_bars(tmp_path, "carrier", WRIST)
+    found_by = solver(robot, ["x", "y", "z", "rx", "ry", "rz"])
+    values = np.array([0, 0, -0.4, 0, 0, 0]) + np.random.default_rng(5).uniform(-1, 1, (40, 6)) * 0.1
+    values[:, 3:] = 0.0
+    arms = delta_arms(values[:, :3])
+    assert np.isfinite(arms).all() and opening_of_places(found_by, values) < 1e-9
+    assert np.abs(np.sin(arms_of(robot, found_by(values).q) - arms)).max() < 1e-9
+
+
+def test_designs_of_parallelograms_have_their_own_reach(tmp_path):
+    robot, rng = robot_of_bars(tmp_path, "carrier"), np.random.default_rng(3)
+    rows = np.array([BASE, PLATFORM, ARM, ROD, 0.04]) * rng.uniform(0.8, 1.2, (300, 5))
+    keys = [f"constants.{word}" for word in ("base", "platform", "arm", "rod", "half")]
+    found_by = solver(robot, "xyz", numbers_of_designs(robot, {key: rows[:, k] for k, key in enumerate(keys)}))
+    assert found_by.places is not None
+    values = np.array([0, 0, -0.4]) + 0.3 * rng.uniform(-1, 1, (300, 3))
+    arms = np.array([delta_arms(row[None], *own[:4])[0] for row, own in zip(values, rows, strict=True)])
+    reached = np.isfinite(arms).all(axis=1)
+    assert 100 < reached.sum() < 250
+    found = found_by(values, np.arange(300))
+    assert np.array_equal(found.status, np.where(reached, OK, UNREACHABLE))
+    assert np.abs(np.sin(arms_of(robot, found.q) - arms)[reached]).max() < 1e-9
+
+
+def test_reach_and_slides_of_the_orthoglide_are_those_of_its_lengths():
+    robot = parflex.load("orthoglide")
+    found_by, length = solver(robot, "xyz"), orthoglide_design(0.2, 0.5, 2.0)[0]
+    assert found_by.places is not None
+    values = 0.36 * np.random.default_rng(5).uniform(-1, 1, (600, 3))
+    with np.errstate(invalid="ignore"):
+        slides = np.array([orthoglide_slides(row, length) for row in values]) - length
+    reached = np.isfinite(slides).all(axis=1)
+    assert 150 < reached.sum() < 300
+    found = found_by(values)
+    assert np.array_equal(found.status, np.where(reached, OK, UNREACHABLE))
+    own = found.q[:, [robot.tree.links[robot.tree.number(f"{k}.slide")].q.start for k in "xyz"]]
+    assert np.abs(own - slides)[reached].max() < 1e-9
+    bars = found.q[:, [robot.tree.links[robot.tree.number(f"{k}.bar")].q.start for k in "xyz"]]
+    assert np.abs(bars[reached]).max() < np.pi / 2  # no parallelogram is past its flat pose
 
 
 # -- every kind ----------------------------------------------------------------------------------------------
@@ -208,11 +406,13 @@ def test_axes_that_designs_move_apart_do_not_count_as_crossing(tmp_path):
     robot_of("RUS", tmp_path)
     text = (tmp_path / "RUS.toml").read_text().replace("[constants]", "[constants]\noff = 0.0")
     text = text.replace(
-        "position = [0, 0, 0], rotation = [1.4, 0, 0]", 'position = [0, "off", 0], rotation = [1.4, 0, 0]'
+        "position = [0, 0, 0], rotation = [1.4, 0, 0]", 'position = ["off", 0, 0], rotation = [1.4, 0, 0]'
     )
     (tmp_path / "off.toml").write_text(text)
     robot = parflex.load(tmp_path / "off.toml")
     names, off = ["x", "y", "z", "rx", "ry", "rz"], np.array([0.0, 0.01, 0.02])
+    still = solver(robot, names, numbers_of_designs(robot, {"constants.off": 0.0 * off}))
+    assert still.places is not None  # where they happen to cross, they count as crossing
     found_by = solver(robot, names, numbers_of_designs(robot, {"constants.off": off}))
     assert found_by.places is None and found_by.unsettled.size == 9
     values = np.repeat(np.concatenate([robot.home[:3], np.zeros(3)])[None], 3, axis=0)

@@ -4,18 +4,20 @@ With ground and platform in place, a leg is a chain of joints from one of them t
 axes pass through the closure do not move its centre; the three others bring it there. Two neighbours of these that
 cross in one point keep a distance, two that are parallel keep a height. So the third follows from one equation with
 two roots: a sphere meets a circle or a line, a plane meets a circle. Then the two follow, again in two ways. The signs
-of two numbers tell the four apart, and the determinant of the leg is their product.
+of two numbers tell the four apart, and the determinant of the leg is their product. The last of the three may be a
+parallelogram, which moves the closure as a joint does; two further signs tell how it closes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from parflex.closure.loops import Loop
+from parflex.closure.parallelograms import Parallelogram, parallelogram
 from parflex.records import Record
 from parflex.recursion import pose
 from parflex.recursion.kinematics import Pose
@@ -58,6 +60,7 @@ class PointLeg(Record):
     carries_first: bool  # whether the first place of the closure is on the leg
     kind: str  # how the two neighbours lie: crossed or parallel
     alone: int  # which of the three joints follows first: the first or the last
+    linkage: Parallelogram | None = None  # whose bar is the last of the three
 
     @property
     def end(self) -> Place:
@@ -77,17 +80,38 @@ class PointLeg(Record):
     @property
     def ends(self) -> tuple[int, ...]:
         """Links that say where its joints are."""
-        return (*self.arm, *self.loop.ends)
+        return (*self.moving, *self.loop.ends, *(() if self.linkage is None else self.linkage.loop.ends))
 
-    def numbers(self, tree: Tree, at: Pose) -> tuple[Any, Any]:
-        """Whose signs tell its assemblies apart, over any scalar: of the joint that follows first, of the two."""
-        lines, E = [line_of(tree, at, j) for j in self.arm], at.of(self.end)[1]
+    @property
+    def moving(self) -> tuple[int, ...]:
+        """Links whose joints move in it."""
+        return (*self.arm, *self.wrist, *(() if self.linkage is None else self.linkage.links[1:]))
+
+    def lines(self, tree: Tree, at: Pose) -> list[JointAxis]:
+        """Axes about or along which the three joints move the centre of the closure, over any scalar."""
+        found = [line_of(tree, at, j) for j in self.arm]
+        if self.linkage is not None:  # the centre turns about a point as far from it as the bar is long
+            found[2] = replace(found[2], point=at.of(self.end)[1] - self.linkage.arm(at))
+        return found
+
+    def turning(self, lines: Sequence[JointAxis]) -> list[bool]:
+        """Which of the three turn what they carry: a parallelogram does not."""
+        turns = [line.turns for line in lines]
+        return [*turns[:2], turns[2] and self.linkage is None]
+
+    def numbers(self, tree: Tree, at: Pose) -> tuple[Any, ...]:
+        """Whose signs tell its assemblies apart, over any scalar: of the joint that follows first, of the two.
+
+        Behind them those of its parallelogram.
+        """
+        inner = () if self.linkage is None else self.linkage.numbers(tree, at)
+        lines, E = self.lines(tree, at), at.of(self.end)[1]
         one, (i, j) = lines[self.alone], self.pair
         if self.kind == CROSSED:
             C = crossing(lines[i], lines[j])
             moved, other = (C, E) if self.alone == 0 else (E, C)
-            return (moved - other) @ one.moves(moved), (E - C) @ cross(lines[i].along, lines[j].along)
-        return self._height(lines, E), _in_plane(lines[i], lines[j], E)
+            return (moved - other) @ one.moves(moved), (E - C) @ cross(lines[i].along, lines[j].along), *inner
+        return self._height(lines, E), _in_plane(lines[i], lines[j], E), *inner
 
     def _height(self, lines: Sequence[JointAxis], E: Array) -> Any:
         """How fast the joint that follows first changes the height that the two others keep."""
@@ -122,7 +146,7 @@ def plane_normal(first: JointAxis, second: JointAxis) -> Array:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LegSide(Record):
-    """One of the two numbers of a leg."""
+    """One of the numbers of a leg."""
 
     leg: PointLeg
     which: int
@@ -153,7 +177,10 @@ def leg_sides(tree: Tree, rows: Sequence[Any], columns: Array, reference: Array)
     at, found = pose(tree, reference), []
     turns = [line_of(tree, at, j).turns for j in leg.arm]
     one, pair = turns[leg.alone], all(turns[k] for k in leg.pair)
-    powers = (1 + one, 1) if leg.kind == CROSSED else (int(one), 1 + pair)  # of lengths, in the units of the numbers
+    powers: tuple[int, ...] = (
+        (1 + one, 1) if leg.kind == CROSSED else (int(one), 1 + pair)
+    )  # of lengths, in the units of the numbers
+    powers += () if leg.linkage is None else (2, 2)
     for which, (number, power) in enumerate(zip(leg.numbers(tree, at), powers, strict=True)):
         if abs(float(number)) <= FLAT * tree.length**power:
             return None
@@ -164,33 +191,45 @@ def leg_sides(tree: Tree, rows: Sequence[Any], columns: Array, reference: Array)
 
 def point_leg(tree: Tree, rows: Sequence[Any], columns: Array, reference: Array) -> PointLeg | None:
     """A part as such a leg; None where it is none."""
-    loop = rows[0] if len(rows) == 1 else None
-    if tree.planar or not isinstance(loop, Loop) or len(loop.translations) != 3:
+    if tree.planar or len(rows) > 2 or not all(isinstance(row, Loop) and len(row.translations) == 3 for row in rows):
         return None
     rates = {int(k) for k in columns}
-    links = sorted({tree.link_of_rate[k] for k in rates})
-    joints = [tree.links[j].joint for j in links]
-    if any(not joint.one_axis or joint.pitch for joint in joints) or len(links) < len(rates) or len(links) < 3:
+    moving = {tree.link_of_rate[k] for k in rates}
+    joints = [tree.links[j].joint for j in moving]
+    if any(not joint.one_axis or joint.pitch for joint in joints) or len(moving) < len(rates):
         return None
-    on_first, on_second = (
-        set(tree.path(place.link)) if place.link >= 0 else set() for place in (loop.first, loop.second)
-    )
-    if not (set(links) <= on_first - on_second or set(links) <= on_second - on_first):
-        return None
-    carries_first = set(links) <= on_first
     at = pose(tree, reference)
-    arm, wrist = links[:3], links[3:]
-    if len(wrist) > 1 or (wrist and loop.turning != "about-axis"):
-        return None
-    if any(not tree.links[j].joint.periodic for j in wrist):
-        return None
-    for kind, alone in ((CROSSED, 0), (CROSSED, 2), (PARALLEL, 0), (PARALLEL, 2)):
-        leg = PointLeg((arm[0], arm[1], arm[2]), tuple(wrist), loop, carries_first, kind, alone)
-        if all(float(np.abs(part).max()) < EXACT for part in structure(leg, tree, at, tree.length)) and _regular(
-            leg, tree, at
-        ):
-            return leg
+    for loop, *inner in (rows, rows[::-1])[: len(rows)]:
+        legs = _legs(tree, loop, inner, moving, at)
+        found = next((leg for leg in legs if _is_leg(leg, tree, at)), None)
+        if found is not None:
+            return found
     return None
+
+
+def _is_leg(leg: PointLeg, tree: Tree, at: Pose) -> bool:
+    """Whether its joints lie as those of its kind."""
+    vanishing = structure(leg, tree, at, tree.length)
+    return all(float(np.abs(part).max()) < EXACT for part in vanishing) and _regular(leg, tree, at)
+
+
+def _legs(tree: Tree, loop: Loop, inner: Sequence[Loop], moving: set[int], at: Pose) -> Iterator[PointLeg]:
+    """What a part may be as such a leg that ends in a loop, with a parallelogram or without."""
+    first, second = (set(tree.path(place.link)) if place.link >= 0 else set() for place in (loop.first, loop.second))
+    for path, carries_first in ((first - second, True), (second - first, False)):
+        chain = sorted(path & moving)
+        linkage = parallelogram(tree, inner[0], chain, at) if inner else None
+        around = set() if linkage is None else {linkage.coupler, linkage.other}
+        if (inner and linkage is None) or set(chain) | around != moving:
+            continue
+        joints = [j for j in chain if j not in around]
+        arm, wrist = joints[:3], joints[3:]
+        if len(arm) < 3 or len(wrist) > 1 or (wrist and loop.turning != "about-axis"):
+            continue
+        if any(not tree.links[j].joint.periodic for j in wrist) or (linkage is not None and linkage.bar != arm[2]):
+            continue
+        for kind, alone in ((CROSSED, 0), (CROSSED, 2), (PARALLEL, 0), (PARALLEL, 2)):
+            yield PointLeg((arm[0], arm[1], arm[2]), tuple(wrist), loop, carries_first, kind, alone, linkage)
 
 
 def structure(leg: PointLeg, tree: Tree, at: Pose, length: float = 1.0) -> list[Any]:
@@ -198,8 +237,9 @@ def structure(leg: PointLeg, tree: Tree, at: Pose, length: float = 1.0) -> list[
 
     One body has both axes, so they stay so in all poses, but designs may move them.
     """
-    lines, E = [line_of(tree, at, j) for j in leg.arm], at.of(leg.end)[1]
+    lines, E = leg.lines(tree, at), at.of(leg.end)[1]
     found = [line_of(tree, at, j).moves(E) / length for j in leg.wrist]
+    found += [] if leg.linkage is None else leg.linkage.structure(tree, at, length)
     first, second = (lines[k] for k in leg.pair)
     if leg.kind == CROSSED:
         return [*found, (second.point - first.point) @ cross(first.along, second.along) / length]
@@ -209,7 +249,7 @@ def structure(leg: PointLeg, tree: Tree, at: Pose, length: float = 1.0) -> list[
 
 def _regular(leg: PointLeg, tree: Tree, at: Pose) -> bool:
     """Whether joints are of the kind that the leg has, and cross or leave the plane by enough to be told apart."""
-    lines = [line_of(tree, at, j) for j in leg.arm]
+    lines = leg.lines(tree, at)
     first, second = (lines[k] for k in leg.pair)
     if leg.kind == CROSSED:
         return first.turns and second.turns and bool(np.linalg.norm(cross(first.along, second.along)) > SLANTED)

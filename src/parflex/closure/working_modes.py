@@ -134,7 +134,7 @@ def judged_blocks(
     at = pose(tree, reference)
     links = jacobians(tree, at)
     J = block(tree, rows, columns, at, links)
-    result, whole = [], _picked(J)
+    result, whole = [], picked_rows(tree, rows, held, J)
     if whole is not None:
         owner = np.repeat(np.arange(len(rows)), [row.size for row in rows])
         pattern = np.array([[tree.link_of_rate[k] in row.links(tree) for k in columns] for row in rows], dtype=float)
@@ -146,11 +146,29 @@ def judged_blocks(
             result.append(Judged(tuple(rows[index] for index in members), columns[mine], inside, side))
     for loops, rates in inner_loops(tree, rows, columns, held, weights, reference):
         inner = block(tree, loops, np.array(rates), at, links)
-        picked_rows = _picked(inner)
-        if picked_rows is not None and len(rates) < len(columns):
-            side = float(np.sign(np.linalg.det(inner[picked_rows])))
-            result.append(Judged(tuple(loops), np.array(rates), picked_rows, side))
+        best = _picked(inner)
+        if best is not None and len(rates) < len(columns):
+            side = float(np.sign(np.linalg.det(inner[best])))
+            result.append(Judged(tuple(loops), np.array(rates), best, side))
     return result
+
+
+def picked_rows(tree: Tree, rows: Sequence[Rows], held: Collection[int], J: Array) -> Array | None:
+    """Rows that make the best square block of J, those of loops inside first; None where there is none.
+
+    Of rows that repeat each other, as with loops in a plane, not all choices decide the same: one row of such a loop
+    and one of the leg around it that follows from the loop make a determinant that vanishes where nothing is singular.
+    """
+    owner = np.repeat(np.arange(len(rows)), [row.size for row in rows])
+    inside = [k for k, row in enumerate(rows) if isinstance(row, Loop) and not set(row.links(tree)) & set(held)]
+    own = np.isin(owner, inside)
+    if len(J) <= J.shape[1] or not own.any() or own.all():
+        return _picked(J)
+    first = _picked_of(J[own])
+    inner = np.flatnonzero(own)[first]
+    left = mobility.null_space(J[inner], len(inner))
+    second = _picked(J[~own] @ left)
+    return None if second is None else np.sort([*inner, *np.flatnonzero(~own)[second]])
 
 
 def inner_loops(
@@ -186,6 +204,13 @@ def following_rates(tree: Tree, rates: Sequence[int], loops: Sequence[Rows], q: 
 def regular(J: Array) -> bool:
     """Whether rows decide all of their rates at a pose: then they close in single assemblies around it."""
     return _picked(J) is not None
+
+
+def _picked_of(J: Array) -> Array:
+    """As many rows as decide all that these rows do."""
+    _, R, order = scipy.linalg.qr(J.T, mode="economic", pivoting=True)
+    sizes = np.abs(np.diag(R))
+    return np.sort(order[: int((sizes > FLAT * sizes[0]).sum())])
 
 
 def _picked(J: Array) -> Array | None:

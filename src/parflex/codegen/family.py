@@ -31,7 +31,7 @@ from parflex.tree.link_tree import JointTerms
 
 Array = np.ndarray
 Numbers = dict[str, float]
-TERMS = ("motor_inertia", "viscous", "coulomb", "more_viscous", "more_coulomb", "offset", "stiffness")
+TERMS = ("motor_inertia", "viscous", "coulomb", "more_viscous", "more_coulomb", "offset", "stiffness", "rest", "damper")
 
 
 def family_model(robot: Robot, other: Robot, name: str, friction_width: float = 0.0) -> Model:

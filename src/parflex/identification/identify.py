@@ -24,8 +24,10 @@ from parflex.identification.doubts.recorded_signals import (
 from parflex.identification.doubts.usual_mistakes import FAR, far_positions, mistake_that_closes, suspicions
 from parflex.identification.estimates.drive_gains import total_least_squares
 from parflex.identification.estimates.least_squares import EffortRows, Fit, WeightedRows, fit
+from parflex.identification.estimates.nearest_numbers import nearest_parameters
 from parflex.identification.estimates.physical import PhysicalParameters, physical_parameters
 from parflex.identification.estimates.reversals import without_reversals
+from parflex.identification.exciting.telling_motions import TellingMotions
 from parflex.identification.filtering import FilterChoice, choose_filter, refuse_rest, without_sticking
 from parflex.identification.identified import Identified, share
 from parflex.identification.measured_files import Measurement, read_measurement
@@ -45,7 +47,6 @@ from parflex.identification.telling import (
     validation_doubts,
     validation_of,
 )
-from parflex.identification.telling_motions import TellingMotions
 from parflex.identification.unknowns import unknowns
 from parflex.models.robot import Robot
 
@@ -70,11 +71,12 @@ def identify(
     validate: Any = None,
     physical: bool = False,
     keep_spikes: bool = False,
+    keep: Sequence[str] = (),
 ) -> Identified:
     """Parameters of a rigid robot, open or closed, from records of its motors.
 
-    Efforts are linear in base inertial parameters, motor inertias, friction and springs of the file. Positions of the
-    motors give the motion of all joints through the loops.
+    Efforts are linear in base inertial parameters, motor inertias, friction, springs and dampers of the file. Positions
+    of the motors give the motion of all joints through the loops.
 
     Parameters
     ----------
@@ -103,6 +105,8 @@ def identify(
         among those that predict best; needs clarabel.
     keep_spikes : bool, default False
         Leave single samples of positions and efforts that are far from their neighbours as they are.
+    keep : Sequence[str], default ()
+        Joints, elements and elastic couplings whose springs and dampers stay as the file has them; ['all']: all.
 
     Returns
     -------
@@ -117,7 +121,7 @@ def identify(
     motors = list(robot.actuated_names)
     mapped = read_column_map(columns, motors)
     refuse_unsuited(robot)
-    every = unknowns(robot, friction)
+    every = unknowns(robot, friction, keep)
     regressor = Regressor(robot, every, friction)
     used = [read_measurement(one, mapped, robot, keep_spikes) for one in _several(record)]
     if not used:
@@ -204,7 +208,7 @@ def identify(
     warnings += doubts_of(regressor, base, parameters, errors) + resting(used, choice, regressor)
     warnings += simulated.warnings if simulated else []
     warnings += validation_doubts(regressor.rows, errors, later)
-    theta, consistent = _nearest(base, values, every, told), None
+    theta, consistent = nearest_parameters(base, values, every, told), None
     if physical:
         real = physical_parameters(robot, every, base, told, fitted)
         theta, consistent = real.theta, _predicting(real, found, told, left, efforts)
@@ -295,15 +299,6 @@ def _essential(rows: EffortRows, fitted: Fit) -> list[bool]:
         values = weighted.solved(left)
         robust = weighted.covariances(values, left)[1]
     return [k in left for k in range(len(fitted.values))]
-
-
-def _nearest(base: BaseColumns, values: Array, every: Sequence[Any], told: list[int]) -> dict[str, float]:
-    """All parameters, changed as little as the identified ones allow, each measured with its own size."""
-    theta = np.array([one.value for one in every])
-    G = base.groups[told]
-    size = np.maximum(np.abs(theta), 0.05 * np.abs(theta[base.kept]).max(initial=1e-3))
-    change = np.linalg.lstsq(G * size, values[told] - G @ theta, rcond=None)[0] * size
-    return {one.name: float(value) for one, value in zip(every, theta + change, strict=True)}
 
 
 def _signs(used: list[Measurement], parts: list[EffortRows], estimator: str) -> list[str]:

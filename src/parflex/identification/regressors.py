@@ -20,6 +20,7 @@ from parflex.codegen.make_model import kept_program, model
 from parflex.codegen.model import Model
 from parflex.codegen.traces.tracing import Options, Tracer
 from parflex.errors import InputError, SingularError
+from parflex.identification.linear_elements import ElementColumns, without_elements
 from parflex.identification.unknowns import Unknown, joint_column
 from parflex.models.configuration import Configuration
 from parflex.models.dynamics.base_parameters import PARAMETERS
@@ -313,9 +314,13 @@ def rows_of(
     """Forces along all rates, or along independent ones, per unit of each unknown, over any scalar."""
     bodies = body_regressor(tree, at, moving, J)
     found = []
+    elements = ElementColumns(tree, at, moving, J)
     for one in every:
         if one.of_body:
             found.append(bodies[:, 10 * one.link + PARAMETERS.index(one.symbol)])
+            continue
+        if one.element:
+            found.append(elements.of(one.element, one.symbol))
             continue
         link = tree.links[one.link]
         k = link.v.start
@@ -331,7 +336,7 @@ def rows_of(
 
 
 def _known_tree(tree: Tree, every: Sequence[Unknown], smooth: set[int]) -> Tree:
-    """The tree with only what is not looked for: elements, couplings, dampers, and terms that are no unknowns.
+    """The tree with only what is not looked for: elements, couplings and terms that are no unknowns.
 
     Joints of `smooth` links have no friction but that which is looked for.
     """
@@ -344,12 +349,15 @@ def _known_tree(tree: Tree, every: Sequence[Unknown], smooth: set[int]) -> Tree:
             gone["motor_inertia"] = 0.0
         if (j, "k") in looked_for:
             gone["stiffness"] = 0.0
+        if (j, "d") in looked_for:
+            gone["damper"] = 0.0
         gone |= dict.fromkeys(("viscous", "more_viscous"), 0.0) if (j, "FV") in looked_for else {}
         gone |= dict.fromkeys(("coulomb", "more_coulomb", "static"), 0.0) if (j, "FS") in looked_for else {}
         gone |= {"offset": 0.0} if (j, "offset") in looked_for else {}
         return replace(link, body=RigidBody(), terms=replace(terms, **gone))
 
-    return replace(tree, links=tuple(left(j, link) for j, link in enumerate(tree.links)))
+    known = without_elements(tree, [one.element for one in every])
+    return replace(known, links=tuple(left(j, link) for j, link in enumerate(tree.links)))
 
 
 def _partition(robot: Robot, spare: bool) -> Partition:

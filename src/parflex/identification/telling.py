@@ -10,16 +10,16 @@ import numpy as np
 
 from parflex.identification.base_columns import BaseColumns, grouped_text
 from parflex.identification.estimates.least_squares import EffortRows, Fit
+from parflex.identification.exciting.telling_motions import TellingMotions
 from parflex.identification.filtering import FilterChoice, rests
 from parflex.identification.identified import IdentifiedParameter, Prediction, share
 from parflex.identification.measured_files import Measurement
 from parflex.identification.regressors import Regressor
-from parflex.identification.telling_motions import TellingMotions
 from parflex.identification.unknowns import taken_from_file
 
 Array = np.ndarray
 SIGNIFICANT = 1.96  # standard deviations: a parameter that is nearer to zero is not told from it
-NEVER_NEGATIVE = ("M", "XX", "YY", "ZZ", "IA", "FV", "FS", "FV_back", "FS_back")
+NEVER_NEGATIVE = ("M", "XX", "YY", "ZZ", "IA", "FV", "FS", "FV_back", "FS_back", "d")
 INERT = ("M", "ZZ", "IA")  # what every robot has
 UNSURE = 0.3  # of a parameter, a deviation with which nothing is said about it
 RESTS = 0.1  # of the samples
@@ -179,7 +179,7 @@ def steps_of(
     used: list[Measurement], choice: Any, estimator: str, fitted: Fit, regressor: Regressor, beside: int
 ) -> list[str]:
     """What was done, in words; `beside` reversals so many rows were left out."""
-    taken = taken_from_file(regressor.robot)
+    taken = taken_from_file(regressor.robot, regressor.unknowns)
     left_out = [f"samples slower than {choice.least_speed:.3g} left out"] if choice.least_speed else []
     if beside:
         left_out.append(

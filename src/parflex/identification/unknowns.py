@@ -1,17 +1,18 @@
-"""The numbers of a robot that are looked for: inertial parameters of bodies, and terms of joints.
+"""The numbers of a robot that are looked for: inertial parameters of bodies, terms of joints, springs and dampers.
 
-Efforts are linear in all of them. Names are those of the notation: `ZZ[leg1.1]`, `IA[leg1.1]`, `FV[axis]`.
+Efforts are linear in all of them. Names are those of the notation: `ZZ[leg1.1]`, `FV[axis]`, `k[balance]`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from parflex.errors import InputError, did_you_mean
+from parflex.identification.linear_elements import LinearElement, linear_elements
 from parflex.models.dynamics.base_parameters import PARAMETERS, body_parameters
 from parflex.models.robot import Robot
 from parflex.records import Record
@@ -35,7 +36,11 @@ OF_JOINTS = {  # in terms of a joint that slides and one that turns
     "FS_back": ("N", "N m"),
     "offset": ("N", "N m"),
     "k": ("N/m", "N m/rad"),
+    "d": ("N s/m", "N m s/rad"),
+    "k_rest": ("N", "N m"),  # stiffness times rest
 }
+SPRINGS = ("k", "d", "k_rest")
+ALL = "all"  # what keeps all springs and dampers
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -49,11 +54,13 @@ class Unknown(Record):
     symbol : str
         E.g. "ZZ".
     link : int
-        Number of its link.
+        Number of its link; of an element or an elastic coupling -1.
     unit : str
         Its unit.
     value : float
         What the robot file says of it.
+    element : str
+        Name of its element or elastic coupling; of bodies and joints empty.
     """
 
     name: str
@@ -61,6 +68,7 @@ class Unknown(Record):
     link: int
     unit: str
     value: float
+    element: str = ""
 
     @property
     def of_body(self) -> bool:
@@ -68,15 +76,18 @@ class Unknown(Record):
         return self.symbol in PARAMETERS
 
 
-def unknowns(robot: Robot, friction: str = "file") -> list[Unknown]:
-    """All candidates, bodies first; of friction, motor inertia and springs those that the file has.
+def unknowns(robot: Robot, friction: str = "file", keep: Collection[str] = ()) -> list[Unknown]:
+    """All candidates, bodies first; of friction, motor inertia, springs and dampers those that the file has.
 
-    `friction` says which terms motors have: as in the file, or the same for all motors.
+    `friction` says which terms motors have: as in the file, or the same for all motors. `keep` names joints, elements
+    and couplings whose springs and dampers are those of the file. Springs and dampers of elements come last, so that
+    what bodies and friction explain alike has their names.
     """
     if friction not in FRICTIONS:
         raise InputError(
             f"there is no friction '{friction}'", key="friction", value=friction, hint=did_you_mean(friction, FRICTIONS)
         )
+    _check_kept(robot, keep)
     tree, found = robot.tree, []
     for j, link in enumerate(tree.links):
         if link.strut:
@@ -89,17 +100,78 @@ def unknowns(robot: Robot, friction: str = "file") -> list[Unknown]:
         if link.joint.one_axis:
             values = _joint_values(link)
             turns = link.joint.unit == "rad"
-            for symbol in _terms_of(link, link.v.start in motors, friction, written.get(link.name, set())):
-                unit = OF_JOINTS[symbol][turns]
-                found.append(Unknown(f"{symbol}[{link.name}]", symbol, j, unit, float(values[symbol])))
+            own = _terms_of(link, link.v.start in motors, friction, written.get(link.name, set()))
+            own += _late_terms(robot, link)
+            for symbol in own:
+                if symbol not in SPRINGS or not _is_kept(link.name, keep):
+                    unit = OF_JOINTS[symbol][turns]
+                    found.append(Unknown(f"{symbol}[{link.name}]", symbol, j, unit, float(values[symbol])))
+    for one in linear_elements(robot):
+        if not _is_kept(one.name, keep):
+            found += unknowns_of(one)
     return found
 
 
-def taken_from_file(robot: Robot) -> list[str]:
+def unknowns_of(one: LinearElement) -> list[Unknown]:
+    """Numbers of an element in which its force is linear."""
+    units = {symbol: OF_JOINTS[symbol][one.turns] for symbol in one.values}
+    return [
+        Unknown(f"{symbol}[{one.name}]", symbol, -1, units[symbol], value, one.name)
+        for symbol, value in one.values.items()
+    ]
+
+
+def _is_kept(name: str, keep: Collection[str]) -> bool:
+    return name in keep or ALL in keep
+
+
+def _check_kept(robot: Robot, keep: Collection[str]) -> None:
+    known = [one.name for one in linear_elements(robot)]
+    known += [link.name for link in robot.tree.links if link.terms.stiffness or link.terms.damper]
+    for name in keep:
+        if name != ALL and name not in known:
+            raise InputError(
+                f"'{name}' has no spring and no damper that is looked for", key="keep", value=name,
+                hint=did_you_mean(name, [*known, ALL]),
+            )  # fmt: skip
+
+
+def rest_is_given(robot: Robot, link: Link) -> bool:
+    """Whether the file says where the spring of a joint rests: else it is zero by construction."""
+    given = {frame.name: frame.spring.model_fields_set for frame in robot.description.frame if frame.spring}
+    return bool(link.terms.stiffness) and (link.strut or "rest" in given.get(link.name, set()))
+
+
+def _late_terms(robot: Robot, link: Link) -> list[str]:
+    """Damper and rest of a joint: behind friction and its offset, with which they may be grouped."""
+    return (["d"] if link.terms.damper else []) + (["k_rest"] if rest_is_given(robot, link) else [])
+
+
+def taken_from_file(robot: Robot, every: Collection[Unknown]) -> list[str]:
     """What acts on the robot, is not looked for, and must be right in the file, in words."""
-    found = [f"{one.kind} '{one.name}'" for one in robot.description.element]
-    found += [f"damper of '{link.name}'" for link in robot.tree.links if link.terms.damper]
-    found += [f"rest of the spring of '{link.name}'" for link in robot.tree.links if link.terms.stiffness]
+    looked_for = {one.name for one in every}
+    linear = {one.name: one for one in linear_elements(robot)}
+    found = []
+    for element in robot.tree.elements:
+        own = linear.get(element.name)
+        if own is None or not all(f"{symbol}[{own.name}]" in looked_for for symbol in own.values):
+            found.append(f"{element.kind} '{element.name}'")
+        elif element.speed_curve is not None or element.curve is not None:
+            found.append(f"table of '{element.name}'")
+        elif "k" in own.values and "k_rest" not in own.values:
+            found.append(f"rest of '{element.name}'")
+    for spring in robot.tree.springs:
+        if spring.name not in linear or f"k[{spring.name}]" not in looked_for:
+            found.append(f"coupling '{spring.name}'")
+        elif f"k_rest[{spring.name}]" not in looked_for:
+            found.append(f"offset of the coupling '{spring.name}'")
+    for link in robot.tree.links:
+        if link.terms.damper and f"d[{link.name}]" not in looked_for:
+            found.append(f"damper of '{link.name}'")
+        if link.terms.stiffness and f"k[{link.name}]" not in looked_for:
+            found.append(f"spring of '{link.name}'")
+        elif link.terms.stiffness and f"k_rest[{link.name}]" not in looked_for:
+            found.append(f"rest of the spring of '{link.name}'")
     return found
 
 
@@ -113,6 +185,8 @@ def _joint_values(link: Link) -> dict[str, float]:
         "FS_back": terms.coulomb - terms.more_coulomb,
         "offset": terms.offset,
         "k": terms.stiffness,
+        "d": terms.damper,
+        "k_rest": terms.stiffness * terms.rest,
     }
 
 
@@ -132,6 +206,17 @@ def _terms_of(link: Link, motor: bool, friction: str, written: Collection[str]) 
     return own + (["offset"] if terms.offset or "offset" in written else [])
 
 
+def usual_sizes(every: Sequence[Unknown], kept: Sequence[int]) -> Array:
+    """What each number is measured with where numbers change as little as may be: its own size in the file.
+
+    Numbers that are small or zero there count as a twentieth of the largest of all; stiffnesses, which are larger by
+    any factor, do not say how large bodies and friction are.
+    """
+    size = np.abs([one.value for one in every])
+    own = [k for k in kept if every[k].symbol not in SPRINGS]
+    return np.maximum(size, 0.05 * size[own].max(initial=1e-3))
+
+
 def by_direction(every: list[Unknown], link: int) -> bool:
     """Whether friction of a joint differs by direction among the unknowns."""
     return any(one.link == link and one.symbol in ("FV_back", "FS_back") for one in every)
@@ -147,9 +232,12 @@ def joint_column(
     if one.symbol == "IA":
         return acceleration
     if one.symbol == "k":
-        return q - link.terms.rest
-    if one.symbol == "offset":
-        return 1.0
+        apart = any(other.link == one.link and other.symbol == "k_rest" for other in every)
+        return q if apart else q - link.terms.rest
+    if one.symbol in ("offset", "k_rest"):
+        return 1.0 if one.symbol == "offset" else -1.0
+    if one.symbol == "d":
+        return rate
     if not by_direction(every, one.link):
         return rate if one.symbol == "FV" else direction(rate, width)
     side = direction(rate, width)

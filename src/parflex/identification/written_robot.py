@@ -13,6 +13,8 @@ from parflex.description import schema
 from parflex.description.names import catalogue_names
 from parflex.errors import InputError
 from parflex.identification.identified import Identified
+from parflex.identification.linear_elements import fields_of, linear_elements
+from parflex.identification.unknowns import SPRINGS
 from parflex.models.dynamics.base_parameters import PARAMETERS, body_parameters
 from parflex.models.robot import Robot
 from parflex.models.terms import FRICTION as TERMS
@@ -22,7 +24,7 @@ from parflex.whole_files import check_writable, whole_file
 
 Array = np.ndarray
 FRICTION = {"FV": "viscous", "FS": "coulomb", "FV_back": "viscous_back", "FS_back": "coulomb_back", "offset": "offset"}
-NEVER_NEGATIVE = ("FV", "FS", "FV_back", "FS_back", "IA", "k")
+NEVER_NEGATIVE = ("FV", "FS", "FV_back", "FS_back", "IA", "k", "d")
 CHANGED = 1e-12  # of its size: what differs less is the same
 
 
@@ -30,6 +32,8 @@ def write_robot(robot: Robot, found: Identified, path: str | Path) -> list[str]:
     """Write the file; gives warnings."""
     check_robot_target(path)
     rows, warnings = changed_rows(robot, found.theta, found.friction)
+    acting, more = changed_elements(robot, found.theta)
+    warnings += more
     lines = [
         "format = 1",
         f'name = "{robot.name}-identified"',
@@ -38,15 +42,22 @@ def write_robot(robot: Robot, found: Identified, path: str | Path) -> list[str]:
         "[reference]",
         f'source = "identified by {found.estimator} from {_files(found)}"',
     ]
-    legs = {name: value for name, value in rows.items() if name in robot.description.leg_of}
-    if legs:
+    leg_of = _leg_of(robot)
+    legs = {"frame": {name: value for name, value in rows.items() if name in leg_of}}
+    legs |= {kind: {name: value for name, value in some.items() if name in leg_of} for kind, some in acting.items()}
+    if any(legs.values()):
         lines += _legs(robot, legs)
     for name, tables in rows.items():
-        if name in legs:
+        if name in leg_of:
             continue
         platform = robot.description.platform is not None and name == robot.description.platform.name
         lines += ["", "[platform]" if platform else "[[frame]]"] + ([] if platform else [f'name = "{name}"'])
         lines += [f"{key} = {_written(value)}" for key, value in tables.items()]
+    for kind, some in acting.items():
+        for name, numbers in some.items():
+            if name not in leg_of:
+                lines += ["", f"[[{kind}]]", f'name = "{name}"']
+                lines += [f"{key} = {_written(value)}" for key, value in numbers.items()]
     with whole_file(path) as file:
         file.write(("\n".join(lines) + "\n").encode())
     return warnings
@@ -90,7 +101,7 @@ def changed_rows(
         frame = frames.get(link.name) or frames.get(link.name.rpartition(".")[0])
         if frame is None:
             continue
-        own = {symbol: theta[f"{symbol}[{link.name}]"] for symbol in (*PARAMETERS, *FRICTION, "IA", "k")
+        own = {symbol: theta[f"{symbol}[{link.name}]"] for symbol in (*PARAMETERS, *FRICTION, "IA", *SPRINGS)
                if f"{symbol}[{link.name}]" in theta}  # fmt: skip
         for symbol in NEVER_NEGATIVE:
             if own.get(symbol, 0.0) < 0:
@@ -146,30 +157,61 @@ def _tables(link: Link, frame: Any, own: Mapping[str, float]) -> dict[str, Any]:
     elif frame.inertia.IA and "inertia" in made:
         made["motor_inertia"] = frame.inertia.IA
     if "k" in own:
-        made["spring"] = {"stiffness": own["k"], "rest": link.terms.rest}
-    return made
+        spring = fields_of({symbol: own[symbol] for symbol in ("k", "k_rest") if symbol in own})
+        made["spring"] = {"rest": link.terms.rest} | spring
+    return made | ({"damper": own["d"]} if "d" in own else {})
+
+
+def changed_elements(
+    robot: Robot, theta: Mapping[str, float]
+) -> tuple[dict[str, dict[str, dict[str, float]]], list[str]]:
+    """Numbers of elements, struts and elastic couplings by kind of table and name; what cannot be is left, and said."""
+    found: dict[str, dict[str, dict[str, float]]] = {"element": {}, "coupling": {}}
+    warnings = []
+    springs = {one.name for one in robot.tree.springs}
+    names = [*(one.name for one in linear_elements(robot)), *(link.name for link in robot.tree.links if link.strut)]
+    for name in names:
+        own = {symbol: theta[f"{symbol}[{name}]"] for symbol in SPRINGS if f"{symbol}[{name}]" in theta}
+        if "k" in own and own["k"] <= 0:
+            warnings.append(f"k[{name}] = {own['k']:.4g} is not positive: the file has the spring as it was")
+            own = {symbol: value for symbol, value in own.items() if symbol == "d"}
+        kind = "coupling" if name in springs else "element"
+        made = fields_of(own, "offset" if kind == "coupling" else "rest")
+        for key in ("rest", "damping"):
+            if made.get(key, 0.0) < 0:
+                warnings.append(f"the {key} of '{name}' is {made[key]:.4g}: the file has zero instead")
+                made[key] = 0.0
+        if made:
+            found[kind][name] = made
+        lost = [symbol for symbol in (*FRICTION, "IA") if f"{symbol}[{name}]" in theta]
+        if lost:
+            warnings.append(
+                f"{', '.join(lost)} of the strut '{name}' are not in the file: struts have no friction there"
+            )
+    return found, warnings
 
 
 def _khalil(frame: schema.Frame) -> dict[str, float]:
     return {s: float(v) for s, v in zip(PARAMETERS, body_parameters(read_body(frame.inertia)), strict=True)}
 
 
-def _legs(robot: Robot, rows: Mapping[str, dict[str, Any]]) -> list[str]:
-    """Rows of legs: each number is a value per leg, and the one frame of all legs names it."""
+def _legs(robot: Robot, rows: Mapping[str, Mapping[str, dict[str, Any]]]) -> list[str]:
+    """Rows of legs by kind: each number is a value per leg, and the one row of all legs names it."""
     table = robot.written.table.get("legs") if robot.written is not None else None
     if not isinstance(table, dict):
         raise InputError(
             "a robot with several families of legs cannot be extended by numbers of single legs", key="out",
             value=robot.name, hint="take the numbers from the answer",
         )  # fmt: skip
-    legs, leg_of = list(table["names"]), robot.description.leg_of
-    frames: dict[str, dict[str, dict[str, Any]]] = {}
-    for name, tables in rows.items():
-        leg = leg_of[name]
-        frames.setdefault(name.removeprefix(f"{leg}."), {})[leg] = tables
+    legs, leg_of = list(table["names"]), _leg_of(robot)
+    several: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
+    for kind, some in rows.items():
+        for name, tables in some.items():
+            leg = leg_of[name]
+            several.setdefault((kind, name.removeprefix(f"{leg}.")), {})[leg] = tables
     columns, lines = [], []
-    for place, (frame, by_leg) in enumerate(frames.items()):
-        lines += ["", "[[legs.frame]]", f'name = "{frame}"']
+    for place, ((kind, own), by_leg) in enumerate(several.items()):
+        lines += ["", f"[[legs.{kind}]]", f'name = "{own}"']
         first = next(iter(by_leg.values()))
         for key, value in first.items():
             parts = value if isinstance(value, dict) else {"": value}
@@ -181,6 +223,15 @@ def _legs(robot: Robot, rows: Mapping[str, dict[str, Any]]) -> list[str]:
                 named[part] = word
             lines.append(f"{key} = {_written(named if isinstance(value, dict) else named[''])}")
     return ["", "[legs]", *columns, *lines]
+
+
+def _leg_of(robot: Robot) -> dict[str, str]:
+    """The leg of each frame, element and coupling that belongs to one."""
+    found = dict(robot.description.leg_of)
+    legs = set(found.values())
+    return found | {
+        one.name: leg for one in robot.tree.springs for leg in legs if one.name.startswith(f"{leg}.")
+    }  # fmt: skip
 
 
 def _of(value: Any, part: str) -> float:

@@ -127,6 +127,7 @@ class Geometry:
         self._steppers: dict[tuple, Any] = {}  # Newton steps that were traced
         self._asked: list[FrameTarget] = []
         self.compiled: bool | None = None
+        self.legs_differ = False  # whether designs move joints of legs in space to where closed forms do not hold
 
     def _rigid_tree(self) -> Tree:
         own = self.robot.tree
@@ -252,8 +253,9 @@ class CarriedLinks:
         """The dyad between the links as they are numbered here, its closures by what `named` gives for them."""
         if isinstance(dyad, LegSide):
             one, two, three = (self.number[j] for j in dyad.leg.arm)
-            loop = self.moved(named(dyad.leg.loop))
-            return replace(dyad, leg=replace(dyad.leg, arm=(one, two, three), wrist=(), loop=loop))
+            inner, loop = dyad.leg.linkage, self.moved(named(dyad.leg.loop))
+            inner = None if inner is None else inner.carried(self.number, self.moved(named(inner.loop)))
+            return replace(dyad, leg=replace(dyad.leg, arm=(one, two, three), wrist=(), loop=loop, linkage=inner))
         loops = [None if pivot.loop is None else self.moved(named(pivot.loop)) for pivot in dyad.pivots]
         links = [self.number.get(pivot.link, GROUND) for pivot in dyad.pivots]
         first, middle, last = (Pivot(link, loop) for link, loop in zip(links, loops, strict=True))

@@ -87,7 +87,7 @@ class NumberProgram(Record):
 def numbers_of_designs(robot: Robot, designs: Mapping[str, Array]) -> DesignNumbers:
     """As `design_numbers`, by a program where what follows from the keys can be traced."""
     keys = tuple(designs)
-    key = program_store.key_of(robot, "design numbers", keys)
+    key = program_store.key_of(robot, "design numbers", keys, robot.written)  # formulas may differ in alike robots
     made = _kept(key, robot, keys) if key is not None and robot.written is not None else None
     if made is None:
         return design_numbers(robot, designs)

@@ -17,15 +17,15 @@ from parflex.closure.constraints import resting_rows
 from parflex.closure.dyads import Dyad
 from parflex.closure.point_legs import LegSide
 from parflex.closure.targets import FrameTarget, Target
-from parflex.closure.working_modes import following_rates, sides
+from parflex.closure.working_modes import following_rates, picked_rows, sides
 from parflex.errors import ParflexError, SingularError, UnreachableError
 from parflex.maps.batches import Geometry
 from parflex.maps.placing.closing_loop import judged_rows, rows_apart
 from parflex.maps.placing.dyad_places import DyadPlaces, dyad_places
 from parflex.maps.placing.given_coordinates import GivenCoordinates, NotGivenError
 from parflex.maps.placing.homes_of_designs import moved_at_home
-from parflex.maps.placing.kept_closures import kept_places, kept_steppers
-from parflex.maps.placing.leg_bodies import tilted
+from parflex.maps.placing.kept_closures import kept_places, kept_steppers, legs_differ
+from parflex.maps.placing.leg_bodies import leg_structure, tilted
 from parflex.maps.placing.neighbours import FEW, nearest_point, neighbours
 from parflex.maps.placing.steppers import ASKED, POLISH, ClosingRows, Stepper, dyad_judge, stepper
 from parflex.maps.placing.ways_from_home import closes, walk
@@ -96,6 +96,7 @@ class PositionSolver:
             if self.coupled is not None and self.coupled.left_open:
                 raise NotGivenError
             self.given.following = () if self.coupled is None else self.coupled.before
+            geometry.legs_differ = legs_differ(geometry, self.names, lambda: leg_structure(geometry, self.target))
             self.steppers, self.judges, self.joined = kept_steppers(
                 geometry, self.names, lambda: self._set_up(self.target)
             )
@@ -156,7 +157,9 @@ class PositionSolver:
             # where designs move axes that cross at home, numbers of a leg tell nothing: its determinant does
             told = [one for one in judged.dyads if isinstance(one, Dyad) or not moved]
             by_numbers = any(isinstance(one, LegSide) for one in told)
-            own_steps = stepper(self.geometry, loops, rates, judged=not by_numbers)
+            picked = picked_rows(robot.tree, loops, part.held, robot.assembler.block(robot.home, part))
+            chosen = None if picked is None or by_numbers else picked.tolist()
+            own_steps = stepper(self.geometry, loops, rates, chosen, judged=not by_numbers)
             steppers.append(replace(own_steps, settled=settled))
             for one in judged.blocks:  # as where one pose is assembled; the whole part is judged where it is solved
                 if len(one.columns) < len(rates):

@@ -9,7 +9,7 @@ import click
 
 from parflex.cli import output
 from parflex.cli.group import cli
-from parflex.cli.input import open_robot, robot_options
+from parflex.cli.input import open_robot, robot_options, words_of
 from parflex.cli.progress import counter
 
 
@@ -33,6 +33,7 @@ from parflex.cli.progress import counter
 @click.option("--validate", metavar="RECORD", multiple=True, help="Record to predict, not used; repeatable.")
 @click.option("--physical", is_flag=True, help="Bodies that can be, nearest to the file's; needs clarabel.")
 @click.option("--keep-spikes", is_flag=True, help="Leave single samples that are far from their neighbours.")
+@click.option("--keep", metavar="NAME,...", default="", help="Springs and dampers that stay as in the file; all.")
 @click.option("-o", "--out", metavar="FILE.toml", help="Write a robot file that extends the first.")
 @click.option("--page", metavar="DIR", help="Write a page with efforts, spectra and parameters to this folder.")
 def identify(
@@ -47,6 +48,7 @@ def identify(
     if out:
         check_robot_target(out)
     options["validate"] = list(options["validate"]) or None
+    options["keep"] = words_of(options["keep"])
     found = identified(loaded, list(record), **options)
     answer = found.as_dict()
     warnings = [*loaded.warnings, *found.warnings]

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from parflex.identification.doubts.drive_gains_off import gain_trials
+from parflex.identification.doubts.elements_off import element_trials
 from parflex.identification.doubts.likely_causes import LIKE, RecordedRows, left_by, likely_cause
 from parflex.identification.doubts.other_positions import OtherPositions
 from parflex.identification.estimates.least_squares import EffortRows
@@ -60,9 +61,10 @@ def misfit_doubts(
     seen = [one for one in misfits if one.share > LEAST]
     worst = max(seen, key=lambda one: one.over_noise, default=None)
     noise = _share_of_noise(of_rows or misfits)
-    zeros, gains = other.zeros(), [] if other.regressor.spare else gain_trials(other.regressor.rows, other.parts)
+    gains = [] if other.regressor.spare else gain_trials(other.regressor.rows, other.parts)
+    sure = (other.zeros(), gains, element_trials(other))
     if worst is None or not worst.over_noise > BEYOND:  # what parameters follow leaves residuals as small as noise
-        told = sorted(one for one in (*zeros, *gains) if one[0] < left_by(noise))
+        told = sorted(one for trials in sure for one in trials if one[0] < left_by(noise))
         name = Path(other.used[0].name).name
         words = [f"fall by {100 * (1 - left):.2g} % {text}" for left, text in told if left <= LIKE * told[0][0]]
         return [f"{name}: residuals {', or '.join(words)}"] if words else []
@@ -73,7 +75,7 @@ def misfit_doubts(
             "record where it is not given"
         ]
     found = (
-        likely_cause(RecordedRows(other.regressor, used, parts, other.choice), noise, other, (zeros, gains))
+        likely_cause(RecordedRows(other.regressor, used, parts, other.choice), noise, other, sure)
         for used, parts in asked
     )
     cause = next((text for text in found if text), None)

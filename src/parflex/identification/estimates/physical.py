@@ -16,14 +16,14 @@ import numpy as np
 from parflex.errors import InputError
 from parflex.identification.base_columns import BaseColumns
 from parflex.identification.estimates.least_squares import Fit
-from parflex.identification.unknowns import Unknown
+from parflex.identification.unknowns import Unknown, usual_sizes
 from parflex.models.dynamics.base_parameters import PARAMETERS, body_from_parameters
 from parflex.models.robot import Robot
 from parflex.records import Record
 
 Array = np.ndarray
 MARGIN = 1e-4  # of the usual mass of a body, and of that on the length of the robot: the least pseudo-inertia
-NEVER_NEGATIVE = ("IA", "FV", "FS", "FV_back", "FS_back", "k")
+NEVER_NEGATIVE = ("IA", "FV", "FS", "FV_back", "FS_back", "k", "d")
 SOFT = 1e-9  # of the first problem: what keeps parameters that nothing tells near to the file
 ROOT = np.sqrt(2.0)
 
@@ -65,7 +65,7 @@ def physical_parameters(
     links = _bodies(every, theta, base)
     length, mass = robot.tree.length, _usual_mass(every, theta)
     cones = _Cones(every, links, length, MARGIN * mass)
-    size = np.maximum(np.abs(theta), 0.05 * np.abs(theta[base.kept]).max(initial=1e-3))
+    size = usual_sizes(every, base.kept)
     G = base.groups[told] * size  # of changes, each measured with its own size
     missing = fitted.values - base.groups[told] @ theta
     spread, axes = np.linalg.eigh(fitted.white / np.outer(*[np.sqrt(np.diag(fitted.white))] * 2))

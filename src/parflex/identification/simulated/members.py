@@ -14,8 +14,9 @@ from parflex.codegen.model import Model
 from parflex.control.plant import Plant
 from parflex.errors import InputError
 from parflex.identification.base_columns import BaseColumns
+from parflex.identification.linear_elements import fields_of, with_element_numbers
 from parflex.identification.regressors import Regressor
-from parflex.identification.unknowns import by_direction
+from parflex.identification.unknowns import SPRINGS, by_direction
 from parflex.models.dynamics.base_parameters import PARAMETERS, body_from_parameters, body_parameters
 from parflex.models.given_states.joint_stops import gated, with_tree
 from parflex.models.given_states.sticking_joints import with_sticking
@@ -26,6 +27,7 @@ from parflex.tree.link_tree import JointTerms
 
 Array = np.ndarray
 OFF = 0.37  # of each number, or kg and m: by so much another member differs, so that all of them are inputs
+TINY = 1e-12  # N, N s/m: of an element in place of zero, which would leave it out of the program
 LEAST = 1e-9  # of the Coulomb friction of the file: less would let the joint slide in another program
 
 
@@ -55,8 +57,12 @@ class PlantMembers:
         theta = self.parameters(values, carried)
         tree, every = self.regressor.robot.tree, self.regressor.unknowns
         own: dict[int, dict[str, float]] = {}
+        elements: dict[str, dict[str, float]] = {}
         for one, value in zip(every, theta, strict=True):
-            own.setdefault(one.link, {})[one.symbol] = float(value)
+            if one.element:
+                elements.setdefault(one.element, {})[one.symbol] = float(value) or TINY
+            else:
+                own.setdefault(one.link, {})[one.symbol] = float(value)
         smooth = self.regressor.friction != "file"
         motors = {tree.link_of_rate[k] for k in self.regressor.robot.actuated} if smooth else set()
         links = []
@@ -64,7 +70,9 @@ class PlantMembers:
             numbers = own.get(j, {})
             terms = _terms(link, numbers, by_direction(every, j), j in motors)
             links.append(replace(link, body=_body(link, numbers), terms=terms))
-        changed = with_tree(self.regressor.robot, replace(tree, links=tuple(links)))
+        changed = with_tree(
+            self.regressor.robot, replace(with_element_numbers(tree, elements), links=tuple(links))
+        )  # fmt: skip
         return gated(with_sticking(changed, False))
 
     def plant(self, values: Array, carried: Mapping[int, float] = {}) -> Plant:
@@ -88,13 +96,19 @@ class PlantMembers:
                 if (j, symbol) in symbols:
                     words |= {word: getattr(link.terms, word) + OFF for word in fields}
             links.append(replace(link, terms=replace(link.terms, **words)))
-        return with_tree(first, replace(first.tree, links=tuple(links)))
+        own: dict[str, dict[str, float]] = {}
+        for one in self.regressor.unknowns:
+            if one.element:
+                # rests differ, too
+                own.setdefault(one.element, {})[one.symbol] = (3 if one.symbol == "k_rest" else 2) * one.value + OFF
+        return with_tree(first, replace(with_element_numbers(first.tree, own), links=tuple(links)))
 
 
 SPREAD = np.array([[1.0, 0.11, 0.12], [0.11, 1.2, 0.13], [0.12, 0.13, 1.4]])
 FIELDS: dict[str, tuple[str, ...]] = {  # of a joint, that follow from unknowns
     "IA": ("motor_inertia",), "FV": ("viscous",), "FS": ("coulomb",), "FV_back": ("more_viscous",),
     "FS_back": ("more_coulomb",), "offset": ("offset",), "k": ("stiffness",),
+    "d": ("damper",), "k_rest": ("rest",),
 }  # fmt: skip
 
 
@@ -114,8 +128,7 @@ def _terms(link: Link, numbers: Mapping[str, float], both: bool, smooth: bool) -
         words |= dict.fromkeys(("viscous", "coulomb", "static", "more_viscous", "more_coulomb", "offset"), 0.0)
     if "IA" in numbers:
         words["motor_inertia"] = numbers["IA"]
-    if "k" in numbers:
-        words["stiffness"] = numbers["k"]
+    words |= fields_of({symbol: numbers[symbol] for symbol in SPRINGS if symbol in numbers}, damping="damper")
     if "offset" in numbers:
         words["offset"] = numbers["offset"]
     for forth, back, plain, more in (

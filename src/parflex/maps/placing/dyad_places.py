@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -152,7 +152,7 @@ class _Legs:
         links = sorted({robot.tree.link_of_rate[int(k)] for k in part.columns})
         numbers = [one for one in judged.dyads if isinstance(one, LegSide)]
         if numbers:
-            return not self.bodies.tilts(numbers) and self._point_leg(numbers)
+            return not self.geometry.legs_differ and self._point_leg(numbers)
         if not all(tree.links[j].joint.periodic for j in links):
             return False
         found = [one for one in judged.dyads if isinstance(one, Dyad)]
@@ -178,14 +178,14 @@ class _Legs:
     def _point_leg(self, numbers: list[LegSide]) -> bool:
         """A leg in space, from where the platform is; False where it is not between this and the ground."""
         bodies, plain = self.bodies, numbers[0].leg
-        leg = replace(plain, loop=bodies.loops.get(id(plain.loop), plain.loop))
+        leg = bodies.with_loops(plain)
         R0, P0 = bodies.at.rotation[self.platform], bodies.at.position[self.platform]
         R, P = self.placed
         on_platform = self.platform in bodies.tree.path(leg.end.link)
         if bodies.root[leg.goal.link] != (GROUND if on_platform else self.platform):
             return False
-        known = set(bodies.tree.path(leg.end.link)) - {self.platform, *leg.arm, *leg.wrist}
-        if any(bodies.root[j] not in (GROUND, self.platform, *leg.arm, *leg.wrist) for j in known):
+        known = set(bodies.tree.path(leg.end.link)) - {self.platform, *leg.moving}
+        if any(bodies.root[j] not in (GROUND, self.platform, *leg.moving) for j in known):
             return False
         goal = bodies.at.of(leg.goal)[1]
         turn = R0 @ R.T if on_platform else R @ R0.T

@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from parflex.closure.point_legs import EXACT
 from parflex.codegen import disk_cache, program_store
+from parflex.codegen.program import Program
 from parflex.maps.batches import BatchProgram, Geometry
 from parflex.maps.placing.closing_loop import JoinedSteps, joined
 from parflex.maps.placing.dyad_places import DyadPlaces
@@ -19,13 +21,41 @@ RECENT = 16  # robots whose programs stay in memory
 Both = tuple[list[Stepper], list[Stepper]]
 Kept = tuple[list[Stepper], list[Stepper], JoinedSteps | None]
 _recent: dict[str, Kept] = {}
+_structures: dict[str, BatchProgram | None] = {}
 _circles: dict[str, DyadPlaces | None] = {}
 
 
 def _key(geometry: Geometry, names: Sequence[str], word: str) -> str | None:
     designs = geometry.designs
-    choices = (list(names), "" if designs is None else designs.name or repr(designs.places))
+    choices = (list(names), "" if designs is None else designs.name or repr(designs.places), geometry.legs_differ)
     return program_store.key_of(geometry.robot, word, *choices)
+
+
+def legs_differ(geometry: Geometry, names: Sequence[str], made: Callable[[], Program | None]) -> bool:
+    """Whether a design moves joints of legs in space apart that cross or are parallel; `made` traces what tells."""
+    if geometry.designs is None or not geometry.varied:
+        return False
+    key = _key(geometry, names, "structure of legs")
+    if key is None or key not in _structures:
+        data = None if key is None else disk_cache.read(key)
+        if data is not None:
+            content = json.loads(data)
+            program = None if content is None else program_store.read_back(content)
+        else:
+            program = made()
+            if key is not None:
+                disk_cache.write(key, json.dumps(None if program is None else program_store.written(program)).encode())
+        found = None if program is None else BatchProgram(program, False)
+        if key is not None:
+            while len(_structures) >= RECENT:
+                _structures.pop(next(iter(_structures)))
+            _structures[key] = found
+    else:
+        found = _structures[key]
+    if found is None:
+        return False
+    off = found(geometry.designs.columns(geometry.varied))
+    return not bool(np.abs(off).max(initial=0.0) < EXACT)  # what is not a number differs too
 
 
 def kept_places(geometry: Geometry, names: Sequence[str], made: Callable[[], DyadPlaces | None]) -> DyadPlaces | None:

@@ -10,9 +10,14 @@ import numpy as np
 
 from parflex.closure.dyads import Dyad, Pivot
 from parflex.closure.loops import Loop
-from parflex.closure.point_legs import LegSide, structure
+from parflex.closure.point_legs import LegSide, PointLeg, structure
+from parflex.closure.targets import Target
+from parflex.closure.working_modes import sides
+from parflex.codegen.passes.optimise import make_program
+from parflex.codegen.program import Program
 from parflex.graph.expression import Expression
 from parflex.maps.batches import Geometry, rigid_tree
+from parflex.models.robot import Robot
 from parflex.recursion import pose
 from parflex.tree import Place, Tree
 from parflex.tree.link_tree import GROUND
@@ -73,28 +78,53 @@ class LegBodies:
             found[self.root[place.link]] = p, R @ (np.eye(3)[2] if self.tree.planar else axis)
         return found
 
-    def tilts(self, dyads: Sequence[Dyad | LegSide]) -> bool:
-        """Whether designs turn an axis of a dyad on its body: then axes that are parallel at home need not stay so.
+    def with_loops(self, leg: PointLeg) -> PointLeg:
+        """The leg with symbols in its closures where designs differ."""
+        inner, loop = leg.linkage, self.loops.get(id(leg.loop), leg.loop)
+        if inner is not None:
+            inner = replace(inner, loop=self.loops.get(id(inner.loop), inner.loop))
+        return replace(leg, loop=loop, linkage=inner)
 
-        Of legs in space also whether they move axes that cross.
-        """
+    def tilts(self, dyads: Sequence[Dyad | LegSide]) -> bool:
+        """Whether designs turn an axis of a dyad on its body: then axes that are parallel at home need not stay so."""
         pivots = [pivot for one in dyads if isinstance(one, Dyad) for pivot in one.pivots]
-        found = [axis for pivot in pivots for _, axis in self.sides(pivot).values()]
-        for one in dyads:
-            if isinstance(one, LegSide):
-                leg = replace(one.leg, loop=self.loops.get(id(one.leg.loop), one.leg.loop))
-                found += structure(leg, self.tree, self.at)
-        return any(isinstance(x, Expression) for part in found for x in np.ravel(part))
+        axes = [axis for pivot in pivots for _, axis in self.sides(pivot).values()]
+        return any(isinstance(x, Expression) for axis in axes for x in np.ravel(axis))
+
+
+def _bodies(geometry: Geometry, robot: Robot, rows: Sequence[Any], rates: Sequence[int]) -> LegBodies:
+    """Bodies of a part, over symbols where designs differ."""
+    loops = {id(own): loop for own, loop in zip(geometry.robot.closures.loops, robot.closures.loops, strict=True)}
+    moving = {geometry.robot.tree.link_of_rate[int(k)] for k in rates}
+    return LegBodies(rigid_tree(robot.tree), geometry.home, moving, rows, loops, GROUND)
 
 
 def tilted(geometry: Geometry, rows: Sequence[Any], rates: Sequence[int], dyads: Sequence[Dyad | LegSide]) -> bool:
-    """Whether designs turn axes of the dyads of a part, whose joints have these rates."""
+    """Whether designs turn axes of the dyads of a part, whose joints have these rates, or take a leg in space apart."""
     if geometry.designs is None or not dyads:
         return False
-    _, robot = geometry.traced()
-    loops = {id(own): loop for own, loop in zip(geometry.robot.closures.loops, robot.closures.loops, strict=True)}
-    moving = {geometry.robot.tree.link_of_rate[k] for k in rates}
-    return LegBodies(rigid_tree(robot.tree), geometry.home, moving, rows, loops, GROUND).tilts(dyads)
+    if any(isinstance(one, LegSide) for one in dyads) and geometry.legs_differ:
+        return True
+    return _bodies(geometry, geometry.traced()[1], rows, rates).tilts(dyads)
+
+
+def leg_structure(geometry: Geometry, target: Target) -> Program | None:
+    """From numbers of a design to what vanishes where joints of its legs in space lie as those of the nominal robot.
+
+    None where no number of designs says where they lie.
+    """
+    robot = geometry.robot
+    graph, traced = geometry.traced()
+    found: list[Any] = []
+    for part in robot.assembler.parts(target, robot.locked | frozenset(robot.deformations)):
+        own = sides(robot.tree, part.rows, part.columns, part.held, robot.preference, robot.home).dyads
+        legs = [one.leg for one in own if isinstance(one, LegSide)][:1]
+        for leg in legs:
+            bodies = _bodies(geometry, traced, part.rows, part.columns.tolist())
+            found += structure(bodies.with_loops(leg), bodies.tree, bodies.at, robot.tree.length)
+    varied = [x for part in found for x in np.ravel(part) if isinstance(x, Expression)]
+    outputs = {"structure": np.array(varied, dtype=object)}
+    return make_program(graph, "structure", outputs, quick=True) if varied else None
 
 
 def _frame(place: Place) -> Frame:

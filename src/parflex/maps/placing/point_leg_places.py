@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from parflex.closure.parallelograms import Parallelogram
 from parflex.closure.point_legs import CROSSED, JointAxis, PointLeg, crossing, level, line_of, plane_normal
 from parflex.recursion.kinematics import Pose
 from parflex.spatial import cross
@@ -29,7 +30,7 @@ class PointLegPlaces:
 
     def __init__(self, leg: PointLeg, tree: Tree, at: Pose, sides: dict[int, float], goal: Array, turn: Array) -> None:
         self.leg, self.sides = leg, sides
-        self.lines = [line_of(tree, at, j) for j in leg.arm]
+        self.lines = leg.lines(tree, at)
         rotation, self.end = at.of(leg.end)
         self.goal, self.meetings = goal, list[Meeting]()
         moves = self._crossed() if leg.kind == CROSSED else self._parallel()
@@ -37,15 +38,27 @@ class PointLegPlaces:
             j: np.arctan2(move[1], move[0]) if line.turns else move[0]
             for j, line, move in zip(leg.arm, self.lines, moves, strict=True)
         }
+        if leg.linkage is not None:
+            self._parallelogram(leg.linkage, tree, at, moves[2])
         if leg.wrist:
             u1, u2 = leg.loop.u1, leg.loop.u2
             own, other = (u1, u2) if leg.carries_first else (u2, u1)
             asked = turn @ (at.of(leg.goal)[0] @ other)
-            for line, move in zip(self.lines, moves, strict=True):
-                asked = _turned(asked, line, move, back=True) if line.turns else asked
+            for line, move, turns in zip(self.lines, moves, leg.turning(self.lines), strict=True):
+                asked = _turned(asked, line, move, back=True) if turns else asked
             last = line_of(tree, at, leg.wrist[0])
             c, s = _angle(last.along, rotation @ own, asked)
             self.values[leg.wrist[0]] = np.arctan2(s, c)
+
+    def _parallelogram(self, linkage: Parallelogram, tree: Tree, at: Pose, move: Move) -> None:
+        """Joints that move with a bar, and whether it is on its side: past the flat pose it is in another mode."""
+        for j, sense in zip(linkage.links[1:], linkage.senses, strict=True):
+            self.values[j] = sense * self.values[linkage.bar]
+        B, C, B2, _ = linkage.corners(at)
+        axis, base, bar = self.lines[2].along, B2 - B, C - B
+        area = self.sides[2] * (axis @ cross(base, _turned(bar, self.lines[2], move)))
+        size = np.sqrt(_square(base) * _square(bar))
+        self.meetings.append((-area / size, area / size))
 
     # -- neighbours that cross ----------------------------------------------------------------------------
 
