@@ -2,6 +2,8 @@
 
 The peer assembles the matrices of many poses at once in NumPy and solves them by `scipy.linalg.eigh` for the six lowest
 modes; its positions are given to it. Both sides take turns, round by round; everything is counted but compilation.
+Two threads stand beside two processes that each solve the whole map at the same time: what these take more than one
+alone is the machine's (caches, memory, cores that share their units), and no work of parflex.
 """
 
 from __future__ import annotations
@@ -135,7 +137,8 @@ def _beside(report: Report, name: str) -> None:
     case = Case(name, POSES)
     _, found = case.ours()  # compiles, and keeps it on disk
     case.set_up_peer(found.status == OK)
-    ours, theirs, two = [], [], []
+    ours, theirs, two, apart = [], [], [], []
+    other = _Other(name)
     for number in range(ROUNDS):
         report.progress(f"maps with designs: {name}, round {number + 1} of {ROUNDS}")
         seconds, found = case.ours()
@@ -143,6 +146,9 @@ def _beside(report: Report, name: str) -> None:
         seconds, expected = case.theirs()
         theirs.append(seconds)
         two.append(case.ours(threads=2)[0])
+        other.begin()
+        apart.append(0.5 * (case.ours()[0] + other.seconds()))
+    other.end()
     error = float(np.abs(found.frequencies[case.rows] - expected).max())
     note = f"{error:.1e} Hz; {found.fallbacks} of {POSES} rows in full, {int((found.status != OK).sum())} not reached"
     report.timing(NAME, f"{name}: direct stiffness", 1e9 * np.array(theirs), error=None, note="SciPy, positions given")
@@ -151,7 +157,53 @@ def _beside(report: Report, name: str) -> None:
     report.compare(NAME, f"{name}: parflex", f"{name}: direct stiffness")
     ratio = float(np.median(np.array(theirs) / np.array(ours)))
     report.figure(NAME, f"{name}: times the peer", ratio, "", note=f"load {os.getloadavg()[0]:.1f}")
-    report.figure(NAME, f"{name}: CPU of two threads", float(np.median(np.array(two) / np.array(ours))), "of one")
+    for what, seconds in (("two threads", two), ("two processes side by side", apart)):
+        report.figure(NAME, f"{name}: CPU of {what}", float(np.median(np.array(seconds) / np.array(ours))), "of one")
+    ratio = float(np.median(np.array(two) / np.array(apart)))
+    report.figure(NAME, f"{name}: CPU of two threads", ratio, "of two processes")
+
+
+OTHER = """
+import sys
+sys.path.insert(0, {here!r})
+from design_maps import POSES, Case
+case = Case({name!r}, POSES)
+case.ours()
+print("ready", flush=True)
+for line in sys.stdin:
+    print(case.ours()[0], flush=True)
+"""
+
+
+class _Other:
+    """A process that solves the same map when it is told to."""
+
+    def __init__(self, name: str) -> None:
+        code = OTHER.format(here=str(Path(__file__).parent), name=name)
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        self._said()
+
+    def begin(self) -> None:
+        """Let it solve the map."""
+        assert self.process.stdin is not None
+        self.process.stdin.write("go\n")
+        self.process.stdin.flush()
+
+    def seconds(self) -> float:
+        """CPU seconds a pose that it took."""
+        return float(self._said())
+
+    def end(self) -> None:
+        """Let it go."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        self.process.wait()
+
+    def _said(self) -> str:
+        assert self.process.stdout is not None
+        return self.process.stdout.readline()
 
 
 def _growth(report: Report) -> None:
