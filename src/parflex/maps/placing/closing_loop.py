@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from parflex.codegen.compile import Kernel, side_by_side
+from parflex.codegen.passes.repeated_sums import with_products
 from parflex.codegen.program import Instruction, Program
 from parflex.maps.lanes.lane_calls import call_lanes
 from parflex.records import Record
@@ -227,7 +228,7 @@ def joined(parts: Sequence[LoopPart], judges: Sequence[LoopPart]) -> JoinedSteps
         slices.append(slice(len(told), len(told) + len(named) - count))
         new, told = new + named[:count], told + named[count:]
     names = tuple(f"q[{k}]" for k in columns)
-    program = Program("closing", names, (), tuple(instructions), 0, tuple(new + told))
+    program = with_products(Program("closing", names, (), tuple(instructions), 0, tuple(new + told)))
     taken, moved_ones, opened = (np.array(own, dtype=np.int64) for own in (columns, moving, openings))
     return JoinedSteps(Kernel(program), taken, moved_ones, opened, tuple(slices))
 
