@@ -23,6 +23,9 @@ TOO_HIGH = 0.05  # of a frequency: beyond, a warning names the beam; one element
 FAR = 1.0  # of what a frequency should be: beyond, an estimate of first order is no figure, as near critical loads
 ENOUGH = 0.01  # of a frequency: the number of elements in warnings is that for this error
 BESIDE = 24  # modes above those asked for that take part in an estimate
+# of a squared frequency: modes above change what is taken from it by about its share of theirs. Those of an element
+# much shorter than others, as beside a place where something acts, lie so high that it would be lost in their rounding
+ABOVE = 1e6
 REACHED = 0.9  # of a squared frequency of an element held at both ends: so near, nothing can be said any more
 BISECTIONS = 12  # until a large share is known to a thousandth
 CLEAR = 0.5  # of the same: with this many elements something can
@@ -178,6 +181,10 @@ class _Inside(Record):
     pulled: Array
     moved: Array
 
+    def of_modes(self, count: int) -> _Inside:
+        """In the lowest modes alone."""
+        return _Inside(self.own, self.pulled[:, :count], self.moved[:, :count])
+
     def taken(self, values: Array, value: float) -> Array:
         """C at a squared frequency; modes above matter where they come below it."""
         y = self.pulled - self.moved * np.minimum(values, value)
@@ -199,6 +206,8 @@ def _inside(here: Configuration, beam: BeamElements, shapes: Array) -> _Inside:
 
 def _too_high(values: Array, inside: _Inside, k: int, limit: float) -> float:
     """Share by which the frequency of mode k is too high; infinite where it lies above a limit of what can be said."""
+    values = values[: np.searchsorted(values, ABOVE * values[k])]
+    inside = inside.of_modes(len(values))
 
     def left(value: float) -> float:
         return float(np.linalg.eigvalsh(np.diag(values) - inside.taken(values, value))[k])
