@@ -18,6 +18,7 @@ from parflex.maps.node_unknowns import node_model
 from parflex.maps.nodes import Assembly
 from parflex.maps.platform import Platform
 from parflex.maps.positions import OK, PositionSolver
+from parflex.maps.lanes.mode_proof import reach
 from parflex.maps.rows.pose_order import ordered
 from parflex.models.elastic.linear_model import locked_robot
 
@@ -153,6 +154,24 @@ def test_shapes_are_turned_by_no_more_than_is_promised(name):
     turned, longer, compared = audit_shapes(name, 100, SHAPED[name])
     assert compared > 50
     assert turned < 1.0 and longer < 3e-6  # what the page on maps says
+
+
+def test_modes_of_condensed_matrices_are_as_near_as_the_bound_says():
+    """Theory (72) on matrices without a robot: the pencil at a shift has its mode beside that of the whole matrices."""
+    rng, share = np.random.default_rng(11), []
+    for _ in range(20):
+        K, M = (x @ x.T + 2.0 * np.eye(8) for x in rng.uniform(-1, 1, (2, 8, 8)))
+        mode, pole = (scipy.linalg.eigh(k, m, eigvals_only=True)[0] for k, m in ((K, M), (K[5:, 5:], M[5:, 5:])))
+        for off in (-3e-2, -1e-3, 1e-3, 3e-2):
+            shift = mode - off * (pole - mode)
+            D = K - shift * M
+            X = np.concatenate([np.eye(5), -np.linalg.solve(D[5:, 5:], D[5:, :5])])
+            beside = scipy.linalg.eigh(X.T @ D @ X, X.T @ M @ X, eigvals_only=True)
+            rho = shift + beside[np.argmin(np.abs(beside))]
+            bound = reach(rho, shift, 0.0, pole)
+            assert abs(mode - rho) <= bound + 1e-12 * mode  # rounding
+            share.append(abs(mode - rho) / bound)
+    assert max(share) > 0.05  # it is not far too large either
 
 
 def test_reasons_say_why_shapes_come_from_whole_matrices():
