@@ -12,7 +12,7 @@ from oracles import led_records
 
 import parflex
 from parflex.errors import InputError
-from parflex.identification.unknowns import unknowns
+from parflex.identification.unknowns import taken_from_file, unknowns
 from parflex.identification.written_robot import changed_elements, write_robot
 
 Array = np.ndarray
@@ -161,6 +161,17 @@ def test_spring_rest_and_damper_of_a_joint_are_found(tmp_path, friction):
         assert value["FV[axis]"] == pytest.approx(5.0, rel=1e-3)
         assert terms.viscous + terms.damper == pytest.approx(5.0, rel=1e-3)
         assert terms.offset - terms.stiffness * terms.rest == pytest.approx(-4.8, rel=1e-2)
+
+
+def test_springs_of_joints_that_are_kept_are_said(tmp_path):
+    path = tmp_path / "axis.toml"
+    path.write_text(AXIS)
+    robot = parflex.load(str(path))
+    assert taken_from_file(robot, unknowns(robot)) == []
+    assert taken_from_file(robot, unknowns(robot, keep=["axis"])) == ["damper of 'axis'", "spring of 'axis'"]
+    path.write_text(AXIS.replace(", rest = 0.05", ""))
+    robot = parflex.load(str(path))
+    assert taken_from_file(robot, unknowns(robot)) == ["rest of the spring of 'axis'"]
 
 
 def test_a_rest_that_the_file_does_not_write_is_zero_by_construction(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 
 import numpy as np
@@ -131,6 +132,35 @@ def test_residuals_of_simulated_records_are_told(wrong, tmp_path):
     disturbed = record | {"i": record["i"] + wrong * 0.5 * np.sin(40 * record["t"])}
     found = parflex.identify(slide(tmp_path), disturbed, UNDER_CONTROL, "didim", cutoff=40, decimate=4)
     assert sum("times what noise of the record leaves" in text for text in found.warnings) == wrong
+
+
+@pytest.mark.parametrize("change", [{"kp": 78}, {"delay": 8}])
+def test_a_simulated_controller_that_is_not_that_of_the_record_is_the_cause(change, tmp_path):
+    """The model is right, so that no column, friction or gain is blamed."""
+    record = {name: column[500:] for name, column in measured.sliding_mass(2.0, noise=1e-4).items()}
+    columns = UNDER_CONTROL | {"controller": UNDER_CONTROL["controller"] | change}
+    text = parflex.identify(slide(tmp_path), record, columns, "didim", cutoff=40, decimate=4).warnings[0]
+    assert re.fullmatch(
+        r"record: \d+\.\d+ % of the efforts of 'axis' are missed, \d\.\d times what noise of the record leaves, and noise "
+        r"alone where recorded positions are taken: the simulated controller is not that of the record; check gains, "
+        r"delay and sample_time of \[controller\], which is the step of the record where it is not given",
+        text,
+    )
+
+
+def test_a_cause_is_told_with_what_is_missed_without_and_with_it():
+    record = noisy(MISTAKES["times the efforts of 'leg3.1': check its gain"](followed(1)))
+    (text,) = parflex.identify(ROBOT, record).warnings
+    found = re.fullmatch(
+        r"record: (.*) % of the efforts of 'leg1.1' are missed, (\d+) times what noise of the record leaves, and "
+        r"intervals do not hold it: of all motors (.*) %, and (.*) % with (0\.\d+) times the efforts of 'leg3.1': check "
+        r"its gain",
+        text,
+    )
+    assert found is not None
+    missed, times, now, left, gain = map(float, found.groups())
+    assert missed > now > 10 * left and times > 2
+    assert gain == pytest.approx(0.5, rel=0.02)  # efforts are twice as large as they should be
 
 
 def test_a_payload_named_on_the_empty_record_is_told_as_such(tmp_path):

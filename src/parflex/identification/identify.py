@@ -14,6 +14,7 @@ from parflex.errors import InputError, SingularError
 from parflex.identification.base_columns import BaseColumns, base_columns, independent_columns, stacked
 from parflex.identification.column_map import ColumnMap, read_column_map
 from parflex.identification.doubts.lack_of_fit import NOTHING, misfit_doubts, misfits_of_rows
+from parflex.identification.doubts.offsets_left_out import offset_steps
 from parflex.identification.doubts.other_positions import OtherPositions
 from parflex.identification.doubts.recorded_signals import (
     effort_doubts,
@@ -212,12 +213,14 @@ def identify(
     if physical:
         real = physical_parameters(robot, every, base, told, fitted)
         theta, consistent = real.theta, _predicting(real, found, told, left, efforts)
+    steps = steps_of(used, choice, estimator, fitted, regressor, beside)
+    steps += simulated.steps if simulated else offset_steps(regressor, rows, fitted, list(parameters))
     return Identified(
         robot.name, estimator, parameters, gains, fitted.condition, share(left, efforts), errors,
         validation_of(regressor.rows, later),
         undetermined_of(base, names, missed, regressor, motions) + unsure, choice, [*predictions, *later],
         fitted.robust, theta, regressor.rows, [*used, *held_out],
-        steps_of(used, choice, estimator, fitted, regressor, beside) + (simulated.steps if simulated else []), warnings,
+        steps, warnings,
         friction, consistent,
     )  # fmt: skip
 

@@ -16,6 +16,7 @@ import numpy as np
 from parflex.identification.doubts.drive_gains_off import gain_trials
 from parflex.identification.doubts.elements_off import element_trials
 from parflex.identification.doubts.likely_causes import LIKE, RecordedRows, left_by, likely_cause
+from parflex.identification.doubts.offsets_left_out import offset_trials
 from parflex.identification.doubts.other_positions import OtherPositions
 from parflex.identification.estimates.least_squares import EffortRows
 from parflex.identification.filtering import LONGEST, SEGMENTS, FilterChoice, decimated, smoothed
@@ -62,9 +63,10 @@ def misfit_doubts(
     worst = max(seen, key=lambda one: one.over_noise, default=None)
     noise = _share_of_noise(of_rows or misfits)
     gains = [] if other.regressor.spare else gain_trials(other.regressor.rows, other.parts)
-    sure = (other.zeros(), gains, element_trials(other))
+    offsets = offset_trials(other)
+    sure = (other.zeros(), gains, element_trials(other), offsets)
     if worst is None or not worst.over_noise > BEYOND:  # what parameters follow leaves residuals as small as noise
-        told = sorted(one for trials in sure for one in trials if one[0] < left_by(noise))
+        told = sorted(one for trials in sure for one in trials if one[0] < left_by(noise) or trials is offsets)
         name = Path(other.used[0].name).name
         words = [f"fall by {100 * (1 - left):.2g} % {text}" for left, text in told if left <= LIKE * told[0][0]]
         return [f"{name}: residuals {', or '.join(words)}"] if words else []
