@@ -141,9 +141,9 @@ def test_a_simulated_controller_that_is_not_that_of_the_record_is_the_cause(chan
     columns = UNDER_CONTROL | {"controller": UNDER_CONTROL["controller"] | change}
     text = parflex.identify(slide(tmp_path), record, columns, "didim", cutoff=40, decimate=4).warnings[0]
     assert re.fullmatch(
-        r"record: \d+\.\d+ % of the efforts of 'axis' are missed, \d\.\d times what noise of the record leaves, and noise "
-        r"alone where recorded positions are taken: the simulated controller is not that of the record; check gains, "
-        r"delay and sample_time of \[controller\], which is the step of the record where it is not given",
+        r"record: \d+\.\d+ % of the efforts of 'axis' are missed, \d\.\d times what noise of the record leaves, and "
+        r"noise alone where recorded positions are taken: the simulated controller is not that of the record; check "
+        r"gains, delay and sample_time of \[controller\], which is the step of the record where it is not given",
         text,
     )
 
@@ -153,8 +153,8 @@ def test_a_cause_is_told_with_what_is_missed_without_and_with_it():
     (text,) = parflex.identify(ROBOT, record).warnings
     found = re.fullmatch(
         r"record: (.*) % of the efforts of 'leg1.1' are missed, (\d+) times what noise of the record leaves, and "
-        r"intervals do not hold it: of all motors (.*) %, and (.*) % with (0\.\d+) times the efforts of 'leg3.1': check "
-        r"its gain",
+        r"intervals do not hold it: of all motors (.*) %, and (.*) % with (0\.\d+) times the efforts of 'leg3.1': "
+        r"check its gain",
         text,
     )
     assert found is not None
