@@ -75,7 +75,7 @@ def offset_steps(regressor: Regressor, rows: EffortRows, fitted: Fit, names: Seq
     spread = noise * float(np.median(robust / white)) / np.maximum(rest, 1e-300)
     open_offset = np.minimum(SIGNIFICANT * spread, LARGE * efforts)
     by = np.abs(slopes) * open_offset / robust[:, None]
-    parameter, motor = np.unravel_index(int(np.argmax(by)), by.shape)
+    parameter, motor = divmod(int(np.argmax(by)), by.shape[1])
     if not by[parameter, motor] > MOVES:
         return []
     value, share = open_offset[motor], open_offset[motor] / efforts[motor]
