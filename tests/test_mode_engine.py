@@ -14,11 +14,11 @@ from parflex.designs.design_numbers import design_numbers, number_at
 from parflex.maps.batches import Geometry
 from parflex.maps.engine.mode_finder import FoundModes, ModeFinder
 from parflex.maps.engine.mode_programs import StepTrace
+from parflex.maps.lanes.mode_proof import reach
 from parflex.maps.node_unknowns import node_model
 from parflex.maps.nodes import Assembly
 from parflex.maps.platform import Platform
 from parflex.maps.positions import OK, PositionSolver
-from parflex.maps.lanes.mode_proof import reach
 from parflex.maps.rows.pose_order import ordered
 from parflex.models.elastic.linear_model import locked_robot
 
