@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -134,6 +135,10 @@ class FrameTarget(PoseRows):
         R, P = at.of(self.place)
         parts = [P[axis] - value for axis, value in self.position.items()]
         return np.array(parts if self.rotation is None else [*parts, *small_turn(R @ self.rotation.T)])
+
+    def turned_away(self, at: Pose) -> Any:
+        """1 less the cosine of the angle that must vanish, over any scalar: sines do not tell opposite directions."""
+        return 0.0 if self.rotation is None else (3.0 - np.trace(at.of(self.place)[0] @ self.rotation.T)) / 2
 
     def jacobian(self, tree: Tree, at: Pose, links: Sequence[tuple[Array, Array]]) -> Array:
         """Rows in world axes."""

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from parflex.bodies import RigidBody
+from parflex.closure.constraints import Coupling
 from parflex.closure.dyads import Dyad, Pivot
 from parflex.closure.loops import Loop
 from parflex.closure.point_legs import LegSide
@@ -248,6 +249,13 @@ class CarriedLinks:
         """The loop between the links as they are numbered here."""
         first, second = (replace(place, link=self.number[place.link]) for place in (loop.first, loop.second))
         return replace(loop, first=first, second=second)
+
+    def coupled(self, row: Coupling) -> Coupling:
+        """The coupling between the links as they are numbered here."""
+        numbers = tuple(self.number[j] for j in row.numbers)
+        own = [self.tree.links[j] for j in numbers]
+        positions, rates = tuple(link.q.start for link in own), tuple(link.v.start for link in own)
+        return replace(row, numbers=numbers, positions=positions, rates=rates)
 
     def carried(self, dyad: Dyad | LegSide, named: Callable[[Loop], Loop]) -> Dyad | LegSide:
         """The dyad between the links as they are numbered here, its closures by what `named` gives for them."""

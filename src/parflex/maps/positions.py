@@ -17,7 +17,7 @@ from parflex.closure.constraints import resting_rows
 from parflex.closure.dyads import Dyad
 from parflex.closure.point_legs import LegSide
 from parflex.closure.targets import FrameTarget, Target
-from parflex.closure.working_modes import following_rates, picked_rows, sides
+from parflex.closure.working_modes import following_rates, picked_rows
 from parflex.errors import ParflexError, SingularError, UnreachableError
 from parflex.maps.batches import Geometry
 from parflex.maps.placing.closing_loop import judged_rows, rows_apart
@@ -116,7 +116,29 @@ class PositionSolver:
     @cached_property
     def _whole(self) -> Target:
         robot = self.robot
-        return whole_end_effector(robot.tree, robot.actuated, self.read, robot.home) or self.read
+        found = whole_end_effector(robot.tree, robot.actuated, self.read, robot.home) or self.read
+        wider = self._widened(found)
+        return found if wider is None else wider
+
+    def _widened(self, target: Target) -> Target | None:
+        """Where a place on joints leaves motions free: it keeps what is not named as at home, where it can."""
+        robot, tree = self.robot, self.robot.tree
+        place = tree.places[tree.end_effector]
+        if self.geometry.designs is not None or robot.at_rest is not None or not self.read.frames:
+            return None
+        if tree.links[place.link].joint.moves_freely or not robot.pose_finder.is_free(self.read):
+            return None
+        rows = robot.pose_finder.free_part.widened(self.read).frames
+        if not all(isinstance(row, FrameTarget) and row.place is place for row in rows):
+            return None
+        position = {axis: value for row in rows if isinstance(row, FrameTarget) for axis, value in row.position.items()}
+        turned = [row.rotation for row in rows if isinstance(row, FrameTarget) and row.rotation is not None]
+        return replace(target, frames=(FrameTarget(rows[0].name, place, position, turned[0] if turned else None),))
+
+    @cached_property
+    def keeps(self) -> bool:
+        """Whether poses keep more than is named: where they cannot, single ones are found that do not."""
+        return self.fast and bool(self.given.asked) and self._widened(self.read) is not None
 
     @cached_property
     def coupled(self) -> RestingOrder | None:
@@ -135,7 +157,7 @@ class PositionSolver:
         placed = [row for row in target.frames if isinstance(row, FrameTarget) and row.place is place]
         if len(placed) < len(target.frames) or bool(placed) != bool(self.given.asked):
             raise NotGivenError
-        if any(set(row.position) != self.given.asked for row in placed):
+        if self.geometry.designs is not None and any(set(row.position) != self.given.asked for row in placed):
             raise NotGivenError  # a coordinate that is not named stays as it is at the home of each design
         parts = robot.assembler.parts(target, robot.locked | frozenset(robot.deformations))
         if any(not all(isinstance(row, ClosingRows) for row in part.rows) for part in parts):
@@ -151,7 +173,7 @@ class PositionSolver:
                 raise NotGivenError  # screws turn many times: short steps would end on the way
             if len(following_rates(robot.tree, rates, loops, robot.home, robot.preference)) < len(rates):
                 raise NotGivenError
-            judged = sides(robot.tree, loops, part.columns, part.held, robot.preference, robot.home)
+            judged, *around = robot.assembler.judges(part, robot.home)
             moved = tilted(self.geometry, loops, rates, judged.dyads)
             settled = robot.assembler.settled(part, robot.home) and not moved
             # where designs move axes that cross at home, numbers of a leg tell nothing: its determinant does
@@ -161,11 +183,13 @@ class PositionSolver:
             chosen = None if picked is None or by_numbers else picked.tolist()
             own_steps = stepper(self.geometry, loops, rates, chosen, judged=not by_numbers)
             steppers.append(replace(own_steps, settled=settled))
-            for one in judged.blocks:  # as where one pose is assembled; the whole part is judged where it is solved
+            legs = [one for leg in around for one in leg.dyads]  # as if the platform stood
+            blocks = judged.blocks + [one for leg in around for one in leg.blocks]
+            for one in blocks:  # as where one pose is assembled; the whole part is judged where it is solved
                 if len(one.columns) < len(rates):
                     own = [row for row in one.rows if isinstance(row, ClosingRows)]
                     judges.append(stepper(self.geometry, own, [int(k) for k in one.columns], one.picked.tolist()))
-            judges += [dyad_judge(self.geometry, dyad) for dyad in told]
+            judges += [dyad_judge(self.geometry, dyad) for dyad in told + legs]
         return steppers, judges
 
     def why(self, state: int) -> str:
@@ -187,8 +211,20 @@ class PositionSolver:
         else:
             q, status = self._by_dyads(self.places, values, own)
         said = self._said(values, own, status)
+        if self.keeps and (status == UNREACHABLE).any():
+            said = self._without_what_is_kept(values, q, status, said)
         put_in_order(self._after, q, self.geometry.kept)
         return Positions(q[:, : -len(ASKED)] if self.given.asked else q, status, said)
+
+    def _without_what_is_kept(self, values: Array, q: Array, status: Array, said: list[str] | None) -> list[str]:
+        """Poses that are reached only if they do not keep what is not named, one by one and in place; what is said."""
+        said = [self.why(int(state)) for state in status] if said is None else said
+        lost = np.flatnonzero(status == UNREACHABLE)
+        found = self._slow(values[lost])
+        q[lost, : found.q.shape[1]], status[lost] = found.q, found.status
+        for row, words in zip(lost.tolist(), found.said or [], strict=True):
+            said[row] = words
+        return said
 
     def _said(self, values: Array, own: Array, status: Array) -> list[str] | None:
         """Sentences on poses that close in another mode, where some do; None where none was looked for.
@@ -232,10 +268,12 @@ class PositionSolver:
         """Poses by Newton's method from home and from poses nearby, round after round."""
         scale = np.maximum(np.ptp(values, axis=0), 1e-300)
         q, status = self._from_near(values, own, scale)
+        striding = self
         for _ in range(ROUNDS):
             open_ones, good = np.flatnonzero(status == UNREACHABLE), np.flatnonzero(status == OK)
             if not len(open_ones) or not len(good):
                 break
+            striding = self.for_ways() if self.unsettled.size and striding is self else striding
             tried = min(NEIGHBOURS if len(open_ones) <= FEW else 1, len(good))
             far, nearest = neighbours(values[good] / scale, values[open_ones] / scale, tried)
             close = far[:, 0] <= 2 * max(float(np.median(far[:, 0])), 1e-300)  # those at the edge of what was found
@@ -248,7 +286,7 @@ class PositionSolver:
                 if not len(again):
                     break
                 begin = good[near[left]]
-                found, state = self._reached(values[again], own[again], values[begin], q[begin])
+                found, state = striding._reached(values[again], own[again], values[begin], q[begin])
                 gained = state != UNREACHABLE
                 q[again[gained]], status[again[gained]] = found[gained], state[gained]
                 some = some or bool(gained.any())

@@ -201,7 +201,7 @@ class Assembler(ClosureParts):
 
     def settled(self, part: ClosurePart, reference: Array) -> bool:
         """Whether sides tell all assemblies of a part apart."""
-        own, judged = set(self.positions(part)), self._judges(part, reference)
+        own, judged = set(self.positions(part)), self.judges(part, reference)
         if own & self.counted or (own & set(self.signs) and any(one.dyads for one in judged)):
             return False  # no side tells whole turns, and signs that were asked for stand in the place of dyads
         return all(one.apart for one in judged)
@@ -281,7 +281,7 @@ class Assembler(ClosureParts):
             return all(self._sign(standing.q, index) == self.signs[index] for index in asked)
         if reference is None:
             return True
-        return all(one.fit(self.tree, standing.at, standing.links) for one in self._judges(part, reference))
+        return all(one.fit(self.tree, standing.at, standing.links) for one in self.judges(part, reference))
 
     def legs_of_other_sign(self, q: Array) -> set[str | None]:
         """Legs in which a joint stands on another side than the working mode asks for."""
@@ -292,7 +292,7 @@ class Assembler(ClosureParts):
         value = np.sin(q[index]) if index in self.turning else q[index]
         return "+" if value >= 0 else "-"
 
-    def _judges(self, part: ClosurePart, reference: Array) -> list[Sides]:
+    def judges(self, part: ClosurePart, reference: Array) -> list[Sides]:
         """What tells on which side of its own singularities a part stands at the reference.
 
         Where a frame is placed that the coordinates do not give, the legs are judged too, as if the platform stood.

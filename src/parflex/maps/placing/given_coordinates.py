@@ -14,7 +14,7 @@ from parflex.models.configuration import Configuration
 from parflex.models.pose_input import joint_named
 from parflex.models.posing.resting_couplings import FollowingJoint, put_in_order
 from parflex.recursion.kinematics import place_jacobian, pose
-from parflex.spatial import vector_quaternion
+from parflex.spatial import vector_from_rotation, vector_quaternion
 from parflex.tree.link_tree import GROUND
 
 Array = np.ndarray
@@ -50,8 +50,10 @@ class GivenCoordinates:
             elif name in offset or (name in VECTOR and not tree.planar):
                 if link.joint.moves_freely and link.parent == GROUND:
                     self.where[name] = link.q.start + offset.get(name, 3)
-                elif link.joint.moves_freely or name in VECTOR or place.inner is not None:
+                elif link.joint.moves_freely or place.inner is not None:
                     raise NotGivenError
+                elif name in VECTOR:
+                    self.where[name] = behind + ASKED.index("qw")
                 else:
                     self.where[name] = behind + ASKED.index(name)
                     self.asked |= {ASKED.index(name)} if name != "theta" else set()
@@ -92,7 +94,8 @@ class GivenCoordinates:
 
     def start(self, values: Array, q: Array) -> Array:
         """The positions with the given coordinates set; those of a place on joints are behind them."""
-        q = np.concatenate([q, np.zeros((len(q), len(ASKED)))], axis=1) if self.asked else q
+        if self.asked:  # what is not named is kept as at home
+            q = np.concatenate([q, np.repeat(self.place_at_home[None], len(q), axis=0)], axis=1)
         vectors = np.zeros((len(values), 3)) if set(VECTOR) & set(self.names) else None
         for column, name in enumerate(self.names):
             if vectors is not None and name in VECTOR:
@@ -105,14 +108,19 @@ class GivenCoordinates:
         put_in_order(self.following, q, self.geometry.kept)
         return q
 
+    @cached_property
+    def place_at_home(self) -> Array:
+        """Where the end effector is at home, by the words of a place on joints."""
+        tree = self.geometry.tree
+        R, P = pose(tree, self.geometry.home).of(tree.places[tree.end_effector])
+        return np.concatenate([P, [np.arctan2(R[1, 0], R[0, 0])], vector_quaternion(vector_from_rotation(R))])
+
     @property
     def at_home(self) -> Array:
         """Coordinates of home."""
         home = self.geometry.home
         if self.asked:
-            tree = self.geometry.tree
-            R, P = pose(tree, home).of(tree.places[tree.end_effector])
-            home = np.concatenate([home, np.zeros(len(self.geometry.varied)), P, [np.arctan2(R[1, 0], R[0, 0])]])
+            home = np.concatenate([home, np.zeros(len(self.geometry.varied)), self.place_at_home])
         found = np.array([0.0 if name in VECTOR else home[self.where[name]] for name in self.names])
         turned = [k for k, name in enumerate(self.names) if name in VECTOR]
         if turned:

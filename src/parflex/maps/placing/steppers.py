@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from parflex.closure import mobility
+from parflex.closure.constraints import Coupling
 from parflex.closure.dyads import Dyad
 from parflex.closure.loops import Loop
 from parflex.closure.point_legs import LegSide
@@ -19,16 +20,16 @@ from parflex.maps.batches import BatchProgram, CarriedLinks, Geometry, rigid_tre
 from parflex.maps.placing.closing_loop import SHARP, LoopPart, close_rows
 from parflex.records import Record
 from parflex.recursion import jacobians, pose
-from parflex.spatial import rotation_about
+from parflex.spatial import quaternion_matrix, rotation_about
 from parflex.spatial.linear import solve
 from parflex.tree import Tree
 
 Array = np.ndarray
-ClosingRows = Loop | FrameTarget
+ClosingRows = Loop | FrameTarget | Coupling
 STRIDE = 0.5  # Newton steps are kept below this angle (sliding: this share of the typical length)
 POLISH = 1e-7  # opening from which one more Newton step goes to rounding
 EXPANDED = 7  # rows up to which determinants are expanded: the terms of larger ones are too many
-ASKED = ["x", "y", "z", "theta"]  # of a place on joints: columns behind all others
+ASKED = ["x", "y", "z", "theta", "qw", "qx", "qy", "qz"]  # of a place on joints: columns behind all others
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -130,7 +131,8 @@ def _stepper(
     ends = [link for row in closing for link in row.ends]
     branch, (graph, robot) = CarriedLinks(whole, ends), geometry.traced()
     traced = CarriedLinks(rigid_tree(robot.tree), ends)
-    named = {id(plain): loop for plain, loop in zip(geometry.robot.closures.loops, robot.closures.loops, strict=True)}
+    own_rows, traced_rows = geometry.robot.closures.rows, robot.closures.rows
+    named: dict[int, Any] = {id(plain): row for plain, row in zip(own_rows, traced_rows, strict=True)}
     tree, q = branch.tree, branch.symbols(graph)
     plain: list[ClosingRows] = []
     loops: list[ClosingRows] = []
@@ -139,10 +141,15 @@ def _stepper(
         if isinstance(row, Loop):
             plain.append(branch.moved(row))
             loops.append(branch.moved(named.get(id(row), row)))
+        elif isinstance(row, Coupling):
+            plain.append(branch.coupled(row))
+            loops.append(branch.coupled(named.get(id(row), row)))
         else:  # what it asks for are further numbers of every row
             asked = ASKED
             plain.append(branch.placed(row, row.place))
-            loops.append(traced.placed(asked_by_symbols(graph, row), robot.tree.places[whole.end_effector]))
+            loops.append(
+                traced.placed(asked_by_symbols(graph, row, whole.planar), robot.tree.places[whole.end_effector])
+            )
     own = np.searchsorted(branch.rates, [geometry.rate(k) for k in rates])
     units = whole.rate_units[branch.rates][own]
     links = sorted({tree.link_of_rate[k] for k in own})
@@ -159,6 +166,9 @@ def _stepper(
     increment = np.zeros(tree.n, dtype=object)
     increment[own] = step / np.sqrt(1 + length / STRIDE**2)  # short steps stay as they are to second order
     opening = sum((value * unit / L) ** 2 for value, unit in zip(residual, metres, strict=True))
+    opening = opening + sum(
+        row.turned_away(pose(traced.tree, q)) ** 2 for row in loops if not isinstance(row, Coupling)
+    )
     size = len(picked) if len(picked) > EXPANDED else 0
     outputs = {
         "q": tree.moved(q, increment)[moving],
@@ -196,11 +206,14 @@ def dyad_judge(geometry: Geometry, dyad: Dyad | LegSide) -> Stepper:
     return Stepper(geometry.inputs(plain.positions), np.zeros(0, dtype=int), program, dyad.side, abs(float(here)))
 
 
-def asked_by_symbols(graph: Graph, target: FrameTarget) -> FrameTarget:
+def asked_by_symbols(graph: Graph, target: FrameTarget, planar: bool) -> FrameTarget:
     """The target with symbols in the place of what it asks for."""
     symbols = {word: graph.symbol(f"asked[{word}]") for word in ASKED}
     position: dict[int, Any] = {axis: symbols[ASKED[axis]] for axis in target.position}
-    rotation = None if target.rotation is None else rotation_about(2, symbols["theta"])
+    rotation = None
+    if target.rotation is not None:
+        turned = np.array([symbols[word] for word in ASKED[4:]], dtype=object)
+        rotation = rotation_about(2, symbols["theta"]) if planar else quaternion_matrix(turned)
     return replace(target, position=position, rotation=rotation)
 
 

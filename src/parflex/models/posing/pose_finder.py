@@ -183,6 +183,10 @@ class PoseFinder:
     def _undetermined(self) -> dict[tuple, int]:
         return {}
 
+    def is_free(self, target: Target) -> bool:
+        """Whether a target leaves motions free."""
+        return self._leaves_free(target)
+
     def _leaves_free(self, target: Target) -> bool:
         """Whether there are fewer conditions than freedoms, or some of them repeat others wherever the robot is."""
         if self._conditions(target) < self.rigid_freedoms:
