@@ -82,6 +82,8 @@ def test_what_is_not_named_is_kept_as_at_home():
 def test_hands_that_keep_their_direction_are_where_single_ones_are():
     robot = parflex.load("rx90")
     found_by = solver(robot, "xyz")
+    assert found_by.keeps
+    found_by.keeps = False  # nothing is left to single poses
     home = np.array(at_home(robot, "xyz"))
     values = home + np.array([[0.1, 0.05, -0.05], [0.55, 0.3, 0.2], [2.0, 0, 0]])
     found = found_by(values)
