@@ -36,13 +36,14 @@ def offset_trials(other: OtherPositions) -> list[Trial]:
     if not motors:
         return []
     values, weights = solution(rows, "wls")
-    told = _told(rows, weights, motors)
-    if not told:
+    efforts = usual_efforts(rows)
+    told, left, hint = _told(rows, values, weights, motors)
+    if not (np.abs(hint) > LEAST / 2 * efforts[told]).any():  # as good as none: most records need no second fit
         return []
     size, own = rows.W.shape[2], constants(rows, told)
     wider = fit(replace(rows, W=np.concatenate([rows.W, own], axis=2)), "wls")
     offset, spread = wider.values[size:], np.sqrt(np.maximum(np.diag(wider.robust)[size:], 0.0))
-    efforts, steps = usual_efforts(rows), _resolution(other.used)
+    steps = _resolution(other.used)
     found = [
         (motor, value, deviation)
         for motor, value, deviation in zip(told, offset, spread, strict=True)
@@ -57,7 +58,7 @@ def offset_trials(other: OtherPositions) -> list[Trial]:
         for motor, value, deviation in found
     ]
     words = f"with constant efforts of the drives, {', '.join(said)}: use friction 'offset'"
-    return [(_left(rows, values, weights, own), words)]
+    return [(left, words)]
 
 
 def offset_steps(regressor: Regressor, rows: EffortRows, fitted: Fit, names: Sequence[str]) -> list[str]:
@@ -114,31 +115,25 @@ def _resolution(used: Sequence[Measurement]) -> Array:
     return np.array([float(np.diff(np.unique(column)).min()) if np.ptp(column) else 0.0 for column in columns.T])
 
 
-def _told(rows: EffortRows, weights: Array, motors: Sequence[int]) -> list[int]:
-    """Motors whose constants neither parameters nor constants before them follow."""
-    Q, found = _span(rows, weights), []
-    for motor in motors:
-        column = (constants(rows, [motor])[:, :, 0] * weights).ravel()
-        rest = column - Q @ (Q.T @ column)
-        size = float(np.linalg.norm(rest))
-        if size > TOLD * float(np.linalg.norm(column)):
-            found.append(motor)
-            Q = np.column_stack([Q, rest / size])
-    return found
+def _told(rows: EffortRows, values: Array, weights: Array, motors: Sequence[int]) -> tuple[list[int], float, Array]:
+    """Motors whose constants neither parameters nor constants before them follow.
 
-
-def _span(rows: EffortRows, weights: Array) -> Array:
+    Beside them the share of the weighted residuals that their constants leave, and these.
+    """
     flat = (rows.W * weights[:, :, None]).reshape(-1, rows.W.shape[2])
-    return np.asarray(np.linalg.qr(flat / np.maximum(np.linalg.norm(flat, axis=0), 1e-300))[0])
-
-
-def _left(rows: EffortRows, values: Array, weights: Array, own: Array) -> float:
-    """Share of the weighted residuals that constants leave."""
-    Q = _span(rows, weights)
-    flat = (own * weights[:, :, None]).reshape(len(Q), -1)
-    rest, left = flat - Q @ (Q.T @ flat), ((rows.y - rows.W @ values) * weights).ravel()
-    after = left - rest @ np.linalg.lstsq(rest, left, rcond=None)[0]
-    return float(np.linalg.norm(after) / max(float(np.linalg.norm(left)), 1e-300))
+    Q = np.linalg.qr(flat / np.maximum(np.linalg.norm(flat, axis=0), 1e-300))[0]
+    columns = (constants(rows, motors) * weights[:, :, None]).reshape(len(Q), -1)
+    rest = columns - Q @ (Q.T @ columns)
+    found: list[int] = []
+    for k in range(len(motors)):
+        own = rest[:, [*found, k]]
+        new = own[:, -1] - own[:, :-1] @ np.linalg.lstsq(own[:, :-1], own[:, -1], rcond=None)[0]
+        if np.linalg.norm(new) > TOLD * np.linalg.norm(columns[:, k]):
+            found.append(k)
+    missed = ((rows.y - rows.W @ values) * weights).ravel()
+    hint = np.linalg.lstsq(rest[:, found], missed, rcond=None)[0]
+    after = float(np.linalg.norm(missed - rest[:, found] @ hint))
+    return [motors[k] for k in found], after / max(float(np.linalg.norm(missed)), 1e-300), hint
 
 
 def _units(regressor: Regressor) -> list[str]:
