@@ -13,24 +13,21 @@ import numpy as np
 from parflex.closure.assembly.far_poses import position_units
 from parflex.closure.assembly.newton import STRIDE
 from parflex.closure.assembly.unreached import another_mode
-from parflex.closure.constraints import resting_rows
-from parflex.closure.dyads import Dyad
-from parflex.closure.point_legs import LegSide
-from parflex.closure.targets import FrameTarget, Target
-from parflex.closure.working_modes import following_rates, picked_rows
 from parflex.errors import ParflexError, SingularError, UnreachableError
 from parflex.maps.batches import Geometry
+from parflex.maps.placing.asked_poses import AskedPoses
 from parflex.maps.placing.closing_loop import judged_rows, rows_apart
+from parflex.maps.placing.closing_parts import closing_parts
 from parflex.maps.placing.dyad_places import DyadPlaces, dyad_places
 from parflex.maps.placing.given_coordinates import GivenCoordinates, NotGivenError
 from parflex.maps.placing.homes_of_designs import moved_at_home
 from parflex.maps.placing.kept_closures import kept_places, kept_steppers, legs_differ
-from parflex.maps.placing.leg_bodies import leg_structure, tilted
+from parflex.maps.placing.leg_bodies import leg_structure
 from parflex.maps.placing.neighbours import FEW, nearest_point, neighbours
-from parflex.maps.placing.steppers import ASKED, POLISH, ClosingRows, Stepper, dyad_judge, stepper
+from parflex.maps.placing.steppers import ASKED, POLISH, Stepper
 from parflex.maps.placing.ways_from_home import closes, walk
-from parflex.models.pose_input import joint_named, read_pose, whole_end_effector
-from parflex.models.posing.resting_couplings import FollowingJoint, RestingOrder, put_in_order, resting_order
+from parflex.models.pose_input import joint_named
+from parflex.models.posing.resting_couplings import put_in_order
 from parflex.records import Record
 
 Array = np.ndarray
@@ -79,7 +76,7 @@ class Positions(Record):
     said: list[str] | None = None
 
 
-class PositionSolver:
+class PositionSolver(AskedPoses):
     """Finds positions of a robot at poses that are given by the same coordinates."""
 
     known: tuple[Array, Array] | None = None  # poses that were found before, from which others start
@@ -88,9 +85,7 @@ class PositionSolver:
     walks = True  # whether ways from home are tried for poses that are not reached otherwise
 
     def __init__(self, geometry: Geometry, names: Sequence[str], first: Sequence[float]) -> None:
-        self.robot, self.names, self.geometry = geometry.robot, list(names), geometry
-        robot = self.robot
-        self.read = read_pose(robot.tree, dict(zip(names, first, strict=True)), "pose", None, robot.home)
+        super().__init__(geometry, names, first)
         try:
             self.given = GivenCoordinates(geometry, names)
             if self.coupled is not None and self.coupled.left_open:
@@ -98,10 +93,10 @@ class PositionSolver:
             self.given.following = () if self.coupled is None else self.coupled.before
             geometry.legs_differ = legs_differ(geometry, self.names, lambda: leg_structure(geometry, self.target))
             self.steppers, self.judges, self.joined = kept_steppers(
-                geometry, self.names, lambda: self._set_up(self.target)
+                geometry, self.names, lambda: closing_parts(geometry, self.given, self.target)
             )
             known = {int(k) for one in self.steppers for k in one.columns} | set(self.given.columns)
-            known |= {int(np.searchsorted(geometry.kept, one.position)) for one in self._after}
+            known |= {int(np.searchsorted(geometry.kept, one.position)) for one in self.after}
             moved = moved_at_home(geometry, known)
             self.fast = not moved
             self.why_slow = f"'{moved[0]}' is not named, and designs move it at home" if moved else ""
@@ -109,88 +104,9 @@ class PositionSolver:
             self.fast, self.why_slow = False, "positions are found one by one"
 
     @cached_property
-    def target(self) -> Target:
-        """The first pose, with what it leaves open and what follows from that."""
-        return self._whole if self.coupled is None else self.coupled.target
-
-    @cached_property
-    def _whole(self) -> Target:
-        robot = self.robot
-        found = whole_end_effector(robot.tree, robot.actuated, self.read, robot.home) or self.read
-        wider = self._widened(found)
-        return found if wider is None else wider
-
-    def _widened(self, target: Target) -> Target | None:
-        """Where a place on joints leaves motions free: it keeps what is not named as at home, where it can."""
-        robot, tree = self.robot, self.robot.tree
-        place = tree.places[tree.end_effector]
-        if self.geometry.designs is not None or robot.at_rest is not None or not self.read.frames:
-            return None
-        if tree.links[place.link].joint.moves_freely or not robot.pose_finder.is_free(self.read):
-            return None
-        rows = robot.pose_finder.free_part.widened(self.read).frames
-        if not all(isinstance(row, FrameTarget) and row.place is place for row in rows):
-            return None
-        position = {axis: value for row in rows if isinstance(row, FrameTarget) for axis, value in row.position.items()}
-        turned = [row.rotation for row in rows if isinstance(row, FrameTarget) and row.rotation is not None]
-        return replace(target, frames=(FrameTarget(rows[0].name, place, position, turned[0] if turned else None),))
-
-    @cached_property
     def keeps(self) -> bool:
         """Whether poses keep more than is named: where they cannot, single ones are found that do not."""
-        return self.fast and bool(self.given.asked) and self._widened(self.read) is not None
-
-    @cached_property
-    def coupled(self) -> RestingOrder | None:
-        """What follows elastic couplings, which stay at rest; None where there are none, and nothing is placed."""
-        return resting_order(self.robot, self.read, self._whole) if resting_rows(self.robot.tree) else None
-
-    @property
-    def _after(self) -> tuple[FollowingJoint, ...]:
-        """Joints that follow when loops are closed."""
-        return () if self.coupled is None else self.coupled.after
-
-    def _set_up(self, target: Target) -> tuple[list[Stepper], list[Stepper]]:
-        """Steps of the parts of the robot, and those that judge on which side of a singularity they are."""
-        robot = self.robot
-        place = robot.tree.places[robot.tree.end_effector]
-        placed = [row for row in target.frames if isinstance(row, FrameTarget) and row.place is place]
-        if len(placed) < len(target.frames) or bool(placed) != bool(self.given.asked):
-            raise NotGivenError
-        if self.geometry.designs is not None and any(set(row.position) != self.given.asked for row in placed):
-            raise NotGivenError  # a coordinate that is not named stays as it is at the home of each design
-        parts = robot.assembler.parts(target, robot.locked | frozenset(robot.deformations))
-        if any(not all(isinstance(row, ClosingRows) for row in part.rows) for part in parts):
-            raise NotGivenError
-        steppers: list[Stepper] = []
-        judges: list[Stepper] = []
-        for part in parts:
-            rates = [int(k) for k in part.columns]
-            loops = [row for row in part.rows if isinstance(row, ClosingRows)]
-            if not rates:
-                continue
-            if any(robot.tree.links[robot.tree.link_of_rate[k]].joint.pitch for k in rates):
-                raise NotGivenError  # screws turn many times: short steps would end on the way
-            if len(following_rates(robot.tree, rates, loops, robot.home, robot.preference)) < len(rates):
-                raise NotGivenError
-            judged, *around = robot.assembler.judges(part, robot.home)
-            moved = tilted(self.geometry, loops, rates, judged.dyads)
-            settled = robot.assembler.settled(part, robot.home) and not moved
-            # where designs move axes that cross at home, numbers of a leg tell nothing: its determinant does
-            told = [one for one in judged.dyads if isinstance(one, Dyad) or not moved]
-            by_numbers = any(isinstance(one, LegSide) for one in told)
-            picked = picked_rows(robot.tree, loops, part.held, robot.assembler.block(robot.home, part))
-            chosen = None if picked is None or by_numbers else picked.tolist()
-            own_steps = stepper(self.geometry, loops, rates, chosen, judged=not by_numbers)
-            steppers.append(replace(own_steps, settled=settled))
-            legs = [one for leg in around for one in leg.dyads]  # as if the platform stood
-            blocks = judged.blocks + [one for leg in around for one in leg.blocks]
-            for one in blocks:  # as where one pose is assembled; the whole part is judged where it is solved
-                if len(one.columns) < len(rates):
-                    own = [row for row in one.rows if isinstance(row, ClosingRows)]
-                    judges.append(stepper(self.geometry, own, [int(k) for k in one.columns], one.picked.tolist()))
-            judges += [dyad_judge(self.geometry, dyad) for dyad in told + legs]
-        return steppers, judges
+        return self.fast and bool(self.given.asked) and self.widened(self.read) is not None
 
     def why(self, state: int) -> str:
         """Why a pose has no positions, in a sentence; what is kept at home is named."""
@@ -213,7 +129,7 @@ class PositionSolver:
         said = self._said(values, own, status)
         if self.keeps and (status == UNREACHABLE).any():
             said = self._without_what_is_kept(values, q, status, said)
-        put_in_order(self._after, q, self.geometry.kept)
+        put_in_order(self.after, q, self.geometry.kept)
         return Positions(q[:, : -len(ASKED)] if self.given.asked else q, status, said)
 
     def _without_what_is_kept(self, values: Array, q: Array, status: Array, said: list[str] | None) -> list[str]:

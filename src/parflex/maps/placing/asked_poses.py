@@ -1,0 +1,59 @@
+"""What poses by the same coordinates ask for: what they leave open is kept, and what follows from that."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+
+from parflex.closure.constraints import resting_rows
+from parflex.closure.targets import FrameTarget, Target
+from parflex.maps.batches import Geometry
+from parflex.models.pose_input import read_pose, whole_end_effector
+from parflex.models.posing.resting_couplings import FollowingJoint, RestingOrder, resting_order
+
+
+class AskedPoses:
+    """Poses of a robot by coordinates with these names; the first of them stands for all."""
+
+    def __init__(self, geometry: Geometry, names: Sequence[str], first: Sequence[float]) -> None:
+        self.robot, self.names, self.geometry = geometry.robot, list(names), geometry
+        robot = self.robot
+        self.read = read_pose(robot.tree, dict(zip(names, first, strict=True)), "pose", None, robot.home)
+
+    @cached_property
+    def target(self) -> Target:
+        """The first pose, with what it leaves open and what follows from that."""
+        return self._whole if self.coupled is None else self.coupled.target
+
+    @cached_property
+    def _whole(self) -> Target:
+        robot = self.robot
+        found = whole_end_effector(robot.tree, robot.actuated, self.read, robot.home) or self.read
+        wider = self.widened(found)
+        return found if wider is None else wider
+
+    def widened(self, target: Target) -> Target | None:
+        """Where a place on joints leaves motions free: it keeps what is not named as at home, where it can."""
+        robot, tree = self.robot, self.robot.tree
+        place = tree.places[tree.end_effector]
+        if self.geometry.designs is not None or robot.at_rest is not None or not self.read.frames:
+            return None
+        if tree.links[place.link].joint.moves_freely or not robot.pose_finder.is_free(self.read):
+            return None
+        rows = robot.pose_finder.free_part.widened(self.read).frames
+        if not all(isinstance(row, FrameTarget) and row.place is place for row in rows):
+            return None
+        position = {axis: value for row in rows if isinstance(row, FrameTarget) for axis, value in row.position.items()}
+        turned = [row.rotation for row in rows if isinstance(row, FrameTarget) and row.rotation is not None]
+        return replace(target, frames=(FrameTarget(rows[0].name, place, position, turned[0] if turned else None),))
+
+    @cached_property
+    def coupled(self) -> RestingOrder | None:
+        """What follows elastic couplings, which stay at rest; None where there are none, and nothing is placed."""
+        return resting_order(self.robot, self.read, self._whole) if resting_rows(self.robot.tree) else None
+
+    @property
+    def after(self) -> tuple[FollowingJoint, ...]:
+        """Joints that follow when loops are closed."""
+        return () if self.coupled is None else self.coupled.after

@@ -1,0 +1,57 @@
+"""Parts of a robot that close by themselves at many poses, and what judges on which side of a singularity they are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from parflex.closure.dyads import Dyad
+from parflex.closure.point_legs import LegSide
+from parflex.closure.targets import FrameTarget, Target
+from parflex.closure.working_modes import following_rates, picked_rows
+from parflex.maps.batches import Geometry
+from parflex.maps.placing.given_coordinates import GivenCoordinates, NotGivenError
+from parflex.maps.placing.leg_bodies import tilted
+from parflex.maps.placing.steppers import ClosingRows, Stepper, dyad_judge, stepper
+
+
+def closing_parts(geometry: Geometry, given: GivenCoordinates, target: Target) -> tuple[list[Stepper], list[Stepper]]:
+    """Steps of the parts of the robot, and those that judge on which side of a singularity they are."""
+    robot = geometry.robot
+    place = robot.tree.places[robot.tree.end_effector]
+    placed = [row for row in target.frames if isinstance(row, FrameTarget) and row.place is place]
+    if len(placed) < len(target.frames) or bool(placed) != bool(given.asked):
+        raise NotGivenError
+    if geometry.designs is not None and any(set(row.position) != given.asked for row in placed):
+        raise NotGivenError  # a coordinate that is not named stays as it is at the home of each design
+    parts = robot.assembler.parts(target, robot.locked | frozenset(robot.deformations))
+    if any(not all(isinstance(row, ClosingRows) for row in part.rows) for part in parts):
+        raise NotGivenError
+    steppers: list[Stepper] = []
+    judges: list[Stepper] = []
+    for part in parts:
+        rates = [int(k) for k in part.columns]
+        loops = [row for row in part.rows if isinstance(row, ClosingRows)]
+        if not rates:
+            continue
+        if any(robot.tree.links[robot.tree.link_of_rate[k]].joint.pitch for k in rates):
+            raise NotGivenError  # screws turn many times: short steps would end on the way
+        if len(following_rates(robot.tree, rates, loops, robot.home, robot.preference)) < len(rates):
+            raise NotGivenError
+        judged, *around = robot.assembler.judges(part, robot.home)
+        moved = tilted(geometry, loops, rates, judged.dyads)
+        settled = robot.assembler.settled(part, robot.home) and not moved
+        # where designs move axes that cross at home, numbers of a leg tell nothing: its determinant does
+        told = [one for one in judged.dyads if isinstance(one, Dyad) or not moved]
+        by_numbers = any(isinstance(one, LegSide) for one in told)
+        picked = picked_rows(robot.tree, loops, part.held, robot.assembler.block(robot.home, part))
+        chosen = None if picked is None or by_numbers else picked.tolist()
+        own_steps = stepper(geometry, loops, rates, chosen, judged=not by_numbers)
+        steppers.append(replace(own_steps, settled=settled))
+        legs = [one for leg in around for one in leg.dyads]  # as if the platform stood
+        blocks = judged.blocks + [one for leg in around for one in leg.blocks]
+        for one in blocks:  # as where one pose is assembled; the whole part is judged where it is solved
+            if len(one.columns) < len(rates):
+                own = [row for row in one.rows if isinstance(row, ClosingRows)]
+                judges.append(stepper(geometry, own, [int(k) for k in one.columns], one.picked.tolist()))
+        judges += [dyad_judge(geometry, dyad) for dyad in told + legs]
+    return steppers, judges
