@@ -14,6 +14,7 @@ from parflex.graph.expression import COS, SIN
 
 Trig = dict[int, tuple[int, int]]  # node -> (COS or SIN, edge of the angle)
 Pair = tuple[int, int]
+Match = tuple[int, int, Counter, str]  # both terms, factors beside the angles, and which function of which angle
 MAX_NODES = 4_000  # copies of longer programs take too long
 
 
@@ -22,17 +23,18 @@ def parallel_axes(program: Nary, tidy: Callable[[Nary], None]) -> Nary:
     if len(program.order()) > MAX_NODES:
         return program
     tried: set[Pair] = set()
+    known = _Known()
     while True:
-        candidates = {pair: places for pair, places in _pairs(program).items() if pair not in tried}
+        candidates = {pair: places for pair, places in _pairs(program, known).items() if pair not in tried}
         if not candidates:
             return program
         chosen = _one_for_each_leg(candidates)
         tried.update(chosen)
-        trial = program.copy()
-        _use(trial, set(chosen))
+        trial, new = program.copy(), known.copy()
+        _use(trial, set(chosen), new)
         tidy(trial)
         if trial.cost() < program.cost():
-            program = trial
+            program, known = trial, new
 
 
 def _one_for_each_leg(candidates: dict[Pair, int]) -> list[Pair]:
@@ -47,67 +49,82 @@ def _one_for_each_leg(candidates: dict[Pair, int]) -> list[Pair]:
     return list(chosen.values())
 
 
-def _trigonometry(program: Nary) -> Trig:
-    found: Trig = {}
-    source = program.source
-    for node in program.order():
-        if program.kind[node] == "function" and program.content[node] != RECIPROCAL:
-            op = source.op[program.content[node]]
-            if op in (COS, SIN):
-                found[node] = (op, source.a[program.content[node]])
-    return found
+class _Known:
+    """What is found of nodes, each once: contents of a node do not change, so it holds as long as its program grows.
 
+    Passes write few nodes anew, and most of a trial is what its program was.
+    """
 
-class _Factors:
-    """All factors of terms, those of shared products too, and which of them are sines and cosines: each found once."""
-
-    def __init__(self, program: Nary, trig: Trig) -> None:
-        self.program, self.trig = program, trig
+    def __init__(self) -> None:
+        self.trig: Trig = {}
         self._factors: dict[int, Counter] = {}
         self._turning: dict[int, list[int]] = {}
+        self._matches: dict[int, list[tuple[Pair, Match]]] = {}
 
-    def of(self, node: int) -> Counter:
-        """Factors of a term, and how often each is one."""
+    def copy(self) -> _Known:
+        """The same for a copy of the program, whose next nodes are others."""
+        other = _Known()
+        for name, value in vars(self).items():
+            setattr(other, name, value.copy())
+        return other
+
+    def factors(self, program: Nary, node: int) -> Counter:
+        """All factors of a term, those of shared products too, and how often each is one."""
         found = self._factors.get(node)
         if found is None:
             found = self._factors[node] = Counter()
-            if self.program.kind[node] != "product":
+            if program.kind[node] != "product":
                 found[node] = 1
             else:
-                for child in self.program.content[node]:
-                    for factor, times in self.of(child).items():
+                for child in program.content[node]:
+                    for factor, times in self.factors(program, child).items():
                         found[factor] = found.get(factor, 0) + times
         return found
 
-    def turning(self, node: int) -> list[int]:
+    def turning(self, program: Nary, node: int) -> list[int]:
         """Sines and cosines among the factors of a term."""
         found = self._turning.get(node)
         if found is None:
-            if self.program.kind[node] != "product":
-                found = [node] if node in self.trig else []
+            if program.kind[node] == "product":
+                own = (f for child in program.content[node] for f in self.turning(program, child))
+                found = list(dict.fromkeys(own))
             else:
-                found = list(dict.fromkeys(f for child in self.program.content[node] for f in self.turning(child)))
+                found = [node] if self._turns(program, node) else []
             self._turning[node] = found
         return found
 
+    def _turns(self, program: Nary, node: int) -> bool:
+        """Whether a node is a sine or cosine, whose angle is then kept."""
+        if program.kind[node] != "function" or program.content[node] == RECIPROCAL:
+            return False
+        op = program.source.op[program.content[node]]
+        if op in (COS, SIN):
+            self.trig[node] = (op, program.source.a[program.content[node]])
+        return op in (COS, SIN)
 
-def _matches(program: Nary, node: int, factors: _Factors) -> list[tuple[Pair, tuple[int, int, Counter, str]]]:
-    """Pairs of terms of a sum that are one term with the sine or cosine of two angles added or subtracted."""
-    terms = [
-        (child, count)
-        for child, count in program.content[node].items()
-        if abs(count) == 1 and len(factors.turning(child)) > 1
-    ]
-    found = []
-    for i, (first, sign_1) in enumerate(terms):
-        own, factors_1 = factors.turning(first), factors.of(first)
-        for second, sign_2 in terms[i + 1 :]:
-            relative = sign_1 * sign_2
-            match = _match(own, factors.turning(second), factors_1, factors.of(second), factors.trig, relative)
-            if match is not None:
-                angles, rest, kind = match
-                found.append((angles, (first, second, rest, kind)))
-    return found
+    def matches(self, program: Nary, node: int) -> list[tuple[Pair, Match]]:
+        """Pairs of terms of a sum that are one term with the sine or cosine of two angles added or subtracted."""
+        found = self._matches.get(node)
+        if found is None:
+            found = self._matches[node] = self._matched(program, node)
+        return found
+
+    def _matched(self, program: Nary, node: int) -> list[tuple[Pair, Match]]:
+        terms = [
+            (child, count)
+            for child, count in program.content[node].items()
+            if abs(count) == 1 and len(self.turning(program, child)) > 1
+        ]
+        found = []
+        for i, (first, sign_1) in enumerate(terms):
+            own, factors_1 = self.turning(program, first), self.factors(program, first)
+            for second, sign_2 in terms[i + 1 :]:
+                others, factors_2 = self.turning(program, second), self.factors(program, second)
+                match = _match(own, others, factors_1, factors_2, self.trig, sign_1 * sign_2)
+                if match is not None:
+                    angles, rest, kind = match
+                    found.append((angles, (first, second, rest, kind)))
+        return found
 
 
 def _match(
@@ -140,25 +157,23 @@ def _kind(op_x: int, op_y: int, relative: int) -> str:
     return "sin+" if relative > 0 else "-sin-"  # cos x sin y +- sin x cos y
 
 
-def _pairs(program: Nary) -> dict[Pair, int]:
+def _pairs(program: Nary, known: _Known) -> dict[Pair, int]:
     """Pairs of angles and the number of their places."""
-    factors = _Factors(program, _trigonometry(program))
     count: Counter = Counter()
     for node in program.order():
         if program.kind[node] == "sum":
-            count.update(pair for pair, _ in _matches(program, node, factors))
+            count.update(pair for pair, _ in known.matches(program, node))
     return dict(count)
 
 
-def _use(program: Nary, pairs: set[Pair]) -> None:
+def _use(program: Nary, pairs: set[Pair], known: _Known) -> None:
     """Write every match of the pairs with the sum or difference of their angles."""
     while True:
-        factors = _Factors(program, _trigonometry(program))
         change: dict[int, Signed] = {}
         for node in program.order():
             if program.kind[node] != "sum":
                 continue
-            found = next(((pair, match) for pair, match in _matches(program, node, factors) if pair in pairs), None)
+            found = next(((pair, match) for pair, match in known.matches(program, node) if pair in pairs), None)
             if found is not None:
                 pair, (first, second, rest, kind) = found
                 terms = dict(program.content[node])

@@ -28,19 +28,22 @@ def closure_rows(robot: Robot) -> Callable[[Array], Array]:
     """
     if len(robot.free) > MANY_RATES:
         return lambda q: np.array([scaled_jacobian(robot.closures, one)[:, robot.free] for one in q])
-    program = closure_rows_program(robot)
+    program = closure_rows_program(robot, quick=True)
     return lambda q: program(q=q)["rows"]
 
 
-def closure_rows_program(robot: Robot) -> Model:
-    """Closed positions in; the rows of the closures over the free rates, without units, out."""
+def closure_rows_program(robot: Robot, quick: bool = False) -> Model:
+    """Closed positions in; the rows of the closures over the free rates, without units, out.
+
+    `quick` where a run asks for them at some of its poses: passes would take longer than all these calls.
+    """
 
     def outputs(tracer: Tracer) -> dict[str, Array]:
         at = pose(robot.tree, tracer.group("q", robot.tree.nq))
         J = robot.closures.jacobian(at, jacobians(robot.tree, at))
         return {"rows": np.array(scale(robot.closures, J)[:, robot.free])}
 
-    return kept_program(robot, "closure-rows", Options(), outputs)
+    return kept_program(robot, "closure-rows", Options(), outputs, quick=quick)
 
 
 def open_tree(robot: Robot, wrenches: Sequence[str], friction_width: float) -> Model:

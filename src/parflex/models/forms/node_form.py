@@ -68,8 +68,12 @@ class NodeForm(Form):
         """A piece may move freely with the root of a beam, the tip of one or the link at a closure."""
         if len(self.robot.free) > FEW_RATES or self.question.model == "jacobian-of-inverse":
             return [self]
-        others = [pieces(self.robot, preferred) for preferred in PREFERENCES[1:]]
-        return [self, *(NodeForm(self.robot, o, question=self.question) for o in others if o is not None)]
+        found = {_moved_with(self.pieces): self.pieces}
+        for other in (pieces(self.robot, preferred) for preferred in PREFERENCES[1:]):
+            if other is not None:  # the same pieces once more would be the same program, made and optimised again
+                found.setdefault(_moved_with(other), other)
+        return [self if own is self.pieces else NodeForm(self.robot, own, question=self.question)
+                for own in found.values()]  # fmt: skip
 
     # -- inverse and direct model ----------------------------------------------------------------------
 
@@ -161,3 +165,8 @@ def node_form(robot: Robot, question: Question) -> NodeForm | str:
     if question.model in MOTION_GIVEN and not set(robot.actuated) <= set(found.partition.independent.tolist()):
         return "a motor of it is locked"
     return NodeForm(robot, found, question=question)
+
+
+def _moved_with(own: Pieces) -> tuple[tuple[int, ...], ...]:
+    """What tells one way to write pieces from another: the link that each moves with, and the way to its others."""
+    return tuple((piece.reference, *(step.link for step in piece.steps)) for piece in own.pieces)
