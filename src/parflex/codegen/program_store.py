@@ -11,7 +11,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import Field, fields, is_dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 from weakref import ReferenceType, ref
@@ -92,7 +92,12 @@ def _code() -> bytes:
 
 def _own(value: Any) -> list[Field]:
     """The fields of a record that tell it from others: not those that keep what follows from them."""
-    return [field for field in fields(value) if field.compare]
+    return _own_fields(type(value))
+
+
+@cache
+def _own_fields(kind: type) -> list[Field]:
+    return [field for field in fields(kind) if field.compare]
 
 
 def _digest_of_record(value: Any, known: dict[int, tuple[Any, bytes]]) -> bytes:
@@ -105,8 +110,14 @@ def _digest_of_record(value: Any, known: dict[int, tuple[Any, bytes]]) -> bytes:
     return known[id(value)][1]
 
 
+PLAIN = frozenset({bool, int, float, str, slice, type(None)})
+
+
 def _feed(digest: Any, value: Any, known: dict[int, tuple[Any, bytes]] | None = None) -> None:
     """Put a value into a hash: kind first, then what it holds."""
+    if type(value) in PLAIN:  # most of all: said at once
+        digest.update(f"({type(value).__name__} {value!r})".encode())
+        return
     digest.update(f"({type(value).__name__} ".encode())
     if isinstance(value, np.ndarray):
         digest.update(f"{value.dtype} {value.shape}".encode() + np.ascontiguousarray(value).tobytes())

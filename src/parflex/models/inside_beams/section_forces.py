@@ -50,6 +50,12 @@ class ElementRows(Record):
         return ElementRows(a, w, al, e, ed, edd, tip, [(xi, load[own]) for xi, load in self.loads])
 
 
+def joined(elements: Sequence[ElementRows]) -> ElementRows:
+    """Rows of alike elements without loads on them, one element behind the other."""
+    names = ("a", "w", "al", "e", "ed", "edd", "tip")
+    return ElementRows(*(np.concatenate([getattr(one, name) for one in elements]) for name in names))
+
+
 class InnerLoad(NamedTuple):
     """Something that acts on an element between its ends: a wrench on a frame, or an end of an element between points.
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 
 from parflex.models.inside_beams.beam_chains import BeamChain
-from parflex.models.inside_beams.section_forces import ElementRows, sections_of_element
+from parflex.models.inside_beams.section_forces import ElementRows, joined, sections_of_element
 
 Array = np.ndarray
 STATIONS = 9  # of a beam of one element; in between, a parabola tells the largest
@@ -54,7 +54,7 @@ def largest_stress(
         if chain.parts.fibres is not None:
             for number, link in enumerate(chain.links):
                 pieces += [_Piece(chain, number, elements[link], span, planar) for span in _spans(elements[link])]
-    peaks = [piece.peaks() for piece in pieces]
+    peaks = _peaks_of(pieces)
     best: LargestStress | None = None
     for k in sorted(range(len(pieces)), key=lambda k: -float(peaks[k].max(initial=0.0))):
         if best is not None and peaks[k].max() < NEAR * best.value:
@@ -82,10 +82,14 @@ class _Piece:
             forces[:, first] = sections_of_element(self.chain.parts_of(self.number), rows, xi[first], behind=True)
         return np.nan_to_num(stresses(self.chain, forces, self.planar), nan=0.0, posinf=0.0)
 
+    @property
+    def count(self) -> int:
+        """Stations that show about how large its stresses are."""
+        return max(FEWEST, (STATIONS - 1) // len(self.chain.links) + 1, self.chain.parts_of(self.number).stations)
+
     def peaks(self) -> Array:
         """About the largest of each row."""
-        count = max(FEWEST, (STATIONS - 1) // len(self.chain.links) + 1, self.chain.parts_of(self.number).stations)
-        xi, rows = np.linspace(*self.span, count), len(self.rows.a)
+        xi, rows = np.linspace(*self.span, self.count), len(self.rows.a)
         parts = [self.rows.part(slice(first, first + TOGETHER)) for first in range(0, rows, TOGETHER)]
         return np.concatenate([_tops(self.stresses(xi, part)) for part in parts]) if parts else np.zeros(0)
 
@@ -103,6 +107,22 @@ class _Piece:
             if near[where] > value * (1 + ROUNDING):  # an end is named as it is
                 place, value = float(xi[where]), float(near[where])
         return LargestStress(self.chain.name, self.chain.share(self.number, place), row, value)
+
+
+def _peaks_of(pieces: Sequence[_Piece]) -> list[Array]:
+    """About the largest of each row, of each piece; elements of a beam without loads on them are one table of rows."""
+    found: list[Array] = [np.zeros(0)] * len(pieces)
+    alike: dict[tuple[int, ...], list[int]] = {}
+    for k, piece in enumerate(pieces):
+        own = id(piece.chain.parts_of(piece.number)), id(piece.chain.parts), piece.count
+        alike.setdefault(own if not piece.rows.loads else (*own, k), []).append(k)
+    for group in alike.values():
+        first = pieces[group[0]]
+        together = first.rows if len(group) == 1 else joined([pieces[k].rows for k in group])
+        peaks = replace(first, rows=together).peaks()
+        for k, own_peaks in zip(group, np.split(peaks, len(group)), strict=True):
+            found[k] = own_peaks
+    return found
 
 
 def _tops(found: Array) -> Array:
