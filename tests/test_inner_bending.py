@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import parflex
+from parflex.bodies.beam import Material, Section
+from parflex.bodies.beam_parts import ElementParts
 from parflex.simulation.outputs.inner_bending import clamped
 
 E, RHO, L, Y, Z = 7e10, 2700, 0.5, 0.004, 0.012
@@ -139,3 +141,64 @@ def test_the_part_of_each_place_is_that_of_greens_function():
             green = near**2 * (1 - far) ** 2 * (3 * far - near - 2 * near * far) / 6
             exact += (high - low) * (weights * green * load(s)).sum()
         assert clamped(xi) @ load(places) == pytest.approx(exact, rel=1e-9, abs=1e-15)
+
+
+def test_shear_of_a_held_beam_is_that_of_forces_side_by_side():
+    """The deflection under a linear load is the integral of those under forces, of two elements that meet there."""
+    parts = ElementParts(1.0, Material(1.0, 0.4, 1.0), Section(1.0, 0.02, 0.01, 0.03, 0.03, 0.8, 0.7), shear=True)
+    x, weights = np.polynomial.legendre.leggauss(12)
+    places = (np.polynomial.legendre.leggauss(4)[0] + 1) / 2
+    for axis, Ps, I in ((1, parts.shear_ratios[0], 0.01), (2, parts.shear_ratios[1], 0.02)):
+        for xi in (0.2, 0.65):
+            exact = 0.0
+            for low, high in ((0.0, xi), (xi, 1.0)):  # a force at one place bends the other by a cubic on each side
+                for s, weight in zip(low + (high - low) * (x + 1) / 2, weights * (high - low) / 2, strict=True):
+                    exact += weight * (1 + 3 * s) * parts.held_compliance(s, xi)[axis, axis]
+            assert clamped(xi, Ps) @ (1 + 3 * places) / I == pytest.approx(exact, rel=1e-9)
+            uniform = parts.held_by_gravity(xi, np.eye(3)[axis])[axis]
+            assert clamped(xi, Ps).sum() / I == pytest.approx(uniform, rel=1e-12)
+
+
+REDUCED = ", reduce = { error = 100, band = 1000 }"  # some modes are kept, and most are not
+
+
+@pytest.mark.parametrize("reduce", ["", REDUCED], ids=["element", "reduced"])
+@pytest.mark.parametrize("shear", [False, True], ids=["slender", "shear"])
+def test_weight_deflects_every_place_of_a_beam_as_the_closed_form(tmp_path, reduce, shear):
+    """A cantilever of one element, its section turned, under gravity in any direction: displacements and turns."""
+    roll, g = 0.7, np.array([2.0, -3.0, 5.0])
+    top = TOP.replace('name = "bar"\n', f'name = "bar"\ngravity = {g.tolist()}\n', 1).replace("y = 0.004", "y = 0.06")
+    more = f", roll = {roll}, shear = {str(shear).lower()}{reduce}"
+    robot = load(tmp_path, top + '[[frame]]\nname = "bar"' + BAR.format(elements=1 if not reduce else 4, more=more))
+    assert not reduce or robot.tree.links[0].body.reduced.kept > 0
+    found = parflex.deflection(robot, frames=[f"bar@{s}" for s in SHARES], about="undeformed").frames
+    c, s_ = np.cos(roll), np.sin(roll)
+    turn = np.array([[1, 0, 0], [0, c, -s_], [0, s_, c]])
+    A, EI = 0.06 * Z, E * 0.06 * Z / 12 * np.array([0.06**2, Z**2])
+    q, GA = RHO * A * (turn.T @ g), 5 / 6 * E / 2.6 * A
+    for s in SHARES:
+        x = s * L
+        sheared = q * (L * x - x**2 / 2) / GA if shear else np.zeros(3)
+        way = [q[0] * (L * x - x**2 / 2) / (E * A), *(cantilever(x, q[k], EI[k - 1]) + sheared[k] for k in (1, 2))]
+        slopes = q[1:] * x * (3 * L**2 - 3 * L * x + x**2) / (6 * EI)
+        exact = np.concatenate([turn @ way, turn @ [0.0, -slopes[1], slopes[0]]])
+        assert found[f"bar@{s}"] == pytest.approx(exact, rel=1e-8, abs=1e-10 * np.abs(exact).max())
+
+
+def test_slopes_have_the_weight_between_nodes(tmp_path):
+    """Beside differences over 2e-6 of a size; and the equilibrium has it too, but for large displacements."""
+    top = TOP.replace('name = "bar"\n', 'name = "bar"\nmotion = "planar"\ngravity = [0, -9.81, 0]\n', 1)
+    frame = '[[frame]]\nname = "bar"\njoint = "revolute"\nactuated = true'
+    robot, key, h = load(tmp_path, top + frame + BAR.format(elements=1, more="")), "sections.flat.y", 1e-8
+
+    def way(size):
+        own = parflex.load(tmp_path / "bar.toml", settings={key: size})
+        return parflex.deflection(own, {"bar": 0.3}, frames=["bar@0.4"], about="undeformed").frames["bar@0.4"][1]
+
+    found = parflex.sensitivities(robot, "deflection:bar@0.4.y", [key], {"bar": 0.3}, about="undeformed")
+    assert found.value == pytest.approx(way(Y), rel=1e-12)
+    exact = (way(Y + h) - way(Y - h)) / (2 * h)
+    assert found.sensitivities[key]["derivative"] == pytest.approx(exact, rel=1e-5)
+    rest = parflex.deflection(robot, frames=["bar@0.4"], about="equilibrium").frames["bar@0.4"][1]
+    exact = cantilever(0.4 * L, -RHO * Y * Z * 9.81, E * Z * Y**3 / 12)
+    assert rest == pytest.approx(exact, rel=1e-4)  # squares of deflections of 0.7 % of the length

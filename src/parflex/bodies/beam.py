@@ -67,7 +67,7 @@ def beam(
 
     Its axial strain is the mean one, which bending shortens, or with `linear` that of its chord alone.
     """
-    Ps = _shear_ratios(length, material, section) if shear else (0.0, 0.0)
+    Ps = shear_ratios(length, material, section) if shear else (0.0, 0.0)
     fields = _fields(length, *Ps)
     weights = (
         material.density * section.A,
@@ -104,7 +104,7 @@ def beam(
     return _in_plane(body) if planar else body
 
 
-def _shear_ratios(L: float, material: Material, section: Section) -> tuple[float, float]:
+def shear_ratios(L: float, material: Material, section: Section) -> tuple[float, float]:
     """Ps for bending in the x-y and in the x-z plane."""
     soft = 12 * material.E / (material.G * section.A * L**2)
     return soft * section.Iz / section.ky, soft * section.Iy / section.kz
@@ -198,7 +198,7 @@ def centre_line(
     length: float, material: Material, section: Section, shear: bool, roll: float, xi: Array
 ) -> tuple[Array, Array]:
     """Displacement Phi_d and turn Phi_r of the sections at x = xi L per coordinate of the tip, each n x 3 x 6."""
-    return _sections(length, _shear_ratios(length, material, section) if shear else (0.0, 0.0), roll, xi)
+    return _sections(length, shear_ratios(length, material, section) if shear else (0.0, 0.0), roll, xi)
 
 
 def _sections(length: float, Ps: tuple[float, float], roll: float, xi: Array) -> tuple[Array, Array]:
@@ -215,7 +215,7 @@ def _sections(length: float, Ps: tuple[float, float], roll: float, xi: Array) ->
 
 def shape_coefficients(length: float, material: Material, section: Section, shear: bool) -> Array:
     """r0 and the shape functions as polynomials in x / L: parts that go with 1, y, z; fields; components; powers."""
-    fields = _fields(length, *(_shear_ratios(length, material, section) if shear else (0.0, 0.0)))
+    fields = _fields(length, *(shear_ratios(length, material, section) if shear else (0.0, 0.0)))
     kind = scalar_type(*(entry for field in fields for entries in field for entry in entries))
     result: Array = np.zeros((3, len(fields), 3, 4), dtype=kind)
     for a, field in enumerate(fields):
@@ -268,7 +268,7 @@ def without_torsion(body: ElasticBody) -> ElasticBody:
 
 def tip_stiffness(length: float, material: Material, section: Section, shear: bool) -> Array:
     """Stiffness (6 x 6) of the tip of an element whose root is held, in axes of its section."""
-    return _stiffness(length, material, section, _shear_ratios(length, material, section) if shear else (0.0, 0.0))
+    return _stiffness(length, material, section, shear_ratios(length, material, section) if shear else (0.0, 0.0))
 
 
 def _stiffness(L: float, material: Material, section: Section, Ps: tuple[float, float]) -> Array:

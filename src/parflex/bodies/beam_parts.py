@@ -11,7 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from parflex.bodies.beam import LABELS, PLANAR, Material, Section, centre_line, shape_coefficients, tip_stiffness
+from parflex.bodies.beam import (
+    LABELS,
+    PLANAR,
+    Material,
+    Section,
+    centre_line,
+    shape_coefficients,
+    shear_ratios,
+    tip_stiffness,
+)
 from parflex.bodies.sections import Fibres
 from parflex.records import Record
 from parflex.spatial.linear import scalar_type
@@ -110,6 +119,29 @@ class ElementParts(Record):
             C = (self._before(first, at / xi) if at < xi else self._behind(second, (at - xi) / (1 - xi))) @ C
         T = np.kron(np.eye(2), self._turn)
         return T @ C @ T.T if self.roll else C
+
+    def held_by_gravity(self, xi: float, gravity: Array) -> Array:
+        """Motion (displacement, turn) of a section by gravity (in axes of the element), both ends held: 6.
+
+        Uniform loads q: w = q x (L - x) (x (L - x) + Ps L^2)/(24 EI), theta = q x (L - x) (L - 2 x)/(12 EI), and along
+        the beam u = q x (L - x)/(2 EA). Moments of a beam that is held at both ends do not depend on its shear.
+        """
+        E, section, L = self.material.E, self.section, self.length
+        load = self.material.density * section.A * (gravity @ self._turn)
+        soft = self.shear_ratios
+        x, arms = xi * L, xi * (1 - xi) * L**2
+        moved: Array = np.zeros(6, dtype=scalar_type(load, np.array([E, L, *soft])))
+        moved[0] = load[0] * arms / (2 * E * section.A)
+        for k, n, sense, I, Ps in ((1, 5, 1, section.Iz, soft[0]), (2, 4, -1, section.Iy, soft[1])):
+            moved[k] = load[k] / (24 * E * I) * arms * (arms + Ps * L**2)
+            moved[n] = sense * load[k] / (12 * E * I) * arms * (L - 2 * x)
+        moved[[k for k in range(6) if k not in self._used]] = 0.0
+        return np.kron(np.eye(2), self._turn) @ moved if self.roll else moved
+
+    @property
+    def shear_ratios(self) -> tuple[Any, Any]:
+        """Ps of bending along y and along z of the section; zero where shear is left out."""
+        return shear_ratios(self.length, self.material, self.section) if self.shear else (0.0, 0.0)
 
     def _tip_stiffness(self, length: Any) -> Array:
         return tip_stiffness(length, self.material, self.section, self.shear)

@@ -66,6 +66,13 @@ class ReducedParts(Record):
         seen, loaded = (np.concatenate([node.Phi_d, node.Phi_r])[:, first:] for node in map(self.line.at, (at, xi)))
         return whole - (seen / stiffness) @ loaded.T
 
+    def held_by_gravity(self, xi: float, gravity: Array, stiffness: Array) -> Array:
+        """Motion of a section by gravity, both ends held, that modes of such stiffness lack."""
+        whole = replace(self.element, length=self.line.length).held_by_gravity(xi, gravity)
+        first, node = self.line.shapes.shape[2] - len(stiffness), self.line.at(xi)
+        S = self.beyond(np.zeros(1))[1][0, 1 + first :]  # of what modes move
+        return whole - np.concatenate([node.Phi_d, node.Phi_r])[:, first:] @ (S @ gravity / stiffness)
+
     @property
     def _mass(self) -> float:
         return float(self._chain.element.m) * self._chain.count

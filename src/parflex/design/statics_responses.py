@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from parflex.bodies.beam_parts import ElementParts
 from parflex.design.design_state import DesignState
 from parflex.design.vibrating import HeldState
 from parflex.designs.design_numbers import in_first_design
@@ -15,7 +16,14 @@ from parflex.models.elastic.stiffness import picked, stiffness_of
 from parflex.models.elastic.tension import has_force_elements
 from parflex.models.inside_beams.beam_chains import BeamChain, beam_chains
 from parflex.models.inside_beams.beam_loads import largest_of, loads_of_beams
-from parflex.models.inside_beams.inner_compliance import in_world, inner_compliance, inner_deflection, section_at
+from parflex.models.inside_beams.inner_compliance import (
+    in_world,
+    inner_compliance,
+    inner_deflection,
+    is_between,
+    section_at,
+    seen_from,
+)
 from parflex.models.inside_beams.section_forces import element_rows, element_signals_of, sections_of_element
 from parflex.models.inside_beams.stresses import stresses
 from parflex.recursion import motion
@@ -109,12 +117,32 @@ def moved_frame(held: HeldState, frame: str) -> Array:
 
 
 def _forced(held: HeldState, frame: str) -> Array:
-    """What wrenches between the same two nodes deflect a frame by beside the shapes of its element."""
-    wrenches = checked_wrenches(held.state.robot.tree, held.loading.wrench)
+    """What wrenches and weight between the same two nodes deflect a frame by beside the shapes of its element."""
+    robot = held.state.robot
+    wrenches = checked_wrenches(robot.tree, held.loading.wrench)
     if not held.state.count:
-        return inner_deflection(held.model.configuration, wrenches, frame)
+        return inner_deflection(held.model.configuration, wrenches, frame, held.loading.gravity(robot.tree))
     moved = [(_between(held, loaded, frame), wrench) for loaded, wrench in wrenches.items()]
-    return sum((own @ wrench for own, wrench in moved if own is not None), np.zeros(6))
+    weighed = _weighed(held, frame) if is_between(robot, frame) else np.zeros(6)
+    return sum((own @ wrench for own, wrench in moved if own is not None), weighed)
+
+
+def _weighed(held: HeldState, frame: str) -> Array:
+    """What its weight deflects an element by at a frame between its nodes beside shapes, with slopes."""
+    robot, there = held.state.robot, held.there
+    gravity, j = held.loading.gravity(there.robot.tree), robot.tree.places[frame].link
+    if not np.any(held.loading.gravity(robot.tree)):
+        return np.zeros(6)
+    parts = _cut_with_slopes(held, j, frame)
+    found = parts.held_by_gravity(section_at(robot, frame), there.at.rotation[j].T @ gravity)
+    return seen_from(robot, there.at, found, frame)
+
+
+def _cut_with_slopes(held: HeldState, j: int, seen: str) -> ElementParts:
+    """The element of a link, to be cut at its sections, with slopes."""
+    chain = next(own for own in beam_chains(held.state.robot).values() if j in own.links)
+    _refuse_reduced(chain, "deflection between its ends", seen)
+    return _sensitive_chain(held.state, chain, held.there, j).parts
 
 
 def _between(held: HeldState, loaded: str, seen: str) -> Array | None:
@@ -122,10 +150,7 @@ def _between(held: HeldState, loaded: str, seen: str) -> Array | None:
     robot, there = held.state.robot, held.there
     if inner_compliance(robot, loaded, seen) is None:
         return None
-    j = robot.tree.places[loaded].link
-    chain = next(own for own in beam_chains(robot).values() if j in own.links)
-    _refuse_reduced(chain, "deflection between its ends", seen)
-    parts = _sensitive_chain(held.state, chain, there, j).parts
+    parts = _cut_with_slopes(held, robot.tree.places[loaded].link, seen)
     found = parts.held_compliance(section_at(robot, loaded), section_at(robot, seen))
     return in_world(robot, there.at, found, loaded, seen)
 

@@ -25,6 +25,7 @@ from parflex.records import Record, listed
 from parflex.recursion import NewtonEuler, joint_forces
 from parflex.spatial.dual import slopes, small_steps
 from parflex.spatial.linear import scalar_type, solve
+from parflex.tree import Tree
 
 Array = np.ndarray
 
@@ -50,6 +51,10 @@ class Loading(Record):
     without: Without = ()
     internal: dict[str, Any] | None = None  # efforts of spare motors among `tau`
     weight: float = 1.0  # share of gravity that acts
+
+    def gravity(self, tree: Tree) -> Array:
+        """Gravity as far as it acts, m/s^2 in world axes."""
+        return np.zeros(3) if "gravity" in self.without else self.weight * tree.gravity
 
     def forces(self, configuration: Configuration) -> Array:
         """F: what the rates of the open tree would need to stay at rest, less the efforts."""

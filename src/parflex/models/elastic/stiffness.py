@@ -285,7 +285,8 @@ def deflection(
     K_tot, _ = tree_stiffness(here, loading.without)
     moved = {frame: here.frame_rows(frame) @ step for frame in _all_known(robot, frames)}
     pushed = checked_wrenches(here.robot.tree, loading.wrench)
-    moved = {frame: way + inner_deflection(here, pushed, frame) for frame, way in moved.items()}
+    gravity = loading.gravity(here.robot.tree)
+    moved = {frame: way + inner_deflection(here, pushed, frame, gravity) for frame, way in moved.items()}
     found = _inside(robot, here, loading, step, moved, K_tot @ step)
     return replace(found, warnings=[*found.warnings, *first_order_warnings(_largest_turn(here, step))])
 
@@ -310,7 +311,8 @@ def deflection_at(rest: Equilibrium, frames: Sequence[str] = ()) -> Deflection:
     for frame in _all_known(rest.robot, frames):
         (R0, P0), (R, P) = start.at.of(tree.places[frame]), here.at.of(tree.places[frame])
         moved[frame] = np.concatenate([P - P0, vector_from_rotation(R @ R0.T)])
-        moved[frame] += inner_deflection(here, checked_wrenches(tree, rest.loading.wrench), frame)
+        pushed = checked_wrenches(tree, rest.loading.wrench)
+        moved[frame] += inner_deflection(here, pushed, frame, rest.loading.gravity(tree))
     step = np.zeros(tree.n)
     for link in tree.links:
         if link.joint.one_axis:

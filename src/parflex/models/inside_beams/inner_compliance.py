@@ -1,7 +1,7 @@
-"""What a force between two nodes of a beam deflects it by beside its shape functions, exactly to first order.
+"""What forces and weight between two nodes of a beam deflect it by beside its shape functions, exactly to first order.
 
-Nodes are exact under any force on the beam. Between them lacks the deflection of the element, clamped at both nodes,
-under the force itself; of a reduced beam, that of the whole body less what its modes have of it.
+Nodes are exact under any load on the beam. Between them lacks the deflection of the element, clamped at both nodes,
+under the load itself; of a reduced beam, that of the whole body less what its modes have of it.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from parflex.bodies.beam_parts import ElementParts
 from parflex.bodies.reduced_parts import ReducedParts
 from parflex.models.configuration import Configuration
 from parflex.models.inside_beams.beam_chains import beam_chains
@@ -40,13 +41,21 @@ def inner_compliance(robot: Robot, loaded: str, seen: str) -> Array | None:
     j = tree.places[loaded].link
     if tree.places[seen].link != j:
         return None
-    body, chain = tree.links[j].body, next(own for own in beam_chains(robot).values() if j in own.links)
-    parts = chain.parts_of(chain.links.index(j))
-    xi, at = (section_at(robot, frame) for frame in (loaded, seen))
+    parts, xi, at = _parts(robot, j), section_at(robot, loaded), section_at(robot, seen)
     if not isinstance(parts, ReducedParts):
         return parts.held_compliance(xi, at)
-    K = body.material_stiffness(np.zeros(body.size))
-    return parts.held_compliance(xi, at, np.diag(K)[body.size - body.held :])
+    return parts.held_compliance(xi, at, _held_stiffness(robot, j))
+
+
+def _parts(robot: Robot, j: int) -> ElementParts | ReducedParts:
+    chain = next(own for own in beam_chains(robot).values() if j in own.links)
+    return chain.parts_of(chain.links.index(j))
+
+
+def _held_stiffness(robot: Robot, j: int) -> Array:
+    """Of the modes of a reduced beam."""
+    body = robot.tree.links[j].body
+    return np.diag(body.material_stiffness(np.zeros(body.size)))[body.size - body.held :]
 
 
 def inner_motion(here: Configuration, loaded: str, seen: str) -> Array | None:
@@ -73,14 +82,29 @@ def forced_place(robot: Robot, loaded: str, seen: str) -> Array | None:
     return (found @ moved.T)[:3]
 
 
-def inner_deflection(here: Configuration, wrenches: Mapping[str, Array], frame: str) -> Array:
-    """Displacement and turn of a frame by wrenches (world axes) between the same two nodes, beside shapes."""
+def inner_deflection(here: Configuration, wrenches: Mapping[str, Array], frame: str, gravity: Array) -> Array:
+    """Displacement and turn of a frame by wrenches and weight (world axes) between the same two nodes, beside shapes."""
     found = np.zeros(6)
     if is_between(here.robot, frame):
+        found = found + _by_weight(here, frame, gravity)
         for loaded, wrench in wrenches.items():
             motion = inner_motion(here, loaded, frame)
             found = found if motion is None else found + motion @ wrench
     return found
+
+
+def _by_weight(here: Configuration, frame: str, gravity: Array) -> Array:
+    robot, j = here.robot, here.robot.tree.places[frame].link
+    parts, xi, pull = _parts(robot, j), section_at(robot, frame), here.at.rotation[j].T @ gravity
+    if isinstance(parts, ReducedParts):
+        return seen_from(robot, here.at, parts.held_by_gravity(xi, pull, _held_stiffness(robot, j)), frame)
+    return seen_from(robot, here.at, parts.held_by_gravity(xi, pull), frame)
+
+
+def seen_from(robot: Robot, at: Pose, found: Array, frame: str) -> Array:
+    """A motion of the section of a frame, in axes of its element, as one of the frame in world axes; over any scalar."""
+    place = robot.tree.places[frame]
+    return _shift(at, place) @ np.kron(np.eye(2), at.rotation[place.link]) @ found
 
 
 def section_at(robot: Robot, frame: str) -> float:

@@ -1,7 +1,7 @@
 """What the weight and inertia of an element deflect it by between its nodes, beside its shape functions.
 
 Nodes of elements are exact under distributed loads; between them shapes lack the deflection of a beam that is clamped
-at both nodes, EI w'''' = q with w = w' = 0 at its ends. Its load q is that of mass and accelerations, less gravity, at
+at both nodes, EI theta''' = q with w = theta = 0 at its ends; theta = w', with shear w' + EI/(k G A) theta''. Its load q is that of mass and accelerations, less gravity, at
 four places of the element: exact for loads that are cubics, as accelerations of its shapes are.
 """
 
@@ -31,30 +31,37 @@ class InnerLoads(NamedTuple):
 
 
 def inner_loads_of(chain: BeamChain, s: float) -> InnerLoads | None:
-    """Of a place along a beam; None at a node, where shear is followed, and of a reduced beam: it has inner modes."""
+    """Of a place along a beam; None at a node, and of a reduced beam: it has inner modes."""
     element, xi = chain.located(s)
     parts = chain.parts_of(element)
-    if isinstance(parts, ReducedParts) or parts.shear or min(xi, 1 - xi) < 1e-9:
+    if isinstance(parts, ReducedParts) or min(xi, 1 - xi) < 1e-9:
         return None
     each = parts.material.density * parts.section.A * parts.length**4 / parts.material.E
     both = each / np.array([float(parts.section.Iz), float(parts.section.Iy)])
+    bent = np.stack([clamped(xi, float(Ps)) for Ps in parts.shear_ratios], axis=1)
     c, sn = np.cos(parts.roll), np.sin(parts.roll)
     return InnerLoads(
         tuple(float(chain.share(element, place)) for place in PLACES),
-        -np.outer(clamped(xi), both),
+        -bent * both,
         np.array([[1, 0, 0], [0, c, -sn], [0, sn, c]]),
     )
 
 
-def clamped(xi: float) -> Array:
-    """How far w'''' = 1 at one of the places, a cubic that is zero at the others, deflects a unit beam at xi."""
-    found = []
+def clamped(xi: float, Ps: float = 0.0) -> Array:
+    """How far w'''' = 1 at one of the places, a cubic that is zero at the others, deflects a unit beam at xi.
+
+    With shear, Ps = 12 EI/(k G A): w = p - Ps/12 p'' + c, where p' is the turn of the sections and p'''' the load.
+    """
+    found, soft = [], Ps / 12
     for k, place in enumerate(PLACES):
         others = np.delete(PLACES, k)
         load = np.polynomial.Polynomial.fromroots(others) / np.prod(place - others)
-        w = load.integ(4)
-        a, b = np.linalg.solve([[1, 1], [2, 3]], [-w(1.0), -w.deriv()(1.0)])  # what is added: a xi^2 + b xi^3
-        found.append(w(xi) + a * xi**2 + b * xi**3)
+        p = load.integ(4)
+        at_end = p(1.0) - soft * p.deriv(2)(1.0)
+        # what is added to p: a xi^2 + b xi^3, which leaves w = -2 soft a at the root, and c takes that away
+        a, b = np.linalg.solve([[1.0, 1 - 6 * soft], [2.0, 3.0]], [-at_end, -p.deriv()(1.0)])
+        p = p + np.polynomial.Polynomial([0, 0, a, b])
+        found.append(p(xi) - soft * (p.deriv(2)(xi) - 2 * a))
     return np.array(found)
 
 
