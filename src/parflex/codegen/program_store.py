@@ -11,7 +11,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import Field, fields, is_dataclass, replace
-from functools import cache, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 from weakref import ReferenceType, ref
@@ -27,6 +27,7 @@ from parflex.models.robot import Robot
 Array = np.ndarray
 _digests: dict[int, tuple[ReferenceType[Robot], str]] = {}  # by identity: to compare equal robots takes longer
 _records: dict[int, tuple[Any, bytes]] = {}  # hashes by identity: a changed robot shares most records with the first
+_fields: dict[type, list[Field]] = {}  # of records that tell one from another, by kind
 MOST_RECORDS = 20_000  # of these: then they are forgotten
 LEFT_OUT = ("file", "warnings")  # of a robot: where it came from changes no program
 MANY, FUNCTIONS = "instructions", "functions"  # of a program
@@ -92,12 +93,10 @@ def _code() -> bytes:
 
 def _own(value: Any) -> list[Field]:
     """The fields of a record that tell it from others: not those that keep what follows from them."""
-    return _own_fields(type(value))
-
-
-@cache
-def _own_fields(kind: type) -> list[Field]:
-    return [field for field in fields(kind) if field.compare]
+    kind = type(value)
+    if kind not in _fields:
+        _fields[kind] = [field for field in fields(value) if field.compare]
+    return _fields[kind]
 
 
 def _digest_of_record(value: Any, known: dict[int, tuple[Any, bytes]]) -> bytes:

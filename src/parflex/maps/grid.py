@@ -24,6 +24,7 @@ from parflex.maps.responses.first_order import warn_of_first_order
 from parflex.maps.responses.response_names import read_responses
 from parflex.maps.rows.row_answers import RowAnswers
 from parflex.maps.rows.row_chunks import chunks_of
+from parflex.maps.worst_cell import warn_of_few_elements
 from parflex.models.dynamics.forces import Wrench
 from parflex.models.elastic.linear_model import About, check_modes
 from parflex.models.robot import Robot
@@ -217,6 +218,12 @@ def frequency_map(
         RowAnswers({}, store.status, [store.reasons[k] for k in store.reason.ravel().tolist()]).warn(2)
     warn_of_first_order(robot, asked, store.values, held, results.rests, 2)
     warn_beyond_band(robot, store.values["frequencies"], 2)
+
+    def cell(row: int) -> dict[str, float]:
+        at = np.unravel_index(row, store.shape)
+        return {name: float(axis[k]) for (name, axis), k in zip(axes.items(), at, strict=True)} | fixed
+
+    warn_of_few_elements(robot, store.values["frequencies"], cell, held, {}, modes, 2)
     if path is not None and csv and (computed or not path.with_suffix(".csv").exists()):
         store.save_csv(path.with_suffix(".csv"))
     plain = rows.plain

@@ -17,6 +17,7 @@ from parflex.maps.responses.response_rows import ResponseRows
 from parflex.maps.rows.frequency_rows import FrequencyRows
 from parflex.maps.rows.pose_table import pose_table
 from parflex.maps.rows.row_answers import warn_of_balanced
+from parflex.maps.worst_cell import warn_of_few_elements
 from parflex.models.dynamics.forces import Wrench
 from parflex.models.elastic.linear_model import About, check_modes
 from parflex.models.elastic.tension import has_force_elements
@@ -140,6 +141,10 @@ def many_frequencies(
     check_modes(modes)
     held = Held(lock, about, wrench)
     held.check(())
+
+    def pose_of(row: int) -> dict[str, float]:
+        return dict(zip(coordinates, values[row].tolist(), strict=True))
+
     if held.balanced or shapes == "all" or (designs and has_force_elements(robot.tree)):
         return _responses(robot, coordinates, values, modes, shapes, designs, held, threads)
     if designs:
@@ -147,12 +152,14 @@ def many_frequencies(
         rows.solve(threads)
         rows.say(3)
         warn_beyond_band(robot, rows.frequencies, 2)
+        warn_of_few_elements(robot, rows.frequencies, pose_of, held, rows.designs, modes, 2)
         return ManyFrequencies(rows.frequencies, rows.status, rows, rows.twists, rows.reasons)
     plain = FrequencyRows(robot, coordinates, len(values), lambda some: values[some], modes, lock, about, bool(shapes))
     found = plain.all(threads)
     plain.say(found.status)
     found.warn(3)
     warn_beyond_band(robot, found.values["frequencies"], 2)
+    warn_of_few_elements(robot, found.values["frequencies"], pose_of, held, {}, modes, 2)
     return ManyFrequencies(
         found.values["frequencies"], found.status, plain.solver, found.values.get("shapes"), found.reasons
     )
@@ -180,5 +187,10 @@ def _responses(
         warn_of_balanced(found.balanced, len(values), 4)
     frequencies = np.stack([found.values[f"frequency:{k}"] for k in numbers], axis=1)
     warn_beyond_band(robot, frequencies, 3)
+
+    def pose_of(row: int) -> dict[str, float]:
+        return dict(zip(coordinates, values[row].tolist(), strict=True))
+
+    warn_of_few_elements(robot, frequencies, pose_of, held, columns, modes, 3)
     own = np.stack([found.values[f"{kind}:{k}"] for k in numbers], axis=1) if shapes else None
     return ManyFrequencies(frequencies, found.status, rows, own, found.reasons)

@@ -17,6 +17,7 @@ from parflex.maps.responses.response_rows import ResponseRows
 from parflex.maps.rows.pose_table import pose_table
 from parflex.maps.rows.row_answers import RowAnswers
 from parflex.maps.rows.row_chunks import chunks_of, in_order, number_of_threads
+from parflex.maps.worst_cell import warn_of_few_elements
 from parflex.models.dynamics.forces import Wrench
 from parflex.models.elastic.linear_model import About
 from parflex.models.robot import Robot
@@ -125,6 +126,12 @@ def many_responses(
     warn_of_first_order(robot, asked, found.values, held, found.rests, 2)
     modes = [found.values[one.name].ravel() for one in asked if one.kind == "frequency"]
     warn_beyond_band(robot, np.concatenate([np.zeros(0), *modes]), 2)
+    if modes:
+        numbers = [int(one.name.partition(":")[2] or 1) for one in asked if one.kind == "frequency"]
+        warn_of_few_elements(
+            robot, np.stack(modes, axis=1), lambda row: dict(zip(coordinates, values[row].tolist(), strict=True)),
+            held, columns, max(numbers), 2,
+        )  # fmt: skip
     return ManyResponses(
         found.values,
         {one.name: one.unit for one in asked},

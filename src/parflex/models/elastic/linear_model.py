@@ -132,6 +132,8 @@ class Modes(Record):
         Number of elements that `converge` took, and how frequencies changed; None without it.
     by_elements : Array | None
         `excess` without what reduced beams leave out; None where it is not known (dimensionless).
+    too_few : list[str]
+        What is said where elements are too few; it is among the warnings of the model, too.
     """
 
     frequencies: Array
@@ -144,6 +146,7 @@ class Modes(Record):
     excess: Array = field(default_factory=lambda: np.zeros(0))
     refinement: Refinement | None = None
     by_elements: Array | None = None
+    too_few: list[str] = field(default_factory=list)
 
     def _told(self) -> str:
         apart = ((self.free_motions, "motion", " without stiffness"), (self.unstable_motions, "unstable motion", ""))
@@ -427,7 +430,8 @@ def modes_of(model: LinearModel, modes: int | None = None) -> Modes:
     if unstable:
         warnings.append("the equilibrium is not stable: " + ", ".join(f"'{name}'" for name in names[1]) + " would grow")
     errors = element_errors(here, values[first:], shapes[:, first:], modes)
-    warnings += element_warnings(omega / (2 * np.pi), errors)
+    too_few = element_warnings(omega / (2 * np.pi), errors)
+    warnings += too_few
     warnings += band_warnings(here.robot, omega / (2 * np.pi))
     told = replace(model, warnings=warnings)
     return Modes(
@@ -440,6 +444,7 @@ def modes_of(model: LinearModel, modes: int | None = None) -> Modes:
         told,
         errors.shares,
         by_elements=errors.by_elements,
+        too_few=too_few,
     )
 
 

@@ -7,7 +7,7 @@ A = [[0, 1], [-M^-1 K, -M^-1 D]], B = [[0], [M^-1 b]]. Positions and rates are r
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,7 +21,7 @@ from parflex.models.dynamics.spare_motors import Preload, Weights
 from parflex.models.elastic.holding import Lock, Servo
 from parflex.models.elastic.linear_model import About, LinearModel, linear_model, state_about
 from parflex.models.elastic.loads_at_rest import Conditions
-from parflex.models.inside_beams.inner_compliance import inner_motion
+from parflex.models.inside_beams.inner_compliance import MISSING, inner_motion
 from parflex.models.motor_values import Effort
 from parflex.models.robot import Robot
 from parflex.records import Unpacked, counted, listed
@@ -185,13 +185,15 @@ def state_space_of(model: LinearModel, inputs: Sequence[str], outputs: Sequence[
     push = scipy.linalg.cho_solve(factor, b)
     A = np.block([[np.zeros((count, count)), np.eye(count)], [flow]])
     B = np.vstack([np.zeros_like(push), push])
-    C, D = [], []
+    C, D, told = [], [], []
     for word in outputs:
         order, name = _order(word)
         row, still = _row(model, name, MOTIONS, "output"), np.zeros(count)
         C.append((np.r_[row, still], np.r_[still, row], row @ flow)[order])
-        direct = np.array([_direct(model, name, force) for force in inputs]) if order == 0 else np.zeros(len(inputs))
-        D.append(row @ push if order == 2 else direct)
+        direct = np.array([_direct(model, name, force) for force in inputs])
+        D.append((direct, np.zeros(len(inputs)), row @ push)[order])
+        told += _missing(model, word, inputs, row, b, direct) if order else []
+    model = replace(model, warnings=[*model.warnings, *told[:1]])
     states = [*model.names, *(f"velocity:{name}" for name in model.names)]
     return StateSpace(A, B, np.array(C), np.array(D), states, list(inputs), list(outputs), model)
 
@@ -204,6 +206,28 @@ def _direct(model: LinearModel, output: str, force: str) -> float:
         return 0.0
     found = inner_motion(model.configuration, loaded, seen)
     return 0.0 if found is None else float(found[MOTIONS[motion], FORCES[push]])
+
+
+def _missing(model: LinearModel, word: str, inputs: Sequence[str], row: Array, b: Array, direct: Array) -> list[str]:
+    """A sentence where rates of an output lack those of what forces between its nodes move it by at once.
+
+    These follow the rates of the forces, which are no inputs.
+    """
+    if not direct.any():
+        return []
+    try:
+        still = np.abs(row @ np.linalg.solve(model.K, b) + direct)
+    except np.linalg.LinAlgError:  # something moves without stiffness, and no deflection is to compare with
+        return []
+    shares = np.divide(np.abs(direct), still, out=np.ones_like(still), where=still > np.abs(direct))
+    k = int(np.argmax(np.where(direct != 0, shares, 0.0)))
+    if not shares[k] > MISSING:
+        return []
+    return [
+        f"'{word}' lacks {shares[k]:.0%} of what '{inputs[k]}' deflects there at rest: between two nodes the element "
+        "itself follows the force at once, and so its rates are those of the force, which are no input; use elements "
+        "with a node there, or the position as output"
+    ]
 
 
 def _order(word: str) -> tuple[int, str]:

@@ -22,6 +22,9 @@ from parflex.spatial.linear import scalar_type
 from parflex.tree import Place
 
 Array = np.ndarray
+# of a deflection: where less is missing between nodes nothing is said, as of nodes that are off by less because
+# elements are too few (OFF of a run)
+MISSING = 0.02
 
 
 def is_between(robot: Robot, frame: str) -> bool:
@@ -83,7 +86,7 @@ def forced_place(robot: Robot, loaded: str, seen: str) -> Array | None:
 
 
 def inner_deflection(here: Configuration, wrenches: Mapping[str, Array], frame: str, gravity: Array) -> Array:
-    """Displacement and turn of a frame by wrenches and weight (world axes) between the same two nodes, beside shapes."""
+    """Displacement and turn of a frame by wrenches and weight (world axes) between its two nodes, beside shapes."""
     found = np.zeros(6)
     if is_between(here.robot, frame):
         found = found + _by_weight(here, frame, gravity)
@@ -102,7 +105,7 @@ def _by_weight(here: Configuration, frame: str, gravity: Array) -> Array:
 
 
 def seen_from(robot: Robot, at: Pose, found: Array, frame: str) -> Array:
-    """A motion of the section of a frame, in axes of its element, as one of the frame in world axes; over any scalar."""
+    """A motion of a frame's section, in axes of its element, as one of the frame in world axes; over any scalar."""
     place = robot.tree.places[frame]
     return _shift(at, place) @ np.kron(np.eye(2), at.rotation[place.link]) @ found
 

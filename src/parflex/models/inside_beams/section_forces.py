@@ -53,7 +53,7 @@ class ElementRows(Record):
 def joined(elements: Sequence[ElementRows]) -> ElementRows:
     """Rows of alike elements without loads on them, one element behind the other."""
     names = ("a", "w", "al", "e", "ed", "edd", "tip")
-    return ElementRows(*(np.concatenate([getattr(one, name) for one in elements]) for name in names))
+    return ElementRows(**{name: np.concatenate([getattr(one, name) for one in elements]) for name in names})
 
 
 class InnerLoad(NamedTuple):

@@ -1,8 +1,9 @@
 """What the weight and inertia of an element deflect it by between its nodes, beside its shape functions.
 
 Nodes of elements are exact under distributed loads; between them shapes lack the deflection of a beam that is clamped
-at both nodes, EI theta''' = q with w = theta = 0 at its ends; theta = w', with shear w' + EI/(k G A) theta''. Its load q is that of mass and accelerations, less gravity, at
-four places of the element: exact for loads that are cubics, as accelerations of its shapes are.
+at both nodes, EI theta''' = q with w = theta = 0 at its ends; w' = theta, with shear theta - EI/(k G A) theta''. Its
+load q is that of mass and accelerations, less gravity, at four places of the element: exact for loads that are cubics,
+as accelerations of its shapes are.
 """
 
 from __future__ import annotations

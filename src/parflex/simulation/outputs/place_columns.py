@@ -13,12 +13,13 @@ import numpy as np
 
 from parflex.errors import InputError, did_you_mean
 from parflex.models.inside_beams.beam_chains import beam_chains
-from parflex.models.inside_beams.inner_compliance import forced_place
+from parflex.models.inside_beams.inner_compliance import MISSING, forced_place
 from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.recursion import pose
 from parflex.simulation.columns import AXES, frame_columns, is_tilted
 from parflex.simulation.outputs.inner_bending import InnerLoads, inner_bending, inner_loads_of
+from parflex.simulation.refining.inner_response import largest_deflection
 from parflex.tree import Tree
 
 Array = np.ndarray
@@ -182,7 +183,10 @@ def _bending(tree: Tree, word: PlaceWord, seen: Mapping[str, Array]) -> Array:
 def pushed_between(
     robot: Robot, seen: Mapping[str, Array], wrenches: Sequence[str], frames: Sequence[str]
 ) -> list[str]:
-    """A sentence where frames that a run shows lack what wrenches between two nodes deflect their element by."""
+    """A sentence where frames that a run shows lack what wrenches between two nodes deflect their element by.
+
+    Nothing is said where that is little beside the largest deflection of the beam.
+    """
     lacks: dict[str, float] = {}
     reduced = {j for j, link in enumerate(robot.tree.links) if link.body.reduced is not None}  # told of by itself
     for frame in dict.fromkeys(frames):
@@ -193,6 +197,9 @@ def pushed_between(
                 pushed = seen[f"{loaded}.wrench"].reshape(-1, 2, 3)
                 away = np.linalg.norm(np.einsum("tji,tkj->tki", R, pushed).reshape(-1, 6) @ own.T, axis=1)
                 lacks[frame] = max(lacks.get(frame, 0.0), float(away.max()))
+    for frame in list(lacks):
+        if not lacks[frame] > MISSING * largest_deflection(robot, robot.tree.places[frame].link, seen["q"]):
+            del lacks[frame]
     worst = max(lacks, key=lambda name: lacks[name], default="")
     if not worst or not lacks[worst] > 0:
         return []

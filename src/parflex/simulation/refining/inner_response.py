@@ -103,6 +103,17 @@ def inner_warnings(
     ]
 
 
+def largest_deflection(robot: Robot, j: int, q: Array) -> float:
+    """Of the nodes of the beam that a link is an element of, in rows of positions (m); of small deflections."""
+    beam = next((one for one in inner_beams(robot).values() if j in one.links), None)
+    if beam is None:
+        return 0.0
+    e = np.zeros((len(q), robot.tree.n))
+    for link in (robot.tree.links[k] for k in beam.links):
+        e[:, link.e_v] = q[:, link.e]
+    return float(_deflections(_node_motions(robot, beam), e).max(initial=0.0))
+
+
 def _node_motions(robot: Robot, beam: BeamElements) -> Array:
     """Displacements of the nodes of a beam in the axes of its root, (node, axis, rate), of small deflections."""
     twist, found = np.zeros((6, robot.tree.n)), []

@@ -1,0 +1,65 @@
+"""Elements that are too few in a map: the rule of single answers, asked once, where the frequency is highest."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from parflex.errors import ParflexError, ParflexWarning
+from parflex.maps.responses.at_one_pose import Held
+from parflex.models.elastic.linear_model import natural_frequencies
+from parflex.models.loading import redesigned
+from parflex.models.robot import Robot
+from parflex.models.vibration.element_errors import TOO_HIGH, inner_beams
+
+Array = np.ndarray
+
+
+def warn_of_few_elements(
+    robot: Robot,
+    frequencies: Array,
+    pose_of: Callable[[int], Mapping[str, Any]],
+    held: Held,
+    designs: Mapping[str, Array],
+    modes: int,
+    level: int,
+) -> None:
+    """Warn once where frequencies (Hz, rows first) of a map are too high because elements are too few.
+
+    `pose_of` a row are its coordinates by name. Elements held at both ends vibrate at the same frequencies wherever the
+    robot stands, so the highest frequency of the map comes nearest to them.
+    """
+    if not np.isfinite(frequencies).any():
+        return
+    highest = np.nanmax(np.where(np.isfinite(frequencies), frequencies, np.nan))
+    row = int(np.argwhere(frequencies.reshape(len(frequencies), -1) == highest)[0, 0])
+    try:
+        own = redesigned(robot, {key: float(values[row]) for key, values in designs.items()}) if designs else robot
+        if _are_enough(own, float(highest), held):
+            return
+        pose = dict(pose_of(row))
+        found = natural_frequencies(own, pose, modes, held.lock, held.about, wrench=held.wrench)
+    except ParflexError:  # which the map itself answers for
+        return
+    where = ", ".join(f"{name} = {float(value):.4g}" for name, value in pose.items())
+    for told in found.too_few:
+        warnings.warn(
+            f"of the map, where frequencies are highest ({where}), {told}", ParflexWarning, stacklevel=level + 1
+        )
+
+
+def _are_enough(robot: Robot, highest: float, held: Held) -> bool:
+    """Whether a frequency (Hz) is so far below those of elements by themselves that nothing need be solved.
+
+    What is inside elements takes at most lambda^2/(mu - lambda) from an eigenvalue, with mu the lowest of elements held
+    at both ends: it moves no more mass than there is. Axial forces of an equilibrium may take more.
+    """
+    beams = inner_beams(robot)
+    if not beams:
+        return True
+    alone = min(float(part.still[0].min()) for beam in beams.values() for part in beam.inside)
+    share = (2 * np.pi * highest) ** 2 / alone
+    return not held.balanced and share < 1 and share / (1 - share) / 2 <= TOO_HIGH
