@@ -53,7 +53,8 @@ class ElementRows(Record):
 def joined(elements: Sequence[ElementRows]) -> ElementRows:
     """Rows of alike elements without loads on them, one element behind the other."""
     names = ("a", "w", "al", "e", "ed", "edd", "tip")
-    return ElementRows(**{name: np.concatenate([getattr(one, name) for one in elements]) for name in names})
+    a, w, al, e, ed, edd, tip = (np.concatenate([getattr(one, name) for one in elements]) for name in names)
+    return ElementRows(a, w, al, e, ed, edd, tip)
 
 
 class InnerLoad(NamedTuple):
