@@ -96,7 +96,8 @@ def test_friction_of_the_axis_differs_by_direction(capsys, columns, tmp_path):
     printed = {"M": 95.1540, "FV": 166.7061, "FS": 20.1440, "FV_back": 240.4236, "FS_back": 20.6277}
     for symbol, value in printed.items():
         assert answer["parameters"][f"{symbol}[axis]"]["value"] == pytest.approx(value, rel=2e-3)
-    assert answer["relative_error"] == pytest.approx(0.031117, rel=2e-2)
+    # theirs is by differences, which miss (0.25)^2/3 of accelerations at 40 Hz, the highest that are kept: 2.4 % less
+    assert 0.97 * 0.031117 < answer["relative_error"] < 0.031117
     effort = parflex.inverse_dynamics(parflex.load(out), velocity={"axis": -0.1}).efforts["axis"]
     back = (answer["parameters"][f"{symbol}_back[axis]"]["value"] for symbol in ("FV", "FS"))
     assert effort == pytest.approx(-0.1 * next(back) - next(back))
@@ -109,7 +110,7 @@ def test_the_second_record_of_the_axis_gives_another_mass(capsys, columns):
         capsys, "identify", "emps", str(DATA / "DATA_EMPS_PULSES.mat"), "--columns", columns, "--cutoff", "100"
     )
     one = answer["parameters"]["M[axis]"]
-    assert one["value"] == pytest.approx(94.05, abs=0.05)
+    assert one["value"] == pytest.approx(93.86, abs=0.05)
     assert abs(one["value"] - 95.1089) / one["deviation_white"] > 6
 
 
@@ -313,7 +314,7 @@ def test_friction_by_direction_is_told_apart(tmp_path):
     found = parflex.identify(robot, axis_record(), BY_HAND, friction="direction", cutoff=50)
     wanted = {"M[axis]": 8.0, "FV[axis]": 12.0, "FS[axis]": 3.0, "FV_back[axis]": 20.0, "FS_back[axis]": 5.0}
     for name, value in wanted.items():
-        assert found.parameters[name].value == pytest.approx(value, rel=2e-4)  # differences: (7 rad/s 1 ms)^2/6 twice
+        assert found.parameters[name].value == pytest.approx(value, rel=2e-4)  # signs change between samples
     assert found.steps[3] == "no sample left out"  # accelerations do not jump, so that no sign is late
     write_robot(robot, found, tmp_path / "found.toml")
     efforts = parflex.inverse_dynamics(parflex.load(tmp_path / "found.toml"), velocity={"axis": -0.1}).efforts
@@ -702,15 +703,25 @@ def test_noise_is_alike_at_all_instants_that_decimation_keeps(decimate):
     assert len(noise) == 64 and noise.max() < 1.15 * noise[35]  # the first and last behind the low-pass have 40 times
 
 
-@pytest.mark.parametrize(("rate", "neighbours"), [(50.0, 4), (500.0, 2)])
-def test_coarse_samples_are_differentiated_by_four_neighbours(rate, neighbours):
+@pytest.mark.parametrize("rate", [50.0, 500.0])
+def test_accelerations_of_coarse_samples_are_whole(rate):
     t = np.arange(8 * rate) / rate
     x, a = np.sin(6 * np.pi * t), -((6 * np.pi) ** 2) * np.sin(6 * np.pi * t)
     record = Measurement("hand", t, x[:, None], a[:, None])
-    choice = choose_filter([record], 0.4 * rate, 1, None, None)
-    assert choice.neighbours == neighbours
+    choice = choose_filter([record], 0.2 * rate, 1, None, None)
     left = smoothed(record, choice).acceleration[:, 0] - choice.inside(a)
-    assert np.abs(left).max() < 2e-3 * a.max()  # two would miss 5 % of the coarse one
+    # at 50 Hz the low-pass takes (tan(0.06 pi)/tan(0.2 pi))^8 = 2e-5, and of what ends disturb its slowest pole leaves
+    # 0.68^25 = 7e-5 behind five periods; two neighbours would miss (6 pi h)^2/3 = 5 %, four 7e-4
+    assert np.abs(left).max() < 1e-4 * a.max()
+
+
+def test_an_inertia_is_that_of_coarse_samples(tmp_path):
+    t = np.arange(600) / 50.0
+    w = 2 * np.pi * np.array([0.6, 1.1, 2.5])
+    x, a = (np.sin(t[:, None] * w) @ part for part in (np.array([0.3, 0.2, 0.1]), -(w**2) * [0.3, 0.2, 0.1]))
+    found = parflex.identify(slide(tmp_path), {"t": t, "x": x, "i": 3.0 * a}, BY_HAND)
+    # of the acceleration at 2.5 Hz the low-pass at 10 Hz takes (tan(0.05 pi)/tan(0.2 pi))^8 = 5e-6
+    assert found.parameters["M[axis]"].value == pytest.approx(7500.0, rel=1e-5)  # by two neighbours 2 % too much
 
 
 def test_large_noise_of_positions_does_not_spoil_masses():

@@ -1,8 +1,8 @@
-"""Filtering of records: zero-phase low-pass, central differences, decimation of both sides alike, edges cut.
+"""Filtering of records: zero-phase low-pass and derivatives, decimation of both sides alike, edges cut.
 
-Positions are filtered by a Butterworth low-pass of order four, forwards and backwards, and differentiated by central
-differences. Efforts and the columns of the regressor then pass the same second filter, so that what it does to one side
-it does to the other, and every n-th sample is kept.
+Positions are filtered by a Butterworth low-pass of order four, forwards and backwards, and differentiated where they
+are filtered, frequency by frequency. Efforts and the columns of the regressor then pass the same second filter, so that
+what it does to one side it does to the other, and every n-th sample is kept.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 
 from parflex.checking import number, whole
 from parflex.errors import InputError
-from parflex.identification.low_pass import ORDER, butterworth, mean_spectrum
+from parflex.identification.low_pass import ORDER, butterworth, derivatives, mean_spectrum
 from parflex.identification.low_pass import decimated as thinned
 from parflex.identification.measured_files import Measurement
 from parflex.records import Record
@@ -28,7 +28,6 @@ LINES = 3  # of an encoder, between which positions of a motor at rest flicker
 HARDLY = 3.0  # standard deviations of noise behind the low-pass: of noise alone 40 independent values leave 1 +- 0.1
 EDGE = 5.0  # periods of the cutoff frequency cut at both ends
 SETTLING = 3  # instants kept behind decimation: nearer to an end its low-pass lets noise through, at the end all of it
-COARSE = 0.01  # of an acceleration at the highest frequency: two neighbours may miss so much of it, four miss 1e-4
 FLOOR = 10.0  # times the noise: a frequency with less power is noise
 OVER = 10.0  # the cutoff over the highest frequency with power: what is differentiated twice must not be damped
 KEPT = 0.4  # of the cutoff: what is kept behind decimation, where the first filter takes nothing
@@ -58,8 +57,6 @@ class FilterChoice(Record):
         The same of each motor where they differ; `least_speed` is the largest.
     why : str
         Where cutoff and decimation come from.
-    neighbours : int
-        Samples of a central difference, two or four.
     """
 
     cutoff: float
@@ -68,7 +65,6 @@ class FilterChoice(Record):
     least_speed: float = 0.0
     why: str = ""
     by_motor: tuple[float, ...] = ()
-    neighbours: int = 2
 
     @property
     def settling(self) -> int:
@@ -141,8 +137,7 @@ def choose_filter(
     edge = round(EDGE * rate / cutoff)
     least = 0.0 if least_speed is None else float(number(least_speed, "least_speed", least=0.0))
     shortest = min(len(record.t) for record in records)
-    fastest = 2 * np.pi * max([band.highest for band in bands], default=0.0) / rate
-    found = FilterChoice(float(cutoff), decimate, edge, least, "; ".join(said), (), 4 if fastest**2 / 3 > COARSE else 2)
+    found = FilterChoice(float(cutoff), decimate, edge, least, "; ".join(said))
     if shortest < 2 * found.cut + 10 * decimate:
         raise InputError(
             f"a record of {shortest} samples is too short for {cutoff:.4g} Hz and one of {decimate} samples",
@@ -203,28 +198,17 @@ def _bands(record: Measurement) -> list[_Band]:
 
 
 def smoothed(record: Measurement, choice: FilterChoice, position: Array | None = None) -> Smooth:
-    """Positions filtered forwards and backwards, and their central differences."""
+    """Positions filtered forwards and backwards, their rates and accelerations."""
     values = record.position if position is None else position
-    q = butterworth(values, 2 * choice.cutoff * record.step)
-    qd = central_differences(q, record.step, choice.neighbours)
-    qdd = central_differences(qd, record.step, choice.neighbours)
+    q, qd, qdd = derivatives(values, 2 * choice.cutoff * record.step, record.step)
+    way = np.gradient(q, record.step, axis=0)
+    # beside a reversal dry friction acts along the way from neighbour to neighbour, not by the rate of an instant
+    qd = np.where(np.sign(qd) == np.sign(way), qd, way)
     still = at_rest(values, q, 2 * choice.cutoff * record.step)
     # rounding of the filter and an encoder that flickers have signs, too, and positions about which weights vary
     q[:, still], qd[:, still], qdd[:, still] = np.median(values[:, still], axis=0), 0.0, 0.0
     t, q, qd, qdd = (choice.inside(part) for part in (record.t, q, qd, qdd))
     return Smooth(t, q, qd, qdd, slice(choice.edge, len(values) - choice.edge))
-
-
-def central_differences(values: Array, step: float, neighbours: int = 2) -> Array:
-    """Rates by two neighbours or four, along the first axis.
-
-    By two, accelerations are too small by (2 pi f step)^2 / 3, at 5 Hz and 1 kHz by 3e-4: as much as noise changes them
-    where instruments undo what it does.
-    """
-    found = np.gradient(values, step, axis=0)
-    if neighbours == 4:
-        found[2:-2] = (8 * (values[3:-1] - values[1:-3]) - (values[4:] - values[:-4])) / (12 * step)
-    return found
 
 
 def at_rest(values: Array, smooth: Array, band: float) -> Array:

@@ -131,8 +131,6 @@ def identify(
     refuse_repeated(used)
     choice = choose_filter(used, cutoff, decimate, least_speed, None)
     refuse_rest(used, choice)
-    if estimator == "iv":  # instruments undo what noise does, but not what differences do to both
-        choice = replace(choice, neighbours=4)
     if estimator == "iv" and least_speed is None and rubbing_motors(regressor):
         choice = without_sticking(used, choice)
     base = base_columns(regressor)

@@ -24,15 +24,32 @@ def butterworth(values: Array, band: float) -> Array:
 
     `band` is the cutoff over the Nyquist frequency; the gain of both passes is one half there.
     """
+    return derivatives(values, band, 1.0, 0)[0]
+
+
+def derivatives(values: Array, band: float, step: float, highest: int = 2) -> list[Array]:
+    """The same, its rates, and so on up to the highest derivative by time.
+
+    Each frequency that passes is multiplied by 2 pi i f: differences of neighbours would miss a part of it, of
+    accelerations (2 pi f step)^2/3 by two of them, whatever the noise.
+    """
     flat = values.reshape(len(values), -1).T
     count, more = len(values), int(np.ceil(2 * REMEMBERED / band))
     part = np.pad(flat, ((0, 0), (more, more)), mode="reflect", reflect_type="odd")
     # without the line from end to end the series has no jump; the filter leaves lines as they are
-    line = part[:, :1] + (part[:, -1:] - part[:, :1]) * np.linspace(0.0, 1.0, part.shape[1])
+    slope = (part[:, -1:] - part[:, :1]) / (part.shape[1] - 1)
+    line = part[:, :1] + slope * np.arange(part.shape[1])
     size = _quick_size(part.shape[1])
-    over = np.tan(np.pi / 2 * np.minimum(2 * np.fft.rfftfreq(size), 1.0)) / np.tan(np.pi / 2 * band)
-    smooth = np.fft.irfft(np.fft.rfft(part - line, size) / (1 + over ** (2 * ORDER)), size)[:, : part.shape[1]] + line
-    return np.ascontiguousarray(smooth[:, more : more + count].T).reshape(values.shape)
+    f = np.fft.rfftfreq(size)
+    over = np.tan(np.pi / 2 * np.minimum(2 * f, 1.0)) / np.tan(np.pi / 2 * band)
+    spectrum = np.fft.rfft(part - line, size) / (1 + over ** (2 * ORDER))
+    found = []
+    for order in range(highest + 1):
+        smooth = np.fft.irfft(spectrum, size)[:, more : more + count]
+        smooth += (line[:, more : more + count], slope / step, 0.0)[min(order, 2)]
+        found.append(np.ascontiguousarray(smooth.T).reshape(values.shape))
+        spectrum = spectrum * (2j * np.pi * f / step)
+    return found
 
 
 def decimated(values: Array, every: int) -> Array:
