@@ -43,7 +43,9 @@ def par4_arms(values, angle, base=0.275, arm=0.375, rod=0.825, half=0.08, ratio=
 def test_reach_and_arms_of_par4_are_those_of_its_lengths():
     """The plate, its gear and four legs, of whose rows one repeats others; half of the cells are out of reach.
 
-    Where arms are beyond their limits, determinants of some of these rows take the robot for one in another mode.
+    Far out, determinants of some of these rows take the robot for one in another mode: a few reachable cells are
+    refused, with arms within their limits too (4 of 361 in this box), none is accepted wrongly. Asked for are those
+    nearer by.
     """
     robot = parflex.load("par4")
     found_by = solver(robot, ["x", "y", "z", "rx", "ry", "rz"], compiled=True)
