@@ -30,6 +30,7 @@ from parflex.tree.link_tree import GROUND
 Array = np.ndarray
 RECENT = 16  # robots with sets of keys of which that is kept
 COMPILE_FROM = 4000  # poses from which machine code pays for making it
+GEARING = ("coefficients", "offset")  # of elastic couplings: what says where their joints follow
 BLOCK = 512  # poses that interpreted programs take at a time: their values stay in the cache
 
 
@@ -45,8 +46,13 @@ def rigid_tree(tree: Tree) -> Tree:
 
 
 def _placing(place: Sequence[str | int], end_effector: str) -> bool:
-    """Whether the number at this place of a robot says where something is mounted or how a joint moves it."""
+    """Whether the number at this place of a robot says where something is mounted or how a joint moves it.
+
+    Or where a joint follows an elastic coupling at rest.
+    """
     if place[0] == "loops" or (place[1] == "links" and place[3] in ("rotation", "position", "joint")):
+        return True
+    if place[1] == "springs" and place[3] in GEARING:
         return True
     return tuple(place[1:3]) == ("places", end_effector)
 
@@ -189,6 +195,12 @@ class Geometry:
         """Columns of rows that a program takes: numbers of the design first, then these positions."""
         width = len(self.kept)
         return np.concatenate([np.arange(width, width + len(self.varied)), positions]).astype(int)
+
+    @cached_property
+    def designed(self) -> dict[tuple[str | int, ...], int]:
+        """Columns of rows with numbers of designs, by where these stand in the robot."""
+        places = () if self.designs is None else self.designs.places
+        return {place: len(self.kept) + n for n, k in enumerate(self.varied) for place in places[k]}
 
     @cached_property
     def _placing(self) -> Array:

@@ -129,7 +129,7 @@ class PositionSolver(AskedPoses):
         said = self._said(values, own, status)
         if self.keeps and (status == UNREACHABLE).any():
             said = self._without_what_is_kept(values, q, status, said)
-        put_in_order(self.after, q, self.geometry.kept)
+        put_in_order(self.after, q, self.geometry.kept, self.geometry.designed)
         return Positions(q[:, : -len(ASKED)] if self.given.asked else q, status, said)
 
     def _without_what_is_kept(self, values: Array, q: Array, status: Array, said: list[str] | None) -> list[str]:

@@ -105,7 +105,7 @@ class GivenCoordinates:
         if vectors is not None:
             first = self.where[next(name for name in self.names if name in VECTOR)]
             q[:, first : first + 4] = vector_quaternion(vectors)
-        put_in_order(self.following, q, self.geometry.kept)
+        put_in_order(self.following, q, self.geometry.kept, self.geometry.designed)
         return q
 
     @cached_property

@@ -10,12 +10,11 @@ import numpy as np
 
 from parflex.closure.targets import Target
 from parflex.designs.design_numbers import DesignNumbers
-from parflex.maps.batches import Geometry
+from parflex.maps.batches import GEARING, Geometry
 from parflex.tree.link_tree import GROUND
 
 ENDS = {"x", "y", "z", "theta", "rx", "ry", "rz"}
 AT_START = 1e-12  # rad or m: a platform stands at home where the file starts it
-GEARING = ("coefficients", "offset")  # of elastic couplings: what else they are, joints start where they do
 RECENT = 16  # sets of places of which is kept what they start
 _recent: dict[str, frozenset[int]] = {}  # by the name of all places of designs
 

@@ -8,9 +8,9 @@ alone. Where they are known from what stays as at home, not all of that can stay
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,23 +23,42 @@ if TYPE_CHECKING:
     from parflex.models.robot import Robot
 
 Array = np.ndarray
+Place = tuple[str | int, ...]  # of a number in a robot, by fields and indices
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FollowingJoint(Record):
-    """A joint that stands where a coupling puts it: its position is `offset` less `ratios` times the `others`."""
+    """A joint that stands where a coupling puts it: the one of its joints that `own` numbers.
 
-    rate: int
-    position: int
-    others: tuple[int, ...]
-    ratios: tuple[float, ...]
-    offset: float
+    `spring` is the number of the coupling among those of the tree.
+    """
 
-    def put(self, q: Array, place: dict[int, int]) -> None:
-        """In rows of positions, in which coordinates have these columns."""
-        q[:, place[self.position]] = self.offset - sum(
-            ratio * q[:, place[k]] for ratio, k in zip(self.ratios, self.others, strict=True)
-        )
+    row: Coupling
+    spring: int
+    own: int
+
+    @property
+    def rate(self) -> int:
+        """Of the joint."""
+        return self.row.rates[self.own]
+
+    @property
+    def position(self) -> int:
+        """Of the joint."""
+        return self.row.positions[self.own]
+
+    def put(self, q: Array, place: Mapping[int, int], designed: Mapping[Place, int]) -> None:
+        """In rows of positions, in which coordinates have these columns, and numbers of designs those of `designed`."""
+
+        def number(plain: float, *word: str | int) -> Any:
+            column = designed.get(("tree", "springs", self.spring, *word))
+            return plain if column is None else q[:, column]
+
+        row = self.row
+        shares = [number(c, "coefficients", n) for n, c in enumerate(row.coefficients)]
+        others = sum(shares[n] * q[:, place[k]] for n, k in enumerate(row.positions) if n != self.own)
+        with np.errstate(all="ignore"):  # what couples nothing is no position, and is refused where it is loaded
+            q[:, place[self.position]] = (number(row.offset, "offset") - others) / shares[self.own]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -58,12 +77,12 @@ class RestingOrder(Record):
 
 def resting_order(robot: Robot, named: Target, whole: Target) -> RestingOrder:
     """What follows at a pose; `named` is what it says, `whole` has what stays as at home too."""
-    rows = list(resting_rows(robot.tree))
+    rows = dict(enumerate(resting_rows(robot.tree)))
     if not rows:
         return RestingOrder(whole)
     known = set(named.fixed) | set(robot.locked)
     before = _following(rows, known)
-    said = {row.name for row in rows if known.issuperset(row.rates)}
+    said = {row.name for row in rows.values() if known.issuperset(row.rates)}
     kept = set(whole.fixed) - known
     known |= kept
     before += _following(rows, known)
@@ -74,42 +93,35 @@ def resting_order(robot: Robot, named: Target, whole: Target) -> RestingOrder:
         if rates and len(following_rates(robot.tree, rates, part.rows, robot.home, robot.preference)) == len(rates):
             known |= set(rates)
     after = _following(rows, known)
-    left = {row.name for row in rows}
+    left = {row.name for row in rows.values()}
     if not kept:  # loops close as the pose says, too
-        said |= {row.name for row in rows if known.issuperset(row.rates)}
+        said |= {row.name for row in rows.values() if known.issuperset(row.rates)}
     return RestingOrder(target, tuple(before), tuple(after), frozenset(said), frozenset(left - said))
 
 
-def _following(rows: list[Coupling], known: set[int]) -> list[FollowingJoint]:
+def _following(rows: dict[int, Coupling], known: set[int]) -> list[FollowingJoint]:
     """Joints that rows decide, one after the other: these rows are taken away, and the joints become known."""
     found: list[FollowingJoint] = []
     waiting = True
     while waiting:
         waiting = False
-        for row in list(rows):
+        for spring, row in list(rows.items()):
             unknown = [n for n, rate in enumerate(row.rates) if rate not in known]
             if len(unknown) == 1:
-                found.append(_follower(row, unknown[0]))
+                found.append(FollowingJoint(row, spring, unknown[0]))
                 known.add(row.rates[unknown[0]])
-                rows.remove(row)
+                del rows[spring]
                 waiting = True
     return found
 
 
-def _follower(row: Coupling, n: int) -> FollowingJoint:
-    own = row.coefficients[n]
-    others = [m for m in range(len(row.rates)) if m != n]
-    return FollowingJoint(
-        row.rates[n],
-        row.positions[n],
-        tuple(row.positions[m] for m in others),
-        tuple(row.coefficients[m] / own for m in others),
-        row.offset / own,
-    )
+def put_in_order(
+    joints: Sequence[FollowingJoint], q: Array, kept: Array, designed: Mapping[Place, int] | None = None
+) -> None:
+    """Put joints where they follow, in rows of the positions `kept`.
 
-
-def put_in_order(joints: Sequence[FollowingJoint], q: Array, kept: Array) -> None:
-    """Put joints where they follow, in rows of the positions `kept`."""
+    `designed` are columns of the same rows with numbers of designs, by where these stand in the robot.
+    """
     place = {int(k): column for column, k in enumerate(kept)}
     for one in joints:
-        one.put(q, place)
+        one.put(q, place, designed or {})
