@@ -16,7 +16,7 @@ from parflex.maps.node_unknowns import NodeModel, NotCoveredError, node_model
 from parflex.maps.nodes import Assembly
 from parflex.maps.positions import IMPOSSIBLE, OK, SINGULAR, UNREACHABLE, PositionSolver, home_state
 from parflex.maps.responses.at_one_pose import AtOnePose, Held
-from parflex.maps.responses.response_names import OF_MODES, ResponseName
+from parflex.maps.responses.response_names import OF_MODES, STATIC, ResponseName
 from parflex.maps.responses.together import PosesTogether, covers
 from parflex.maps.rest.condition_rows import KINDS as CONDITIONS
 from parflex.maps.rest.condition_rows import ConditionRows
@@ -237,10 +237,9 @@ class ResponseRows:
 
     def _with_designs(self, found: RowAnswers, rows: Array, first: int) -> Array:
         """Rows with their own designs; those that were loaded one by one."""
-        done = np.zeros(len(rows), dtype=bool)
-        if self.numbers is not None and len(rows):
-            own = self.number[first + rows]
-            read = np.flatnonzero(~self.numbers.alone[own])
+        done, own = np.zeros(len(rows), dtype=bool), self.number[first + rows]
+        read = np.flatnonzero(~self.numbers.alone[own]) if self.numbers is not None else rows[:0]
+        if len(read):
             placed = self.positions(self.poses[first + rows[read]], own[read])
             good = placed.status == OK
             chosen, q = read[good], placed.q[good]
@@ -273,8 +272,11 @@ class ResponseRows:
         return done
 
     def _tense(self, q: Array, designs: Array) -> Array:
-        """Rows with a spring of a joint under tension: about their equilibrium alone."""
-        if self.held.about == "undeformed":
+        """Rows with a spring of a joint under tension: about their equilibrium alone.
+
+        About the undeformed pose they are as others are, but for what its springs push.
+        """
+        if self.held.about == "undeformed" and not any(one.kind in STATIC for one in self.others):
             return np.zeros(len(q), dtype=bool)
         locked = locked_robot(self.robot, self.held.lock)
         return tense_rows(locked, self.assembly.tree, q, self.geometry.kept, designs)

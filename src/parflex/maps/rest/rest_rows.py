@@ -41,6 +41,8 @@ def why_alone(tree: Tree, designed: Sequence[ResponseName] = ()) -> str:
         return "an elastic cable on a drum"
     if any(one.kind == "stress" for one in designed):  # of sections, which stand in the file of each design
         return "stresses of rows with their own designs"
+    if any(one.kind in UNASKED for one in designed):  # measured with the length of a robot, which designs change
+        return "conditions of rows with their own designs"
     return ""
 
 
