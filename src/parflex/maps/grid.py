@@ -26,7 +26,8 @@ from parflex.maps.rows.row_answers import RowAnswers
 from parflex.maps.rows.row_chunks import chunks_of
 from parflex.maps.worst_cell import warn_of_few_elements
 from parflex.models.dynamics.forces import Wrench
-from parflex.models.elastic.linear_model import About, check_modes
+from parflex.models.elastic.linear_model import About
+from parflex.models.elastic.usual_modes import number_of_modes
 from parflex.models.robot import Robot
 from parflex.models.vibration.beyond_band import warn_beyond_band
 from parflex.records import Record
@@ -143,7 +144,7 @@ def frequency_map(
     robot: Robot,
     over: Sequence[Axis],
     fixed: Mapping[str, float] | None = None,
-    modes: int = 6,
+    modes: int | None = None,
     lock: str | Sequence[str] = "actuators",
     out: str | Path | None = None,
     progress: Callable[[int, int], None] | None = None,
@@ -164,8 +165,8 @@ def frequency_map(
         Axes of the grid: (coordinate, first, last, count) (m, rad).
     fixed : Mapping[str, float], default None
         Coordinates that are the same everywhere (m, rad).
-    modes : int, default 6
-        Number of modes.
+    modes : int, default None
+        Number of modes; None: six, or all if there are fewer at home.
     lock : Lock, default "actuators"
         Locked joints: 'actuators', 'none' or names.
     out : str or Path, default None
@@ -197,7 +198,7 @@ def frequency_map(
     """
     fixed = dict(fixed or {})
     _check_axes(over, fixed)
-    check_modes(modes)
+    modes = number_of_modes(robot, modes, lock, about)
     asked = read_responses(robot, responses) if responses else ()
     held = Held(lock, about, wrench)
     held.check(asked)

@@ -19,7 +19,8 @@ from parflex.maps.rows.pose_table import pose_table
 from parflex.maps.rows.row_answers import warn_of_balanced
 from parflex.maps.worst_cell import warn_of_few_elements
 from parflex.models.dynamics.forces import Wrench
-from parflex.models.elastic.linear_model import About, check_modes
+from parflex.models.elastic.linear_model import About
+from parflex.models.elastic.usual_modes import number_of_modes
 from parflex.models.elastic.tension import has_force_elements
 from parflex.models.robot import Robot
 from parflex.models.vibration.beyond_band import warn_beyond_band
@@ -92,7 +93,7 @@ def many_frequencies(
     robot: Robot,
     coordinates: Sequence[str],
     poses: Array,
-    modes: int = 6,
+    modes: int | None = None,
     lock: str | Sequence[str] = "actuators",
     shapes: bool | str = False,
     designs: Mapping[str, Sequence[float]] | None = None,
@@ -110,8 +111,8 @@ def many_frequencies(
         Coordinates by name, one for each column of `poses`.
     poses : Array
         Values of the coordinates, one row for each pose (m, rad).
-    modes : int, default 6
-        Number of modes.
+    modes : int, default None
+        Number of modes; None: six, or all if there are fewer at home.
     lock : Lock, default "actuators"
         Locked joints: 'actuators', 'none' or names.
     shapes : bool or 'all', default False
@@ -138,7 +139,7 @@ def many_frequencies(
     >>> found = parflex.many_frequencies(robot, ["x", "y"], [[0.0, 0.0], [0.01, 0.0]], modes=2)
     """
     coordinates, values = pose_table(coordinates, poses)
-    check_modes(modes)
+    modes = number_of_modes(robot, modes, lock, about)
     held = Held(lock, about, wrench)
     held.check(())
 

@@ -26,7 +26,7 @@ from parflex.errors import InputError
     "-o", "--out", required=True, metavar="FILE.npz", help="File of the map; a CSV file is written beside it."
 )
 @click.option("--fixed", metavar="KEY=VALUE,...", help="Coordinates that stay constant.")
-@click.option("--modes", type=int, default=6, show_default=True, help="Number of modes.")
+@click.option("--modes", type=int, metavar="N", help="Number of modes; default: six, or all if there are fewer.")
 @click.option(
     "--response", "responses", multiple=True, metavar="NAME", help="Also stiffness:FRAME.x, deflection:FRAME, ..."
 )
@@ -49,7 +49,7 @@ def map_verb(
     over: str,
     out: str,
     fixed: str | None,
-    modes: int,
+    modes: int | None,
     responses: tuple[str, ...],
     elements: int | None,
     lock: str,

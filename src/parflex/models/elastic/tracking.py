@@ -15,7 +15,8 @@ import numpy as np
 
 from parflex.errors import InputError
 from parflex.models.configuration import Configuration
-from parflex.models.elastic.linear_model import check_modes, natural_frequencies
+from parflex.models.elastic.linear_model import natural_frequencies
+from parflex.models.elastic.usual_modes import number_of_modes
 from parflex.models.robot import Robot
 from parflex.records import Record, counted
 from parflex.recursion import mass_matrix
@@ -87,7 +88,7 @@ class _Match(Record):
 def track_modes(
     robot: Robot,
     poses: Sequence[str | Mapping[str, float]],
-    modes: int = 6,
+    modes: int | None = None,
     lock: str | Sequence[str] = "actuators",
     agreement: float = AGREEMENT,
     finest: float = 1 / 64,
@@ -102,8 +103,8 @@ def track_modes(
         Robot, from `load`.
     poses : Sequence
         Poses of the path, at least two, each with the same coordinates (m, rad).
-    modes : int, default 6
-        Number of modes.
+    modes : int, default None
+        Number of modes; None: six, or all if there are fewer at home.
     lock : Lock, default "actuators"
         Locked joints: 'actuators', 'none' or names.
     agreement : float, default 0.8
@@ -116,7 +117,7 @@ def track_modes(
     TrackedModes
         Frequencies in Hz (poses x branches), shapes, and places where the tracking is doubtful.
     """
-    check_modes(modes)
+    modes = number_of_modes(robot, modes, lock)
     for key, value in (("agreement", agreement), ("finest", finest)):
         if not 0 < value <= 1:  # a finest share of zero would be searched for endlessly
             raise InputError(f"'{key}' is a share", key=key, value=value, hint="give a number above 0, up to 1")
