@@ -48,6 +48,9 @@ def moved_at_home(geometry: Geometry, known: Collection[int]) -> list[str]:
     starting = _started(designs)
     parts = robot.assembler.parts(Target(), robot.locked | frozenset(robot.deformations))
     looped = {robot.tree.link_of_rate[int(k)] for part in parts for k in part.columns if part.rows}
+    coupled = {number for spring in robot.tree.springs for number in spring.numbers}
+    coupled |= {number for row in robot.closures.constraints for number in row.links(robot.tree)}
+    any_moves = -1 in starting or bool(starting & (looped | coupled))  # where one starts, others follow
     found = []
     for number in kept:
         link, own = robot.tree.links[number], geometry.kept[kept[number]]
@@ -56,7 +59,7 @@ def moved_at_home(geometry: Geometry, known: Collection[int]) -> list[str]:
             stays = stays or bool(ENDS & set(stated))
         else:
             stays = number not in looped or link.name in stated
-        if number in starting or -1 in starting or (geometry.varied and not stays):
+        if number in starting or any_moves or (geometry.varied and not stays):
             found.append(link.name)
     return found
 
