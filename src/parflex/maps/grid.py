@@ -27,9 +27,9 @@ from parflex.maps.rows.row_chunks import chunks_of
 from parflex.maps.worst_cell import warn_of_few_elements
 from parflex.models.dynamics.forces import Wrench
 from parflex.models.elastic.linear_model import About
-from parflex.models.elastic.usual_modes import number_of_modes
 from parflex.models.robot import Robot
 from parflex.models.vibration.beyond_band import warn_beyond_band
+from parflex.models.vibration.usual_modes import number_of_modes
 from parflex.records import Record
 
 Array = np.ndarray
