@@ -76,6 +76,17 @@ def test_an_arm_behind_a_soft_gear_sags_from_where_the_gear_of_its_design_holds_
         assert found["frequency:1"][row] == pytest.approx(np.sqrt(stiff / inertia) / (2 * np.pi), rel=1e-9)
 
 
+@pytest.mark.parametrize("rigid", [False, True])
+def test_joints_follow_the_gear_of_their_design_whether_it_is_rigid_or_not(tmp_path, rigid):
+    file = tmp_path / "gear.toml"
+    file.write_text(GEARED.replace(f"stiffness = {SOFT}", "") if rigid else GEARED)
+    robot, designs = parflex.load(file), {"coupling.gear.terms.motor": np.array([0.5, 0.7])}
+    solver = PositionSolver(Geometry(robot, numbers_of_designs(robot, designs)), ["motor"], [0.4])
+    assert not solver.fast or solver(np.full((2, 1), 0.4)).q[:, :2] == pytest.approx(
+        np.array([[0.4, 0.3], [0.4, 0.38]])
+    )
+
+
 def test_a_gear_that_a_pose_winds_up_pushes_in_first_order_too(geared):
     """About the undeformed pose: weight and what is wound up, over the stiffness; the latter was left out."""
     poses = np.array([[0.4, 0.1], [0.4, 0.4], [0.0, 0.3]])

@@ -48,9 +48,9 @@ def rigid_tree(tree: Tree) -> Tree:
 def _placing(place: Sequence[str | int], end_effector: str) -> bool:
     """Whether the number at this place of a robot says where something is mounted or how a joint moves it.
 
-    Or where a joint follows an elastic coupling at rest.
+    Or where joints follow couplings, elastic ones at rest, and how long rods are.
     """
-    if place[0] == "loops" or (place[1] == "links" and place[3] in ("rotation", "position", "joint")):
+    if place[0] in ("loops", "constraints") or (place[1] == "links" and place[3] in ("rotation", "position", "joint")):
         return True
     if place[1] == "springs" and place[3] in GEARING:
         return True
