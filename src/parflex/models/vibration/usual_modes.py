@@ -1,4 +1,4 @@
-"""How many modes are meant where nobody says it."""
+"""How many modes are meant where it is not said."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ USUAL = 6
 def number_of_modes(
     robot: Robot, modes: int | None, lock: str | Sequence[str] = "actuators", about: About | None = None
 ) -> int:
-    """As many as are asked for; without a word six, or all that the robot has at home if these are fewer."""
+    """As many as are asked for; six unless it is said, or all that the robot has at home if these are fewer."""
     if modes is not None:
         check_modes(modes)
         return modes
