@@ -9,6 +9,7 @@ import numpy as np
 import scipy.special
 
 from parflex.updating.mode_fitting import FittedModes, Fitting
+from parflex.updating.shared_errors import shared_errors
 from parflex.updating.updated import Updated
 
 Array = np.ndarray
@@ -20,6 +21,10 @@ UNLIKE = 0.8  # MAC below which a mode is another one
 STRAINED = 3.0  # deviations of its prior by which a number may move
 TAKEN = 0.75  # of the squares of residuals, that numbers take where their priors are what the data contradict
 MOST_NAMED = 3  # pairs in doubt
+TAKEN_UP = (
+    "intervals hold it as one error of each mode at all poses, but not what the numbers take up of it: they are of "
+    "this model, and may be far from those of the robot"
+)
 MIXED = 0.3  # part of a number in a combination that is named
 
 
@@ -29,12 +34,11 @@ class FitAnswers:
     def __init__(self, fitting: Fitting, before: FittedModes, fit: FittedModes) -> None:
         self.fitting, self.before, self.fit = fitting, before, fit
         self.shift = fitting.shift_by_elements(fit)
-        plain = fitting.covariance(fit)
+        plain, self.freedoms = shared_errors(fitting, fit)
         self.shifted = np.abs(self.shift) > np.sqrt(np.diag(plain))
         self.covariance = plain + np.outer(self.shift, self.shift)
         self.used = fitting.used(fit)
         known = not fitting.error.any()
-        self.freedoms = max(fitting.freedoms(fit, 0), 1.0)
         self.width = float(scipy.special.ndtri(0.975) if known else scipy.special.stdtrit(self.freedoms, 0.975))
         S = fitting.information(fit)
         sizes = np.linalg.norm(S, axis=0)
@@ -173,10 +177,10 @@ class FitAnswers:
         if error[0]:
             found.append(
                 f"residuals are larger than their deviations: the model has an error of {error[0]:.2%} of the "
-                "frequencies that these numbers do not take away; intervals have it"
+                f"frequencies that these numbers do not take away; {TAKEN_UP}"
             )
         if error[1]:
-            found.append(f"the model has an error of {error[1]:.0%} of the damping ratios; intervals have it")
+            found.append(f"the model has an error of {error[1]:.0%} of the damping ratios; {TAKEN_UP}")
         if self.fitting.freedoms(self.fit, 0) < 0.5:
             found.append("there are as many numbers as measurements: an error of the model does not show")
         found += [

@@ -23,6 +23,7 @@ Array = np.ndarray
 NEAREST = 0.2  # of a number: starts do not take it nearer to zero
 FIRST_STEPS = 6  # of Gauss's method, behind which a start must be better to be followed
 BETTER = 0.5  # of the cost of the first fit: less is no chance
+HOPELESS = 10.0  # times what a step took away, what is still too much: no few steps more take that
 MOST_EXCHANGES = 6  # of neighbouring numbers that are tried
 
 
@@ -68,10 +69,16 @@ class OtherStarts:
         """The fit with modes counted as the model with these shares has them, where it is far better."""
         fitting = self.fitting
         try:
-            models = fitting.at(shares).models
+            start = fitting.at(shares)
+            models, counted = start.models, list(start.modes)
             for pose, own in fitting.of_pose.items():
                 found = first_pairs([fitting.rows[k] for k in own], models[pose])
                 fitting.base[pose], fitting.pairs[pose], fitting.others[pose] = models[pose], found.modes, found.others
+                for k, mode in zip(own, found.modes, strict=True):
+                    counted[k] = mode
+            if counted == start.modes:  # the same pairs lead to the fit that there is
+                self._restore(self.kept)
+                return None
             there = self._stepped(shares)
             if there is not None and there[0] < BETTER * self.cost:
                 fit, _ = fitting.paired(fitting.at(there[1]))
@@ -122,9 +129,11 @@ class OtherStarts:
         fitting = self.fitting
         fitting.error = self.kept.error
         now, used = fitting.at(shares, every=False), fitting.used(self.fit).sum()
+        cost, goal = self._cost(now), BETTER * self.cost
         for _ in range(FIRST_STEPS):
             now, small = fitting.stepped(now)
-            if small:
+            before, cost = cost, self._cost(now)
+            if small or cost - goal > HOPELESS * (before - cost):
                 break
         return None if fitting.used(now).sum() < used else (self._cost(now), now.shares)
 

@@ -1,0 +1,43 @@
+"""Errors of the model that the poses of a mode have in common, and what they do to intervals.
+
+A mass that the file has wrong shifts the same mode of every pose to the same side. Taken as an error of every row for
+itself it would cancel over many poses; taken as one error of each mode it does not. Part of it is then in the numbers
+themselves, and residuals show less of it than it is.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from parflex.updating.mode_fitting import FittedModes, Fitting
+
+Array = np.ndarray
+
+
+def shared_errors(fitting: Fitting, fit: FittedModes) -> tuple[Array, float]:
+    """Covariance of the shares where the error of the model is one of each mode, and freedoms that tell its size.
+
+    Deviations are not below those of errors of every row for itself, and not above those of the prior.
+    """
+    used, plain = fitting.used(fit), fitting.covariance(fit)
+    if not fitting.error.any():
+        return plain, float(max(fitting.freedoms(fit, 0), 1.0))
+    S, row, kind = fitting.information(fit), fitting.row_of[used], fitting.kind[used]
+    mode = np.array(fit.modes)[row]
+    part = fitting.error[kind] * np.abs(fitting.y[used]) / fitting.spread(fit)[used]  # of deviations of the rows
+    together = (mode[:, None] == mode) & (kind[:, None] == kind)
+    shared = np.outer(part, part) * together
+    taken = np.eye(len(S)) - S @ plain @ S.T  # residuals per error
+    seen, alone = taken @ shared @ taken.T, taken @ np.diag(part**2) @ taken.T
+    freedoms = np.trace(seen) ** 2 / max(float((seen * seen.T).sum()), 1e-300)
+    # residuals are as large as the error of the model was made for, which is smaller than one that they share
+    larger = max(float(np.trace(alone)) / max(float(np.trace(seen)), 1e-300), 1.0)
+    middle = S.T @ (np.diag(1 - part**2) + larger * shared) @ S + np.diag(1 / fitting.prior**2)
+    return _between(plain, plain @ middle @ plain, fitting.prior), float(max(freedoms, 1.0))
+
+
+def _between(least: Array, found: Array, most: Array) -> Array:
+    """A covariance with deviations between those of another one and given ones."""
+    low, own = (np.sqrt(np.maximum(np.diag(C), 1e-300)) for C in (least, found))
+    factor = np.minimum(np.maximum(own, low), np.maximum(most, low)) / own
+    return np.asarray(found * np.outer(factor, factor))
