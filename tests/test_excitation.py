@@ -12,7 +12,7 @@ from test_command_line import answered, refused
 
 import parflex
 from parflex.errors import InputError
-from parflex.identification.exciting.motion_limits import read_motion_limits
+from parflex.identification.exciting.motion_limits import read_motion_limits, read_speeds
 from parflex.identification.exciting.motion_search import Search
 
 BOX = {"x": [-0.3, 0.3]}
@@ -153,3 +153,11 @@ def test_a_motion_of_many_parameters_tells_more_than_platforms_moved_by_hand(fig
     figure("gough-stewart, log det by hand, best", max(by_hand))
     figure("gough-stewart, log det of excite", found.log_det, "more")
     assert found.log_det > max(by_hand)
+
+
+@pytest.mark.parametrize(("limit", "said"), [({"z": 1.0}, "'z' is not an actuated joint"), (-1.0, "positive number")])
+def test_a_wrong_speed_is_refused_by_its_own_name(limit, said):
+    with pytest.raises(InputError, match=said) as caught:
+        read_speeds(["a", "b"], limit)
+    assert caught.value.key == "velocity_limit"
+    assert read_speeds(["a", "b"], {"b": 2.0}).tolist() == [np.inf, 2.0]

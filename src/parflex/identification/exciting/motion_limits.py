@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from parflex.checking import number
 from parflex.errors import InputError, did_you_mean
 from parflex.identification.regressors import ClosedMotion, Regressor
 from parflex.models.dynamics.spare_motors import read_limits
+from parflex.models.motor_values import by_motor
 from parflex.models.robot import Robot
 from parflex.records import Record
 
@@ -152,12 +154,22 @@ def read_motion_limits(
         elif limits is not None:
             joints.append((link.q.start, rate, *limits))
     motors = list(robot.actuated_names)
-    speed = read_limits(motors, velocity_limit)[1] if velocity_limit is not None else np.full(len(motors), np.inf)
+    speed = read_speeds(motors, velocity_limit)
     lower, upper = read_limits(motors, effort_limit)
     home_J = regressor.moved(robot.home[None], *np.zeros((2, 1, len(motors)))).J
     found = MotionLimits(joints, speed, lower, upper, _box(robot, workspace), distance, 1.0)
     spread = float(found.spread(regressor, home_J)[0])
     return MotionLimits(joints, speed, lower, upper, found.box, distance, spread)
+
+
+def read_speeds(motors: Sequence[str], given: Any) -> Array:
+    """The highest speed of each motor: one number for all, or by name."""
+    found = np.full(len(motors), np.inf)
+    table = given if isinstance(given, Mapping) else dict.fromkeys(motors, given)
+    for motor, value in by_motor(motors, table, "velocity_limit", "speed limit").items():
+        if value is not None:
+            found[motor] = number(value, "velocity_limit", above=0.0, example=2)
+    return found
 
 
 def _box(robot: Robot, given: Mapping[str, Any] | None) -> Array:
