@@ -19,7 +19,7 @@ from parflex.graph import Graph
 from parflex.simulation.inputs import polynomials, quintics
 from parflex.simulation.integrators import tableaux
 from parflex.simulation.integrators.integrate import METHODS, grid_of, method_named, run_loop
-from parflex.simulation.integrators.loop import EVALUATIONS, evaluate, evaluate_pair
+from parflex.simulation.integrators.loop import EVALUATIONS, evaluate, evaluate_pair, record
 from parflex.simulation.integrators.system import System, new_work
 from parflex.simulation.problem import prepare
 
@@ -132,6 +132,19 @@ def test_constants_of_a_model_stand_behind_its_inputs_at_every_stage():
     ramp = polynomials.linear(np.array([0.0, 1.0]), np.array([[0.0], [3.0]]))
     system = swinging(ramp)[0]._replace(constants=np.array([7.0, 8.0]))
     assert (new_work(system, 2, 2).x == [0, 0, 0, 0, 0, 7, 8]).all()  # q, qd, one effort, constants
+
+
+def test_inputs_of_one_piece_follow_those_of_many_in_the_same_work():
+    """What lies behind the piece in memory is read nowhere, though the work stood in a later piece of other inputs."""
+    system, kernel = swinging(polynomials.linear(np.array([0.0, 1.0, 2.0, 3.0]), np.arange(4.0)[:, None]))
+    work, x, y = new_work(system, 2, 2), np.zeros(5), np.zeros(system.outputs)
+    record(system, work, 2.5, np.zeros(system.positions), np.zeros(system.rates), x, y)
+    assert x[-1] == 2.5
+    behind = np.full((4, 6, 1), np.nan)
+    behind[0] = [[7.0]] + [[0.0]] * 5
+    one = system._replace(breaks=np.array([0.0, -9.0, -9.0, -9.0])[:1], coefficients=behind[:1])
+    record(one, work, 0.0, np.zeros(system.positions), np.zeros(system.rates), x, y)
+    assert x[-1] == 7.0
 
 
 @pytest.mark.parametrize("name", ["gauss4", "gauss6", "generalized-alpha"])

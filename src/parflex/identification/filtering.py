@@ -1,8 +1,8 @@
 """Filtering of records: zero-phase low-pass and derivatives, decimation of both sides alike, edges cut.
 
-Positions are filtered by a Butterworth low-pass of order four, forwards and backwards, and differentiated where they
-are filtered, frequency by frequency. Efforts and the columns of the regressor then pass the same second filter, so that
-what it does to one side it does to the other, and every n-th sample is kept.
+Positions are filtered by a Butterworth low-pass of order four, forwards and backwards, and differentiated by central
+differences, as in print, or where they are filtered, frequency by frequency. Efforts and the columns of the regressor
+then pass the same second filter, so that what it does to one side it does to the other, and every n-th sample is kept.
 """
 
 from __future__ import annotations
@@ -57,6 +57,8 @@ class FilterChoice(Record):
         The same of each motor where they differ; `least_speed` is the largest.
     why : str
         Where cutoff and decimation come from.
+    whole : bool
+        Whether rates are differentiated frequency by frequency: differences of neighbours miss a part of them.
     """
 
     cutoff: float
@@ -65,6 +67,7 @@ class FilterChoice(Record):
     least_speed: float = 0.0
     why: str = ""
     by_motor: tuple[float, ...] = ()
+    whole: bool = True
 
     @property
     def settling(self) -> int:
@@ -200,10 +203,14 @@ def _bands(record: Measurement) -> list[_Band]:
 def smoothed(record: Measurement, choice: FilterChoice, position: Array | None = None) -> Smooth:
     """Positions filtered forwards and backwards, their rates and accelerations."""
     values = record.position if position is None else position
-    q, qd, qdd = derivatives(values, 2 * choice.cutoff * record.step, record.step)
+    q, *rates = derivatives(values, 2 * choice.cutoff * record.step, record.step, 2 if choice.whole else 0)
     way = np.gradient(q, record.step, axis=0)
-    # beside a reversal dry friction acts along the way from neighbour to neighbour, not by the rate of an instant
-    qd = np.where(np.sign(qd) == np.sign(way), qd, way)
+    if choice.whole:
+        qd, qdd = rates
+        # beside a reversal dry friction acts along the way from neighbour to neighbour, not by the rate of an instant
+        qd = np.where(np.sign(qd) == np.sign(way), qd, way)
+    else:
+        qd, qdd = way, np.gradient(way, record.step, axis=0)
     still = at_rest(values, q, 2 * choice.cutoff * record.step)
     # rounding of the filter and an encoder that flickers have signs, too, and positions about which weights vary
     q[:, still], qd[:, still], qdd[:, still] = np.median(values[:, still], axis=0), 0.0, 0.0

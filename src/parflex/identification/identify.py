@@ -23,6 +23,7 @@ from parflex.identification.doubts.recorded_signals import (
     sticking_doubts,
 )
 from parflex.identification.doubts.usual_mistakes import FAR, far_positions, mistake_that_closes, suspicions
+from parflex.identification.estimates.differences import differences_hold
 from parflex.identification.estimates.drive_gains import total_least_squares
 from parflex.identification.estimates.least_squares import EffortRows, Fit, WeightedRows, fit
 from parflex.identification.estimates.nearest_numbers import nearest_parameters
@@ -136,6 +137,8 @@ def identify(
     base = base_columns(regressor)
     found = [_rows(regressor, base, one, choice, estimator == "iv") for one in used]
     rows = joined([one[1] for one in found])
+    if estimator != "iv":  # instruments undo what noise does, but not what differences do
+        choice, rows, found = _as_in_print(regressor, base, used, choice, rows, found)
     suspected = suspicions(regressor, base, used, choice) if estimator != "tls" else [None] * len(used)
     told, missed = _told_by(rows, base)
     motions = TellingMotions(regressor, base, rows, told)
@@ -232,6 +235,19 @@ def _rows(
     except SingularError as error:
         error.hint = mistake_that_closes(regressor, base, record, choice) or error.hint
         raise
+
+
+def _as_in_print(
+    regressor: Regressor, base: BaseColumns, used: list[Measurement], choice: FilterChoice, rows: EffortRows,
+    found: list[tuple[Array, EffortRows, Array]],
+) -> tuple[FilterChoice, EffortRows, list[tuple[Array, EffortRows, Array]]]:  # fmt: skip
+    """The filter, rows and what is prepared of each record, with central differences where these move nothing."""
+    printed = replace(choice, whole=False)
+    others = [_rows(regressor, base, one, printed, False) for one in used]
+    joint, (told, _) = joined([one[1] for one in others]), _told_by(rows, base)
+    if differences_hold(rows.columns(told), joint.columns(told)):
+        return printed, joint, others
+    return choice, rows, found
 
 
 def _predicting(

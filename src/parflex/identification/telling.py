@@ -190,7 +190,7 @@ def steps_of(
     return [
         f"{samples} samples of {len(used)} record{'s' if len(used) > 1 else ''}, {1 / used[0].step:.6g} per second",
         f"positions: Butterworth low-pass of order 4 at {choice.cutoff:.4g} Hz, forwards and backwards ({choice.why}); "
-        "rates and accelerations from the same spectrum",
+        f"rates and accelerations {'from the same spectrum' if choice.whole else 'by central differences'}",
         f"{choice.cut} samples cut at both ends; efforts and regressor low-passed alike, one of {choice.decimate} "
         "kept",
         "; ".join(left_out) or "no sample left out",

@@ -57,7 +57,7 @@ def rows_that_hold(rows: EffortRows, parts: Sequence[EffortRows], choice: Filter
     stake = np.concatenate([at_stake(part, judged.values, choice) for part in parts])
     noise = _noise(plain, judged)
     for level in LEVELS:
-        if _moved(judged, plain, stake * mask) < HOLDS:
+        if deviations_moved(judged, plain, stake * mask) < HOLDS:
             break
         some = mask & (np.abs(stake) <= level * noise)
         if (some.sum(axis=0) < FEWEST * rows.W.shape[2] / rows.y.shape[1])[mask.any(axis=0)].any():
@@ -84,7 +84,7 @@ def _noise(rows: EffortRows, fitted: Fit) -> Array:
     return MEDIAN * np.nanmedian(seen, axis=0)
 
 
-def _moved(judged: Fit, rows: EffortRows, stake: Array) -> float:
+def deviations_moved(judged: Fit, rows: EffortRows, stake: Array) -> float:
     """Deviations by which efforts move the parameter that they move most."""
     W = (rows.W * judged.weights[:, :, None]).reshape(-1, rows.W.shape[2])
     change = np.linalg.lstsq(W, (stake * judged.weights).ravel(), rcond=None)[0]

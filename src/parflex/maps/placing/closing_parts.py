@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from parflex.closure.constraints import Coupling
 from parflex.closure.dyads import Dyad
 from parflex.closure.point_legs import LegSide
 from parflex.closure.targets import FrameTarget, Target
@@ -26,6 +27,8 @@ def closing_parts(geometry: Geometry, given: GivenCoordinates, target: Target) -
     parts = robot.assembler.parts(target, robot.locked | frozenset(robot.deformations))
     if any(not all(isinstance(row, ClosingRows) for row in part.rows) for part in parts):
         raise NotGivenError
+    if not given.asked and any(isinstance(row, Coupling) for part in parts for row in part.rows):
+        raise NotGivenError  # motors may turn many times what they drive: short steps would end on the way
     steppers: list[Stepper] = []
     judges: list[Stepper] = []
     for part in parts:

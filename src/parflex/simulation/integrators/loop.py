@@ -43,6 +43,8 @@ def give_inputs(system: Any, work: Any, t: float, x: Array) -> None:
     """Write what is given at time t into the inputs of the model."""
     breaks, pieces = system.breaks, system.coefficients
     k, last = work.counts[PIECE], len(pieces) - 1
+    if k > last:  # the work may come from inputs with more pieces
+        k = last
     while k < last and t >= breaks[k + 1]:
         k += 1
     while k > 0 and t < breaks[k]:
