@@ -136,7 +136,7 @@ def test_constants_of_a_model_stand_behind_its_inputs_at_every_stage():
 
 def test_inputs_of_one_piece_follow_those_of_many_in_the_same_work():
     """What lies behind the piece in memory is read nowhere, though the work stood in a later piece of other inputs."""
-    system, kernel = swinging(polynomials.linear(np.array([0.0, 1.0, 2.0, 3.0]), np.arange(4.0)[:, None]))
+    system, _kernel = swinging(polynomials.linear(np.array([0.0, 1.0, 2.0, 3.0]), np.arange(4.0)[:, None]))
     work, x, y = new_work(system, 2, 2), np.zeros(5), np.zeros(system.outputs)
     record(system, work, 2.5, np.zeros(system.positions), np.zeros(system.rates), x, y)
     assert x[-1] == 2.5
