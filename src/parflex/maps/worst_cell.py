@@ -11,7 +11,6 @@ import numpy as np
 from parflex.errors import ParflexError, ParflexWarning
 from parflex.maps.responses.at_one_pose import Held
 from parflex.models.elastic.linear_model import natural_frequencies
-from parflex.models.loading import redesigned
 from parflex.models.robot import Robot
 from parflex.models.vibration.element_errors import TOO_HIGH, inner_beams
 
@@ -30,18 +29,17 @@ def warn_of_few_elements(
     """Warn once where frequencies (Hz, rows first) of a map are too high because elements are too few.
 
     `pose_of` a row are its coordinates by name. Elements held at both ends vibrate at the same frequencies wherever the
-    robot stands, so the highest frequency of the map comes nearest to them.
+    robot stands, so the highest frequency of the map comes nearest to them. Rows with their own designs are not judged.
     """
-    if not np.isfinite(frequencies).any():
-        return
+    if designs or not np.isfinite(frequencies).any():
+        return  # loading a design takes as long as thousands of poses
     highest = np.nanmax(np.where(np.isfinite(frequencies), frequencies, np.nan))
     row = int(np.argwhere(frequencies.reshape(len(frequencies), -1) == highest)[0, 0])
     try:
-        own = redesigned(robot, {key: float(values[row]) for key, values in designs.items()}) if designs else robot
-        if _are_enough(own, float(highest), held):
+        if _are_enough(robot, float(highest), held):
             return
         pose = dict(pose_of(row))
-        found = natural_frequencies(own, pose, modes, held.lock, held.about, wrench=held.wrench)
+        found = natural_frequencies(robot, pose, modes, held.lock, held.about, wrench=held.wrench)
     except ParflexError:  # which the map itself answers for
         return
     where = ", ".join(f"{name} = {float(value):.4g}" for name, value in pose.items())
