@@ -193,7 +193,9 @@ def judge(name: str, errors: np.ndarray, bounds: np.ndarray, figure) -> None:
     inside = np.isfinite(errors)
     assert inside[:, 0].all()
     edge = np.array([(bounds[i, k] / errors[i, k]) for i, k in enumerate(inside.sum(axis=1) - 1)])
-    figure(f"{name}: largest error of a frequency, share of its bound", float(np.nanmax((errors - ROUNDED) / bounds)), 1.0)
+    figure(
+        f"{name}: largest error of a frequency, share of its bound", float(np.nanmax((errors - ROUNDED) / bounds)), 1.0
+    )
     figure(f"{name}: bound at the band's edge over the error, median", float(np.median(edge)), 200.0)
     assert np.all(errors[inside] <= bounds[inside] + ROUNDED)
     assert np.all(errors[inside] > -ROUNDED)  # reduction is never softer
