@@ -146,15 +146,17 @@ def test_spring_rest_and_damper_of_a_joint_are_found(tmp_path, friction):
         record["effort.axis"] = record["effort.axis"] - 0.6 * np.sign(moved(record["t"])[1])
     found = parflex.identify(robot, record, friction=friction)
     value = {name: one.value for name, one in found.parameters.items()}
-    assert value["M[axis]"] == pytest.approx(4.0, rel=1e-3)  # by central differences
-    assert value["k[axis]"] == pytest.approx(240.0, rel=1e-3)
+    # without dry friction the low-pass leaves 1e-9; with it signs change between samples, up to half a step late
+    near = 1e-7 if friction == "none" else 1e-3
+    assert value["M[axis]"] == pytest.approx(4.0, rel=near)
+    assert value["k[axis]"] == pytest.approx(240.0, rel=near)
     written = tmp_path / "found.toml"
     assert write_robot(robot, found, written) == []
     terms = parflex.load(str(written)).tree.links[0].terms
-    assert terms.stiffness == pytest.approx(240.0, rel=1e-3)
+    assert terms.stiffness == pytest.approx(240.0, rel=near)
     if friction == "none":
-        assert (value["d[axis]"], value["k_rest[axis]"]) == (pytest.approx(5.0, rel=1e-3), pytest.approx(4.8, rel=1e-2))
-        assert (terms.rest, terms.damper) == (pytest.approx(0.02, rel=1e-2), pytest.approx(5.0, rel=1e-3))
+        assert (value["d[axis]"], value["k_rest[axis]"]) == (pytest.approx(5.0, rel=near), pytest.approx(4.8, rel=near))
+        assert (terms.rest, terms.damper) == (pytest.approx(0.02, rel=near), pytest.approx(5.0, rel=near))
     else:  # what friction explains alike has its name
         assert found.parameters["FV[axis]"].made_of == "FV[axis] + d[axis]"
         assert found.parameters["offset[axis]"].made_of == "offset[axis] - k_rest[axis]"
