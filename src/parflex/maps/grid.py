@@ -224,7 +224,7 @@ def frequency_map(
         at = np.unravel_index(row, store.shape)
         return {name: float(axis[k]) for (name, axis), k in zip(axes.items(), at, strict=True)} | fixed
 
-    warn_of_few_elements(robot, store.values["frequencies"], cell, held, {}, modes, 2)
+    warn_of_few_elements(robot, store.values["frequencies"], cell, held, modes, 2)
     if path is not None and csv and (computed or not path.with_suffix(".csv").exists()):
         store.save_csv(path.with_suffix(".csv"))
     plain = rows.plain

@@ -153,14 +153,13 @@ def many_frequencies(
         rows.solve(threads)
         rows.say(3)
         warn_beyond_band(robot, rows.frequencies, 2)
-        warn_of_few_elements(robot, rows.frequencies, pose_of, held, rows.designs, modes, 2)
         return ManyFrequencies(rows.frequencies, rows.status, rows, rows.twists, rows.reasons)
     plain = FrequencyRows(robot, coordinates, len(values), lambda some: values[some], modes, lock, about, bool(shapes))
     found = plain.all(threads)
     plain.say(found.status)
     found.warn(3)
     warn_beyond_band(robot, found.values["frequencies"], 2)
-    warn_of_few_elements(robot, found.values["frequencies"], pose_of, held, {}, modes, 2)
+    warn_of_few_elements(robot, found.values["frequencies"], pose_of, held, modes, 2)
     return ManyFrequencies(
         found.values["frequencies"], found.status, plain.solver, found.values.get("shapes"), found.reasons
     )
@@ -192,6 +191,7 @@ def _responses(
     def pose_of(row: int) -> dict[str, float]:
         return dict(zip(coordinates, values[row].tolist(), strict=True))
 
-    warn_of_few_elements(robot, frequencies, pose_of, held, columns, modes, 3)
+    if not columns:
+        warn_of_few_elements(robot, frequencies, pose_of, held, modes, 3)
     own = np.stack([found.values[f"{kind}:{k}"] for k in numbers], axis=1) if shapes else None
     return ManyFrequencies(frequencies, found.status, rows, own, found.reasons)

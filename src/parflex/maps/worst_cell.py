@@ -22,17 +22,17 @@ def warn_of_few_elements(
     frequencies: Array,
     pose_of: Callable[[int], Mapping[str, Any]],
     held: Held,
-    designs: Mapping[str, Array],
     modes: int,
     level: int,
 ) -> None:
     """Warn once where frequencies (Hz, rows first) of a map are too high because elements are too few.
 
     `pose_of` a row are its coordinates by name. Elements held at both ends vibrate at the same frequencies wherever the
-    robot stands, so the highest frequency of the map comes nearest to them. Rows with their own designs are not judged.
+    robot stands, so the highest frequency of the map comes nearest to them. Rows with their own designs are not
+    judged: loading one takes as long as thousands of poses.
     """
-    if designs or not np.isfinite(frequencies).any():
-        return  # loading a design takes as long as thousands of poses
+    if not np.isfinite(frequencies).any():
+        return
     highest = np.nanmax(np.where(np.isfinite(frequencies), frequencies, np.nan))
     row = int(np.argwhere(frequencies.reshape(len(frequencies), -1) == highest)[0, 0])
     try:

@@ -126,11 +126,11 @@ def many_responses(
     warn_of_first_order(robot, asked, found.values, held, found.rests, 2)
     modes = [found.values[one.name].ravel() for one in asked if one.kind == "frequency"]
     warn_beyond_band(robot, np.concatenate([np.zeros(0), *modes]), 2)
-    if modes:
+    if modes and not columns:
         numbers = [int(one.name.partition(":")[2] or 1) for one in asked if one.kind == "frequency"]
         warn_of_few_elements(
             robot, np.stack(modes, axis=1), lambda row: dict(zip(coordinates, values[row].tolist(), strict=True)),
-            held, columns, max(numbers), 2,
+            held, max(numbers), 2,
         )  # fmt: skip
     return ManyResponses(
         found.values,
