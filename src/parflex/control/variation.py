@@ -17,7 +17,7 @@ from parflex.errors import InputError, did_you_mean
 from parflex.models.loading import rebuilt
 from parflex.models.robot import Robot
 from parflex.spatial import mdh_transform
-from parflex.tree.build import read_body
+from parflex.tree.frame_numbers import read_body
 
 Array = np.ndarray
 KINDS = ("lengths", "masses", "inertias", "centres")

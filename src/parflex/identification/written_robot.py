@@ -18,7 +18,7 @@ from parflex.identification.unknowns import SPRINGS
 from parflex.models.dynamics.base_parameters import PARAMETERS, body_parameters
 from parflex.models.robot import Robot
 from parflex.models.terms import FRICTION as TERMS
-from parflex.tree.build import read_body
+from parflex.tree.frame_numbers import read_body
 from parflex.tree.link_tree import Link
 from parflex.whole_files import check_writable, whole_file
 

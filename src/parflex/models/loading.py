@@ -19,7 +19,7 @@ from parflex.models.pose_input import read_pose
 from parflex.models.robot import Robot, WrittenRobot
 from parflex.models.sensors import marked_rates
 from parflex.tree import Tree, build_tree
-from parflex.tree.build import read_body
+from parflex.tree.frame_numbers import read_body
 
 
 def load(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
@@ -12,14 +11,16 @@ from parflex.bodies import Body, Node, RigidBody
 from parflex.description import schema
 from parflex.description.names import INSIDE, split_place
 from parflex.description.values import shown
-from parflex.errors import InputError, RobotFileError, did_you_mean
+from parflex.errors import RobotFileError, did_you_mean
 from parflex.spatial import mdh_transform, placed, rotation_from_vector
 from parflex.tree import joints
 from parflex.tree.beam_mesh import BeamMesh, beam_mesh, mounted_inside, mounted_names, pulled_inside, pulled_names
 from parflex.tree.element_building import refuse_inner, with_elements
 from parflex.tree.elements import read_element, read_modal, read_reduced, read_superelement
-from parflex.tree.inner_places import NamedPlaces, place_on_node
+from parflex.tree.frame_numbers import joint_terms, read_body
+from parflex.tree.inner_places import place_on_node
 from parflex.tree.link_tree import GROUND, JointTerms, Link, Place, Tree
+from parflex.tree.named_ends import check_ends, place_named
 from parflex.tree.springs import coupled_spring
 
 Array = np.ndarray
@@ -28,44 +29,6 @@ AXIS_NAMES = {
     "universal": (("1", "revolute", 2), ("2", "revolute", 0)),
     "cylindrical": (("1", "revolute", 2), ("2", "prismatic", 2)),
 }
-
-
-def read_body(inertia: schema.Inertia, point_masses: tuple[schema.PointMass, ...] = ()) -> RigidBody:
-    """The body of a frame with its point masses."""
-    if inertia.mass is not None:
-        body = RigidBody.from_centre(inertia.mass, inertia.centre, schema.central_matrix(inertia.about_centre))
-    else:
-        i = inertia
-        body = RigidBody.from_khalil(i.M, (i.MX, i.MY, i.MZ), i.XX, i.XY, i.XZ, i.YY, i.YZ, i.ZZ)
-    for point in point_masses:
-        body = body + RigidBody.from_centre(point.mass, point.position, schema.central_matrix(point.about_centre))
-    return body
-
-
-def _terms(frame: schema.Frame) -> JointTerms:
-    spring, friction = frame.spring, frame.friction
-    viscous, coulomb = friction.viscous + frame.inertia.FV, friction.coulomb + frame.inertia.FS
-    (viscous, more_viscous), (coulomb, more_coulomb) = (
-        _both_ways(viscous, friction.viscous_back),
-        _both_ways(coulomb, friction.coulomb_back),
-    )
-    return JointTerms(
-        motor_inertia=frame.motor_inertia + frame.inertia.IA,
-        viscous=viscous,
-        coulomb=coulomb,
-        stiffness=spring.stiffness if spring else 0.0,
-        rest=spring.rest if spring else 0.0,
-        damper=frame.damper,
-        static=friction.static - more_coulomb if friction.static else 0.0,
-        more_viscous=more_viscous,
-        more_coulomb=more_coulomb,
-        offset=friction.offset,
-    )
-
-
-def _both_ways(forth: Any, back: Any | None) -> tuple[Any, Any]:
-    """The mean of a number for positive and for negative rates, and by how much the first is above it."""
-    return (forth, 0.0) if back is None else ((forth + back) / 2, (forth - back) / 2)
 
 
 class _Builder:
@@ -101,7 +64,7 @@ class _Builder:
             if len(later) == len(waiting):
                 self._refuse_unknown_node(later[0])
             waiting = later
-        self._check_closures()
+        check_ends(robot, self.places, self.links)
         if not self.links:
             raise RobotFileError("no joint of the robot moves", key="frame", hint="give at least one frame a joint")
         coupled = {name for coupling in robot.coupling for name in (coupling.joint, *coupling.others)}
@@ -131,14 +94,7 @@ class _Builder:
         owner, _ = split_place(entry.frame) or ("", "")
         if entry.frame in self.places or not (f"{owner}.tip" in self.places or self._number(owner) in self.nodes):
             return self.places.get(entry.frame)
-        return self._named(entry.frame, f"point '{entry.name}': frame")
-
-    def _named(self, name: str, key: str) -> Place | None:
-        """A place by name, inside bodies too."""
-        try:
-            return NamedPlaces(self.places, self.links).get(name)
-        except InputError as error:
-            raise RobotFileError(error.message, key=key, value=name, hint=error.hint) from None
+        return place_named(entry.frame, f"point '{entry.name}': frame", self.places, self.links)
 
     def _number(self, name: str) -> int | None:
         return self.places[name].link if name in self.places else None
@@ -196,7 +152,7 @@ class _Builder:
         joint = joints.JOINTS[frame.joint]() if frame.pitch is None else joints.helical(frame.pitch)
         joint = joints.planar() if self.planar and joint.moves_freely else joint
         start = joints.start_values(joint, frame.start, key)
-        self._add_link(frame.name, here, joint, body, start, _terms(frame), frame.limits, leg=frame.name)
+        self._add_link(frame.name, here, joint, body, start, joint_terms(frame), frame.limits, leg=frame.name)
 
     def _add_beam(self, frame: schema.Frame, here: Place, rigid: RigidBody) -> None:
         """The elements of a beam in series: each but the first sits on the node at the end of the one before."""
@@ -344,46 +300,6 @@ class _Builder:
         key = f"frame '{entry.name}': parent" if frame else f"point '{entry.name}': frame"
         hint = did_you_mean(parent, self.places)
         raise RobotFileError(f"there is no frame or node '{parent}'", key=key, value=parent, hint=hint)
-
-    def _check_closures(self) -> None:
-        """The end effector and ends of closures exist, and those on nodes without rotations are balls."""
-        for name in (self.robot.end_effector, *(motion.frame for motion in self.robot.motions.values())):
-            if name is not None and self._named(name, "end_effector") is None:
-                hint = did_you_mean(name, self.places)
-                raise RobotFileError(f"there is no node '{name}'", key="end_effector", value=name, hint=hint)
-        end = self.robot.end_effector
-        if end is not None and self.places[end].inner is not None:
-            raise refuse_inner("end_effector", end)
-        for visual in self.robot.visual:
-            if visual.frame not in self.places:
-                hint = did_you_mean(visual.frame, self.places)
-                message = f"there is no frame or node '{visual.frame}'"
-                raise RobotFileError(message, key="visual.frame", value=visual.frame, hint=hint)
-        for closure in self.robot.closure:
-            key = f"closure '{closure.name or '~'.join(closure.between)}'"
-            for end in closure.between:
-                if end not in self.places:
-                    hint = did_you_mean(end, self.places)
-                    raise RobotFileError(f"there is no node '{end}'", key=f"{key}: between", value=end, hint=hint)
-                if self.places[end].inner is not None:
-                    raise refuse_inner(f"{key}: between", end)
-                link = self.places[end].link
-                node = self.links[link].node if link != GROUND else None
-                if node is not None and not node.turns and closure.joint != "spherical":
-                    raise RobotFileError(
-                        f"the rotations of the node at '{end}' are not known",
-                        key=f"{key}: joint",
-                        value=closure.joint,
-                        hint='give them in the modal data, or use joint = "spherical"',
-                    )
-            one, other = (self.places[end].link for end in closure.between)
-            if one == other:  # its rows are zero but for rounding, which would count as constraints
-                raise RobotFileError(
-                    "both ends of the closure are on the same body",
-                    key=f"{key}: between",
-                    value=shown(closure.between),
-                    hint="name places on two bodies, or remove the closure",
-                )
 
     def _stay_in_plane(self, frame: schema.Frame, here: Place) -> None:
         """Axes of revolute joints stand on the plane, those of prismatic joints lie in it, whatever the pose."""
