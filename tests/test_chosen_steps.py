@@ -219,9 +219,12 @@ def test_an_excited_frequency_is_resolved_and_said(tmp_path):
 
 
 def test_forces_that_vibrate_faster_than_chosen_steps_follow_are_said(tmp_path):
-    """A tenth of a micrometre is not seen, but its 2 N of force are: their error is that of four steps in a period."""
-    stiff = ball(tmp_path, spring=2e7)  # 503 Hz
-    pushed = {"start": {"pose": {"ball": 1e-7}}}
+    """A tenth of a micrometre is not seen beside half a metre, but its 2 N of force are: four steps in a period."""
+    ball(tmp_path, spring=2e7)  # 503 Hz
+    path = tmp_path / "ball.toml"
+    path.write_text(path.read_text() + '\n[[frame]]\nname = "cart"\njoint = "prismatic"\ninertia = { mass = 1e-3 }\n')
+    stiff = parflex.load(path)
+    pushed = {"start": {"pose": {"ball": 1e-7}, "velocity": {"cart": 10.0}}}
     usual = parflex.simulate(stiff, None, 0.05, **pushed).summary
     assert usual["step"] == 5e-4 and "also vibrate at 503 Hz, with 4 steps in a period" in usual["step_choice"]
     assert not any("also vibrate" in told for told in usual["warnings"])

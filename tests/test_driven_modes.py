@@ -21,7 +21,7 @@ TIME = 0.1
 
 
 def amplitude(push, omega, time=TIME):
-    free, moved = driven_amplitudes(push, np.ones((1, 1)), np.array([omega]), time, np.zeros(1))
+    free, moved = driven_amplitudes(push, np.ones((1, 1)), np.array([omega]), time, np.ones(1))
     return float(free[0]), float(moved[0])
 
 

@@ -119,6 +119,31 @@ def test_given_steps_tell_by_how_much_random_springs_are_off(seed, cases, tmp_pa
     assert set(told) == set(METHODS)
 
 
+@pytest.mark.parametrize("method", ["gauss4", "generalized-alpha"])
+def test_the_same_vibration_has_the_same_steps_and_words_however_small_it_is(method, tmp_path):
+    """A linear problem: loads down to 1e-5 of the first one move a spring by 3e-10 typical lengths, all followed alike.
+
+    At rest nothing is followed, whatever rounding leaves.
+    """
+    draw = np.random.default_rng(5)
+    omega, ratio = 2 * np.pi * float(draw.uniform(20, 60)), 1e-4
+    of, time = slider(tmp_path, 2.0, omega, ratio, more="actuated = true\n"), 1.5
+    first = None
+    for force in (10.0, 10 * 10 ** draw.uniform(-4, -3), 10 * 10 ** draw.uniform(-5, -4.6)):
+        pulse = ([0, 0.001, 0.004, time], [0, force, 0, 0])
+        chosen = parflex.simulate(of, None, time, effort={"s": pulse}, method=method, out_step=0.01)
+        given = parflex.simulate(of, None, time, effort={"s": pulse}, method=method, step=4e-3, out_step=0.012)
+        words = [word for word in given.summary["warnings"] if word.startswith("vibrations at")]
+        share = re.search(r"\((\S+ % of|\S+ times) the largest", words[0])[1]
+        found = chosen.summary["steps"], share, chosen["q.s"] / force
+        first = first or found
+        assert found[:2] == first[:2], force
+        # iterations end at 1e-12 typical lengths, of 3e-10
+        assert found[2] == pytest.approx(first[2], abs=1e-2 * np.abs(first[2]).max()), force
+    rest = parflex.simulate(of, None, time, method=method, out_step=0.01)
+    assert "no frequency that is excited" in rest.summary["step_choice"] and not rest.summary["warnings"]
+
+
 def test_amplitudes_that_long_steps_lose_are_told(tmp_path):
     """Steps of two radians keep 0.745 of an amplitude, sqrt(1 - x^6/72 + x^8/576), and 0.034 rad too much of phase."""
     omega, steps = 100.0, 12

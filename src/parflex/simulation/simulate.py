@@ -403,17 +403,17 @@ def _run(
     if first := started is None:
         problem.begin_compilation(case.given, case.method, case.grid.aim > 0)
         started = start_state(problem, case.robot, case.start, case.pose, case.motion, case.wrenches)
-    q, qd = started.q, started.qd[problem.places]
+    q, qd, steered = started.q, started.qd[problem.places], case.controller is not None
     refuse_start_outside(problem.robot, q)
     if case.independent:
         refuse_singular(problem, q, "independent")
     if not said:
         say_first_compilation(case.method.steps)
     if not case.steps:
-        grid, why = default_step(problem, case.given, case.method, case.grid, q, qd)
+        grid, why = default_step(problem, case.given, case.method, case.grid, q, qd, steered)
         case = replace(case, grid=grid, steps=why, beside=why)
     elif first:
-        case = replace(case, beside=told_of_given(problem, case.given, case.method, case.grid, q, qd))
+        case = replace(case, beside=told_of_given(problem, case.given, case.method, case.grid, q, qd, steered))
     while True:
         control, given = None, case.given
         if case.controller is not None:

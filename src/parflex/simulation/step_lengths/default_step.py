@@ -20,13 +20,15 @@ from parflex.simulation.problem import Problem
 from parflex.simulation.step_lengths.driven_modes import driven_amplitudes
 from parflex.simulation.step_lengths.instants import pushing
 from parflex.simulation.step_lengths.lost_phase import Vibrations, decays, drift, followed_step
-from parflex.simulation.step_lengths.step_choice import FLOORED, FORCES_BESIDE, LABOUR, UNSEEN
+from parflex.simulation.step_lengths.run_way import carried, instants_of, motor_way
+from parflex.simulation.step_lengths.step_choice import FLOORED, FORCES_BESIDE, LABOUR, LEAST, UNSEEN
 
 Array = np.ndarray
 PER_PERIOD = {"gauss4": 20, "gauss6": 12, "rk4": 40, "generalized-alpha": 60}  # steps
 STABLE = {"rk4": 2.0}  # of an explicit method: steps times the highest frequency of all
-VISIBLE, BESIDE = 1e-6, 1e-2  # amplitudes that count: of the typical length, and of the largest one
-# of the largest acceleration, and of a typical length over the time squared: so much is said if steps miss it
+# amplitudes that count: of the way of the run, of a typical length at most, and of the largest one
+VISIBLE, BESIDE = 1e-6, 1e-2
+# of the largest acceleration, and of the same way over the time squared: so much is said if steps miss it
 FELT, LEAST_FELT = 1e-3, 1e-3
 WAY = 1e-6  # of differences, in units of the rates
 FAST = 1e3  # rates of differences, in their units: friction that is the same at any speed damps nothing beside it
@@ -50,9 +52,9 @@ class Excited(Record):
 
 
 def default_step(
-    problem: Problem, given: Polynomials, method: Method, grid: Grid, q: Array, qd: Array
+    problem: Problem, given: Polynomials, method: Method, grid: Grid, q: Array, qd: Array, steered: bool = False
 ) -> tuple[Grid, str]:
-    """Steps for a run from a state, and why they are so long."""
+    """Steps for a run from a state, and why they are so long; the way of one that is `steered` by a controller is not known."""
     grid = replace(grid, labour=LABOUR)
     system = problem.system(given)
     if not len(system.free):
@@ -60,7 +62,7 @@ def default_step(
     if len(system.free) > MOST_COORDINATES:
         return grid, f"{grid.step:g} s, that of all runs{UNSEEN} {len(system.free)} coordinates"
     time = grid.rows * grid.out_step
-    found = excited(problem, system, given, q, qd, time)
+    found = excited(problem, system, given, q, qd, time, steered)
     count = PER_PERIOD[method.name]
     ways = [
         *(_follows(one, grid, method, count) for one in found.free),
@@ -81,13 +83,15 @@ def default_step(
     return grid, said + lost + _not_followed(found.felt, grid.step, method)
 
 
-def told_of_given(problem: Problem, given: Polynomials, method: Method, grid: Grid, q: Array, qd: Array) -> str:
+def told_of_given(
+    problem: Problem, given: Polynomials, method: Method, grid: Grid, q: Array, qd: Array, steered: bool = False
+) -> str:
     """What fixed steps that were given lose of phases and amplitudes over a run from a state, and of forces."""
     system = problem.system(given)
     if grid.begin or method.name not in PER_PERIOD or not 0 < len(system.free) <= MOST_COORDINATES:
         return ""
     time = grid.rows * grid.out_step
-    found = excited(problem, system, given, q, qd, time)
+    found = excited(problem, system, given, q, qd, time, steered)
     lost = drift(found.free, time, method.tableau, grid.step)
     return lost + _not_followed(found.felt, grid.step, method)
 
@@ -135,18 +139,24 @@ def _hertz(frequency: float) -> str:
     return f"{frequency / (2 * np.pi):.3g} Hz"
 
 
-def excited(problem: Problem, system: System, given: Polynomials, q: Array, qd: Array, time: float) -> Excited:
-    """What vibrates and turns from a state on, joints with friction sliding, and all of them sticking."""
-    loose = _excited(problem, _Linear(system, q, qd), given, qd, time)
+def excited(
+    problem: Problem, system: System, given: Polynomials, q: Array, qd: Array, time: float, steered: bool = True
+) -> Excited:
+    """What vibrates and turns from a state on, joints with friction sliding, and all of them sticking.
+
+    Vibrations are judged beside the way of the run; of a robot that is `steered` from outside that is not known.
+    """
+    steered = steered or problem.prescribed == "platform"
+    loose = _excited(problem, _Linear(system, q, qd), given, qd, time, steered)
     if not len(system.friction):
         return loose
-    stuck = _excited(problem, _Linear(system, q, qd, stuck=True), given, qd, time)
+    stuck = _excited(problem, _Linear(system, q, qd, stuck=True), given, qd, time, steered)
     felt, highest = max(loose.felt, stuck.felt), max(loose.highest, stuck.highest)
     loose = replace(loose, free=loose.free + stuck.free, unknown=loose.unknown or stuck.unknown)
     return replace(loose, vibration=max(loose.vibration, stuck.vibration), highest=highest, felt=felt)
 
 
-def _excited(problem: Problem, linear: _Linear, given: Polynomials, qd: Array, time: float) -> Excited:
+def _excited(problem: Problem, linear: _Linear, given: Polynomials, qd: Array, time: float, steered: bool) -> Excited:
     system = linear.system
     values, shapes = np.linalg.eig(-linear.stiffness())
     omega = np.sqrt(np.maximum(values.real, 0.0))
@@ -165,17 +175,22 @@ def _excited(problem: Problem, linear: _Linear, given: Polynomials, qd: Array, t
     speeds = gained + np.where(omega * time > np.pi, parts[-1], 0.0)  # what does not vibrate goes on as it did
     amplitude = speeds * slow * sizes.max(axis=0)
     length = problem.robot.tree.length
-    forces = (speeds / slow + jerked_by * slow) * sizes.max(axis=0)  # as accelerations
-    felt = (omega * time > np.pi) & (forces > max(FELT * float(forces.max()), LEAST_FELT * length / time**2))
-    unseen = max(VISIBLE * length, BESIDE * float(amplitude.max()))
-    vibrates = (omega * time > np.pi) & (amplitude > unseen)
     gains, size = np.linalg.solve(shapes, effects.T.astype(complex)), np.maximum(sizes.max(axis=0), 1e-300)
-    vibrating = np.flatnonzero(omega * time > np.pi)
+    fast = omega * time > np.pi
+    vibrating, push, thrown = np.flatnonzero(fast), pushing(given, motors), float(amplitude.max())
+    way = max(thrown, float((np.where(fast, 0.0, parts[-1] * time) * size).max()), motor_way(problem, given, time))
+    way = length if steered else max(way, carried(push, gains[~fast], size[~fast], time))
     omegas, gains, size = omega[vibrating], gains[vibrating], size[vibrating]
-    driven, moved = size * driven_amplitudes(pushing(given, motors), gains, omegas, time, VISIBLE * length / size)
+    least = max(VISIBLE * min(length, way), LEAST * length)
+    driven, moved = driven_amplitudes(push, gains, omegas, time, size, least, BESIDE)
     largest = max(part.max(initial=0.0) for part in (driven, moved, amplitude[vibrating]))
-    missed = max(VISIBLE * length, BESIDE * float(largest))
-    thrown = float(amplitude.max())
+    way = min(length, max(way, float(largest)))
+    least = max(VISIBLE * way, LEAST * length)
+    forces = (speeds / slow + jerked_by * slow) * sizes.max(axis=0)  # as accelerations
+    least_felt = max(LEAST_FELT * way, LEAST * length) / time**2
+    felt = fast & (forces > max(FELT * float(forces.max()), least_felt))
+    unseen, missed = max(least, BESIDE * thrown), max(least, BESIDE * float(largest))
+    vibrates = fast & (amplitude > unseen)
     free = ((amplitude[vibrating], unseen, False, thrown), (driven, missed, True, largest))
     seen = np.flatnonzero(np.any([part > allowed for part, allowed, *_ in free], axis=0))
     decay = np.zeros(len(omegas))
@@ -197,10 +212,7 @@ def _motor_speeds(problem: Problem, given: Polynomials, time: float) -> tuple[li
     if not problem.driven:
         return [], np.zeros(0)
     motors = list(problem.robot.actuated)
-    times = np.unique(
-        np.concatenate([np.linspace(0, time, 101), given.breaks[(given.breaks > 0) & (given.breaks < time)]])
-    )
-    speeds = np.abs(given.at(times, 1)[:, : len(motors)])
+    speeds = np.abs(given.at(instants_of(given, time, 101), 1)[:, : len(motors)])
     return motors, (speeds / problem.robot.tree.rate_units[motors]).max(axis=0, initial=0.0)
 
 

@@ -17,11 +17,14 @@ LONG = 2.0  # rad in a piece: from there on polynomials are divided into what is
 NODES, WEIGHTS = gauss_points(8)
 
 
-def driven_amplitudes(push: Polynomials, gains: Array, omega: Array, time: float, visible: Array) -> Array:
-    """The largest free vibration of each mode, and how far it moves in all (rows), from rest under what acts at 0.
+def driven_amplitudes(
+    push: Polynomials, gains: Array, omega: Array, time: float, sizes: Array, least: float = 0.0, beside: float = 0.0
+) -> Array:
+    """The largest free vibration of each mode, and how far it moves in all (rows, m), from rest under what acts at 0.
 
-    `gains` (mode, channel) are accelerations of the modes by what acts. Modes that cannot vibrate by as much as is
-    `visible` have zero: no amplitude exceeds all changes of the inputs, added up, over omega^2.
+    `gains` (mode, channel) are accelerations of the modes by what acts, `sizes` what one of them moves the robot by.
+    Modes that cannot vibrate by `least`, nor by the share `beside` of how far another one moves, have zero: no
+    amplitude exceeds all changes of the inputs, added up, over omega^2.
     """
     inside = push.breaks[(push.breaks > 0) & (push.breaks < time)]
     breaks = np.unique(np.concatenate([[0.0], inside]))
@@ -30,9 +33,11 @@ def driven_amplitudes(push: Polynomials, gains: Array, omega: Array, time: float
     coefficients = push.coefficients.copy()
     coefficients[:, 0] -= coefficients[0, 0].copy()
     found = np.zeros((2, len(omega)))
-    most = np.abs(gains) @ _changes(coefficients, lengths)
-    for k in np.flatnonzero(most > visible * omega**2):
-        found[:, k] = _amplitudes(coefficients @ gains[k], breaks, lengths, float(omega[k]))
+    most = np.abs(gains) @ _changes(coefficients, lengths) / omega**2 * sizes
+    for k in np.argsort(-most, kind="stable"):
+        if not most[k] > max(least, beside * float(found.max())):
+            break
+        found[:, k] = np.array(_amplitudes(coefficients @ gains[k], breaks, lengths, float(omega[k]))) * sizes[k]
     return found
 
 
