@@ -54,7 +54,10 @@ class Excited(Record):
 def default_step(
     problem: Problem, given: Polynomials, method: Method, grid: Grid, q: Array, qd: Array, steered: bool = False
 ) -> tuple[Grid, str]:
-    """Steps for a run from a state, and why they are so long; the way of one that is `steered` by a controller is not known."""
+    """Steps for a run from a state, and why they are so long.
+
+    The way of a robot that is `steered` by a controller is not known.
+    """
     grid = replace(grid, labour=LABOUR)
     system = problem.system(given)
     if not len(system.free):
