@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import re
+import warnings
+
 import bars
 import numpy as np
 import pytest
 import scipy.io
+import scipy.linalg
 import scipy.signal
 from test_command_line import answered, refused
 
 import parflex
 from parflex.errors import InputError
 from parflex.models.elastic.statespace import state_space
+from parflex.models.vibration.element_errors import bound_at
 
 
 def receptance(hertz: np.ndarray) -> np.ndarray:
@@ -45,7 +50,8 @@ def test_the_response_is_that_of_scipy_and_of_its_simulation():
         servo_damping=300.0,
     )
     hertz = np.array([0.5, 7.0, 33.0, 150.0])
-    found = system.response(hertz)
+    with pytest.warns(parflex.ParflexWarning, match="held at both ends"):  # the peer has the same elements
+        found = system.response(hertz)
     peer = scipy.signal.StateSpace(system.A, system.B[:, :1], system.C, system.D[:, :1])
     for k, f in enumerate(hertz):
         s = 2j * np.pi * f
@@ -132,3 +138,40 @@ def test_unknown_inputs_and_outputs_are_refused(capsys):
     for span in ("1:2", "5:1:3", "0:10:3:log", "1:10:2.5", "1:10:3:lin"):
         key = refused(capsys, "statespace", "dualemps", "--input", "17.fx", "--output", "17.y", "--frequencies", span)
         assert key["key"] == "frequencies", span
+
+
+def test_elements_that_are_too_few_are_told_as_of_frequencies(tmp_path):
+    """The first zero of one element is a fifth too high, the second resonance 58 %."""
+    bar = bars.cantilever(tmp_path, elements=1)
+    system = parflex.state_space(bar, ["bar.tip.fy"], ["bar.tip.y"])
+    said = parflex.natural_frequencies(bar).model.warnings
+    assert said and system.model.warnings == said
+    own = 22.3733 / (2 * np.pi) * np.sqrt(bars.EI / bars.WEIGHT) / bars.LENGTH**2  # Hz: held at both ends
+    cases = {0.3: "", 0.5: "zeros up to 15% too high, by 'bar' most.*use 2", 0.96: "not below the lowest.*'bar'.*use 2"}
+    for share, words in cases.items():
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            found = system.response([1.0, share * own])[1, 0, 0]
+        assert [bool(re.search(words, str(one.message))) for one in told] == [True] * bool(words)
+        off = abs(found / receptance(share * own) - 1)
+        assert off > 0.2 if words else off < 0.1
+
+
+@pytest.mark.parametrize("elements", [1, 2, 3])
+def test_resonances_and_zeros_are_within_the_bound_of_what_elements_leave_out(elements, tmp_path):
+    """Against the differential equation: clamped and free, and with the end held against deflection."""
+    bar = bars.cantilever(tmp_path, elements=elements)
+    model = parflex.state_space(bar, ["bar.tip.fy"], ["bar.tip.y"]).model
+    row = model.configuration.frame_rows("bar.tip")[1] @ model.J
+    held = scipy.linalg.null_space(row[None])
+    unit = np.sqrt(bars.EI / bars.WEIGHT) / bars.LENGTH**2 / (2 * np.pi)
+    free, pinned = (1.8751041, 4.6940911, 7.8547574), (3.9266023, 7.0685827, 10.2101761)
+    judged = 0
+    for basis, exact in ((np.eye(len(row)), free), (held, pinned)):
+        values = scipy.linalg.eigh(basis.T @ model.K @ basis, basis.T @ model.M @ basis, eigvals_only=True)
+        for value, lam in zip(values, exact, strict=False):
+            bound = bound_at(bar, lam**2 * unit).largest
+            off = np.sqrt(value) / (2 * np.pi) / (lam**2 * unit) - 1
+            assert -1e-6 < off < bound  # shapes of elements are stiffer than the beam, by rounding not more
+            judged += bool(np.isfinite(bound))
+    assert judged >= 2 * elements

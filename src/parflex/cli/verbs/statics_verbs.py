@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from parflex.cli import output
 from parflex.cli.conditions import condition_options, linear_model_of, read_conditions, read_range
 from parflex.cli.group import cli
 from parflex.cli.input import robot_options
-from parflex.errors import InputError
+from parflex.errors import InputError, ParflexWarning
 from parflex.whole_files import whole_file
 
 
@@ -105,14 +106,16 @@ def statespace(
     """State space A B C D and frequency response between any input and any output."""
     import numpy as np
 
-    from parflex.models.elastic.statespace import state_space_of
+    from parflex.models.elastic.statespace import mode_warnings, state_space_of
 
     if path is not None:
         check_suffix(path)
     model, about = linear_model_of(robot, options)
     system = state_space_of(model, _split(inputs), _split(outputs))
     hertz = read_range(span) if span else []
-    response = system.response(hertz)
+    told = system.doubts(hertz) if span else mode_warnings(system.model)
+    with warnings.catch_warnings(action="ignore", category=ParflexWarning):  # they are in the answer
+        response = system.response(hertz)
     parts = {key: getattr(system, key) for key in ("A", "B", "C", "D")}
     names = {key: getattr(system, key) for key in ("states", "inputs", "outputs")}
     if path is not None:
@@ -122,7 +125,7 @@ def statespace(
         **names,
         "about": about,
         "file": path,
-        "warnings": [*system.model.robot.warnings, *system.model.warnings],
+        "warnings": [*system.model.robot.warnings, *system.model.warnings, *told],
     }
     if span:
         answer["frequencies_hz"] = hertz

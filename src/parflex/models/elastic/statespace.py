@@ -6,6 +6,7 @@ A = [[0, 1], [-M^-1 K, -M^-1 D]], B = [[0], [M^-1 b]]. Positions and rates are r
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -14,16 +15,18 @@ import numpy as np
 import scipy
 
 from parflex.checking import shown
-from parflex.errors import InputError, SingularError, did_you_mean
+from parflex.errors import InputError, ParflexWarning, SingularError, did_you_mean
 from parflex.models.configuration import Pose
 from parflex.models.dynamics.forces import Without, Wrench
 from parflex.models.dynamics.spare_motors import Preload, Weights
 from parflex.models.elastic.holding import Lock, Servo
-from parflex.models.elastic.linear_model import About, LinearModel, linear_model, state_about
+from parflex.models.elastic.linear_model import About, LinearModel, linear_model, modes_of, state_about
 from parflex.models.elastic.loads_at_rest import Conditions
 from parflex.models.inside_beams.inner_compliance import MISSING, inner_motion
 from parflex.models.motor_values import Effort
 from parflex.models.robot import Robot
+from parflex.models.vibration.beyond_band import band_warnings
+from parflex.models.vibration.element_errors import response_warnings
 from parflex.records import Unpacked, counted, listed
 
 Array = np.ndarray
@@ -53,7 +56,7 @@ class StateSpace(Unpacked):
     outputs : list[str]
         Motions (m, rad and derivatives).
     model : LinearModel
-        The linear model.
+        The linear model; its warnings are those of its lowest six modes, too.
     """
 
     _unpacked: ClassVar = ("A", "B", "C", "D")
@@ -67,12 +70,26 @@ class StateSpace(Unpacked):
     model: LinearModel
 
     def response(self, frequencies: float | Sequence[float] | Array) -> Array:
-        """H(2 pi i f) for `frequencies` in Hz, or for one: outputs x inputs for each; NaN at a pole."""
+        """H(2 pi i f) for `frequencies` in Hz, or for one: outputs x inputs for each; NaN at a pole.
+
+        A warning says where elements of beams are too few for the highest one.
+        """
+        for told in self.doubts(frequencies):
+            warnings.warn(told, ParflexWarning, stacklevel=2)
+        return self._response(_hertz(frequencies))
+
+    def doubts(self, frequencies: float | Sequence[float] | Array) -> list[str]:
+        """Sentences on the response up to the highest of `frequencies` in Hz, for which elements may be too few."""
+        highest = float(_hertz(frequencies).max(initial=0.0))
+        robot = self.model.robot
+        return [*response_warnings(robot, highest), *band_warnings(robot, np.array([highest]), "the response")]
+
+    def _response(self, frequencies: Array) -> Array:
         count = len(self.model.names)
         model, b = self.model, self.B[count:]
         force = model.M @ b
         answers = []
-        for hertz in _hertz(frequencies):
+        for hertz in frequencies:
             s = 2j * np.pi * hertz
             try:
                 q = np.linalg.solve(model.K + s * model.D + s * s * model.M, force)
@@ -163,7 +180,8 @@ def state_space(
     """
     state_about(about, wrench, effort, felt=False, preload=preload or weights)
     conditions = Conditions(servo, servo_damping, wrench, effort, without, weights, preload)
-    return state_space_of(linear_model(robot, pose, lock, about, **conditions._asdict()), inputs, outputs)
+    found = state_space_of(linear_model(robot, pose, lock, about, **conditions._asdict()), inputs, outputs)
+    return replace(found, model=replace(found.model, warnings=[*found.model.warnings, *mode_warnings(found.model)]))
 
 
 def state_space_of(model: LinearModel, inputs: Sequence[str], outputs: Sequence[str]) -> StateSpace:
@@ -196,6 +214,12 @@ def state_space_of(model: LinearModel, inputs: Sequence[str], outputs: Sequence[
     model = replace(model, warnings=[*model.warnings, *told[:1]])
     states = [*model.names, *(f"velocity:{name}" for name in model.names)]
     return StateSpace(A, B, np.array(C), np.array(D), states, list(inputs), list(outputs), model)
+
+
+def mode_warnings(model: LinearModel) -> list[str]:
+    """What `natural_frequencies` says of the usual modes because elements are too few, or beams are reduced."""
+    found = modes_of(model)
+    return [*found.too_few, *band_warnings(model.robot, found.frequencies)]
 
 
 def _direct(model: LinearModel, output: str, force: str) -> float:

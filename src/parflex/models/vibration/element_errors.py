@@ -225,14 +225,39 @@ def _too_high(values: Array, inside: _Inside, k: int, limit: float) -> float:
     return float(np.sqrt(values[k] / min(found, values[k])) - 1) if found > 0 else np.inf
 
 
-def element_warnings(frequencies: Array, errors: ElementErrors) -> list[str]:
-    """One sentence about the mode that is most too high because elements are too few."""
+def bound_at(robot: Robot, hertz: float) -> ElementErrors:
+    """How much too high frequencies up to one (Hz) are at most, whatever moves: of resonances and of zeros.
+
+    An eigenvalue lambda is found as lambda/(1 - lambda/mu) at most, theory (56), with mu the lowest of elements held at
+    both ends, which are all that elements leave out. Zeros are the resonances of the robot whose output is held. Axial
+    forces of an equilibrium may take more. Reduced beams have a bound of their own.
+    """
+    beams = list(inner_beams(robot).values())
+    if not beams:
+        return ElementErrors(np.zeros(1))
+    alone = [min(float(part.still[0].min()) for part in beam.inside) for beam in beams]
+    b, value = int(np.argmin(alone)), (2 * np.pi * hertz) ** 2
+    share, links = value / alone[b], len(beams[b].links)
+    most = 1 / np.sqrt(1 - share) - 1 if share < REACHED else np.inf
+    allowed = 1 - (1 + TOO_HIGH) ** -2
+    enough = int(np.ceil(links * (share / allowed) ** 0.25))  # squared frequencies go with the fourth power
+    return ElementErrors(np.array([most]), beams[b].name, links, max(enough, links + 1), alone[b])
+
+
+def response_warnings(robot: Robot, highest: float) -> list[str]:
+    """One sentence about a frequency response up to a frequency (Hz) for which elements are too few."""
+    return element_warnings(np.array([highest]), bound_at(robot, highest), "the response")
+
+
+def element_warnings(frequencies: Array, errors: ElementErrors, what: str = "") -> list[str]:
+    """One sentence about the mode that is most too high because elements are too few, or about `what` reaches there."""
     if errors.largest <= TOO_HIGH:
         return []
     worst = int(np.argmax(errors.shares))
-    mode = f"mode {worst + 1} ({frequencies[worst]:.4g} Hz)"
+    mode = f"{what} up to" if what else f"mode {worst + 1}"
+    mode += f" {frequencies[worst]:.4g} Hz" if what else f" ({frequencies[worst]:.4g} Hz)"
     its = "its element is" if errors.count == 1 else f"its {errors.count} elements are"
-    advice = f"use {errors.enough} elements, or converge=1e-3"
+    advice = f"use {errors.enough} elements" + ("" if what else ", or converge=1e-3")
     held = f"{np.sqrt(max(errors.alone, 0.0)) / (2 * np.pi):.4g} Hz"
     if errors.reduced is not None:
         if frequencies[worst] > errors.reduced.band and np.isfinite(errors.largest):
@@ -242,6 +267,9 @@ def element_warnings(frequencies: Array, errors: ElementErrors) -> list[str]:
             advice = "use more elements, or leave out 'reduce'"
     else:
         its += " too long"
+    if what and np.isfinite(errors.largest):
+        most = "more than twice" if errors.largest > FAR else f"up to {errors.largest:.0%}"
+        return [f"{mode} may have resonances and zeros {most} too high, by '{errors.beam}' most: {its}; {advice}"]
     if FAR < errors.largest < np.inf:
         load = ", which is near a critical load" if errors.pressed else ""
         return [f"{mode} is more than twice too high, by '{errors.beam}' most{load}: {its}; {advice}"]
