@@ -10,8 +10,8 @@ from test_updating import DAMPER_KEYS, DAMPERS, KEYS, TRUE, damped_chain
 
 import parflex
 from parflex.errors import InputError
-from parflex.updating.response_files import read_responses
-from parflex.updating.response_modes import modes_of_responses
+from parflex.updating.response_files import Responses, read_responses
+from parflex.updating.response_modes import _shape_ends, modes_of_responses
 
 pytest.importorskip("sdypy.EMA", reason="the extra 'vibration' is not installed")
 pyuff = pytest.importorskip("pyuff", reason="the extra 'vibration' is not installed")
@@ -185,3 +185,9 @@ def test_nodes_without_frames_give_frequencies_alone(tmp_path):
     found = parflex.update(damped_chain(tmp_path), as_uff(tmp_path / "frf.uff", noisy("home")), KEYS)
     assert any("shapes are not used" in text for text in found.warnings)
     assert len(found.pairs) == 3 and all(one["mac_of"] == "model" for one in found.pairs)
+
+
+def test_frames_that_are_called_by_a_number_are_no_nodes():
+    several = (np.ones((2, 4)), ("14.x", "tip.y"), ("tip.y", "tip.y"), "accelerance")
+    ends, _, doubts = _shape_ends(Responses(np.arange(4.0), *several))
+    assert ends == ["14.x", "tip.y"] and not doubts

@@ -510,3 +510,20 @@ def test_numbers_that_are_known_well_are_told_apart_however_alike_they_are(tmp_p
     assert abs(found.cosines[0, 1]) > 0.95
     assert all(one["deviation"] < 0.03 * one["value"] for one in found.parameters.values())
     assert not any("not told apart" in text for text in found.warnings)
+
+
+def test_files_that_are_missing_are_told_before_what_is_said_of_them(capsys, tmp_path):
+    words = ("update", chain(tmp_path).file, str(tmp_path / "none.csv"), "--vary", KEYS[0], "--band", "5-10")
+    assert "No such file" in refused(capsys, *words)["message"]
+
+
+def test_a_rigid_robot_is_held_by_servos_as_the_hint_says(capsys, tmp_path):
+    """Stiffness k of a servo on a slide of mass m: sqrt(k/m)/(2 pi), and the mass that fits another frequency."""
+    measured = tmp_path / "measured.csv"
+    measured.write_text("pose,mode,frequency_hz,deviation_hz\nhome,1,10,0.01\n")
+    words = ("update", "emps", str(measured), "--vary", "frame.axis.inertia.M", "--prior", "10")
+    assert "(--servo)" in refused(capsys, *words)["hint"]
+    found = answered(capsys, *words, "--servo", "4e5", "--without", "damping", "--about", "undeformed")
+    # the prior of 10 times the mass beside a frequency to a thousandth, which counts twice: 1e-8 of it
+    wanted = 4e5 / (2 * np.pi * 10) ** 2
+    assert found["parameters"]["frame.axis.inertia.M"]["value"] == pytest.approx(wanted, rel=1e-6)

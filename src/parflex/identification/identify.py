@@ -14,6 +14,7 @@ from parflex.errors import InputError, SingularError
 from parflex.identification.base_columns import BaseColumns, base_columns, independent_columns, stacked
 from parflex.identification.column_map import ColumnMap, read_column_map
 from parflex.identification.doubts.lack_of_fit import NOTHING, misfit_doubts, misfits_of_rows
+from parflex.identification.doubts.noise_of_positions import noise_doubts
 from parflex.identification.doubts.offsets_left_out import offset_steps
 from parflex.identification.doubts.other_positions import OtherPositions
 from parflex.identification.doubts.recorded_signals import (
@@ -125,10 +126,10 @@ def identify(
     refuse_unsuited(robot)
     every = unknowns(robot, friction, keep)
     regressor = Regressor(robot, every, friction)
-    used = [read_measurement(one, mapped, robot, keep_spikes) for one in _several(record)]
+    used = [read_measurement(one, mapped, robot, keep_spikes, name) for one, name in _named(record, "record")]
     if not used:
         raise InputError("no record is given", key="record", hint="give at least one file")
-    held_out = [read_measurement(one, mapped, robot, keep_spikes) for one in _several(validate)]
+    held_out = [read_measurement(one, mapped, robot, keep_spikes, name) for one, name in _named(validate, "validation")]
     refuse_repeated(used)
     choice = choose_filter(used, cutoff, decimate, least_speed, None)
     refuse_rest(used, choice)
@@ -205,6 +206,10 @@ def identify(
     left = np.concatenate([one.measured - one.predicted for one in predictions])
     errors = per_motor(regressor.rows, efforts, left)
     unsure = unsure_of(parameters)
+    if estimator in ("ols", "wls", "irls"):  # instruments and simulated positions have no noise
+        noisy = noise_doubts(OtherPositions(regressor, base, told, used, parts, choice), rows, fitted, list(parameters))
+        warnings += noisy
+        explained = explained or bool(noisy)
     if estimator in ("ols", "wls") and not explained:  # else what is named moves parameters wherever samples are
         warnings += sticking_doubts(regressor, rows, fitted, list(parameters), choice, estimator)
     warnings += doubts_of(regressor, base, parameters, errors) + resting(used, choice, regressor)
@@ -286,12 +291,10 @@ def _with_gains(regressor: Regressor, mapped: ColumnMap, rows: EffortRows, found
     return fitted, scaled(rows), [(t, scaled(one), by_file) for t, one, by_file in found], gains
 
 
-def _several(given: Any) -> list[Any]:
-    if given is None:
-        return []
-    if isinstance(given, (str, Path, Mapping)):
-        return [given]
-    return list(given)
+def _named(given: Any, word: str) -> list[tuple[Any, str]]:
+    """Records, and how each is called that is no file: by its number where there are several."""
+    every = [] if given is None else [given] if isinstance(given, (str, Path, Mapping)) else list(given)
+    return [(one, f"{word} {k}" if len(every) > 1 else word) for k, one in enumerate(every, start=1)]
 
 
 def _told_by(rows: EffortRows, base: BaseColumns) -> tuple[list[int], list[int]]:

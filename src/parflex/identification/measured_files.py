@@ -56,15 +56,19 @@ class Measurement(Record):
 
 
 def read_measurement(
-    source: str | Path | Mapping[str, Array], columns: ColumnMap, robot: Robot, keep_spikes: bool = False
-) -> Measurement:
-    """A record from a file, or from columns by name, without spikes of single samples unless they are kept."""
-    name = "record" if isinstance(source, Mapping) else str(source)
+    source: str | Path | Mapping[str, Array], columns: ColumnMap, robot: Robot, keep_spikes: bool = False,
+    called: str = "record",
+) -> Measurement:  # fmt: skip
+    """A record from a file, or from columns by name, without spikes of single samples unless they are kept.
+
+    `called`: the name of columns that are no file.
+    """
+    name = called if isinstance(source, Mapping) else str(source)
     try:
         table = dict(source) if isinstance(source, Mapping) else _table(str(source))
         return _measurement(name, table, columns, robot, keep_spikes)
     except InputError as error:
-        error.file = error.file or (None if isinstance(source, Mapping) else name)
+        error.file = error.file or (None if name == "record" else name)  # the only one needs no name
         raise
 
 

@@ -70,9 +70,11 @@ def payload_doubts(regressor: Regressor, used: Sequence[Measurement], parts: Seq
 def unused_payloads(mapped: ColumnMap, records: Sequence[Measurement]) -> list[str]:
     """Warnings about payloads that no record has."""
     names = {name for record in records for name in (record.name, Path(record.name).name)}
+    called = ", ".join(dict.fromkeys(Path(record.name).name for record in records))
     return [
-        f"the payload of '{name}' is not used: no record has this name" for name in mapped.payload if name not in names
-    ]
+        f"the payload of '{name}' is not used: no record has this name, they are {called}"
+        for name in mapped.payload if name not in names
+    ]  # fmt: skip
 
 
 def _beside(parts: Sequence[EffortRows], chosen: int) -> EffortRows:

@@ -21,6 +21,7 @@ OF_UFF = {8: "receptance", 11: "mobility", 12: "accelerance"}
 FORM = "columns are frequency_hz, and OUTPUT/INPUT.real and .imag, or .magnitude and .phase_deg, e.g. tip.x/tip.x.real"
 EVEN = 1e-3  # of a step between frequencies
 LEAST = 16  # frequencies of a file
+NODE = "node "  # before the number of a node that has no frame: frames may be called by a number, too
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -138,7 +139,7 @@ def _end(one: Mapping[str, Any], word: str, nodes: Mapping[str, str]) -> tuple[s
     """FRAME.x of an end of a response and its sign: the frame of its node, or its entity name, or its node."""
     node, direction = str(int(one.get(f"{word}_node") or 0)), int(one.get(f"{word}_dir") or 0)
     entity = str(one.get(f"{word}_ent_name") or "").strip()
-    frame = nodes.get(node) or (entity if entity and entity.upper() != "NONE" else node)
+    frame = nodes.get(node) or (entity if entity and entity.upper() != "NONE" else NODE + node)
     part = list(PARTS)[abs(direction) - 1] if 1 <= abs(direction) <= 6 else ""
     name = f"{frame}_{part}" if frame.endswith(".local") else f"{frame}.{part}"
     return name, -1.0 if direction < 0 else 1.0

@@ -47,7 +47,8 @@ class ResponseFit:
             noise = np.sqrt((left**2).sum(axis=0) / freedoms) / np.where(self.weights > 0, self.weights, 1.0)
             self.weights = 1 / np.where(self.sizes > 0, np.maximum(noise, 1e-12 * self.sizes), np.inf)
         J = scipy.optimize.approx_fprime(x, self.left, 1e-7)
-        deviation = np.sqrt(np.diag(np.linalg.pinv(J.T @ J)))
+        long = np.maximum(np.linalg.norm(J, axis=0), 1e-300)  # a weak mode beside a strong one: squares would be lost
+        deviation = np.linalg.norm(np.linalg.pinv(J / long), axis=1) / long
         found = poles_of(x)
         spread = np.stack([deviation[::2] * np.abs(found) / (2 * np.pi), deviation[1::2]], axis=1)
         columns, sizes = self.columns(x)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from parflex.errors import InputError
 from parflex.updating.measured_modes import MeasuredMode
-from parflex.updating.response_files import ORDERS, Responses, is_responses, read_responses
+from parflex.updating.response_files import NODE, ORDERS, Responses, is_responses, read_responses
 from parflex.updating.response_fit import ResponseFit
 from parflex.updating.sensor_rows import is_sensor
 
@@ -62,6 +63,10 @@ def responses_of_words(
     quantity: str | None = None, sensors: str | None = None,
 ) -> list[Any]:  # fmt: skip
     """Files of a command line: those with frequency responses as tables with what was said of them."""
+    for file in files:  # before anything is said of files that are not there
+        if not Path(file).is_file():
+            raise InputError("cannot be read (No such file or directory)", file=str(file), key="measured",
+                             value=str(file), hint="check the path")  # fmt: skip
     of_responses = [file for file in files if is_responses(file)]
     if len(pose) > 1 and len(pose) != len(of_responses):
         raise InputError(f"{len(pose)} poses are given for {len(of_responses)} files of frequency responses",
@@ -125,7 +130,7 @@ def _shape_ends(found: Responses) -> tuple[list[str], list[int], list[str]]:
             if len(own) > len(best):
                 best, names = own, moving
     ends = [names[k] for k in best]
-    if len(best) < 2 or any(name.split(".")[0].isdigit() and name.count(".") == 1 for name in ends):
+    if len(best) < 2 or any(name.startswith(NODE) for name in ends):
         return [], [], ["shapes are not used: nodes of the file have no frames (name them by `sensors`)"]
     return ends, best, []
 

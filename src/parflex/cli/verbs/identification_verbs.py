@@ -9,7 +9,7 @@ import click
 
 from parflex.cli import output
 from parflex.cli.group import cli
-from parflex.cli.input import open_robot, robot_options, words_of
+from parflex.cli.input import open_robot, robot_options, without_option, words_of
 from parflex.cli.progress import counter
 
 
@@ -132,14 +132,15 @@ def excite(
         found = excited(loaded, workspace=box, **limits, **options, progress=shown)
     files = write_motion(loaded, found, out, step) if out else []
     answer = {**found.as_dict(), "files": files, "warnings": list(loaded.warnings)}
-    rows = [
-        (kind, name, *(value.get(word) for word in ("lowest", "highest", "largest")),
-         str(value.get("limits", value.get("limit"))))
-        for kind in ("position", "speed", "effort", "workspace") for name, value in found.limits[kind].items()
+    kept = [
+        (kind, name, one) for kind in ("position", "speed", "effort", "workspace")
+        for name, one in found.limits[kind].items()
     ]  # fmt: skip
-    rows.append(
-        ("distance", "", found.limits["distance"]["lowest"], None, None, str(found.limits["distance"]["limit"]))
-    )
+    rows = [
+        (kind, name, *(one.get(word, "") for word in ("lowest", "highest", "largest")),
+         _said(one.get("limits", one.get("limit"))))
+        for kind, name, one in [*kept, ("distance", "", found.limits["distance"])]
+    ]  # fmt: skip
     fit = [
         ("log det", found.log_det), ("condition number", found.condition),
         ("deviations, geometric mean", found.deviations["geometric_mean"]),
@@ -150,6 +151,14 @@ def excite(
         ("limits", ["of", "", "lowest", "highest", "largest", "limits"], rows),
     ]
     output.show(answer, as_json, *tables, ("", ["written"], [(file,) for file in files]))
+
+
+def _said(limits: Any) -> str:
+    """Limits in words; nothing where there are none."""
+    if not isinstance(limits, list | tuple):
+        return "" if limits is None else f"{limits:.4g}"
+    low, high = ("" if one is None else f"{one:.4g}" for one in limits)
+    return f"{low} ... {high}" if low or high else ""
 
 
 @cli.command(
@@ -165,6 +174,10 @@ def excite(
     "--prior", metavar="R|KEY=R,...", help="Deviation of the numbers before, as a share of them; default 0.3."
 )
 @click.option("--lock", default="actuators", show_default=True, metavar="actuators|none|NAMES", help="Joints to lock.")
+@click.option("--servo", metavar="VALUE|JOINT=VALUE,...", help="Stiffness of servos that hold the motors, N/m or N m.")
+@click.option("--about", metavar="undeformed|equilibrium",
+              help="State of linearisation; default the equilibrium where springs are under tension.")  # fmt: skip
+@without_option
 @click.option("--elements", type=int, metavar="N", help="Split every beam element into N.")
 @click.option("--pose", multiple=True, metavar="NAME|KEY=VALUE,...",
               help="Pose of frequency responses; one for each file of them.")  # fmt: skip
@@ -193,6 +206,8 @@ def update(
     keys = [key.strip() for key in vary.split(",") if key.strip()]
     held = lock if lock in ("actuators", "none") else [word.strip() for word in lock.split(",")]
     given = {} if prior is None else {"prior": number_or_table(prior, "prior")}
+    given |= {"servo": number_or_table(options["servo"], "servo"), "about": options["about"]}
+    given["without"] = words_of(options["without"])
     sources = responses_of_words(
         measured, **{key: options[key] for key in ("pose", "band", "order", "quantity", "sensors")}
     )

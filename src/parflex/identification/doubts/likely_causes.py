@@ -99,10 +99,15 @@ def likely_cause(
     kinds = [[one for one in trials if one[0] <= most] for trials in kinds]
     # these are sure by their deviations
     kinds += [[(now * left, words) for left, words in some if left <= left_by(noise)] for some in sure]
-    if not any(kinds) and not rows.regressor.spare:  # all rows anew for each: only where nothing else explains it
-        kinds = [[(now * left, words) for left, words in other.exchanged() if now * left <= most]]
-    best = min((left for trials in kinds for left, _ in trials), default=None)
-    if best is None:
+
+    def least() -> float:
+        return min((left for trials in kinds for left, _ in trials), default=np.inf)
+
+    # all rows anew for each: only where others leave more than noise, as efforts or friction follow such columns partly
+    if least() > LIKE * now * noise and not rows.regressor.spare:
+        kinds.append([(now * left, words) for left, words in sorted(other.exchanged()) if now * left <= most])
+    best = least()
+    if best == np.inf:
         return None
     # of each kind the first: frictions have more and more columns
     alike = [next((one for one in trials if one[0] <= LIKE * best), None) for trials in kinds]

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from parflex.errors import InputError
+from parflex.identification.doubts.lack_of_fit import LEAST
 from parflex.identification.estimates.least_squares import EffortRows, Fit, fit
 from parflex.identification.filtering import STICKS, FilterChoice, only_noise
 from parflex.identification.low_pass import butterworth
@@ -63,6 +64,13 @@ def repeated_validation(used: Sequence[Measurement], held_out: Sequence[Measurem
     ]
 
 
+def _felt(rows: EffortRows, change: Array) -> float:
+    """Of the efforts of a motor, what other parameters change them by at most."""
+    effort = rows.y if rows.known is None else rows.y + rows.known
+    by, whole = (np.sqrt(((part * rows.mask) ** 2).sum(axis=0)) for part in (rows.W @ change, effort))
+    return float((by / np.maximum(whole, 1e-300)).max())
+
+
 def sticking_doubts(
     regressor: Regressor, rows: EffortRows, fitted: Fit, names: Sequence[str], choice: FilterChoice, estimator: str
 ) -> list[str]:
@@ -81,7 +89,7 @@ def sticking_doubts(
     deviation = np.sqrt(np.maximum(np.diag(fast.robust), 0.0))
     moved = (fitted.values - fast.values) / np.maximum(deviation, 1e-300)
     k = int(np.argmax(np.abs(moved)))
-    if not abs(moved[k]) > SURE:
+    if not abs(moved[k]) > SURE or not _felt(rows, fitted.values - fast.values) > LEAST:
         return []
     return [
         f"slow samples move {names[k]} from {fast.values[k]:.4g} to {fitted.values[k]:.4g}, {abs(moved[k]):.2g} "

@@ -18,6 +18,7 @@ Array = np.ndarray
 HUBER = 1.345  # standard deviations: beyond, a residual counts by its size and no longer by its square
 MOST_ROUNDS = 50
 QUIET = 1e-12  # of the largest effort: rows are not taken as more exact than that
+ROUNDING = 1e-14  # of columns of length one: what is left of them where they depend on others
 SETTLED = 1e-8  # of the parameters, by which a round may still change them
 
 
@@ -188,10 +189,25 @@ class WeightedRows:
         R, along = self.factors
         return np.linalg.lstsq(R[:, chosen], along, rcond=None)[0]
 
+    def _inverse(self, chosen: list[int]) -> Array:
+        """The inverse of Z^T W of some columns, each measured with its length.
+
+        Columns of one unit may be a million times those of another, and some nearly depend on others: squares of both
+        in one matrix would be lost in rounding, and a parameter that is hardly told would have no deviation.
+        """
+        if self.rows.instruments is not None:
+            long, own = (_lengths(part.reshape(-1, part.shape[2])[:, chosen]) for part in (self.W, self.Z))
+            scaled = self.ZW[np.ix_(chosen, chosen)] / np.outer(own, long)
+            return np.asarray(np.linalg.pinv(scaled, rcond=ROUNDING) / np.outer(long, own))
+        R = self.factors[0][:, chosen]
+        long = _lengths(R)
+        half = np.linalg.pinv(R / long, rcond=ROUNDING)
+        return np.asarray(half @ half.T / np.outer(long, long))
+
     def covariances(self, values: Array, chosen: list[int]) -> tuple[Array, Array, int]:
         """Covariances of parameters of some columns, for white and for correlated residuals, and the lag of these."""
         W, Z = (self.W, self.Z) if len(chosen) == self.W.shape[2] else (self.W[:, :, chosen], self.Z[:, :, chosen])
-        bread = np.linalg.pinv(self.ZW[np.ix_(chosen, chosen)])
+        bread = self._inverse(chosen)
         scaled, parts = self.y - W @ values, self.rows.parts
         count, size = int(self.mask.sum()), len(chosen)
         spread = float((scaled**2).sum()) / max(count - size, 1)
@@ -207,6 +223,12 @@ class WeightedRows:
         return white, _wider(bread @ middle @ bread.T, bread @ neighbours @ bread.T), lag
 
 
+def _lengths(columns: Array) -> Array:
+    """Of columns; one of those that are zero."""
+    found = np.linalg.norm(columns, axis=0)
+    return np.where(found > 0, found, 1.0)
+
+
 def _wider(stationary: Array, neighbours: Array) -> Array:
     """A covariance with the larger deviations of two.
 
@@ -214,8 +236,11 @@ def _wider(stationary: Array, neighbours: Array) -> Array:
     come and go with the motion.
     """
     one, other = (np.sqrt(np.maximum(np.diag(C), 0.0)) for C in (stationary, neighbours))
-    factor = np.maximum(1.0, other / np.maximum(one, 1e-300))
-    return stationary * np.outer(factor, factor)
+    safe = np.where(one > 0, one, np.inf)  # spectra without what the fit made of them may leave nothing
+    correlation = np.clip(stationary / safe[:, None] / safe, -1.0, 1.0)
+    np.fill_diagonal(correlation, 1.0)
+    size = np.maximum(one, other)
+    return np.asarray(correlation * np.outer(size, size))
 
 
 def usual_lag(scores: Array) -> int:

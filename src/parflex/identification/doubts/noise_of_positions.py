@@ -1,0 +1,58 @@
+"""What noise of positions makes of parameters: columns of the regressor have it, and least squares take it for motion.
+
+With columns W = W0 + V, V by noise, parameters theta are found off by -(W^T W)^-1 E[V^T V] theta in the mean, which no
+interval holds. V is found as what columns change by where as much noise is added to the record once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from parflex.identification.doubts.lack_of_fit import white_noise
+from parflex.identification.doubts.other_positions import OtherPositions
+from parflex.identification.estimates.least_squares import EffortRows, Fit
+from parflex.identification.filtering import decimated
+from parflex.identification.prepared import motion_of
+
+Array = np.ndarray
+SEEN = 1.0  # deviations, by which noise of positions may move a parameter: its interval of 95 % holds 83 % then
+
+
+def noise_doubts(other: OtherPositions, rows: EffortRows, fitted: Fit, names: Sequence[str]) -> list[str]:
+    """A warning where noise of positions moves a parameter by more than its interval says."""
+    deviation = np.sqrt(np.maximum(np.diag(fitted.robust), 0.0))
+    moved = moved_by_noise(other, rows, fitted) / np.maximum(deviation, 1e-300)
+    far = np.flatnonzero(np.abs(moved) > SEEN)
+    if not len(far):
+        return []
+    worst = int(far[np.argmax(np.abs(moved[far]))])
+    others = f" and {len(far) - 1} more by less" if len(far) > 1 else ""
+    return [
+        f"{Path(other.used[0].name).name}: noise of positions moves {names[worst]} by about {abs(moved[worst]):.2g} "
+        f"deviations{others}, and intervals do not hold it: use iv or didim, a cutoff below {other.choice.cutoff:.3g} "
+        "Hz, or a motion that tells them"
+    ]
+
+
+def moved_by_noise(other: OtherPositions, rows: EffortRows, fitted: Fit) -> Array:
+    """By how much noise of positions moves parameters in the mean."""
+    columns = (rows.W * fitted.weights[:, :, None]).reshape(-1, rows.W.shape[2])
+    noise = (_by_noise(other) * fitted.weights[:, :, None]).reshape(columns.shape)
+    length = np.maximum(np.linalg.norm(columns, axis=0), 1e-300)
+    R = np.linalg.qr(columns / length, mode="r")
+    along = np.linalg.lstsq(R.T, noise.T @ (noise @ fitted.values) / length, rcond=None)[0]
+    return -np.asarray(np.linalg.lstsq(R, along, rcond=None)[0] / length)
+
+
+def _by_noise(other: OtherPositions) -> Array:
+    """What rows of all records change by where positions have as much noise once more."""
+    rng, kept, found = np.random.default_rng(0), [other.base.kept[k] for k in other.told], []
+    for record, part in zip(other.used, other.parts, strict=True):
+        size = white_noise(np.diff(record.position, axis=0), record.step, differences=True)
+        noisy = record.position + size * rng.standard_normal(record.position.shape)
+        _, moving = motion_of(other.regressor, record, other.choice, noisy)
+        found.append(decimated(other.regressor.of(moving, kept)[0], other.choice) - part.W)
+    return np.concatenate(found)
