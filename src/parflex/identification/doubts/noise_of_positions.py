@@ -42,7 +42,7 @@ def moved_by_noise(other: OtherPositions, rows: EffortRows, fitted: Fit) -> Arra
     columns = (rows.W * fitted.weights[:, :, None]).reshape(-1, rows.W.shape[2])
     noise = (_by_noise(other) * fitted.weights[:, :, None]).reshape(columns.shape)
     length = np.maximum(np.linalg.norm(columns, axis=0), 1e-300)
-    R = np.linalg.qr(columns / length, mode="r")
+    R = np.asarray(np.linalg.qr(columns / length, mode="r"))
     along = np.linalg.lstsq(R.T, noise.T @ (noise @ fitted.values) / length, rcond=None)[0]
     return -np.asarray(np.linalg.lstsq(R, along, rcond=None)[0] / length)
 
