@@ -21,7 +21,7 @@ from parflex.graph.expression import Graph
 from parflex.maps import batches
 from parflex.maps.batches import Geometry
 from parflex.maps.engine.mode_finder import ModeFinder
-from parflex.maps.kept_numbers import TracedNumbers, numbers_of_designs
+from parflex.maps.kept_numbers import TracedNumbers, _alike, numbers_of_designs
 from parflex.maps.rows.number_loop import number_rows, odd_rows
 from parflex.models.elastic.linear_model import locked_robot
 from parflex.models.loading import load
@@ -423,3 +423,14 @@ def test_files_of_the_same_robot_with_other_formulas_have_their_own_designs(tmp_
         numbers = numbers_of_designs(load(path), {"constants.a": np.array([0.7])})
         found.append(np.asarray(numbers.robot_of(0, np.zeros(1)).tree.links[0].position[:2], dtype=float))
     assert np.array_equal(found, [[0.7, 0.5], [0.5, 0.7], [0.7, 0.7]])
+
+
+def test_numbers_that_cannot_be_told_around_the_nominal_design_stay_apart():
+    """All samples of a key at zero may lie where a formula has no value: two such formulas are two numbers."""
+    graph = Graph()
+    decisions, key = TracedDecisions(graph), graph.symbol("key[0]")
+    formulas = {"first": (key - 1.0).sqrt(), "second": (key - 2.0).sqrt(), "third": key + 1.0}  # the key is near zero
+    found = [(TracedNumber(np.nan, formula, decisions), [name]) for name, formula in formulas.items()]
+    groups, samples = _alike(graph, found, np.zeros(1))
+    assert [places for _, places in groups] == [["first"], ["second"], ["third"]]
+    assert samples.shape == (3, 3)

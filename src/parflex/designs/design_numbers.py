@@ -49,7 +49,8 @@ class DesignNumbers(Record):
     `places` says where in the robot each number stands, by fields and indices, as a rule at several places; `held`
     are designs x numbers, or what makes them when they are asked for; `slopes` are keys x designs x numbers, how each
     number changes with each key; `alone` marks
-    designs that must be loaded one by one. `tree` holds all designs at once. `name` tells the places from others.
+    designs that must be loaded one by one. `tree` holds all designs at once. `name` tells the places and formulas from
+    others. `samples` are numbers in designs around the nominal one: what is equal in them follows from the formulas.
     """
 
     robot: Robot
@@ -62,6 +63,7 @@ class DesignNumbers(Record):
     description: Any = None  # of the file, with the numbers of all designs in it
     name: str = ""
     read_tree: Tree | None = None
+    samples: Array | None = None
 
     @cached_property
     def values(self) -> Array:

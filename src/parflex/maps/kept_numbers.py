@@ -61,17 +61,20 @@ class NumberProgram(Record):
     compared: tuple[tuple[str, bool], ...]
     nominal: Array
     name: str
+    samples: Array | None
 
     def numbers(self, robot: Robot, keys: Sequence[str], columns: Array) -> DesignNumbers:
         """In designs, given by rows of the keys."""
         size, kernel, alone = len(self.places), self.batch.kernel(len(columns)), np.zeros(len(columns), dtype=bool)
+        held: Array | TracedNumbers
         if kernel is not None:
-            later = TracedNumbers(kernel, np.ascontiguousarray(columns))
-            alone |= odd_rows(kernel, later.keys, self.compared, size)
-            return DesignNumbers(robot, tuple(keys), self.places, self.nominal, later, alone, name=self.name)
-        held = np.empty((len(columns), size))
-        self._interpreted(columns, held, alone)
-        return DesignNumbers(robot, tuple(keys), self.places, self.nominal, held, alone, name=self.name)
+            held = TracedNumbers(kernel, np.ascontiguousarray(columns))
+            alone |= odd_rows(kernel, held.keys, self.compared, size)
+        else:
+            held = np.empty((len(columns), size))
+            self._interpreted(columns, held, alone)
+        name, samples = self.name, self.samples
+        return DesignNumbers(robot, tuple(keys), self.places, self.nominal, held, alone, name=name, samples=samples)
 
     def _interpreted(self, columns: Array, values: Array, alone: Array) -> None:
         """The same where designs are too few to compile."""
@@ -122,9 +125,10 @@ def _made(content: dict[str, Any]) -> NumberProgram:
     program = program_store.read_back(content["program"])
     assert program is not None
     places = program_store.tuples(content["places"])
-    name = hashlib.sha256(repr(places).encode()).hexdigest()
+    name = hashlib.sha256((repr(places) + program.digest()).encode()).hexdigest()
     compared = tuple((how, bool(answer)) for how, answer in content["compared"])
-    return NumberProgram(BatchProgram(program), places, compared, np.array(content["nominal"]), name)
+    samples = None if content["samples"] is None else np.array(content["samples"])
+    return NumberProgram(BatchProgram(program), places, compared, np.array(content["nominal"]), name, samples)
 
 
 def _traced(robot: Robot, keys: tuple[str, ...]) -> dict[str, Any]:
@@ -144,7 +148,8 @@ def _traced(robot: Robot, keys: tuple[str, ...]) -> dict[str, Any]:
                 found.setdefault(x.expression.edge, (x, []))[1].append((name, *place))
             elif isinstance(x, Varied):
                 raise OneNumberError("a number is not traced")
-    groups = _alike(graph, [(x, places) for x, places in found.values()], np.array(given))
+    groups, samples = _alike(graph, [(x, places) for x, places in found.values()], np.array(given))
+    known = all(given) and np.isfinite(samples).all()  # nothing says how far a key at zero would have to go
     checks = [(edge, how, answer) for (edge, how), answer in decisions.compared.items()]
     outputs = {
         "number": np.array([x.expression for x, _ in groups], dtype=object),
@@ -157,13 +162,16 @@ def _traced(robot: Robot, keys: tuple[str, ...]) -> dict[str, Any]:
         "places": [places for _, places in groups],
         "compared": [[how, bool(answer)] for _, how, answer in checks],
         "nominal": [x.nominal for x, _ in groups],
+        "samples": samples.tolist() if known else None,
     }
 
 
-def _alike(graph: Graph, found: list[tuple[TracedNumber, list]], given: Array) -> list[tuple[TracedNumber, list]]:
-    """Numbers that are the same in any design, however they were computed, are one."""
+def _alike(
+    graph: Graph, found: list[tuple[TracedNumber, list]], given: Array
+) -> tuple[list[tuple[TracedNumber, list]], Array]:
+    """Numbers that are the same in any design, however they were computed, are one; with some designs of them."""
     if not found:
-        return []
+        return [], np.zeros((ALIKE, 0))
     names = np.array([x.expression for x, _ in found], dtype=object)
     program = make_program(graph, "alike", {"number": names}, quick=True)
     around = given * (1 + np.random.default_rng(1).uniform(-0.03, 0.03, (ALIKE, len(given))))
@@ -171,7 +179,9 @@ def _alike(graph: Graph, found: list[tuple[TracedNumber, list]], given: Array) -
     columns = [around[:, int(name[4:-1])] for name in program.inputs]
     with np.errstate(all="ignore"):
         values = [np.broadcast_to(own, (ALIKE,)) for own in run(program, columns, functions_of("numpy"))]
-    groups: dict[tuple[str, ...], tuple[TracedNumber, list]] = {}
-    for (x, places), own in zip(found, values, strict=True):
-        groups.setdefault(tuple(format(value, DIGITS) for value in own), (x, []))[1].extend(places)
-    return list(groups.values())
+    groups: dict[tuple[str, ...], tuple[TracedNumber, list, Array]] = {}
+    for k, ((x, places), own) in enumerate(zip(found, values, strict=True)):
+        known = np.isfinite(own).all()  # what cannot be told there is no other number
+        name = tuple(format(value, DIGITS) for value in own) if known else (str(k),)
+        groups.setdefault(name, (x, [], own))[1].extend(places)
+    return [(x, places) for x, places, _ in groups.values()], np.stack([own for _, _, own in groups.values()], axis=1)

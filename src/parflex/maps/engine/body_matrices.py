@@ -106,6 +106,8 @@ class BodyMatrices:
     def _sample_values(self) -> list[dict[str, float]]:
         assert self.designs is not None
         numbers = self.designs
+        if numbers.samples is not None:  # what is equal by the formulas of the file is equal there: mirrored halves
+            return [{f"design[{k}]": float(x) for k, x in enumerate(row)} for row in numbers.samples]
         size = np.maximum(np.abs(numbers.values).max(axis=0), np.abs(numbers.nominal))
         turns = np.random.default_rng(0).uniform(-0.05, 0.05, (2, len(size)))
         return [{f"design[{k}]": float(x) for k, x in enumerate(numbers.nominal + turn * size)} for turn in turns]
