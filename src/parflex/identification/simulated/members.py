@@ -11,6 +11,7 @@ import numpy as np
 from parflex.bodies import RigidBody
 from parflex.codegen.family import family_model, member
 from parflex.codegen.model import Model
+from parflex.codegen.traces.open_tree import contact_gaps
 from parflex.control.plant import Plant
 from parflex.errors import InputError
 from parflex.identification.base_columns import BaseColumns
@@ -23,6 +24,7 @@ from parflex.models.given_states.sticking_joints import with_sticking
 from parflex.models.robot import Robot
 from parflex.simulation.problem import Problem
 from parflex.tree import Link
+from parflex.tree.contacts import has_contacts
 from parflex.tree.link_tree import JointTerms
 
 Array = np.ndarray
@@ -43,6 +45,8 @@ class PlantMembers:
         first = self.robot(self.base.groups @ self.by_file)
         self.rates = family_model(first, self._other(first), "state-rates")
         self.watch: Model = family_model(first, first, "watch")
+        # cables and play, whose numbers stay those of the file: when they pull, and when they are slack
+        self.gaps = contact_gaps(first) if has_contacts(first.tree) else None
 
     def parameters(self, values: Array, carried: Mapping[int, float] = {}) -> Array:
         """All parameters: those of the file, of which the base columns have what differs; and a payload."""
@@ -78,7 +82,8 @@ class PlantMembers:
     def plant(self, values: Array, carried: Mapping[int, float] = {}) -> Plant:
         """The plant with these numbers."""
         robot = self.robot(values, carried)
-        return Plant(robot, Problem(robot, member(self.rates, robot), "efforts", (), 0.0), self.watch)
+        problem = Problem(robot, member(self.rates, robot), "efforts", (), 0.0, gaps=self.gaps)
+        return Plant(robot, problem, self.watch)
 
     def _other(self, first: Robot) -> Robot:
         """A robot that differs in all numbers that base columns and payloads change."""
