@@ -214,7 +214,7 @@ def design_numbers(robot: Robot, designs: Mapping[str, Array], slopes: bool = Fa
 
 
 def read_again(robot: Robot, settings: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """The file read again with other numbers at some keys: its description, and the parts of the robot."""
+    """The file read again with other numbers at some keys: its description, the parts of the robot, and its home."""
     written = robot.written
     if written is None:
         raise InputError("the robot was not loaded from a file", key="designs", hint="use 'load'")
@@ -223,7 +223,11 @@ def read_again(robot: Robot, settings: Mapping[str, Any]) -> tuple[Any, dict[str
     if written.payload is not None:
         tree = with_payload(tree, written.payload)
     closures = build_closures(description, tree)
-    return description, {"tree": tree, "loops": closures.loops, "constraints": closures.constraints}
+    home = {"poses": description.poses.get("home", {})}
+    if robot.working_mode in description.working_modes:
+        home["mode"] = description.working_modes[robot.working_mode].start
+    parts = {"tree": tree, "loops": closures.loops, "constraints": closures.constraints}
+    return description, parts | {"home": home}
 
 
 def in_first_design(part: Any, scalar: Callable[[float, Array], Any]) -> Any:

@@ -129,6 +129,7 @@ class DesignedPoses:
         if not self.positions.fast:
             self.why_not = self.positions.why_slow
             return False
+        self.numbers.alone[:] |= self.positions.homes_elsewhere(self.features[:, width:])
         self.free, self.springs = self._free_motions(), self._springs()
         self.rest: SpringsWhenNeeded | None = None
         if len(rows) >= FEW:

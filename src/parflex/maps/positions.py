@@ -20,6 +20,7 @@ from parflex.maps.placing.closing_loop import judged_rows, rows_apart
 from parflex.maps.placing.closing_parts import closing_parts
 from parflex.maps.placing.dyad_places import DyadPlaces, dyad_places
 from parflex.maps.placing.given_coordinates import GivenCoordinates, NotGivenError
+from parflex.maps.placing.home_rows import around, home_rows, near_designs
 from parflex.maps.placing.homes_of_designs import moved_at_home
 from parflex.maps.placing.kept_closures import kept_places, kept_steppers, legs_differ
 from parflex.maps.placing.leg_bodies import leg_structure
@@ -52,6 +53,7 @@ LONG = 40  # steps of Newton's method from a pose that may be far
 ONCE = 1  # step from a position in closed form
 LENGTHY = 400  # instructions from which a step is compiled for ways: interpreted it takes milliseconds
 SHORT = 8  # steps of Newton's method after a stride: what needs more has lost its way
+MANY_HOMES = 2048  # designs near that of the file from which not each of their homes is followed
 WALKED = 1024  # poses up to which ways are walked: of more, as in maps, neighbours were tried
 
 
@@ -102,6 +104,50 @@ class PositionSolver(AskedPoses):
             self.why_slow = f"'{moved[0]}' is not named, and designs move it at home" if moved else ""
         except (NotGivenError, ParflexError):
             self.fast, self.why_slow = False, "positions are found one by one"
+
+    def homes_elsewhere(self, keys: Array) -> Array:
+        """Which designs stand at home on other sides of their singularities than the robot as it was loaded, or may.
+
+        Poses of a design are those that it reaches from its own home. `keys` are the values of keys of all designs. Of
+        many that are near the robot as it was loaded, some spread over a wider range are followed for all of them.
+        """
+        if not self.geometry.varied or not self.robot.closures.size:
+            return np.zeros(len(keys), dtype=bool)
+        elsewhere, near = np.zeros(len(keys), dtype=bool), near_designs(self.geometry)
+        if near.sum() >= MANY_HOMES:
+            some = copy.copy(self)
+            some.geometry = around(self.geometry, keys[near])
+            if some.geometry.designs is None or some._elsewhere(np.arange(len(some.geometry.designs.alone))).any():
+                near[:] = False
+        else:
+            near[:] = False
+        elsewhere[~near] = self._elsewhere(np.flatnonzero(~near))
+        return elsewhere
+
+    def _elsewhere(self, own: Array) -> Array:
+        """The same of some designs, each followed from its start."""
+        homes = home_rows(self.geometry) if len(own) else None
+        if homes is None:
+            return np.ones(len(own), dtype=bool)
+        q, sure = homes(own)
+        if self.given.asked:
+            first = len(self.geometry.kept) + len(self.geometry.varied)
+            q[:, first : first + len(ASKED)] = self.given.place_at_home
+        sure &= self._on_sides(q)
+        sure &= ~self._jumped(q[-1:].repeat(len(q), axis=0), q) if self.unsettled.size else True
+        return ~sure[:-1]
+
+    def _on_sides(self, q: Array) -> Array:
+        """Which positions, as they are, have all parts on the sides of home."""
+        every, good = np.arange(len(q)), np.ones(len(q), dtype=bool)
+        if self.joined is not None and self._is_joined(q):
+            told, (columns, signs, sizes) = self.joined.judging(q), self._signed
+            self._put_determinants(told)
+            return judged_rows(told, self.joined.openings[:0], 0.0, columns, signs, 0.0 * sizes)[0]
+        with np.errstate(invalid="ignore"):
+            for one in (*self.steppers, *self.judges):
+                good &= one.judge(q, every)[1] > 0
+        return good
 
     @cached_property
     def keeps(self) -> bool:
@@ -427,14 +473,26 @@ class PositionSolver(AskedPoses):
             return self._newton(q, steps or LONG)
         assert self.joined is not None
         told = self.joined(q, steps or NEARBY, POLISH)
-        parts = [*self.steppers, *self.judges]
-        columns = np.array([own.stop - 1 for own in self.joined.told], dtype=np.int64)
-        signs, sizes = (np.array([getattr(one, word) for one in parts], dtype=float) for word in ("side", "size"))
-        for number, (one, own) in enumerate(zip(parts, self.joined.told, strict=True)):
-            if one.rows:  # a matrix in the place of its determinant
-                told[:, columns[number]], signs[number] = one.sided(told[:, own]), 1.0
+        columns, signs, sizes = self._signed
+        self._put_determinants(told)
         closed, flat = judged_rows(told, self.joined.openings, CLOSED**2, columns, signs, FLAT * sizes)
         return q, np.where(closed, np.where(flat, SINGULAR, OK), UNREACHABLE)
+
+    @cached_property
+    def _signed(self) -> tuple[Array, Array, Array]:
+        """Of what the joined program tells: columns with determinants of all parts, their signs and sizes at home."""
+        assert self.joined is not None
+        parts = [*self.steppers, *self.judges]
+        columns = np.array([own.stop - 1 for own in self.joined.told], dtype=np.int64)
+        signs = np.array([1.0 if one.rows else one.side for one in parts], dtype=float)
+        return columns, signs, np.array([one.size for one in parts], dtype=float)
+
+    def _put_determinants(self, told: Array) -> None:
+        """Determinants in the place of the last entry of matrices, signed, in place."""
+        assert self.joined is not None
+        for one, own in zip((*self.steppers, *self.judges), self.joined.told, strict=True):
+            if one.rows:
+                told[:, own.stop - 1] = one.sided(told[:, own])
 
     def _is_joined(self, q: Array) -> bool:
         """Whether one compiled program moves all parts of the robot."""

@@ -85,7 +85,7 @@ class Assembler(ClosureParts):
                 result = self._placed_near(result, on_way, target, q, part, reference, STRAIGHT)
         return result
 
-    def _far_shafts(self, target: Target, q: Array, parts: list[ClosurePart]) -> dict[int, int]:
+    def far_shafts(self, target: Target, q: Array, parts: list[ClosurePart]) -> dict[int, int]:
         """Driven shafts in loops that turn far, and a joint beside each whose turns are counted."""
         found: dict[int, int] = {}
         for part in parts if self.counted else ():
@@ -115,7 +115,7 @@ class Assembler(ClosureParts):
         """
         columns = np.array(sorted({int(k) for part in parts for k in part.columns}), dtype=int)
         rows = [row for part in parts for row in part.rows]
-        far = self._far_shafts(target, q, parts)
+        far = self.far_shafts(target, q, parts)
         if far:
             reached = followed(self.tree, target, q, rows, self.newton, columns, CLOSED)
             if reached is not None:
@@ -266,7 +266,7 @@ class Assembler(ClosureParts):
         """Closed positions of a part, from starts where its passive joints came as near as still motors let them."""
         motors = {self.tree.links[j].v.start for j in range(len(self.tree.links)) if self.tree.links[j].q.start in own}
         passive = np.array([k for k in part.columns if k not in motors], dtype=int)
-        for start in self._starts(q, ClosurePart(part.name, part.rows, passive)):
+        for start in self.starts(q, ClosurePart(part.name, part.rows, passive)):
             nearest, _ = self.newton(start, passive, part.rows, 20)
             result, error = self.newton(nearest, part.columns, part.rows, 40)
             if error <= CLOSED:
@@ -316,13 +316,14 @@ class Assembler(ClosureParts):
         """All positions that close the part, found from starts spread over its joints."""
         found: list[Array] = []
         indices = self.positions(part)
-        for start in self._starts(q, part):
+        for start in self.starts(q, part):
             result, error = self.newton(start, part.columns, part.rows, 40)
             if error <= CLOSED and not any(self._distance(result, other, indices) < 1e-6 for other in found):
                 found.append(result)
         return found
 
-    def _starts(self, q: Array, part: ClosurePart) -> Iterator[Array]:
+    def starts(self, q: Array, part: ClosurePart) -> Iterator[Array]:
+        """Positions from which all assemblies of a part are found: `q`, and others spread over its joints."""
         tree = self.tree
         joints = [tree.links[j] for j in sorted({tree.link_of_rate[k] for k in part.columns})]
         single = [link for link in joints if link.joint.one_axis]

@@ -31,7 +31,7 @@ def newton(tree: Tree, q: Array, columns: Array, rows: Sequence[Rows], steps: in
         return q, error
     units = tree.rate_units[columns] / L
     scale = np.concatenate([row.scale(L) for row in rows]) if rows else np.zeros(0)
-    screws, along = _strides(tree, columns, rows)
+    screws, along = strides(tree, columns, rows)
     driven = [_as_if_closed(row) if screws else row for row in rows]
     for _ in range(steps):
         if error <= CLOSED:
@@ -84,7 +84,7 @@ def corrected(tree: Tree, q: Array, columns: Array, rows: Sequence[Rows], steps:
     return q, np.inf
 
 
-def _strides(tree: Tree, columns: Array, rows: Sequence[Rows]) -> tuple[bool, Array]:
+def strides(tree: Tree, columns: Array, rows: Sequence[Rows]) -> tuple[bool, Array]:
     """Whether screws turn in the rows, and how much of a step of each rate counts as one of an angle.
 
     Screws go far by many turns; rates that only couplings hold enter linearly, and no step of them is too long.

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from parflex.codegen.compile import Kernel, side_by_side
 from parflex.codegen.passes.repeated_sums import with_products
 from parflex.codegen.program import Instruction, Program
+from parflex.maps.engine.entry_loop import column_rows
 from parflex.maps.lanes.lane_calls import call_lanes
 from parflex.records import Record
 from parflex.simulation.integrators.jit import compiled, inner, unrolled
@@ -198,6 +200,23 @@ class JoinedSteps(Record):
     moving: Array
     openings: Array
     told: tuple[slice, ...]  # where squared opening and determinant of each part are among what is told
+
+    @cached_property
+    def judges(self) -> Kernel:
+        """What is told alone, without steps."""
+        program, count = self.kernel.program, len(self.moving)
+        part = LoopPart(program, self.inputs, self.moving)
+        instructions: list[Instruction] = []
+        outputs = program.outputs[count:]
+        values = _appended(part, list(range(len(self.inputs))), outputs, len(self.inputs), instructions)
+        told = tuple((name, value) for (name, _), value in zip(outputs, values, strict=True))
+        return Kernel(Program("judging", program.inputs, (), tuple(instructions), 0, told))
+
+    def judging(self, q: Array) -> Array:
+        """What is told of all parts at rows as they are."""
+        found = np.empty((len(q), len(self.judges.program.outputs)))
+        column_rows(self.judges, self.inputs, q, found)
+        return found
 
     def __call__(self, q: Array, steps: int, polish: float) -> Array:
         """Newton on all rows, in place; what is told of all parts where rows end."""

@@ -23,6 +23,7 @@ Kept = tuple[list[Stepper], list[Stepper], JoinedSteps | None]
 _recent: dict[str, Kept] = {}
 _structures: dict[str, BatchProgram | None] = {}
 _circles: dict[str, DyadPlaces | None] = {}
+_homes: dict[str, Stepper | None] = {}
 
 
 def _key(geometry: Geometry, names: Sequence[str], word: str) -> str | None:
@@ -116,6 +117,27 @@ def kept_steppers(geometry: Geometry, names: Sequence[str], made: Callable[[], B
         [replace(one, program=one.program.with_choice(geometry.compiled)) for one in own] for own in found[:2]
     )
     return steppers, judges, found[2]
+
+
+def kept_home_steps(geometry: Geometry, made: Callable[[], Stepper | None]) -> Stepper | None:
+    """Steps that close homes of designs, None where there are none; `made` traces what is not there."""
+    key = _key(geometry, [], "homes")
+    if key is None or key not in _homes:
+        data = None if key is None else disk_cache.read(key)
+        if data is not None:
+            content = json.loads(data)
+            found = None if content is None else _stepper(content)
+        else:
+            found = made()
+            if key is not None:
+                disk_cache.write(key, json.dumps(None if found is None else _content(found)).encode())
+        if key is not None:
+            while len(_homes) >= RECENT:
+                _homes.pop(next(iter(_homes)))
+            _homes[key] = found
+    else:
+        found = _homes[key]
+    return None if found is None else replace(found, program=found.program.with_choice(geometry.compiled))
 
 
 def _read(key: str) -> Both | None:

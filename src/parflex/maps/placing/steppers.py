@@ -154,14 +154,14 @@ def _stepper(
     units = whole.rate_units[branch.rates][own]
     links = sorted({tree.link_of_rate[k] for k in own})
     moving = np.array([i for j in links for i in range(tree.links[j].q.start, tree.links[j].q.stop)], dtype=int)
-    residual, J = _rows(traced.tree, loops, q, own)
-    _, home = _rows(tree, plain, geometry.home[branch.positions], own)
+    residual, J = rows_of(traced.tree, loops, q, own)
+    _, home = rows_of(tree, plain, geometry.home[branch.positions], own)
     metres = np.concatenate([row.scale(L) for row in plain])
     best = mobility.choose_partition(
         metres[:, None] * home * (units / L), np.arange(len(own)), len(own), np.ones(len(own))
     ).rows
     picked = best if rows_used is None else np.array(rows_used)
-    step = solve(J[picked], -residual[picked]) if judged or len(J) == len(own) else _least_squares(J, residual, metres)
+    step = solve(J[picked], -residual[picked]) if judged or len(J) == len(own) else least_squares(J, residual, metres)
     length = sum((value / unit) ** 2 for value, unit in zip(step, units, strict=True))
     increment = np.zeros(tree.n, dtype=object)
     increment[own] = step / np.sqrt(1 + length / STRIDE**2)  # short steps stay as they are to second order
@@ -184,7 +184,7 @@ def _stepper(
     return Stepper(inputs, moving + len(geometry.varied), program, float(np.sign(here)), abs(here), size)
 
 
-def _least_squares(J: Array, residual: Array, metres: Array) -> Array:
+def least_squares(J: Array, residual: Array, metres: Array) -> Array:
     """The step that closes all rows, of which some repeat others: any choice of them is singular somewhere."""
     rows = metres[:, None] * J
     return solve(rows.T @ rows, -(rows.T @ (metres * residual)))
@@ -217,7 +217,7 @@ def asked_by_symbols(graph: Graph, target: FrameTarget, planar: bool) -> FrameTa
     return replace(target, position=position, rotation=rotation)
 
 
-def _rows(tree: Tree, loops: Sequence[ClosingRows], q: Array, columns: Array) -> tuple[Array, Array]:
+def rows_of(tree: Tree, loops: Sequence[ClosingRows], q: Array, columns: Array) -> tuple[Array, Array]:
     """Openings of loops and their rows for some rates."""
     at = pose(tree, q)
     links = jacobians(tree, at)

@@ -31,7 +31,7 @@ class HomePose:
     def found(self) -> Array:
         """Positions at home, whichever motors were chosen; a coupling in the way is named."""
         try:
-            return HomePose(self._of_default_motors).assembled()
+            return HomePose(self.of_default_motors).assembled()
         except (UnreachableError, SingularError):
             contradiction = self._contradiction()
             if contradiction is None:
@@ -39,7 +39,7 @@ class HomePose:
             raise contradiction from None
 
     @property
-    def _of_default_motors(self) -> Robot:
+    def of_default_motors(self) -> Robot:
         """The same robot with the motors that its frames name: home does not depend on the chosen actuation."""
         from parflex.models.loading import default_motors  # which stands on robots
 
@@ -81,12 +81,12 @@ class HomePose:
                 raise
             locked = frozenset()  # locked joints stand as this pose needs them
             found = robot.pose_finder.assemble(target, robot.start, None, locked)
-        stated = frozenset(self._stated_starts) - set(target.values)
+        stated = frozenset(self.stated_starts) - set(target.values)
         found = robot.assembler.nearer(found, target, robot.start, stated, locked | set(robot.deformations))
         return robot.tree.within_limits(found, set(target.values))
 
     @cached_property
-    def _stated_starts(self) -> tuple[int, ...]:
+    def stated_starts(self) -> tuple[int, ...]:
         """Positions of motors of which the file says where they start."""
         said = self.robot.said_starts
         links = [self.robot.tree.links[self.robot.tree.link_of_rate[k]] for k in self.robot.actuated]
@@ -98,7 +98,7 @@ class HomePose:
         warnings = coupling_warnings(self.robot.closures.constraints, self.robot.tree, said)
         given = self.robot.description.poses.get("home", {})
         flipped = self.robot.assembler.legs_of_other_sign(self.robot.start)
-        for index in self._stated_starts:
+        for index in self.stated_starts:
             link = next(link for link in self.robot.tree.links if link.q.start == index and link.q.stop > index)
             away = float(self.robot.home[index] - self.robot.start[index])
             away = float(np.arctan2(np.sin(away), np.cos(away))) if link.periodic else away

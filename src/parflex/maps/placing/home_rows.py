@@ -1,0 +1,373 @@
+"""Homes of many designs, each closed from the starts of the file as where that design is loaded by itself.
+
+A robot stands at home where Newton's method of the assembler ends that begins at the start values. Its iterates, the
+longest step included, are a program of the numbers of designs; a design at which the method would go back, search or
+turn motors once more is left to be loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from typing import Any
+
+import numpy as np
+
+from parflex.closure import mobility
+from parflex.closure.assembly.assembler import LEFT
+from parflex.closure.assembly.closure_parts import ClosurePart
+from parflex.closure.assembly.far_poses import position_units
+from parflex.closure.assembly.newton import STRIDE, strides
+from parflex.closure.constraints import Coupling
+from parflex.closure.loops import Loop
+from parflex.closure.targets import FrameTarget, Target
+from parflex.closure.working_modes import Rows, block
+from parflex.codegen.passes.optimise import make_program
+from parflex.codegen.program import Program
+from parflex.designs.design_numbers import DesignNumbers
+from parflex.errors import ParflexError
+from parflex.maps.kept_numbers import numbers_of_designs
+from parflex.maps.batches import BatchProgram, CarriedLinks, Geometry, rigid_tree
+from parflex.maps.placing.closing_loop import rows_apart
+from parflex.maps.placing.home_loop import closed_homes
+from parflex.maps.placing.kept_closures import kept_home_steps
+from parflex.maps.placing.steppers import ASKED, ClosingRows, Stepper, least_squares, rows_of
+from parflex.models.pose_input import read_pose, whole_end_effector
+from parflex.models.posing.home_pose import HomePose
+from parflex.models.robot import Robot
+from parflex.records import Record
+from parflex.recursion import jacobians, pose
+from parflex.spatial.linear import solve
+
+Array = np.ndarray
+SAME = 1e-4  # rad or typical lengths: the home of the file itself is found
+AGREE = 1e-9  # of an opening: what rows that repeat others leave open
+ALIKE = 3.0  # times the motion of home by a design: other assemblies move less
+RECENT = 16  # parts of which other assemblies are kept
+NEAR = 0.1  # of a number: designs that differ less are alike
+WIDER, SPREAD = 1.5, 256  # times their range, in which twice so many designs stand for all that are alike
+CHANGED = 0.01  # of a value of home, to see what it moves
+_begun: dict[str, tuple[Robot, HomeStart | None]] = {}  # of the last robots, by all places of designs
+_others: dict[tuple[int, int], tuple[Program, list[Array]]] = {}  # by programs, which are kept with it
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class HomeStart(Record):
+    """Where the assembler begins: the robot, what home gives, the parts that close, and what designs begin elsewhere.
+
+    `moved` are columns of the rigid tree and the numbers of designs that stand there.
+    """
+
+    robot: Robot
+    target: Target
+    parts: list[ClosurePart]
+    q: Array
+    moved: tuple[tuple[int, int], ...]
+
+
+def home_start(geometry: Geometry) -> HomeStart | None:
+    """How home of a robot with designs begins; None where its homes are not followed together."""
+    designs = geometry.designs
+    robot = HomePose(geometry.robot).of_default_motors
+    if designs is None or robot.at_rest is not None:
+        return None  # couplings start joints by each other
+    given, start = robot.description.poses.get("home", {}), robot.start
+    target = read_pose(robot.tree, given, "poses.home", robot.file, start) if given else Target()
+    try:
+        moved = _moved(robot, designs, target)
+    except ParflexError:
+        return None
+    asked = whole_end_effector(robot.tree, robot.actuated, target, start) or target
+    parts = robot.assembler.parts(asked, robot.locked | frozenset(robot.deformations))
+    parts = [part for part in parts if len(part.columns)]
+    rows = [row for part in parts for row in part.rows]
+    columns = np.array(sorted({int(k) for part in parts for k in part.columns}), dtype=int)
+    if moved is None or not all(isinstance(row, ClosingRows) for row in rows):
+        return None
+    if strides(robot.tree, columns, rows)[0] or robot.assembler.far_shafts(asked, start, parts):
+        return None  # screws turn many times
+    kept = {int(k): n for n, k in enumerate(geometry.kept)}
+    return HomeStart(robot, asked, parts, asked.applied(start), tuple((kept[at], k) for at, k in moved))
+
+
+def _moved(robot: Robot, designs: DesignNumbers, target: Target) -> list[tuple[int, int]] | None:
+    """Positions that designs begin elsewhere, with the numbers that say where; None where that is not one number."""
+    found: dict[int, int] = {}
+    couples = bool(robot.closures.constraints)
+    for k, places in enumerate(designs.places):
+        for place in places:
+            if place[0] == "home":
+                at = _position(robot, target, str(place[1]), str(place[2]))
+                if at is None:
+                    return None
+                found[at] = k
+    for k, places in enumerate(designs.places):
+        for place in places:
+            starts = place[0] == "tree" and place[1] == "links" and place[3] == "start"
+            rests = (
+                place[0] == "tree" and tuple(place[3:5]) == ("terms", "rest") and int(place[2]) in robot.drive_springs
+            )
+            if rests or (starts and couples):
+                return None  # others start by it
+            if starts:
+                found.setdefault(robot.tree.links[int(place[2])].q.start + int(place[4]), k)
+    return list(found.items())
+
+
+def _position(robot: Robot, target: Target, part: str, word: str) -> int | None:
+    """Position that a value of home, or of the start of a working mode, is."""
+    if part == "mode":
+        return None if robot.closures.constraints else robot.tree.links[robot.tree.number(word)].q.start
+    given = dict(robot.description.poses["home"])
+    given[word] = given[word] + CHANGED
+    other = read_pose(robot.tree, given, "poses.home", robot.file, robot.start)
+    off = [k for k, value in other.values.items() if value != target.values.get(k)]
+    alone = len(off) == 1 and abs(other.values[off[0]] - target.values[off[0]] - CHANGED) < 1e-12
+    same = all(
+        isinstance(one, FrameTarget) and isinstance(two, FrameTarget) and one.position == two.position
+        for one, two in zip(target.frames, other.frames, strict=True)
+    )
+    return off[0] if alone and same else None
+
+
+def home_steps(geometry: Geometry, begin: HomeStart) -> Stepper | None:
+    """A step of the assembler's Newton method on all loops at home, for many designs, and the squared opening before it.
+
+    None where rows do not decide all joints: these would move as little as they can.
+    """
+    whole, L, robot = geometry.tree, geometry.tree.length, begin.robot
+    closing: list[Any] = [row for part in begin.parts for row in part.rows]
+    ends = [link for row in closing for link in row.ends]
+    graph, symbolic = geometry.traced()
+    branch, traced = CarriedLinks(whole, ends), CarriedLinks(rigid_tree(symbolic.tree), ends)
+    own_rows, traced_rows = robot.closures.rows, symbolic.closures.rows
+    named = {id(plain): row for plain, row in zip(own_rows, traced_rows, strict=True)}
+    q = traced.symbols(graph)
+    increment, lengths, opening = np.zeros(traced.tree.n, dtype=object), [], 0.0
+    for part in begin.parts:
+        rates = np.searchsorted(branch.rates, [geometry.rate(int(k)) for k in part.columns])
+        loops = [_on(traced, named.get(id(row), row), symbolic) for row in part.rows]
+        residual, J = rows_of(traced.tree, loops, q, rates)
+        metres = np.concatenate([row.scale(L) for row in part.rows])
+        units = whole.rate_units[branch.rates][rates]
+        picked = _picked(robot, part, begin.q)
+        if picked is None:
+            return None
+        if len(picked) < len(J) and not _repeat(robot, part, begin.q):
+            step = least_squares(J, residual, metres)
+        else:
+            step = solve(J[picked], -residual[picked])
+        increment[rates] = step
+        along = strides(robot.tree, part.columns, closing)[1]
+        lengths += [(x * (weight / unit)) ** 2 for x, weight, unit in zip(step, along, units, strict=True) if weight]
+        opening = opening + sum((x * (unit / L)) ** 2 for x, unit in zip(residual, metres, strict=True))
+    longest = np.sqrt(reduce(_larger, lengths)) / STRIDE
+    links = sorted({traced.tree.link_of_rate[k] for k in np.flatnonzero(increment)})
+    moving = [i for j in links for i in range(traced.tree.links[j].q.start, traced.tree.links[j].q.stop)]
+    outputs = {
+        "q": traced.tree.moved(q, increment / _larger(longest, 1.0))[moving],
+        "opening": np.array([opening], dtype=object),
+    }
+    program = BatchProgram(make_program(graph, "closing", outputs, quick=True), geometry.compiled)
+    own = np.array(moving, dtype=int) + len(geometry.varied)
+    return Stepper(geometry.inputs(branch.positions), own, program, 1.0, 1.0)
+
+
+def _larger(a: Any, b: Any) -> Any:
+    """The larger of two numbers, over any scalar."""
+    return 0.5 * (a + b + np.sqrt((a - b) ** 2))
+
+
+def _on(traced: CarriedLinks, row: Any, symbolic: Robot) -> ClosingRows:
+    """A row between the links as they are numbered where it is traced."""
+    if isinstance(row, Loop):
+        return traced.moved(row)
+    if isinstance(row, Coupling):
+        return traced.coupled(row)
+    place = next(own for name, own in symbolic.tree.places.items() if name == row.name)
+    return traced.placed(row, place)
+
+
+def _picked(robot: Robot, part: ClosurePart, q: Array) -> Array | None:
+    """As many rows of a part as it has joints; None where they do not decide all of these."""
+    J = robot.assembler.block(q, part)
+    if mobility.rank(J) < len(part.columns):
+        return None
+    ones = np.arange(len(part.columns))
+    return np.asarray(mobility.choose_partition(J, ones, len(ones), np.ones(len(ones))).rows)
+
+
+def _repeat(robot: Robot, part: ClosurePart, q: Array) -> bool:
+    """Whether spare rows follow from the others while loops are open too, as those of loops in a plane do."""
+    rng, tree = np.random.default_rng(4), robot.tree
+    for _ in range(3):
+        step = np.zeros(tree.n)
+        step[part.columns] = 0.3 * rng.uniform(-1, 1, len(part.columns)) * tree.rate_units[part.columns]
+        at = pose(tree, tree.moved(q, step))
+        J = block(tree, part.rows, part.columns, at, jacobians(tree, at, part.columns))
+        r = np.concatenate([row.residual(at, tree.length) for row in part.rows]) / tree.length
+        if np.linalg.norm(J @ np.linalg.lstsq(J, r, rcond=1e-10)[0] - r) > AGREE * np.linalg.norm(r):
+            return False
+    return True
+
+
+class HomeRows:
+    """Homes of all designs of a geometry."""
+
+    def __init__(self, geometry: Geometry, begin: HomeStart, steps: Stepper) -> None:
+        self.geometry, self.begin, self.steps = geometry, begin, steps
+
+    def __call__(self, designs: Array) -> tuple[Array, Array]:
+        """Rows of positions and numbers at home, and whether a design that is loaded by itself stands there.
+
+        Behind them are columns of a place that may be asked for; the last row is the file's own.
+        """
+        geometry, width = self.geometry, len(self.geometry.kept)
+        numbers, behind = geometry.designs, width + len(geometry.varied)
+        assert numbers is not None
+        count = len(designs)
+        q = np.empty((count + 1, behind + len(ASKED)))
+        q[:, :width], q[:, behind:] = self.begin.q[geometry.kept], 0.0
+        q[:count, width:behind] = geometry.all_numbers[designs]
+        q[count, width:behind] = numbers.nominal[geometry.varied]
+        for column, k in self.begin.moved:
+            q[:count, column] = numbers.columns([k])[designs, 0]
+            q[count, column] = numbers.nominal[k]
+        start, steps = q[:, :width].copy(), self.steps
+        sure = closed_homes(steps.program, q, steps.inputs, steps.moving, self._plain)
+        sure &= self._as_asked(q, start)
+        if not (sure[count] and self._away(q[count:], geometry.home[None], steps.columns)[0] < SAME):
+            sure[:] = False  # the file's own home is found otherwise
+        return q, sure
+
+    def _as_asked(self, q: Array, start: Array) -> Array:
+        """Whether joints have the signs of the working mode, and motors of no other assembly are nearer to their starts.
+
+        The assembler looks for one where motors ended far from what was said of them. Other assemblies move with a
+        design about as much as this one.
+        """
+        robot, kept = self.begin.robot, {int(k): n for n, k in enumerate(self.geometry.kept)}
+        good, assembler = np.ones(len(q), dtype=bool), robot.assembler
+        for position, sign in assembler.signs.items():
+            value = q[:, kept[position]]
+            good &= ((np.sin(value) if position in assembler.turning else value) >= 0) == (sign == "+")
+        for number, motors in enumerate(self._motors):
+            units = position_units(self.geometry.tree)[motors]
+            left = np.flatnonzero(rows_apart(start, q, np.array(motors, dtype=int), LEFT * units))
+            far = self._away(q[left], start[left], motors)
+            left, far = left[~(far < LEFT)], far[~(far < LEFT)]
+            if len(left):
+                good[left] &= self._none_is_nearer(number, q[left], start[left], far)
+        return good
+
+    def _none_is_nearer(self, number: int, q: Array, start: Array, far: Array) -> Array:
+        """Whether motors of a part are no nearer to their starts in its other assemblies, each row with its numbers."""
+        nearest, width, good = self._other_assemblies(number), start.shape[1], np.ones(len(q), dtype=bool)
+        columns = [k for k in self.steps.columns.tolist() if int(self.geometry.kept[k]) in self._positions[number]]
+        home = np.broadcast_to(self.geometry.home, start.shape)
+        moved, begun = self._away(q, home, columns), self.begin.q[self.geometry.kept][None]
+        for other in nearest:
+            away = self._away(other[None], begun, self._motors[number])[0]
+            left = np.flatnonzero(good & ~(0.9 * far + ALIKE * moved < away))
+            there = q[left]
+            there[:, :width] = other
+            closed = closed_homes(self.steps.program, there, self.steps.inputs, self.steps.moving, self._plain)
+            good[left] = closed & (self._away(there, start[left], self._motors[number]) >= 0.9 * far[left])
+        return good
+
+    @cached_property
+    def _positions(self) -> list[set[int]]:
+        return [set(self.begin.robot.assembler.positions(part)) for part in self.begin.parts]
+
+    @cached_property
+    def _motors(self) -> list[list[int]]:
+        """Of each part the columns of motors of which the file says where they start."""
+        robot, kept = self.begin.robot, {int(k): n for n, k in enumerate(self.geometry.kept)}
+        stated = set(HomePose(robot).stated_starts) - set(self.begin.target.values)
+        return [[kept[k] for k in robot.assembler.positions(part) if k in stated] for part in self.begin.parts]
+
+    def _other_assemblies(self, number: int) -> list[Array]:
+        """Positions with the numbers of the file at which a part is closed otherwise, and all others as at home."""
+        key = (id(self.steps.program.program), number)
+        if key not in _others:
+            if len(_others) >= RECENT:
+                _others.clear()
+            _others[key] = self.steps.program.program, self._closed_otherwise(number)
+        return _others[key][1]
+
+    def _closed_otherwise(self, number: int) -> list[Array]:
+        geometry, robot, width = self.geometry, self.begin.robot, len(self.geometry.kept)
+        assert geometry.designs is not None
+        starts = np.array(list(robot.assembler.starts(robot.home, self.begin.parts[number])))[:, geometry.kept]
+        q = np.zeros((len(starts), width + len(geometry.varied) + len(ASKED)))
+        q[:, :width] = starts
+        q[:, width : width + len(geometry.varied)] = geometry.designs.nominal[geometry.varied]
+        closed = closed_homes(self.steps.program, q, self.steps.inputs, self.steps.moving, self._plain)
+        found = [geometry.home]
+        for row in q[closed, :width]:
+            if all(self._away(row[None], one[None], self.steps.columns)[0] > SAME for one in found):
+                found.append(row)
+        return found[1:]
+
+    @cached_property
+    def _plain(self) -> bool:
+        moved = set(self.steps.columns.tolist())
+        return all(link.joint.one_axis for link in self.geometry.tree.links if link.q.start in moved)
+
+    def _away(self, q: Array, other: Array, columns: Iterable[int]) -> Array:
+        """Largest distance of some positions from others, in rad or typical lengths; whole turns are none."""
+        tree, robot, far = self.geometry.tree, self.begin.robot, np.zeros(len(q))
+        for column in columns:
+            off = q[:, column] - other[:, column]
+            position = int(self.geometry.kept[column])
+            if position in robot.assembler.periodic:
+                far_off = np.abs(off) > np.pi
+                off[far_off] = np.arctan2(np.sin(off[far_off]), np.cos(off[far_off]))
+            elif position not in robot.assembler.counted:
+                off = off / tree.length
+            far = np.maximum(far, np.abs(off))
+        return far
+
+
+def home_rows(geometry: Geometry) -> HomeRows | None:
+    """Homes of the designs of a geometry; None where they are not followed together."""
+    name = "" if geometry.designs is None else geometry.designs.name
+    known = _begun.get(name)
+    if not name or known is None or known[0] is not geometry.robot:
+        known = geometry.robot, home_start(geometry)
+        if len(_begun) >= RECENT:
+            _begun.clear()
+        _begun[name] = known
+    begin = known[1]
+    steps = None if begin is None else kept_home_steps(geometry, lambda: home_steps(geometry, begin))
+    return None if begin is None or steps is None else HomeRows(geometry, begin, steps)
+
+
+def near_designs(geometry: Geometry) -> Array:
+    """Which designs have numbers of the geometry near those of the robot as it was loaded."""
+    numbers = geometry.designs
+    assert numbers is not None
+    if not numbers.name:
+        return np.zeros(len(numbers.alone), dtype=bool)
+    nominal = numbers.nominal[geometry.varied]
+    limits = NEAR * np.abs(nominal)
+    placed = np.ascontiguousarray(geometry.all_numbers)
+    return ~rows_apart(np.broadcast_to(nominal, placed.shape).copy(), placed, np.arange(len(nominal)), limits)
+
+
+def around(geometry: Geometry, keys: Array) -> Geometry:
+    """The geometry of some designs, spread over a wider range than these, at its edges and inside it."""
+    numbers = geometry.designs
+    assert numbers is not None
+    low, high = keys.min(axis=0), keys.max(axis=0)
+    rng, middle, half = np.random.default_rng(6), (low + high) / 2, WIDER * (high - low) / 2
+    spread = rng.uniform(-1, 1, (2 * SPREAD, keys.shape[1]))
+    spread[:SPREAD] = np.sign(spread[:SPREAD])
+    values = middle + half * spread
+    made = numbers_of_designs(geometry.robot, {key: values[:, k] for k, key in enumerate(numbers.keys)})
+    if made.name != numbers.name or made.alone.any():
+        return Geometry(geometry.robot)  # they are read otherwise there
+    found = Geometry(geometry.robot, made)
+    found.compiled, found.legs_differ = geometry.compiled, geometry.legs_differ
+    return found
