@@ -22,6 +22,7 @@ from parflex.maps.frequencies import SHAPES_IN_FULL, WORTH
 from parflex.maps.kept_numbers import numbers_of_designs
 from parflex.maps.node_unknowns import NodeModel, NotCoveredError, has_spare_rows, node_model
 from parflex.maps.nodes import Assembly
+from parflex.maps.placing.own_homes import homes_elsewhere
 from parflex.maps.platform import Platform
 from parflex.maps.positions import IMPOSSIBLE, OK, SINGULAR, UNREACHABLE, Positions, PositionSolver, home_state
 from parflex.maps.responses.at_one_pose import Held
@@ -129,7 +130,7 @@ class DesignedPoses:
         if not self.positions.fast:
             self.why_not = self.positions.why_slow
             return False
-        self.numbers.alone[:] |= self.positions.homes_elsewhere(self.features[:, width:])
+        self.numbers.alone[:] |= homes_elsewhere(self.positions, self.features[:, width:])
         self.free, self.springs = self._free_motions(), self._springs()
         self.rest: SpringsWhenNeeded | None = None
         if len(rows) >= FEW:

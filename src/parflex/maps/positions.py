@@ -20,7 +20,6 @@ from parflex.maps.placing.closing_loop import judged_rows, rows_apart
 from parflex.maps.placing.closing_parts import closing_parts
 from parflex.maps.placing.dyad_places import DyadPlaces, dyad_places
 from parflex.maps.placing.given_coordinates import GivenCoordinates, NotGivenError
-from parflex.maps.placing.home_rows import around, home_rows, near_designs
 from parflex.maps.placing.homes_of_designs import moved_at_home
 from parflex.maps.placing.kept_closures import kept_places, kept_steppers, legs_differ
 from parflex.maps.placing.leg_bodies import leg_structure
@@ -53,7 +52,6 @@ LONG = 40  # steps of Newton's method from a pose that may be far
 ONCE = 1  # step from a position in closed form
 LENGTHY = 400  # instructions from which a step is compiled for ways: interpreted it takes milliseconds
 SHORT = 8  # steps of Newton's method after a stride: what needs more has lost its way
-MANY_HOMES = 2048  # designs near that of the file from which not each of their homes is followed
 WALKED = 1024  # poses up to which ways are walked: of more, as in maps, neighbours were tried
 
 
@@ -105,39 +103,7 @@ class PositionSolver(AskedPoses):
         except (NotGivenError, ParflexError):
             self.fast, self.why_slow = False, "positions are found one by one"
 
-    def homes_elsewhere(self, keys: Array) -> Array:
-        """Which designs stand at home on other sides of their singularities than the robot as it was loaded, or may.
-
-        Poses of a design are those that it reaches from its own home. `keys` are the values of keys of all designs. Of
-        many that are near the robot as it was loaded, some spread over a wider range are followed for all of them.
-        """
-        if not self.geometry.varied or not self.robot.closures.size:
-            return np.zeros(len(keys), dtype=bool)
-        elsewhere, near = np.zeros(len(keys), dtype=bool), near_designs(self.geometry)
-        if near.sum() >= MANY_HOMES:
-            some = copy.copy(self)
-            some.geometry = around(self.geometry, keys[near])
-            if some.geometry.designs is None or some._elsewhere(np.arange(len(some.geometry.designs.alone))).any():
-                near[:] = False
-        else:
-            near[:] = False
-        elsewhere[~near] = self._elsewhere(np.flatnonzero(~near))
-        return elsewhere
-
-    def _elsewhere(self, own: Array) -> Array:
-        """The same of some designs, each followed from its start."""
-        homes = home_rows(self.geometry) if len(own) else None
-        if homes is None:
-            return np.ones(len(own), dtype=bool)
-        q, sure = homes(own)
-        if self.given.asked:
-            first = len(self.geometry.kept) + len(self.geometry.varied)
-            q[:, first : first + len(ASKED)] = self.given.place_at_home
-        sure &= self._on_sides(q)
-        sure &= ~self._jumped(q[-1:].repeat(len(q), axis=0), q) if self.unsettled.size else True
-        return ~sure[:-1]
-
-    def _on_sides(self, q: Array) -> Array:
+    def on_sides(self, q: Array) -> Array:
         """Which positions, as they are, have all parts on the sides of home."""
         every, good = np.arange(len(q)), np.ones(len(q), dtype=bool)
         if self.joined is not None and self._is_joined(q):
@@ -279,7 +245,7 @@ class PositionSolver(AskedPoses):
 
     def _along(self, values: Array, own: Array, begun: Array, before: Array, q: Array, status: Array) -> None:
         """Poses that are far from where they started along the way to them, in place; lost ones are not reached."""
-        far = np.flatnonzero((status == OK) & (self._jumped(before, q) | (self._turned(begun, values) > TURN)))
+        far = np.flatnonzero((status == OK) & (self.jumped(before, q) | (self._turned(begun, values) > TURN)))
         if len(far):
             here, state = self.strided(values[far], own[far], begun[far], before[far])
             status[far[state != OK]] = UNREACHABLE  # Newton ended in whatever assembly
@@ -294,7 +260,7 @@ class PositionSolver(AskedPoses):
 
     def _from_others(self, values: Array, own: Array, begun: Array, before: Array, q: Array, status: Array) -> bool:
         """Far poses from the nearest ones that are not, all in place: also where each started. Whether some are."""
-        far = self._jumped(before, q) | (self._turned(begun, values) > TURN)
+        far = self.jumped(before, q) | (self._turned(begun, values) > TURN)
         if not far.any():
             return False
         scale = np.maximum(np.ptp(values, axis=0), 1e-300)
@@ -308,7 +274,7 @@ class PositionSolver(AskedPoses):
             start = self.given.start(values[open_ones], self.geometry.rows(here, own[open_ones]))
             begun[open_ones], before[open_ones] = values[begin], start
             found, state = self._together(start)
-            gained = (state == OK) & ~self._jumped(before[open_ones], found)
+            gained = (state == OK) & ~self.jumped(before[open_ones], found)
             gained &= self._turned(begun[open_ones], values[open_ones]) <= TURN
             q[open_ones[gained]], far[open_ones[gained]] = found[gained], False
             if gained.mean() < WORTHWHILE:
@@ -350,7 +316,7 @@ class PositionSolver(AskedPoses):
         periodic = {link.q.start for link in self.geometry.tree.links if link.periodic and not link.wound}
         return np.array([k in periodic for k in self.unsettled], dtype=bool)
 
-    def _jumped(self, before: Array, after: Array) -> Array:
+    def jumped(self, before: Array, after: Array) -> Array:
         """Which rows moved so far that Newton may have left their assembly."""
         far = rows_apart(before, after, self.unsettled, STRIDE * self._units)
         if far.any():  # few: whole turns are no way
@@ -375,7 +341,7 @@ class PositionSolver(AskedPoses):
             start = self.given.start(now, self.geometry.rows(q[going, : self.geometry.kept.size], own[going]))
             before = start.copy()
             here, state = self._together(start, SHORT)
-            gained = (state == OK) & ~self._jumped(before, here)
+            gained = (state == OK) & ~self.jumped(before, here)
             q[going[gained]], share[going[gained]] = here[gained], ahead[gained]
             stride[going] = np.minimum(stride[going] * np.where(gained, 2.0, 1.0 / 3.0), longest[going])
             status[going[gained & (ahead == 1.0)]] = OK

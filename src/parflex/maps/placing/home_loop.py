@@ -88,7 +88,7 @@ def close_homes(
 
 
 def closed_homes(program: BatchProgram, q: Array, inputs: Array, moving: Array, plain: bool) -> Array:
-    """Rows of positions in place, and which are closed; steps are shortened where positions are `plain` sums of them."""
+    """Rows of positions in place, and which are closed; steps are shortened where `plain` positions are their sums."""
     kernel = program.kernel(len(q))
     if kernel is not None:
         return _by_lanes(kernel, q, inputs, moving, plain)

@@ -22,13 +22,13 @@ from parflex.closure.assembly.newton import STRIDE, strides
 from parflex.closure.constraints import Coupling
 from parflex.closure.loops import Loop
 from parflex.closure.targets import FrameTarget, Target
-from parflex.closure.working_modes import Rows, block
+from parflex.closure.working_modes import block
 from parflex.codegen.passes.optimise import make_program
 from parflex.codegen.program import Program
 from parflex.designs.design_numbers import DesignNumbers
 from parflex.errors import ParflexError
-from parflex.maps.kept_numbers import numbers_of_designs
 from parflex.maps.batches import BatchProgram, CarriedLinks, Geometry, rigid_tree
+from parflex.maps.kept_numbers import numbers_of_designs
 from parflex.maps.placing.closing_loop import rows_apart
 from parflex.maps.placing.home_loop import closed_homes
 from parflex.maps.placing.kept_closures import kept_home_steps
@@ -132,7 +132,7 @@ def _position(robot: Robot, target: Target, part: str, word: str) -> int | None:
 
 
 def home_steps(geometry: Geometry, begin: HomeStart) -> Stepper | None:
-    """A step of the assembler's Newton method on all loops at home, for many designs, and the squared opening before it.
+    """A step of the assembler's Newton method on all loops at home, and the squared opening before it.
 
     None where rows do not decide all joints: these would move as little as they can.
     """
@@ -242,7 +242,7 @@ class HomeRows:
         return q, sure
 
     def _as_asked(self, q: Array, start: Array) -> Array:
-        """Whether joints have the signs of the working mode, and motors of no other assembly are nearer to their starts.
+        """Whether joints have the signs asked for, and in no other assembly motors are nearer to their starts.
 
         The assembler looks for one where motors ended far from what was said of them. Other assemblies move with a
         design about as much as this one.

@@ -14,6 +14,7 @@ from parflex.maps.batches import Geometry
 from parflex.maps.kept_numbers import numbers_of_designs
 from parflex.maps.node_unknowns import NodeModel, NotCoveredError, node_model
 from parflex.maps.nodes import Assembly
+from parflex.maps.placing.own_homes import homes_elsewhere
 from parflex.maps.positions import IMPOSSIBLE, OK, SINGULAR, UNREACHABLE, PositionSolver, home_state
 from parflex.maps.responses.at_one_pose import AtOnePose, Held
 from parflex.maps.responses.response_names import OF_MODES, STATIC, ResponseName
@@ -105,7 +106,7 @@ class ResponseRows:
             self.why_not = self.positions.why_slow
         elif self.numbers is not None:
             keys = np.stack([values[self.readable] for values in self.designs.values()], axis=1)
-            self.numbers.alone[:] |= self.positions.homes_elsewhere(keys)
+            self.numbers.alone[:] |= homes_elsewhere(self.positions, keys)
         if self.model is not None:
             self.places = self.geometry.places(self.assembly.links)
             self.some = max(1, min(64, LARGEST // max(1, self.model.columns) ** 2))

@@ -1,0 +1,161 @@
+"""Rows with their own geometry against robots loaded afresh with the same numbers: state, reason and frequencies."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+import parflex
+from parflex.designs.design_numbers import number_at
+from parflex.errors import ParflexError, SingularError, UnreachableError
+
+FIVE_BAR = """
+format = 1
+name = "five-bar"
+motion = "planar"
+end_effector = "tip"
+[constants]
+base = 0.15
+near = 0.31
+far = 0.42
+other_near = 0.28
+other_far = 0.39
+[materials.al]
+elastic_modulus = 70e9
+density = 2700
+[sections.bar]
+shape = "tube"
+diameter = 0.02
+thickness = 0.002
+[[frame]]
+name = "left"
+joint = "revolute"
+actuated = true
+place = { position = ["-base", 0, 0] }
+start = 2.2
+beam = { length = "near", material = "al", section = "bar" }
+[[frame]]
+name = "left.rod"
+parent = "left.tip"
+joint = "revolute"
+start = -1.3
+beam = { length = "far", material = "al", section = "bar" }
+[[frame]]
+name = "right"
+joint = "revolute"
+actuated = true
+place = { position = ["base", 0, 0] }
+start = 0.94
+beam = { length = "other_near", material = "al", section = "bar" }
+[[frame]]
+name = "right.rod"
+parent = "right.tip"
+joint = "revolute"
+start = 1.3
+inertia = { mass = 0.3, centre = ["other_far/2", 0, 0], about_centre = [0, 0, "0.3*other_far**2/12"] }
+[[point]]
+name = "tip"
+frame = "left.rod.tip"
+position = [0, 0, 0]
+[[point]]
+name = "eye"
+frame = "right.rod"
+position = ["other_far", 0, 0]
+[[closure]]
+name = "pin"
+between = ["tip", "eye"]
+joint = "revolute"
+[poses.home]
+left = 2.1
+right = 1.0
+"""
+
+
+def robot_of(name, tmp_path):
+    if name != "five-bar":
+        return name, parflex.load(name)
+    file = tmp_path / "five-bar.toml"
+    file.write_text(FIVE_BAR)
+    return file, parflex.load(file)
+
+
+CASES = {  # coordinates, middle of poses, how far they go, keys of the geometry
+    "five-bar": (["x", "y"], [0.0, 0.42], [0.15, 0.15], ["base", "near", "far", "other_near", "other_far"]),
+    "3rrr-flexible": (["x", "y", "theta"], [0.0, 0.0, 0.0], [0.04, 0.04, 0.2], None),
+    "gough-stewart-beams": (["x", "y", "z", "rx", "ry", "rz"], None, [0.05, 0.05, 0.05, 0.1, 0.1, 0.1], None),
+}
+
+
+def check_rows(name, tmp_path, count, seed, spread=0.5, at_once=None):
+    """Rows of random designs are what fresh robots answer; gives how many answers of each state there are.
+
+    `at_once` is how often the rows are repeated: many rows are solved by compiled programs.
+    """
+    source, robot = robot_of(name, tmp_path)
+    coordinates, middle, far, keys = CASES[name]
+    rng = np.random.default_rng(seed)
+    home = robot.description.poses["home"]
+    poses = np.array([home[word] for word in coordinates] if middle is None else middle)
+    poses = poses + rng.uniform(-1, 1, (count, len(far))) * far
+    keys = [f"constants.{key}" for key in keys or robot.description.constants]
+    keys = [key for key in keys if number_at(robot, key) != 0]
+    designs = {key: number_at(robot, key) * rng.uniform(1 - spread, 1 + spread, count) for key in keys}
+    times = at_once or 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        many = parflex.many_frequencies(
+            robot,
+            coordinates,
+            np.tile(poses, (times, 1)),
+            modes=2,
+            designs={key: np.tile(values, times) for key, values in designs.items()},
+        )
+        states = np.zeros(4, dtype=int)
+        for row in range(count):
+            settings = {key: float(values[row]) for key, values in designs.items()}
+            state, expected = alone(source, settings, dict(zip(coordinates, poses[row].tolist(), strict=True)))
+            states[state] += 1
+            for k in range(row, len(many.status), count):
+                assert many.status[k] == state, (row, settings, many.reasons[k], expected)
+                if state == 0:
+                    # matrices by another way; rounding of LAPACK is 1e-16 of the largest eigenvalue, 1e6 times these
+                    assert many.frequencies[k] == pytest.approx(expected, rel=1e-8)
+                elif state == 3:
+                    assert "home" in many.reasons[k] or expected in many.reasons[k]
+    return states, many
+
+
+def alone(source, settings, pose):
+    """State of a row that is loaded by itself, with its frequencies or what is said."""
+    try:
+        robot = parflex.load(source, settings=settings)
+        robot.assemble()
+    except SingularError as error:
+        return 2, error.message
+    except ParflexError as error:
+        return 3, error.message
+    try:
+        return 0, parflex.natural_frequencies(robot, pose, modes=2).frequencies
+    except UnreachableError as error:
+        return 1, error.message
+    except ParflexError as error:
+        return 2, error.message
+
+
+@pytest.mark.parametrize(("name", "count"), [("five-bar", 24), ("3rrr-flexible", 6), ("gough-stewart-beams", 4)])
+def test_rows_with_other_lengths_answer_what_a_robot_loaded_so_answers(name, count, tmp_path):
+    states, many = check_rows(name, tmp_path, count, seed=3)
+    assert states[0]
+    if name == "five-bar":  # some have no home, and some stand at home on another side than the file itself
+        assert states[3] > 1
+        assert 0 < many.fallbacks < count
+
+
+@pytest.mark.verify
+@pytest.mark.parametrize(("name", "count"), [("five-bar", 400), ("3rrr-flexible", 120), ("gough-stewart-beams", 60)])
+@pytest.mark.parametrize("seed", [11, 12])
+def test_many_rows_with_other_lengths_answer_what_robots_loaded_so_answer(name, count, seed, tmp_path):
+    check_rows(name, tmp_path, count, seed)
+    check_rows(name, tmp_path, count, seed + 100, spread=0.08, at_once=-(-2500 // count))  # homes spread for all rows
