@@ -328,6 +328,7 @@ def test_a_tolerance_of_dopri5_gives_the_error_of_the_run_also_where_rows_end_it
 def test_a_fast_slide_is_told_as_such(tmp_path):
     path = tmp_path / "slide.toml"
     path.write_text('format = 1\nname = "s"\n[[frame]]\nname = "m"\njoint = "prismatic"\ninertia = { mass = 1 }\n')
+    path.write_text(path.read_text() + "place = { position = [1, 0, 0] }\n")
     run = parflex.simulate(parflex.load(path), None, 0.01, start={"velocity": {"m": 1000.0}})
     assert "a slide of 6.28 m at 1e+03 m/s" in run.summary["step_choice"]
 

@@ -149,3 +149,64 @@ def test_a_run_that_asks_for_more_steps_than_it_takes_says_so(tmp_path, monkeypa
     (said,) = (words for words in run.summary["warnings"] if "are too long" in words)
     assert run.summary["steps"] < 210 and said.startswith(f"the steps of {run.summary['step']:.3g} s are too long")
     assert "no more than 150 steps" in said and " in a period of " in said
+
+
+BARE = """
+format = 1
+name = "bare"
+gravity = [0, 0, 0]
+[[frame]]
+name = "turn"
+joint = "revolute"
+actuated = true
+inertia = {{ mass = 1, about_centre = {turning} }}
+[[frame]]
+name = "slide"
+parent = "turn"
+place = {{ rotation = [0, "pi/2", 0] }}
+joint = "prismatic"
+actuated = true
+inertia = {{ mass = 2 }}
+[[frame]]
+name = "buffer"
+parent = "slide"
+joint = "prismatic"
+inertia = {{ mass = 0.5 }}
+spring = {{ stiffness = 2e7 }}
+"""
+
+
+def bare_run(tmp_path, scale, driven):
+    """A slide on a joint that turns, with a buffer of 1 kHz, and no length: it is thrown and pushed, or prescribed."""
+    path = tmp_path / "bare.toml"
+    path.write_text(BARE.format(turning=[0.1 * scale**2] * 3))
+    robot = parflex.load(path)
+
+    def motion(t):
+        way, turning, sliding = 2 * scale, 7 * t, 5 * t
+        return [
+            [np.sin(turning), way * np.sin(sliding)],
+            [7 * np.cos(turning), 5 * way * np.cos(sliding)],
+            [-49 * np.sin(turning), -25 * way * np.sin(sliding)],
+        ]
+
+    if driven:
+        return parflex.simulate(robot, motion, 0.1, start={"pose": {"buffer": 0.01 * scale}}, out_step=0.01)
+    effort = {
+        "slide": ([0, 0.1, 0.1, 0.4], np.array([30.0, 30, 0, 0]) * scale),
+        "turn": ([0, 0.4], [0.2 * scale**2] * 2),
+    }
+    return parflex.simulate(robot, None, 0.4, start={"velocity": {"slide": 40.0 * scale}}, effort=effort, out_step=0.01)
+
+
+@pytest.mark.parametrize("driven", [False, True])
+def test_robots_without_a_length_take_the_same_steps_in_all_units(driven, tmp_path):
+    """Where the file has no length a metre counted as one: what slid at 40 km/s had a hundred times the steps."""
+    of = {scale: bare_run(tmp_path, scale, driven) for scale in (1.0, 1e-3, 1e3)}
+    first = of[1.0]
+    assert first.summary["step"] < 1e-4 or not driven  # which is below that of all runs
+    for scale, run in of.items():
+        assert run.summary["steps"] == first.summary["steps"], scale
+        for name, unit in (("slide", scale), ("buffer", scale), ("turn", 1.0)):
+            # iterations end at 1e-12 m in all units: angles of 5 mrad differ by 1e-4 of that
+            assert run[f"q.{name}"] / unit == pytest.approx(first[f"q.{name}"], abs=1e-3 * np.ptp(first[f"q.{name}"]))

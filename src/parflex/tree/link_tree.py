@@ -211,11 +211,19 @@ class Tree(Record):
 
     @property
     def own_length(self) -> Any:
-        """The same over any scalar, from its own numbers."""
+        """The same over any scalar, from its own numbers; a metre where these have no length."""
+        return self._largest_length() or 1.0
+
+    @cached_property
+    def has_length(self) -> bool:
+        """Whether numbers of the robot tell its typical length; those of sliders that start at zero do not."""
+        return self._known_length is not None or bool(nominal(self._largest_length()))
+
+    def _largest_length(self) -> Any:
         sizes = [vector_length(link.position) for link in self.links]
         sizes += [vector_length(place.position) for place in self.places.values()]
         sizes += [abs(link.start[0]) for link in self.links if link.joint.unit == "m"]
-        return max(sizes, default=0.0) or 1.0
+        return max(sizes, default=0.0)
 
     @cached_property
     def rate_units(self) -> Array:

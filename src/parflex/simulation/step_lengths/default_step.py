@@ -20,7 +20,14 @@ from parflex.simulation.problem import Problem
 from parflex.simulation.step_lengths.driven_modes import driven_amplitudes
 from parflex.simulation.step_lengths.instants import pushing
 from parflex.simulation.step_lengths.lost_phase import Vibrations, decays, drift, followed_step
-from parflex.simulation.step_lengths.run_way import carried, instants_of, motor_way
+from parflex.simulation.step_lengths.run_way import (
+    SlidingModes,
+    carried,
+    instants_of,
+    kinds_of_rates,
+    motor_way,
+    slide_span,
+)
 from parflex.simulation.step_lengths.step_choice import FLOORED, FORCES_BESIDE, LABOUR, LEAST, UNSEEN
 
 Array = np.ndarray
@@ -48,6 +55,7 @@ class Excited(Record):
     slides: bool = False  # whether the fastest turn is a slide, whose typical lengths count as radians
     felt: float = 0.0  # the highest one that accelerations, and forces with them, have visibly
     free: tuple[Vibrations, ...] = ()  # by the start and jumps, by inputs in all
+    length: float = 1.0  # m: that a slide counts as a radian
     unknown: bool = False  # whether modes cannot be told apart: nothing is known of what vibrates
 
 
@@ -69,10 +77,10 @@ def default_step(
     count = PER_PERIOD[method.name]
     ways = [
         *(_follows(one, grid, method, count) for one in found.free),
-        (np.pi / count / max(found.turning, 1e-9), _turns(found, 2 * count, problem.robot.tree.length)),
+        (np.pi / count / max(found.turning, 1e-9), _turns(found, 2 * count)),
         (STABLE.get(method.name, np.inf) / max(found.highest, 1e-9), f"stable up to {_hertz(found.highest)}"),
     ]
-    step, why = min(ways)
+    step, why = min(ways, key=lambda way: float(f"{way[0]:.6g}"))  # of equal ones the first: vibrations
     if step < grid.step:
         grid = replace(grid_of(time, max(step, time / MOST_STEPS), grid.out_step), labour=LABOUR)
         said = f"{grid.step:.3g} s: {why}"
@@ -130,11 +138,11 @@ def shorter_grid(grid: Grid, why: str) -> tuple[Grid, str]:
     return replace(short, labour=labour), f"{short.step:.3g} s: {said.partition(': ')[2] or said}"
 
 
-def _turns(found: Excited, count: int, length: float) -> str:
+def _turns(found: Excited, count: int) -> str:
     """Why a speed asks for short steps."""
     if not found.slides:
         return f"{count} in a turn at {found.turning:.3g} rad/s"
-    way = f"{2 * np.pi * length:.3g} m at {found.turning * length:.3g} m/s"
+    way = f"{2 * np.pi * found.length:.3g} m at {found.turning * found.length:.3g} m/s"
     return f"{count} in a slide of {way}, the circle about the typical length"
 
 
@@ -171,17 +179,28 @@ def _excited(problem: Problem, linear: _Linear, given: Polynomials, qd: Array, t
         parts = np.abs(np.linalg.solve(shapes, rates.T.astype(complex))).T
     except np.linalg.LinAlgError:
         return Excited(0.0, 0.0, float(omega.max()), unknown=True)
-    sizes = np.abs(shapes) * system.metres[:, None]
     slow = np.minimum(time, 1 / np.maximum(omega, 1e-9))  # what a constant push acts for
     pushed_by, thrown_by, jerked_by = (part.sum(axis=0) for part in np.split(parts[:-1], 3))
     gained = pushed_by * slow + thrown_by
-    speeds = gained + np.where(omega * time > np.pi, parts[-1], 0.0)  # what does not vibrate goes on as it did
-    amplitude = speeds * slow * sizes.max(axis=0)
-    length = problem.robot.tree.length
-    gains, size = np.linalg.solve(shapes, effects.T.astype(complex)), np.maximum(sizes.max(axis=0), 1e-300)
     fast = omega * time > np.pi
-    vibrating, push, thrown = np.flatnonzero(fast), pushing(given, motors), float(amplitude.max())
-    way = max(thrown, float((np.where(fast, 0.0, parts[-1] * time) * size).max()), motor_way(problem, given, time))
+    speeds = gained + np.where(fast, parts[-1], 0.0)  # what does not vibrate goes on as it did
+    gains, push = np.linalg.solve(shapes, effects.T.astype(complex)), pushing(given, motors)
+    places, tree = np.asarray(problem.places), problem.robot.tree
+    length, metres, units = tree.length, system.metres, tree.rate_units
+    if not tree.has_length:  # it is that of the run
+        kinds = kinds_of_rates(tree)
+        slid = (np.abs(shapes) * (kinds[places][system.free] == "m")[:, None]).max(axis=0)
+        modes = SlidingModes(omega, gained + parts[-1], gains, slid)
+        begun = np.abs([linear.q[link.q.start] for link in tree.links if link.joint.unit == "m"])
+        length = max(slide_span(problem, given, push, modes, time), float(begun.max(initial=0.0))) or length
+        metres = np.where(kinds[places][system.free] == "rad", length, metres)
+        units = np.where(kinds == "m", length, 1.0)
+    sizes = np.abs(shapes) * metres[:, None]
+    amplitude = speeds * slow * sizes.max(axis=0)
+    size = np.maximum(sizes.max(axis=0), 1e-300)
+    vibrating, thrown = np.flatnonzero(fast), float(amplitude.max())
+    way = max(thrown, float((np.where(fast, 0.0, parts[-1] * time) * size).max()))
+    way = max(way, motor_way(problem, given, time, units) * length)
     way = length if steered else max(way, carried(push, gains[~fast], size[~fast], time))
     omegas, gains, size = omega[vibrating], gains[vibrating], size[vibrating]
     least = max(VISIBLE * min(length, way), LEAST * length)
@@ -198,25 +217,25 @@ def _excited(problem: Problem, linear: _Linear, given: Polynomials, qd: Array, t
     seen = np.flatnonzero(np.any([part > allowed for part, allowed, *_ in free], axis=0))
     decay = np.zeros(len(omegas))
     decay[seen] = decays(omegas[seen], linear.damping(shapes, vibrating[seen]), size[seen])
-    places, units = np.asarray(problem.places), problem.robot.tree.rate_units
     pushed = (gained * sizes).max(axis=1) / length
-    turns = [(places[system.free], pushed), (places, np.abs(qd / units[places])), _motor_speeds(problem, given, time)]
+    speeds_of_motors = _motor_speeds(problem, given, time, units)
+    turns = [(places[system.free], pushed), (places, np.abs(qd / units[places])), speeds_of_motors]
     fastest, rate = max((float(speed), int(k)) for rates, found in turns for k, speed in zip(rates, found, strict=True))
-    link = problem.robot.tree.links[problem.robot.tree.link_of_rate[rate]]
+    link = tree.links[tree.link_of_rate[rate]]
     own = rate - link.v.start
     slides = own < len(link.joint.rate_units) and link.joint.rate_units[own] == "m"
     vibration, shaken = (float(omega[which].max(initial=0.0)) for which in (vibrates, felt))
     shown = tuple(Vibrations(omegas, part, decay, *about) for part, *about in free)
-    return Excited(vibration, fastest, float(omega.max()), slides, shaken, shown)
+    return Excited(vibration, fastest, float(omega.max()), slides, shaken, shown, length=length)
 
 
-def _motor_speeds(problem: Problem, given: Polynomials, time: float) -> tuple[list[int], Array]:
+def _motor_speeds(problem: Problem, given: Polynomials, time: float, units: Array) -> tuple[list[int], Array]:
     """Motors of a prescribed motion, and how fast they get, in units of their rates."""
     if not problem.driven:
         return [], np.zeros(0)
     motors = list(problem.robot.actuated)
     speeds = np.abs(given.at(instants_of(given, time, 101), 1)[:, : len(motors)])
-    return motors, (speeds / problem.robot.tree.rate_units[motors]).max(axis=0, initial=0.0)
+    return motors, (speeds / units[motors]).max(axis=0, initial=0.0)
 
 
 class _Linear:

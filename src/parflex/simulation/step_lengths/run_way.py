@@ -1,18 +1,33 @@
 """How far a run moves the robot, as far as its start and its inputs tell: vibrations are judged beside that.
 
 A linear problem with a load ten thousand times smaller has vibrations ten thousand times smaller, and the same steps.
-A robot that goes far, or whose way is not known, has a typical length.
+A robot that goes far, or whose way is not known, has a typical length. One whose file has no length has none but that
+of the run: in other units it takes the same steps.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
+from parflex.records import Record
 from parflex.simulation.inputs.polynomials import Polynomials
 from parflex.simulation.problem import Problem
+from parflex.tree import Tree
 
 Array = np.ndarray
 INSTANTS = 401  # of the inputs, beside their breaks
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SlidingModes(Record):
+    """Of modes of a robot: circular frequencies, speeds that they get, accelerations by inputs, and what slides (m)."""
+
+    omega: Array
+    speeds: Array
+    gains: Array  # (mode, channel)
+    sizes: Array
 
 
 def instants_of(given: Polynomials, time: float, count: int = INSTANTS) -> Array:
@@ -34,10 +49,28 @@ def carried(push: Polynomials, gains: Array, sizes: Array, time: float) -> float
     return float((np.abs(gains @ acceleration.T) * sizes[:, None]).max(initial=0.0))
 
 
-def motor_way(problem: Problem, given: Polynomials, time: float) -> float:
-    """How far (m) a prescribed motion moves motors; turns count as typical lengths."""
+def motor_way(problem: Problem, given: Polynomials, time: float, units: Array) -> float:
+    """How far a prescribed motion moves motors, in units of their rates."""
     if not problem.driven:
         return 0.0
     motors = list(problem.robot.actuated)
     moved = np.ptp(given.at(instants_of(given, time))[:, : len(motors)], axis=0)
-    return float((moved / problem.robot.tree.rate_units[motors]).max(initial=0.0)) * problem.robot.tree.length
+    return float((moved / units[motors]).max(initial=0.0))
+
+
+def kinds_of_rates(tree: Tree) -> Array:
+    """Units of the positions of all rates: m, rad, or 1 of a mode."""
+    return np.array([unit for link in tree.links for unit in (*link.joint.rate_units, *link.body.units)])
+
+
+def slide_span(problem: Problem, given: Polynomials, push: Polynomials, modes: SlidingModes, time: float) -> float:
+    """From where to where (m) slides go in a run, as far as its start and its inputs tell."""
+    fast, sizes = modes.omega * time > np.pi, modes.sizes
+    slow = np.where(fast, 1 / np.maximum(modes.omega, 1e-9), time)
+    t = instants_of(push, time)
+    acting = np.abs(modes.gains @ (push.at(t) - push.at(t[:1])).T).max(axis=1, initial=0.0)
+    still = np.where(fast, acting * slow**2, 0.0) * sizes  # what inputs deflect that are slow
+    ways = [modes.speeds * slow * sizes, still, [carried(push, modes.gains[~fast], sizes[~fast], time)]]
+    span = 2 * max(float(np.max(way, initial=0.0)) for way in ways)
+    slides = np.where(kinds_of_rates(problem.robot.tree) == "m", 1.0, np.inf)
+    return max(span, motor_way(problem, given, time, slides))
