@@ -21,6 +21,7 @@ UNBALANCED = 0.01  # of the energy turned over: what an energy balance may be of
 ROUNDED_ENERGY, LEAST_ENERGY = 1e-12, 1e-9
 SAME_LENGTH = 1e-9  # of the time: rounding
 BY_ACCELERATION = re.compile(r".*\.(local_)?al?[xyz]|.*\.sensor(_a[xyz])?|reaction\..*|.*\.(N|Vy|Vz|T|My|Mz|stress)@.*")
+DEFLECTION = re.compile(r".*\.(deflection|chord_[xyz]|tangent_[xyz])@.*")
 QUATERNION = ("qw", "qx", "qy", "qz")
 
 
@@ -114,6 +115,11 @@ def cable_warnings(robot: Robot, columns: Mapping[str, Array]) -> list[str]:
 def by_acceleration(outputs: Sequence[str]) -> bool:
     """Whether an output is an acceleration, or a force that follows from accelerations."""
     return any(BY_ACCELERATION.fullmatch(word) for word in outputs)
+
+
+def by_deflection(outputs: Sequence[str]) -> bool:
+    """Whether an output is a deflection, beside which motions of the whole robot say nothing."""
+    return any(DEFLECTION.fullmatch(word) for word in outputs)
 
 
 def _unbalanced(columns: Mapping[str, Array]) -> Array:

@@ -46,6 +46,7 @@ from parflex.simulation.refining.strain_content import content_warnings
 from parflex.simulation.run_checks import (
     balance_warnings,
     by_acceleration,
+    by_deflection,
     cable_warnings,
     coupling_summary,
     jam_reason,
@@ -116,6 +117,7 @@ class Case:
     independent: tuple[str, ...] = ()  # rates that were chosen; none: the model chooses
     spare: SpareMotors | None = None  # where motors that are more than freedoms follow a motion
     stops: bool = False  # whether limits act
+    deflections: bool = False  # whether they are asked for
     steps: str = ""  # why they are so long; empty: nothing was said of them
     beside: str = ""  # which vibrations they do not follow
     sampled: Mapping[str, float] = field(default_factory=dict)  # s between the samples of functions of time
@@ -251,7 +253,7 @@ def simulate(
     case = shared_case(case, {"weights": weights, "preload": preload, "effort_limit": effort_limit})
     given, robot = robot, case.robot
     chosen = read_independent(robot, independent, case.prescribed)
-    case = replace(case, independent=chosen, stops=bool(stops))
+    case = replace(case, independent=chosen, stops=bool(stops), deflections=by_deflection(outputs))
     if friction_width is not None and not friction_width > 0:
         raise InputError(
             "the friction width must be positive",
@@ -410,10 +412,11 @@ def _run(
     if not said:
         say_first_compilation(case.method.steps)
     if not case.steps:
-        grid, why = default_step(problem, case.given, case.method, case.grid, q, qd, steered)
+        grid, why = default_step(problem, case.given, case.method, case.grid, q, qd, steered, case.deflections)
         case = replace(case, grid=grid, steps=why, beside=why)
     elif first:
-        case = replace(case, beside=told_of_given(problem, case.given, case.method, case.grid, q, qd, steered))
+        told = told_of_given(problem, case.given, case.method, case.grid, q, qd, steered, case.deflections)
+        case = replace(case, beside=told)
     while True:
         control, given = None, case.given
         if case.controller is not None:

@@ -60,11 +60,19 @@ class Excited(Record):
 
 
 def default_step(
-    problem: Problem, given: Polynomials, method: Method, grid: Grid, q: Array, qd: Array, steered: bool = False
+    problem: Problem,
+    given: Polynomials,
+    method: Method,
+    grid: Grid,
+    q: Array,
+    qd: Array,
+    steered: bool = False,
+    deflections: bool = False,
 ) -> tuple[Grid, str]:
     """Steps for a run from a state, and why they are so long.
 
-    The way of a robot that is `steered` by a controller is not known.
+    The way of a robot that is `steered` by a controller is not known. Where `deflections` are asked for, vibrations are
+    judged beside each other, not beside how far the robot goes.
     """
     grid = replace(grid, labour=LABOUR)
     system = problem.system(given)
@@ -73,7 +81,7 @@ def default_step(
     if len(system.free) > MOST_COORDINATES:
         return grid, f"{grid.step:g} s, that of all runs{UNSEEN} {len(system.free)} coordinates"
     time = grid.rows * grid.out_step
-    found = excited(problem, system, given, q, qd, time, steered)
+    found = excited(problem, system, given, q, qd, time, steered, deflections)
     count = PER_PERIOD[method.name]
     ways = [
         *(_follows(one, grid, method, count) for one in found.free),
@@ -95,14 +103,21 @@ def default_step(
 
 
 def told_of_given(
-    problem: Problem, given: Polynomials, method: Method, grid: Grid, q: Array, qd: Array, steered: bool = False
+    problem: Problem,
+    given: Polynomials,
+    method: Method,
+    grid: Grid,
+    q: Array,
+    qd: Array,
+    steered: bool = False,
+    deflections: bool = False,
 ) -> str:
     """What fixed steps that were given lose of phases and amplitudes over a run from a state, and of forces."""
     system = problem.system(given)
     if grid.begin or method.name not in PER_PERIOD or not 0 < len(system.free) <= MOST_COORDINATES:
         return ""
     time = grid.rows * grid.out_step
-    found = excited(problem, system, given, q, qd, time, steered)
+    found = excited(problem, system, given, q, qd, time, steered, deflections)
     lost = drift(found.free, time, method.tableau, grid.step)
     return lost + _not_followed(found.felt, grid.step, method)
 
@@ -151,23 +166,38 @@ def _hertz(frequency: float) -> str:
 
 
 def excited(
-    problem: Problem, system: System, given: Polynomials, q: Array, qd: Array, time: float, steered: bool = True
+    problem: Problem,
+    system: System,
+    given: Polynomials,
+    q: Array,
+    qd: Array,
+    time: float,
+    steered: bool = True,
+    deflections: bool = False,
 ) -> Excited:
     """What vibrates and turns from a state on, joints with friction sliding, and all of them sticking.
 
     Vibrations are judged beside the way of the run; of a robot that is `steered` from outside that is not known.
     """
     steered = steered or problem.prescribed == "platform"
-    loose = _excited(problem, _Linear(system, q, qd), given, qd, time, steered)
+    loose = _excited(problem, _Linear(system, q, qd), given, qd, time, steered, deflections)
     if not len(system.friction):
         return loose
-    stuck = _excited(problem, _Linear(system, q, qd, stuck=True), given, qd, time, steered)
+    stuck = _excited(problem, _Linear(system, q, qd, stuck=True), given, qd, time, steered, deflections)
     felt, highest = max(loose.felt, stuck.felt), max(loose.highest, stuck.highest)
     loose = replace(loose, free=loose.free + stuck.free, unknown=loose.unknown or stuck.unknown)
     return replace(loose, vibration=max(loose.vibration, stuck.vibration), highest=highest, felt=felt)
 
 
-def _excited(problem: Problem, linear: _Linear, given: Polynomials, qd: Array, time: float, steered: bool) -> Excited:
+def _excited(
+    problem: Problem,
+    linear: _Linear,
+    given: Polynomials,
+    qd: Array,
+    time: float,
+    steered: bool,
+    deflections: bool,
+) -> Excited:
     system = linear.system
     values, shapes = np.linalg.eig(-linear.stiffness())
     omega = np.sqrt(np.maximum(values.real, 0.0))
@@ -211,6 +241,8 @@ def _excited(problem: Problem, linear: _Linear, given: Polynomials, qd: Array, t
     forces = (speeds / slow + jerked_by * slow) * sizes.max(axis=0)  # as accelerations
     least_felt = max(LEAST_FELT * way, LEAST * length) / time**2
     felt = fast & (forces > max(FELT * float(forces.max()), least_felt))
+    if deflections:
+        thrown = float(amplitude[vibrating].max(initial=0.0))
     unseen, missed = max(least, BESIDE * thrown), max(least, BESIDE * float(largest))
     vibrates = fast & (amplitude > unseen)
     free = ((amplitude[vibrating], unseen, False, thrown), (driven, missed, True, largest))
