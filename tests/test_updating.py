@@ -13,9 +13,11 @@ import parflex
 import parflex.updating.pose_modes
 from parflex.design.design_state import Circumstances
 from parflex.errors import InputError
+from parflex.updating import other_starts
 from parflex.updating.measured_modes import read_rows, read_table
 from parflex.updating.measured_units import unit_doubts
 from parflex.updating.mode_fitting import Fitting
+from parflex.updating.other_starts import OtherStarts
 from parflex.updating.pairing import same_pairs
 from parflex.updating.update import read_measured
 
@@ -126,7 +128,9 @@ def test_a_model_that_cannot_fit_says_so_and_widens_its_intervals(tmp_path):
     fine = parflex.update(robot, rows(), KEYS)
     wrong = [row | {"frequency_hz": row["frequency_hz"] * (1.1 if row["mode"] == 2 else 1)} for row in rows()]
     found = parflex.update(robot, wrong, KEYS[:1])
-    assert found.model_error > 5 and any("model has an error" in text for text in found.warnings)
+    # the file, both sides of the one way that is told, and where this is too little 20 points and the best three
+    told = [text for text in found.warnings if "model has an error" in text]
+    assert found.model_error > 5 and "do not take away from 26 starts" in told[0]
     assert found.parameters[KEYS[0]]["deviation"] > 3 * fine.parameters[KEYS[0]]["deviation"]
 
 
@@ -370,7 +374,9 @@ def test_intervals_hold_what_too_few_elements_shift_however_many_poses_there_are
 def test_a_prior_that_the_measurements_contradict_is_named(tmp_path):
     wrong = chain(tmp_path, (TRUE[0], 2 * TRUE[1], TRUE[2]))  # surely twice as stiff, says the prior
     sure = {KEYS[0]: 0.01, KEYS[1]: 0.01, KEYS[2]: 0.3}
-    told = [text for text in parflex.update(wrong, rows(), KEYS, prior=sure).warnings if "contradict" in text]
+    warnings = parflex.update(wrong, rows(), KEYS, prior=sure).warnings
+    assert not any("say nothing of 'constants.second'" in text for text in warnings)  # they pull by many deviations
+    told = [text for text in warnings if "contradict" in text]
     assert len(told) == 1 and "the prior of 'constants.second': they ask for " in told[0]
     asked = float(told[0].partition("ask for ")[2].partition(",")[0])
     # frequencies have a noise of 0.2 %, so a stiffness one of 0.4 %: five deviations, and the three digits shown
@@ -497,6 +503,27 @@ def test_modes_that_change_their_order_on_the_way_are_counted_as_the_updated_mod
     for one, value in zip(found.parameters.values(), true, strict=True):
         assert abs(one["value"] - value) < 3 * one["deviation"] < 0.03 * value
     assert any("modes change their order between the file and the updated model" in text for text in found.warnings)
+
+
+@pytest.mark.parametrize("numbered", [True, False])
+def test_starts_spread_over_the_priors_find_numbers_that_are_far(tmp_path, monkeypatch, numbered):
+    monkeypatch.setattr(OtherStarts, "_starts", lambda self: iter(()))  # nearer ones find this fork, too
+    monkeypatch.setattr(other_starts, "LARGE", 0.01)
+    table = fork_rows(550, 950)
+    if not numbered:
+        table = [{key: value for key, value in one.items() if key != "mode"} for one in table]
+    found = parflex.update(forked(tmp_path, 950, 550), table, FORK)
+    assert found.model_share["frequency"] == 0
+    for one, value in zip(found.parameters.values(), (550, 950), strict=True):
+        assert abs(one["value"] - value) < 3 * one["deviation"] < 0.03 * value
+
+
+def test_spread_points_fill_a_cube():
+    for size in (1, 2, 5):
+        points = other_starts._spread_points(20, size)
+        assert points.shape == (20, size) and points.min() >= 0 and points.max() < 1
+        for column in points.T:  # every quarter has its share of 5, within 2
+            assert (np.abs(np.histogram(column, 4, (0, 1))[0] - 5) <= 2).all()
 
 
 def test_numbers_of_modes_that_are_exchanged_in_the_table_are_named(tmp_path):

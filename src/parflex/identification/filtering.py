@@ -14,6 +14,7 @@ import numpy as np
 
 from parflex.checking import number, whole
 from parflex.errors import InputError
+from parflex.identification.estimates.rounded_positions import staircase
 from parflex.identification.low_pass import ORDER, butterworth, derivatives, mean_spectrum
 from parflex.identification.low_pass import decimated as thinned
 from parflex.identification.measured_files import Measurement
@@ -149,6 +150,11 @@ def choose_filter(
     return found
 
 
+def cutoff_of(records: list[Measurement]) -> float:
+    """The cutoff that spectra of the positions ask for (Hz), whatever is given."""
+    return _spectral_cutoff(records, [band for record in records for band in _bands(record)])[0]
+
+
 def _spectral_cutoff(records: list[Measurement], found: list[_Band]) -> tuple[float, str]:
     """A cutoff from the spectra of the positions, and why."""
     lowest = max(2 / (record.t[-1] - record.t[0]) for record in records)
@@ -178,19 +184,26 @@ def _bands(record: Measurement) -> list[_Band]:
     """Of each motor that moves, from the spectrum of its rates.
 
     Positions are quantised or noisy: the power of their differences grows as sin(pi f/fs)^2, and its level follows from
-    the highest frequencies. An average of several spectra has no lines by chance that stand out of the noise.
+    the highest frequencies, or from the lines of an encoder that are passed so seldom that these have little of it. An
+    average of several spectra has no lines by chance that stand out of the noise.
     """
     found = []
     size = max(min(len(record.t), LONGEST, 2 * len(record.t) // (SEGMENTS + 1)), 16)
-    for column in np.diff(record.position, axis=0).T / record.step:
-        f, power = mean_spectrum(column, record.step, size)
+    for position in record.position.T:
+        f, power = mean_spectrum(np.diff(position) / record.step, record.step, size)
         if not power.sum() > 1e-300:
             continue  # it is at rest
         shape = np.sin(np.pi * f * record.step) ** 2
         upper = f > 0.6 * f[-1]
         level = float(np.median(power[upper] / shape[upper]))
-        above = power[1:] / shape[1:]  # of positions
-        sunk = 1 + int(max(np.flatnonzero(above > FLOOR * level), default=np.argmax(above)))
+        above = power[1:] / shape[1:]  # of positions, times 4 fs^2
+        stands_out = np.ones(len(above), dtype=bool)
+        steps = staircase(position)
+        if steps is not None:
+            level = max(level, 8 * steps.as_white**2 / record.step)
+            # at a steady speed its error is one line of the spectrum: what is above a frequency must be more than that
+            stands_out = np.cumsum(above[::-1])[::-1] * f[1] * record.step**2 / 4 > steps.power
+        sunk = 1 + int(max(np.flatnonzero((above > FLOOR * level) & stands_out), default=np.argmax(above)))
         share = np.cumsum(np.maximum(power - level * shape, 0.0)[: sunk + 1])
         most = int(np.flatnonzero(share >= MOST * share[-1])[0])
         # of a rate: noise of the acceleration is level (2 pi f)^2 sin^2, nearly level pi^2 (2 pi)^2 f^4/fs^2

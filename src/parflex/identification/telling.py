@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 from parflex.identification.base_columns import BaseColumns, grouped_text
 from parflex.identification.estimates.least_squares import EffortRows, Fit
 from parflex.identification.exciting.telling_motions import TellingMotions
-from parflex.identification.filtering import FilterChoice, rests
+from parflex.identification.filtering import FilterChoice, cutoff_of, rests
 from parflex.identification.identified import IdentifiedParameter, Prediction, share
 from parflex.identification.measured_files import Measurement
 from parflex.identification.regressors import Regressor
@@ -159,18 +160,27 @@ def doubts_of(
 
 
 def resting(used: list[Measurement], choice: FilterChoice, regressor: Regressor) -> list[str]:
-    """Warnings about motors with Coulomb friction that rest long, where nothing is left out."""
+    """Warnings about motors with Coulomb friction that rest long, or seem to by noise, where nothing is left out."""
     if choice.least_speed:
         return []
     tree = regressor.robot.tree
     rubbing = {one.link for one in regressor.unknowns if one.symbol in ("FS", "FS_back")}
     found = []
     for record in used:
-        for k, least, part in zip(regressor.robot.actuated, *rests(record, choice), strict=True):
-            if tree.link_of_rate[k] in rubbing and RESTS < part < 1:
+        for j, (k, least, part) in enumerate(zip(regressor.robot.actuated, *rests(record, choice), strict=True)):
+            if not (tree.link_of_rate[k] in rubbing and RESTS < part < 1):
+                continue
+            name = f"{Path(record.name).name}: '{tree.rate_names[k]}'"
+            lower = cutoff_of(used)
+            if lower < choice.cutoff and rests(record, replace(choice, cutoff=lower))[1][j] <= RESTS:
                 found.append(
-                    f"{Path(record.name).name}: '{tree.rate_names[k]}' rests in {100 * part:.3g} % of the samples, "
-                    f"where its Coulomb friction has no sign: leave them out by a least speed of {least:.2g}"
+                    f"{name} has a rate below its noise in {100 * part:.3g} % of the samples, where its Coulomb "
+                    f"friction has no sign, but not behind a lower cutoff: use {lower:.2g} Hz"
+                )
+            else:
+                found.append(
+                    f"{name} rests in {100 * part:.3g} % of the samples, where its Coulomb friction has no sign: leave "
+                    f"them out by a least speed of {least:.2g}"
                 )
     return found
 

@@ -159,25 +159,30 @@ class FitAnswers:
             for i, one in enumerate(keys) for j in range(i) if abs(self.cosines[i, j]) > ALIKE and {i, j} & still_open
         ]  # fmt: skip
         found += self._combinations() if not found else []
+        contradicted, strained = self._contradicted(), [
+            key for key, one in parameters.items()
+            if one["prior"] and abs(one["value"] - one["before"]) > STRAINED * one["prior"]
+        ]  # fmt: skip
         found += [
             f"the measurements say nothing of '{key}': its deviation is that before them"
-            for key, one in parameters.items() if one["told"] < SAID
-        ]  # fmt: skip
+            for key, one in parameters.items()
+            if one["told"] < SAID and key not in contradicted and key not in strained
+        ]
         found += [
             f"'{key}' moved by {abs(one['value'] - one['before']) / one['prior']:.2g} times the deviation of its "
             "prior: check pairs and units"
-            for key, one in parameters.items()
-            if one["prior"] and abs(one["value"] - one["before"]) > STRAINED * one["prior"]
+            for key in strained for one in [parameters[key]]
         ]  # fmt: skip
-        found += self._contradicted()
+        found += contradicted.values()
         if self.shifted.any():
             names = ", ".join(f"'{keys[k]}' by {abs(self.shift[k] / self.fit.shares[k]):.1%}"
                               for k in np.flatnonzero(self.shifted))  # fmt: skip
             found.append(f"too few elements may shift {names}: divide the elements of beams (elements=4)")
         if error[0]:
+            tried = f" from {self.fitting.starts} starts" if self.fitting.starts > 1 else ""
             found.append(
                 f"residuals are larger than their deviations: the model has an error of {error[0]:.2%} of the "
-                f"frequencies that these numbers do not take away; {TAKEN_UP}"
+                f"frequencies that these numbers do not take away{tried}; {TAKEN_UP}"
             )
         if error[1]:
             found.append(f"the model has an error of {error[1]:.0%} of the damping ratios; {TAKEN_UP}")
@@ -189,23 +194,23 @@ class FitAnswers:
         ]  # fmt: skip
         return found + self._unsure(pairs, lost)
 
-    def _contradicted(self) -> list[str]:
-        """Numbers that would explain what is taken for an error of the model, if their priors let them."""
+    def _contradicted(self) -> dict[str, str]:
+        """By number that would explain what is taken for an error of the model, if its prior let it: what to say."""
         fitting = self.fitting
         loose = fitting.loosened(self.fit)
         if loose is None:
-            return []
+            return {}
         spread = np.hypot(fitting.given, fitting.few(self.fit))
         now, then = (float((((fitting.y - one.values) / spread)[self.used] ** 2).sum()) for one in (self.fit, loose))
         if not then < (1 - TAKEN) * now:
-            return []
+            return {}
         away = np.abs(loose.shares - 1) / fitting.prior
-        return [
-            f"the measurements contradict the prior of '{key}': they ask for {first * share:.3g}, {far:.2g} times its "
-            "deviation away: check both, or widen the prior"
+        return {
+            key: f"the measurements contradict the prior of '{key}': they ask for {first * share:.3g}, {far:.2g} times "
+            "its deviation away: check both, or widen the prior"
             for key, first, share, far in zip(fitting.keys, fitting.first, loose.shares, away, strict=True)
             if far > STRAINED
-        ]
+        }
 
     def _unsure(self, pairs: Sequence[Mapping[str, Any]], lost: Sequence[Mapping[str, Any]]) -> list[str]:
         """Pairs that may be others."""

@@ -71,6 +71,7 @@ class Fitting:
         self.y = np.array([one.frequency for one in rows] + [float(rows[k].damping or 0) for k in self.damped])
         self.given = np.array([one.deviation for one in rows] + [rows[k].damping_deviation for k in self.damped])
         self.error = np.zeros(2)  # of the model: shares of frequencies and of damping ratios
+        self.starts = 1  # from which the numbers were looked for
         self.apart = np.zeros(len(self.rows), dtype=bool)
         self.base: dict[str, PoseModes] = {}
         self.pairs: dict[str, list[int]] = {}
@@ -99,6 +100,14 @@ class Fitting:
             for k, mode in zip(own, self.pairs[pose], strict=True):
                 found[k] = mode + 1 if mode >= 0 else None
         return found
+
+    def models_at(self, shares: Array) -> dict[str, PoseModes]:
+        """Modes of the model with these shares at poses that are not held out, without slopes."""
+        robot = redesigned(self.robot, dict(zip(self.keys, map(float, self.first * shares), strict=True)))
+        return {
+            pose: self._modes(robot, pose).at_sensors(self._sensors(pose))
+            for pose, own in self.of_pose.items() if not self.apart[own].all()
+        }  # fmt: skip
 
     def at(self, shares: Array, every: bool = True) -> FittedModes:
         """The model with these shares of the first numbers; of modes that are held out only if every one is asked."""

@@ -3,7 +3,8 @@
 A mode that is followed by its shape from the file's model may be another one where two modes have changed places on
 the way. Neighbouring modes are exchanged, and counted anew in the model that this leads to. Where only the exchange
 explains what was measured the table may be wrong, and that is told. Starts beside the file, one deviation of the
-prior away in the plane of what is told best and next, count modes in the order that they have there.
+prior away in the plane of what is told best and next, count modes in the order that they have there. Where a large
+error is left, so do the best of some points that are spread over a few deviations of the priors.
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ FIRST_STEPS = 6  # of Gauss's method, behind which a start must be better to be 
 BETTER = 0.5  # of the cost of the first fit: less is no chance
 HOPELESS = 10.0  # times what a step took away, what is still too much: no few steps more take that
 MOST_EXCHANGES = 6  # of neighbouring numbers that are tried
+LARGE = 0.02  # of the frequencies, an error of the model with which starts are looked for farther out
+FARTHEST = 2.5  # deviations of the prior: 99 % of what priors say are nearer
+POINTS, FOLLOWED = 20, 3  # that are tried, and those of them with the least cost, from which steps are made
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -59,11 +63,17 @@ class OtherStarts:
                     f"numbers {low + 1} and {high + 1} exchanged at every pose would explain what follows: check the "
                     "numbers of modes"
                 ]
-        for shares in self._starts() if not suggested else ():
+        for shares in self._every_start() if not suggested else ():
+            self.fitting.starts += 1
             found = self._counted(shares)
             if found is not None:
                 return found, [self._said()]
         return self.fit, suggested
+
+    def _every_start(self) -> Iterator[Array]:
+        yield from self._starts()
+        if self.kept.error[0] > LARGE:
+            yield from self._far_starts()
 
     def _counted(self, shares: Array) -> FittedModes | None:
         """The fit with modes counted as the model with these shares has them, where it is far better."""
@@ -124,6 +134,29 @@ class OtherStarts:
             for side in (1.0, -1.0):
                 yield np.maximum(1 + side * prior * way / np.abs(way).max(), NEAREST)
 
+    def _far_starts(self) -> list[Array]:
+        """Those of points spread over the priors at which modes, counted there, are nearest to what was measured."""
+        fitting, found = self.fitting, []
+        prior = np.where(np.isfinite(fitting.prior), fitting.prior, 1.0)
+        count = len(fitting.rows)
+        weights = np.where(fitting.used(self.fit), 1 / self._spread(self.fit), 0.0)[:count]
+        for place in _spread_points(POINTS, len(prior)):
+            shares = np.maximum(1 + FARTHEST * prior * (2 * place - 1), NEAREST)
+            fitting.starts += 1
+            try:
+                models = fitting.models_at(shares)
+            except ParflexError:
+                continue
+            left = np.zeros(count)
+            for pose, now in models.items():
+                own = fitting.of_pose[pose]
+                modes = first_pairs([fitting.rows[k] for k in own], now).modes
+                left[own] = [fitting.y[k] - now.frequencies[mode] if mode >= 0 else np.inf
+                             for k, mode in zip(own, modes, strict=True)]  # fmt: skip
+            left = left[weights > 0] * weights[weights > 0]
+            found.append((float(left @ left + (((shares - 1) / fitting.prior) ** 2).sum()), tuple(shares)))
+        return [np.array(shares) for _, shares in sorted(found)[:FOLLOWED]]
+
     def _stepped(self, shares: Array) -> tuple[float, Array] | None:
         """Cost and shares behind a few steps, with the error of the first fit; None where fewer modes are used."""
         fitting = self.fitting
@@ -140,8 +173,10 @@ class OtherStarts:
     def _cost(self, fit: FittedModes) -> float:
         """That of what is left over given deviations: the error of the model is what one of the fits may not need."""
         fitting = self.fitting
-        weights = np.where(fitting.used(fit), 1 / np.hypot(fitting.given, fitting.few(fit)), 0.0)
-        return fitting.cost(fit, weights)
+        return fitting.cost(fit, np.where(fitting.used(fit), 1 / self._spread(fit), 0.0))
+
+    def _spread(self, fit: FittedModes) -> Array:
+        return np.hypot(self.fitting.given, self.fitting.few(fit))
 
     def _restore(self, kept: Partners) -> None:
         fitting = self.fitting
@@ -151,3 +186,11 @@ class OtherStarts:
 
 def _partners(fitting: Fitting) -> Partners:
     return Partners(dict(fitting.base), dict(fitting.pairs), dict(fitting.others), fitting.error)
+
+
+def _spread_points(count: int, size: int) -> Array:
+    """Points that fill a cube of side one evenly: multiples of powers of the root of x^(size + 1) = x + 1 (Roberts)."""
+    root = 2.0
+    for _ in range(50):
+        root = (1 + root) ** (1 / (size + 1))
+    return np.asarray((0.5 + np.outer(np.arange(1, count + 1), root ** -np.arange(1.0, size + 1))) % 1.0)

@@ -19,6 +19,7 @@ from parflex.identification.doubts.likely_causes import LIKE, RecordedRows, left
 from parflex.identification.doubts.offsets_left_out import offset_trials
 from parflex.identification.doubts.other_positions import OtherPositions
 from parflex.identification.estimates.least_squares import EffortRows
+from parflex.identification.estimates.rounded_positions import rounded_away
 from parflex.identification.filtering import LONGEST, SEGMENTS, FilterChoice, decimated, smoothed
 from parflex.identification.low_pass import butterworth, mean_spectrum
 from parflex.identification.measured_files import Measurement
@@ -164,8 +165,7 @@ def noise_left(
 
     before = residuals(part.position)
     rng = np.random.default_rng(0)
-    encoders = white_noise(np.diff(record.position, axis=0), record.step, differences=True)
-    q = part.position + encoders * rng.standard_normal(part.position.shape)
+    q = part.position + position_noise(record) * rng.standard_normal(part.position.shape)
     moved = residuals(q) - before + effort_noise(before, record.step, choice) * rng.standard_normal(before.shape)
     return np.asarray(decimated(moved, choice).std(axis=0))
 
@@ -182,6 +182,12 @@ def effort_noise(left: Array, step: float, choice: FilterChoice) -> Array:
     octave = butterworth(left, upper) - butterworth(left, band)
     near = MEDIAN * np.median(np.abs(octave), axis=0) / np.sqrt(upper - band)
     return np.maximum(near, white_noise(left, step))
+
+
+def position_noise(record: Measurement) -> Array:
+    """Standard deviation of white noise of positions that is as strong as theirs where motions are, of each motor."""
+    white = white_noise(np.diff(record.position, axis=0), record.step, differences=True)
+    return np.asarray(np.maximum(white, rounded_away(record.position)))
 
 
 def white_noise(values: Array, step: float, differences: bool = False) -> Array:

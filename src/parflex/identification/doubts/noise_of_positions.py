@@ -11,9 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
-from parflex.identification.doubts.lack_of_fit import white_noise
+from parflex.identification.doubts.lack_of_fit import position_noise
 from parflex.identification.doubts.other_positions import OtherPositions
 from parflex.identification.estimates.least_squares import EffortRows, Fit
+from parflex.identification.estimates.rounded_positions import rounded_away
 from parflex.identification.filtering import decimated
 from parflex.identification.prepared import motion_of
 
@@ -30,10 +31,13 @@ def noise_doubts(other: OtherPositions, rows: EffortRows, fitted: Fit, names: Se
         return []
     worst = int(far[np.argmax(np.abs(moved[far]))])
     others = f" and {len(far) - 1} more by less" if len(far) > 1 else ""
+    coarse = any(rounded_away(record.position).any() for record in other.used)
+    moves = "may move" if coarse else "moves"
+    size = f"by {'up to ' if coarse else ''}about {abs(moved[worst]):.2g}"
     return [
-        f"{Path(other.used[0].name).name}: noise of positions moves {names[worst]} by about {abs(moved[worst]):.2g} "
+        f"{Path(other.used[0].name).name}: noise of positions {moves} {names[worst]} {size} "
         f"deviations{others}, and intervals do not hold it: use iv or didim, a cutoff below {other.choice.cutoff:.3g} "
-        "Hz, or a motion that tells them"
+        f"Hz, {'a finer encoder ' if coarse else ''}or a motion that tells them"
     ]
 
 
@@ -51,8 +55,7 @@ def _by_noise(other: OtherPositions) -> Array:
     """What rows of all records change by where positions have as much noise once more."""
     rng, kept, found = np.random.default_rng(0), [other.base.kept[k] for k in other.told], []
     for record, part in zip(other.used, other.parts, strict=True):
-        size = white_noise(np.diff(record.position, axis=0), record.step, differences=True)
-        noisy = record.position + size * rng.standard_normal(record.position.shape)
+        noisy = record.position + position_noise(record) * rng.standard_normal(record.position.shape)
         _, moving = motion_of(other.regressor, record, other.choice, noisy)
         found.append(decimated(other.regressor.of(moving, kept)[0], other.choice) - part.W)
     return np.concatenate(found)
