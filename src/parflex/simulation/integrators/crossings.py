@@ -14,7 +14,7 @@ import numpy as np
 
 from parflex.simulation.integrators.jit import call_model, compiled, inlined, inner
 from parflex.simulation.integrators.loop import EVENTS, INPUT, LOSS, evaluate_at
-from parflex.simulation.integrators.sticking import STUCK, friction_gaps, keep_at_rest, settle_friction
+from parflex.simulation.integrators.sticking import STUCK, friction_gaps, keep_at_rest, settle_friction, unsettled
 
 Array = np.ndarray
 LOW, LOW_GAP, HIGH, HIGH_GAP, LENGTH, WHICH, TRIES, PHASE, SIDE = range(9)  # places in Work.crossing
@@ -140,11 +140,12 @@ def judge(system: Any, work: Any, t: float, q: Array, qd: Array) -> bool:
             break
         _look(system, work, row)
     if contacts < len(work.gates):
-        if found != GO_ON:
+        if found != GO_ON or unsettled(system, work, row):
             if found == TURN:  # rates jump before the first step alone: others are drift
                 keep_at_rest(system, work, row, q, qd)
                 evaluate_at(system, work, at, q, qd, row)
             forced = found == TURN and which >= contacts and work.gates[which] == STUCK
+            forced = forced and work.x[row, system.gate_x + which + 1] > 0.0  # one that is held, by its effort
             work.crossing[TRIES] += settle_friction(system, work, row, forced, at)
         keep_at_rest(system, work, row, q, qd)
         _look(system, work, row)

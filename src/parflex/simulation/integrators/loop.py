@@ -76,8 +76,13 @@ def normalise(system: Any, q: Array) -> None:
 
 
 @inner
-def hold(address: int, friction: Array, first_x: int, first_y: int, x: Array, y: Array) -> int:
-    """Friction efforts that keep the sticking joints at rest, into the inputs; gives how often the model was called."""
+def hold(address: int, friction: Array, keeping: Array, first_x: int, first_y: int, x: Array, y: Array) -> int:
+    """Friction efforts that keep the sticking joints at rest, into the inputs; gives how often the model was called.
+
+    Where more joints stick than there are freedoms, accelerations that cannot be those of one robot, as at the states
+    of an iteration, would make efforts grow that hold each other; `keeping` takes these away.
+    """
+    count = len(friction)
     for calls in range(MOST_UPDATES):
         taken = 0.0
         for j in range(len(friction)):
@@ -86,6 +91,12 @@ def hold(address: int, friction: Array, first_x: int, first_y: int, x: Array, y:
             taken = max(taken, abs(push) / friction[j, STATIC])
         if not taken > HELD:
             return calls
+        for j in range(count):
+            keeping[count, j] = 0.0
+            for i in range(count):
+                keeping[count, j] += keeping[j, i] * x[first_x + 2 * i]
+        for j in range(count):
+            x[first_x + 2 * j] = keeping[count, j]
         call_model(address, x.ctypes.data, y.ctypes.data)
     return MOST_UPDATES
 
@@ -107,7 +118,8 @@ def evaluate(system: Any, work: Any, x: Array, y: Array) -> None:
             if len(system.friction) > 0:
                 sticking = system.gate_x + len(system.slack) - 2 * len(system.friction)
                 last = system.outputs - len(system.friction)
-                work.counts[EVALUATIONS] += hold(system.address, system.friction, sticking, last, x, y)
+                calls = hold(system.address, system.friction, work.keeping, sticking, last, x, y)
+                work.counts[EVALUATIONS] += calls
             return
         for p in system.other:
             x[p] = y[p]
@@ -132,7 +144,7 @@ def evaluate_pair(system: Any, work: Any) -> None:
                 sticking = system.gate_x + len(system.slack) - 2 * len(system.friction)
                 last = system.outputs - len(system.friction)
                 for row in range(2):
-                    calls = hold(system.address, system.friction, sticking, last, x[row], y[row])
+                    calls = hold(system.address, system.friction, work.keeping, sticking, last, x[row], y[row])
                     work.counts[EVALUATIONS] += calls
             return
         for row in range(2):

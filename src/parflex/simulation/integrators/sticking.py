@@ -1,9 +1,9 @@
 """Joints that stick: which joints at rest do, which begin to slide, and what keeps the others where they are.
 
-The friction effort of a joint is an input of the model; `loop.hold` finds that of a joint that sticks. An inertia that
-holds the joint, another input, leaves it an acceleration of a millionth; what this inertia takes is added to the
-effort, and the model is asked again, theory (57). This needs no inverse, and where more joints stick than the robot has
-freedoms, the efforts are those of least norm.
+The friction effort of a joint is an input of the model; `resting_joints` finds those of joints at rest, and between
+events `loop.hold` that of a joint that sticks. An inertia that holds the joint, another input, leaves it an
+acceleration of a millionth; what this inertia takes is added to the effort, and the model is asked again, theory (57).
+This needs no inverse, and where more joints stick than the robot has freedoms, the efforts stay those of least norm.
 """
 
 from __future__ import annotations
@@ -14,20 +14,33 @@ import numpy as np
 
 from parflex.simulation.integrators.jit import call_model, inner
 from parflex.simulation.integrators.loop import EVENTS, STATIC, copy, evaluate
+from parflex.simulation.integrators.resting_joints import (
+    BOUND,
+    FREE,
+    HIGH,
+    LOW,
+    SCALE,
+    SHARE,
+    SLIDES,
+    STATE,
+    UNFELT,
+    breaks_away,
+    find_keeping,
+    find_responses,
+    left_over,
+    share_loads,
+    side_of,
+)
 
 Array = np.ndarray
 STUCK, FORTH, BACK = 1.0, 2.0, 3.0  # what a joint does, in Work.gates
 COULOMB = 0  # column of System.friction, before STATIC
-PLACE, TOLD, INERTIA = range(
-    3
-)  # rows of Work.stuck: where a joint stuck, what was last noted that it does, what holds it
+PLACE, TOLD, INERTIA, FIRM = range(4)  # rows of Work.stuck: where a joint stuck, what was last noted that it does,
+# what inertia holds it, 1 where its friction is what keeps it at rest
 HOLDING = 1e6  # inertia that holds a joint, of that which it moves: efforts are found to as many digits at once
-FEELS = 1e-12  # of its acceleration: a joint that friction moves less does not feel it
 AT_REST = 10.0  # of the slack of rates
 KEPT = 1e5  # of it, of a joint that sticks: bodies that vibrate make it drift, and what impulses leave is more
-LOOSE = (
-    1e-2  # of the static effort, that the inertia would take: less does not move, and goes back where it is negative
-)
+PASSES = 1e4  # of it, in a second: a joint that feels no friction goes on so; a slower one is seen by its rate
 RATE_DRIFT, DRIFT, FAR = 1e-6, 1e-3, 1e8  # of the slack: what is corrected, and what is no drift
 EXCESS = 1e-8  # of the static effort, by which a joint that sticks may be loaded more
 
@@ -47,7 +60,11 @@ def friction_gaps(
     first = len(gates) - 2 * len(friction)
     for j in range(len(friction)):
         k = first + 2 * j
-        if gates[k] == STUCK:
+        if gates[k] == STUCK and efforts[2 * j + 1] == 0.0:  # nothing holds it but other joints: it is to stay at rest
+            rate, limit = rates[rubbing[j]], KEPT if efforts[2 * j] != 0.0 else AT_REST
+            gaps[2 * k] = 2 * limit * slack[k] - abs(rate)
+            gaps[2 * k + 1] = -accelerations[j] if rate > 0.0 else accelerations[j]
+        elif gates[k] == STUCK:
             gaps[2 * k] = slack[k] / EXCESS * (1.0 - abs(efforts[2 * j]) / friction[j, STATIC])
             gaps[2 * k + 1] = 0.0
         else:
@@ -63,129 +80,95 @@ def set_friction(x: Array, first_x: int, j: int, effort: float, holding: float) 
 
 
 @inner
-def _holding(address: int, x: Array, y: Array, first_x: int, first_y: int, j: int, count: int, static: float) -> float:
-    """The inertia that holds a joint: a multiple of what it moves there, with no joint held; 0 if friction is not felt.
-
-    The inputs and outputs are used up.
-    """
-    for i in range(count):
-        x[first_x + 2 * i + 1] = 0.0
-    call_model(address, x.ctypes.data, y.ctypes.data)
-    before = y[first_y + j]
-    x[first_x + 2 * j] -= static
-    call_model(address, x.ctypes.data, y.ctypes.data)
-    change = y[first_y + j] - before
-    return HOLDING * static / change if change > FEELS * abs(before) else 0.0
-
-
-@inner
-def _stick(system: Any, work: Any, row: int, j: int) -> None:
-    """Let a joint stick where it is."""
-    count = len(system.friction)
-    first_x, first_y = system.gate_x + len(work.gates) - 2 * count, system.outputs - count
-    copy(work.x[row], work.aside_x)
-    static = system.friction[j, STATIC]
-    inertia = _holding(system.address, work.aside_x, work.aside_y, first_x, first_y, j, count, static)
-    work.gates[len(work.gates) - 2 * count + 2 * j] = STUCK
-    work.stuck[PLACE, j], work.stuck[INERTIA, j] = work.y[row, system.rubbing[j]], inertia
-    set_friction(work.x, first_x, j, 0.0, inertia)
-
-
-@inner
 def _rests(system: Any, work: Any, row: int, j: int) -> bool:
     """Whether a joint is at rest, or drifts where it stuck."""
-    limit = KEPT if work.stuck[TOLD, j] == STUCK else AT_REST
+    limit = KEPT if work.stuck[FIRM, j] != 0.0 else AT_REST
     k = len(work.gates) - 2 * (len(system.friction) - j)
     return abs(work.y[row, system.positions + system.rubbing[j]]) <= limit * system.slack[k]
-
-
-@inner
-def _begin(system: Any, work: Any, row: int) -> int:
-    """Let all joints at rest stick, and those slide that move; gives how many change."""
-    count, turned = len(system.friction), 0
-    first, first_x = len(work.gates) - 2 * count, system.gate_x + len(work.gates) - 2 * count
-    for j in range(count):
-        rate, does = work.y[row, system.positions + system.rubbing[j]], work.gates[first + 2 * j]
-        if not _rests(system, work, row, j):
-            side = 1.0 if rate > 0.0 else -1.0
-            if does != (FORTH if side > 0.0 else BACK):
-                work.gates[first + 2 * j] = FORTH if side > 0.0 else BACK
-                set_friction(work.x, first_x, j, side * system.friction[j, COULOMB], 0.0)
-                turned += 1
-        elif does != STUCK:
-            _stick(system, work, row, j)
-            turned += 1
-    return turned
-
-
-@inner
-def _overloaded(friction: Array, gates: Array, efforts: Array, least: float) -> int:
-    """The sticking joint that is loaded most beyond what it bears, by a share of that; -1: none is."""
-    first, worst, most = len(gates) - 2 * len(friction), -1, least
-    for j in range(len(friction)):
-        over = abs(efforts[2 * j]) / friction[j, STATIC] - 1.0
-        if gates[first + 2 * j] == STUCK and over > most:
-            worst, most = j, over
-    return worst
-
-
-@inner
-def _push(system: Any, work: Any, row: int, j: int) -> float:
-    """What would hold a joint that slides from rest, on the side to which it slides; 0 of one that sticks or moves."""
-    count = len(system.friction)
-    k = len(work.gates) - 2 * count + 2 * j
-    side = (
-        0.0 if work.gates[k] == STUCK or not _rests(system, work, row, j) else (1.0 if work.gates[k] == FORTH else -1.0)
-    )
-    share = work.stuck[INERTIA, j] / system.friction[j, STATIC]
-    return side * share * work.y[row, system.outputs - count + j]
 
 
 @inner
 def settle_friction(system: Any, work: Any, row: int, forced: bool, at: float) -> int:
     """Find which joints at rest stick, at the state of a row of the work; gives how many joints change.
 
-    All of them stick at first. One after the other that bears too much slides, with its static effort; one that is then
-    pushed back sticks again; of those that nothing holds the effort falls to that of sliding. `forced`: a joint is at
-    its limit, and is to slide.
+    All bear at most their static efforts. Of those that move nevertheless, the bound falls to the effort of sliding,
+    one after the other, and the others are asked again. `forced`: a joint is at its limit, and is to slide.
     """
-    count, friction = len(system.friction), system.friction
+    count, friction, split = len(system.friction), system.friction, work.split
     first, first_x = len(work.gates) - 2 * count, system.gate_x + len(work.gates) - 2 * count
-    turned, tried, last = _begin(system, work, row), 0, -1
-    for _ in range(20 * count):
-        evaluate(system, work, work.x[row], work.y[row])
-        if last >= 0:  # its effort was that of sliding, for once
-            if _push(system, work, row, last) > LOOSE:
-                tried = 0
-            else:
-                side = 1.0 if work.gates[first + 2 * last] == FORTH else -1.0
-                set_friction(work.x, first_x, last, side * friction[last, STATIC], 0.0)
-            last = -1
-            continue
-        efforts = work.x[row, first_x : first_x + 2 * count]
-        over = _overloaded(friction, work.gates, efforts, -EXCESS if forced else EXCESS)
-        if over >= 0:
-            side, tried = (1.0 if efforts[2 * over] > 0.0 else -1.0), 0
-            work.gates[first + 2 * over] = FORTH if side > 0.0 else BACK
-            set_friction(work.x, first_x, over, side * friction[over, STATIC], 0.0)
-            continue
-        back = -1
+    copy(work.x[row], work.aside_x)
+    for j in range(count):
+        resting = _rests(system, work, row, j)
+        side = 1.0 if work.y[row, system.positions + system.rubbing[j]] > 0.0 else -1.0
+        work.aside_x[first_x + 2 * j] = 0.0 if resting else side * friction[j, COULOMB]
+        work.aside_x[first_x + 2 * j + 1] = 0.0
+        split[STATE, j] = FREE if resting else SLIDES
+    find_responses(system, work, first_x, system.outputs - count)
+    for j in range(count):
+        most = friction[j, STATIC] * (1.0 - EXCESS if forced else 1.0 + EXCESS) * split[SCALE, j]
+        split[LOW, j], split[HIGH, j] = -most, most
+    for _ in range(2 * count + 1):
+        share_loads(work)
+        falls, most = -1, 0.0
         for j in range(count):
-            back = j if _push(system, work, row, j) < -LOOSE else back
-        if back >= 0:
-            _stick(system, work, row, back)
-            forced = False
-            continue
-        while tried < count and last < 0:
-            effort = abs(efforts[2 * tried])
-            if work.gates[first + 2 * tried] != STUCK and effort > friction[tried, COULOMB]:
-                last = tried
-                side = 1.0 if work.gates[first + 2 * last] == FORTH else -1.0
-                set_friction(work.x, first_x, last, side * friction[last, COULOMB], 0.0)
-            tried += 1
-        if last < 0:
+            least = friction[j, COULOMB] * split[SCALE, j]
+            bound = split[HIGH, j] if side_of(split, j) > 0.0 else -split[LOW, j]
+            if breaks_away(work, j) and bound > least * (1.0 + 2 * EXCESS) and abs(left_over(work, j)) / bound > most:
+                falls, most = j, abs(left_over(work, j)) / bound
+        if falls < 0:
             break
+        least = friction[falls, COULOMB] * split[SCALE, falls]
+        if side_of(split, falls) > 0.0:
+            split[HIGH, falls] = least
+        else:
+            split[LOW, falls] = -least
+    find_keeping(work)
+    turned = 0
+    for j in range(count):
+        turned += _take(system, work, row, j, first + 2 * j, first_x)
+    evaluate(system, work, work.x[row], work.y[row])
     return turned + _note(system, work, row, at)
+
+
+@inner
+def _take(system: Any, work: Any, row: int, j: int, k: int, first_x: int) -> int:
+    """Let one joint do what was found; 1 if it does something else than before."""
+    split, state, before = work.split, work.split[STATE, j], work.gates[k]
+    static, held = system.friction[j, STATIC], work.stuck[INERTIA, j]
+    way = work.y[row, system.positions + system.rubbing[j]]
+    sticks = state == FREE
+    if state == UNFELT:
+        way = left_over(work, j)
+        sticks = abs(way) <= PASSES * system.slack[k]
+    elif state == BOUND:
+        way = side_of(split, j)
+        sticks = not breaks_away(work, j)
+    side = 1.0 if way > 0.0 else -1.0
+    effort, inertia, does = side * system.friction[j, COULOMB], 0.0, FORTH if side > 0.0 else BACK
+    if sticks:
+        does = STUCK
+        effort = 0.0 if state == UNFELT else max(-static, min(static, split[SHARE, j] / split[SCALE, j]))
+        if state == FREE:
+            inertia = held if before == STUCK and held > 0.0 else HOLDING / split[SCALE, j] ** 2
+        if before != STUCK:
+            work.stuck[PLACE, j] = work.y[row, system.rubbing[j]]
+    work.gates[k], work.stuck[INERTIA, j] = does, inertia
+    work.stuck[FIRM, j] = 1.0 if sticks and state != UNFELT else 0.0
+    set_friction(work.x, first_x, j, effort, inertia)
+    return 1 if does != before or inertia != held else 0
+
+
+@inner
+def unsettled(system: Any, work: Any, row: int) -> bool:
+    """Whether joints are to be asked anew behind any step: one that sticks bears all it can, or moves all the same."""
+    count, found = len(system.friction), False
+    first = len(work.gates) - 2 * count
+    for j in range(count):
+        if work.gates[first + 2 * j] == STUCK:
+            rate = abs(work.y[row, system.positions + system.rubbing[j]])
+            bears_all = work.stuck[FIRM, j] != 0.0 and work.stuck[INERTIA, j] == 0.0
+            found = found or bears_all or not rate < FAR * system.slack[first + 2 * j]
+    return found
 
 
 @inner

@@ -90,6 +90,10 @@ class Work(Bundle):
     crossing: Array  # the search for the end of a step; places in `crossings`
     events: Array  # (gate, what it became, time, rate of what it follows, or position of a joint) in rows
     stuck: Array  # of joints that may stick, see `sticking`
+    split: Array  # of the same: what friction at rest has to bear, and bears, see `resting_joints`
+    holds: Array  # what the effort of one takes from the acceleration of another
+    solves: Array  # the same while it is solved
+    keeping: Array  # what is kept of their efforts, see `loop.hold`, and behind that these
     aside_x: Array  # inputs and outputs of a call that changes nothing
     aside_y: Array
     course: Array  # accelerations, rates of change and powers at the stages of the last step, then of this one
@@ -178,7 +182,11 @@ def new_work(system: System, stages: int, unknowns: int, judging: bool = True) -
         np.zeros(system.positions + system.rates + 2),
         np.zeros(9),
         np.zeros((MOST_EVENTS if gates else 0, 4)),
-        np.zeros((3, len(system.rubbing))),
+        np.zeros((4, len(system.rubbing))),
+        np.zeros((8, len(system.rubbing))),
+        np.zeros((len(system.rubbing), len(system.rubbing))),
+        np.zeros((len(system.rubbing), len(system.rubbing) + 1)),
+        np.zeros((len(system.rubbing) + 1, len(system.rubbing))),
         np.zeros(width),
         np.zeros(system.outputs),
         np.zeros((2 * stages, count + system.positions + 2)),
