@@ -2,7 +2,7 @@
 
 Accelerations `a` of joints at rest are affine in the friction efforts of these joints: `a = a0 - W lam`, from one call
 of the model without these and one for each joint. Friction takes what it can: `lam W lam/2 - a0 lam` is least within
-the bounds, theory (57a). Of all such efforts those are taken whose `lam W_jj lam` is least: what joints of different
+the bounds, theory (57). Of all such efforts those are taken whose `lam W_jj lam` is least: what joints of different
 kinds bear, N and N m, is compared by what it moves. Joints inside of their bounds are held; of those at a bound some
 are held by the others, and some move. A joint that its own friction does not move, as one at its dead centre, cannot be
 held: where it has an acceleration it goes on to the other side.
