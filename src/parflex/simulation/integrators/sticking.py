@@ -160,7 +160,7 @@ def _take(system: Any, work: Any, row: int, j: int, k: int, first_x: int) -> int
 
 @inner
 def unsettled(system: Any, work: Any, row: int) -> bool:
-    """Whether joints are to be asked anew behind any step: one that sticks bears all it can, or moves all the same."""
+    """Whether joints must be asked anew behind any step: one that sticks bears all it can, or moves all the same."""
     count, found = len(system.friction), False
     first = len(work.gates) - 2 * count
     for j in range(count):
