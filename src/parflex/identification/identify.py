@@ -13,7 +13,7 @@ from parflex.checking import one_of
 from parflex.errors import InputError, SingularError
 from parflex.identification.base_columns import BaseColumns, base_columns, independent_columns, stacked
 from parflex.identification.column_map import ColumnMap, read_column_map
-from parflex.identification.doubts.lack_of_fit import NOTHING, misfit_doubts, misfits_of_rows
+from parflex.identification.doubts.lack_of_fit import LEAST, NOTHING, OUTLIERS, Misfit, misfit_doubts, misfits_of_rows
 from parflex.identification.doubts.noise_of_positions import noise_doubts
 from parflex.identification.doubts.offsets_left_out import offset_steps
 from parflex.identification.doubts.other_positions import OtherPositions
@@ -192,15 +192,20 @@ def identify(
         factors = np.array([one["value"] / one["given"] for one in gains.values()]) if gains else 1.0
         scaled = [replace(one, effort=one.effort * factors) for one in used]
         kept, best = [base.kept[k] for k in told], fitted.values if simulated is None else first
-        of_rows = [
-            one for record, part in zip(scaled, parts, strict=True)
-            for one in misfits_of_rows(regressor, kept, record, part, best, choice, estimator == "irls")
-        ]  # fmt: skip
+
+        def by_rows(least: float = LEAST) -> list[Misfit]:
+            return [
+                one for record, part in zip(scaled, parts, strict=True)
+                for one in misfits_of_rows(regressor, kept, record, part, best, choice, estimator == "irls", least)
+            ]  # fmt: skip
+
+        of_rows = by_rows()
         misfits = simulated.misfits() if simulated else of_rows
         causes = [(scaled, parts), (used, as_given)] if gains else [(used, parts)]
-        doubts = misfit_doubts(misfits, of_rows, causes, OtherPositions(regressor, base, told, scaled, parts, choice))
+        other = OtherPositions(regressor, base, told, scaled, parts, choice)
+        doubts = misfit_doubts(misfits, of_rows, causes, other, lambda: by_rows(0.0))
         warnings += doubts
-        explained = any(NOTHING not in text for text in doubts)
+        explained = any(NOTHING not in text and OUTLIERS not in text for text in doubts)
     parameters = parameters_of(regressor, base, told, fitted, essential)
     efforts = np.concatenate([one.measured for one in predictions])
     left = np.concatenate([one.measured - one.predicted for one in predictions])
@@ -212,7 +217,7 @@ def identify(
         explained = explained or bool(noisy)
     if estimator in ("ols", "wls") and not explained:  # else what is named moves parameters wherever samples are
         warnings += sticking_doubts(regressor, rows, fitted, list(parameters), choice, estimator)
-    warnings += doubts_of(regressor, base, parameters, errors) + resting(used, choice, regressor)
+    warnings += doubts_of(regressor, base, parameters, errors, rows, estimator) + resting(used, choice, regressor)
     warnings += simulated.warnings if simulated else []
     warnings += validation_doubts(regressor.rows, errors, later)
     theta, consistent = nearest_parameters(base, values, every, told), None

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from parflex.identification.base_columns import BaseColumns, grouped_text
-from parflex.identification.estimates.least_squares import EffortRows, Fit
+from parflex.identification.estimates.least_squares import EffortRows, Fit, outlying
 from parflex.identification.exciting.telling_motions import TellingMotions
 from parflex.identification.filtering import FilterChoice, cutoff_of, rests
 from parflex.identification.identified import IdentifiedParameter, Prediction, share
@@ -136,7 +136,7 @@ def unsure_of(parameters: Mapping[str, IdentifiedParameter]) -> list[dict[str, s
 
 def doubts_of(
     regressor: Regressor, base: BaseColumns, parameters: Mapping[str, IdentifiedParameter],
-    motors: Mapping[str, Mapping[str, float]],
+    motors: Mapping[str, Mapping[str, float]], rows: EffortRows, estimator: str,
 ) -> list[str]:  # fmt: skip
     """Warnings about numbers that no robot has, and efforts that the model does not explain."""
     found = []
@@ -150,11 +150,14 @@ def doubts_of(
                 f"{regressor.unknowns[k].name} = {one.value:.4g} {one.unit} is negative: check the signs of efforts "
                 "and positions, or the columns"
             )
-    for name, errors in motors.items():
+    large = any(errors["relative_error"] > UNEXPLAINED for errors in motors.values())
+    for (name, errors), part in zip(motors.items(), outlying(rows) if large else [0.0] * len(motors), strict=True):
         if errors["relative_error"] > UNEXPLAINED:
+            cure = ", which irls counts less: cut them" if estimator == "irls" else ": cut them, or use irls"
+            why = f", most of it in {100 * part:.2g} % of the instants, outliers{cure}"
             found.append(
-                f"the model leaves {100 * errors['relative_error']:.3g} % of the efforts of '{name}' unexplained: "
-                "check time unit, columns, gaps"
+                f"the model leaves {100 * errors['relative_error']:.3g} % of the efforts of '{name}' unexplained"
+                f"{why if part else ': check time unit, columns, gaps'}"
             )
     return found
 

@@ -44,6 +44,18 @@ def other_units(regressor: Regressor) -> list[tuple[str, float, Array]]:
     return [(name, unit, np.where(those, unit, 1.0)) for name, unit, those in both if those.any()]
 
 
+def units_of_one(regressor: Regressor) -> list[Hypothesis]:
+    """One motor of several whose positions have another unit than its own."""
+    motors, turns = list(regressor.robot.actuated_names), turning(regressor)
+    ones, found = np.ones(len(motors)), []
+    for k, motor in enumerate(motors if len(motors) > 1 else ()):
+        name, unit = ("degrees", DEGREE) if turns[k] else ("millimetres", MILLIMETRE)
+        factors = np.where(np.arange(len(motors)) == k, unit, 1.0)
+        cure = f"if they are {name}, give its gain = {unit:.9g}"
+        found.append(Hypothesis(f"with positions of '{motor}' in {name}", cure, factors, ones, 0 * ones))
+    return found
+
+
 def as_given(regressor: Regressor) -> Hypothesis:
     """Nothing is wrong."""
     ones = np.ones(len(regressor.motor_q))
@@ -64,6 +76,8 @@ def usual_mistakes(regressor: Regressor) -> list[Hypothesis]:
         Hypothesis(f"with positions in {name}", unit_cure(name, unit), factors, ones, none)
         for name, unit, factors in other_units(regressor)
     ]
+    # of one motor, where that is not all of its kind
+    found += [one for one in units_of_one(regressor) if not any((one.position == two.position).all() for two in found)]
     found += [
         Hypothesis(f"with time in {name}", f"if it is, give time gain = {unit:g}", ones, ones, none, unit)
         for unit, name in TIMES.items()

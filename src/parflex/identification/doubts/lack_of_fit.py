@@ -18,11 +18,12 @@ from parflex.identification.doubts.elements_off import element_trials
 from parflex.identification.doubts.likely_causes import LIKE, RecordedRows, left_by, likely_cause
 from parflex.identification.doubts.offsets_left_out import offset_trials
 from parflex.identification.doubts.other_positions import OtherPositions
-from parflex.identification.estimates.least_squares import EffortRows
+from parflex.identification.estimates.least_squares import EffortRows, outlying
 from parflex.identification.estimates.rounded_positions import rounded_away
 from parflex.identification.filtering import LONGEST, SEGMENTS, FilterChoice, decimated, smoothed
 from parflex.identification.low_pass import butterworth, mean_spectrum
 from parflex.identification.measured_files import Measurement
+from parflex.identification.prepared import joined
 from parflex.identification.regressors import Regressor
 from parflex.records import Record
 
@@ -33,6 +34,9 @@ SAMPLES = 2000  # of the middle of a record, to which noise is added
 UPPER = 0.6  # of the highest frequency: above, positions and efforts have noise alone
 MEDIAN = 1.4826  # a standard deviation over the median of sizes, which jerks of dry friction hardly change
 NOTHING = "the model lacks something, or payload, columns or zeros are not those of the record"
+OUTLIERS = "outliers: cut them, or let irls count them less"
+HINTED = 1.5  # times noise: as large where a zero is surely off by slopes
+NEARLY = 1.05  # times what noise and a mistake that explains the rest leave of a motor
 FAINT = 0.05  # of the largest efforts: those of a motor count as so large at least
 
 
@@ -54,20 +58,31 @@ class Misfit(Record):
 def misfit_doubts(
     misfits: Sequence[Misfit], of_rows: Sequence[Misfit],
     asked: Sequence[tuple[Sequence[Measurement], Sequence[EffortRows]]], other: OtherPositions,
+    however_small: Callable[[], Sequence[Misfit]],
 ) -> list[str]:  # fmt: skip
     """A warning where residuals are larger than noise of the records makes them, with what explains it.
 
-    `of_rows` is the same by rows; `asked` are records and their rows that are asked for what explains it, one after
-    the other.
+    `of_rows` is the same by rows, and `however_small` those of all motors; `asked` are records and their rows that are
+    asked for what explains it, one after the other.
     """
     seen = [one for one in misfits if one.share > LEAST]
     worst = max(seen, key=lambda one: one.over_noise, default=None)
     noise = _share_of_noise(of_rows or misfits)
     gains = [] if other.regressor.spare else gain_trials(other.regressor.rows, other.parts)
     offsets = offset_trials(other)
-    sure = (other.zeros(), gains, element_trials(other), offsets)
+    zeros, left_by_zero = other.zeros()
+    sure = (zeros, gains, element_trials(other), offsets)
     if worst is None or not worst.over_noise > BEYOND:  # what parameters follow leaves residuals as small as noise
         told = sorted(one for trials in sure for one in trials if one[0] < left_by(noise) or trials is offsets)
+        if left_by_zero is not None:  # a zero that explains a part of what is small stands for something else
+            every = however_small()
+            explained = all(
+                left_by_zero.get(one.motor, 1.0) <= NEARLY * left_by(one.noise / one.share) for one in every
+            )
+            told = [one for one in told if explained or one not in zeros]
+            most = max(every, key=lambda one: one.over_noise)
+            if not told and most.over_noise > HINTED:
+                return [f"{_missed(most)}, and intervals do not hold it: {NOTHING}"]
         name = Path(other.used[0].name).name
         words = [f"fall by {100 * (1 - left):.2g} % {text}" for left, text in told if left <= LIKE * told[0][0]]
         return [f"{name}: residuals {', or '.join(words)}"] if words else []
@@ -81,8 +96,15 @@ def misfit_doubts(
         likely_cause(RecordedRows(other.regressor, used, parts, other.choice), noise, other, sure)
         for used, parts in asked
     )
-    cause = next((text for text in found if text), None)
+    cause = next((text for text in found if text), None) or _outliers(other)
     return [f"{_missed(worst)}, and intervals do not hold it: {cause or NOTHING}"]
+
+
+def _outliers(other: OtherPositions) -> str | None:
+    """Motors in whose efforts few instants are most of what is missed, in words; None where none is such."""
+    parts = dict(zip(other.regressor.rows, outlying(joined(other.parts)), strict=True))
+    words = [f"{100 * part:.2g} % of the instants of '{motor}'" for motor, part in parts.items() if part]
+    return f"most of it in {' and '.join(words)}, {OUTLIERS}" if words else None
 
 
 def _share_of_noise(misfits: Sequence[Misfit]) -> float:
@@ -103,11 +125,11 @@ def _missed(worst: Misfit) -> str:
 
 def misfits_of_rows(
     regressor: Regressor, kept: list[int], record: Measurement, rows: EffortRows, values: Array, choice: FilterChoice,
-    outliers: bool,
+    outliers: bool, least: float = LEAST,
 ) -> list[Misfit]:  # fmt: skip
     """Residuals of a record by rows of some columns, beside the noise of positions and efforts.
 
-    `outliers`: they are expected, and sizes are those of most residuals.
+    `outliers`: they are expected, and sizes are those of most residuals. None where all are below the `least` share.
     """
     assert rows.known is not None
 
@@ -115,7 +137,7 @@ def misfits_of_rows(
         return noise_left(regressor, kept, record, values, choice)
 
     left, effort = rows.y - rows.W @ values, rows.y + rows.known
-    return _sized(record.name, regressor.rows, rows.mask > 0, left, effort, noise, outliers)
+    return _sized(record.name, regressor.rows, rows.mask > 0, left, effort, noise, outliers, least)
 
 
 def misfits_of_simulation(
@@ -133,15 +155,16 @@ def misfits_of_simulation(
 
 
 def _sized(
-    record: str, names: list[str], seen: Array, left: Array, effort: Array, noise: Callable[[], Array], outliers: bool
-) -> list[Misfit]:
+    record: str, names: list[str], seen: Array, left: Array, effort: Array, noise: Callable[[], Array],
+    outliers: bool, least: float = LEAST,
+) -> list[Misfit]:  # fmt: skip
     """Of each row that is used; noise is asked for where something is missed."""
     rows = np.flatnonzero(seen.any(axis=0))
     left, effort = (np.where(seen, part, np.nan)[:, rows] for part in (left, effort))
     whole = np.sqrt(np.nanmean(effort**2, axis=0))
     whole = np.maximum(whole, max(FAINT * float(whole.max()), 1e-300))
     size = MEDIAN * np.nanmedian(np.abs(left), axis=0) if outliers else np.sqrt(np.nanmean(left**2, axis=0))
-    if not (size > LEAST * whole).any():
+    if not (size > least * whole).any():
         return []
     made = noise()[rows]
     return [

@@ -26,11 +26,12 @@ Array = np.ndarray
 SAMPLES = 3000  # of the middle of a record, in which the zero of an encoder is followed
 BESIDE = 1e-5  # rad, or typical lengths, of differences
 SURE = 6.0  # deviations, by which a zero must be off: each of several motors is asked
-ROUNDS = 5  # of Gauss's method
+ROUNDS, HALVINGS = 10, 4  # of Gauss's method
 SETTLED = 0.1  # deviations of a last step
 TOLD = 1e-3  # of what a zero changes, what parameters must leave of it
 FAINT = 0.05  # of the largest efforts: those of a motor count as so large at least
-NEAREST, FARTHEST = 5e-3, 0.5  # rad, or typical lengths: less is calibration, more would have been seen
+NEAREST, FARTHEST = 5e-3, 0.5  # rad, typical lengths, or ways of motors: less is calibration, more would be seen
+ALIKE = 1.5  # times the best: records do not tell which of two motors it is
 
 Trial = tuple[float, str]  # share of what is missed that is left with it, and what it is
 
@@ -56,37 +57,54 @@ class OtherPositions(Record):
             if given.positions_of is not None  # efforts alone need no other rows, and are tried there
         ]
 
-    def zeros(self) -> list[Trial]:
-        """The encoder whose zero is off by many deviations, and by how much, if there is one."""
+    def zeros(self) -> tuple[list[Trial], dict[str, float] | None]:
+        """The encoder whose zero is off by many deviations, and by how much, if there is one; what is left, by row.
+
+        None where no zero is off. Nothing is left to say by row where several explain records alike, or none does.
+        """
         if len(self.regressor.motor_q) < 2 or self.regressor.spare:
-            return []  # parameters follow the zero of one motor alone
-        try:
-            motor = self._moved_zero()
-            found = None if motor is None else self._followed(motor)
-        except ParflexError:
-            return []
-        if motor is None or found is None:
-            return []
-        offset, share = found
+            return [], None  # parameters follow the zero of one motor alone
+        found: dict[int, tuple[float, float, Array]] = {}
+        moved = self._moved_zeros()
+        for motor in moved:
+            try:
+                followed = self._followed(motor)
+            except ParflexError:
+                continue
+            if followed is not None:
+                found[motor] = followed
+        if not found:
+            return [], {} if moved else None
+        # beside the least of all in each row: a row of much noise hides what others say
+        least = np.maximum(np.min([by_row for _, _, by_row in found.values()], axis=0), 1e-300)
+        over = sorted((float(np.linalg.norm(by_row / least)), motor) for motor, (_, _, by_row) in found.items())
+        if len(over) > 1 and over[1][0] < ALIKE * over[0][0]:
+            return [], {}
+        motor = over[0][1]
+        offset, share, by_row = found[motor]
         unit = "rad" if turning(self.regressor)[motor] else "m"
         name = self.regressor.robot.actuated_names[motor]
-        return [
-            (share, f"with the zero of '{name}' off by {-offset:.3g} {unit}: add {offset:.3g} {unit} to its offset")
-        ]
+        words = f"with the zero of '{name}' off by {-offset:.3g} {unit}: add {offset:.3g} {unit} to its offset"
+        return [(share, words)], dict(zip(self.regressor.rows, map(float, by_row), strict=True))
 
     @property
     def _units(self) -> Array:
         return np.asarray(self.regressor.robot.tree.rate_units[list(self.regressor.robot.actuated)])
 
-    def _moved_zero(self) -> int | None:
-        """The motor whose zero explains most, by slopes at the instants of all rows, where it is surely off."""
+    @property
+    def _sizes(self) -> Array:
+        """What is much for a zero: a radian, a typical length, or the way of a motor that turns far behind a gear."""
+        return np.maximum(self._units, np.max([np.ptp(record.position, axis=0) for record in self.used], axis=0))
+
+    def _moved_zeros(self) -> list[int]:
+        """Motors whose zeros are surely off by slopes at the instants of all rows, each for itself."""
         rows = replace(joined(self.parts), instruments=None)
         values, weights = solution(rows, "wls")
         flat = (rows.W * weights[:, :, None]).reshape(-1, rows.W.shape[2])
         Q = np.linalg.qr(flat / np.maximum(np.linalg.norm(flat, axis=0), 1e-300))[0]
         y = (rows.y * weights).ravel()
         left, ways = y - Q @ (Q.T @ y), self._slopes(values)
-        best: tuple[float, int] | None = None
+        found = []
         for motor, way in enumerate(ways):
             column = (way * weights).ravel()
             rest = column - Q @ (Q.T @ column)
@@ -95,12 +113,12 @@ class OtherPositions(Record):
             offset = float(rest @ left / (rest @ rest))
             size = float(np.linalg.norm(left - rest * offset))
             spread = size / np.sqrt(max(np.count_nonzero(weights) - flat.shape[1] - 1, 1)) / np.linalg.norm(rest)
-            if abs(offset) > max(SURE * spread, NEAREST * self._units[motor]) and (best is None or size < best[0]):
-                best = size, motor
-        if best is None:
-            return None
-        judged = fit(replace(rows, W=np.concatenate([rows.W, ways[best[1]][:, :, None]], axis=2)), "wls")
-        return best[1] if abs(judged.values[-1]) > SURE * np.sqrt(judged.robust[-1, -1]) else None
+            if not abs(offset) > max(SURE * spread, NEAREST * self._sizes[motor]):
+                continue
+            judged = fit(replace(rows, W=np.concatenate([rows.W, way[:, :, None]], axis=2)), "wls")
+            if abs(judged.values[-1]) > SURE * np.sqrt(judged.robust[-1, -1]):
+                found.append(motor)
+        return found
 
     def _slopes(self, values: Array) -> list[Array]:
         """What efforts of all rows change by per unit of each zero; slow as the motion is, no filter changes it."""
@@ -123,30 +141,42 @@ class OtherPositions(Record):
                 found[motor].append(gain * (efforts(q + way) - now) / way[motor])
         return [np.concatenate(parts) for parts in found]
 
-    def _followed(self, motor: int) -> tuple[float, float] | None:
-        """Its offset by Gauss's method in the middle of all records, and the share of what is missed that is left."""
+    def _followed(self, motor: int) -> tuple[float, float, Array] | None:
+        """Its offset by Gauss's method in the middle of all records, the share of what is missed that is left, by row.
+
+        Steps are halved until less is missed: behind a gear zeros may be far from where slopes hold.
+        """
         shift, way = np.zeros(len(self.regressor.motor_q)), np.zeros(len(self.regressor.motor_q))
-        way[motor] = BESIDE * self._units[motor]
+        way[motor] = BESIDE * self._sizes[motor]
         at = self._rows(shift)
         assert at.known is not None
         effort = np.sqrt((((at.y + at.known) * at.mask) ** 2).sum(axis=0))
         weights = at.mask / np.maximum(effort, FAINT * float(effort.max()))  # all motors count by what they miss
-        values = solution(at, "wls")[0]
-        size = float(np.linalg.norm((at.y - at.W @ values) * weights))
+
+        def missed(rows: EffortRows) -> Array:
+            return np.linalg.norm((rows.y - rows.W @ solution(rows, "wls")[0]) * weights, axis=0)
+
+        first = now = missed(at)
         for _ in range(ROUNDS):
-            beside = self._rows(shift + way)
+            beside, values = self._rows(shift + way), solution(at, "wls")[0]
             column = ((at.y - at.W @ values) - (beside.y - beside.W @ values)) / way[motor]
             judged = fit(replace(at, W=np.concatenate([at.W, column[:, :, None]], axis=2)), "wls")
             step = float(judged.values[-1])
-            shift[motor] += step
-            if not abs(shift[motor]) < FARTHEST * self._units[motor]:
-                return None
-            at = self._rows(shift)
-            values = solution(at, "wls")[0]
             if abs(step) < SETTLED * np.sqrt(judged.robust[-1, -1]):
                 break
-        left = float(np.linalg.norm((at.y - at.W @ values) * weights))
-        return float(shift[motor]), left / max(size, 1e-300)
+            for halved in range(HALVINGS):
+                there = shift + step / 2**halved * (np.arange(len(shift)) == motor)
+                rows = self._rows(there)
+                left = missed(rows)
+                if np.linalg.norm(left) < np.linalg.norm(now):
+                    break
+            else:
+                break
+            shift, at, now = there, rows, left
+            if not abs(shift[motor]) < FARTHEST * self._sizes[motor]:
+                return None
+        share = float(np.linalg.norm(now)) / max(float(np.linalg.norm(first)), 1e-300)
+        return float(shift[motor]), share, now / np.maximum(first, 1e-300)
 
     def _rows(self, shift: Array) -> EffortRows:
         """Rows of the middle of all records, with encoders whose zeros are elsewhere."""

@@ -8,6 +8,7 @@ without it: a file with rough numbers is not a mistake of the record.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,7 @@ from parflex.identification.doubts.hypotheses import (
     other_units,
     shifted,
     unit_cure,
+    units_of_one,
     usual_mistakes,
     whole_turns,
 )
@@ -141,12 +143,17 @@ def mistake_that_closes(
     found = _counted_turns(trial) or _suspicion(trial) or _exchanged(regressor, base, record, choice)
     if found is not None:
         return found
-    for name, unit, factors in other_units(regressor):
+    words = [(name, factors, unit_cure(name, unit)) for name, unit, factors in other_units(regressor)]
+    words += [(one.words.removeprefix("with positions "), one.position, one.cure) for one in units_of_one(regressor)]
+    for name, factors, cure in words:
         try:
             regressor.closed(smoothed(record, choice, record.in_other_units(factors)).position)
         except ParflexError:
             continue
-        return f"loops close where the positions are {name}, which efforts do not confirm: {unit_cure(name, unit)}"
+        where = (
+            f"the positions {name.replace(' in ', ' are ')}" if name.startswith("of ") else f"the positions are {name}"
+        )
+        return f"loops close where {where}, which efforts do not confirm: {cure}"
     return None
 
 
@@ -243,7 +250,8 @@ def _other_zeros(trial: FileTrial) -> list[Hypothesis]:
         alone = np.where(np.arange(len(home)) == k, home - position[0], 0.0)
         offset = _fitted(trial, [k], [np.zeros(len(home)), alone])
         if offset is not None:
-            found.append(shifted(regressor, offset, f"with another zero of '{motor}'"))
+            given = shifted(regressor, offset, f"with another zero of '{motor}'")
+            found.append(replace(given, cure=given.cure.replace("offset of", "offset of about")))  # as the file is
     return found
 
 
