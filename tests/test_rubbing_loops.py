@@ -127,6 +127,23 @@ def test_shares_of_a_load_that_comes_and_goes_do_not_depend_on_the_past(tmp_path
     assert np.abs(0.5 * run["friction.b.effort"] - parts[:, 1]).max() < 1e-5
 
 
+def test_joints_of_a_loop_share_a_load_that_comes_and_goes(tmp_path):
+    """Iterations ask for states in which the joints cannot all be at rest: what these leave must not stay."""
+    exact, friction = SliderCrank(0.2, 0.5, 9.81), {"crank": 0.3, "rod": 0.5, "slider": 6.0}
+    robot = written(tmp_path, exact.text(0.7, friction))
+    run = parflex.simulate(
+        robot, None, 0.6, effort={"crank": lambda t: 1.1 * np.sin(9 * t)}, start={"pose": {"crank": 0.7}}, step=1e-3
+    )
+    assert run.status == "ok" and np.ptp(run["q.crank"]) < STILL
+    ways = exact.ways(0.7)
+    most = np.abs(ways) * list(friction.values())
+    loads = exact.load(0.7) + 1.1 * np.sin(9 * run.t)
+    assert 3 * most[0] < np.abs(loads).max() < most.sum()
+    parts = np.array([shared(load, most) for load in loads])
+    found = np.array([-run[f"friction.{name}.effort"] * way for name, way in zip(NAMES, ways, strict=True)]).T
+    assert np.abs(found - parts).max() < 1e-5  # as above
+
+
 def test_a_loop_that_starts_at_a_dead_centre_meets_the_friction_there(tmp_path):
     """The slider does not move with the crank at first, and its friction holds nothing."""
     exact, friction = SliderCrank(0.2, 0.5, 0.0), {"slider": 1.0}
