@@ -153,9 +153,23 @@ def test_rows_with_other_lengths_answer_what_a_robot_loaded_so_answers(name, cou
         assert 0 < many.fallbacks < count
 
 
+@pytest.mark.parametrize("times", [1, 4000])  # few rows are solved by arrays, many by machine code
+def test_designs_whose_rods_are_just_too_short_have_no_home(times, tmp_path):
+    """The distance of the elbows at home is known; rods that miss it by a tenth of a micrometre have no home."""
+    robot = robot_of("five-bar", tmp_path)[1]
+    elbows = np.array([-0.15, 0.15]) + np.array([0.31, 0.28]) * np.exp(1j * np.array([2.1, 1.0]))
+    gaps = np.array([1e-3, 3e-4, 1e-5, 1e-7, *[-1e-3] * times])  # in metres, of 0.6; the last ones meet
+    designs = {
+        "constants.far": np.full(len(gaps), 0.3),
+        "constants.other_far": abs(elbows[0] - elbows[1]) - 0.3 - gaps,
+    }
+    found = parflex.many_frequencies(robot, ["x", "y"], np.tile([0.0, 0.3], (len(gaps), 1)), 2, designs=designs)
+    assert (found.status == np.where(gaps > 0, 3, 0)).all(), found.status[:6]
+
+
 @pytest.mark.verify
 @pytest.mark.parametrize(("name", "count"), [("five-bar", 400), ("3rrr-flexible", 120), ("gough-stewart-beams", 60)])
 @pytest.mark.parametrize("seed", [11, 12])
 def test_many_rows_with_other_lengths_answer_what_robots_loaded_so_answer(name, count, seed, tmp_path):
     check_rows(name, tmp_path, count, seed)
-    check_rows(name, tmp_path, count, seed + 100, spread=0.08, at_once=-(-2500 // count))  # homes spread for all rows
+    check_rows(name, tmp_path, count, seed + 100, spread=0.08, at_once=-(-2500 // count))

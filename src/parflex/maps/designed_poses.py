@@ -130,7 +130,7 @@ class DesignedPoses:
         if not self.positions.fast:
             self.why_not = self.positions.why_slow
             return False
-        self.numbers.alone[:] |= homes_elsewhere(self.positions, self.features[:, width:])
+        self.numbers.alone[:] |= homes_elsewhere(self.positions)
         self.free, self.springs = self._free_motions(), self._springs()
         self.rest: SpringsWhenNeeded | None = None
         if len(rows) >= FEW:

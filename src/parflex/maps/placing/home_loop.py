@@ -1,13 +1,14 @@
 """Newton's method of the assembler on rows of positions: whole steps, and a third of one where the opening would rise.
 
 The program of a step gives new positions and the squared opening of where it started. A row begins at its start values,
-and ends closed or after so many calls.
+and ends closed as the assembler has it, or after so many calls. Openings of lengths that just miss are small too.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from parflex.closure.assembly.newton import CLOSED
 from parflex.codegen.compile import Kernel, side_by_side
 from parflex.maps.batches import BatchProgram
 from parflex.maps.lanes.lane_calls import call_lanes
@@ -16,7 +17,6 @@ from parflex.simulation.integrators.jit import compiled
 Array = np.ndarray
 CALLS = 64  # of the program for a row: what takes more is left
 THIRDS = 12  # times that a step is shortened, as in the assembler
-NEAR = 1e-3  # opening, in typical lengths, from which one more step leaves a millionth: sides are told
 ROW, CALL, SHORTENED = range(3)  # whole numbers of a lane
 
 
@@ -55,7 +55,7 @@ def close_homes(
             whole[lane, CALL] += 1
             here, ends = y[moved, lane], False
             if here < opened[lane]:
-                closes = here < NEAR * NEAR
+                closes = here < CLOSED * CLOSED
                 usual = True
                 for k in range(moved):
                     if not abs(y[k, lane]) < 1e300:
@@ -102,7 +102,7 @@ def closed_homes(program: BatchProgram, q: Array, inputs: Array, moving: Array, 
             falls = here < opened[active]
             usual = np.isfinite(new).all(axis=1)
             down, up = active[falls & usual], active[~falls]
-            good[down] = here[falls & usual] < NEAR**2
+            good[down] = here[falls & usual] < CLOSED**2
             base[down], opened[down], shortened[down] = x[down][:, moving], here[falls & usual], 0
             x[down[:, None], moving] = new[falls & usual]
             shortened[up] += 1

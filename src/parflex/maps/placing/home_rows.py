@@ -28,7 +28,6 @@ from parflex.codegen.program import Program
 from parflex.designs.design_numbers import DesignNumbers
 from parflex.errors import ParflexError
 from parflex.maps.batches import BatchProgram, CarriedLinks, Geometry, rigid_tree
-from parflex.maps.kept_numbers import numbers_of_designs
 from parflex.maps.placing.closing_loop import rows_apart
 from parflex.maps.placing.home_loop import closed_homes
 from parflex.maps.placing.kept_closures import kept_home_steps
@@ -45,8 +44,6 @@ SAME = 1e-4  # rad or typical lengths: the home of the file itself is found
 AGREE = 1e-9  # of an opening: what rows that repeat others leave open
 ALIKE = 3.0  # times the motion of home by a design: other assemblies move less
 RECENT = 16  # parts of which other assemblies are kept
-NEAR = 0.1  # of a number: designs that differ less are alike
-WIDER, SPREAD = 1.5, 256  # times their range, in which twice so many designs stand for all that are alike
 CHANGED = 0.01  # of a value of home, to see what it moves
 _begun: dict[str, tuple[Robot, HomeStart | None]] = {}  # of the last robots, by all places of designs
 _others: dict[tuple[int, int], tuple[Program, list[Array]]] = {}  # by programs, which are kept with it
@@ -342,32 +339,3 @@ def home_rows(geometry: Geometry) -> HomeRows | None:
     begin = known[1]
     steps = None if begin is None else kept_home_steps(geometry, lambda: home_steps(geometry, begin))
     return None if begin is None or steps is None else HomeRows(geometry, begin, steps)
-
-
-def near_designs(geometry: Geometry) -> Array:
-    """Which designs have numbers of the geometry near those of the robot as it was loaded."""
-    numbers = geometry.designs
-    assert numbers is not None
-    if not numbers.name:
-        return np.zeros(len(numbers.alone), dtype=bool)
-    nominal = numbers.nominal[geometry.varied]
-    limits = NEAR * np.abs(nominal)
-    placed = np.ascontiguousarray(geometry.all_numbers)
-    return ~rows_apart(np.broadcast_to(nominal, placed.shape).copy(), placed, np.arange(len(nominal)), limits)
-
-
-def around(geometry: Geometry, keys: Array) -> Geometry:
-    """The geometry of some designs, spread over a wider range than these, at its edges and inside it."""
-    numbers = geometry.designs
-    assert numbers is not None
-    low, high = keys.min(axis=0), keys.max(axis=0)
-    rng, middle, half = np.random.default_rng(6), (low + high) / 2, WIDER * (high - low) / 2
-    spread = rng.uniform(-1, 1, (2 * SPREAD, keys.shape[1]))
-    spread[:SPREAD] = np.sign(spread[:SPREAD])
-    values = middle + half * spread
-    made = numbers_of_designs(geometry.robot, {key: values[:, k] for k, key in enumerate(numbers.keys)})
-    if made.name != numbers.name or made.alone.any():
-        return Geometry(geometry.robot)  # they are read otherwise there
-    found = Geometry(geometry.robot, made)
-    found.compiled, found.legs_differ = geometry.compiled, geometry.legs_differ
-    return found

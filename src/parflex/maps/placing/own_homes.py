@@ -2,52 +2,33 @@
 
 from __future__ import annotations
 
-import copy
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from parflex.maps.placing.home_rows import around, home_rows, near_designs
+from parflex.maps.placing.home_rows import home_rows
 from parflex.maps.placing.steppers import ASKED
 
 if TYPE_CHECKING:
     from parflex.maps.positions import PositionSolver
 
 Array = np.ndarray
-MANY = 2048  # designs near that of the file from which not each of their homes is followed
 
 
-def homes_elsewhere(solver: PositionSolver, keys: Array) -> Array:
+def homes_elsewhere(solver: PositionSolver) -> Array:
     """Which designs stand at home on other sides of their singularities than the robot as it was loaded, or may.
 
-    `keys` are the values of keys of all designs. Of many that are near the robot as it was loaded, some spread over a
-    wider range are followed for all of them; where one of these stands elsewhere, each is followed.
+    Each is followed from its start: designs that are few, or near to each other, are no other case.
     """
-    geometry, elsewhere = solver.geometry, np.zeros(len(keys), dtype=bool)
-    if not geometry.varied or not solver.robot.closures.size:
-        return elsewhere
-    near = near_designs(geometry)
-    if near.sum() < MANY or not _stay(solver, keys[near]):
-        near[:] = False
-    elsewhere[~near] = _followed(solver, np.flatnonzero(~near))
-    return elsewhere
-
-
-def _stay(solver: PositionSolver, keys: Array) -> bool:
-    """Whether all of some designs, spread over a wider range than these, stand as the robot that was loaded."""
-    some = copy.copy(solver)
-    some.geometry = around(solver.geometry, keys)
-    numbers = some.geometry.designs
-    return numbers is not None and not _followed(some, np.arange(len(numbers.alone))).any()
-
-
-def _followed(solver: PositionSolver, own: Array) -> Array:
-    """Which designs stand elsewhere, each followed from its start."""
     geometry = solver.geometry
-    homes = home_rows(geometry) if len(own) else None
+    assert geometry.designs is not None
+    count = len(geometry.designs.alone)
+    if not geometry.varied or not solver.robot.closures.size:
+        return np.zeros(count, dtype=bool)
+    homes = home_rows(geometry)
     if homes is None:
-        return np.ones(len(own), dtype=bool)
-    q, sure = homes(own)
+        return np.ones(count, dtype=bool)
+    q, sure = homes(np.arange(count))
     if solver.given.asked:
         first = len(geometry.kept) + len(geometry.varied)
         q[:, first : first + len(ASKED)] = solver.given.place_at_home

@@ -105,8 +105,7 @@ class ResponseRows:
             self.model, self.numbers, self.by_programs = None, None, False
             self.why_not = self.positions.why_slow
         elif self.numbers is not None:
-            keys = np.stack([values[self.readable] for values in self.designs.values()], axis=1)
-            self.numbers.alone[:] |= homes_elsewhere(self.positions, keys)
+            self.numbers.alone[:] |= homes_elsewhere(self.positions)
         if self.model is not None:
             self.places = self.geometry.places(self.assembly.links)
             self.some = max(1, min(64, LARGEST // max(1, self.model.columns) ** 2))
