@@ -10,6 +10,9 @@ import pytest
 import parflex
 from parflex.designs.design_numbers import number_at
 from parflex.errors import ParflexError, SingularError, UnreachableError
+from parflex.maps.batches import Geometry
+from parflex.maps.kept_numbers import numbers_of_designs
+from parflex.maps.placing.home_rows import home_rows
 
 FIVE_BAR = """
 format = 1
@@ -151,6 +154,22 @@ def test_rows_with_other_lengths_answer_what_a_robot_loaded_so_answers(name, cou
     if name == "five-bar":  # some have no home, and some stand at home on another side than the file itself
         assert states[3] > 1
         assert 0 < many.fallbacks < count
+
+
+def test_homes_that_designs_place_elsewhere_are_those_of_robots_loaded_so():
+    """The end effector of a Par4 stands on joints, and its home is at a length of the design."""
+    robot, count, rng = parflex.load("par4"), 6, np.random.default_rng(2)
+    keys = [f"constants.{key}" for key in ("base_radius", "arm", "rod", "half_distance", "ratio")]
+    designs = {key: number_at(robot, key) * rng.uniform(0.8, 1.2, count) for key in keys}
+    geometry = Geometry(robot, numbers_of_designs(robot, designs))
+    homes = home_rows(geometry)
+    assert homes is not None
+    q, sure = homes(np.arange(count))
+    assert sure.all()
+    for row in range(count):
+        own = parflex.load("par4", settings={key: float(values[row]) for key, values in designs.items()})
+        # both end below 1e-10 of the length, and the next step of Newton's method goes to rounding
+        assert q[row, : len(geometry.kept)] == pytest.approx(own.home[geometry.kept], abs=1e-12)
 
 
 @pytest.mark.parametrize("times", [1, 4000])  # few rows are solved by arrays, many by machine code

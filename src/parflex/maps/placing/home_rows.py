@@ -25,18 +25,19 @@ from parflex.closure.targets import FrameTarget, Target
 from parflex.closure.working_modes import block
 from parflex.codegen.passes.optimise import make_program
 from parflex.codegen.program import Program
-from parflex.designs.design_numbers import DesignNumbers
 from parflex.errors import ParflexError
 from parflex.maps.batches import BatchProgram, CarriedLinks, Geometry, rigid_tree
 from parflex.maps.placing.closing_loop import rows_apart
 from parflex.maps.placing.home_loop import closed_homes
+from parflex.maps.placing.homes_of_designs import begun_elsewhere
 from parflex.maps.placing.kept_closures import kept_home_steps
-from parflex.maps.placing.steppers import ASKED, ClosingRows, Stepper, least_squares, rows_of
+from parflex.maps.placing.steppers import ASKED, ClosingRows, Stepper, asked_by_symbols, least_squares, rows_of
 from parflex.models.pose_input import read_pose, whole_end_effector
 from parflex.models.posing.home_pose import HomePose
 from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.recursion import jacobians, pose
+from parflex.spatial import vector_from_rotation, vector_quaternion
 from parflex.spatial.linear import solve
 
 Array = np.ndarray
@@ -44,7 +45,6 @@ SAME = 1e-4  # rad or typical lengths: the home of the file itself is found
 AGREE = 1e-9  # of an opening: what rows that repeat others leave open
 ALIKE = 3.0  # times the motion of home by a design: other assemblies move less
 RECENT = 16  # parts of which other assemblies are kept
-CHANGED = 0.01  # of a value of home, to see what it moves
 _begun: dict[str, tuple[Robot, HomeStart | None]] = {}  # of the last robots, by all places of designs
 _others: dict[tuple[int, int], tuple[Program, list[Array]]] = {}  # by programs, which are kept with it
 
@@ -53,7 +53,8 @@ _others: dict[tuple[int, int], tuple[Program, list[Array]]] = {}  # by programs,
 class HomeStart(Record):
     """Where the assembler begins: the robot, what home gives, the parts that close, and what designs begin elsewhere.
 
-    `moved` are columns of the rigid tree and the numbers of designs that stand there.
+    `moved` are columns of the rigid tree and the numbers of designs that stand there, `asked` axes along which such
+    numbers place the end effector on its joints.
     """
 
     robot: Robot
@@ -61,6 +62,13 @@ class HomeStart(Record):
     parts: list[ClosurePart]
     q: Array
     moved: tuple[tuple[int, int], ...]
+    asked: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def placed(self) -> FrameTarget | None:
+        """The end effector on its joints, where designs place it elsewhere."""
+        own = [row for part in self.parts for row in part.rows if isinstance(row, FrameTarget)]
+        return own[0] if self.asked else None
 
 
 def home_start(geometry: Geometry) -> HomeStart | None:
@@ -72,7 +80,7 @@ def home_start(geometry: Geometry) -> HomeStart | None:
     given, start = robot.description.poses.get("home", {}), robot.start
     target = read_pose(robot.tree, given, "poses.home", robot.file, start) if given else Target()
     try:
-        moved = _moved(robot, designs, target)
+        moved, asked_for = begun_elsewhere(robot, designs, target)
     except ParflexError:
         return None
     asked = whole_end_effector(robot.tree, robot.actuated, target, start) or target
@@ -82,50 +90,12 @@ def home_start(geometry: Geometry) -> HomeStart | None:
     columns = np.array(sorted({int(k) for part in parts for k in part.columns}), dtype=int)
     if moved is None or not all(isinstance(row, ClosingRows) for row in rows):
         return None
+    if asked_for and sum(isinstance(row, FrameTarget) for row in rows) != 1:
+        return None
     if strides(robot.tree, columns, rows)[0] or robot.assembler.far_shafts(asked, start, parts):
         return None  # screws turn many times
     kept = {int(k): n for n, k in enumerate(geometry.kept)}
-    return HomeStart(robot, asked, parts, asked.applied(start), tuple((kept[at], k) for at, k in moved))
-
-
-def _moved(robot: Robot, designs: DesignNumbers, target: Target) -> list[tuple[int, int]] | None:
-    """Positions that designs begin elsewhere, with the numbers that say where; None where that is not one number."""
-    found: dict[int, int] = {}
-    couples = bool(robot.closures.constraints)
-    for k, places in enumerate(designs.places):
-        for place in places:
-            if place[0] == "home":
-                at = _position(robot, target, str(place[1]), str(place[2]))
-                if at is None:
-                    return None
-                found[at] = k
-    for k, places in enumerate(designs.places):
-        for place in places:
-            starts = place[0] == "tree" and place[1] == "links" and place[3] == "start"
-            rests = (
-                place[0] == "tree" and tuple(place[3:5]) == ("terms", "rest") and int(place[2]) in robot.drive_springs
-            )
-            if rests or (starts and couples):
-                return None  # others start by it
-            if starts:
-                found.setdefault(robot.tree.links[int(place[2])].q.start + int(place[4]), k)
-    return list(found.items())
-
-
-def _position(robot: Robot, target: Target, part: str, word: str) -> int | None:
-    """Position that a value of home, or of the start of a working mode, is."""
-    if part == "mode":
-        return None if robot.closures.constraints else robot.tree.links[robot.tree.number(word)].q.start
-    given = dict(robot.description.poses["home"])
-    given[word] = given[word] + CHANGED
-    other = read_pose(robot.tree, given, "poses.home", robot.file, robot.start)
-    off = [k for k, value in other.values.items() if value != target.values.get(k)]
-    alone = len(off) == 1 and abs(other.values[off[0]] - target.values[off[0]] - CHANGED) < 1e-12
-    same = all(
-        isinstance(one, FrameTarget) and isinstance(two, FrameTarget) and one.position == two.position
-        for one, two in zip(target.frames, other.frames, strict=True)
-    )
-    return off[0] if alone and same else None
+    return HomeStart(robot, asked, parts, asked.applied(start), tuple((kept[at], k) for at, k in moved), asked_for)
 
 
 def home_steps(geometry: Geometry, begin: HomeStart) -> Stepper | None:
@@ -144,7 +114,12 @@ def home_steps(geometry: Geometry, begin: HomeStart) -> Stepper | None:
     increment, lengths, opening = np.zeros(traced.tree.n, dtype=object), [], 0.0
     for part in begin.parts:
         rates = np.searchsorted(branch.rates, [geometry.rate(int(k)) for k in part.columns])
-        loops = [_on(traced, named.get(id(row), row), symbolic) for row in part.rows]
+        loops = [
+            _on(traced, asked_by_symbols(graph, row, whole.planar), symbolic)
+            if begin.asked and isinstance(row, FrameTarget)
+            else _on(traced, named.get(id(row), row), symbolic)
+            for row in part.rows
+        ]
         residual, J = rows_of(traced.tree, loops, q, rates)
         metres = np.concatenate([row.scale(L) for row in part.rows])
         units = whole.rate_units[branch.rates][rates]
@@ -168,7 +143,8 @@ def home_steps(geometry: Geometry, begin: HomeStart) -> Stepper | None:
     }
     program = BatchProgram(make_program(graph, "closing", outputs, quick=True), geometry.compiled)
     own = np.array(moving, dtype=int) + len(geometry.varied)
-    return Stepper(geometry.inputs(branch.positions), own, program, 1.0, 1.0)
+    behind = len(geometry.kept) + len(geometry.varied) + np.arange(len(ASKED) if begin.asked else 0)
+    return Stepper(np.concatenate([geometry.inputs(branch.positions), behind]), own, program, 1.0, 1.0)
 
 
 def _larger(a: Any, b: Any) -> Any:
@@ -231,12 +207,31 @@ class HomeRows:
         for column, k in self.begin.moved:
             q[:count, column] = numbers.columns([k])[designs, 0]
             q[count, column] = numbers.nominal[k]
+        self._put_place(q, designs)
         start, steps = q[:, :width].copy(), self.steps
         sure = closed_homes(steps.program, q, steps.inputs, steps.moving, self._plain)
         sure &= self._as_asked(q, start)
         if not (sure[count] and self._away(q[count:], geometry.home[None], steps.columns)[0] < SAME):
             sure[:] = False  # the file's own home is found otherwise
         return q, sure
+
+    def _put_place(self, q: Array, designs: Array | None) -> None:
+        """Where each design places the end effector on its joints at home, in place; the last row is the file's own."""
+        row, behind, numbers = (
+            self.begin.placed,
+            len(self.geometry.kept) + len(self.geometry.varied),
+            self.geometry.designs,
+        )
+        if row is None or numbers is None:
+            return
+        for axis, value in row.position.items():
+            q[:, behind + axis] = value
+        if row.rotation is not None:
+            R = np.asarray(row.rotation, dtype=float)
+            q[:, behind + ASKED.index("theta")] = np.arctan2(R[1, 0], R[0, 0])
+            q[:, behind + ASKED.index("qw") :] = vector_quaternion(vector_from_rotation(R))
+        for axis, k in self.begin.asked if designs is not None else ():
+            q[:-1, behind + axis], q[-1, behind + axis] = numbers.columns([k])[designs, 0], numbers.nominal[k]
 
     def _as_asked(self, q: Array, start: Array) -> Array:
         """Whether joints have the signs asked for, and in no other assembly motors are nearer to their starts.
@@ -300,6 +295,7 @@ class HomeRows:
         q = np.zeros((len(starts), width + len(geometry.varied) + len(ASKED)))
         q[:, :width] = starts
         q[:, width : width + len(geometry.varied)] = geometry.designs.nominal[geometry.varied]
+        self._put_place(q, None)
         closed = closed_homes(self.steps.program, q, self.steps.inputs, self.steps.moving, self._plain)
         found = [geometry.home]
         for row in q[closed, :width]:

@@ -1,4 +1,4 @@
-"""Coordinates that a pose does not name stay as they are at home: which of them another design moves there."""
+"""What designs move at home: where joints begin, what is asked for there, and what poses leave as it is at home."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from parflex.closure.targets import Target
+from parflex.closure.targets import FrameTarget, Target
 from parflex.designs.design_numbers import DesignNumbers
 from parflex.maps.batches import GEARING, Geometry
+from parflex.models.pose_input import read_pose
+from parflex.models.robot import Robot
 from parflex.tree.link_tree import GROUND
 
 ENDS = {"x", "y", "z", "theta", "rx", "ry", "rz"}
 AT_START = 1e-12  # rad or m: a platform stands at home where the file starts it
+CHANGED = 0.01  # of a value of home, to see what it moves
 RECENT = 16  # sets of places of which is kept what they start
 _recent: dict[str, frozenset[int]] = {}  # by the name of all places of designs
 
@@ -93,3 +96,72 @@ def _follows(part: Any, constants: set[str]) -> bool:
     if isinstance(part, dict | list | tuple):
         return any(_follows(inner, constants) for inner in (part.values() if isinstance(part, dict) else part))
     return isinstance(part, str) and bool(constants & set(re.findall(r"[A-Za-z_]\w*", part)))
+
+
+def begun_elsewhere(
+    robot: Robot, designs: DesignNumbers, target: Target
+) -> tuple[list[tuple[int, int]] | None, tuple[tuple[int, int], ...]]:
+    """Positions that designs begin elsewhere, with the numbers that say where; None where that is not one number.
+
+    Also axes along which the end effector is placed on its joints by such numbers.
+    """
+    found: dict[int, int] = {}
+    asked: dict[int, int] = {}
+    coupled = {j for row in robot.closures.constraints for j in row.links(robot.tree)}
+    for k, places in enumerate(designs.places):
+        for place in places:
+            if place[0] == "home":
+                part, word = str(place[1]), str(place[2])
+                at, axis = _position(robot, target, part, word), _axis(robot, target, part, word)
+                if at is not None:
+                    found[at] = k
+                elif axis is not None:
+                    asked[axis] = k
+                else:
+                    return None, ()
+    for k, places in enumerate(designs.places):
+        for place in places:
+            starts = place[0] == "tree" and place[1] == "links" and place[3] == "start"
+            rests = (
+                place[0] == "tree" and tuple(place[3:5]) == ("terms", "rest") and int(place[2]) in robot.drive_springs
+            )
+            if rests or (starts and int(place[2]) in coupled):
+                return None, ()  # others start by it
+            if starts:
+                found.setdefault(robot.tree.links[int(place[2])].q.start + int(place[4]), k)
+    return list(found.items()), tuple(asked.items())
+
+
+def _position(robot: Robot, target: Target, part: str, word: str) -> int | None:
+    """Position that a value of home, or of the start of a working mode, is."""
+    if part == "mode":
+        return None if robot.closures.constraints else robot.tree.links[robot.tree.number(word)].q.start
+    other = _changed(robot, word)
+    off = [k for k, value in other.values.items() if value != target.values.get(k)]
+    alone = len(off) == 1 and abs(other.values[off[0]] - target.values[off[0]] - CHANGED) < 1e-12
+    same = all(
+        isinstance(one, FrameTarget) and isinstance(two, FrameTarget) and one.position == two.position
+        for one, two in zip(target.frames, other.frames, strict=True)
+    )
+    return off[0] if alone and same else None
+
+
+def _axis(robot: Robot, target: Target, part: str, word: str) -> int | None:
+    """Axis along which a value of home places the end effector on its joints, alone."""
+    if part == "mode" or len(target.frames) != 1:
+        return None
+    one, other = target.frames[0], _changed(robot, word)
+    two = other.frames[0]
+    if not isinstance(one, FrameTarget) or not isinstance(two, FrameTarget) or other.values != target.values:
+        return None
+    off = [axis for axis in one.position if two.position[axis] != one.position[axis]]
+    turned = one.rotation is not None and not np.array_equal(one.rotation, np.asarray(two.rotation))
+    shifted = len(off) == 1 and abs(two.position[off[0]] - one.position[off[0]] - CHANGED) < 1e-12
+    return off[0] if shifted and not turned else None
+
+
+def _changed(robot: Robot, word: str) -> Target:
+    """What home asks for with one of its values changed."""
+    given = dict(robot.description.poses["home"])
+    given[word] = given[word] + CHANGED
+    return read_pose(robot.tree, given, "poses.home", robot.file, robot.start)
