@@ -73,9 +73,11 @@ def test_what_is_seen_of_a_design_is_its_robot_where_it_is(desk):
     assert sight.lowest[0] == pytest.approx(lowest, rel=1e-8)
 
 
-def test_a_design_that_cannot_stay_is_said_at_once(desk):
-    with pytest.raises(UnreachableError, match="cannot be reached by this design"):
-        desk.sight(Session(desk.robot), {"constants.proximal": 0.2, "constants.distal": 0.1})
+def test_a_design_that_has_no_home_is_left_to_its_file_which_says_so(desk):
+    values = {"constants.proximal": 0.2, "constants.distal": 0.1}
+    assert desk.sight(Session(desk.robot), values) is None
+    with pytest.raises(UnreachableError):
+        desk.robot_of(values).home  # noqa: B018 - it is found where it is asked for
 
 
 def test_a_design_that_cannot_be_shown_is_not_written(desk, tmp_path):

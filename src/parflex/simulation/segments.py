@@ -33,6 +33,7 @@ OFTEN = 2e-3  # s, or of the run where that is shorter: checked rows lie no fart
 MOST_TRIES = 3  # at one row
 UNDECIDED = "the robot is at a singular pose, where its closures do not determine how it moves on"
 BENDS = "the robot reaches a singular pose, where runs of flexible robots end"
+STICKS = "the robot reaches a singular pose, where runs with joints that stick end: a friction_width leads through it"
 JUMPS = "the velocity of a motor jumps too near a singular pose,"
 JUMPED = "the loops close in another assembly mode than before, so the robot jumps"
 DRIVEN_SINGULAR = "the loops cannot be closed: the motors drive the robot to a singular pose"
@@ -227,6 +228,8 @@ class Runner:
         rows: list[tuple[int, PassageState]] = []
         why, here = "", row
         try:
+            if self.problem.sticking:  # its model takes no efforts that hold joints
+                raise NotDeterminedError
             rows.append((row, passage.enter(row * self.grid.out_step, q, qd, self.worked)))
             for here, at, exact in self._rows(passage, rows[0][1], row, course):
                 if exact and not passage.keeps_energy(here * self.grid.out_step, rows[0][1], at):
@@ -256,6 +259,8 @@ class Runner:
         """Words for where a passage ends that is not determined."""
         if self.problem.robot.tree.elastic:
             return BENDS
+        if self.problem.sticking:
+            return STICKS
         if not self.problem.driven:
             return UNDECIDED
         begin, end = (np.array([0, 2 * self.per]) + row) * self.grid.out_step
