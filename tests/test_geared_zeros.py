@@ -54,7 +54,7 @@ def test_the_zero_of_a_motor_behind_a_gear_is_found(arm, off):
     found = [text.partition("zero of 'motor' off by ")[2] for text in told if "with the zero of" in text]
     assert len(found) == (1 if off else 0) and (off or not told)
     if off:
-        assert float(found[0].split()[0]) == pytest.approx(off, rel=0.1)
+        assert float(found[0].split()[0]) == pytest.approx(off, rel=0.03)  # noise of the record leaves some hundredths
 
 
 def test_a_gear_of_another_ratio_is_no_zero(arm):

@@ -96,7 +96,7 @@ def test_friction_of_the_axis_differs_by_direction(capsys, columns, tmp_path):
     printed = {"M": 95.1540, "FV": 166.7061, "FS": 20.1440, "FV_back": 240.4236, "FS_back": 20.6277}
     for symbol, value in printed.items():
         assert answer["parameters"][f"{symbol}[axis]"]["value"] == pytest.approx(value, rel=2e-3)
-    assert answer["relative_error"] == pytest.approx(0.031117, rel=2e-2)
+    assert answer["relative_error"] == pytest.approx(0.031117, rel=2e-2)  # printed; filters of decimation differ
     effort = parflex.inverse_dynamics(parflex.load(out), velocity={"axis": -0.1}).efforts["axis"]
     back = (answer["parameters"][f"{symbol}_back[axis]"]["value"] for symbol in ("FV", "FS"))
     assert effort == pytest.approx(-0.1 * next(back) - next(back))
