@@ -279,7 +279,7 @@ def test_two_processes_at_once_share_a_cache(tmp_path):
     answers = {ended(one) for one in started}
     assert len(answers) == 1
     kept = sorted(path.suffix for path in tmp_path.iterdir())
-    assert kept == ["", ".program"]  # one program and its compiled code, no leftovers
+    assert kept == ["", ".code", ".program"]  # one program, its compiled code and the hash of the source, no leftovers
     assert {ended(process(CALL, PARFLEX_CACHE=str(tmp_path)))} == answers
 
 
@@ -321,6 +321,41 @@ def test_whatever_changes_a_program_changes_its_key(monkeypatch, tmp_path):
     )  # motions are not in a program
     monkeypatch.setattr(program_store, "_code", lambda: b"another version")
     assert program_store.key_of(plain, "inverse", Options(), 1000) not in keys
+
+
+def test_the_source_of_the_package_is_read_again_where_a_file_of_it_changed(monkeypatch, tmp_path):
+    """A file of the same length and time of change too; the same text in another folder has the same hash."""
+    monkeypatch.setenv("PARFLEX_CACHE", str(tmp_path / "cache"))
+    for name in ("one", "two"):
+        (tmp_path / name / "inner").mkdir(parents=True)
+        (tmp_path / name / "inner" / "file.py").write_text("k = 1")
+    file = tmp_path / "one" / "inner" / "file.py"
+    first = program_store._digest_of_source(tmp_path / "one")
+    assert program_store._digest_of_source(tmp_path / "two") == first
+    monkeypatch.setattr(Path, "read_bytes", _only_from(tmp_path / "cache", Path.read_bytes))
+    assert program_store._digest_of_source(tmp_path / "one") == first
+    monkeypatch.undo()
+    monkeypatch.setenv("PARFLEX_CACHE", str(tmp_path / "cache"))
+    now = file.stat()
+    file.write_text("k = 2")
+    os.utime(file, ns=(now.st_atime_ns, now.st_mtime_ns))
+    assert program_store._digest_of_source(tmp_path / "one") != first
+
+
+def _only_from(folder, read):
+    """As `read`, where files of any other folder may not be read."""
+
+    def reading(path):
+        assert path.parent == folder
+        return read(path)
+
+    return reading
+
+
+@pytest.fixture(autouse=True)
+def _source_is_known():
+    """The hash of the source is kept too, in whichever cache is the first to be asked: not in those of these tests."""
+    program_store._code()
 
 
 @pytest.mark.parametrize("damage", [b"", b"short", None])

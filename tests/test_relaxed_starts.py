@@ -222,7 +222,6 @@ def test_programs_of_a_run_settle_its_bodies_as_tangents_of_the_whole_robot_do(f
 
 def test_a_rest_that_was_found_is_read_for_the_same_robot_pose_and_source_alone(monkeypatch, tmp_path):
     monkeypatch.setenv("PARFLEX_CACHE", str(tmp_path))
-    monkeypatch.setattr(kept_rest, "MANY_RATES", 0)
     found = []
 
     def find():
@@ -232,13 +231,13 @@ def test_a_rest_that_was_found_is_read_for_the_same_robot_pose_and_source_alone(
     def asked(robot, *choices):
         return kept_rest.kept_rest(robot, choices, find)
 
-    robot = parflex.load("5r")
+    robot = parflex.load("dualemps")
     first = asked(robot, np.zeros(2), {"tip": [1.0]})
-    again = asked(parflex.load("5r"), np.zeros(2), {"tip": [1.0]})
+    again = asked(parflex.load("dualemps"), np.zeros(2), {"tip": [1.0]})
     assert len(found) == 1 and again == first and again.held == ("a",) and not again.steady
     asked(robot, np.zeros(2), {"tip": [1.0 + 1e-15]})
     asked(robot, np.full(2, 1e-300), {"tip": [1.0]})
-    asked(parflex.load("5r", settings={"constants.distal": 0.4000001}), np.zeros(2), {"tip": [1.0]})
+    asked(parflex.load("dualemps", settings={"constants.blade": 0.4505001}), np.zeros(2), {"tip": [1.0]})
     asked(robot.locking([0]), np.zeros(2), {"tip": [1.0]})
     monkeypatch.setattr(program_store, "_code", lambda: b"another version")
     asked(robot, np.zeros(2), {"tip": [1.0]})
@@ -247,16 +246,15 @@ def test_a_rest_that_was_found_is_read_for_the_same_robot_pose_and_source_alone(
 
 def test_home_and_mobility_are_read_for_the_same_robot_and_source_alone(monkeypatch, tmp_path):
     monkeypatch.setenv("PARFLEX_CACHE", str(tmp_path))
-    monkeypatch.setattr(kept_home, "MANY_RATES", 0)
     found = []
     monkeypatch.setattr(HomePose, "found", lambda home: found.append(1) or home.assembled())
 
     def again_from_disk(**more):
         kept_home._known.clear()  # as in another process
-        return kept_home.with_kept_home(parflex.load("5r", **more))
+        return kept_home.with_kept_home(parflex.load("dualemps", **more))
 
     first, again = again_from_disk(), again_from_disk()
-    other = again_from_disk(settings={"constants.distal": 0.4000001})
+    other = again_from_disk(settings={"constants.blade": 0.4505001})
     assert len(found) == 2  # the second time home was read
     poses = len(first.reference_poses)
     assert poses == 3

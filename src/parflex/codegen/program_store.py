@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
 from dataclasses import Field, fields, is_dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -84,11 +85,35 @@ def _known_records() -> dict[int, tuple[Any, bytes]]:
 @lru_cache(maxsize=1)
 def _code() -> bytes:
     """A hash of the source of this package."""
-    root = Path(__file__).resolve().parent.parent
+    return _digest_of_source(Path(__file__).resolve().parent.parent)
+
+
+def _digest_of_source(root: Path) -> bytes:
+    """A hash of all files of Python below a folder, read again where one of them is not the file that it was."""
+    stamps = hashlib.sha256()
+    files = sorted(_sources(str(root)), key=lambda file: file.path)
+    for file in files:
+        now = file.stat()
+        stamps.update(f"{file.path} {now.st_size} {now.st_mtime_ns} {now.st_ctime_ns} {now.st_ino}\n".encode())
+    key = f"{stamps.hexdigest()}.code"
+    known = disk_cache.read(key)  # to read all files takes ten times as long as to ask for their times
+    if known is not None:
+        return known
     digest = hashlib.sha256()
-    for file in sorted(root.rglob("*.py")):
-        digest.update(str(file.relative_to(root)).encode() + b"\0" + file.read_bytes() + b"\0")
+    for file in files:
+        digest.update(os.path.relpath(file.path, root).encode() + b"\0" + Path(file.path).read_bytes() + b"\0")
+    disk_cache.write(key, digest.digest())
     return digest.digest()
+
+
+def _sources(folder: str) -> Iterator[os.DirEntry[str]]:
+    """All files of Python in and below a folder."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir():
+                yield from _sources(entry.path)
+            elif entry.name.endswith(".py"):
+                yield entry
 
 
 def _own(value: Any) -> list[Field]:
@@ -119,7 +144,7 @@ def _feed(digest: Any, value: Any, known: dict[int, tuple[Any, bytes]] | None = 
         return
     digest.update(f"({type(value).__name__} ".encode())
     if isinstance(value, np.ndarray):
-        digest.update(f"{value.dtype} {value.shape}".encode() + np.ascontiguousarray(value).tobytes())
+        digest.update(f"{value.dtype.str} {value.shape}".encode() + value.tobytes())
     elif isinstance(value, BaseModel):
         digest.update(value.model_dump_json().encode())
     elif is_dataclass(value):

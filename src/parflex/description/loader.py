@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import keyword
 from collections.abc import Iterable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -128,10 +129,16 @@ def _check_value_name(name: str, table: str) -> None:
         )
 
 
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    """What checks one kind of value: to make it takes longer than all that it checks in a file."""
+    return TypeAdapter(kind)
+
+
 def _read(kind: Any, value: Any, constants: Mapping[str, float], key: str) -> Any:
     """One number or name."""
     try:
-        return TypeAdapter(kind).validate_python(value, context={"constants": constants})
+        return _adapter(kind).validate_python(value, context={"constants": constants})
     except ValidationError as error:
         raise _translate(error, key) from None
 

@@ -242,13 +242,13 @@ class Frame(Table):
     start: Start = ()
     limits: Pair | None = None
     stop: StopTable | None = None
-    inertia: Inertia = Inertia()
+    inertia: Inertia = Inertia.model_construct()
     point_masses: PointMasses = ()
     beam: Beam | None = None
     modal: Modal | None = None
     superelement: Superelement | None = None
     motor_inertia: Number = 0.0
-    friction: Friction = Friction()
+    friction: Friction = Friction.model_construct()
     spring: Spring | None = None
     damper: Number = 0.0
 
@@ -287,7 +287,7 @@ class PlatformTable(Table):
 
     name: Name = "platform"
     start: Start = ()
-    inertia: Inertia = Inertia()
+    inertia: Inertia = Inertia.model_construct()
     point_masses: PointMasses = ()
     points: dict[str, Vector] = {}
     modal: Modal | None = None
@@ -378,7 +378,7 @@ class RobotFile(Table):
     rotations: Literal["consistent", "papers"] = "consistent"
     axial: Axial = "mean"
     end_effector: FrameName | None = None
-    reference: SourceTable = SourceTable()
+    reference: SourceTable = SourceTable.model_construct()
     constants: dict[str, Number] = {}
     materials: dict[str, MaterialTable] = {}
     sections: dict[str, SectionTable] = {}

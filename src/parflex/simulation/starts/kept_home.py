@@ -1,4 +1,4 @@
-"""How a robot of many elements stands and moves at home, kept on disk: to find it takes half of a second start.
+"""How a flexible robot stands and moves at home, kept on disk: to find it takes half of a second start.
 
 The key holds the robot and the code of this package, as that of programs does.
 """
@@ -12,7 +12,6 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from parflex.codegen import disk_cache, program_store
-from parflex.codegen.traces.open_tree import MANY_RATES
 from parflex.models.posing.motions_at_home import Mobility
 from parflex.models.robot import Robot
 
@@ -20,8 +19,8 @@ _known: WeakKeyDictionary[Robot, Robot] = WeakKeyDictionary()  # robots do not c
 
 
 def with_kept_home(robot: Robot) -> Robot:
-    """A robot that knows its home and its mobility, where it has many rates: from the disk if it was there before."""
-    if len(robot.free) <= MANY_RATES or any(part is not None for part in robot.known):
+    """A flexible robot that knows its home and its mobility: from the disk if it was there before."""
+    if not robot.deformations or any(part is not None for part in robot.known):
         return robot
     if robot not in _known:
         _known[robot] = _read(robot)

@@ -1,4 +1,4 @@
-"""Where the bodies of a robot of many elements are at rest, kept on disk: to find it takes longer than a short run.
+"""Where flexible bodies of a robot are at rest, kept on disk: to find it takes longer than a short run.
 
 The key holds the robot, the pose and the loads, and the code of this package, as that of programs does.
 """
@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from parflex.codegen import disk_cache, program_store
-from parflex.codegen.traces.open_tree import MANY_RATES
 from parflex.models.configuration import Pose
 from parflex.models.robot import Robot
 from parflex.records import Record
@@ -32,7 +31,7 @@ class Relaxed(Record):
 
 def kept_rest(robot: Robot, choices: tuple[Any, ...], find: Callable[[], Relaxed]) -> Relaxed:
     """What `find` finds for a robot and all that it depends on beside it, from the disk if it was found before."""
-    key = program_store.key_of(robot, "rest", *choices) if len(robot.free) > MANY_RATES else None
+    key = program_store.key_of(robot, "rest", *choices) if robot.deformations else None
     if key is None:
         return find()
     key = key.removesuffix(".program") + ".rest"
