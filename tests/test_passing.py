@@ -15,6 +15,8 @@ from parflex.codegen.program_condition import model_condition
 from parflex.codegen.traces.open_tree import open_tree
 from parflex.errors import InputError, SingularError
 from parflex.models.configuration import configure
+from parflex.simulation.conditioning import Watch
+from parflex.simulation.problem import prepare
 from parflex.simulation.run_checks import balance_warnings
 
 
@@ -101,6 +103,32 @@ def test_a_falling_five_bar_goes_on_when_its_rods_are_in_line():
     lost = [float(np.ptp(run["energy.total"])) for run in (coarse, fine)]  # nothing acts but gravity
     assert lost[1] < 5e-6 and lost[0] > 8 * lost[1]  # of 4 J; order four, through both changes: 16
     assert np.abs(positions(coarse) - positions(fine)).max() < 1e-4  # the coarse run; order four: a whip of 11 rad/s
+
+
+@pytest.mark.parametrize(("name", "time"), [("5r", 0.6), ("3rrr", 0.5)])
+@pytest.mark.parametrize(("method", "allowed"), [("gauss4", 1e-4), ("gauss6", 1e-6), ("generalized-alpha", 2e-2)])
+def test_rates_that_become_poor_shorten_no_steps(name, time, method, allowed):
+    """What is computed with them beyond the row at which others are taken says nothing of how long steps may be."""
+    run = simulate(load(name), time=time, method=method)
+    told = run.summary
+    assert told["changes"] and told["left_rejected"] > 0  # the first poor rates are met unprepared
+    assert told["step"] == 5e-4 and "did not converge" not in told["step_choice"]
+    assert told["steps"] < 2.5 * time / told["step"]  # 5 million in runs of generalized-alpha that began again
+    assert not any("converge badly" in sentence for sentence in told["warnings"])
+    fine = simulate(load(name), time=time, method="gauss6", step=1e-4)
+    way = np.abs(positions(fine) - positions(fine)[:, :1]).max()
+    # 10 rad/s: 0.005 rad a step, whose error a whip at a dead centre makes a hundred times larger
+    assert np.abs(positions(run) - positions(fine)).max() < allowed * way
+
+
+def test_rows_are_computed_by_a_tenth_of_a_radian_once_poor_rates_took_labour():
+    robot = load("5r")
+    watch = Watch(prepare(robot, "efforts", {}, (), 1e-3, (), False, False, ()))
+    q = np.linspace(robot.home, robot.home + 0.06, 3)  # 0.03 rad from row to row
+    assert watch.rows_ahead(q) > 1e6
+    watch.closely = True
+    assert watch.rows_ahead(q) == 3
+    assert watch.rows_ahead(q[:1]) > 1e6  # at rest
 
 
 def test_a_run_back_in_time_ends_where_it_began():

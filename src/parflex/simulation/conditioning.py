@@ -28,6 +28,8 @@ NEAR = 0.05  # of s_r / s_1: a tenth of a radian or so before a singular pose,
 NEAR_SHARE = 0.15  # and this of what it is at home
 WELL = 1.5  # times that, and it is left behind
 LOOK = 0.02  # rad of a typical length: rows that are nearer to each other are not checked one by one
+AHEAD = 0.1  # likewise, between two checks of rows: from POOR on angles of a loop, which add some of its joints, go 0.4
+MOST_AHEAD = 1e9  # rows: that of a robot at rest
 JUMP = 0.5  # of the way between two rows that their rates do not explain: another assembly
 
 
@@ -46,6 +48,7 @@ class Watch:
 
     problem: Problem
     gone: float = 0.0  # since a row was checked, in radians of a typical length
+    closely: bool = False  # whether few rows are computed between two checks: a check costs as much as a hundred steps
 
     @cached_property
     def free(self) -> Array:
@@ -140,6 +143,11 @@ class Watch:
             return Event(0, "cross")
         quality = self.quality(J, independent)
         return Event(0, "choose") if quality < POOR and self._best(J)[1] > BETTER * quality else None
+
+    def rows_ahead(self, q: Array) -> int:
+        """Rows that may be computed behind these until the next check: what poor rates determine takes labour."""
+        fastest = float((np.abs(np.diff(q, axis=0)) / self.position_units).max(initial=0.0)) if self.closely else 0.0
+        return max(1, int(min(AHEAD / max(fastest, 1e-300), MOST_AHEAD)))
 
     def first_event(self, q: Array, change: Array, out_step: float, independent: Sequence[str]) -> Event | None:
         """The first row, of closed positions and their rates of change, at which something must be done.

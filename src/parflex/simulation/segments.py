@@ -143,6 +143,7 @@ class Runner:
             if self.watch is None or track.status == "interrupted" or row >= self.grid.rows:
                 return self._finished(track)
             event = self.event or Event(row, "fail")
+            self.watch.closely = self.watch.closely or track.counts["rejected"] > 0
             nq = self.problem.robot.tree.nq
             q, change = track.y[-1, :nq].copy(), track.y[-1, nq : 2 * nq]
             all_rates = self.problem.robot.tree.rates(q, change)
@@ -193,11 +194,11 @@ class Runner:
 
         return written
 
-    def _looked(self, y: Array) -> int | None:
+    def _looked(self, y: Array) -> tuple[int | None, int]:
         nq = self.problem.robot.tree.nq
         assert self.watch is not None
         self.event = self.watch.first_event(y[:, :nq], y[:, nq : 2 * nq], self.grid.out_step, self.problem.independent)
-        return None if self.event is None else self.event.row
+        return None if self.event is None else self.event.row, self.watch.rows_ahead(y[:, :nq])
 
     def _independent(self, all_rates: Array) -> Array:
         names = list(self.problem.robot.tree.rate_names)

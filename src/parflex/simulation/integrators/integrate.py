@@ -40,6 +40,8 @@ STARTED, PIECE, OPEN, EVENTS, REJECTED = (
 )
 INPUT_WORK, LOST_WORK = NUMBERS.index("input"), NUMBERS.index("loss")
 ASKED, AIM, MOST = (NUMBERS.index(word) for word in ("step", "aim", "most"))
+# what rows took that were computed in vain, as other rates had to be taken before: it says nothing of the steps
+IN_VAIN = {f"left_{word}": COUNTS.index(word) for word in ("evaluations", "steps", "rejected")}
 LAST_LENGTH, FIRST_ERROR = NUMBERS.index("last length"), NUMBERS.index("first error")
 ERRORS = tuple(NUMBERS.index(word) for word in ("largest error", "shortest", "longest"))
 NEAR = 1e-9  # of the time between two rows: a corner as near to a row is at it
@@ -163,13 +165,14 @@ def run_loop(
     corners: Sequence[Any] = (),
     first: int = 0,
     worked: Array | None = None,
-    watch: Callable[[Array], int | None] | None = None,
+    watch: Callable[[Array], tuple[int | None, int]] | None = None,
 ) -> IntegratedRows:
     """Integrate from a state, that of the row `first`, until which `worked` was put in and lost.
 
     `control` is called before each interval of output and may change the given inputs. Steps end at the `corners`,
     behind which the run goes on with other inputs, and with other rates where these jump. `watch` sees new rows, with
-    the last known one before them, and may say at which of them the run is left: its status is then "left".
+    the last known one before them, and may say at which of them the run is left: its status is then "left"; it also
+    says how many rows may be computed until it looks again.
     """
     from parflex.simulation.integrators.crossings import settle
     from parflex.simulation.integrators.loop import record
@@ -186,7 +189,7 @@ def run_loop(
     if len(system.rubbing):
         settle(system, loop.work, loop.now, q, qd)
     loop.status = OK if record(system, loop.work, loop.now, q, qd, x[0], y[0]) else 2
-    interrupted, stop, events = False, None, [no_events()]
+    interrupted, stop, events, left = False, None, [no_events()], np.zeros(len(COUNTS), int)
     try:
         while loop.done < loop.rows and loop.status == OK and stop is None:
             if control is not None:
@@ -196,21 +199,19 @@ def run_loop(
                     if len(system.rubbing):
                         settle(system, loop.work, 0.0, q, qd)
                     record(system, loop.work, 0.0, q, qd, x[0], y[0])
-            before = loop.done
+            before, counted = loop.done, loop.work.counts.copy()
             loop.go_on()
             _refuse_steps(loop.status, loop.work.numbers, grid, loop.now)
-            evaluations, steps = loop.work.counts[:2]
-            laborious = evaluations > grid.labour * max(steps, FIRST_SHARE * grid.rows * grid.every)
-            # parts of a step cost generalized-alpha its own accelerations; where other methods fail, other coordinates
-            # are needed, not shorter steps
-            stuck = loop.work.counts[REJECTED] > 0 and method.name == "generalized-alpha"
-            if grid.labour and (laborious or stuck):
-                raise LaboriousError
             events.append(loop.work.events[: loop.work.counts[EVENTS]].copy())
             loop.work.counts[EVENTS] = 0
             if watch is not None and loop.done > before:
-                stop = watch(y[before : loop.done + 1])
+                stop, ahead = watch(y[before : loop.done + 1])
                 loop.done = loop.done if stop is None else before + stop
+                loop.portion = min(loop.portion, ahead)
+                if stop is not None:
+                    left = loop.work.counts - counted
+            if grid.labour and stop is None and _laborious(loop, grid, method):  # rows that are left count no labour
+                raise LaboriousError
             if shown is not None:
                 shown(loop.row_time)
     except KeyboardInterrupt:
@@ -218,6 +219,7 @@ def run_loop(
     rows = slice(0, loop.done + 1)
     t = np.arange(first, first + loop.done + 1) * grid.out_step
     counts = dict(zip(COUNTS[:5], (int(count) for count in loop.work.counts[:5]), strict=True))
+    counts |= {name: int(left[k]) for name, k in IN_VAIN.items()}
     track = IntegratedRows(t, x[rows], y[rows, : system.outputs], y[rows, system.outputs :], loop.seconds, counts)
     if grid.aim:
         track.judged = tuple(float(loop.work.numbers[k]) for k in ERRORS)
@@ -233,6 +235,15 @@ def run_loop(
         if len(size):
             track.coordinate = names[int(system.free[int(np.argmax(np.where(np.isfinite(size), size, np.inf)))])]
     return track
+
+
+def _laborious(loop: _Loop, grid: Grid, method: Method) -> bool:
+    """Whether steps converge so badly that shorter ones take fewer evaluations."""
+    evaluations, steps = loop.work.counts[:2]
+    # parts of a step cost generalized-alpha its own accelerations; where other methods fail, other coordinates are
+    # needed, not shorter steps
+    in_parts = loop.work.counts[REJECTED] > 0 and method.name == "generalized-alpha"
+    return in_parts or evaluations > grid.labour * max(steps, FIRST_SHARE * grid.rows * grid.every)
 
 
 class _Loop:

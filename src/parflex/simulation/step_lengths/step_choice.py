@@ -123,10 +123,12 @@ def unseen_warnings(why: str) -> list[str]:
 
 def step_warnings(summary: Mapping[str, Any], method: str) -> list[str]:
     """A sentence where many steps had to be made again, or found their stages with labour."""
-    again, steps = summary.get("rejected", 0), summary.get("steps", 0)
+    again, steps, evaluations = (
+        summary.get(word, 0) - summary.get(f"left_{word}", 0) for word in ("rejected", "steps", "evaluations")
+    )
     if not steps or method not in IMPLICIT or summary["step"] is None:
         return []
-    each = summary["evaluations"] / steps
+    each = evaluations / steps
     if not (again > max(10, MANY_REJECTED * steps) or each > LABOUR):
         return []
     return [
