@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ from parflex.updating.measured_modes import read_rows, read_table
 from parflex.updating.measured_units import unit_doubts
 from parflex.updating.mode_fitting import Fitting
 from parflex.updating.other_starts import OtherStarts
-from parflex.updating.pairing import same_pairs
+from parflex.updating.pairing import followed_pairs, same_pairs
 from parflex.updating.update import read_measured
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -393,6 +394,22 @@ def test_pairs_among_equal_modes_are_settled():
     assert not same_pairs([0, -1], [0, 2], first)
 
 
+@pytest.mark.parametrize("angle", [0.1, 0.8, 1.5])
+def test_equal_modes_are_followed_in_the_order_of_what_they_follow(angle):
+    """However their shapes are mixed: errors that a mode has at all poses go by its number, not by rounding."""
+    before = parflex.updating.pose_modes.PoseModes(
+        np.array([1.0, 1.2, 3.0]), np.eye(3), np.eye(3), np.zeros(3), (), np.zeros((0, 3))
+    )
+    c, s = np.cos(angle), np.sin(angle)
+    mixed = np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
+    now = replace(before, frequencies=np.array([1.1, 1.1, 3.0]), shapes=mixed)
+    assert followed_pairs([0, 1, 2], before, now)[0] == [0, 1, 2]
+    assert followed_pairs([2, 1, 0], before, now)[0] == [2, 1, 0]
+    assert followed_pairs([1], before, now)[0] == [0]  # one of both: the first, whichever is nearer
+    apart = replace(now, frequencies=np.array([1.1, 1.2, 3.0]))
+    assert followed_pairs([0, 1], before, apart)[0] == ([0, 1] if c > s else [1, 0])
+
+
 def test_a_combination_of_three_numbers_is_named(tmp_path):
     text = spring_chain.FILE.format(1100.0, 320.0, 180.0)
     text = text.replace('stiffness = "first"', 'stiffness = "first*more/less"').replace(
@@ -439,7 +456,7 @@ def test_the_measured_navaro_is_predicted_within_what_its_model_leaves_open():
     assert found.errors["held_out_within"] == 1.0  # nine of nine, within 95 %
     one = found.parameters[clutches[0]]
     # 452 with an error of each row for itself: modes of one number share theirs over poses; digits of this answer
-    assert (one["value"], one["deviation"]) == (pytest.approx(2340, abs=20), pytest.approx(548, abs=20))
+    assert (one["value"], one["deviation"]) == (pytest.approx(2340, abs=20), pytest.approx(573, abs=20))
 
 
 def test_measured_frequencies_of_the_examples_are_those_of_the_papers():

@@ -86,9 +86,26 @@ def followed_pairs(pairs: Sequence[int], before: PoseModes, now: PoseModes) -> t
     rows = list(pairs)
     chosen, columns = scipy.optimize.linear_sum_assignment(-alike[rows])
     places = dict(zip(chosen, columns, strict=True))
-    found = [int(places[k]) for k in range(len(rows))]
+    found = _in_order(rows, [int(places[k]) for k in range(len(rows))], now)
     macs = [
         max(float(alike[row, now.equal(column)].sum()), float(alike[before.equal(row), column].sum()))
         for row, column in zip(rows, found, strict=True)
     ]
     return found, [min(mac, 1.0) for mac in macs]
+
+
+def _in_order(rows: Sequence[int], found: Sequence[int], now: PoseModes) -> list[int]:
+    """The same partners, where those among equal modes come in the order of what they follow.
+
+    Which of equal modes a shape is most like is rounding, and errors that a mode has at all poses go by its number.
+    """
+    groups: dict[tuple[int, ...], list[int]] = {}
+    for k in sorted(range(len(rows)), key=lambda k: rows[k]):
+        groups.setdefault(tuple(now.equal(found[k])), []).append(k)
+    ordered, taken = list(found), set(found)
+    for equal, members in groups.items():
+        free = sorted(({*equal} - taken) | {found[k] for k in members})
+        for k, mode in zip(members, free, strict=False):
+            ordered[k] = int(mode)
+        taken |= {ordered[k] for k in members}
+    return ordered
