@@ -43,9 +43,8 @@ def par4_arms(values, angle, base=0.275, arm=0.375, rod=0.825, half=0.08, ratio=
 def test_reach_and_arms_of_par4_are_those_of_its_lengths():
     """The plate, its gear and four legs, of whose rows one repeats others; half of the cells are out of reach.
 
-    Far out, determinants of some of these rows take the robot for one in another mode: a few reachable cells are
-    refused, with arms within their limits too (4 of 361 in this box), none is accepted wrongly. Asked for are those
-    nearer by.
+    Of rows that repeat others any choice is singular somewhere: far out these would take the robot for one in another
+    mode, so that legs are judged by themselves.
     """
     robot = parflex.load("par4")
     found_by = solver(robot, ["x", "y", "z", "rx", "ry", "rz"], compiled=True)
@@ -57,13 +56,7 @@ def test_reach_and_arms_of_par4_are_those_of_its_lengths():
     reached = np.isfinite(arms).all(axis=1)
     assert 500 < reached.sum() < 1000
     found = found_by(values)
-    within = (
-        reached
-        & (np.abs(arms + np.radians(15)).max(axis=1) < np.radians(65))
-        & (np.abs(values[:, :2]) < 0.3).all(axis=1)
-    )
-    assert within.sum() > 100
-    assert (found.status[within] == OK).all() and (found.status[~reached] == UNREACHABLE).all()
+    assert np.array_equal(found.status == OK, reached)
     columns, good = [robot.tree.links[robot.tree.number(name)].q.start for name in ARMS], found.status == OK
     assert np.abs(np.sin(found.q[:, columns] - arms)[good]).max() < 1e-8  # at the edge of reach rounding is a root
 

@@ -64,6 +64,24 @@ class FreePart(Record):
             left.append(len(free) - mobility.rank(block(self.tree, rows, free, at, jacobians(self.tree, at))))
         return min(left)
 
+    def contradicts(self, target: Target) -> bool:
+        """Whether more conditions of a target move with the robot than it has freedoms for, in general.
+
+        Such a target holds at single poses only: what it keeps beside what was named cannot be kept.
+        """
+        key = ("contradicts", target.fixed, self.held, tuple(row.sort for row in target.frames))
+        if key not in self.known:  # two threads may both find it: they find the same
+            free = self._free(Target())
+            stated = np.isin(free, sorted(target.fixed))
+            found = []
+            for q in (self.reference, *self.poses):
+                at = pose(self.tree, q)
+                rows = block(self.tree, [row.met(at) for row in target.frames], free, at, jacobians(self.tree, at))
+                found.append(np.concatenate([np.eye(len(free))[stated], rows]) @ self._motions(Target(), q))
+            moving = np.any([np.linalg.norm(J, axis=1) >= STILL for J in found], axis=0)
+            self.known[key] = (int(np.sum(moving)) > max(map(mobility.rank, found)),)
+        return bool(self.known[key][0])
+
     def widened(self, target: Target) -> Target:
         """The target with what it names kept; the target itself where that cannot be."""
         open_parts = self._open(target)

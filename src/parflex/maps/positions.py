@@ -23,9 +23,10 @@ from parflex.maps.placing.given_coordinates import GivenCoordinates, NotGivenErr
 from parflex.maps.placing.homes_of_designs import moved_at_home
 from parflex.maps.placing.kept_closures import kept_places, kept_steppers, legs_differ
 from parflex.maps.placing.leg_bodies import leg_structure
-from parflex.maps.placing.neighbours import FEW, nearest_point, neighbours
 from parflex.maps.placing.steppers import ASKED, POLISH, Stepper
-from parflex.maps.placing.ways_from_home import closes, walk
+from parflex.maps.reaching.beyond_folds import beyond_folds
+from parflex.maps.reaching.neighbours import FEW, nearest_point, neighbours
+from parflex.maps.reaching.ways_from_home import closes, walk
 from parflex.models.pose_input import joint_named
 from parflex.models.posing.resting_couplings import put_in_order
 from parflex.records import Record
@@ -166,9 +167,10 @@ class PositionSolver(AskedPoses):
         said = [self.why(int(state)) for state in status]
         parts = self.robot.assembler.parts(self.target, self.robot.locked | frozenset(self.robot.deformations))
         names = [part.name for part in parts if len(part.columns)]
+        assemblies = any(not one.settled and not one.folds for one in self.steppers)
         mode = another_mode(names[0] if len(names) == 1 else "", False).message
         for row in elsewhere:
-            said[row] = IN_ANOTHER_ASSEMBLY if self.unsettled.size else mode
+            said[row] = IN_ANOTHER_ASSEMBLY if assemblies else mode
         return said
 
     @cached_property
@@ -222,8 +224,10 @@ class PositionSolver(AskedPoses):
                 break
         if len(values) >= FEW and 0 < (status == UNREACHABLE).sum() <= FEW:
             self._again_from_home(values, own, q, status)
-        if self.walks and (status == UNREACHABLE).sum() <= WALKED:
+        folds = any(one.folds for one in self.steppers)  # sides tell: all starts are tried, which finds more than ways
+        if self.walks and (status == UNREACHABLE).sum() <= WALKED and (self.unsettled.size or not folds):
             walk(self.for_ways(), values, own, q, status)
+        beyond_folds(self, values, own, q, status, FLAT, (OK, SINGULAR))
         return q, status
 
     def from_home(self, values: Array, own: Array) -> tuple[Array, Array]:

@@ -11,12 +11,13 @@ import numpy as np
 from parflex.closure.assembly.closure_parts import ClosurePart, ClosureParts
 from parflex.closure.assembly.far_poses import followed, position_units
 from parflex.closure.assembly.newton import CLOSED, STRIDE, largest
+from parflex.closure.assembly.part_sides import PartSides, part_sides
 from parflex.closure.assembly.unreached import another_mode, missing_length, why_open
 from parflex.closure.assembly.ways import WaysToTarget
 from parflex.closure.constraints import Coupling
 from parflex.closure.loops import Closures
 from parflex.closure.targets import PoseRows, Target
-from parflex.closure.working_modes import Rows, Sides, block, regular, sides
+from parflex.closure.working_modes import Rows, block, regular
 from parflex.errors import InputError, UnreachableError
 from parflex.recursion import jacobians, pose
 from parflex.recursion.kinematics import Pose
@@ -55,7 +56,7 @@ class Assembler(ClosureParts):
         self.periodic = {link.q.start for link in tree.links if link.periodic and not link.wound}
         self.counted = {link.q.start for link in tree.links if link.counted or link.wound or link.joint.pitch}
         self.weights = np.ones(tree.n) if weights is None else weights  # rates that had better follow from others
-        self._judged: dict[tuple, list[Sides]] = {}
+        self._judged: dict[tuple, PartSides] = {}
 
     def assemble(
         self, target: Target, q: Array, reference: Array | None, locked: frozenset[int], explained: bool = True
@@ -201,7 +202,7 @@ class Assembler(ClosureParts):
 
     def settled(self, part: ClosurePart, reference: Array) -> bool:
         """Whether sides tell all assemblies of a part apart."""
-        own, judged = set(self.positions(part)), self.judges(part, reference)
+        own, judged = set(self.positions(part)), self.judges(part, reference).strict
         if own & self.counted or (own & set(self.signs) and any(one.dyads for one in judged)):
             return False  # no side tells whole turns, and signs that were asked for stand in the place of dyads
         return all(one.apart for one in judged)
@@ -274,14 +275,24 @@ class Assembler(ClosureParts):
 
     # -- working modes ---------------------------------------------------------------------------------
 
-    def _in_mode(self, standing: _Standing, part: ClosurePart, reference: Array | None) -> bool:
-        """Signs that were asked for; else the side of the leg's own singularity on which the reference is."""
+    def _in_mode(
+        self, standing: _Standing, part: ClosurePart, reference: Array | None, beyond_folds: bool = False
+    ) -> bool:
+        """Signs that were asked for; else the side of the leg's own singularity on which the reference is.
+
+        Where a coordinate that is given folds, the sides of the legs alone count `beyond_folds`.
+        """
         asked = [index for index in self.positions(part) if index in self.signs]
-        if asked:
-            return all(self._sign(standing.q, index) == self.signs[index] for index in asked)
+        if asked and not all(self._sign(standing.q, index) == self.signs[index] for index in asked):
+            return False
         if reference is None:
             return True
-        return all(one.fit(self.tree, standing.at, standing.links) for one in self.judges(part, reference))
+        judged = self.judges(part, reference)
+        if asked:
+            found = [judged.own] if judged.folds and not beyond_folds else []
+        else:
+            found = judged.working_mode if beyond_folds else judged.strict
+        return all(one.fit(self.tree, standing.at, standing.links) for one in found)
 
     def legs_of_other_sign(self, q: Array) -> set[str | None]:
         """Legs in which a joint stands on another side than the working mode asks for."""
@@ -292,22 +303,12 @@ class Assembler(ClosureParts):
         value = np.sin(q[index]) if index in self.turning else q[index]
         return "+" if value >= 0 else "-"
 
-    def judges(self, part: ClosurePart, reference: Array) -> list[Sides]:
-        """What tells on which side of its own singularities a part stands at the reference.
-
-        Where a frame is placed that the coordinates do not give, the legs are judged too, as if the platform stood.
-        """
-        key = (tuple(map(_kind_of, part.rows)), part.columns.tobytes(), part.held, reference.tobytes())
+    def judges(self, part: ClosurePart, reference: Array) -> PartSides:
+        """What tells on which side of its own singularities a part stands at the reference."""
+        rows = tuple(map(_kind_of, part.rows))
+        key = (rows, part.columns.tobytes(), part.held, part.given, reference.tobytes())
         if key not in self._judged:  # two threads may both find it: they find the same
-            judged = [sides(self.tree, part.rows, part.columns, part.held, self.weights, reference)]
-            if self.free_bodies and any(isinstance(row, PoseRows) for row in part.rows):
-                own = {int(k) for k in part.columns}
-                judged += [
-                    sides(self.tree, leg.rows, leg.columns, leg.held, self.weights, reference)
-                    for leg in self.parts(Target(fixed=self.free_bodies), frozenset(range(self.tree.n)) - own)
-                    if len(leg.columns)
-                ]
-            self._judged[key] = judged
+            self._judged[key] = part_sides(self, part, self.weights, reference)
         return self._judged[key]
 
     # -- many starts -----------------------------------------------------------------------------------
@@ -357,7 +358,10 @@ class Assembler(ClosureParts):
         found = self.solutions(start, part)
         fitting = [result for result in found if self._in_mode(_Standing(self.tree, result), part, reference)]
         indices = self.positions(part)
-        if fitting and (reference is None or not self._tells_assemblies(target, near, part, reference)):
+        folds = reference is not None and self.judges(part, reference).folds
+        if folds and not fitting:  # the robot goes there, though not along what is given
+            fitting = [one for one in found if self._in_mode(_Standing(self.tree, one), part, reference, True)]
+        if fitting and (reference is None or folds or not self._tells_assemblies(target, near, part, reference)):
             best = min(fitting, key=lambda result: self._distance(result, start, indices))
             return self._placed(q, best, start, part)
         if found:

@@ -30,6 +30,7 @@ class ClosurePart(Record):
     rows: tuple[Rows, ...]
     columns: Array
     held: frozenset[int] = frozenset()  # links that the target places: loops that touch none are judged by themselves
+    given: frozenset[int] = frozenset()  # rates of its links that the target gives
 
 
 class ClosureParts:
@@ -57,7 +58,11 @@ class ClosureParts:
         placed = {tree.link_of_rate[k] for k in target.fixed}
         placed |= {j for frame in target.frames for j in frame.links(tree)}
         parts = [self.part([rows[i] for i in sorted(members)], columns) for members, columns in groups]
-        return [replace(part, held=frozenset(placed)) for part in parts]
+        return [replace(part, held=frozenset(placed), given=self._given(part, target.fixed)) for part in parts]
+
+    def _given(self, part: ClosurePart, fixed: frozenset[int]) -> frozenset[int]:
+        links = {j for row in part.rows for j in row.links(self.tree)}
+        return frozenset(k for k in fixed if self.tree.link_of_rate[k] in links)
 
     def sides(self, locked: frozenset[int]) -> list[ClosurePart]:
         """The two sides of each loop: its rows with the joints that carry one end."""

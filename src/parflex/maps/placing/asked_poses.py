@@ -9,7 +9,7 @@ from functools import cached_property
 from parflex.closure.constraints import resting_rows
 from parflex.closure.targets import FrameTarget, Target
 from parflex.maps.batches import Geometry
-from parflex.models.pose_input import read_pose, whole_end_effector
+from parflex.models.pose_input import read_pose
 from parflex.models.posing.resting_couplings import FollowingJoint, RestingOrder, resting_order
 
 
@@ -29,7 +29,9 @@ class AskedPoses:
     @cached_property
     def _whole(self) -> Target:
         robot = self.robot
-        found = whole_end_effector(robot.tree, robot.actuated, self.read, robot.home) or self.read
+        found = robot.pose_finder.whole(self.read, robot.home) or self.read
+        if found is not self.read and robot.pose_finder.contradicts(found):
+            found = self.read  # what is named moves what it would keep
         wider = self.widened(found)
         return found if wider is None else wider
 

@@ -40,21 +40,24 @@ def closing_parts(geometry: Geometry, given: GivenCoordinates, target: Target) -
             raise NotGivenError  # screws turn many times: short steps would end on the way
         if len(following_rates(robot.tree, rates, loops, robot.home, robot.preference)) < len(rates):
             raise NotGivenError
-        judged, *around = robot.assembler.judges(part, robot.home)
+        sides = robot.assembler.judges(part, robot.home)
+        judged, around = sides.own, sides.legs
         moved = tilted(geometry, loops, rates, judged.dyads)
         settled = robot.assembler.settled(part, robot.home) and not moved
         # where designs move axes that cross at home, numbers of a leg tell nothing: its determinant does
         told = [one for one in judged.dyads if isinstance(one, Dyad) or not moved]
-        by_numbers = any(isinstance(one, LegSide) for one in told)
+        by_numbers = sides.by_legs or any(isinstance(one, LegSide) for one in told)
         picked = picked_rows(robot.tree, loops, part.held, robot.assembler.block(robot.home, part))
         chosen = None if picked is None or by_numbers else picked.tolist()
         own_steps = stepper(geometry, loops, rates, chosen, judged=not by_numbers)
-        steppers.append(replace(own_steps, settled=settled))
-        legs = [one for leg in around for one in leg.dyads]  # as if the platform stood
-        blocks = judged.blocks + [one for leg in around for one in leg.blocks]
-        for one in blocks:  # as where one pose is assembled; the whole part is judged where it is solved
-            if len(one.columns) < len(rates):
-                own = [row for row in one.rows if isinstance(row, ClosingRows)]
-                judges.append(stepper(geometry, own, [int(k) for k in one.columns], one.picked.tolist()))
-        judges += [dyad_judge(geometry, dyad) for dyad in told + legs]
+        steppers.append(replace(own_steps, settled=settled, folds=sides.folds))
+        # as where one pose is assembled: the whole part is judged where it is solved, legs as if the platform stood
+        found = [(one, sides.folds) for one in judged.blocks if len(one.columns) < len(rates)]
+        found += [(one, False) for leg in around for one in leg.blocks if {*one.columns.tolist()} != {*rates}]
+        for one, folds in found:
+            own = [row for row in one.rows if isinstance(row, ClosingRows)]
+            made = stepper(geometry, own, [int(k) for k in one.columns], one.picked.tolist())
+            judges.append(replace(made, folds=folds))
+        judges += [replace(dyad_judge(geometry, dyad), folds=sides.folds) for dyad in told]
+        judges += [dyad_judge(geometry, dyad) for leg in around for dyad in leg.dyads]
     return steppers, judges

@@ -73,7 +73,10 @@ class GivenCoordinates:
         tree, given = self.robot.tree, set(self.names)
         if self.asked:  # by all its coordinates, and turned as its joints leave it
             return []
-        if any(joint_named(tree, name) is not None for name in self.names):
+        joints = [joint_named(tree, name) is not None for name in self.names]
+        if any(joints) and not all(joints):  # motors and coordinates of the platform: what is open follows
+            return []
+        if any(joints):
             follow = {one.rate for one in self.following}
             motors = zip(self.robot.actuated, self.robot.actuated_names, strict=True)
             return [name for rate, name in motors if name not in given and rate not in follow]

@@ -157,6 +157,7 @@ def _content(one: Stepper) -> dict[str, Any]:
         "size": one.size,
         "rows": one.rows,
         "settled": one.settled,
+        "folds": one.folds,
     }
 
 
@@ -164,5 +165,5 @@ def _stepper(content: dict[str, Any]) -> Stepper:
     program = program_store.read_back(content["program"])
     assert program is not None
     inputs, moving = np.array(content["inputs"], dtype=int), np.array(content["moving"], dtype=int)
-    numbers = (content[word] for word in ("side", "size", "rows", "settled"))
+    numbers = (content[word] for word in ("side", "size", "rows", "settled", "folds"))
     return Stepper(inputs, moving, BatchProgram(program), *numbers)

@@ -43,6 +43,7 @@ class Stepper(Record):
     size: float  # of the determinant at home
     rows: int = 0  # of the matrix that the program gives in the place of its determinant
     settled: bool = True  # whether the side tells its assemblies apart
+    folds: bool = False  # whether the side may be that of a coordinate that folds, and tells no working mode
 
     @property
     def columns(self) -> Array:

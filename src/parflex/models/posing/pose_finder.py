@@ -101,7 +101,9 @@ class PoseFinder:
         explained: bool = True,
     ) -> Array:
         """Closed positions at a target, near `q`."""
-        wider = whole_end_effector(self.robot.tree, self.robot.actuated, target, q) if widen else None
+        wider = self.whole(target, q) if widen else None
+        if wider is not None and reference is not None and self.contradicts(wider):
+            wider = None  # what is named moves what it would keep
         try:
             if wider is None:
                 return self.robot.assembler.assemble(target, q, reference, locked, explained)
@@ -123,9 +125,20 @@ class PoseFinder:
                     error.message, error.hint = said.message("pose"), said.hint
             raise
 
+    def whole(self, target: Target, q: Array) -> Target | None:
+        """The target with what it leaves open about the same body, or about the motors, kept; None if nothing is."""
+        return whole_end_effector(self.robot.tree, self.robot.actuated, target, q)
+
+    def contradicts(self, target: Target) -> bool:
+        """Whether conditions of a target contradict each other but at single poses."""
+        own = self._undeformed.pose_finder
+        held = own.robot.locked | set(own.robot.deformations)
+        part = FreePart(own.robot.closures, own.robot.actuated, held, own.robot.home, own.nearby, own._keepable)
+        return part.contradicts(target)  # elastic couplings may be stretched
+
     def _given_whole(self, target: Target, asked: Target, reference: Array) -> Target:
         """`asked` by coordinates of the platform where it keeps all of them: then the legs stand apart."""
-        wider = whole_end_effector(self.robot.tree, self.robot.actuated, target, reference)
+        wider = self.whole(target, reference)
         if asked is target or not asked.frames or wider is None or wider.frames:
             return asked
         bodies = [self.robot.tree.links[self.robot.tree.link_of_rate[k]] for k in wider.fixed]
