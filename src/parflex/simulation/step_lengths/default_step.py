@@ -15,10 +15,11 @@ import numpy as np
 from parflex.records import Record
 from parflex.simulation.inputs.polynomials import Polynomials
 from parflex.simulation.integrators.integrate import Grid, Method, grid_of, rounded_down
-from parflex.simulation.integrators.system import System, new_work
+from parflex.simulation.integrators.system import System
 from parflex.simulation.problem import Problem
 from parflex.simulation.step_lengths.driven_modes import driven_amplitudes
 from parflex.simulation.step_lengths.instants import pushing
+from parflex.simulation.step_lengths.linear_start import LinearStart
 from parflex.simulation.step_lengths.lost_phase import Vibrations, decays, drift, followed_step
 from parflex.simulation.step_lengths.run_way import (
     SlidingModes,
@@ -28,6 +29,7 @@ from parflex.simulation.step_lengths.run_way import (
     motor_way,
     slide_span,
 )
+from parflex.simulation.step_lengths.slow_motion import SlowMotion
 from parflex.simulation.step_lengths.step_choice import FLOORED, FORCES_BESIDE, LABOUR, LEAST, UNSEEN
 
 Array = np.ndarray
@@ -37,10 +39,7 @@ STABLE = {"rk4": 2.0}  # of an explicit method: steps times the highest frequenc
 VISIBLE, BESIDE = 1e-6, 1e-2
 # of the largest acceleration, and of the same way over the time squared: so much is said if steps miss it
 FELT, LEAST_FELT = 1e-3, 1e-3
-WAY = 1e-6  # of differences, in units of the rates
-FAST = 1e3  # rates of differences, in their units: friction that is the same at any speed damps nothing beside it
 MOST_SHORTER = 100  # times: no shorter steps are advised for vibrations of forces
-ALL_HOLD = 1e30  # times what joints bear at rest
 MOST_STEPS = 10_000_000  # of a run whose steps are not given, half an hour or so
 MOST_COORDINATES = 600  # whose frequencies are asked for: they take the third power of it, seconds with so many
 
@@ -180,10 +179,10 @@ def excited(
     Vibrations are judged beside the way of the run; of a robot that is `steered` from outside that is not known.
     """
     steered = steered or problem.prescribed == "platform"
-    loose = _excited(problem, _Linear(system, q, qd), given, qd, time, steered, deflections)
+    loose = _excited(problem, LinearStart(system, q, qd), given, qd, time, steered, deflections)
     if not len(system.friction):
         return loose
-    stuck = _excited(problem, _Linear(system, q, qd, stuck=True), given, qd, time, steered, deflections)
+    stuck = _excited(problem, LinearStart(system, q, qd, stuck=True), given, qd, time, steered, deflections)
     felt, highest = max(loose.felt, stuck.felt), max(loose.highest, stuck.highest)
     loose = replace(loose, free=loose.free + stuck.free, unknown=loose.unknown or stuck.unknown)
     return replace(loose, vibration=max(loose.vibration, stuck.vibration), highest=highest, felt=felt)
@@ -191,7 +190,7 @@ def excited(
 
 def _excited(
     problem: Problem,
-    linear: _Linear,
+    linear: LinearStart,
     given: Polynomials,
     qd: Array,
     time: float,
@@ -203,60 +202,61 @@ def _excited(
     omega = np.sqrt(np.maximum(values.real, 0.0))
     motors = len(problem.robot.actuated) if problem.driven else 0
     effects = linear.effects(given.channels, motors)
-    pushes, jumps, jerks = linear.pushes(effects, given, motors, time)
-    rates = np.concatenate([pushes, jumps, jerks, qd[system.free][None]])
+    causes = [*linear.pushes(effects, given, motors, time), qd[system.free][None], effects]
     try:  # shapes of modes that are one and the same have no inverse
-        parts = np.abs(np.linalg.solve(shapes, rates.T.astype(complex))).T
+        parts = [np.linalg.solve(shapes, rates.T.astype(complex)).T for rates in causes]
     except np.linalg.LinAlgError:
         return Excited(0.0, 0.0, float(omega.max()), unknown=True)
-    slow = np.minimum(time, 1 / np.maximum(omega, 1e-9))  # what a constant push acts for
-    pushed_by, thrown_by, jerked_by = (part.sum(axis=0) for part in np.split(parts[:-1], 3))
+    lasting = np.minimum(time, 1 / np.maximum(omega, 1e-9))  # what a constant push acts for
+    fast, push = omega * time > np.pi, pushing(given, motors)
+    pushes, throws, jerks, begins, gained_by = (part[:, ~fast] for part in parts)
+    still = SlowMotion(shapes[:, ~fast], pushes, throws, jerks, begins[0], lasting[~fast], gained_by.T)
+    vibrating = np.flatnonzero(fast)
+    omegas, shaped, slow, gains = omega[fast], np.abs(shapes[:, fast]), lasting[fast], parts[4][:, fast].T
+    pushed_by, thrown_by, jerked_by, begun = (np.abs(part[:, fast]).sum(axis=0) for part in parts[:4])
     gained = pushed_by * slow + thrown_by
-    fast = omega * time > np.pi
-    speeds = gained + np.where(fast, parts[-1], 0.0)  # what does not vibrate goes on as it did
-    gains, push = np.linalg.solve(shapes, effects.T.astype(complex)), pushing(given, motors)
+    speeds = gained + begun
     places, tree = np.asarray(problem.places), problem.robot.tree
     length, metres, units = tree.length, system.metres, tree.rate_units
     if not tree.has_length:  # it is that of the run
         kinds = kinds_of_rates(tree)
-        slid = (np.abs(shapes) * (kinds[places][system.free] == "m")[:, None]).max(axis=0)
-        modes = SlidingModes(omega, gained + parts[-1], gains, slid)
-        begun = np.abs([linear.q[link.q.start] for link in tree.links if link.joint.unit == "m"])
-        length = max(slide_span(problem, given, push, modes, time), float(begun.max(initial=0.0))) or length
+        slid = (kinds[places][system.free] == "m").astype(float)
+        modes = SlidingModes(omegas, speeds, gains, (shaped * slid[:, None]).max(axis=0, initial=0.0))
+        at_start = np.abs([linear.q[link.q.start] for link in tree.links if link.joint.unit == "m"])
+        length = max(slide_span(problem, given, push, modes, still, slid, time), float(at_start.max(initial=0.0)))
+        length = length or tree.length
         metres = np.where(kinds[places][system.free] == "rad", length, metres)
         units = np.where(kinds == "m", length, 1.0)
-    sizes = np.abs(shapes) * metres[:, None]
-    amplitude = speeds * slow * sizes.max(axis=0)
-    size = np.maximum(sizes.max(axis=0), 1e-300)
-    vibrating, thrown = np.flatnonzero(fast), float(amplitude.max())
-    way = max(thrown, float((np.where(fast, 0.0, parts[-1] * time) * size).max()))
-    way = max(way, motor_way(problem, given, time, units) * length)
-    way = length if steered else max(way, carried(push, gains[~fast], size[~fast], time))
-    omegas, gains, size = omega[vibrating], gains[vibrating], size[vibrating]
+    sizes = shaped * metres[:, None]
+    size = np.maximum(sizes.max(axis=0, initial=0.0), 1e-300)
+    amplitude = speeds * slow * size
+    thrown = max(float(amplitude.max(initial=0.0)), float((still.ways * metres).max()))
+    way = max(thrown, float((still.kept_speeds * time * metres).max()), motor_way(problem, given, time, units) * length)
+    way = length if steered else max(way, carried(push, still.coordinate_gains, metres, time))
     least = max(VISIBLE * min(length, way), LEAST * length)
     driven, moved = driven_amplitudes(push, gains, omegas, time, size, least, BESIDE)
-    largest = max(part.max(initial=0.0) for part in (driven, moved, amplitude[vibrating]))
+    largest = max(part.max(initial=0.0) for part in (driven, moved, amplitude))
     way = min(length, max(way, float(largest)))
     least = max(VISIBLE * way, LEAST * length)
-    forces = (speeds / slow + jerked_by * slow) * sizes.max(axis=0)  # as accelerations
+    forces = (speeds / slow + jerked_by * slow) * size  # as accelerations
+    most_felt = max(float(forces.max(initial=0.0)), float((still.accelerations * metres).max()))
     least_felt = max(LEAST_FELT * way, LEAST * length) / time**2
-    felt = fast & (forces > max(FELT * float(forces.max()), least_felt))
+    felt = forces > max(FELT * most_felt, least_felt)
     if deflections:
-        thrown = float(amplitude[vibrating].max(initial=0.0))
+        thrown = float(amplitude.max(initial=0.0))
     unseen, missed = max(least, BESIDE * thrown), max(least, BESIDE * float(largest))
-    vibrates = fast & (amplitude > unseen)
-    free = ((amplitude[vibrating], unseen, False, thrown), (driven, missed, True, largest))
+    free = ((amplitude, unseen, False, thrown), (driven, missed, True, largest))
     seen = np.flatnonzero(np.any([part > allowed for part, allowed, *_ in free], axis=0))
     decay = np.zeros(len(omegas))
     decay[seen] = decays(omegas[seen], linear.damping(shapes, vibrating[seen]), size[seen])
-    pushed = (gained * sizes).max(axis=1) / length
+    pushed = np.maximum((gained * sizes).max(axis=1, initial=0.0), still.speeds * metres) / length
     speeds_of_motors = _motor_speeds(problem, given, time, units)
     turns = [(places[system.free], pushed), (places, np.abs(qd / units[places])), speeds_of_motors]
     fastest, rate = max((float(speed), int(k)) for rates, found in turns for k, speed in zip(rates, found, strict=True))
     link = tree.links[tree.link_of_rate[rate]]
     own = rate - link.v.start
     slides = own < len(link.joint.rate_units) and link.joint.rate_units[own] == "m"
-    vibration, shaken = (float(omega[which].max(initial=0.0)) for which in (vibrates, felt))
+    vibration, shaken = (float(omegas[which].max(initial=0.0)) for which in (amplitude > unseen, felt))
     shown = tuple(Vibrations(omegas, part, decay, *about) for part, *about in free)
     return Excited(vibration, fastest, float(omega.max()), slides, shaken, shown, length=length)
 
@@ -268,100 +268,3 @@ def _motor_speeds(problem: Problem, given: Polynomials, time: float, units: Arra
     motors = list(problem.robot.actuated)
     speeds = np.abs(given.at(instants_of(given, time, 101), 1)[:, : len(motors)])
     return motors, (speeds / units[motors]).max(axis=0, initial=0.0)
-
-
-class _Linear:
-    """The model about a state, at rest and with the inputs of the start, by differences.
-
-    Joints with friction slide without it, or are `stuck`.
-    """
-
-    def __init__(self, system: System, q: Array, qd: Array, stuck: bool = False) -> None:
-        self.system, self.q, self.qd = system, q, qd
-        self.work = new_work(system, 1, 1)
-        if stuck:
-            self._stick()
-        self.first = np.zeros((1, 6, system.coefficients.shape[2]))
-        self.first[0, 0] = Polynomials(system.breaks, system.coefficients).at(0.0, behind=True)
-        self.held = self._with(self.first)
-        self.rest = self._evaluated(q, np.zeros_like(qd), self.held)
-
-    def _stick(self) -> None:
-        """Let all joints with friction stick, whatever they bear."""
-        from parflex.simulation.integrators.crossings import settle
-
-        self.system = self.system._replace(friction=self.system.friction * ALL_HOLD)
-        settle(self.system, self.work, 0.0, self.q.copy(), np.zeros_like(self.qd))
-
-    def _with(self, inputs: Array) -> System:
-        """The system with constant inputs."""
-        return self.system._replace(breaks=np.zeros(1), coefficients=inputs)
-
-    def _evaluated(self, q: Array, qd: Array, system: System) -> Array:
-        """Closed positions, their rates of change, and free accelerations behind them, at t = 0."""
-        from parflex.simulation.integrators.loop import record
-
-        x = np.empty(self.work.x.shape[1] - len(system.constants))
-        y = np.empty(system.outputs + 2)
-        record(system, self.work, 0.0, q.copy(), qd.copy(), x, y)
-        nq = system.positions
-        return np.concatenate([y[: 2 * nq], y[2 * nq + system.free]])
-
-    def stiffness(self) -> Array:
-        """d(acceleration)/d(position), each position along all that its rate moves."""
-        system, nq, still = self.system, self.system.positions, np.zeros_like(self.qd)
-        columns = []
-        for k, place in enumerate(system.free):
-            rate = still.copy()
-            rate[place] = 1.0
-            way = system.units[k] * WAY * self._evaluated(self.q, rate, self.held)[nq : 2 * nq]
-            there, back = (self._evaluated(self.rest[:nq] + side * way, still, self.held) for side in (1, -1))
-            columns.append((there - back)[2 * nq :] / (2 * WAY * system.units[k]))
-        found = np.array(columns).T
-        return np.where(np.isfinite(found), found, 0.0)
-
-    def damping(self, shapes: Array, which: Array) -> Array:
-        """d(acceleration)/d(rate) between some of the modes, at rates beside which a constant friction is nothing.
-
-        What grows with the square of the rates is the same in both directions and drops out.
-        """
-        if not len(which):
-            return np.zeros((0, 0))
-        system, nq, columns = self.system, self.system.positions, []
-        for k, place in enumerate(system.free):
-            rate = np.zeros_like(self.qd)
-            rate[place] = FAST * system.units[k]
-            there, back = (self._evaluated(self.q, side * rate, self.held) for side in (1, -1))
-            columns.append((there - back)[2 * nq :] / (2 * FAST * system.units[k]))
-        found = np.array(columns).T
-        return np.linalg.solve(shapes, np.where(np.isfinite(found), found, 0.0) @ shapes[:, which])[which]
-
-    def effects(self, channels: int, motors: int) -> Array:
-        """Free accelerations by one unit of each input: by accelerations of so many motors that follow a motion."""
-        nq, still, found = self.system.positions, np.zeros_like(self.qd), []
-        for j in range(channels):
-            unit = self.first.copy()
-            unit[0, 2 if j < motors else 0, j] += 0.5 if j < motors else 1.0
-            found.append((self._evaluated(self.q, still, self._with(unit)) - self.rest)[2 * nq :])
-        effects = np.array(found).reshape(channels, len(self.system.free))
-        return np.where(np.isfinite(effects), effects, 0.0)
-
-    def pushes(self, effects: Array, given: Polynomials, motors: int, time: float) -> tuple[Array, Array, Array]:
-        """Accelerations that jump, jumps of velocity, and accelerations whose slope jumps, one row for each cause."""
-        start = self._evaluated(self.q, self.qd, self.system)[2 * self.system.positions :]
-        accelerations = [np.where(np.isfinite(start), start, 0.0)]
-        velocities, slopes = [np.zeros(len(start))], [np.zeros(len(start))]
-        for j, effect in enumerate(effects):
-            moved = j < motors
-            accelerations.append(effect * _largest(given, 2 if moved else 0, j, time))
-            velocities.append(effect * (_largest(given, 1, j, time) if moved else 0.0))
-            slopes.append(effect * _largest(given, 3 if moved else 1, j, time))
-        return np.array(accelerations), np.array(velocities), np.array(slopes)
-
-
-def _largest(given: Polynomials, order: int, channel: int, time: float) -> float:
-    """The largest jump of a derivative on the way."""
-    one = Polynomials(given.breaks, given.coefficients[:, :, channel : channel + 1])
-    times, sizes = one.jumps(order)
-    inside = sizes[(times > 0) & (times < time)]
-    return float(np.abs(inside).max(initial=0.0))

@@ -14,6 +14,7 @@ import numpy as np
 from parflex.records import Record
 from parflex.simulation.inputs.polynomials import Polynomials
 from parflex.simulation.problem import Problem
+from parflex.simulation.step_lengths.slow_motion import SlowMotion
 from parflex.tree import Tree
 
 Array = np.ndarray
@@ -22,7 +23,7 @@ INSTANTS = 401  # of the inputs, beside their breaks
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SlidingModes(Record):
-    """Of modes of a robot: circular frequencies, speeds that they get, accelerations by inputs, and what slides (m)."""
+    """Modes that vibrate: circular frequencies, speeds that they get, accelerations by inputs, and what slides (m)."""
 
     omega: Array
     speeds: Array
@@ -37,7 +38,7 @@ def instants_of(given: Polynomials, time: float, count: int = INSTANTS) -> Array
 
 
 def carried(push: Polynomials, gains: Array, sizes: Array, time: float) -> float:
-    """How far (m) inputs carry modes that do not vibrate, of `gains` (mode, channel), from what acts at 0 on."""
+    """How far (m) inputs carry what does not vibrate, of `gains` (coordinate, channel), from what acts at 0 on."""
     if not gains.size:
         return 0.0
     t = instants_of(push, time)
@@ -63,14 +64,28 @@ def kinds_of_rates(tree: Tree) -> Array:
     return np.array([unit for link in tree.links for unit in (*link.joint.rate_units, *link.body.units)])
 
 
-def slide_span(problem: Problem, given: Polynomials, push: Polynomials, modes: SlidingModes, time: float) -> float:
-    """From where to where (m) slides go in a run, as far as its start and its inputs tell."""
-    fast, sizes = modes.omega * time > np.pi, modes.sizes
-    slow = np.where(fast, 1 / np.maximum(modes.omega, 1e-9), time)
+def slide_span(
+    problem: Problem,
+    given: Polynomials,
+    push: Polynomials,
+    modes: SlidingModes,
+    still: SlowMotion,
+    slides: Array,
+    time: float,
+) -> float:
+    """From where to where (m) slides go in a run, as far as its start and its inputs tell.
+
+    `modes` vibrate, `still` is what does not; `slides` are 1 for coordinates that slide, else 0.
+    """
+    slow = 1 / np.maximum(modes.omega, 1e-9)
     t = instants_of(push, time)
     acting = np.abs(modes.gains @ (push.at(t) - push.at(t[:1])).T).max(axis=1, initial=0.0)
-    still = np.where(fast, acting * slow**2, 0.0) * sizes  # what inputs deflect that are slow
-    ways = [modes.speeds * slow * sizes, still, [carried(push, modes.gains[~fast], sizes[~fast], time)]]
+    ways = [
+        modes.speeds * slow * modes.sizes,
+        acting * slow**2 * modes.sizes,  # what inputs deflect that are slow
+        (still.ways + still.kept_speeds * time) * slides,
+        [carried(push, still.coordinate_gains, slides, time)],
+    ]
     span = 2 * max(float(np.max(way, initial=0.0)) for way in ways)
-    slides = np.where(kinds_of_rates(problem.robot.tree) == "m", 1.0, np.inf)
-    return max(span, motor_way(problem, given, time, slides))
+    along = np.where(kinds_of_rates(problem.robot.tree) == "m", 1.0, np.inf)
+    return max(span, motor_way(problem, given, time, along))
