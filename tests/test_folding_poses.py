@@ -12,6 +12,7 @@ import pytest
 import parflex
 from parflex.maps.batches import Geometry
 from parflex.maps.positions import OK, UNREACHABLE, PositionSolver
+from parflex.recursion import pose
 
 FEET, CRANK, ROD = (-0.12, 0.12), 0.3, 0.4  # of the 5r
 CLEAR = 1e-3  # rad of sines: nearer to a fold or a stretched leg rounding chooses
@@ -137,3 +138,30 @@ def test_platforms_follow_a_motor_and_their_place():
             assert [sine(q[k]) > 0 for k in (4, 6, 8)] == [True, False, True]
             answered += 1
     assert 2 < answered < len(rows)
+
+
+@pytest.mark.parametrize(
+    ("name", "by", "to"),
+    [("navaro", ["x", "y", "rz"], ["leg1.1", "leg2.1", "leg3.1"]), ("four-bar", None, ["x"])],
+    ids=["three motors of six", "one coordinate of two"],
+)
+def test_what_a_pose_names_moves_what_it_would_keep(name, by, to):
+    """Poses are read off as other coordinates, which give them again: those that are not named follow."""
+    robot = parflex.load(name)
+    by = by or [robot.actuated_names[0]]
+    tree, spread = robot.tree, np.random.default_rng(5).uniform(-0.02, 0.02, (4, len(by)))
+
+    def read(q: np.ndarray, words: list[str]) -> list[float]:
+        R, P = pose(tree, q).of(tree.places[tree.end_effector])
+        own = {"x": P[0], "y": P[1], "rz": np.arctan2(R[1, 0], R[0, 0])}
+        own |= {link.name: q[link.q.start] for link in tree.links if link.joint.one_axis}
+        return [float(own[word]) for word in words]
+
+    poses = [robot.assemble(dict(zip(by, np.add(read(robot.home, by), row).tolist(), strict=True))) for row in spread]
+    rows = np.array([read(q, to) for q in poses])
+    geometry = Geometry(robot)
+    found = PositionSolver(geometry, to, rows[0])(rows)
+    assert (found.status == OK).all()
+    for one, row, q in zip(poses, rows, found.q, strict=True):
+        assert np.abs(q - one[geometry.kept]).max() < SAME
+        assert np.abs(robot.assemble(dict(zip(to, row.tolist(), strict=True))) - one).max() < SAME

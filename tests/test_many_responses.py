@@ -223,3 +223,19 @@ def test_poses_with_another_number_of_columns_are_refused(robots, rows):
     for ask in (parflex.many_frequencies, lambda *given: parflex.many_responses(*given, ["mass"])):
         with pytest.raises(InputError, match="poses"):
             ask(robots["3rrr-flexible"], ["x", "y", "theta"], rows)
+
+
+def test_rows_say_why_they_go_alone_and_how_far_they_are():
+    robot, told = parflex.load("3rrr-flexible"), []
+    poses = np.zeros((3, 2))
+    found = parflex.many_responses(
+        robot, ["x", "y"], poses, ["effort:leg1.1", "motion:1"], progress=lambda *n: told.append(n)
+    )
+    assert found.units == {"effort:leg1.1": "N m", "motion:1": "m, rad"} and told == [(3, 3)]
+    assert found.method == "one by one" and found.reason == "effort, motion: computed pose by pose"
+    assert (
+        parflex.many_responses(parflex.load("gough-stewart-elastic"), ["x"], [[0.0]], ["effort:leg1.3"]).units[
+            "effort:leg1.3"
+        ]
+        == "N"
+    )

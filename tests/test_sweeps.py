@@ -124,7 +124,7 @@ def test_designs_that_cannot_be_are_lines_with_their_reasons(tmp_path):
     found = parflex.sweep(path, jobs=1)
     assert found.status.tolist()[0] == 0 and found.status.tolist()[4] == 0 and found.failed == 3
     assert found.status.tolist()[1:4] == [3, 3, 3] and "constants.distal" in found.reasons[3]
-    assert found.reasons[1].startswith("home cannot be reached: leg1 misses it by 0.6")
+    assert found.reasons[1].startswith("home of this design cannot be reached: leg1 misses it by 0.6")
     assert all(bool(text) == bool(state) for text, state in zip(found.reasons, found.status, strict=True))
     assert np.isnan(found.responses["mass"][1]) and np.isfinite(found.responses["mass"][[0, 4]]).all()
     good = parflex.sensitivities(parflex.load("3rrr-flexible"), "mass", "constants.arm").value

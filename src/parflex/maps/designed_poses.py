@@ -8,6 +8,7 @@ is marked with its reason.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -30,16 +31,17 @@ from parflex.maps.rest.rest_rows import WORTH as FEW
 from parflex.maps.rest.spring_rows import SpringsWhenNeeded
 from parflex.maps.rows.found_rows import put_modes
 from parflex.maps.rows.frequency_rows import CHUNK_FAST
+from parflex.maps.rows.loaded_designs import LoadedDesigns
 from parflex.maps.rows.pose_order import ordered
 from parflex.maps.rows.row_answers import RowAnswers, said_of, warn_of_balanced, warn_of_unstable
-from parflex.maps.rows.row_chunks import chunks_of, in_order, number_of_threads
+from parflex.maps.rows.row_chunks import Progress, chunks_of, in_order, number_of_threads
 from parflex.maps.tense_rows import tense_rows
 from parflex.models.configuration import Configuration
 from parflex.models.elastic.linear_model import About, locked_robot, natural_frequencies
 from parflex.models.elastic.stiff_system import ZERO, lowest_modes
 from parflex.models.elastic.tension import NEAR_REST
-from parflex.models.loading import redesigned
 from parflex.models.robot import Robot
+from parflex.records import counted
 from parflex.spatial.varied import OneNumberError
 
 Array = np.ndarray
@@ -79,14 +81,26 @@ class DesignedPoses:
         self.learns = False  # whether what is found says where modes of further rows are likely to be
         self.finder: ModeFinder | None = None
         self.why_not = ""
+        self.elsewhere = 0  # rows whose home stands on other sides than that of the robot
+        self.loaded = LoadedDesigns(robot)
+
+    @property
+    def why(self) -> str:
+        """Why rows are not solved by steps, or some by themselves; empty where all go together."""
+        some = counted(self.elsewhere, "row")
+        home = f"{some} loaded alone: the home of the design has legs on other sides" if self.elsewhere else ""
+        return "; ".join(filter(None, (self.why_not, home)))
 
     @property
     def method(self) -> str:
         """How rows are solved: "steps" or "full"."""
         return "full" if self.finder is None else "steps"
 
-    def solve(self, threads: int | None = None) -> None:
-        """All rows: together where that is possible, by chunks of one size, the rest one by one."""
+    def solve(self, threads: int | None = None, progress: Progress | None = None) -> None:
+        """All rows: together where that is possible, by chunks of one size, the rest one by one.
+
+        `progress` is called with how many rows are done, and all.
+        """
         finite = np.isfinite(self.poses).all(axis=1)
         for row in np.flatnonzero(~finite):
             name = self.coordinates[int(np.argmin(np.isfinite(self.poses[row])))]
@@ -104,11 +118,15 @@ class DesignedPoses:
             several = in_order(
                 chunks, lambda chunk: self._together(left[chunk]), min(number_of_threads(threads), len(chunks))
             )
-            for done, in_full in [first, *(found for _, found in several)]:
+            for done, in_full in chain([first], (found for _, found in several)):
                 alone[done] = False
                 self.solved_in_full += in_full
-        for row in np.flatnonzero(alone):
+                if progress is not None and not alone.all():
+                    progress(int((~alone).sum()), len(alone))
+        for number, row in enumerate(np.flatnonzero(alone), len(alone) - int(alone.sum()) + 1):
             self._one(int(row))
+            if progress is not None:
+                progress(number, len(alone))
         self.solved_in_full += int(alone.sum())
 
     # -- together --------------------------------------------------------------------------------------
@@ -130,7 +148,9 @@ class DesignedPoses:
         if not self.positions.fast:
             self.why_not = self.positions.why_slow
             return False
-        self.numbers.alone[:] |= homes_elsewhere(self.positions)
+        elsewhere = homes_elsewhere(self.positions)
+        self.elsewhere = int(np.sum(elsewhere & ~self.numbers.alone))
+        self.numbers.alone[:] |= elsewhere
         self.free, self.springs = self._free_motions(), self._springs()
         self.rest: SpringsWhenNeeded | None = None
         if len(rows) >= FEW:
@@ -286,8 +306,7 @@ class DesignedPoses:
         """A row by loading its design."""
         settings = {key: float(values[row]) for key, values in self.designs.items()}
         try:
-            robot = redesigned(self.robot, settings)
-            robot.assemble()  # home, from which poses are found
+            robot = self.loaded(settings)
         except ParflexError as error:
             self.status[row], self.reasons[row] = home_state(error)
             return

@@ -235,7 +235,7 @@ def frequency_map(
         interrupted,
         computed,
         "steps" if rows.way == "fast" else "full",
-        plain.solver.why_not if plain is not None else rows.others.why_not if rows.others is not None else "",
+        rows.why,
         results.fallbacks,
         plain.largest_difference if plain is not None else 0.0,
         {one.name: store.values[one.name].reshape(*store.shape, *one.shape) for one in asked},

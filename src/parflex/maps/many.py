@@ -17,6 +17,7 @@ from parflex.maps.responses.response_rows import ResponseRows
 from parflex.maps.rows.frequency_rows import FrequencyRows
 from parflex.maps.rows.pose_table import pose_table
 from parflex.maps.rows.row_answers import warn_of_balanced
+from parflex.maps.rows.row_chunks import Progress
 from parflex.maps.worst_cell import warn_of_few_elements
 from parflex.models.dynamics.forces import Wrench
 from parflex.models.elastic.linear_model import About
@@ -50,6 +51,8 @@ class ManyFrequencies(Record):
         (poses x modes x rates) where all are asked for; None unless asked for.
     reasons : list[str]
         Of each pose why it has no frequencies, or that its equilibrium is not stable; else empty.
+    why : str
+        As `reason` has it.
     """
 
     frequencies: Array
@@ -57,6 +60,7 @@ class ManyFrequencies(Record):
     solver: FrequencySolver | DesignedPoses | ResponseRows = field(compare=False, repr=False)
     shapes: Array | None = None
     reasons: list[str] = field(default_factory=list, repr=False)
+    why: str = field(default="", repr=False)
 
     @property
     def fallbacks(self) -> int:
@@ -70,8 +74,8 @@ class ManyFrequencies(Record):
 
     @property
     def reason(self) -> str:
-        """Why poses are not solved by steps; empty where they are, or where they are too few to compile them."""
-        return self.solver.why_not
+        """Why poses are not solved by steps, or placed one by one; empty where they are, or are too few to compile."""
+        return self.why
 
     @property
     def largest_difference(self) -> float:
@@ -100,6 +104,7 @@ def many_frequencies(
     about: About | None = None,
     wrench: Wrench | None = None,
     threads: int | None = None,
+    progress: Progress | None = None,
 ) -> ManyFrequencies:
     """Lowest natural frequencies at many poses: undeformed, or about their equilibria under gravity and loads.
 
@@ -127,6 +132,8 @@ def many_frequencies(
         Wrench on a frame in world axes, {frame: [fx, fy, fz, mx, my, mz]}; planar [fx, fy, mz] (N, N m).
     threads : int, default None
         Number of threads; None: one for each core.
+    progress : callable, default None
+        Called with (rows done, all rows) at intervals.
 
     Returns
     -------
@@ -147,21 +154,21 @@ def many_frequencies(
         return dict(zip(coordinates, values[row].tolist(), strict=True))
 
     if held.balanced or shapes == "all" or (designs and has_force_elements(robot.tree)):
-        return _responses(robot, coordinates, values, modes, shapes, designs, held, threads)
+        return _responses(robot, coordinates, values, modes, shapes, designs, held, threads, progress)
     if designs:
         rows = DesignedPoses(robot, coordinates, values, designs, modes, lock, bool(shapes), about)
-        rows.solve(threads)
+        rows.solve(threads, progress)
         rows.say(3)
         warn_beyond_band(robot, rows.frequencies, 2)
-        return ManyFrequencies(rows.frequencies, rows.status, rows, rows.twists, rows.reasons)
+        return ManyFrequencies(rows.frequencies, rows.status, rows, rows.twists, rows.reasons, rows.why)
     plain = FrequencyRows(robot, coordinates, len(values), lambda some: values[some], modes, lock, about, bool(shapes))
-    found = plain.all(threads)
+    found = plain.all(threads, progress)
     plain.say(found.status)
     found.warn(3)
     warn_beyond_band(robot, found.values["frequencies"], 2)
     warn_of_few_elements(robot, found.values["frequencies"], pose_of, held, modes, 2)
     return ManyFrequencies(
-        found.values["frequencies"], found.status, plain.solver, found.values.get("shapes"), found.reasons
+        found.values["frequencies"], found.status, plain.solver, found.values.get("shapes"), found.reasons, plain.why
     )
 
 
@@ -174,6 +181,7 @@ def _responses(
     designs: Mapping[str, Sequence[float]] | None,
     held: Held,
     threads: int | None,
+    progress: Progress | None,
 ) -> ManyFrequencies:
     """About equilibria, or with the shapes of all rates: mode by mode as responses."""
     kind = "motion" if shapes == "all" else "shape"
@@ -181,7 +189,7 @@ def _responses(
     words = [f"frequency:{k}" for k in numbers] + [f"{kind}:{k}" for k in numbers if shapes]
     columns = {key: design_column(robot, key, own, len(values)) for key, own in (designs or {}).items()}
     rows = ResponseRows(robot, coordinates, values, read_responses(robot, words), held, columns)
-    found = solve_rows(rows, threads)
+    found = solve_rows(rows, threads, progress)
     found.warn(4)
     if not held.balanced:
         warn_of_balanced(found.balanced, len(values), 4)
@@ -194,4 +202,4 @@ def _responses(
     if not columns:
         warn_of_few_elements(robot, frequencies, pose_of, held, modes, 3)
     own = np.stack([found.values[f"{kind}:{k}"] for k in numbers], axis=1) if shapes else None
-    return ManyFrequencies(frequencies, found.status, rows, own, found.reasons)
+    return ManyFrequencies(frequencies, found.status, rows, own, found.reasons, rows.why)

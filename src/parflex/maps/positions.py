@@ -62,7 +62,8 @@ def home_state(error: ParflexError) -> tuple[int, str]:
         return IMPOSSIBLE, error.message
     said = error.message.removeprefix("the pose ")
     state = SINGULAR if isinstance(error, SingularError) else IMPOSSIBLE
-    return state, f"home {said}" if said != error.message else f"at home {said}"
+    own = "home of this design"
+    return state, f"{own} {said}" if said != error.message else f"at the {own} {said}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -89,8 +90,7 @@ class PositionSolver(AskedPoses):
         super().__init__(geometry, names, first)
         try:
             self.given = GivenCoordinates(geometry, names)
-            if self.coupled is not None and self.coupled.left_open:
-                raise NotGivenError
+            self.refuse_open_couplings()
             self.given.following = () if self.coupled is None else self.coupled.before
             geometry.legs_differ = legs_differ(geometry, self.names, lambda: leg_structure(geometry, self.target))
             self.steppers, self.judges, self.joined = kept_steppers(
@@ -101,8 +101,9 @@ class PositionSolver(AskedPoses):
             moved = moved_at_home(geometry, known)
             self.fast = not moved
             self.why_slow = f"'{moved[0]}' is not named, and designs move it at home" if moved else ""
-        except (NotGivenError, ParflexError):
-            self.fast, self.why_slow = False, "positions are found one by one"
+        except (NotGivenError, ParflexError) as error:
+            why = error.message if isinstance(error, ParflexError) else error
+            self.fast, self.why_slow = False, f"positions are found one by one: {why}"
 
     def on_sides(self, q: Array) -> Array:
         """Which positions, as they are, have all parts on the sides of home."""

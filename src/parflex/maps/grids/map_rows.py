@@ -52,6 +52,11 @@ class MapRows:
         return "one by one" if rows is None else rows.way
 
     @property
+    def why(self) -> str:
+        """Why cells are not solved by steps, or their positions not found together; empty where they are."""
+        return self.plain.why if self.plain is not None else "" if self.others is None else self.others.why
+
+    @property
     def chunk(self) -> int:
         """Cells of a chunk."""
         return min(rows.chunk for rows in (self.plain, self.others) if rows is not None)

@@ -8,9 +8,13 @@ from functools import cached_property
 
 from parflex.closure.constraints import resting_rows
 from parflex.closure.targets import FrameTarget, Target
+from parflex.errors import ParflexError
 from parflex.maps.batches import Geometry
+from parflex.maps.placing.closing_parts import closable_parts
+from parflex.maps.placing.given_coordinates import GivenCoordinates, NotGivenError
 from parflex.models.pose_input import read_pose
 from parflex.models.posing.resting_couplings import FollowingJoint, RestingOrder, resting_order
+from parflex.models.robot import Robot
 
 
 class AskedPoses:
@@ -55,7 +59,29 @@ class AskedPoses:
         """What follows elastic couplings, which stay at rest; None where there are none, and nothing is placed."""
         return resting_order(self.robot, self.read, self._whole) if resting_rows(self.robot.tree) else None
 
+    def refuse_open_couplings(self) -> None:
+        """Poses at which couplings leave motors open are the nearest ones, one by one."""
+        if self.coupled is not None and self.coupled.left_open:
+            names = ", ".join(f"'{name}'" for name in sorted(self.coupled.left_open))
+            raise NotGivenError(f"elastic couplings ({names}) leave open which motor moves")
+
     @property
     def after(self) -> tuple[FollowingJoint, ...]:
         """Joints that follow when loops are closed."""
         return () if self.coupled is None else self.coupled.after
+
+
+def why_placed_alone(robot: Robot) -> str:
+    """Why poses by all coordinates of the end effector are found one by one; empty where they are not."""
+    names = ["x", "y"] if robot.tree.planar else ["x", "y", "z"]
+    geometry = Geometry(robot)
+    try:
+        given = GivenCoordinates(geometry, names)
+        asked = AskedPoses(geometry, names, given.at_home.tolist())
+        asked.refuse_open_couplings()
+        closable_parts(geometry, given, asked.target)
+    except NotGivenError as error:
+        return str(error)
+    except ParflexError as error:
+        return error.message
+    return ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from parflex.closure.assembly.closure_parts import ClosurePart
 from parflex.closure.constraints import Coupling
 from parflex.closure.dyads import Dyad
 from parflex.closure.point_legs import LegSide
@@ -14,32 +15,45 @@ from parflex.maps.placing.given_coordinates import GivenCoordinates, NotGivenErr
 from parflex.maps.placing.leg_bodies import tilted
 from parflex.maps.placing.steppers import ClosingRows, Stepper, dyad_judge, stepper
 
+Closable = tuple[ClosurePart, list[int], list[ClosingRows]]
 
-def closing_parts(geometry: Geometry, given: GivenCoordinates, target: Target) -> tuple[list[Stepper], list[Stepper]]:
-    """Steps of the parts of the robot, and those that judge on which side of a singularity they are."""
+
+def closable_parts(geometry: Geometry, given: GivenCoordinates, target: Target) -> list[Closable]:
+    """Parts of the robot with their rates and rows, where poses are closed together; an error says why not."""
     robot = geometry.robot
     place = robot.tree.places[robot.tree.end_effector]
     placed = [row for row in target.frames if isinstance(row, FrameTarget) and row.place is place]
     if len(placed) < len(target.frames) or bool(placed) != bool(given.asked):
-        raise NotGivenError
+        raise NotGivenError("some coordinates of the platform are given without the others")
     if geometry.designs is not None and any(set(row.position) != given.asked for row in placed):
-        raise NotGivenError  # a coordinate that is not named stays as it is at the home of each design
+        # a coordinate that is not named stays as it is at the home of each design
+        raise NotGivenError("a coordinate of the end effector is not named, and each design has its own home")
     parts = robot.assembler.parts(target, robot.locked | frozenset(robot.deformations))
     if any(not all(isinstance(row, ClosingRows) for row in part.rows) for part in parts):
-        raise NotGivenError
+        raise NotGivenError("rods or other conditions are among the closures")
     if not given.asked and any(isinstance(row, Coupling) for part in parts for row in part.rows):
-        raise NotGivenError  # motors may turn many times what they drive: short steps would end on the way
-    steppers: list[Stepper] = []
-    judges: list[Stepper] = []
+        # motors may turn many times what they drive: short steps would end on the way
+        raise NotGivenError("gears are among the closures")
+    found: list[Closable] = []
     for part in parts:
         rates = [int(k) for k in part.columns]
         loops = [row for row in part.rows if isinstance(row, ClosingRows)]
         if not rates:
             continue
         if any(robot.tree.links[robot.tree.link_of_rate[k]].joint.pitch for k in rates):
-            raise NotGivenError  # screws turn many times: short steps would end on the way
+            raise NotGivenError("screws are among the closures")  # they turn many times: short steps end on the way
         if len(following_rates(robot.tree, rates, loops, robot.home, robot.preference)) < len(rates):
-            raise NotGivenError
+            raise NotGivenError("the coordinates leave motions free, and the nearest pose to home is found")
+        found.append((part, rates, loops))
+    return found
+
+
+def closing_parts(geometry: Geometry, given: GivenCoordinates, target: Target) -> tuple[list[Stepper], list[Stepper]]:
+    """Steps of the parts of the robot, and those that judge on which side of a singularity they are."""
+    robot = geometry.robot
+    steppers: list[Stepper] = []
+    judges: list[Stepper] = []
+    for part, rates, loops in closable_parts(geometry, given, target):
         sides = robot.assembler.judges(part, robot.home)
         judged, around = sides.own, sides.legs
         moved = tilted(geometry, loops, rates, judged.dyads)

@@ -23,7 +23,7 @@ VECTOR = ("rx", "ry", "rz")
 
 
 class NotGivenError(Exception):
-    """These poses are not given by coordinates alone, or a leg has more joints than its loops decide."""
+    """Why these poses are not found together, as words that follow a colon."""
 
 
 class GivenCoordinates:
@@ -51,14 +51,14 @@ class GivenCoordinates:
                 if link.joint.moves_freely and link.parent == GROUND:
                     self.where[name] = link.q.start + offset.get(name, 3)
                 elif link.joint.moves_freely or place.inner is not None:
-                    raise NotGivenError
+                    raise NotGivenError(f"'{name}' is that of a place inside a body, or on a body that another carries")
                 elif name in VECTOR:
                     self.where[name] = behind + ASKED.index("qw")
                 else:
                     self.where[name] = behind + ASKED.index(name)
                     self.asked |= {ASKED.index(name)} if name != "theta" else set()
             else:
-                raise NotGivenError
+                raise NotGivenError(f"'{name}' is neither a joint nor a coordinate of the end effector")
 
     @property
     def columns(self) -> list[int]:

@@ -13,10 +13,10 @@ from parflex.maps.positions import OK
 from parflex.maps.responses.at_one_pose import Held
 from parflex.maps.responses.first_order import warn_of_first_order
 from parflex.maps.responses.response_names import read_responses
-from parflex.maps.responses.response_rows import ResponseRows
+from parflex.maps.responses.response_rows import CHUNK_ALONE, ResponseRows
 from parflex.maps.rows.pose_table import pose_table
 from parflex.maps.rows.row_answers import RowAnswers
-from parflex.maps.rows.row_chunks import chunks_of, in_order, number_of_threads
+from parflex.maps.rows.row_chunks import Progress, chunks_of, in_order, number_of_threads
 from parflex.maps.worst_cell import warn_of_few_elements
 from parflex.models.dynamics.forces import Wrench
 from parflex.models.elastic.linear_model import About
@@ -48,7 +48,7 @@ class ManyResponses(Record):
     method : str
         "together" or "one by one".
     reason : str
-        Why poses are not solved together.
+        Why poses are not solved together, or not placed together, and how many designs are loaded alone.
     """
 
     values: dict[str, Array]
@@ -78,6 +78,7 @@ def many_responses(
     about: About | None = None,
     wrench: Wrench | None = None,
     threads: int | None = None,
+    progress: Progress | None = None,
 ) -> ManyResponses:
     """Stiffness, deflections, modes and condition at many poses, each with its own design if need be.
 
@@ -106,6 +107,8 @@ def many_responses(
         Wrench on a frame in world axes, {frame: [fx, fy, fz, mx, my, mz]}; planar [fx, fy, mz] (N, N m).
     threads : int, default None
         Number of threads; None: one for each core.
+    progress : callable, default None
+        Called with (rows done, all rows) at intervals.
 
     Returns
     -------
@@ -122,7 +125,7 @@ def many_responses(
     held.check(asked)
     columns = {key: design_column(robot, key, own, len(values)) for key, own in (designs or {}).items()}
     rows = ResponseRows(robot, coordinates, values, asked, held, columns)
-    found = solve_rows(rows, threads)
+    found = solve_rows(rows, threads, progress)
     warn_of_first_order(robot, asked, found.values, held, found.rests, 2)
     modes = [found.values[one.name].ravel() for one in asked if one.kind == "frequency"]
     warn_beyond_band(robot, np.concatenate([np.zeros(0), *modes]), 2)
@@ -140,19 +143,21 @@ def many_responses(
         found.reasons,
         found.fallbacks,
         rows.way,
-        rows.why_not,
+        rows.why,
     )
 
 
-def solve_rows(rows: Any, threads: int | None) -> RowAnswers:
+def solve_rows(rows: Any, threads: int | None, progress: Progress | None = None) -> RowAnswers:
     """All rows in chunks; what could not be asked at any of them is refused."""
     threads = number_of_threads(threads)
     rows.prepare()
     found = RowAnswers.empty({one.name: one.shape for one in rows.responses}, len(rows.poses))
     chunks = chunks_of(len(rows.poses), rows.chunk)
-    alone = rows.way == "one by one"  # by the interpreter, which runs one thread at a time
+    alone = rows.chunk == CHUNK_ALONE  # by the interpreter, which runs one thread at a time
     for chunk, part in in_order(chunks, rows.solve, 1 if alone else min(threads, len(chunks))):
         found.put(chunk, part)
+        if progress is not None:
+            progress(chunk.stop, len(rows.poses))
     if found.refused is not None and not (found.status == OK).any():
         raise found.refused
     for name, error in found.refusals.items():

@@ -28,7 +28,7 @@ OF_FRAMES = {
     "deflection": ("m", "rad", "m, rad"),
 }
 PLAIN = {"conditioning": "dimensionless", "singularity": "dimensionless", "mass": "kg"}
-OF_NAMES = {"effort": "N, N m", "stress": "Pa"}
+OF_NAMES = {"effort": "N m", "stress": "Pa"}  # efforts of sliding joints are in N
 KINDS = (*OF_MODES, *OF_FRAMES, *PLAIN, *OF_NAMES)
 STATIC = ("deflection", "effort", "stress")  # these feel a wrench about the undeformed pose
 
@@ -135,7 +135,8 @@ def _of_name(robot: Robot, word: str, kind: str, of: str) -> ResponseName:
         what = f"motor '{of}'" if kind == "effort" else f"beam '{of}' with a known shape"
         hint = did_you_mean(of, [str(name) for name in known]) if known else "give the shape of its sections"
         raise InputError(f"there is no {what}", key="responses", value=word, hint=hint)
-    return ResponseName(word, kind, of=of, unit=OF_NAMES[kind])
+    sliding = kind == "effort" and robot.tree.links[robot.tree.number(of)].joint.unit == "m"
+    return ResponseName(word, kind, of=of, unit="N" if sliding else OF_NAMES[kind])
 
 
 def straining(robot: Robot) -> list[str]:

@@ -23,13 +23,14 @@ from parflex.maps.rest.condition_rows import KINDS as CONDITIONS
 from parflex.maps.rest.condition_rows import ConditionRows
 from parflex.maps.rest.rest_rows import WORTH, RestRows, why_alone
 from parflex.maps.rest.spring_rows import SpringRows, why_springs_alone
+from parflex.maps.rows.loaded_designs import LoadedDesigns
 from parflex.maps.rows.row_answers import RowAnswers, mark_unfinite
 from parflex.maps.tense_rows import tense_rows
 from parflex.models.dynamics.forces import checked_wrenches
 from parflex.models.elastic.linear_model import locked_robot, natural_frequencies
 from parflex.models.elastic.tension import has_force_elements, has_springs
-from parflex.models.loading import redesigned
 from parflex.models.robot import Robot
+from parflex.records import counted
 from parflex.spatial.varied import OneNumberError
 
 Array = np.ndarray
@@ -57,6 +58,8 @@ class ResponseRows:
         self.modes = max((one.mode for one in responses), default=1) or 1
         self.wrench = checked_wrenches(robot.tree, held.wrench)
         self.solved_in_full = 0
+        self.elsewhere = 0  # rows whose home stands on other sides than that of the robot
+        self.loaded = LoadedDesigns(robot)
         conditions = [one for one in responses if one.kind in CONDITIONS]
         self.many = len(poses) >= WORTH  # enough rows for programs of the whole tree
         # conditions are measured with the length of a robot, which designs change
@@ -105,7 +108,9 @@ class ResponseRows:
             self.model, self.numbers, self.by_programs = None, None, False
             self.why_not = self.positions.why_slow
         elif self.numbers is not None:
-            self.numbers.alone[:] |= homes_elsewhere(self.positions)
+            elsewhere = homes_elsewhere(self.positions)
+            self.elsewhere = int(np.sum(elsewhere & ~self.numbers.alone))
+            self.numbers.alone[:] |= elsewhere
         if self.model is not None:
             self.places = self.geometry.places(self.assembly.links)
             self.some = max(1, min(64, LARGEST // max(1, self.model.columns) ** 2))
@@ -149,6 +154,14 @@ class ResponseRows:
         return "one by one" if alone else "together"
 
     @property
+    def why(self) -> str:
+        """Why rows are not solved together, or not their positions; empty where they are."""
+        some = counted(self.elsewhere, "row")
+        home = f"{some} loaded alone: the home of the design has legs on other sides" if self.elsewhere else ""
+        slow = "" if self.positions.why_slow in self.why_not else self.positions.why_slow
+        return "; ".join(filter(None, (self.why_not, slow, home)))
+
+    @property
     def method(self) -> str:
         """The same, as frequencies say it."""
         return self.way
@@ -156,7 +169,7 @@ class ResponseRows:
     @property
     def chunk(self) -> int:
         """Rows of a chunk."""
-        if self.way == "one by one":
+        if self.way == "one by one" or not self.positions.fast:
             return CHUNK_ALONE
         return CHUNK_AT_REST if self.model is None and self.resting is not None else CHUNK_TOGETHER
 
@@ -290,8 +303,7 @@ class ResponseRows:
         """A row by loading its design."""
         settings = {key: float(values[number]) for key, values in self.designs.items()}
         try:
-            robot = redesigned(self.robot, settings)
-            robot.assemble()  # home, from which poses are found
+            robot = self.loaded(settings)
         except ParflexError as error:
             found.mark(row, *home_state(error))
             return

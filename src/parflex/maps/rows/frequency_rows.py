@@ -15,7 +15,7 @@ from parflex.maps.responses.at_one_pose import Held
 from parflex.maps.rest.rest_rows import WORTH as FEW
 from parflex.maps.rest.spring_rows import SpringsWhenNeeded
 from parflex.maps.rows.row_answers import RowAnswers, mark_unfinite
-from parflex.maps.rows.row_chunks import chunks_of, in_order, number_of_threads
+from parflex.maps.rows.row_chunks import Progress, chunks_of, in_order, number_of_threads
 from parflex.models.robot import Robot
 
 Array = np.ndarray
@@ -65,8 +65,15 @@ class FrequencyRows:
         return "one by one" if self.solver.assembly is None else "reduced"
 
     @property
+    def why(self) -> str:
+        """Why rows are not solved by steps, or their positions not found together; empty where they are."""
+        return "; ".join(filter(None, (self.solver.why_not, self.positions.why_slow)))
+
+    @property
     def chunk(self) -> int:
         """Rows of a chunk: fewer where a row takes longer, so that little is lost when a map is interrupted."""
+        if not self.positions.fast:
+            return CHUNK_ALONE
         return {"fast": CHUNK_FAST, "reduced": CHUNK_FULL, "one by one": CHUNK_ALONE}[self.way]
 
     def solve(self, rows: slice) -> RowAnswers:
@@ -106,17 +113,20 @@ class FrequencyRows:
         found.fallbacks, found.balanced, found.refused = solver.solved_in_full, solver.balanced, solver.too_many
         found.difference = solver.largest_difference
 
-    def all(self, threads: int | None) -> RowAnswers:
-        """All rows."""
+    def all(self, threads: int | None, progress: Progress | None = None) -> RowAnswers:
+        """All rows; `progress` is called with how many are done, and all."""
         found = RowAnswers.empty(self.shape_of, self.count)
         for chunk, part in self.parts(chunks_of(self.count, self.chunk), threads):
             found.put(chunk, part)
+            if progress is not None:
+                progress(chunk.stop, self.count)
         return found
 
     def parts(self, chunks: Sequence[slice], threads: int | None) -> Any:
         """What is found in chunks, in their order."""
         # one by one is by the interpreter, which runs one thread at a time
-        used = 1 if self.way == "one by one" else min(number_of_threads(threads), max(1, len(chunks)))
+        alone = self.way == "one by one" or not self.positions.fast
+        used = 1 if alone else min(number_of_threads(threads), max(1, len(chunks)))
         for chunk, part in in_order(chunks, self.solve, used):
             self.note(part)
             yield chunk, part

@@ -58,8 +58,17 @@ def _way(robot: Robot, lock: str) -> tuple[str, str]:
     )
 
 
+def _placed(robot: Robot) -> tuple[str, ...]:
+    """What is said of poses that are found one by one."""
+    from parflex.maps.placing.asked_poses import why_placed_alone
+
+    why = why_placed_alone(robot)
+    return (f"Poses by coordinates of the end effector are found one by one: {why}. This is slow.",) if why else ()
+
+
 def with_maps(told: Explanation, robot: Robot) -> Explanation:
     """An explanation with a chapter on maps before that on where numbers come from."""
     way, why = map_way(robot)
+    told_of = () if way == "none" else _placed(robot)
     *sections, last = told.sections
-    return replace(told, sections=(*sections, Chapter("maps", f"Maps: {way}", (why,)), last))
+    return replace(told, sections=(*sections, Chapter("maps", f"Maps: {way}", (why, *told_of)), last))

@@ -14,6 +14,7 @@ from parflex.campaigns.handing_out import answers
 from parflex.checking import whole
 
 Found = TypeVar("Found")
+Progress = Callable[[int, int], None]  # called with rows that are done, and all
 
 
 def number_of_threads(threads: int | None) -> int:

@@ -23,6 +23,8 @@ def band_warnings(robot: Robot, frequencies: Array, what: str = "") -> list[str]
     if not beyond.size:
         return []
     highest, left_out = float(np.max(np.asarray(frequencies)[beyond])), min(one.left_out for one in said.values())
+    if np.isinf(left_out):  # all modes are kept: nothing is higher
+        return []
     modes = f"mode {beyond[0] + 1}" if len(beyond) == 1 else f"modes {beyond[0] + 1} to {beyond[-1] + 1}"
     much = f"{100 * (np.sqrt(1 + (highest / left_out) ** 2) - 1):.3g} %"
     digit = 10.0 ** (np.floor(np.log10(highest)) - 1)
