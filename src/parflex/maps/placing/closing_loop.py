@@ -9,6 +9,8 @@ from functools import cached_property
 import numpy as np
 
 from parflex.codegen.compile import Kernel, side_by_side
+from parflex.codegen.passes.depth_first import depth_first
+from parflex.codegen.passes.lower import Emission
 from parflex.codegen.passes.repeated_sums import with_products
 from parflex.codegen.program import Instruction, Program
 from parflex.maps.engine.entry_loop import column_rows
@@ -250,6 +252,26 @@ def joined(parts: Sequence[LoopPart], judges: Sequence[LoopPart]) -> JoinedSteps
     program = with_products(Program("closing", names, (), tuple(instructions), 0, tuple(new + told)))
     taken, moved_ones, opened = (np.array(own, dtype=np.int64) for own in (columns, moving, openings))
     return JoinedSteps(Kernel(program), taken, moved_ones, opened, tuple(slices))
+
+
+def told_by(parts: Sequence[tuple[LoopPart, Sequence[int]]]) -> tuple[Kernel, Array]:
+    """Some of what programs tell beside their steps, as one program, and the columns that it takes.
+
+    Equal instructions are one.
+    """
+    columns = sorted({int(k) for part, _ in parts for k in part.inputs})
+    place, told = {column: k for k, column in enumerate(columns)}, []
+    names = tuple(f"q[{k}]" for k in columns)
+    emission = Emission(names, deep=False)
+    for number, (part, chosen) in enumerate(parts):
+        values = [place[int(k)] for k in part.inputs]
+        for word, *arguments in part.program.instructions:
+            given = arguments if word == "const" else [values[k] for k in arguments]
+            values.append(emission.emit(word, *given))
+        outputs = part.program.outputs[len(part.moving) :]
+        told += [(f"told[{number},{n}]", values[outputs[n][1]]) for n in chosen]
+    program = Program("judging", names, (), tuple(emission.instructions), 0, tuple(told))
+    return Kernel(depth_first(program)), np.array(columns, dtype=np.int64)
 
 
 def _appended(

@@ -7,8 +7,8 @@ turn motors once more is left to be loaded.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from typing import Any
 
@@ -23,6 +23,7 @@ from parflex.closure.constraints import Coupling
 from parflex.closure.loops import Loop
 from parflex.closure.targets import FrameTarget, Target
 from parflex.closure.working_modes import block
+from parflex.codegen.passes.depth_first import depth_first
 from parflex.codegen.passes.optimise import make_program
 from parflex.codegen.program import Program
 from parflex.errors import ParflexError
@@ -44,6 +45,7 @@ Array = np.ndarray
 SAME = 1e-4  # rad or typical lengths: the home of the file itself is found
 AGREE = 1e-9  # of an opening: what rows that repeat others leave open
 ALIKE = 3.0  # times the motion of home by a design: other assemblies move less
+NEARER = 0.9  # of a distance of motors, below which another assembly is chosen, as in the assembler
 RECENT = 16  # parts of which other assemblies are kept
 _begun: dict[str, tuple[Robot, HomeStart | None]] = {}  # of the last robots, by all places of designs
 _others: dict[tuple[int, int], tuple[Program, list[Array]]] = {}  # by programs, which are kept with it
@@ -141,7 +143,8 @@ def home_steps(geometry: Geometry, begin: HomeStart) -> Stepper | None:
         "q": traced.tree.moved(q, increment / _larger(longest, 1.0))[moving],
         "opening": np.array([opening], dtype=object),
     }
-    program = BatchProgram(make_program(graph, "closing", outputs, quick=True), geometry.compiled)
+    made = depth_first(_with_sizes(make_program(graph, "closing", outputs, quick=True)))
+    program = BatchProgram(made, geometry.compiled)
     own = np.array(moving, dtype=int) + len(geometry.varied)
     behind = len(geometry.kept) + len(geometry.varied) + np.arange(len(ASKED) if begin.asked else 0)
     return Stepper(np.concatenate([geometry.inputs(branch.positions), behind]), own, program, 1.0, 1.0)
@@ -150,6 +153,17 @@ def home_steps(geometry: Geometry, begin: HomeStart) -> Stepper | None:
 def _larger(a: Any, b: Any) -> Any:
     """The larger of two numbers, over any scalar."""
     return 0.5 * (a + b + np.sqrt((a - b) ** 2))
+
+
+def _with_sizes(program: Program) -> Program:
+    """The same program with sizes in the place of roots of squares, which take thirty times as long."""
+    base, own = len(program.inputs), program.instructions
+    made = []
+    for word, *arguments in own:
+        squared = own[arguments[0] - base] if word == "sqrt" and arguments[0] >= base else ("", 0, 1)
+        of_square = squared[0] == "mul" and squared[1] == squared[2]
+        made.append(("abs", squared[1]) if of_square else (word, *arguments))
+    return replace(program, instructions=tuple(made))
 
 
 def _on(traced: CarriedLinks, row: Any, symbolic: Robot) -> ClosingRows:
@@ -207,15 +221,15 @@ class HomeRows:
         for column, k in self.begin.moved:
             q[:count, column] = numbers.columns([k])[designs, 0]
             q[count, column] = numbers.nominal[k]
-        self._put_place(q, designs)
+        self.put_place(q, designs)
         start, steps = q[:, :width].copy(), self.steps
         sure = closed_homes(steps.program, q, steps.inputs, steps.moving, self._plain)
         sure &= self._as_asked(q, start)
-        if not (sure[count] and self._away(q[count:], geometry.home[None], steps.columns)[0] < SAME):
+        if not (sure[count] and self.away_from(q[count:], geometry.home[None], steps.columns)[0] < SAME):
             sure[:] = False  # the file's own home is found otherwise
         return q, sure
 
-    def _put_place(self, q: Array, designs: Array | None) -> None:
+    def put_place(self, q: Array, designs: Array | None) -> None:
         """Where each design places the end effector on its joints at home, in place; the last row is the file's own."""
         row, behind, numbers = (
             self.begin.placed,
@@ -244,10 +258,10 @@ class HomeRows:
         for position, sign in assembler.signs.items():
             value = q[:, kept[position]]
             good &= ((np.sin(value) if position in assembler.turning else value) >= 0) == (sign == "+")
-        for number, motors in enumerate(self._motors):
+        for number, motors in enumerate(self.motors):
             units = position_units(self.geometry.tree)[motors]
             left = np.flatnonzero(rows_apart(start, q, np.array(motors, dtype=int), LEFT * units))
-            far = self._away(q[left], start[left], motors)
+            far = self.away_from(q[left], start[left], motors)
             left, far = left[~(far < LEFT)], far[~(far < LEFT)]
             if len(left):
                 good[left] &= self._none_is_nearer(number, q[left], start[left], far)
@@ -255,31 +269,32 @@ class HomeRows:
 
     def _none_is_nearer(self, number: int, q: Array, start: Array, far: Array) -> Array:
         """Whether motors of a part are no nearer to their starts in its other assemblies, each row with its numbers."""
-        nearest, width, good = self._other_assemblies(number), start.shape[1], np.ones(len(q), dtype=bool)
-        columns = [k for k in self.steps.columns.tolist() if int(self.geometry.kept[k]) in self._positions[number]]
+        nearest, width, good = self.other_assemblies(number), start.shape[1], np.ones(len(q), dtype=bool)
+        columns = self.moved_in(number)
         home = np.broadcast_to(self.geometry.home, start.shape)
-        moved, begun = self._away(q, home, columns), self.begin.q[self.geometry.kept][None]
+        moved, begun = self.away_from(q, home, columns), self.begin.q[self.geometry.kept][None]
         for other in nearest:
-            away = self._away(other[None], begun, self._motors[number])[0]
-            left = np.flatnonzero(good & ~(0.9 * far + ALIKE * moved < away))
+            away = self.away_from(other[None], begun, self.motors[number])[0]
+            left = np.flatnonzero(good & ~(NEARER * far + ALIKE * moved < away))
             there = q[left]
             there[:, :width] = other
             closed = closed_homes(self.steps.program, there, self.steps.inputs, self.steps.moving, self._plain)
-            good[left] = closed & (self._away(there, start[left], self._motors[number]) >= 0.9 * far[left])
+            good[left] = closed & (self.away_from(there, start[left], self.motors[number]) >= NEARER * far[left])
         return good
 
-    @cached_property
-    def _positions(self) -> list[set[int]]:
-        return [set(self.begin.robot.assembler.positions(part)) for part in self.begin.parts]
+    def moved_in(self, number: int) -> list[int]:
+        """Columns that a part moves."""
+        own = set(self.begin.robot.assembler.positions(self.begin.parts[number]))
+        return [k for k in self.steps.columns.tolist() if int(self.geometry.kept[k]) in own]
 
     @cached_property
-    def _motors(self) -> list[list[int]]:
+    def motors(self) -> list[list[int]]:
         """Of each part the columns of motors of which the file says where they start."""
         robot, kept = self.begin.robot, {int(k): n for n, k in enumerate(self.geometry.kept)}
         stated = set(HomePose(robot).stated_starts) - set(self.begin.target.values)
         return [[kept[k] for k in robot.assembler.positions(part) if k in stated] for part in self.begin.parts]
 
-    def _other_assemblies(self, number: int) -> list[Array]:
+    def other_assemblies(self, number: int) -> list[Array]:
         """Positions with the numbers of the file at which a part is closed otherwise, and all others as at home."""
         key = (id(self.steps.program.program), number)
         if key not in _others:
@@ -295,11 +310,11 @@ class HomeRows:
         q = np.zeros((len(starts), width + len(geometry.varied) + len(ASKED)))
         q[:, :width] = starts
         q[:, width : width + len(geometry.varied)] = geometry.designs.nominal[geometry.varied]
-        self._put_place(q, None)
+        self.put_place(q, None)
         closed = closed_homes(self.steps.program, q, self.steps.inputs, self.steps.moving, self._plain)
         found = [geometry.home]
         for row in q[closed, :width]:
-            if all(self._away(row[None], one[None], self.steps.columns)[0] > SAME for one in found):
+            if all(self.away_from(row[None], one[None], self.steps.columns)[0] > SAME for one in found):
                 found.append(row)
         return found[1:]
 
@@ -308,19 +323,22 @@ class HomeRows:
         moved = set(self.steps.columns.tolist())
         return all(link.joint.one_axis for link in self.geometry.tree.links if link.q.start in moved)
 
-    def _away(self, q: Array, other: Array, columns: Iterable[int]) -> Array:
+    def away_from(self, q: Array, other: Array, columns: Sequence[int]) -> Array:
         """Largest distance of some positions from others, in rad or typical lengths; whole turns are none."""
-        tree, robot, far = self.geometry.tree, self.begin.robot, np.zeros(len(q))
-        for column in columns:
+        robot, far = self.begin.robot, np.zeros(len(q))
+        for column, unit in zip(columns, self.units(columns), strict=True):
             off = q[:, column] - other[:, column]
-            position = int(self.geometry.kept[column])
-            if position in robot.assembler.periodic:
+            if int(self.geometry.kept[column]) in robot.assembler.periodic:
                 far_off = np.abs(off) > np.pi
                 off[far_off] = np.arctan2(np.sin(off[far_off]), np.cos(off[far_off]))
-            elif position not in robot.assembler.counted:
-                off = off / tree.length
-            far = np.maximum(far, np.abs(off))
+            far = np.maximum(far, np.abs(off) / unit)
         return far
+
+    def units(self, columns: Sequence[int]) -> Array:
+        """Of positions: rad, or the typical length."""
+        assembler, kept = self.begin.robot.assembler, self.geometry.kept
+        turns = [int(kept[column]) in assembler.periodic | assembler.counted for column in columns]
+        return np.where(turns, 1.0, self.geometry.tree.length)
 
 
 def home_rows(geometry: Geometry) -> HomeRows | None:
