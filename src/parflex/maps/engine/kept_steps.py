@@ -7,13 +7,18 @@ import threading
 
 from parflex.codegen import disk_cache, program_store
 from parflex.codegen.compile import Kernel
+from parflex.codegen.passes.depth_first import depth_first
+from parflex.codegen.passes.lower import Emission
+from parflex.codegen.program import Program
 from parflex.designs.design_numbers import DesignNumbers
 from parflex.maps.engine.mode_programs import ModePrograms, StepTrace
 from parflex.models.robot import Robot
 
 RECENT = 8  # robots whose programs stay in memory
 _recent: dict[str | None, tuple[ModePrograms, Kernel, Kernel]] = {}
+_from_keys: dict[tuple[int, int], tuple[Kernel, Kernel, Kernel]] = {}  # by the kernels that are joined, kept with it
 _lock = threading.Lock()
+DESIGN = "design["  # begins the name of a number of the design
 PARTS = ("pose", "step", "closing")
 SIZES = ("size", "unknowns", "twisted", "condensed")
 
@@ -31,6 +36,39 @@ def step_kernels(locked: Robot, designs: DesignNumbers | None = None) -> tuple[M
                     _recent.pop(next(iter(_recent)))
                 _recent[key] = found
     return found
+
+
+def pose_of_keys(pose: Kernel, numbers: Kernel) -> Kernel:
+    """The program of a pose from keys of its design, in the place of the numbers that another program makes of these.
+
+    One program for both stores no numbers, of which there may be hundreds, and works out no others.
+    """
+    key = id(pose), id(numbers)
+    if key not in _from_keys:
+        with _lock:
+            if len(_from_keys) >= RECENT:
+                _from_keys.clear()
+            _from_keys[key] = pose, numbers, Kernel(_composed(pose.program, numbers.program))
+    return _from_keys[key][2]
+
+
+def _composed(pose: Program, numbers: Program) -> Program:
+    """The program of a pose behind that of its numbers."""
+    placed = [name for name in pose.inputs if not name.startswith(DESIGN)]
+    names = (*placed, *numbers.inputs)
+    emission = Emission(names, deep=False)
+    place = {name: k for k, name in enumerate(names)}
+
+    def emitted(program: Program, values: list[int]) -> list[int]:
+        for word, *arguments in program.instructions:
+            values.append(emission.emit(word, *(arguments if word == "const" else [values[k] for k in arguments])))
+        return [values[k] for _, k in program.outputs]
+
+    made = emitted(numbers, [place[name] for name in numbers.inputs])
+    given = [place[name] if name in place else made[int(name[len(DESIGN) : -1])] for name in pose.inputs]
+    found = emitted(pose, given)
+    outputs = tuple((name, value) for (name, _), value in zip(pose.outputs, found, strict=True))
+    return depth_first(Program(pose.name, names, (), tuple(emission.instructions), 0, outputs))
 
 
 def _programs(key: str | None, locked: Robot, designs: DesignNumbers | None) -> ModePrograms:

@@ -11,7 +11,7 @@ from parflex.codegen.compile import Kernel, side_by_side
 from parflex.designs.design_numbers import DesignNumbers
 from parflex.maps.batches import BatchProgram
 from parflex.maps.engine.entry_loop import buffers_of, pose_rows
-from parflex.maps.engine.kept_steps import step_kernels
+from parflex.maps.engine.kept_steps import DESIGN, pose_of_keys, step_kernels
 from parflex.maps.engine.mode_guess import APART, SHARE, ModeGuess, fit_pays, fitted
 from parflex.maps.kept_numbers import TracedNumbers
 from parflex.maps.lanes import mode_loop, mode_search
@@ -65,21 +65,20 @@ class ModeFinder:
         self.modes, self.free, self.designs = modes, free, designs
         self.guess: ModeGuess | None = None  # where modes are likely to be, once some poses are known
         self.placed = 0  # the first so many features are coordinates of poses, the others numbers of designs
-        self.programs, *self.kernels = step_kernels(locked, designs)
+        self.programs, pose, self.step = step_kernels(locked, designs)
         self.units = np.array([1.0] * 3 + [locked.tree.length] * 3)  # turns count by the typical length
-        names = self.programs.pose.inputs
-        self.positions = [int(name[2:-1]) for name in names if name.startswith("q[")]
-        numbers = [int(name[7:-1]) for name in names if name.startswith("design[")]
-        placed = [k for k, name in enumerate(names) if name.startswith("q[")]
-        varied = [k for k, name in enumerate(names) if name.startswith("design[")]
-        columns = (placed, self.positions, varied, numbers)
-        self.inputs = tuple(np.array(own, dtype=np.int64) for own in columns)
-        self.numbers: Kernel | None = None  # makes the numbers of designs from keys, which `values` are then
-        self.values = np.zeros((1, 1))
+        self.values, word = np.zeros((1, 1)), DESIGN  # numbers of designs, or keys
         if designs is not None and isinstance(designs.held, TracedNumbers):
-            self.numbers, self.values = designs.held.kernel, designs.held.keys
+            pose, self.values, word = pose_of_keys(pose, designs.held.kernel), designs.held.keys, "key["
         elif designs is not None:
             self.values = np.ascontiguousarray(designs.values)
+        self.pose, names = pose, pose.program.inputs
+        self.positions = [int(name[2:-1]) for name in names if name.startswith("q[")]
+        numbers = [int(name[len(word) : -1]) for name in names if name.startswith(word)]
+        placed = [k for k, name in enumerate(names) if name.startswith("q[")]
+        varied = [k for k, name in enumerate(names) if name.startswith(word)]
+        columns = (placed, self.positions, varied, numbers)
+        self.inputs = tuple(np.array(own, dtype=np.int64) for own in columns)
 
     def __call__(
         self,
@@ -120,8 +119,8 @@ class ModeFinder:
     def _entries(self, q: Array, rows: Array | None) -> Array:
         """What steps take of each pose."""
         found = np.empty((len(q), len(self.programs.pose.outputs)))
-        own, values = designs_of(q, rows), self.values if self.designs is None else self.designs.values
-        pose_rows(self.kernels[0], self.inputs, np.ascontiguousarray(q), np.arange(len(q)), values, own, found)
+        own = designs_of(q, rows)
+        pose_rows(self.pose, self.inputs, np.ascontiguousarray(q), np.arange(len(q)), self.values, own, found)
         return found
 
     def learn(self, features: Array, found: FoundModes) -> None:
@@ -169,7 +168,7 @@ class ModeFinder:
     def _count(self, entries: Array, shifts: Array) -> Array:
         """Modes below shifts."""
         b = np.ones((len(entries), self.programs.size))
-        found = self.kernels[1].many(np.concatenate([shifts[:, None], b, entries], axis=1))
+        found = self.step.many(np.concatenate([shifts[:, None], b, entries], axis=1))
         return np.round(0.5 * (self.programs.unknowns - found[:, 0]))
 
 
@@ -177,7 +176,7 @@ class _Lanes:
     """What is found at poses, and what lanes know from one set of them to the next."""
 
     def __init__(self, finder: ModeFinder, q: Array, rows: Array | None, shapes: bool, seed: int) -> None:
-        programs, (pose, self.kernel) = finder.programs, finder.kernels
+        programs, pose, self.kernel = finder.programs, finder.pose, finder.step
         modes, count, self.finder = finder.modes, len(q), finder
         self.poses = self._poses(pose, np.ascontiguousarray(q), designs_of(q, rows))
         self.turn = mode_loop.TURNED if shapes else math.inf
@@ -197,15 +196,12 @@ class _Lanes:
         self.flags, self.steps = np.zeros((count, 2), dtype=np.int64), 0
 
     def _poses(self, pose: Kernel, q: Array, designs: Array) -> PoseEntries:
-        """What goes in and out of the programs of poses and designs; the buffers stay with this."""
-        finder, nothing = self.finder, (np.zeros((0, LANES)),) * 3 + (np.zeros(3, dtype=np.int64),)
+        """What goes in and out of the program of poses; the buffers stay with this."""
+        finder = self.finder
         self.buffers = given, entries, _, places = buffers_of(pose, LANES)
-        self.number_buffers = nothing if finder.numbers is None else buffers_of(finder.numbers)
-        keys, made, _, number_places = self.number_buffers
-        address = 0 if finder.numbers is None else finder.numbers.address("lanes_in")
         return PoseEntries(
             *(pose.address("lanes_in"), places, *finder.inputs, q, finder.values, designs, given),
-            *(entries.reshape(LANES, -1, LANES), address, number_places, keys, made),
+            entries.reshape(LANES, -1, LANES),
         )
 
     @property

@@ -42,7 +42,7 @@ from parflex.maps.lanes.lane_states import (
 )
 from parflex.maps.lanes.lane_steps import go_on, narrow
 from parflex.maps.lanes.mode_search import advance, aim_at, look, take
-from parflex.simulation.integrators.jit import abreast, deciding, inner, unrolled
+from parflex.simulation.integrators.jit import deciding, inner, unrolled
 
 Array = np.ndarray
 CLOSE = 1e-5  # relative distance of modes whose shapes are not told apart
@@ -52,10 +52,9 @@ WIDEST = 64.0  # times the last mode: where modes of inner nodes are counted fir
 
 
 class PoseEntries(Bundle):
-    """Where what steps take of poses comes from: programs, and what goes in and out of them.
+    """Where what steps take of poses comes from: a program, and what goes in and out of it.
 
-    The program of a pose takes positions and numbers of its design as `entry_loop` says. Where a program makes these
-    numbers, `values` are keys of designs; else its address is zero.
+    It takes positions and numbers of the design, or keys that these follow from, as `entry_loop` says.
     """
 
     address: int  # of the program of a pose
@@ -69,10 +68,6 @@ class PoseEntries(Bundle):
     designs: Array  # which one each pose has
     given: Array  # inputs
     entries: Array  # outputs: lanes x entries x poses that are next
-    number_address: int  # of the program that makes numbers of designs
-    number_places: Array
-    keys: Array  # its inputs
-    made: Array  # its outputs
 
 
 @inner
@@ -84,18 +79,8 @@ def prepare(lane: int, poses: PoseEntries, states: LaneStates) -> None:
         for n in range(len(poses.placed)):
             given[poses.placed[n], k] = poses.q[pose, poses.positions[n]]
         design = poses.designs[pose]
-        if poses.number_address != 0:
-            for n in range(len(poses.keys)):
-                poses.keys[n, k] = poses.values[design, n]
-        else:
-            for n in range(len(varied)):
-                given[varied[n], k] = poses.values[design, poses.taken[n]]
-    if poses.number_address != 0:
-        places = poses.number_places
-        call_lanes(poses.number_address, places[0], places[1], LANES, places[2])
         for n in range(len(varied)):
-            for k in abreast(LANES):
-                given[varied[n], k] = poses.made[poses.taken[n], k]
+            given[varied[n], k] = poses.values[design, poses.taken[n]]
     size = 8 * poses.entries.shape[1] * LANES  # bytes of what a lane has
     call_lanes(poses.address, poses.places[0], poses.places[1] + size * lane, LANES, poses.places[2])
     states.whole[at(READY, lane)] = 0
