@@ -204,25 +204,35 @@ class JoinedSteps(Record):
     told: tuple[slice, ...]  # where squared opening and determinant of each part are among what is told
 
     @cached_property
-    def judges(self) -> Kernel:
-        """What is told alone, without steps."""
-        program, count = self.kernel.program, len(self.moving)
-        part = LoopPart(program, self.inputs, self.moving)
-        instructions: list[Instruction] = []
-        outputs = program.outputs[count:]
-        values = _appended(part, list(range(len(self.inputs))), outputs, len(self.inputs), instructions)
-        told = tuple((name, value) for (name, _), value in zip(outputs, values, strict=True))
-        return Kernel(Program("judging", program.inputs, (), tuple(instructions), 0, told))
+    def judges(self) -> tuple[Kernel, Array]:
+        """What is told alone, without steps, and the columns that it takes."""
+        count = len(self.kernel.program.outputs) - len(self.moving)
+        return told_by([(LoopPart(self.kernel.program, self.inputs, self.moving), range(count))])
 
     def judging(self, q: Array) -> Array:
         """What is told of all parts at rows as they are."""
-        found = np.empty((len(q), len(self.judges.program.outputs)))
-        column_rows(self.judges, self.inputs, q, found)
+        judge, columns = self.judges
+        found = np.empty((len(q), len(judge.program.outputs)))
+        column_rows(judge, columns, q, found)
         return found
 
     def __call__(self, q: Array, steps: int, polish: float) -> Array:
-        """Newton on all rows, in place; what is told of all parts where rows end."""
-        return close_rows(self.kernel, q, np.arange(len(q)), self.inputs, self.moving, steps, polish, self.openings)
+        """Newton on all rows, in place; what is told of all parts where rows end.
+
+        Rows that take one step at most are closed to rounding as a rule: then a step is not worked out.
+        """
+        todo, told = np.arange(len(q)), np.zeros((0, 0))
+        if steps <= 1:
+            told = self.judging(q)
+            opened = told[:, self.openings]
+            if opened.max(initial=0.0) <= EXACT**2:
+                return told
+            todo = np.flatnonzero(~(opened <= EXACT**2).all(axis=1))
+        found = close_rows(self.kernel, q, todo, self.inputs, self.moving, steps, polish, self.openings)
+        if len(todo) == len(q):
+            return found
+        told[todo] = found[todo]
+        return told
 
 
 def joined(parts: Sequence[LoopPart], judges: Sequence[LoopPart]) -> JoinedSteps | None:

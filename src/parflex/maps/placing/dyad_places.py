@@ -50,7 +50,7 @@ class DyadPlaces(Record):
     legs: tuple[tuple[bool, ...], ...]  # of each circle, whether its side is judged: else what follows may be otherwise
 
     def __call__(self, start: Array) -> tuple[Array, Array]:
-        """Rows with given coordinates that are proved to be out of reach, and rows with joints as circles meet."""
+        """Rows with given coordinates that are proved to be out of reach; joints of all are put as circles meet."""
         kernel = self.program.kernel(len(start))
         if kernel is None:
             with np.errstate(all="ignore"):  # circles that do not meet
@@ -60,11 +60,11 @@ class DyadPlaces(Record):
             column_rows(kernel, self.inputs, start, found)
         circles = np.array([len(own) for own in self.legs], dtype=np.int64)
         judged = np.array([int(one) for own in self.legs for one in own], dtype=np.int64)
-        beyond, q, limits = np.zeros(len(start), dtype=np.int64), start.copy(), np.array([PARALLEL, SPARE, FLAT])
+        beyond, limits = np.zeros(len(start), dtype=np.int64), np.array([PARALLEL, SPARE, FLAT])
         limits *= [1.0, self.length**2, self.length]
         turning = self.turning.astype(np.int64)
-        put_angles(found, circles, judged, limits, self.moving, turning, self.home, q, beyond)
-        return beyond > 0, q
+        put_angles(found, circles, judged, limits, self.moving, turning, self.home, start, beyond)
+        return beyond > 0, start
 
 
 @compiled
