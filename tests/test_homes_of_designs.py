@@ -10,9 +10,11 @@ import pytest
 import parflex
 from parflex.designs.design_numbers import number_at
 from parflex.errors import ParflexError, SingularError, UnreachableError
-from parflex.maps.batches import Geometry
+from parflex.maps.batches import COMPILE_FROM, Geometry
 from parflex.maps.kept_numbers import numbers_of_designs
 from parflex.maps.placing.home_rows import home_rows
+from parflex.maps.placing.own_homes import as_the_file, followed
+from parflex.maps.positions import PositionSolver
 
 FIVE_BAR = """
 format = 1
@@ -184,6 +186,71 @@ def test_designs_whose_rods_are_just_too_short_have_no_home(times, tmp_path):
     }
     found = parflex.many_frequencies(robot, ["x", "y"], np.tile([0.0, 0.3], (len(gaps), 1)), 2, designs=designs)
     assert (found.status == np.where(gaps > 0, 3, 0)).all(), found.status[:6]
+
+
+@pytest.mark.parametrize(
+    ("name", "mode", "spread", "least"),  # at least such a share is proved; what motors leave open is followed in rows
+    [
+        ("five-bar", None, 0.4, 0.8),
+        ("5r", "out", 0.4, 0.8),
+        ("four-bar", "crossed", 0.4, 0.6),
+        ("navaro", None, 0.4, 0.3),
+    ],
+)
+def test_homes_that_are_proved_by_machine_code_are_those_of_robots_loaded_so(name, mode, spread, least, tmp_path):
+    """Every design that is proved is so by its row too, and a robot that is loaded with its numbers stands there."""
+    source = robot_of(name, tmp_path)[0]
+    robot = parflex.load(source, working_mode=mode)
+    rng, count = np.random.default_rng(6), 1200
+    keys = [key for key in (f"constants.{word}" for word in robot.description.constants) if number_at(robot, key) != 0]
+    designs = {key: number_at(robot, key) * rng.uniform(1 - spread, 1 + spread, count) for key in keys}
+    geometry = Geometry(robot, numbers_of_designs(robot, designs))
+    geometry.settle(COMPILE_FROM)
+    words = ["x", "y", "theta"] if robot.tree.planar else ["x", "y", "z", "rx", "ry", "rz"]
+    solver, homes = PositionSolver(geometry, words, [0.01] * len(words)), home_rows(geometry)
+    assert solver.fast and homes is not None
+    proved, by_rows = as_the_file(solver, homes), followed(solver, homes, np.arange(count))
+    assert not (proved & ~by_rows).any()
+    assert least < proved.mean() < 1.0
+    assert not by_rows.all()
+    for row in np.flatnonzero(proved)[:5]:
+        own = parflex.load(
+            source, working_mode=mode, settings={key: float(values[row]) for key, values in designs.items()}
+        )
+        q = geometry.rows(own.home[geometry.kept][None], np.array([row]))
+        assert solver.on_sides(solver.given.start(solver.given.at_home[None], q) if solver.given.asked else q).all()
+        assert all((np.sin(own.home[k]) >= 0) == (sign == "+") for k, sign in own.assembler.signs.items())
+
+
+@pytest.mark.parametrize("signed", [False, True])
+def test_designs_that_start_an_elbow_on_the_other_side_are_not_proved(signed, tmp_path):
+    """Where circles about the elbows meet is known; a design that starts its rods beside the other point stands there.
+
+    There the right leg is on its other side. Signs that are asked for tell it too.
+    """
+    motors = np.array([1.4, 1.8])
+    elbows = np.array([-0.15, 0.15]) + np.array([0.31, 0.28]) * np.exp(1j * motors)
+    across = elbows[1] - elbows[0]
+    along = (abs(across) ** 2 + 0.42**2 - 0.39**2) / (2 * abs(across))
+    tips = elbows[0] + across / abs(across) * (along + 1j * np.array([1, -1]) * np.sqrt(0.42**2 - along**2))
+    rods = np.angle((tips[:, None] - elbows) * np.exp(-1j * motors))  # of both legs, at either point
+    assert rods[0, 1] < 0 < rods[1, 1]
+    text = FIVE_BAR.replace("left = 2.1", "left = 1.4").replace("right = 1.0", "right = 1.8")
+    text = text.replace("[constants]", f"[constants]\nbend = {rods[0, 0]}\nother_bend = {rods[0, 1]}")
+    text = text.replace("start = -1.3", 'start = "bend"').replace("start = 1.3", 'start = "other_bend"')
+    if signed:
+        text += '[working_modes.out]\nsigns = { "left.rod" = "-", "right.rod" = "-" }\n'
+    file = tmp_path / "five-bar.toml"
+    file.write_text(text)
+    robot = parflex.load(file, working_mode="out" if signed else None)
+    which, off = np.tile([0, 1], 20), np.linspace(-0.05, 0.05, 40)
+    bends = rods[which] + off[:, None]
+    designs = {"constants.bend": bends[:, 0], "constants.other_bend": bends[:, 1], "constants.near": 0.31 + 0.1 * off}
+    geometry = Geometry(robot, numbers_of_designs(robot, designs))
+    geometry.settle(COMPILE_FROM)
+    solver, homes = PositionSolver(geometry, ["x", "y"], [0.0, 0.42]), home_rows(geometry)
+    assert solver.fast and homes is not None
+    assert (as_the_file(solver, homes) == (which == 0)).all()
 
 
 @pytest.mark.verify

@@ -91,7 +91,7 @@ def as_the_file(solver: PositionSolver, homes: HomeRows) -> Array:
     more = [k for _, k in (*begin.moved, *begin.asked)]
     if more:
         numbers = np.concatenate([numbers, designs.columns(more)], axis=1)
-    return proved_homes(step, judged.judge, judged.proof, judged.start, numbers)
+    return proved_homes(step, judged.judge, judged.proof, judged.start, np.ascontiguousarray(numbers))
 
 
 def _judged_homes(solver: PositionSolver, homes: HomeRows, joined: JoinedSteps) -> JudgedHomes | None:
