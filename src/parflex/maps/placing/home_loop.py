@@ -28,7 +28,7 @@ CALLS = 64  # of the program for a row: what takes more is left
 THIRDS = 12  # times that a step is shortened, as in the assembler
 ROW, CALL, SHORTENED = range(3)  # whole numbers of a lane
 MOST = 16  # steps of rows side by side: those that take more are followed one by one
-NEARLY = math.sqrt(CLOSED)  # opening before a step that closes as a rule: whether it did is looked at
+NEARLY = math.sqrt(CLOSED)  # opening before a step that closes as a rule: whether it did is checked
 CLEAR = 1e-9  # of a turn: as near to the border between its signs a joint is not told
 OPENED, GOOD, FAR, WENT, WORK = range(5)  # numbers of a lane where rows are side by side
 
