@@ -323,7 +323,7 @@ class HomeRows:
         moved = set(self.steps.columns.tolist())
         return all(link.joint.one_axis for link in self.geometry.tree.links if link.q.start in moved)
 
-    def away_from(self, q: Array, other: Array, columns: Sequence[int]) -> Array:
+    def away_from(self, q: Array, other: Array, columns: Sequence[int] | Array) -> Array:
         """Largest distance of some positions from others, in rad or typical lengths; whole turns are none."""
         robot, far = self.begin.robot, np.zeros(len(q))
         for column, unit in zip(columns, self.units(columns), strict=True):
@@ -334,7 +334,7 @@ class HomeRows:
             far = np.maximum(far, np.abs(off) / unit)
         return far
 
-    def units(self, columns: Sequence[int]) -> Array:
+    def units(self, columns: Sequence[int] | Array) -> Array:
         """Of positions: rad, or the typical length."""
         assembler, kept = self.begin.robot.assembler, self.geometry.kept
         turns = [int(kept[column]) in assembler.periodic | assembler.counted for column in columns]
