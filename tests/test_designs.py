@@ -249,7 +249,7 @@ def test_odd_designs_are_told_alike_by_machine_code_and_by_arrays():
 
 
 def test_steps_make_the_numbers_of_designs_as_arrays_have_them(monkeypatch):
-    """Machine code that makes numbers from keys beside arrays of them; both are the same to the last bit."""
+    """Machine code that makes numbers from keys beside arrays of them; products and sums are fused otherwise."""
     robot, rng, count = parflex.load("gough-stewart-beams"), np.random.default_rng(6), 60
     keys = ["constants.rod", "sections.rod.diameter", "materials.steel.density"]
     designs = {key: number_at(robot, key) * rng.uniform(0.9, 1.1, count) for key in keys}
@@ -262,7 +262,9 @@ def test_steps_make_the_numbers_of_designs_as_arrays_have_them(monkeypatch):
     geometry = Geometry(robot, numbers)
     q, locked = np.repeat(geometry.home[None], count, axis=0), locked_robot(robot, "actuators")
     made, taken = (ModeFinder(locked, 6, 0, own)(q, np.arange(count), shapes=True) for own in (numbers, as_array))
-    assert made.ok.all() and np.array_equal(made.x, taken.x) and np.array_equal(made.twists, taken.twists)
+    # each mode is proved to 2e-10; a shape turns by 1e-8, and no mode here has less than 1e-3 of it at the platform
+    assert made.ok.all() and made.x == pytest.approx(taken.x, rel=4e-10)
+    assert np.abs(made.twists - taken.twists).max() < 2e-5 * np.abs(taken.twists).max()
     assert np.ptp(made.x[:, 0]) > 1e-3 * made.x[0, 0]
     sizes = np.abs(made.twists) * np.array([1.0] * 3 + [robot.tree.length] * 3)
     first = np.argmax(sizes >= 0.9 * sizes.max(axis=2, keepdims=True), axis=2)  # nearly as large as the largest
