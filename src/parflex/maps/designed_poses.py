@@ -81,14 +81,14 @@ class DesignedPoses:
         self.learns = False  # whether what is found says where modes of further rows are likely to be
         self.finder: ModeFinder | None = None
         self.why_not = ""
-        self.elsewhere = 0  # rows whose home stands on other sides than that of the robot
+        self.elsewhere = 0  # rows whose home stands on other sides than that of the robot, or was not found
         self.loaded = LoadedDesigns(robot)
 
     @property
     def why(self) -> str:
         """Why rows are not solved by steps, or some by themselves; empty where all go together."""
         some = counted(self.elsewhere, "row")
-        home = f"{some} loaded alone: the home of the design has legs on other sides" if self.elsewhere else ""
+        home = f"{some} loaded alone: home has legs on other sides, or none was found" if self.elsewhere else ""
         return "; ".join(filter(None, (self.why_not, home)))
 
     @property

@@ -2,39 +2,33 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from parflex.closure.assembly.far_poses import position_units
-from parflex.closure.assembly.newton import STRIDE
 from parflex.closure.assembly.unreached import another_mode
 from parflex.errors import ParflexError, SingularError, UnreachableError
 from parflex.maps.batches import Geometry
-from parflex.maps.placing.asked_poses import AskedPoses
-from parflex.maps.placing.closing_loop import judged_rows, rows_apart
 from parflex.maps.placing.closing_parts import closing_parts
 from parflex.maps.placing.dyad_places import DyadPlaces, dyad_places
 from parflex.maps.placing.given_coordinates import GivenCoordinates, NotGivenError
 from parflex.maps.placing.homes_of_designs import moved_at_home
 from parflex.maps.placing.kept_closures import kept_places, kept_steppers, legs_differ
 from parflex.maps.placing.leg_bodies import leg_structure
-from parflex.maps.placing.steppers import ASKED, POLISH, Stepper
+from parflex.maps.placing.steppers import ASKED
 from parflex.maps.reaching.beyond_folds import beyond_folds
+from parflex.maps.reaching.closed_rows import OK, SINGULAR, UNREACHABLE
 from parflex.maps.reaching.neighbours import FEW, nearest_point, neighbours
+from parflex.maps.reaching.strides import TURN, StridingRows
 from parflex.maps.reaching.ways_from_home import closes, walk
-from parflex.models.pose_input import joint_named
 from parflex.models.posing.resting_couplings import put_in_order
 from parflex.records import Record
 
 Array = np.ndarray
-OK, UNREACHABLE, SINGULAR, IMPOSSIBLE, WAITING = 0, 1, 2, 3, -1
-CLOSED = 1e-9  # opening, in typical lengths, from which a loop counts as open: Newton ends far below
-FLAT = 1e-6  # determinant of a leg, beside that at home, below which the pose counts as singular
+IMPOSSIBLE, WAITING = 3, -1  # beside the states of rows that were closed
 ROUNDS = 8  # times that poses which were not reached are tried again from their neighbours
 APART = 32  # of so many poses one starts from home, the others from the nearest of them
 SAID = {OK: "", UNREACHABLE: "the pose cannot be reached", SINGULAR: "the robot is singular there"}
@@ -44,15 +38,7 @@ IN_ANOTHER_ASSEMBLY = (
 NEIGHBOURS = 8  # from which a pose is tried while few are not reached
 REMEMBERED = 128  # poses from which others start
 WORTHWHILE = 0.25  # of far poses that others must bring near, for another round
-NEARBY = 12  # steps from a pose nearby, of all parts: what needs more is tried from home
-MANY_STRIDES = 24  # to poses of several assemblies, at most
-TURN = 1.0  # rad of a given joint in a stride that winds springs: longer ones could lose a turn
-TURNED = 6  # strides for each of these, at most
-LONGEST, SHORTEST = 1 / 3, 1 / 60  # of their way, of one stride
-LONG = 40  # steps of Newton's method from a pose that may be far
 ONCE = 1  # step from a position in closed form
-LENGTHY = 400  # instructions from which a step is compiled for ways: interpreted it takes milliseconds
-SHORT = 8  # steps of Newton's method after a stride: what needs more has lost its way
 WALKED = 1024  # poses up to which ways are walked: of more, as in maps, neighbours were tried
 
 
@@ -78,7 +64,7 @@ class Positions(Record):
     said: list[str] | None = None
 
 
-class PositionSolver(AskedPoses):
+class PositionSolver(StridingRows):
     """Finds positions of a robot at poses that are given by the same coordinates."""
 
     known: tuple[Array, Array] | None = None  # poses that were found before, from which others start
@@ -104,18 +90,6 @@ class PositionSolver(AskedPoses):
         except (NotGivenError, ParflexError) as error:
             why = error.message if isinstance(error, ParflexError) else error
             self.fast, self.why_slow = False, f"positions are found one by one: {why}"
-
-    def on_sides(self, q: Array) -> Array:
-        """Which positions, as they are, have all parts on the sides of home."""
-        every, good = np.arange(len(q)), np.ones(len(q), dtype=bool)
-        if self.joined is not None and self._is_joined(q):
-            told, (columns, signs, sizes) = self.joined.judging(q), self._signed
-            self._put_determinants(told)
-            return judged_rows(told, self.joined.openings[:0], 0.0, columns, signs, 0.0 * sizes)[0]
-        with np.errstate(invalid="ignore"):
-            for one in (*self.steppers, *self.judges):
-                good &= one.judge(q, every)[1] > 0
-        return good
 
     @cached_property
     def keeps(self) -> bool:
@@ -228,7 +202,7 @@ class PositionSolver(AskedPoses):
         folds = any(one.folds for one in self.steppers)  # sides tell: all starts are tried, which finds more than ways
         if self.walks and (status == UNREACHABLE).sum() <= WALKED and (self.unsettled.size or not folds):
             walk(self.for_ways(), values, own, q, status)
-        beyond_folds(self, values, own, q, status, FLAT, (OK, SINGULAR))
+        beyond_folds(self, values, own, q, status)
         return q, status
 
     def from_home(self, values: Array, own: Array) -> tuple[Array, Array]:
@@ -286,73 +260,6 @@ class PositionSolver(AskedPoses):
                 break
         return True
 
-    @cached_property
-    def unsettled(self) -> Array:
-        """Positions of parts that close in several assemblies on the side of home."""
-        return np.concatenate([np.zeros(0, dtype=int), *(one.columns for one in self.steppers if not one.settled)])
-
-    def _turned(self, begun: Array, values: Array) -> Array:
-        """By how much given joints turn on a way, where this winds springs: a whole turn winds them too."""
-        if not self._winding:
-            return np.zeros(len(values))
-        return np.abs(values[:, self._winding] - begun[:, self._winding]).max(axis=1, initial=0.0)
-
-    @cached_property
-    def _winding(self) -> list[int]:
-        """Coordinates that turn joints, where this winds springs."""
-        links = {link.q.start: link for link in self.geometry.tree.links if link.joint.one_axis}
-        if not self.counts_turns:
-            return []
-        own = [k for k, name in enumerate(self.names) if joint_named(self.geometry.tree, name) is not None]
-        return [k for k in own if links[self.given.where[self.names[k]]].joint.periodic]
-
-    @cached_property
-    def counts_turns(self) -> bool:
-        """Whether ways wind springs of joints."""
-        wound = {link.q.start for link in self.geometry.tree.links if link.joint.one_axis and link.wound}
-        return bool(wound & set(self.unsettled.tolist()))
-
-    @cached_property
-    def _units(self) -> Array:
-        return position_units(self.geometry.tree)[self.unsettled]
-
-    @cached_property
-    def _turning(self) -> Array:
-        periodic = {link.q.start for link in self.geometry.tree.links if link.periodic and not link.wound}
-        return np.array([k in periodic for k in self.unsettled], dtype=bool)
-
-    def jumped(self, before: Array, after: Array) -> Array:
-        """Which rows moved so far that Newton may have left their assembly."""
-        far = rows_apart(before, after, self.unsettled, STRIDE * self._units)
-        if far.any():  # few: whole turns are no way
-            own = after[far][:, self.unsettled] - before[far][:, self.unsettled]
-            own[:, self._turning] = np.arctan2(np.sin(own[:, self._turning]), np.cos(own[:, self._turning]))
-            far[far] = (np.abs(own) > STRIDE * self._units).any(axis=1)
-        return np.asarray(far)
-
-    def strided(
-        self, values: Array, own: Array, begun: Array, begin: Array, shortest: float = SHORTEST
-    ) -> tuple[Array, Array]:
-        """Poses by strides along straight ways, shorter where one is lost or jumps; the shortest ends what is lost."""
-        status, going, q = np.full(len(values), UNREACHABLE), np.arange(len(values)), begin.copy()
-        longest = np.minimum(1.0, TURN / np.maximum(self._turned(begun, values), TURN))
-        share, stride = np.zeros(len(values)), np.minimum(LONGEST, longest)
-        turns = TURNED * int(1.0 / longest.min(initial=1.0))
-        for _ in range(MANY_STRIDES + turns + int(np.log2(SHORTEST / shortest))):
-            if not len(going):
-                break
-            ahead = np.minimum(share[going] + stride[going], 1.0)
-            now = begun[going] + ahead[:, None] * (values[going] - begun[going])
-            start = self.given.start(now, self.geometry.rows(q[going, : self.geometry.kept.size], own[going]))
-            before = start.copy()
-            here, state = self._together(start, SHORT)
-            gained = (state == OK) & ~self.jumped(before, here)
-            q[going[gained]], share[going[gained]] = here[gained], ahead[gained]
-            stride[going] = np.minimum(stride[going] * np.where(gained, 2.0, 1.0 / 3.0), longest[going])
-            status[going[gained & (ahead == 1.0)]] = OK
-            going = going[(share[going] < 1.0) & (stride[going] >= shortest * longest[going])]
-        return q, status
-
     def _from_near(self, values: Array, own: Array, scale: Array) -> tuple[Array, Array]:
         """Some poses from home, all others from the nearest of these, and those that fail from home."""
         if len(values) < FEW:
@@ -405,79 +312,6 @@ class PositionSolver(AskedPoses):
         if len(values):
             some = slice(None, None, -(-len(values) // REMEMBERED) if numbers is None else 1)
             self.known, self.known_numbers = (np.asarray(values[some], dtype=float), q[some]), numbers
-
-    def _newton(self, q: Array, steps: int = LONG) -> tuple[Array, Array]:
-        """Newton in place; a row that a part of the robot does not reach is left by the next parts."""
-        if len(q) <= FEW and self._is_joined(q):  # calls take longer than steps
-            return self._together(q, steps)
-        status, todo = np.full(len(q), OK), np.arange(len(q))
-        for one in self.steppers:
-            opening, side = one.solve(q, todo, steps)
-            todo = self._judge(status, todo, one, (opening < CLOSED) & (side > 0), side)
-        for one in self.judges:
-            _, side = one.judge(q, todo)
-            todo = self._judge(status, todo, one, side > 0, side)
-        return q, status
-
-    @staticmethod
-    def lost(status: Array) -> Array:
-        """Which poses are not reached."""
-        return np.asarray(status == UNREACHABLE)
-
-    def for_ways(self) -> PositionSolver:
-        """The same with compiled steps where these are long: ways take hundreds of them, however few the poses."""
-        if self.geometry.compiled or sum(len(one.program.program.instructions) for one in self.steppers) < LENGTHY:
-            return self
-        made = copy.copy(self)
-        made.steppers = [replace(one, program=one.program.with_choice(True)) for one in self.steppers]
-        made.judges = [replace(one, program=one.program.with_choice(True)) for one in self.judges]
-        return made
-
-    def closed(self, q: Array) -> Array:
-        """Which rows Newton closes, on whatever side of their singularities, in place."""
-        found = [one.solve(q, np.arange(len(q)), LONG)[0] < CLOSED for one in self.steppers]
-        return np.all(found, axis=0)
-
-    def _together(self, q: Array, steps: int | None = None) -> tuple[Array, Array]:
-        """Newton in place on all parts of the robot at once, from positions that are near as a rule."""
-        if not self._is_joined(q):
-            return self._newton(q, steps or LONG)
-        assert self.joined is not None
-        told = self.joined(q, steps or NEARBY, POLISH)
-        columns, signs, sizes = self._signed
-        self._put_determinants(told)
-        closed, flat = judged_rows(told, self.joined.openings, CLOSED**2, columns, signs, FLAT * sizes)
-        return q, np.where(closed, np.where(flat, SINGULAR, OK), UNREACHABLE)
-
-    @cached_property
-    def _signed(self) -> tuple[Array, Array, Array]:
-        """Of what the joined program tells: columns with determinants of all parts, their signs and sizes at home."""
-        assert self.joined is not None
-        parts = [*self.steppers, *self.judges]
-        columns = np.array([own.stop - 1 for own in self.joined.told], dtype=np.int64)
-        signs = np.array([1.0 if one.rows else one.side for one in parts], dtype=float)
-        return columns, signs, np.array([one.size for one in parts], dtype=float)
-
-    def _put_determinants(self, told: Array) -> None:
-        """Determinants in the place of the last entry of matrices, signed, in place."""
-        assert self.joined is not None
-        for one, own in zip((*self.steppers, *self.judges), self.joined.told, strict=True):
-            if one.rows:
-                told[:, own.stop - 1] = one.sided(told[:, own])
-
-    def _is_joined(self, q: Array) -> bool:
-        """Whether one compiled program moves all parts of the robot."""
-        return self.joined is not None and all(one.program.kernel(len(q)) is not None for one in self.steppers)
-
-    @staticmethod
-    def _judge(status: Array, todo: Array, one: Stepper, good: Array, side: Array) -> Array:
-        """Mark rows by what a part of the robot says; gives those that go on."""
-        reached = good[todo]
-        status[todo[~reached]] = UNREACHABLE
-        todo = todo[reached]
-        flat = todo[side[todo] < FLAT * one.size]
-        status[flat] = SINGULAR
-        return todo
 
     def _slow(self, values: Array) -> Positions:
         """Pose by pose."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from parflex.closure.assembly.closure_parts import ClosurePart
+from parflex.maps.reaching.closed_rows import FLAT, OK, SINGULAR
 
 if TYPE_CHECKING:
     from parflex.maps.positions import PositionSolver
@@ -20,13 +21,8 @@ Array = np.ndarray
 MANY, FEW_STARTS = 1024, 16  # rows up to which all starts are tried that single poses have, and how many of more
 
 
-def beyond_folds(
-    solver: PositionSolver, values: Array, own: Array, q: Array, states: Array, flat: float, marks: tuple[int, int]
-) -> None:
-    """Poses that were not reached on the side of home, in place: the nearest ones on the sides of its legs.
-
-    `marks` are the states of good and of singular poses; these have determinants below `flat` of those at home.
-    """
+def beyond_folds(solver: PositionSolver, values: Array, own: Array, q: Array, states: Array) -> None:
+    """Poses that were not reached on the side of home, in place: the nearest ones on the sides of its legs."""
     folding = [one for one in solver.steppers if one.folds]
     lost = np.flatnonzero(solver.lost(states))
     if not folding or not len(lost):
@@ -52,7 +48,7 @@ def beyond_folds(
                     strict &= side > 0
                 else:
                     good &= side > 0
-                    singular |= side < flat * one.size
+                    singular |= side < FLAT * one.size
         off = rows[:, moved] - geometry.home[moved]
         turns = np.where(turning, np.round(off / (2 * np.pi)), 0.0)
         rows[:, moved] -= 2 * np.pi * turns
@@ -60,4 +56,4 @@ def beyond_folds(
         far = np.abs(off).max(axis=1) + np.where(strict, 0.0, 1e3)  # the side of home first
         nearer = good & (far < best)
         best[nearer] = far[nearer]
-        q[lost[nearer]], states[lost[nearer]] = rows[nearer], np.where(singular[nearer], marks[1], marks[0])
+        q[lost[nearer]], states[lost[nearer]] = rows[nearer], np.where(singular[nearer], SINGULAR, OK)

@@ -58,7 +58,7 @@ class ResponseRows:
         self.modes = max((one.mode for one in responses), default=1) or 1
         self.wrench = checked_wrenches(robot.tree, held.wrench)
         self.solved_in_full = 0
-        self.elsewhere = 0  # rows whose home stands on other sides than that of the robot
+        self.elsewhere = 0  # rows whose home stands on other sides than that of the robot, or was not found
         self.loaded = LoadedDesigns(robot)
         conditions = [one for one in responses if one.kind in CONDITIONS]
         self.many = len(poses) >= WORTH  # enough rows for programs of the whole tree
@@ -157,7 +157,7 @@ class ResponseRows:
     def why(self) -> str:
         """Why rows are not solved together, or not their positions; empty where they are."""
         some = counted(self.elsewhere, "row")
-        home = f"{some} loaded alone: the home of the design has legs on other sides" if self.elsewhere else ""
+        home = f"{some} loaded alone: home has legs on other sides, or none was found" if self.elsewhere else ""
         slow = "" if self.positions.why_slow in self.why_not else self.positions.why_slow
         return "; ".join(filter(None, (self.why_not, slow, home)))
 
