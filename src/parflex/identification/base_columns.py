@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from parflex.codegen import disk_cache, program_store
 from parflex.errors import ParflexError, SingularError
 from parflex.identification.regressors import ClosedMotion, Regressor
+from parflex.identification.unknowns import Unknown
 from parflex.models.robot import Robot
 from parflex.records import Record
 
@@ -18,7 +19,7 @@ Array = np.ndarray
 DEPENDENT = 1e-5  # of a column, what is left of it beside others where it depends on them; files round to six digits
 ZERO = 1e-10  # of the largest column, units taken off
 FAINT = 1e-6  # of what is usual for a column, where motions of a record do not tell it
-AMPLITUDE = 0.15  # rad, or typical lengths, about home
+AMPLITUDE = 0.15  # rad, or typical lengths, about home; of rotors behind their gears
 SHARE = 1e-6  # of a parameter that goes to another, the least that is named
 
 
@@ -49,8 +50,20 @@ def base_columns(regressor: Regressor, seed: int = 0) -> BaseColumns:
     size = len(regressor.unknowns)
     rows = len(regressor.rows)
     states = max(40, -(-3 * size // rows))
-    W = stacked(regressor.of(random_motion(regressor, states, seed))[0])
-    return independent_columns(W)
+    W = regressor.of(random_motion(regressor, states, seed))[0]
+    ratio = regressor.robot.gearing.units / regressor.robot.tree.rate_units
+    if (ratio == 1).all():
+        return independent_columns(stacked(W))
+    # efforts behind a gear are as much smaller as their rates are larger: rows and columns compare at its other side
+    own = np.array([_ratio(regressor, one, ratio) for one in regressor.unknowns])
+    found = independent_columns(stacked(W * ratio[list(regressor.partition.independent)][:, None]) / own)
+    groups = found.groups / own[found.kept][:, None] * own
+    return replace(found, groups=groups, usual=np.sqrt(np.mean(stacked(W) ** 2, axis=0)))
+
+
+def _ratio(regressor: Regressor, one: Unknown, ratio: Array) -> float:
+    """How much larger a column is behind the gear of its own link: as rates, and as what they cause."""
+    return 1.0 if one.element else float(np.max(ratio[regressor.robot.tree.links[one.link].v], initial=0.0) or 1.0) ** 2
 
 
 def independent_columns(W: Array, least: float = DEPENDENT, usual: Array | None = None) -> BaseColumns:
@@ -85,7 +98,7 @@ def independent_columns(W: Array, least: float = DEPENDENT, usual: Array | None 
 def random_motion(regressor: Regressor, count: int, seed: int, amplitude: float = AMPLITUDE) -> ClosedMotion:
     """Closed states about home with random rates and accelerations of the motors."""
     robot, rng = regressor.robot, np.random.default_rng(seed)
-    units = robot.tree.rate_units[list(robot.actuated)]
+    units = robot.gearing.units[list(robot.actuated)]
     q, drawn = _kept_poses(robot, count, seed, amplitude)
     rng.uniform(-1, 1, (drawn, robot.tree.n))  # what the poses took
     shape = (count, len(units))
@@ -115,7 +128,7 @@ def _random_poses(robot: Robot, count: int, seed: int, amplitude: float) -> tupl
             break
         try:
             drawn += 1
-            near = tree.moved(robot.home, rng.uniform(-1, 1, tree.n) * amplitude * tree.rate_units)
+            near = tree.moved(robot.home, rng.uniform(-1, 1, tree.n) * amplitude * robot.gearing.units)
             found.append(np.asarray(robot.close(near)) if robot.closures.size else near)
         except ParflexError:
             amplitude *= 0.9  # nearer to home

@@ -18,6 +18,7 @@ from parflex.description import schema
 from parflex.errors import InputError, did_you_mean
 from parflex.models.brief_lines import robot_line
 from parflex.models.given_states.closed_positions import ArrayOrder, closed_positions
+from parflex.models.posing.gearing import Gearing, gearing
 from parflex.models.posing.home_pose import HomePose
 from parflex.models.posing.motions_at_home import Mobility, MotionsAtHome
 from parflex.models.posing.pose_finder import PoseFinder
@@ -128,6 +129,11 @@ class Robot(ArrayOrder, Record):
     def drive_springs(self) -> tuple[int, ...]:
         """Links on a spring right behind a joint of the same axis: at rest in every pose."""
         return drive_springs(self.tree, self.closures)
+
+    @cached_property
+    def gearing(self) -> Gearing:
+        """Which rates are those of rotors, and units of all rates, those of rotors behind their gears."""
+        return gearing(self.tree, self.closures)
 
     @cached_property
     def deformations(self) -> tuple[int, ...]:

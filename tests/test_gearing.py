@@ -1,0 +1,146 @@
+"""Gears change units of motors and nothing else: base parameters, distances to singular poses, condition numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import parflex
+from parflex.identification.base_columns import base_columns
+from parflex.identification.regressors import Regressor
+from parflex.identification.unknowns import unknowns
+
+FEET, LENGTHS, HOME = ((-0.2, 0.0), (0.25, 0.05)), ((0.35, 0.5), (0.4, 0.45)), (1.6, 1.3)
+GRAVITY = np.array([0.0, -9.81])
+
+
+def elbows(shoulders):
+    """Angles of the outer links of a five-bar, from the circles of its two knees; end above them."""
+    knees = [np.array(f) + a[0] * way(s) for f, a, s in zip(FEET, LENGTHS, shoulders, strict=True)]
+    apart = knees[1] - knees[0]
+    d, (r1, r2) = np.linalg.norm(apart), (a[1] for a in LENGTHS)
+    along = (d**2 + r1**2 - r2**2) / (2 * d)
+    end = knees[0] + along * apart / d + np.sqrt(r1**2 - along**2) * turned(apart / d)
+    return [np.arctan2(*(end - k)[::-1]) - s for k, s in zip(knees, shoulders, strict=True)]
+
+
+def way(angle):
+    return np.array([np.cos(angle), np.sin(angle)])
+
+
+def turned(v):
+    return np.array([-v[1], v[0]])
+
+
+def five_bar(gears, chains=2, back=False, limits=""):
+    """A five-bar, or its first two links alone; `gears`: how far motors turn while their links turn by a radian."""
+    parts, home = ["format = 1", 'name = "geared"', 'motion = "planar"', "gravity = [0, -9.81, 0]"], elbows(HOME)
+    parts.append('end_effector = "end0"')
+    frame = '[[frame]]\nname = "{}"\nparent = "{}"\njoint = "revolute"\nplace = {{ position = {} }}\nstart = {}'
+    inertia = "inertia = { M = 1.5, ZZ = 0.03, MX = 0.2, MY = 0.05 }"
+    motors = [f"s{n}" if gears[n] is None else f"m{n}" for n in range(chains)] + [f"e{n}" for n in range(2 - chains)]
+    for n in range(chains):
+        foot, (inner, _) = [*FEET[n], 0], LENGTHS[n]
+        for name, parent, place, start in (
+            *([] if gears[n] is None else [(f"m{n}", "base", foot, 0.0)]),
+            (f"s{n}", "base", foot, HOME[n]), (f"e{n}", f"s{n}", [inner, 0, 0], float(home[n])),
+        ):  # fmt: skip
+            parts.append(frame.format(name, parent, list(place), start))
+            parts.append(inertia if name[0] != "m" else "motor_inertia = 0.001")
+            parts.append(f"actuated = true{limits}" if name in motors else "")
+    parts += [f'[[point]]\nname = "end{n}"\nframe = "e{n}"\nposition = [{LENGTHS[n][1]}, 0, 0]' for n in range(chains)]
+    if chains == 2:
+        parts.append('[[closure]]\nbetween = ["end0", "end1"]\njoint = "revolute"')
+    for n, gear in enumerate(gears[:chains]):
+        if gear is not None:
+            one, other, ratio, offset = (f"s{n}", f"m{n}", 1 / gear, HOME[n])
+            if back:
+                one, other, ratio, offset = other, one, gear, -gear * HOME[n]
+            text = '[[coupling]]\nname = "gear{}"\njoint = "{}"\nterms = {{ {} = {} }}\noffset = {}'
+            parts.append(text.format(n, one, other, ratio, offset))
+    return "\n".join(parts), motors
+
+
+def own_rows(gears, chains, motors, names, count, rng):
+    """Efforts of the motors per unit of all parameters, written by hand, at states spread over 0.4 rad."""
+    rows = []
+    for _ in range(count):
+        shoulders = HOME[:chains] + rng.uniform(-0.4, 0.4, chains)
+        outer = elbows(shoulders) if chains == 2 else [elbows(HOME)[0] + rng.uniform(-0.4, 0.4)]
+        # rates of s and e of all chains per independent one: of shoulders, or of shoulder and elbow
+        J = np.eye(2) if chains == 1 else np.zeros((4, 2))
+        angles = [(s, s + e) for s, e in zip(shoulders, outer, strict=True)]
+        v, a = rng.uniform(-2, 2, 2), rng.uniform(-6, 6, 2)
+        bias = np.zeros(2 * chains)
+        if chains == 2:
+            J[0, 0] = J[2, 1] = 1.0
+            sides = [
+                (l1 * turned(way(p)), l2 * turned(way(t))) for (p, t), (l1, l2) in zip(angles, LENGTHS, strict=True)
+            ]
+            # end0 = end1: columns per shoulder and per elbow
+            by_s = np.column_stack([sides[0][0] + sides[0][1], -(sides[1][0] + sides[1][1])])
+            by_e = np.column_stack([sides[0][1], -sides[1][1]])
+            J[[1, 3]] = -np.linalg.solve(by_e, by_s)
+            w = J @ v
+            pull = [
+                turned(x) * w[2 * n] ** 2 + turned(y) * (w[2 * n] + w[2 * n + 1]) ** 2 for n, (x, y) in enumerate(sides)
+            ]
+            bias[[1, 3]] = -np.linalg.solve(by_e, pull[0] - pull[1])
+        w, acc = J @ v, J @ a + bias
+        W = np.zeros((2, len(names)))
+        for n in range(chains):
+            rate = [w[2 * n], w[2 * n] + w[2 * n + 1]]
+            change = [acc[2 * n], acc[2 * n] + acc[2 * n + 1]]
+            arm = LENGTHS[n][0] * way(angles[n][0])
+            place = [np.zeros(2), turned(arm) * change[0] - arm * rate[0] ** 2]
+            turns = [J[2 * n], J[2 * n] + J[2 * n + 1]]
+            moves = [np.zeros((2, 2)), np.outer(turned(arm), turns[0])]
+            for k, link in enumerate((f"s{n}", f"e{n}")):
+                lift = place[k] - GRAVITY
+                W[:, names.index(f"ZZ[{link}]")] = change[k] * turns[k]
+                W[:, names.index(f"M[{link}]")] = lift @ moves[k]
+                for symbol, e in (("MX", way(angles[n][k])), ("MY", turned(way(angles[n][k])))):
+                    spin = turned(e) * change[k] - e * rate[k] ** 2
+                    W[:, names.index(f"{symbol}[{link}]")] = turns[k] * (turned(e) @ lift) + spin @ moves[k]
+            if gears[n] is not None:  # a rotor about a fixed axis
+                turn, angle = gears[n] * J[2 * n], gears[n] * (shoulders[n] - HOME[n])
+                W[:, names.index(f"ZZ[m{n}]")] = W[:, names.index(f"IA[m{n}]")] = gears[n] * acc[2 * n] * turn
+                W[:, names.index(f"MX[m{n}]")] = -turn * (turned(way(angle)) @ GRAVITY)
+                W[:, names.index(f"MY[m{n}]")] = turn * (way(angle) @ GRAVITY)
+        by_motor = np.array([gears[int(m[1])] * J[2 * int(m[1])] if m[0] == "m" else J["se".index(m[0]) + 2 * int(m[1])]
+                             for m in motors])  # fmt: skip
+        rows.append(np.linalg.solve(by_motor.T, W))
+    return np.concatenate(rows)
+
+
+def loaded(tmp_path, text):
+    (tmp_path / "geared.toml").write_text(text)
+    return parflex.load(tmp_path / "geared.toml")
+
+
+CASES = [
+    ((50.0, None), 1, False), ((0.01, None), 1, True), ((-1000.0, None), 1, True), ((100.0, -30.0), 2, False),
+    ((-0.01, 1000.0), 2, True), ((200.0, None), 2, False), ((1.7, -1.3), 2, False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("gears", "chains", "back"), CASES)
+def test_base_parameters_behind_gears_are_those_of_equations_by_hand(tmp_path, gears, chains, back):
+    text, motors = five_bar(gears, chains, back)
+    robot = loaded(tmp_path, text)
+    every = unknowns(robot, "none")
+    base = base_columns(Regressor(robot, every, "none"))
+    names = [one.name for one in every]
+    assert robot.actuated_names == motors
+    W = own_rows(gears, chains, motors, names, 40, np.random.default_rng(3))
+    # each row and each column at its own size: neither gears nor units decide on the rank
+    W = (W.reshape(40, 2, -1) / np.sqrt((W.reshape(40, 2, -1) ** 2).mean(axis=(0, 2)))[:, None]).reshape(80, -1)
+    size = np.linalg.norm(W, axis=0)
+    told = size > 1e-12 * size.max()
+    values = np.linalg.svd(W[:, told] / size[told], compute_uv=False)
+    rank = int(np.sum(values > 1e-7))
+    assert values[rank - 1] > 100 * (values[rank] if rank < len(values) else 0)  # the gap is no matter of a bound
+    assert len(base.kept) == rank
+    # all columns are the kept ones times their groups, but for rounding and shares below SHARE
+    left = (W - W[:, base.kept] @ base.groups) / np.where(told, size, 1.0)
+    assert np.abs(left).max() < 1e-5
