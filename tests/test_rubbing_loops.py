@@ -289,3 +289,44 @@ place = {{ position = [0.1, 0, 0] }}
     assert still.all() if held == 50.0 else 0.02 < still.mean() < 0.98
     rests = [one for one in run.summary["sticks"] if one["joint"] == "rocker"]
     assert rests == [] and np.allclose(np.abs(run["friction.rocker.effort"]), 0.3)
+
+
+WEDGE = """
+format = 1
+name = "wedge"
+motion = "planar"
+gravity = [0, 0, 0]
+[[frame]]
+name = "a"
+joint = "prismatic"
+place = { rotation = [0, 1.5707963267948966, 0] }
+actuated = true
+friction = { coulomb = 1.0 }
+inertia = { mass = 1 }
+[[frame]]
+name = "c"
+joint = "prismatic"
+place = { rotation = [0, 1.5707963267948966, 0] }
+actuated = true
+inertia = { mass = 1 }
+[[frame]]
+name = "b"
+joint = "prismatic"
+place = { rotation = [0, 1.5707963267948966, 0] }
+friction = { coulomb = 1.0 }
+inertia = { mass = 1e-9 }
+[[coupling]]
+name = "g"
+joint = "b"
+terms = { a = 1.0, c = SLOPE }
+"""
+
+
+@pytest.mark.parametrize(("slope", "told"), [(0.5, False), (0.1, False), (1e-3, True), (1e-5, True), (1e-7, False)])
+def test_joints_at_rest_whose_rates_are_nearly_one_are_told(tmp_path, slope, told):
+    """`b` goes as `a` and a little as `c`: whether both hold `c` goes by what their rates differ in."""
+    robot = written(tmp_path, WEDGE.replace("SLOPE", repr(slope)))
+    run = parflex.simulate(robot, None, 0.01, effort={"a": 0.0, "c": 0.5 * slope})
+    assert any("are nearly one" in text for text in run.summary["warnings"]) == told
+    if not told:
+        assert abs(run["q.a"][-1]) < STILL

@@ -37,7 +37,7 @@ from parflex.simulation.outputs.place_columns import (
 from parflex.simulation.outputs.rough_rows import Follows, rough_shares, rough_warnings
 from parflex.simulation.outputs.run_record import run_settings, run_summary
 from parflex.simulation.outputs.sections_in_time import read_section_words
-from parflex.simulation.outputs.stick_report import stick_entries
+from parflex.simulation.outputs.stick_report import alike_warnings, stick_entries
 from parflex.simulation.partitions import read_independent, refuse_singular
 from parflex.simulation.problem import Problem, prepare, usual_energy
 from parflex.simulation.reactions_in_time import add_reactions, reaction_warnings, read_outputs
@@ -308,6 +308,7 @@ def simulate(
         *drift_warnings(case.beside),
         *(rough_asked or (force_warnings(case.beside) if reactions or by_acceleration(outputs) else [])),
         *contact_warnings(problem, track.events, columns, method, 0.0 if case.grid.begin else case.grid.step),
+        *alike_warnings(problem, track.counts),
         *cable_warnings(problem.robot, columns),
         *inside_reduced(robot.tree, list(case.wrenches)),
         *pushed_between(robot, seen, list(case.wrenches), [*looked_at, *frames_shown(places)]),

@@ -35,8 +35,8 @@ CITATIONS = {
     "dopri5": "the pair of orders 5 and 4 of Dormand and Prince, J. Comput. Appl. Math. 6, 1980",
     "generalized-alpha": "generalized-alpha, Chung and Hulbert, J. Appl. Mech. 60, 1993",
 }
-STARTED, PIECE, OPEN, EVENTS, REJECTED = (
-    COUNTS.index(word) for word in ("started", "piece", "open", "events", "rejected")
+STARTED, PIECE, OPEN, EVENTS, REJECTED, ALIKE = (
+    COUNTS.index(word) for word in ("started", "piece", "open", "events", "rejected", "alike")
 )
 INPUT_WORK, LOST_WORK = NUMBERS.index("input"), NUMBERS.index("loss")
 ASKED, AIM, MOST = (NUMBERS.index(word) for word in ("step", "aim", "most"))
@@ -219,7 +219,7 @@ def run_loop(
     rows = slice(0, loop.done + 1)
     t = np.arange(first, first + loop.done + 1) * grid.out_step
     counts = dict(zip(COUNTS[:5], (int(count) for count in loop.work.counts[:5]), strict=True))
-    counts |= {name: int(left[k]) for name, k in IN_VAIN.items()}
+    counts |= {name: int(left[k]) for name, k in IN_VAIN.items()} | {"alike_rests": int(loop.work.counts[ALIKE])}
     track = IntegratedRows(t, x[rows], y[rows, : system.outputs], y[rows, system.outputs :], loop.seconds, counts)
     if grid.aim:
         track.judged = tuple(float(loop.work.numbers[k]) for k in ERRORS)

@@ -12,7 +12,7 @@ from parflex.simulation.integrators.jit import call_model, compiled, inlined, in
 Array = np.ndarray
 # places in Work.counts; plain numbers, since compiled code freezes what it reads from the module
 EVALUATIONS, STEPS, ITERATIONS, JACOBIANS, REJECTED, PIECE, BEST, WASTED, STARTED, OPEN, EVENTS, REFUSALS = range(12)
-CARRIED, UNSEEN = 12, 13
+CARRIED, UNSEEN, ALIKE = 12, 13, 14
 CONTRACTION, STEP, INPUT, LOSS, LAST_INPUT, LAST_LOSS = range(6)  # places in Work.numbers
 AIM, LAST, MADE_FOR, LAST_ERROR, LARGEST_ERROR, SHORTEST, LONGEST, FIRST_ERROR, MOST, LATEST, BEFORE = range(6, 17)
 POSITION_STEP, RATE_STEP = 1e-6, 1e-6  # of differences, in units of the rates

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from parflex.simulation.integrators.jit import call_model, inner
-from parflex.simulation.integrators.loop import EVALUATIONS, STATIC
+from parflex.simulation.integrators.loop import ALIKE, EVALUATIONS, STATIC
 
 Array = np.ndarray
 PULL, SCALE, LOW, HIGH, SHARE, CHANGE, CENTRE, STATE = range(8)  # rows of Work.split, of each joint that may stick
@@ -27,6 +27,7 @@ EVEN = 1e-5  # of the response: takes the least of many efforts, to eleven digit
 ROUNDS = 5  # this in each of so many rounds, from the efforts of the last
 NOTHING = 1e-12  # of bounds, and of pulls: rounding
 DEPENDS = 1e-7  # of a response: what is less is that of a joint that moves with others alone
+LEAST_ALIKE, MOST_ALIKE = 1e-11, 3e-4  # of a response: what is between is neither nothing nor clear; see docs
 MOVES = 1e-10  # of a bound: a joint that its bound does not hold moves
 
 
@@ -178,14 +179,15 @@ def find_keeping(work: Any) -> None:
             solves[i, j] = work.holds[i, j] if split[STATE, i] == FREE and split[STATE, j] == FREE else 0.0
             keeping[i, j] = 1.0 if i == j and split[STATE, i] != FREE else 0.0
     for _ in range(count):
-        best, most = -1, DEPENDS**2
+        best, most = -1, 0.0
         for j in range(count):
             size = 0.0
             for i in range(count):
                 size += solves[i, j] * solves[i, j]
             if size > most:
                 best, most = j, size
-        if best < 0:
+        work.counts[ALIKE] += 1 if LEAST_ALIKE**2 < most < MOST_ALIKE**2 else 0
+        if most <= DEPENDS**2:
             break
         for i in range(count):
             solves[i, count] = solves[i, best] / math.sqrt(most)

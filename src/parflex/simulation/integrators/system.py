@@ -143,6 +143,7 @@ COUNTS = (
     "refusals",
     "carried",  # whether stages start with the accelerations of the last step, 1, or where they were
     "unseen",  # steps since the contraction of iterations was seen
+    "alike",  # times that rates of joints at rest were neither one nor told apart
 )
 OK, NOT_CONVERGED, NOT_FINITE, STEP_TOO_SMALL, _, STEP_TOO_LONG, ROUNDING_FORBIDS = range(7)  # 4: see loop_sampled
 

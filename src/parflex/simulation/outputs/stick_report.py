@@ -38,3 +38,14 @@ def stick_entries(problem: Problem, events: Array, columns: Mapping[str, Array])
         if begun is not None:
             found.append({"joint": link.name, "time": float(begun), "until": None})
     return sorted(found, key=lambda one: one["time"])
+
+
+def alike_warnings(problem: Problem, counts: Mapping[str, int]) -> list[str]:
+    """A sentence where rates of joints at rest were so alike that which of them slides is not told."""
+    if not counts.get("alike_rests"):
+        return []
+    names = ", ".join(f"'{link.name}'" for link in problem.sticking[:4]) + (", ..." if problem.sticking[4:] else "")
+    return [
+        f"rates of some of the joints that stick ({names}) are nearly one, so that which of them slides is not sure: "
+        "compare with friction_width=1e-3"
+    ]
