@@ -7,8 +7,10 @@ import pytest
 
 import parflex
 from parflex.identification.base_columns import base_columns
+from parflex.identification.exciting.motion_limits import read_motion_limits
 from parflex.identification.regressors import Regressor
 from parflex.identification.unknowns import unknowns
+from parflex.models.configuration import Configuration
 
 FEET, LENGTHS, HOME = ((-0.2, 0.0), (0.25, 0.05)), ((0.35, 0.5), (0.4, 0.45)), (1.6, 1.3)
 GRAVITY = np.array([0.0, -9.81])
@@ -144,3 +146,70 @@ def test_base_parameters_behind_gears_are_those_of_equations_by_hand(tmp_path, g
     # all columns are the kept ones times their groups, but for rounding and shares below SHARE
     left = (W - W[:, base.kept] @ base.groups) / np.where(told, size, 1.0)
     assert np.abs(left).max() < 1e-5
+
+
+def posed(robot, gears, ways):
+    """Positions of the motors at which shoulders are so far from home."""
+    home = np.array([0.0 if gear is not None else angle for gear, angle in zip(gears, HOME, strict=True)])
+    return dict(
+        zip(robot.actuated_names, home + [w * (g or 1.0) for w, g in zip(ways, gears, strict=True)], strict=True)
+    )
+
+
+GEARED = [(100.0, -30.0), (0.01, -1000.0), (1.0, None), (-200.0, 0.3)]
+WAYS = [(0.0, 0.0), (0.4, -0.4), (0.6, -0.52)]  # the last of them near to where the outer links stretch
+
+
+@pytest.mark.parametrize("gears", GEARED)
+def test_condition_numbers_do_not_depend_on_gears(tmp_path, gears):
+    plain, robot = (loaded(tmp_path, five_bar(one, 2)[0]) for one in ((None, None), gears))
+    for ways in WAYS:
+        wanted, found = (
+            Configuration(one, one.assemble(posed(one, own, ways))).condition
+            for one, own in ((plain, (None, None)), (robot, gears))
+        )
+        numbers = [[one.platform, one.closures, *one.legs.values()] for one in (wanted, found)]
+        assert numbers[1] == pytest.approx(numbers[0], rel=1e-9)  # poses close to 1e-11
+    asked = ["conditioning", "singularity"]
+    maps = []
+    for one, own in ((plain, (None, None)), (robot, gears)):
+        rows = np.array([list(posed(one, own, ways).values()) for ways in WAYS])
+        maps.append(parflex.many_responses(one, one.actuated_names, rows, asked))
+    for name in asked:
+        assert maps[1][name] == pytest.approx(maps[0][name], rel=1e-9)
+    assert found.platform == pytest.approx(maps[1]["conditioning"][2]) and found.platform > 2 * numbers_at_home(robot)
+
+
+def numbers_at_home(robot):
+    return Configuration(robot, robot.home).condition.platform
+
+
+@pytest.mark.parametrize("gears", GEARED)
+def test_distances_of_exciting_motions_do_not_depend_on_gears(tmp_path, gears):
+    found = []
+    for own in ((None, None), gears):
+        robot = loaded(tmp_path, five_bar(own, 2)[0])
+        regressor = Regressor(robot, unknowns(robot, "none"), "none")
+        limits = read_motion_limits(regressor, 0.5, None, None, None, 0.3)
+        moving = regressor.moving(
+            np.array([list(posed(robot, own, ways).values()) for ways in WAYS]), *np.zeros((2, 3, 2))
+        )
+        efforts, place = np.zeros((3, 2)), np.zeros((3, 3))
+        judged = limits.judged(regressor, moving, efforts, place)
+        reach = [(one["limits"][1] - one["limits"][0]) / 2 for one in judged["position"].values()]
+        found.append([judged["distance"]["lowest"], *(r / abs(g or 1) for r, g in zip(reach, own, strict=True))])
+    assert found[1] == pytest.approx(found[0], rel=1e-9) and found[0][0] < 0.5
+
+
+@pytest.mark.parametrize("response", ["conditioning", "singularity"])
+def test_slopes_by_a_ratio_are_those_of_the_angle_that_it_turns(tmp_path, response):
+    gears, ways, key = (100.0, -30.0), (0.4, -0.4), "frame.e0.place.position.0"
+    plain, robot = (loaded(tmp_path, five_bar(one, 2)[0]) for one in ((None, None), gears))
+    ratio = "coupling.gear0.terms.m0"
+    found = parflex.sensitivities(robot, response, [key, ratio], posed(robot, gears, ways)).sensitivities
+    wanted = parflex.sensitivities(plain, response, [key], posed(plain, (None, None), ways)).sensitivities
+    assert found[key]["derivative"] == pytest.approx(wanted[key]["derivative"], rel=1e-8)
+    beside = np.array([[HOME[0] + 0.4 + step, HOME[1] - 0.4] for step in (-1e-5, 1e-5)])
+    low, high = parflex.many_responses(plain, plain.actuated_names, beside, [response])[response]
+    # the motor is at 40 rad; differences are as good as the square of their step
+    assert found[ratio]["derivative"] == pytest.approx(40 * (high - low) / 2e-5, rel=1e-6)

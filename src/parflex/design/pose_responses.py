@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from parflex.closure.assembly.closure_parts import ClosurePart
+from parflex.closure.constraints import Coupling
 from parflex.closure.loops import Loop
 from parflex.design.answers import inverse, joined
 from parflex.design.design_state import DesignState
 from parflex.design.rigid_motion import RigidState
 from parflex.design.rigid_responses import EQUAL, conditioning, ratio_of, units_with_slopes
 from parflex.errors import InputError, did_you_mean
+from parflex.models.robot import Robot
 from parflex.recursion import jacobians
 from parflex.spatial import cross
 from parflex.spatial.dual import Sensitive, slopes_last
@@ -124,6 +127,7 @@ def _condition_of(state: DesignState, rigid: RigidState, name: str, value: float
         part = ClosurePart(name, tuple(robot.closures.rows), np.asarray(robot.free))
     else:
         part = rigid.here.leg_parts[name.removeprefix("leg ")]
+    part = _without_rotors(robot, part)
     plain = robot.assembler.block(rigid.here.q, part)
     if 0 in plain.shape or (value == 1.0 and min(plain.shape) == 1):
         return value
@@ -141,6 +145,15 @@ def _condition_of(state: DesignState, rigid: RigidState, name: str, value: float
         form = np.einsum("ia,ijk,bj->abk", U[:, own], change, Vt[own])
         ends.append((form + form.transpose(1, 0, 2)) / 2)
     return ratio_of(ends[0], ends[1], float(sizes[0]), float(sizes[last]))
+
+
+def _without_rotors(robot: Robot, part: ClosurePart) -> ClosurePart:
+    """A part without rotors of gears and the couplings that turn them, where these do nothing else."""
+    own = {int(k) for k in part.columns if robot.gearing.rotors[k]}
+    rows = tuple(row for row in part.rows if not (isinstance(row, Coupling) and own & set(row.rates)))
+    if len(part.rows) - len(rows) != len(own):
+        return part
+    return replace(part, rows=rows, columns=np.array([k for k in part.columns if int(k) not in own], dtype=int))
 
 
 def _with_slopes(rigid: RigidState, part: ClosurePart) -> Array:

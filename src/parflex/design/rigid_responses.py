@@ -16,6 +16,7 @@ from parflex.design.statics_responses import holding_effort
 from parflex.errors import InputError, did_you_mean
 from parflex.models.condition import SINGULAR
 from parflex.models.inside_beams.beam_chains import beam_chains
+from parflex.models.posing.gearing import gearing
 from parflex.spatial.dual import Sensitive, slopes_last
 from parflex.tree.link_tree import GROUND
 
@@ -136,11 +137,10 @@ def conditioning(state: DesignState, argument: str) -> Any:
         )
     if not state.count:
         return value
-    units = rigid.robot.tree.rate_units
-    driven = list(rigid.robot.actuated)
-    B = rigid.here.J / units[:, None]
+    driven, beside = list(rigid.robot.actuated), ~rigid.robot.gearing.rotors
+    B = rigid.here.J / rigid.robot.gearing.units[:, None]
     A = B[driven]
-    squares, vectors = scipy.linalg.eigh(A.T @ A, B.T @ B)
+    squares, vectors = scipy.linalg.eigh(A.T @ A, B[beside].T @ B[beside])
     if np.sqrt(squares[-1]) <= mobility.SMALL:
         raise InputError(
             "the condition number is measured against other poses here, so that it has no slopes",
@@ -150,16 +150,17 @@ def conditioning(state: DesignState, argument: str) -> Any:
     for end in (squares[-1], squares[0]):
         own = np.flatnonzero(np.abs(np.sqrt(squares) - np.sqrt(end)) <= EQUAL * np.sqrt(end))
         moved = rigid.there.along(vectors[:, own]) / units_with_slopes(rigid)[:, None]
-        form = moved[driven].T @ moved[driven] - end * (moved.T @ moved)
+        form = moved[driven].T @ moved[driven] - end * (moved[beside].T @ moved[beside])
         ends.append(slopes_last(form, Sensitive, state.count) / (2 * np.sqrt(end)))
     return ratio_of(ends[0], ends[1], float(np.sqrt(squares[-1])), float(np.sqrt(squares[0])))
 
 
 def units_with_slopes(rigid: RigidState) -> Array:
-    """Units of all rates: the typical length of the robot, which measures sliding against turning, changes with it."""
+    """Units of all rates: the typical length of the robot, which measures sliding against turning, and gears."""
     tree, length = rigid.robot.tree, rigid.twin.tree.own_length
     slides = tree.rate_units != 1.0
-    return np.array([length if slides[k] else 1.0 for k in range(tree.n)], dtype=object)
+    plain = np.array([length if slides[k] else 1.0 for k in range(tree.n)], dtype=object)
+    return gearing(rigid.twin.tree, rigid.twin.closures, plain).units if rigid.robot.gearing.any else plain
 
 
 def ratio_of(top: Array, low: Array, largest: float, smallest: float) -> Any:

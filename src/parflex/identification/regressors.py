@@ -161,9 +161,11 @@ class Regressor:
                 break
             before, x[:, :size] = y, y
             y = self._geometry.call(x)
-        way = np.abs(np.concatenate([ends[1:] - ends[:-1], ends[-1:] - ends[-2:-1]])).max(axis=1)
+        way = np.abs(np.concatenate([ends[1:] - ends[:-1], ends[-1:] - ends[-2:-1]]) * self._felt).max(axis=1)
         open_still = ~(np.abs(y - before).max(axis=1) < CLOSED)
-        bent = np.abs(y - first).max(axis=1) > STRAIGHT * np.maximum(np.repeat(way, STRIDE)[:count], CLOSED)
+        bent = np.abs((y - first) * self._felt).max(axis=1) > STRAIGHT * np.maximum(
+            np.repeat(way, STRIDE)[:count], CLOSED
+        )
         wrong = np.flatnonzero(open_still | bent)
         good = int(wrong[0]) if len(wrong) else count
         found[:good] = y[:good]
@@ -182,13 +184,22 @@ class Regressor:
         y, before = first, near
         for _ in range(MOST_STEPS):
             if np.abs(y - before).max() < CLOSED:
-                missed, way = np.abs(y - first).max(), np.abs(first - near).max()
-                far = np.abs((y - near) / self._longest).max() > 1
+                missed, way = np.abs((y - first) * self._felt).max(), np.abs((first - near) * self._felt).max()
+                far = np.abs((y - near) * self._felt / self._longest).max() > 1
                 return y, np.inf if far else float(missed / max(way, CLOSED))
             x[:size] = before = y
             y = np.empty(size)
             self._geometry.call(x, y)
         return None, np.inf
+
+    @cached_property
+    def _felt(self) -> Array:
+        """1, and 0 for rotors: however far they turn, their gears are linear, and links move as they move them."""
+        found = np.ones(self.robot.tree.nq)
+        for link in self.robot.tree.links:
+            if link.joint.one_axis and self.robot.gearing.rotors[link.v.start]:
+                found[link.q.start] = 0.0
+        return found
 
     @cached_property
     def _longest(self) -> Array:

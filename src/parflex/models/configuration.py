@@ -158,7 +158,7 @@ class Configuration(Record):
             for name, block in self._leg_blocks(q).items():
                 ranks[name] = max(ranks.get(name, 0), mobility.rank(block))
         legs = {name: mobility.condition(block, ranks[name]) for name, block in self._leg_blocks(self.q).items()}
-        J, rank = self.scaled_closure_jacobian[:, robot.free], robot.mobility.rank
+        J, rank, _, _ = self._judged
         closures = mobility.condition(J, rank, robot.usual_closures) if rank else 1.0
         A, sides, platform = self._actuation_map(), not robot.assembler.free_bodies, self._actuation_condition()
         enough, loose = A.shape[0] >= A.shape[1], ""
@@ -180,11 +180,17 @@ class Configuration(Record):
 
     def _leg_blocks(self, q: Array) -> dict[str, Array]:
         """What each leg's own joints do at its end, without units."""
-        return {name: self.robot.assembler.block(q, part) for name, part in self.leg_parts.items()}
+        robot, units = self.robot, self.robot.tree.rate_units
+        return {
+            name: robot.gearing.beside_rotors(robot.assembler.block(q, part), part.columns, units)
+            for name, part in self.leg_parts.items()
+        }
 
     @cached_property
     def null_space(self) -> Array:
         """Orthonormal basis, in scaled free rates, of the motions that the closures allow."""
+        if not self.robot.gearing.any:
+            return self._judged[2]
         return mobility.null_space(self.scaled_closure_jacobian[:, self.robot.free], self.robot.mobility.rank)
 
     @cached_property
@@ -196,17 +202,24 @@ class Configuration(Record):
         basis[robot.free] = robot.tree.rate_units[robot.free][:, None] * self.null_space
         return basis
 
+    @cached_property
+    def _judged(self) -> tuple[Array, int, Array, Array]:
+        """Closures, their rank and motions by which singularities are judged: gears do not change them."""
+        robot = self.robot
+        J = self.scaled_closure_jacobian[:, robot.free]
+        return robot.gearing.judged(J, robot.free, robot.mobility.rank, robot.tree.rate_units)
+
     def _actuation_map(self) -> Array:
-        """Scaled actuated rates per allowed motion."""
-        position = {int(k): i for i, k in enumerate(self.robot.free)}
-        rows = [self.null_space[position[k]] for k in self.robot.actuated if k in position]
-        return np.array(rows).reshape(len(rows), self.null_space.shape[1])
+        """Scaled actuated rates, those of rotors behind their gears, per allowed motion."""
+        position, motions = {int(k): i for i, k in enumerate(self.robot.free)}, self._judged[3]
+        rows = [motions[position[k]] for k in self.robot.actuated if k in position]
+        return np.array(rows).reshape(len(rows), motions.shape[1])
 
     @property
     def _undriven(self) -> Array:
         """Motions that the closures allow while the motors rest."""
         A = self._actuation_map()
-        return self.null_space @ _undriven(A, A.shape[1], self.robot.usual_actuation)
+        return self._judged[2] @ _undriven(A, A.shape[1], self.robot.usual_actuation)
 
     def _actuation_condition(self) -> float:
         A = self._actuation_map()
@@ -233,7 +246,7 @@ class Configuration(Record):
         A = self._actuation_map()
         if not 0 < A.shape[0] < A.shape[1] or mobility.rank(A) < A.shape[0]:
             return False
-        rods, _ = self._without_spins(self.null_space @ _beside(A))
+        rods, _ = self._without_spins(self._judged[2] @ _beside(A))
         return not rods
 
     def free_rates(self, given: Array) -> list[int]:

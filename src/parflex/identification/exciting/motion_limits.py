@@ -121,9 +121,13 @@ def _log(left: Array) -> float:
 
 
 def in_units(regressor: Regressor, J: Array) -> Array:
-    """Rates of all joints per rate of the independent ones, in their units."""
-    units = regressor.robot.tree.rate_units
-    return J / units[:, None] * units[list(regressor.partition.independent)]
+    """Rates of all joints per rate of the independent ones, in their units, those of rotors behind their gears.
+
+    Rotors add nothing: they move as what they drive.
+    """
+    gearing = regressor.robot.gearing
+    found = J / gearing.units[:, None] * gearing.units[list(regressor.partition.independent)]
+    return np.where(gearing.rotors[:, None], 0.0, found) if gearing.any else found
 
 
 def _told(low: float, high: float, lowest: float | None, highest: float) -> dict[str, Any]:
@@ -148,7 +152,7 @@ def read_motion_limits(
         rate, home = link.v.start, float(robot.home[link.q.start])
         limits = None if link.limits is None else tuple(map(float, link.limits))
         if rate in robot.actuated:
-            reach = amplitude * float(tree.rate_units[rate])
+            reach = amplitude * float(robot.gearing.units[rate])
             low, high = (home - reach, home + reach) if limits is None else limits
             joints.append((link.q.start, rate, low, high))
         elif limits is not None:

@@ -75,7 +75,7 @@ class Search:
         tree = self.regressor.robot.tree
         links = [link for link in tree.links if link.joint.one_axis]
         q, qd = moving.q[:, [link.q.start for link in links]], moving.qd[:, [link.v.start for link in links]]
-        units = tree.rate_units[[link.v.start for link in links]]
+        units = self.regressor.robot.gearing.units[[link.v.start for link in links]]
         way = np.roll(q, -1, axis=0) - q
         turning = np.array([link.periodic for link in links])
         way = np.where(turning, way - 2 * np.pi * np.round(way / (2 * np.pi)), way)
@@ -160,7 +160,10 @@ class Search:
         """
         robot, tree = self.regressor.robot, self.regressor.robot.tree
         home = self.regressor.moved(robot.home[None], *np.zeros((2, 1, self.series.motors)))
-        allowed = np.linalg.qr(in_units(self.regressor, home.J)[0])[0] * tree.rate_units[:, None]
+        allowed, per = np.linalg.qr(in_units(self.regressor, home.J)[0])
+        allowed = allowed * tree.rate_units[:, None]
+        if robot.gearing.any:  # rotors as their gears turn them
+            allowed = home.J[0] * robot.gearing.units[list(self.regressor.partition.independent)] @ np.linalg.inv(per)
         q, before, places = np.asarray(robot.home), np.zeros(ways.shape[1]), []
         try:
             for way in ways:
@@ -186,7 +189,7 @@ class Search:
     def _lower(self, x: Array, limits: MotionLimits, weight: float) -> Array:
         """A descent in numbers that move all joints alike."""
         robot = self.regressor.robot
-        per_number = self.alike * robot.tree.rate_units[list(robot.actuated)][:, None]
+        per_number = self.alike * robot.gearing.units[list(robot.actuated)][:, None]
         shape = (self.series.motors, self.series.free)
 
         def valued(numbers: Array) -> tuple[float, Array]:

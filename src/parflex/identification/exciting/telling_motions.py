@@ -56,7 +56,7 @@ class TellingMotions:
     def _rows(self, chosen: tuple[int, ...], kind: str) -> Array | None:
         """Rows of a motion of some motors about home, in usual units; None where the robot cannot go there."""
         robot, rng = self.regressor.robot, np.random.default_rng(0)
-        units = robot.tree.rate_units[list(robot.actuated)]
+        units = robot.gearing.units[list(robot.actuated)]
         shape = (STATES, len(units))
         position = np.tile(robot.home[self.regressor.motor_q], (STATES, 1))
         rate, acceleration = np.zeros(shape), np.zeros(shape)

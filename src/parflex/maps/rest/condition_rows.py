@@ -30,11 +30,12 @@ class ConditionRows:
         q[self.kept] = [graph.symbol(f"q[{k}]") for k in range(len(self.kept))]
         at = pose(tree, q)
         links = jacobians(tree, at)
-        self.legs: dict[str, tuple[SparseRows, int]] = {}
+        self.legs: dict[str, tuple[SparseRows, Array, int]] = {}
         for part in Configuration(rigid, rigid.home).leg_parts.values():
-            ranks = [mobility.rank(rigid.assembler.block(here, part)) for here in rigid.reference_poses]
+            blocks = [rigid.assembler.block(here, part) for here in rigid.reference_poses]
+            ranks = [mobility.rank(self._beside_rotors(one, part.columns)) for one in blocks]
             own = SparseRows(graph, "condition_leg", block(tree, part.rows, part.columns, at, links))
-            self.legs[part.name] = own, max(ranks)
+            self.legs[part.name] = own, part.columns, max(ranks)
         J = mobility.scale(rigid.closures, rigid.closures.jacobian(at, links))[:, rigid.free]
         self.closures = SparseRows(graph, "condition_closures", J) if J.size else None
         position = {int(k): i for i, k in enumerate(rigid.free)}
@@ -49,15 +50,14 @@ class ConditionRows:
         q, robot = whole[:, self.kept], self.robot
         count, rank = len(q), robot.mobility.rank
         worst = np.ones(count)
-        for program, size in self.legs.values():
-            worst = np.maximum(worst, _conditions(program(q), size))
+        for program, columns, size in self.legs.values():
+            worst = np.maximum(worst, _conditions(self._beside_rotors(program(q), columns), size))
         free = len(robot.free)
         motions = np.broadcast_to(np.eye(free), (count, free, free))
         if self.closures is not None:
-            J = self.closures(q)
+            J, rank, _, motions = robot.gearing.judged(self.closures(q), robot.free, rank, robot.tree.rate_units)
             if rank:
                 worst = np.maximum(worst, _conditions(J, rank, robot.usual_closures))
-            motions = np.swapaxes(np.linalg.svd(J, full_matrices=True)[2][:, rank:], 1, 2)
         freedoms = motions.shape[2]
         A, enough = motions[:, self.motors], len(self.motors) >= freedoms
         platform = np.ones(count)
@@ -66,6 +66,10 @@ class ConditionRows:
         if enough:
             worst = np.maximum(worst, platform)
         return {"conditioning": platform, "singularity": 1.0 / worst}
+
+    def _beside_rotors(self, block: Array, columns: Array) -> Array:
+        """Rows of a leg on what they hold beside rotors of gears."""
+        return self.robot.gearing.beside_rotors(block, columns, self.robot.tree.rate_units)
 
 
 def _conditions(matrices: Array, size: int, usual: Callable[[], float] | None = None) -> Array:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -42,19 +43,54 @@ class Gearing(Record):
         """Whether there are rotors."""
         return bool(self.rotors.any())
 
-    def without_rotors(self, J: Array, columns: Array) -> Array:
-        """Rows of closures without units (rows x columns) on what they hold beside rotors, these in their units."""
+    def judged(self, J: Array, free: Array, rank: int, plain: Array) -> tuple[Array, int, Array, Array]:
+        """What singularities are judged by: closures, their rank, motions that they allow, and these behind gears.
+
+        `J` are closures of this rank without units per free rate, at a pose or at many, `plain` the units that they are
+        measured in. Without rotors they are what they were. With them, rows are what closures hold beside rotors, and
+        motions, of all free rates, have the size of what moves beside rotors.
+        """
+        own = self.rotors[free]
+        rows = self.beside_rotors(J, free, plain)
+        if not own.any():
+            motions = _allowed(J, rank)
+            return J, rank, motions, motions
+        rank -= J.shape[-2] - rows.shape[-2]
+        others, ratio = _allowed(rows, rank), (self.units / plain)[free]
+        scaled = J * ratio
+        motions = np.zeros((*J.shape[:-2], len(free), others.shape[-1]))
+        motions[..., ~own, :] = others
+        motions[..., own, :] = -np.linalg.pinv(_first(scaled)[:, own]) @ scaled[..., ~own] @ others
+        return rows, rank, motions * ratio[:, None], motions
+
+    def beside_rotors(self, J: Array, columns: Array, plain: Array) -> Array:
+        """Rows of closures, at a pose or at many, on what they hold beside rotors; without rotors as they are."""
         own = self.rotors[columns]
         if not own.any():
             return J
-        U, sizes, _ = np.linalg.svd(J[:, own])
-        return np.asarray(U[:, int(np.sum(sizes > TOLD * sizes.max(initial=0.0))) :].T @ J[:, ~own])
+        U, sizes, _ = np.linalg.svd(_first(J)[:, own] * (self.units / plain)[columns][own])
+        return np.asarray(U[:, int(np.sum(sizes > TOLD)) :].T @ J[..., ~own])
 
 
-def gearing(tree: Tree, closures: Closures) -> Gearing:
-    """Rotors of a robot: joints of couplings whose links carry nothing, close no loop and are not its end."""
+def _first(J: Array) -> Array:
+    """At the first of many poses: couplings are the same at all."""
+    return J.reshape(-1, *J.shape[-2:])[0]
+
+
+def _allowed(J: Array, rank: int) -> Array:
+    """Orthonormal columns that rows leave free, at a pose or at many."""
+    if 0 in J.shape[-2:]:
+        return np.broadcast_to(np.eye(J.shape[-1]), (*J.shape[:-2], J.shape[-1], J.shape[-1]))
+    return np.asarray(np.swapaxes(np.linalg.svd(J, full_matrices=True)[2][..., rank:, :], -1, -2))
+
+
+def gearing(tree: Tree, closures: Closures, plain: Array | None = None) -> Gearing:
+    """Rotors of a robot: joints of couplings whose links carry nothing, close no loop and are not its end.
+
+    `plain` are units of all rates where no gear changes them, over any scalar; None: those of the tree.
+    """
     couplings = [row for row in closures.constraints if isinstance(row, Coupling)]
-    units, rotors = tree.rate_units.copy(), np.zeros(tree.n, dtype=bool)
+    units, rotors = np.array(tree.rate_units if plain is None else plain), np.zeros(tree.n, dtype=bool)
     if not couplings:
         return Gearing(units, rotors)
     busy = _busy(tree, closures)
@@ -64,24 +100,20 @@ def gearing(tree: Tree, closures: Closures) -> Gearing:
         if not arms:  # the link with mass, or of several the slowest
             heavy = {k for k, number in joints.items() if tree.links[number].heavy} or set(joints)
             first = next(iter(heavy))
-            speeds = _followed(part, {first: float(units[first])})
-            arms = {min(heavy, key=lambda k: speeds.get(k, np.inf) / units[k])}
-        found = _followed(part, {k: float(units[k]) for k in arms})
+            speeds = _followed(part, {first: units[first]})
+            arms = {min(heavy, key=lambda k: nominal(speeds[k] / units[k]) if k in speeds else np.inf)}
+        found = _followed(part, {k: units[k] for k in arms})
         for k in found.keys() - arms:
             units[k] = found[k]
         own = sorted(found.keys() - arms)
         rows = np.zeros((len(part), tree.n))
         for i, row in enumerate(part):
-            rows[i, list(row.rates)] = _sizes(row) * units[list(row.rates)]
+            rows[i, list(row.rates)] = [nominal(c * units[k]) for c, k in zip(row.coefficients, row.rates, strict=True)]
             rows[i] /= np.abs(rows[i]).max()
         sizes = np.linalg.svd(rows[:, own], compute_uv=False) if own else np.zeros(0)
         if len(sizes) == len(own) and (sizes > TOLD).all():  # otherwise rotors move while the arms rest
             rotors[own] = True
     return Gearing(units, rotors)
-
-
-def _sizes(row: Coupling) -> Array:
-    return np.array([nominal(c) for c in row.coefficients], dtype=float)
 
 
 def _busy(tree: Tree, closures: Closures) -> set[int]:
@@ -107,17 +139,17 @@ def _parts(couplings: Sequence[Coupling]) -> list[list[Coupling]]:
     return [rows for _, rows in parts]
 
 
-def _followed(part: Sequence[Coupling], known: dict[int, float]) -> dict[int, float]:
+def _followed(part: Sequence[Coupling], known: dict[int, Any]) -> dict[int, Any]:
     """How far joints move, from those that are known on: as far as one of these moves them, in the tightest row."""
     found = dict(known)
     while True:
-        more: dict[int, float] = {}
+        more: dict[int, list[Any]] = {}
         for row in part:
-            sizes = dict(zip(row.rates, np.abs(_sizes(row)), strict=True))
-            way = max((sizes[k] * found[k] for k in sizes if k in found), default=0.0)
-            for k in sizes:
-                if way and sizes[k] and k not in found:
-                    more[k] = min(more.get(k, np.inf), way / sizes[k])
+            sizes = {k: c if nominal(c) > 0 else -c for c, k in zip(row.coefficients, row.rates, strict=True)}
+            ways = [sizes[k] * found[k] for k in sizes if k in found and nominal(sizes[k])]
+            for k in sizes.keys() - found.keys() if ways else ():
+                more[k] = more.get(k, []) + ([max(ways, key=nominal) / sizes[k]] if nominal(sizes[k]) else [])
+        more = {k: ways for k, ways in more.items() if ways}
         if not more:
             return found
-        found |= more
+        found |= {k: min(ways, key=nominal) for k, ways in more.items()}

@@ -61,11 +61,13 @@ class MotionsAtHome:
     @cached_property
     def usual_sizes(self) -> Array:
         """Largest singular values at regular poses: of the scaled closures, and of motors per allowed motion."""
-        driven = [i for i, k in enumerate(self.robot.free) if k in self.robot.actuated]
+        robot, free = self.robot, self.robot.free
+        driven = [i for i, k in enumerate(free) if k in robot.actuated]
         sizes = np.zeros(2)
         for q in self.reference_poses:
-            J = mobility.scaled_jacobian(self.robot.closures, q)[:, self.robot.free]
-            A = mobility.null_space(J, self.robot.mobility.rank)[driven]
+            J = mobility.scaled_jacobian(robot.closures, q)[:, free]
+            J, _, _, motions = robot.gearing.judged(J, free, robot.mobility.rank, robot.tree.rate_units)
+            A = motions[driven]
             sizes = np.maximum(sizes, np.array([np.linalg.norm(part, 2) if part.size else 0.0 for part in (J, A)]))
         return sizes
 
