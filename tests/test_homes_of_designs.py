@@ -15,6 +15,8 @@ from parflex.maps.kept_numbers import numbers_of_designs
 from parflex.maps.placing.home_rows import home_rows
 from parflex.maps.placing.own_homes import as_the_file, followed
 from parflex.maps.positions import PositionSolver
+from parflex.maps.rows import loaded_designs
+from parflex.maps.rows.loaded_designs import LoadedDesigns
 
 FIVE_BAR = """
 format = 1
@@ -259,3 +261,16 @@ def test_designs_that_start_an_elbow_on_the_other_side_are_not_proved(signed, tm
 def test_many_rows_with_other_lengths_answer_what_robots_loaded_so_answer(name, count, seed, tmp_path):
     check_rows(name, tmp_path, count, seed)
     check_rows(name, tmp_path, count, seed + 100, spread=0.08, at_once=-(-2500 // count))
+
+
+def test_designs_that_are_loaded_by_themselves_are_loaded_once_and_none_is_taken_for_another(monkeypatch):
+    loaded = LoadedDesigns(parflex.load("5r"))
+    made, redesigned = [], loaded_designs.redesigned
+    monkeypatch.setattr(loaded_designs, "redesigned", lambda *given: made.append(given[1]) or redesigned(*given))
+    lengths = [0.41, 0.42, 0.41, 0.42, 0.01]
+    for length in lengths[:4]:
+        assert number_at(loaded({"constants.distal": length}), "constants.distal") == length
+    for _ in range(2):
+        with pytest.raises(ParflexError):
+            loaded({"constants.distal": lengths[4]})
+    assert [one["constants.distal"] for one in made] == [0.41, 0.42, 0.01]
