@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 import scipy.special
 
 from parflex.updating.mode_fitting import FittedModes, Fitting
@@ -16,16 +18,19 @@ Array = np.ndarray
 ALIKE = 0.95  # cosine from which two numbers are not told apart
 OPEN = 0.2  # of the prior, or of a prior of 30 %: where measurements leave less, numbers are told however alike
 SAID = 0.1  # of the prior, that measurements must take away
+MOVED = 0.5  # of the prior, by which measurements that say nothing do not move a number
 USUAL = 0.3  # of a number, a prior where none is given
 UNLIKE = 0.8  # MAC below which a mode is another one
 STRAINED = 3.0  # deviations of its prior by which a number may move
 TAKEN = 0.75  # of the squares of residuals, that numbers take where their priors are what the data contradict
 MOST_NAMED = 3  # pairs in doubt
+SURELY = 1e-6  # of a row, that others must tell
 TAKEN_UP = (
     "intervals hold it as one error of each mode at all poses, but not what the numbers take up of it: they are of "
     "this model, and may be far from those of the robot"
 )
-MIXED = 0.3  # part of a number in a combination that is named
+MIXED = 0.3  # of the largest part of a combination, one that is named
+COUNTS = 1e-3  # of a number, a shift by few elements that is told
 
 
 class FitAnswers:
@@ -34,8 +39,9 @@ class FitAnswers:
     def __init__(self, fitting: Fitting, before: FittedModes, fit: FittedModes) -> None:
         self.fitting, self.before, self.fit = fitting, before, fit
         self.shift = fitting.shift_by_elements(fit)
+        self.plain = fitting.covariance(fit)
         plain, self.freedoms = shared_errors(fitting, fit)
-        self.shifted = np.abs(self.shift) > np.sqrt(np.diag(plain))
+        self.shifted = np.abs(self.shift) > np.maximum(np.sqrt(np.diag(plain)), COUNTS * np.abs(fit.shares))
         self.covariance = plain + np.outer(self.shift, self.shift)
         self.used = fitting.used(fit)
         known = not fitting.error.any()
@@ -70,9 +76,10 @@ class FitAnswers:
             fitting.keys, fitting.first, self.fit.shares, deviations, fitting.prior, strict=True
         ):
             value, own = float(first * share), float(abs(first) * deviation)
+            ends = sorted(first * max(share + side * self.width * deviation, 0.0) for side in (-1, 1))  # signs are kept
             found[key] = {
                 "value": value, "before": float(first), "deviation": own,
-                "interval": [value - self.width * own, value + self.width * own],
+                "interval": [float(end) for end in ends],
                 "relative": float(deviation / abs(share)), "prior": finite(abs(first) * prior),
                 "told": float(1 - min(deviation / prior, 1.0)) if np.isfinite(prior) else 1.0,
             }  # fmt: skip
@@ -91,10 +98,30 @@ class FitAnswers:
 
     def _reach_by_others(self, entry: int) -> float:
         """How far from the model that all other rows give a frequency may be measured: mode and noise, 95 %."""
-        told, noise = float(self.predicted[entry]) ** 2, float(self.fitting.given[entry]) ** 2
-        if not self.fitting.apart[entry]:  # without its own row: that of a linear fit
-            told = told / (1 - told / noise) if told < noise else np.inf
-        return float(self.width * np.sqrt(told + noise))
+        fitting, slope = self.fitting, self.fit.slopes[entry]
+        spread = float(fitting.spread(self.fit)[entry]) ** 2
+        told = float(slope @ self.covariance @ slope)
+        if not fitting.apart[entry]:  # without its own row: that of a linear fit
+            own = float(slope @ self.plain @ slope) / spread
+            told = told / (1 - own) if own < 1 - SURELY else np.inf
+        return float(self.width * np.sqrt(told + spread))
+
+    def _may_be(self, pose: str, k: int, others: Sequence[int]) -> list[float]:
+        """Frequencies of other modes that a measured one may be, as far as all deviations let it.
+
+        One that is outside of its interval may be any that is nearer. The mode of another measured one may be meant
+        where that one may be this mode in turn.
+        """
+        here, y, own = self.fit.models[pose].frequencies, self.fitting.y, self.fit.modes[k]
+        now = abs(here[own] - y[k])
+        reach = max(self._reach_by_others(k), now if not _within(self._beside(k)) else 0.0)
+        taken = {self.fit.modes[j]: j for j in self.fitting.of_pose[pose] if j != k}
+
+        def may(mode: int) -> bool:
+            free = mode not in taken or abs(here[own] - y[taken[mode]]) <= self._reach_by_others(taken[mode])
+            return free and abs(here[mode] - y[k]) <= reach
+
+        return [float(here[mode]) for mode in others if may(mode)]
 
     def _pairs(self) -> list[dict[str, Any]]:
         fitting, found = self.fitting, []
@@ -110,11 +137,7 @@ class FitAnswers:
                     "mac_of": "measured" if shaped else "model",
                     "held_out": bool(fitting.apart[k]), "row": k,
                 }  # fmt: skip
-                near = [float(self.fit.models[pose].frequencies[other]) for other in fitting.others[pose][place]]
-                reach = self._reach_by_others(k)
-                if _within(pair):
-                    near = [f for f in near if abs(f - pair["measured"]) <= reach]
-                if near:
+                if near := self._may_be(pose, k, fitting.others[pose][place]):
                     pair["also"] = near
                 if k in fitting.damped:
                     pair["damping"] = self._beside(len(fitting.rows) + fitting.damped.index(k))
@@ -154,20 +177,27 @@ class FitAnswers:
         keys, error = self.fitting.keys, self.fitting.error
         left = np.sqrt(np.diag(self.covariance)) / np.minimum(self.fitting.prior, USUAL)
         still_open = {int(k) for k in np.flatnonzero(left > OPEN)}
-        found = [
-            f"'{keys[j]}' and '{one}' are not told apart (cosine {self.cosines[i, j]:.3f})"
-            for i, one in enumerate(keys) for j in range(i) if abs(self.cosines[i, j]) > ALIKE and {i, j} & still_open
+        alike = [
+            (j, i) for i in range(len(keys)) for j in range(i)
+            if abs(self.cosines[i, j]) > ALIKE and {i, j} & still_open
         ]  # fmt: skip
-        found += self._combinations() if not found else []
+        found = [
+            f"'{keys[j]}' and '{keys[i]}' are not told apart (cosine {self.cosines[i, j]:.3f})" for j, i in alike
+        ] + self._combinations(alike)
         contradicted, strained = self._contradicted(), [
             key for key, one in parameters.items()
             if one["prior"] and abs(one["value"] - one["before"]) > STRAINED * one["prior"]
         ]  # fmt: skip
-        found += [
-            f"the measurements say nothing of '{key}': its deviation is that before them"
-            for key, one in parameters.items()
-            if one["told"] < SAID and key not in contradicted and key not in strained
+        unsaid = [
+            key for key, one in parameters.items() if one["told"] < SAID and key not in {*contradicted, *strained}
         ]
+        for key in unsaid:
+            far = abs(parameters[key]["value"] - parameters[key]["before"]) / parameters[key]["prior"]
+            found.append(
+                f"the measurements say nothing of '{key}': its deviation is that before them" if far < MOVED else
+                f"the measurements move '{key}' by {far:.2g} times the deviation of its prior, and leave it as open as "
+                "before: they and the model do not agree"
+            )  # fmt: skip
         found += [
             f"'{key}' moved by {abs(one['value'] - one['before']) / one['prior']:.2g} times the deviation of its "
             "prior: check pairs and units"
@@ -227,20 +257,39 @@ class FitAnswers:
                   f"{one['also'][0]:.5g} Hz" for one in near[:MOST_NAMED]]  # fmt: skip
         if len(near) > MOST_NAMED:
             found.append(f"{len(near)} pairs in all may be others: number the modes, or measure shapes")
-        found += [f"{one['measured']:.5g} Hz at '{one['pose']}' has no partner in the model and is left out"
-                  for one in lost]  # fmt: skip
-        return found
+        return found + [f"{one['measured']:.5g} Hz at '{one['pose']}' has no partner in the model and is left out"
+                        f"{self._too_many(one['pose'])}" for one in lost]  # fmt: skip
 
-    def _combinations(self) -> list[str]:
-        """Combinations of three and more numbers of which the measurements say less than the prior."""
-        S = self.fitting.information(self.fit) * np.where(np.isfinite(self.fitting.prior), self.fitting.prior, 1e3)
-        values, vectors = np.linalg.eigh(S.T @ S)
-        found = []
-        for value, vector in zip(values, vectors.T, strict=True):
-            parts = [self.fitting.keys[k] for k in np.flatnonzero(np.abs(vector) > MIXED)]
-            if value < 1 and len(parts) > 2:
-                names = ", ".join(f"'{key}'" for key in parts)
-                found.append(f"a combination of {names} is not told by the measurements, only by the prior")
+    def _too_many(self, pose: str) -> str:
+        """What to do where more was measured than there is."""
+        count, several = len(self.fit.models[pose].frequencies), len(self.fitting.of_pose[pose])
+        if several <= count:
+            return ""
+        return (
+            f": the robot has {count} modes there, and {several} are measured; a pole of responses that is not a mode "
+            "goes with another order or band"
+        )
+
+    def _combinations(self, alike: Sequence[tuple[int, int]]) -> list[str]:
+        """Combinations of three and more numbers of which the measurements say less than the prior.
+
+        Those in which every two numbers are alike are named by these.
+        """
+        wide = np.where(np.isfinite(self.fitting.prior), self.fitting.prior, 1e3)
+        S = self.fitting.information(self.fit) * wide
+        found, rest, keys = [], np.eye(S.shape[1]), self.fitting.keys
+        untold = "is not told by the measurements, only by the prior"
+        scale = self.fit.shares / wide  # all numbers by one factor
+        scale = scale / np.linalg.norm(scale)
+        every = set(combinations(range(len(keys)), 2))
+        if len(keys) > 2 and float(np.square(S @ scale).sum()) < 1 and not every <= set(alike):
+            found.append(f"the common scale of {', '.join(map(repr, keys))} {untold}")
+            rest = scipy.linalg.null_space(scale[None, :])
+        values, vectors = np.linalg.eigh(rest.T @ S.T @ S @ rest)
+        for value, vector in zip(values, (rest @ vectors).T, strict=True):
+            parts = np.flatnonzero(np.abs(vector) > MIXED * np.abs(vector).max())
+            if value < 1 and len(parts) > 2 and not set(combinations(parts.tolist(), 2)) <= set(alike):
+                found.append(f"a combination of {', '.join(repr(keys[k]) for k in parts)} {untold}")
         return found
 
 

@@ -33,6 +33,7 @@ WIDENINGS = 12  # rounds in which the error of the model is found
 STEADY = 0.03  # of it, by which it may still change
 PAIRINGS = 4  # rounds in which measured modes find their partners
 NARROW, WIDE = 0.1, 1.0  # of a number, a deviation that may keep it from what was measured, and one that does not
+UNSEEN = 1e-12  # of the largest motion of a mode, at a sensor: rounding
 CHANCE = 0.05  # of sums of squares of residuals that are as large as their deviations say are larger
 
 
@@ -76,9 +77,11 @@ class Fitting:
         self.base: dict[str, PoseModes] = {}
         self.pairs: dict[str, list[int]] = {}
         self.others: dict[str, list[list[int]]] = {}
+        self.states: dict[str, str] = {}  # that the model of the file is linearised about
         for pose, own in self.of_pose.items():
             several = [self.rows[k] for k in own]
-            model = self._modes(robot, pose).at_sensors(self._sensors(pose))
+            there = self._modes(robot, pose)
+            self.states[pose], model = there.held.model.about, there.at_sensors(self._sensors(pose))
             _refuse_more(pose, several, len(model.frequencies))
             found = first_pairs(several, model)
             self.base[pose], self.pairs[pose], self.others[pose] = model, found.modes, found.others
@@ -92,6 +95,11 @@ class Fitting:
     def _modes(self, robot: Robot, pose: str, design: SensitiveDesign | None = None) -> SlopedModes:
         count = modes_needed([self.rows[k] for k in self.of_pose[pose]])
         return SlopedModes(robot, pose, self.circumstances, count, design)
+
+    def blind_sensors(self) -> list[str]:
+        """Sensors that see nothing of any mode of the model at a pose, where none there sees anything."""
+        blind = [one.sensors for one in self.start.values() if len(one.sensors) and not _moves(one)]
+        return list(dict.fromkeys(f"'{name}'" for several in blind for name in several))
 
     def numbers(self) -> list[int | None]:
         """Of each measured mode the number of its partner in the model that it is followed from, from 1."""
@@ -299,14 +307,15 @@ class Fitting:
         return self.at(np.ones(len(self.keys)))
 
 
+def _moves(model: PoseModes) -> bool:
+    return bool(np.abs(model.seen).max() > UNSEEN * np.abs(model.shapes).max())
+
+
 def _refuse_more(pose: str, rows: Sequence[MeasuredMode], count: int) -> None:
     for one in rows:
         if (one.mode or 0) > count:
             raise InputError(f"mode {one.mode} is measured at '{pose}', and the robot has {count}", key="mode",
                              value=one.mode, hint="leave it out")  # fmt: skip
-    if len(rows) > count:
-        raise InputError(f"{len(rows)} modes are measured at '{pose}', and the robot has {count}", key="measured",
-                         value=pose, hint="leave some out")  # fmt: skip
 
 
 def checked_priors(given: Any, keys: Sequence[str], usual: float) -> Array:

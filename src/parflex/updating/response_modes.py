@@ -65,8 +65,9 @@ def responses_of_words(
     """Files of a command line: those with frequency responses as tables with what was said of them."""
     for file in files:  # before anything is said of files that are not there
         if not Path(file).is_file():
-            raise InputError("cannot be read (No such file or directory)", file=str(file), key="measured",
-                             value=str(file), hint="check the path")  # fmt: skip
+            why = "it is a folder" if Path(file).is_dir() else "No such file or directory"
+            raise InputError(f"cannot be read ({why})", file=str(file), key="measured", value=str(file),
+                             hint="name the files in it" if Path(file).is_dir() else "check the path")  # fmt: skip
     of_responses = [file for file in files if is_responses(file)]
     if len(pose) > 1 and len(pose) != len(of_responses):
         raise InputError(f"{len(pose)} poses are given for {len(of_responses)} files of frequency responses",

@@ -2,7 +2,8 @@
 
 A mass that the file has wrong shifts the same mode of every pose to the same side. Taken as an error of every row for
 itself it would cancel over many poses; taken as one error of each mode it does not. Part of it is then in the numbers
-themselves, and residuals show less of it than it is.
+themselves, and residuals show less of it than it is. How much less is no guide where the numbers take up nearly all of
+it: what residuals show is then of the rows, and the shared error is taken to be as large as theirs.
 """
 
 from __future__ import annotations
@@ -30,10 +31,13 @@ def shared_errors(fitting: Fitting, fit: FittedModes) -> tuple[Array, float]:
     taken = np.eye(len(S)) - S @ plain @ S.T  # residuals per error
     seen, alone = taken @ shared @ taken.T, taken @ np.diag(part**2) @ taken.T
     freedoms = np.trace(seen) ** 2 / max(float((seen * seen.T).sum()), 1e-300)
-    # residuals are as large as the error of the model was made for, which is smaller than one that they share
-    larger = max(float(np.trace(alone)) / max(float(np.trace(seen)), 1e-300), 1.0)
+    # squares of residuals that a shared error leaves, as a part of those that errors of the rows leave: by that weight
+    # it is 1/shows times as large as theirs, as residuals ask for, and by the rest just as large
+    shows = min(float(np.trace(seen)) / max(float(np.trace(alone)), 1e-300), 1.0)
+    larger = 2 - shows
     middle = S.T @ (np.diag(1 - part**2) + larger * shared) @ S + np.diag(1 / fitting.prior**2)
-    return _between(plain, plain @ middle @ plain, fitting.prior), float(max(freedoms, 1.0))
+    # a size that is taken and not seen counts as one freedom
+    return _between(plain, plain @ middle @ plain, fitting.prior), float(max(freedoms, 1.0) + (1 - shows))
 
 
 def _between(least: Array, found: Array, most: Array) -> Array:

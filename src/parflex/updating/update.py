@@ -14,8 +14,8 @@ from parflex.design.sensitivity import checked_keys
 from parflex.errors import InputError
 from parflex.models.robot import Robot
 from parflex.updating.answers_of_fit import FitAnswers
+from parflex.updating.first_doubts import gravity_doubts, unit_doubts
 from parflex.updating.measured_modes import MeasuredMode, read_held_out, read_rows, read_table
-from parflex.updating.measured_units import unit_doubts
 from parflex.updating.mode_fitting import Fitting, checked_priors
 from parflex.updating.other_starts import OtherStarts
 from parflex.updating.response_files import is_responses
@@ -23,6 +23,7 @@ from parflex.updating.response_modes import modes_of_responses
 from parflex.updating.updated import Updated
 
 PRIOR = 0.3  # of a number, its deviation before anything was measured
+SEEING = "check directions: FRAME.x is along an axis of the world, FRAME.local_x along one of the frame"
 RESPONSES = "responses"  # key of a table that names a file of frequency responses
 
 
@@ -60,7 +61,8 @@ def update(
     lock : Lock, default "actuators"
         Locked joints: 'actuators', 'none' or names.
     about : {'undeformed', 'equilibrium'}, default None
-        State of linearisation; None is the equilibrium where springs are under tension, else the undeformed pose.
+        State of linearisation; None is the equilibrium where springs are under tension, else the undeformed pose. A
+        warning says where gravity makes frequencies about the equilibrium others.
     servo : float or Mapping[str, float], default None
         Stiffness of motors held by springs (N/m, N m/rad).
     without : Sequence[str], default ()
@@ -86,14 +88,18 @@ def update(
     fitting = Fitting(robot, keys, first, rows, checked_priors(prior, keys, PRIOR), given)
     fitting.apart = np.array(read_held_out(hold_out, [one.pose for one in rows], fitting.numbers()))
     units = unit_doubts(rows, fitting.start, fitting.of_pose)
-    warnings += units
+    warnings += units + gravity_doubts(fitting)
     start = fitting.at(np.ones(len(keys)))
     if not fitting.used(start).any():
         few = any(mode >= 0 and not apart for mode, apart in zip(start.modes, fitting.apart, strict=True))
         why = "all measured modes have too few elements" if few else "no measured mode has a partner in the model"
+        blind = fitting.blind_sensors()
+        if blind:
+            why += f": {', '.join(blind)} see nothing of its modes"
         raise InputError(why, key="measured", value=robot.name,
                          hint="divide the elements of beams (elements=4)" if few
-                         else "".join(units) or "number the modes, or start from a model that is nearer")  # fmt: skip
+                         else "".join(units) or (SEEING if blind else "number the modes, or start from a model that is "
+                                                 "nearer"))  # fmt: skip
     fit, settled = fitting.paired(start)
     if not settled:
         warnings.append("pairs of measured modes and those of the model kept changing: number the modes")

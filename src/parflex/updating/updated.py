@@ -21,8 +21,8 @@ class Updated(Record):
     robot : str
         Its name.
     parameters : dict[str, dict[str, Any]]
-        By key: value, before, deviation, interval (95 %), relative, prior (deviation before), told (share of the prior
-        that is gone).
+        By key: value, before, deviation, interval (95 %, not beyond zero: numbers keep their signs), relative, prior
+        (deviation before), told (share of the prior that is gone).
     covariance : Array
         Of the parameters, behind the measurements; with the error of the model where there is one.
     cosines : Array
