@@ -19,6 +19,8 @@ Array = np.ndarray
 GAP = 1.5  # of the usual step: a longer one is a gap
 UNEVEN = 0.05  # of the usual step: what steps may differ by
 MANY_TURNS = 7.0  # rad: joints of robots seldom turn so far
+CHANGES = 30  # of a column: fewer do not tell in which rows it changes
+STOOD, AT_ONCE = 0.6, 0.9  # share of rows in which values change at most, and in which then all do, where they are held
 AT_REST = 1e-6  # rad, or typical lengths: a motor that moves less rests
 FEWEST = 100  # samples of a record
 HELD = 0.002  # share of samples at the largest effort from which it is a limit
@@ -106,7 +108,16 @@ def _measurement(
         word: np.stack([_read(table, getattr(columns, word)[motor], f"{word}.{motor}", t) for motor in motors], axis=1)
         for word in ("position", "effort", *(("reference",) if columns.reference else ()))
     }
+    every, slow = _every(motors, parts)
     warnings: list[str] = []
+    if slow:  # what repeats is no measurement: differences of it are zero and then several times too large
+        t, parts = t[every], {word: values[every] for word, values in parts.items()}
+        _check_time(t)
+        rate = 1 / float(np.median(np.diff(t)))
+        warnings.append(
+            f"{slow} change in one of {every.step} rows, as those of a slow bus: only these rows are used, "
+            f"{rate:.4g} per second"
+        )
     for word in ("position", "effort") if not keep_spikes else ():
         parts[word], told = without_spikes(f"{word}s", motors, t, parts[word])
         warnings += told
@@ -172,6 +183,40 @@ def _check_time(t: Array) -> None:
             f"steps of time differ between {steps.min():.4g} and {steps.max():.4g} s", key="time", value=usual,
             hint="interpolate the record to equal steps",
         )  # fmt: skip
+
+
+def _every(motors: Sequence[str], parts: Mapping[str, Array]) -> tuple[slice, str]:
+    """Rows that are samples: all of them, or one of several where values are held in between; and what is held."""
+    held: dict[str, tuple[int, int]] = {}
+    moved = []
+    for word in ("position", "effort"):
+        for motor, column in zip(motors, parts[word].T, strict=True):
+            changed = np.diff(column) != 0
+            rows = 1 + np.flatnonzero(changed)
+            if len(rows) < CHANGES:
+                continue
+            moved.append(changed)
+            stride = int(np.gcd.reduce(np.diff(rows)))
+            if stride > 1:
+                held[f"{word}s of '{motor}'"] = stride, int(rows[0]) % stride
+    if held:
+        (first, own), *others = held.items()
+        for other, two in others:
+            if two != own:
+                raise InputError(
+                    f"{first} change in one of {own[0]} rows, {other} in one of {two[0]} at other instants",
+                    key="position", value=own[0], hint="record all columns at one rate, and each sample once",
+                )  # fmt: skip
+        return slice(own[1], None, own[0]), first if len(held) < len(moved) else "all values"
+    some, every = np.any(moved, axis=0), np.all(moved, axis=0)
+    if moved and np.mean(some) < STOOD and np.sum(every) > AT_ONCE * np.sum(some) and np.sum(some) >= CHANGES:
+        held_for = np.diff(np.flatnonzero(some))
+        raise InputError(
+            f"values are held for {held_for.min()} to {held_for.max()} rows and then change all at once, so that times "
+            "are not those of the samples", key="time", value=int(held_for.max()),
+            hint="give one row for each sample, at the time at which it was taken",
+        )  # fmt: skip
+    return slice(None), ""
 
 
 def _far(robot: Robot, motors: Sequence[str], position: Array) -> list[tuple[str, str]]:

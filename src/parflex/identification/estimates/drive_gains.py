@@ -29,7 +29,7 @@ def total_least_squares(rows: EffortRows) -> tuple[Fit, Array, Array, Array]:
             key="payload", value=0.0, hint="name the payload of a record in [payload] of the map",
         )  # fmt: skip
     raw = rows.y + rows.known
-    count, motors = len(raw), raw.shape[1]
+    motors = raw.shape[1]
     noise, factors = fit(rows, "wls").noise, np.ones(motors)
     for _ in range(MOST_ROUNDS):  # what wrong gains leave is no noise: motors count by what found ones leave
         blocks = _products(rows, raw, 1 / noise)
@@ -44,12 +44,12 @@ def total_least_squares(rows: EffortRows) -> tuple[Fit, Array, Array, Array]:
     spreads = []
     for length in (2 * lag, 1):  # blocks of instants keep what is correlated together
         rng = np.random.default_rng(0)
-        starts = np.arange(0, count - length + 1)
         sums = np.cumsum(np.concatenate([np.zeros((1, *blocks.shape[1:])), blocks]), axis=0)
         found = []
         for _ in range(RESAMPLED):
-            chosen = rng.choice(starts, -(-count // length))
-            s, theta = _solved((sums[chosen + length] - sums[chosen]).sum(axis=0), motors)
+            chosen = [_chosen(rng, part, length) for part in rows.parts]  # without its record, no payload is known
+            first, last = (np.concatenate(ends) for ends in zip(*chosen, strict=True))
+            s, theta = _solved((sums[last] - sums[first]).sum(axis=0), motors)
             found.append(np.concatenate([s, theta]))
         spreads.append(np.atleast_2d(np.cov(np.array(found).T)))
     robust, white = spreads
@@ -58,6 +58,14 @@ def total_least_squares(rows: EffortRows) -> tuple[Fit, Array, Array, Array]:
         noise_of(rows, scaled.y - rows.W @ values), lag, after.weights,
     )  # fmt: skip
     return judged, factors, np.sqrt(np.diag(robust)[:motors]), np.sqrt(np.diag(white)[:motors])
+
+
+def _chosen(rng: np.random.Generator, part: slice, length: int) -> tuple[Array, Array]:
+    """First and last instants of random blocks of a record, about as many instants as it has."""
+    count = part.stop - part.start
+    length = min(length, count)
+    first = part.start + rng.choice(np.arange(count - length + 1), -(-count // length))
+    return first, first + length
 
 
 def _products(rows: EffortRows, raw: Array, weights: Array) -> Array:
@@ -73,7 +81,8 @@ def _products(rows: EffortRows, raw: Array, weights: Array) -> Array:
 def _solved(G: Array, motors: int) -> tuple[Array, Array]:
     """Factors and parameters from the products of all columns."""
     exact = slice(motors, None)
-    size = np.sqrt(np.diag(G)[exact])
+    size = np.sqrt(np.maximum(np.diag(G)[exact], 0.0))
+    size = np.where(size > 0, size, 1.0)  # a column that these instants do not have
     inner = G[exact, exact] / np.outer(size, size)
     cross = G[exact, :motors] / size[:, None]
     per = np.linalg.lstsq(inner, cross, rcond=1e-14)[0]
