@@ -10,6 +10,7 @@ import numpy as np
 import scipy.linalg
 import scipy.special
 
+from parflex.updating.minima import STRAINED, Minimum, alternatives, told_of
 from parflex.updating.mode_fitting import FittedModes, Fitting
 from parflex.updating.shared_errors import shared_errors
 from parflex.updating.updated import Updated
@@ -21,7 +22,6 @@ SAID = 0.1  # of the prior, that measurements must take away
 MOVED = 0.5  # of the prior, by which measurements that say nothing do not move a number
 USUAL = 0.3  # of a number, a prior where none is given
 UNLIKE = 0.8  # MAC below which a mode is another one
-STRAINED = 3.0  # deviations of its prior by which a number may move
 TAKEN = 0.75  # of the squares of residuals, that numbers take where their priors are what the data contradict
 MOST_NAMED = 3  # pairs in doubt
 SURELY = 1e-6  # of a row, that others must tell
@@ -36,8 +36,10 @@ COUNTS = 1e-3  # of a number, a shift by few elements that is told
 class FitAnswers:
     """The answer of an update, from the model of the file and the updated one."""
 
-    def __init__(self, fitting: Fitting, before: FittedModes, fit: FittedModes) -> None:
-        self.fitting, self.before, self.fit = fitting, before, fit
+    def __init__(
+        self, fitting: Fitting, before: FittedModes, fit: FittedModes, others: Sequence[Minimum] = ()
+    ) -> None:  # fmt: skip
+        self.fitting, self.before, self.fit, self.others = fitting, before, fit, others
         self.shift = fitting.shift_by_elements(fit)
         self.plain = fitting.covariance(fit)
         plain, self.freedoms = shared_errors(fitting, fit)
@@ -63,17 +65,18 @@ class FitAnswers:
         shares |= {"damping": float(fitting.error[1])} if fitting.damped else {}
         lost = [{"pose": one.pose, "measured": one.frequency}
                 for one, mode in zip(fitting.rows, self.fit.modes, strict=True) if mode < 0]  # fmt: skip
+        solutions = alternatives(fitting, self.others)
         return Updated(
             fitting.robot.name, parameters, self.covariance * np.outer(fitting.first, fitting.first), self.cosines,
             pairs, self._macs(), error, shares, self._errors(pairs), fitting.keys, lost,
-            [*warnings, *self._doubts(pairs, parameters, lost)],
+            [*told_of(solutions), *warnings, *self._doubts(pairs, parameters, lost)], solutions,
         )  # fmt: skip
 
     def _parameters(self) -> dict[str, dict[str, Any]]:
         fitting, found = self.fitting, {}
         deviations = np.sqrt(np.diag(self.covariance))
         for key, first, share, deviation, prior in zip(
-            fitting.keys, fitting.first, self.fit.shares, deviations, fitting.prior, strict=True
+            fitting.keys, fitting.first, self.fit.shares, deviations, fitting.given_prior, strict=True
         ):
             value, own = float(first * share), float(abs(first) * deviation)
             ends = sorted(first * max(share + side * self.width * deviation, 0.0) for side in (-1, 1))  # signs are kept
@@ -184,9 +187,10 @@ class FitAnswers:
         found = [
             f"'{keys[j]}' and '{keys[i]}' are not told apart (cosine {self.cosines[i, j]:.3f})" for j, i in alike
         ] + self._combinations(alike)
-        contradicted, strained = self._contradicted(), [
+        contradicted = self._contradicted()
+        strained = [
             key for key, one in parameters.items()
-            if one["prior"] and abs(one["value"] - one["before"]) > STRAINED * one["prior"]
+            if one["prior"] and abs(one["value"] - one["before"]) > STRAINED * one["prior"] and key not in contradicted
         ]  # fmt: skip
         unsaid = [
             key for key, one in parameters.items() if one["told"] < SAID and key not in {*contradicted, *strained}
@@ -227,6 +231,9 @@ class FitAnswers:
     def _contradicted(self) -> dict[str, str]:
         """By number that would explain what is taken for an error of the model, if its prior let it: what to say."""
         fitting = self.fitting
+        overruled = fitting.prior > fitting.given_prior
+        if overruled.any():
+            return self._contradictions(self.fit, overruled, "and are followed: check both")
         loose = fitting.loosened(self.fit)
         if loose is None:
             return {}
@@ -234,12 +241,16 @@ class FitAnswers:
         now, then = (float((((fitting.y - one.values) / spread)[self.used] ** 2).sum()) for one in (self.fit, loose))
         if not then < (1 - TAKEN) * now:
             return {}
-        away = np.abs(loose.shares - 1) / fitting.prior
+        far = np.abs(loose.shares - 1) > STRAINED * fitting.prior
+        return self._contradictions(loose, far, "but leave too much: check both, or widen the prior")
+
+    def _contradictions(self, loose: FittedModes, which: Array, what: str) -> dict[str, str]:
+        fitting = self.fitting
+        away = np.abs(loose.shares - 1) / fitting.given_prior
         return {
-            key: f"the measurements contradict the prior of '{key}': they ask for {first * share:.3g}, {far:.2g} times "
-            "its deviation away: check both, or widen the prior"
-            for key, first, share, far in zip(fitting.keys, fitting.first, loose.shares, away, strict=True)
-            if far > STRAINED
+            fitting.keys[k]: f"the measurements contradict the prior of '{fitting.keys[k]}': they ask for "
+            f"{fitting.first[k] * loose.shares[k]:.3g}, {away[k]:.2g} times its deviation away, {what}"
+            for k in np.flatnonzero(which)
         }
 
     def _unsure(self, pairs: Sequence[Mapping[str, Any]], lost: Sequence[Mapping[str, Any]]) -> list[str]:

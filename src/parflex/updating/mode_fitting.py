@@ -7,7 +7,7 @@ where they are larger than chance makes them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,15 @@ from parflex.models.loading import redesigned
 from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.updating.measured_modes import MeasuredMode
-from parflex.updating.pairing import again_paired, first_pairs, followed_pairs, modes_needed, same_pairs
+from parflex.updating.pairing import (
+    Pairs,
+    Partners,
+    again_paired,
+    first_pairs,
+    followed_pairs,
+    modes_needed,
+    same_pairs,
+)
 from parflex.updating.pose_modes import PoseModes, SlopedModes
 
 Array = np.ndarray
@@ -34,6 +42,7 @@ STEADY = 0.03  # of it, by which it may still change
 PAIRINGS = 4  # rounds in which measured modes find their partners
 NARROW, WIDE = 0.1, 1.0  # of a number, a deviation that may keep it from what was measured, and one that does not
 UNSEEN = 1e-12  # of the largest motion of a mode, at a sensor: rounding
+HOPELESS = 3.0  # times what a step took away, what is still too much: no few steps more take that
 CHANCE = 0.05  # of sums of squares of residuals that are as large as their deviations say are larger
 
 
@@ -63,6 +72,7 @@ class Fitting:
     ) -> None:  # fmt: skip
         self.robot, self.keys, self.first, self.rows = robot, list(keys), first, list(rows)
         self.prior, self.circumstances = prior, circumstances
+        self.given_prior = prior  # where measurements overrule one, the prior is wider
         self.of_pose: dict[str, list[int]] = {}
         for k, one in enumerate(self.rows):
             self.of_pose.setdefault(one.pose, []).append(k)
@@ -83,8 +93,7 @@ class Fitting:
             there = self._modes(robot, pose)
             self.states[pose], model = there.held.model.about, there.at_sensors(self._sensors(pose))
             _refuse_more(pose, several, len(model.frequencies))
-            found = first_pairs(several, model)
-            self.base[pose], self.pairs[pose], self.others[pose] = model, found.modes, found.others
+            self._pair(pose, model, first_pairs(several, model))
         self.start = dict(self.base)
 
     # -- the model ---------------------------------------------------------------------------------------------------
@@ -109,18 +118,35 @@ class Fitting:
                 found[k] = mode + 1 if mode >= 0 else None
         return found
 
-    def models_at(self, shares: Array) -> dict[str, PoseModes]:
-        """Modes of the model with these shares at poses that are not held out, without slopes."""
-        robot = redesigned(self.robot, dict(zip(self.keys, map(float, self.first * shares), strict=True)))
-        return {
-            pose: self._modes(robot, pose).at_sensors(self._sensors(pose))
-            for pose, own in self.of_pose.items() if not self.apart[own].all()
-        }  # fmt: skip
+    def _pair(self, pose: str, model: PoseModes, found: Pairs) -> None:
+        self.base[pose], self.pairs[pose], self.others[pose] = model, found.modes, found.others
 
-    def at(self, shares: Array, every: bool = True) -> FittedModes:
-        """The model with these shares of the first numbers; of modes that are held out only if every one is asked."""
-        settings = dict(zip(self.keys, map(float, self.first * shares), strict=True))
-        robot = redesigned(self.robot, settings)
+    def partners(self) -> Partners:
+        """How modes are paired now."""
+        return Partners(dict(self.base), dict(self.pairs), dict(self.others), self.error)
+
+    def restore(self, kept: Partners) -> None:
+        """Pairs as they were."""
+        self.base, self.pairs, self.others = dict(kept.base), dict(kept.pairs), dict(kept.others)
+        self.error = kept.error
+
+    def recounted(self, fit: FittedModes) -> bool:
+        """Count measured modes as this model has them; whether that changes pairs."""
+        changed = False
+        for pose, now in fit.models.items():
+            own = self.of_pose[pose]
+            found = first_pairs([self.rows[k] for k in own], now)
+            if not same_pairs(found.modes, [fit.modes[k] for k in own], now):
+                changed = True
+                self._pair(pose, now, found)
+        return changed
+
+    def at(self, shares: Array, every: bool = True, counted: bool = False) -> FittedModes:
+        """The model with these shares of the first numbers; of modes that are held out only if every one is asked.
+
+        Measured modes are followed by shapes from the model that they were paired with, or counted anew in this one.
+        """
+        robot = redesigned(self.robot, dict(zip(self.keys, map(float, self.first * shares), strict=True)))
         design = SensitiveDesign(robot, self.keys)
         values, slopes = np.full(len(self.y), np.nan), np.zeros((len(self.y), len(self.keys)))
         modes, alike, excess = [-1] * len(self.rows), [1.0] * len(self.rows), np.zeros(len(self.rows))
@@ -130,6 +156,8 @@ class Fitting:
                 continue
             there = self._modes(robot, pose, design)
             models[pose] = now = there.at_sensors(self._sensors(pose))
+            if counted:
+                self._pair(pose, now, first_pairs([self.rows[k] for k in own], now))
             paired = [(k, mode) for k, mode in zip(own, self.pairs[pose], strict=True) if mode >= 0]
             found, macs = followed_pairs([mode for _, mode in paired], self.base[pose], now)
             for (k, _), mode, mac in zip(paired, found, macs, strict=True):
@@ -192,16 +220,21 @@ class Fitting:
 
     # -- search ------------------------------------------------------------------------------------------------------
 
-    def stepped(self, fit: FittedModes) -> tuple[FittedModes, bool]:
-        """A step of Gauss's method, halved until it is one down; and whether it was too small to matter."""
+    def gauss_step(self, fit: FittedModes) -> tuple[Array, Array]:
+        """To where the model would fit best if it were linear, and deviations of the numbers there."""
         weights = self.weights(fit)
         used = weights > 0
         S = fit.slopes[used] * weights[used, None]
         left = ((self.y - fit.values) * weights)[used]
         A = S.T @ S + np.diag(1 / self.prior**2)
         step = np.linalg.lstsq(A, S.T @ left - (fit.shares - 1) / self.prior**2, rcond=None)[0]
+        return step, np.sqrt(np.abs(np.diag(np.linalg.pinv(A))))
+
+    def stepped(self, fit: FittedModes) -> tuple[FittedModes, bool]:
+        """A step of Gauss's method, halved until it is one down; and whether it was too small to matter."""
+        weights = self.weights(fit)
+        step, sure = self.gauss_step(fit)
         step *= min(1.0, 0.5 / max(float(np.abs(step / fit.shares).max()), 1e-300))  # numbers keep their signs
-        sure = np.sqrt(np.abs(np.diag(np.linalg.pinv(A))))
         if (np.abs(step) < np.maximum(SETTLED, NEAR * sure)).all():
             return fit, True
         cost = self.cost(fit, weights)
@@ -236,6 +269,30 @@ class Fitting:
         high = float(np.sqrt((left**2 / sizes**2).sum() / freedoms)) + 1e-12
         return float(scipy.optimize.brentq(over, 0.0, high)) if over(0.0) > 0 else 0.0
 
+    def plain(self, fit: FittedModes) -> FittedModes:
+        """The best shares where the model has no error; steps end where no few more would explain what is left."""
+        self.error = np.zeros(2)
+        left = self.left(fit)
+        for _ in range(MOST_ROUNDS):
+            fit, small = self.stepped(fit)
+            before, left = left, self.left(fit)
+            too_much = left - scipy.special.chdtri(self.used(fit).sum(), CHANCE)
+            if small or too_much > HOPELESS * abs(before - left):
+                break
+        return fit
+
+    def left(self, fit: FittedModes) -> float:
+        """Sum of squares of residuals over the deviations that were given."""
+        return float((((self.y - fit.values) / np.hypot(self.given, self.few(fit)))[self.used(fit)] ** 2).sum())
+
+    def explains(self, fit: FittedModes) -> bool:
+        """Whether what is left of all that was measured may be chance, without an error of the model."""
+        kept, self.error = self.error, np.zeros(2)
+        try:
+            return not any(self._error(fit, kind) for kind in (0, 1))
+        finally:
+            self.error = kept
+
     def weighed(self, fit: FittedModes) -> FittedModes:
         """The best shares, with the error of the model where residuals are larger than chance makes them.
 
@@ -265,10 +322,13 @@ class Fitting:
         found = self.freedoms(fit, kind)
         return found if found > 0.5 else 0.0
 
-    def paired(self, fit: FittedModes) -> tuple[FittedModes, bool]:
+    def paired(
+        self, fit: FittedModes, search: Callable[[FittedModes], FittedModes] | None = None
+    ) -> tuple[FittedModes, bool]:
         """The best shares, with partners by the updated model; and whether pairs were settled."""
+        search = search or self.weighed
         for _ in range(PAIRINGS):
-            fit = self.at(self.weighed(fit).shares)
+            fit = self.at(search(fit).shares)
             changed = False
             for pose, own in self.of_pose.items():
                 several = [self.rows[k] for k in own]
@@ -283,7 +343,7 @@ class Fitting:
             if not changed:
                 return fit, True
             fit = self.at(fit.shares, every=False)
-        return self.at(self.weighed(fit).shares), False
+        return self.at(search(fit).shares), False
 
     def loosened(self, fit: FittedModes) -> FittedModes | None:
         """The best shares where no prior is narrow; None where none is, or the model fits as it is."""

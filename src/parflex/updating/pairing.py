@@ -28,6 +28,16 @@ class Pairs(Record):
     others: list[list[int]]
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class Partners(Record):
+    """How measured modes are paired, and with which error of the model."""
+
+    base: dict[str, PoseModes]
+    pairs: dict[str, list[int]]
+    others: dict[str, list[list[int]]]
+    error: Array
+
+
 def modes_needed(measured: Sequence[MeasuredMode]) -> int:
     """Modes of the model that are computed."""
     return max(max((one.mode or 0 for one in measured), default=0), len(measured)) + BEYOND

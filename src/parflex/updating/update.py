@@ -16,7 +16,8 @@ from parflex.models.robot import Robot
 from parflex.updating.answers_of_fit import FitAnswers
 from parflex.updating.first_doubts import gravity_doubts, unit_doubts
 from parflex.updating.measured_modes import MeasuredMode, read_held_out, read_rows, read_table
-from parflex.updating.mode_fitting import Fitting, checked_priors
+from parflex.updating.minima import Minima, Minimum, Progress
+from parflex.updating.mode_fitting import FittedModes, Fitting, checked_priors
 from parflex.updating.other_starts import OtherStarts
 from parflex.updating.response_files import is_responses
 from parflex.updating.response_modes import modes_of_responses
@@ -25,6 +26,8 @@ from parflex.updating.updated import Updated
 PRIOR = 0.3  # of a number, its deviation before anything was measured
 SEEING = "check directions: FRAME.x is along an axis of the world, FRAME.local_x along one of the frame"
 RESPONSES = "responses"  # key of a table that names a file of frequency responses
+UNSETTLED = "pairs of measured modes and those of the model kept changing: number the modes"
+COUNTED = "modes change their order between the file and the updated model, and are counted as that has them"
 
 
 def update(
@@ -38,6 +41,7 @@ def update(
     about: Any = None,
     servo: Any = None,
     without: Sequence[str] = (),
+    progress: Progress | None = None,
 ) -> Updated:
     """Numbers of the robot file that fit measured modes best, by weighted least squares.
 
@@ -67,6 +71,8 @@ def update(
         Stiffness of motors held by springs (N/m, N m/rad).
     without : Sequence[str], default ()
         Terms of the file left out: friction, damping, gravity, springs (and dampers of joints), motor-inertia, axial.
+    progress : callable, default None
+        Called with the starts that were tried, and their number.
 
     Returns
     -------
@@ -100,12 +106,23 @@ def update(
                          hint="divide the elements of beams (elements=4)" if few
                          else "".join(units) or (SEEING if blind else "number the modes, or start from a model that is "
                                                  "nearer"))  # fmt: skip
+    fit, others, told = _best_fit(fitting, start, progress)
+    return FitAnswers(fitting, fitting.before(fit, start), fit, others).updated([*warnings, *told])
+
+
+def _best_fit(
+    fitting: Fitting, start: FittedModes, progress: Progress | None
+) -> tuple[FittedModes, list[Minimum], list[str]]:
+    """The best fit, other solutions beside it, and warnings: without an error of the model where one explains all."""
+    minima, kept = Minima(fitting, start, progress), fitting.partners()
+    found = minima.explained()
+    if found is not None:
+        told = [COUNTED] if minima.order_changed(found[0]) else []
+        return *found, [*told, *([] if minima.settled else [UNSETTLED])]
+    fitting.restore(kept)
     fit, settled = fitting.paired(start)
-    if not settled:
-        warnings.append("pairs of measured modes and those of the model kept changing: number the modes")
-    fit, better = OtherStarts(fitting, fit).best()
-    warnings += better
-    return FitAnswers(fitting, fitting.before(fit, start), fit).updated(warnings)
+    fit, told = OtherStarts(fitting, fit).best(minima.found[1:])
+    return *minima.beside(fit), [*told, *([] if settled else [UNSETTLED])]
 
 
 def read_measured(source: Any) -> tuple[list[MeasuredMode], list[str]]:

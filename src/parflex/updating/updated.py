@@ -1,13 +1,17 @@
-"""What an update tells: numbers of the file with deviations, and every measured mode beside the model."""
+"""What an update tells: numbers of the file with deviations, every measured mode beside the model; and its file."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from parflex.design.robot_difference import extending_text
+from parflex.models.robot import Robot
 from parflex.records import Record, brief
+from parflex.whole_files import whole_file
 
 Array = np.ndarray
 
@@ -47,6 +51,9 @@ class Updated(Record):
         Measured modes without a partner: pose, measured.
     warnings : list[str]
         Warnings.
+    alternatives : list[dict[str, Any]]
+        Other solutions that fit within 95 % of the region of the best one: parameters (by key: value, deviation) and
+        more, by how much their sum of squares of residuals and priors, and of shapes, is larger.
     """
 
     robot: str
@@ -61,6 +68,7 @@ class Updated(Record):
     keys: list[str] = field(default_factory=list)
     unpaired: list[dict[str, Any]] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    alternatives: list[dict[str, Any]] = field(default_factory=list)
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -69,7 +77,17 @@ class Updated(Record):
             "covariance": self.covariance.tolist(), "cosines": self.cosines.tolist(), "pairs": self.pairs,
             "macs": {pose: one.tolist() for pose, one in self.macs.items()}, "unpaired": self.unpaired,
             "model_error": self.model_error, "model_share": self.model_share, "errors": self.errors,
+            "alternatives": self.alternatives,
         }  # fmt: skip
 
     def _told(self) -> str:
         return f"{brief(self.robot)}: {len(self.parameters)} numbers, relative error {self.errors['after']:.3g}"
+
+
+def write_updated(source: str, robot: Robot, found: Updated, path: str) -> str:
+    """Write a robot file that extends the first one by the numbers that differ; gives its path."""
+    settings = {key: one["value"] for key, one in found.parameters.items()}
+    text = extending_text(source, robot, settings, Path(path), "updated")
+    with whole_file(path) as file:
+        file.write(text.encode())
+    return path

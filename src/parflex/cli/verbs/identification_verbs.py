@@ -197,7 +197,7 @@ def update(
     from parflex.identification.written_robot import check_robot_target
     from parflex.updating.response_modes import responses_of_words
     from parflex.updating.update import update as updated
-    from parflex.updating.updated_file import write_updated
+    from parflex.updating.updated import write_updated
 
     if out:
         check_robot_target(out)
@@ -211,7 +211,8 @@ def update(
     sources = responses_of_words(
         measured, **{key: options[key] for key in ("pose", "band", "order", "quantity", "sensors")}
     )
-    found = updated(loaded, sources, keys, hold_out, lock=held, **given)
+    with counter("starts") as shown:
+        found = updated(loaded, sources, keys, hold_out, lock=held, **given, progress=shown)
     answer = {**found.as_dict(), "warnings": [*loaded.warnings, *found.warnings]}
     if out:
         answer["out"] = write_updated(robot, loaded, found, out)

@@ -1,0 +1,143 @@
+"""Updates with more than one solution: all are named, shapes single one out, and priors do not hide what fits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from oracles import sliding_pair
+from test_command_line import answered
+
+import parflex
+from parflex.updating import minima
+
+KEYS = ["constants.first", "constants.second"]
+SHARE = 0.002  # of the frequencies, their deviations
+
+
+def pair(tmp_path, first, second, carried=True):
+    path = tmp_path / "pair.toml"
+    path.write_text(sliding_pair.file(first, second, carried))
+    return parflex.load(path)
+
+
+def rows(first, second, carried=True, poses=("home",), shapes=False, numbered=True):
+    frequencies, seen = sliding_pair.modes(first, second, carried)
+    return [
+        {"pose": pose, "mode": k + 1 if numbered else "", "frequency_hz": f, "deviation_hz": SHARE * f}
+        | (dict(zip(sliding_pair.SENSORS, seen[:, k], strict=True)) if shapes else {})
+        for pose in poses for k, f in enumerate(frequencies)
+    ]  # fmt: skip
+
+
+def values(parameters):
+    return [parameters[key]["value"] for key in KEYS]
+
+
+def test_the_pair_by_hand_has_the_frequencies_of_its_file(tmp_path):
+    for carried in (True, False):
+        found = parflex.natural_frequencies(pair(tmp_path, 1500.0, 700.0, carried)).frequencies
+        assert found == pytest.approx(sliding_pair.modes(1500.0, 700.0, carried)[0], rel=1e-9)
+    assert sliding_pair.modes(1000.0, 1000.0)[0] == pytest.approx(sliding_pair.modes(2000.0, 500.0)[0])
+
+
+def told(found):
+    return [text for text in found.warnings if "another solution fits as well" in text]
+
+
+@pytest.mark.parametrize("numbered", [True, False])
+def test_a_second_solution_is_named_with_its_numbers(tmp_path, numbered):
+    found = parflex.update(pair(tmp_path, 1500.0, 700.0), rows(1000.0, 1000.0, numbered=numbered), KEYS)
+    # priors of 450 and 210 pull by about one of their deviations: (0.7 % of the numbers / 30 %)^2 of it, below 0.1 %
+    assert values(found.parameters) == pytest.approx([2000.0, 500.0], rel=1e-3)
+    (other,) = found.alternatives
+    assert values(other["parameters"]) == pytest.approx([1000.0, 1000.0], rel=1e-3)
+    # both have no residuals, so priors differ: (500^2/450^2 + 300^2/210^2) - (500^2/450^2 + 200^2/210^2)
+    assert other["more"] == pytest.approx((300**2 - 200**2) / 210**2, rel=0.02)
+    (text,) = told(found)
+    assert "'constants.first' = 1000" in text and f"{other['more']:+.1f}" in text
+
+
+def test_the_verb_tells_other_solutions(capsys, tmp_path):
+    lines = [f"home,{row['mode']},{row['frequency_hz']},{row['deviation_hz']}" for row in rows(1000.0, 1000.0)]
+    (tmp_path / "measured.csv").write_text("\n".join(["pose,mode,frequency_hz,deviation_hz", *lines]) + "\n")
+    file = pair(tmp_path, 1500.0, 700.0).file
+    answer = answered(capsys, "update", file, str(tmp_path / "measured.csv"), "--vary", ",".join(KEYS))
+    assert values(answer["alternatives"][0]["parameters"]) == pytest.approx([1000.0, 1000.0], rel=1e-3)
+
+
+def test_a_prior_that_excludes_the_second_solution_leaves_one(tmp_path):
+    found = parflex.update(pair(tmp_path, 1900.0, 520.0), rows(1000.0, 1000.0), KEYS, prior=0.1)
+    assert values(found.parameters) == pytest.approx([2000.0, 500.0], rel=2e-3)
+    assert not found.alternatives and not told(found)
+
+
+def test_shapes_single_out_one_of_two_solutions(tmp_path):
+    # springs 3000 and 250 have the same frequencies, and are as far from the file over its priors
+    found = parflex.update(pair(tmp_path, 1300.0, 700.0), rows(500.0, 1500.0, shapes=True), KEYS, prior=1.0)
+    assert values(found.parameters) == pytest.approx([500.0, 1500.0], rel=1e-3)
+    assert not found.alternatives and all(one["mac"] > 0.999 for one in found.pairs)
+
+
+def test_solutions_beside_a_fit_with_an_error_of_the_model_are_named(tmp_path):
+    table = rows(1000.0, 1000.0, poses=("home", "out"))
+    table = [row | {"frequency_hz": row["frequency_hz"] * (1.03 if row["pose"] == "out" else 1)} for row in table]
+    found = parflex.update(pair(tmp_path, 1500.0, 700.0), table, KEYS)
+    assert found.model_share["frequency"] > 0.01
+    # the mean of both poses: stiffnesses larger by about 1.03, and some of the prior's pull
+    both = [values(found.parameters), *(values(one["parameters"]) for one in found.alternatives)]
+    assert sorted(round(one[0], -3) for one in both) == [1000.0, 2000.0] and told(found)
+
+
+@pytest.mark.parametrize("prior", [0.3, 0.05])
+@pytest.mark.parametrize("true", [4500.0, 450.0])
+def test_numbers_far_from_their_priors_are_found_where_they_explain_all(tmp_path, prior, true):
+    table = rows(true, 700.0, poses=("home", "out"))
+    found = parflex.update(pair(tmp_path, 1500.0, 700.0), table, KEYS[0], prior=prior)
+    one = found.parameters[KEYS[0]]
+    assert abs(one["value"] - true) < one["deviation"] < 0.01 * true
+    assert found.model_share["frequency"] == 0 and one["prior"] == pytest.approx(prior * 1500.0)
+    assert not any("say nothing" in text or "has an error" in text for text in found.warnings)
+    away = f"{abs(one['value'] / 1500 - 1) / prior:.2g} times its deviation"
+    if abs(true / 1500 - 1) > 3 * prior:
+        assert any("contradict the prior of 'constants.first'" in text and away in text for text in found.warnings)
+
+
+def test_modes_with_numbers_that_cross_are_counted_as_the_updated_model_has_them(tmp_path):
+    """Beside each other: the first one was the slower, and is the faster."""
+    robot = pair(tmp_path, 1700.0, 2100.0, carried=False)
+    found = parflex.update(robot, rows(2100.0, 1900.0, False, shapes=True), KEYS)
+    assert values(found.parameters) == pytest.approx([2100.0, 1900.0], rel=1e-3) and not found.alternatives
+    assert any("modes change their order between the file and the updated model" in text for text in found.warnings)
+    assert all(one["mac"] > 0.999 for one in found.pairs)
+
+
+def test_modes_are_counted_anew_where_the_first_fit_ends(tmp_path, monkeypatch):
+    monkeypatch.setattr(minima, "spread_points", lambda count, size: np.zeros((0, size)))  # which find it, too
+    robot = pair(tmp_path, 1700.0, 2100.0, carried=False)
+    # paired by shapes at one pose, where they are read better, and by numbers of the measured order at the other
+    fine = rows(2100.0, 1900.0, False, ("out",), shapes=True, numbered=False)
+    coarse = [row | {"deviation_hz": 10 * row["deviation_hz"]} for row in rows(2100.0, 1900.0, False, shapes=True)]
+    found = parflex.update(robot, [*fine, *coarse], KEYS)
+    assert values(found.parameters) == pytest.approx([2100.0, 1900.0], rel=1e-3) and not found.alternatives
+    assert all(one["mac"] > 0.999 for one in found.pairs) and found.model_error < 0.1
+
+
+def test_without_shapes_modes_that_cross_have_two_solutions(tmp_path):
+    robot = pair(tmp_path, 1700.0, 2100.0, carried=False)
+    found = parflex.update(robot, rows(2100.0, 1900.0, False), KEYS)
+    assert values(found.parameters) == pytest.approx([1900.0, 2100.0], rel=1e-3)  # nearer to the file
+    assert values(found.alternatives[0]["parameters"]) == pytest.approx([2100.0, 1900.0], rel=1e-3)
+
+
+def test_starts_are_told_as_they_are_tried(tmp_path):
+    seen = []
+    parflex.update(pair(tmp_path, 1500.0, 700.0), rows(1000.0, 1000.0), KEYS, progress=lambda *one: seen.append(one))
+    assert seen == [(k, 8) for k in range(9)]
+
+
+def test_spread_points_fill_a_cube():
+    for size in (1, 2, 5):
+        points = minima.spread_points(20, size)
+        assert points.shape == (20, size) and points.min() >= 0 and points.max() < 1
+        for column in points.T:  # every quarter has its share of 5, within 2
+            assert (np.abs(np.histogram(column, 4, (0, 1))[0] - 5) <= 2).all()
