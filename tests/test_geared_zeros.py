@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from unittest.mock import Mock
+
 import numpy as np
 import pytest
 
 import parflex
 from parflex.errors import ParflexError
+from parflex.identification.doubts import other_positions
+from parflex.identification.doubts.other_positions import OtherPositions
 
 GEAR, LENGTH = 0.02, 0.4
 FILE = (
@@ -81,3 +85,17 @@ def test_bursts_of_outliers_are_the_cause(arm, estimator):
     told = parflex.identify(arm(), record, estimator=estimator).warnings
     assert any("most of it in" in text and "outliers" in text for text in told)
     assert not any("check time unit" in text or "the model lacks" in text for text in told)
+
+
+@pytest.mark.parametrize(("second", "named"), [(0.8, ["motor", "elbow"]), (2.5, ["motor"])])
+def test_both_motors_are_named_where_their_zeros_explain_a_record_alike(monkeypatch, second, named):
+    """None was, and parameters that were 24 deviations off went without a word."""
+    left = {0: (0.5, 0.6, np.array([0.6, 0.7])), 1: (-0.01, 0.7, second * np.array([0.8, 1.0]))}
+    monkeypatch.setattr(OtherPositions, "_moved_zeros", lambda own: [0, 1])
+    monkeypatch.setattr(OtherPositions, "_followed", lambda own, motor: left[motor])
+    (regressor := Mock()).spare, regressor.motor_q, regressor.rows = False, [0, 1], ["motor", "elbow"]
+    regressor.robot.actuated_names = ["motor", "elbow"]
+    monkeypatch.setattr(other_positions, "turning", lambda regressor: [True, True])
+    trials, by_row = OtherPositions(regressor, None, [], [], [], None).zeros()
+    assert [text.split("'")[1] for _, text in trials] == named
+    assert by_row == {"motor": 0.6, "elbow": 0.7}

@@ -213,3 +213,16 @@ def test_slopes_by_a_ratio_are_those_of_the_angle_that_it_turns(tmp_path, respon
     low, high = parflex.many_responses(plain, plain.actuated_names, beside, [response])[response]
     # the motor is at 40 rad; differences are as good as the square of their step
     assert found[ratio]["derivative"] == pytest.approx(40 * (high - low) / 2e-5, rel=1e-6)
+
+
+@pytest.mark.parametrize("gears", GEARED)
+def test_maps_reach_what_they_reach_without_gears(tmp_path, gears):
+    """Steps of positions were short beside the turns of a motor: four of five poses by x and y were lost."""
+    plain, robot = (loaded(tmp_path, five_bar(one, 2)[0]) for one in ((None, None), gears))
+    x, y = np.meshgrid(np.linspace(-0.3, 0.4, 5), np.linspace(0.35, 0.75, 4))
+    rows = np.column_stack([x.ravel(), y.ravel()])
+    wanted, found = (parflex.many_responses(one, ["x", "y"], rows, ["conditioning"]) for one in (plain, robot))
+    assert (wanted.status == 0).sum() > 10
+    assert found.status.tolist() == wanted.status.tolist()
+    good = wanted.status == 0
+    assert found["conditioning"][good] == pytest.approx(wanted["conditioning"][good], rel=1e-8)  # poses close to 1e-11

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from parflex.bodies import RigidBody
+from parflex.closure.assembly.far_poses import position_units
 from parflex.closure.constraints import Coupling
 from parflex.closure.dyads import Dyad, Pivot
 from parflex.closure.loops import Loop
@@ -155,6 +156,23 @@ class Geometry:
     def rate(self, k: int) -> int:
         """Number here of a rate of the robot."""
         return int(np.searchsorted(self.kept_rates, k))
+
+    @cached_property
+    def rate_units(self) -> Array:
+        """Units of rates: of rotors those behind their gears, as a hundred radians of a motor may be a step."""
+        found, gears = self.tree.rate_units.copy(), self.robot.gearing
+        for k in np.flatnonzero(gears.rotors):
+            found[self.rate(int(k))] = gears.units[k]
+        return found
+
+    @cached_property
+    def position_units(self) -> Array:
+        """Units of positions, likewise."""
+        found = position_units(self.tree)
+        for link in self.tree.links:
+            if link.joint.one_axis:
+                found[link.q.start] = self.rate_units[link.v.start]
+        return found
 
     def whole(self, q: Array) -> Array:
         """Positions of the robot, elastic coordinates zero."""

@@ -30,8 +30,8 @@ ROUNDS, HALVINGS = 10, 4  # of Gauss's method
 SETTLED = 0.1  # deviations of a last step
 TOLD = 1e-3  # of what a zero changes, what parameters must leave of it
 FAINT = 0.05  # of the largest efforts: those of a motor count as so large at least
-NEAREST, FARTHEST = 5e-3, 0.5  # rad, typical lengths, or ways of motors: less is calibration, more would be seen
-ALIKE = 1.5  # times the best: records do not tell which of two motors it is
+NEAREST, FARTHEST = 5e-3, 0.5  # rad, or typical lengths, of what a motor moves: less is calibration, more would be seen
+ALIKE = 1.5  # times the best: records do not tell which of two motors it is, and both are named
 
 Trial = tuple[float, str]  # share of what is missed that is left with it, and what it is
 
@@ -60,7 +60,7 @@ class OtherPositions(Record):
     def zeros(self) -> tuple[list[Trial], dict[str, float] | None]:
         """The encoder whose zero is off by many deviations, and by how much, if there is one; what is left, by row.
 
-        None where no zero is off. Nothing is left to say by row where several explain records alike, or none does.
+        Several where they explain records alike. None is left by row where no zero is off, nothing where none explains.
         """
         if len(self.regressor.motor_q) < 2 or self.regressor.spare:
             return [], None  # parameters follow the zero of one motor alone
@@ -78,18 +78,19 @@ class OtherPositions(Record):
         # beside the least of all in each row: a row of much noise hides what others say
         least = np.maximum(np.min([by_row for _, _, by_row in found.values()], axis=0), 1e-300)
         over = sorted((float(np.linalg.norm(by_row / least)), motor) for motor, (_, _, by_row) in found.items())
-        if len(over) > 1 and over[1][0] < ALIKE * over[0][0]:
-            return [], {}
-        motor = over[0][1]
-        offset, share, by_row = found[motor]
+        alike = [motor for far, motor in over if far < ALIKE * over[0][0]]
+        trials = [(found[motor][1], self._told_zero(motor, found[motor][0])) for motor in alike]
+        return trials, dict(zip(self.regressor.rows, map(float, found[over[0][1]][2]), strict=True))
+
+    def _told_zero(self, motor: int, offset: float) -> str:
         unit = "rad" if turning(self.regressor)[motor] else "m"
         name = self.regressor.robot.actuated_names[motor]
-        words = f"with the zero of '{name}' off by {-offset:.3g} {unit}: add {offset:.3g} {unit} to its offset"
-        return [(share, words)], dict(zip(self.regressor.rows, map(float, by_row), strict=True))
+        return f"with the zero of '{name}' off by {-offset:.3g} {unit}: add {offset:.3g} {unit} to its offset"
 
     @property
     def _units(self) -> Array:
-        return np.asarray(self.regressor.robot.tree.rate_units[list(self.regressor.robot.actuated)])
+        """Radians and typical lengths, of motors behind gears those of what they move."""
+        return np.asarray(self.regressor.robot.gearing.units[list(self.regressor.robot.actuated)])
 
     @property
     def _sizes(self) -> Array:
@@ -113,7 +114,7 @@ class OtherPositions(Record):
             offset = float(rest @ left / (rest @ rest))
             size = float(np.linalg.norm(left - rest * offset))
             spread = size / np.sqrt(max(np.count_nonzero(weights) - flat.shape[1] - 1, 1)) / np.linalg.norm(rest)
-            if not abs(offset) > max(SURE * spread, NEAREST * self._sizes[motor]):
+            if not abs(offset) > max(SURE * spread, NEAREST * self._units[motor]):
                 continue
             judged = fit(replace(rows, W=np.concatenate([rows.W, way[:, :, None]], axis=2)), "wls")
             if abs(judged.values[-1]) > SURE * np.sqrt(judged.robust[-1, -1]):

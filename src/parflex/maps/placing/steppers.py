@@ -152,7 +152,7 @@ def _stepper(
                 traced.placed(asked_by_symbols(graph, row, whole.planar), robot.tree.places[whole.end_effector])
             )
     own = np.searchsorted(branch.rates, [geometry.rate(k) for k in rates])
-    units = whole.rate_units[branch.rates][own]
+    units = geometry.rate_units[branch.rates][own]
     links = sorted({tree.link_of_rate[k] for k in own})
     moving = np.array([i for j in links for i in range(tree.links[j].q.start, tree.links[j].q.stop)], dtype=int)
     residual, J = rows_of(traced.tree, loops, q, own)

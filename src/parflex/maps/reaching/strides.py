@@ -6,7 +6,6 @@ from functools import cached_property
 
 import numpy as np
 
-from parflex.closure.assembly.far_poses import position_units
 from parflex.closure.assembly.newton import STRIDE
 from parflex.maps.placing.closing_loop import rows_apart
 from parflex.maps.placing.given_coordinates import GivenCoordinates
@@ -54,7 +53,7 @@ class StridingRows(ClosedRows):
 
     @cached_property
     def _units(self) -> Array:
-        return position_units(self.geometry.tree)[self.unsettled]
+        return self.geometry.position_units[self.unsettled]
 
     @cached_property
     def _turning(self) -> Array:

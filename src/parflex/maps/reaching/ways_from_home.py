@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from parflex.closure.assembly.far_poses import position_units
 from parflex.closure.assembly.ways import ways
 from parflex.models.pose_input import joint_named
 
@@ -61,7 +60,7 @@ def closes(solver: PositionSolver, values: Array, own: Array) -> Array:
     """Which of the poses close in some assembly, found by Newton's method from home and from starts about it."""
     spread, found = np.random.default_rng(0), np.zeros(len(values), dtype=bool)  # the same starts every time
     moved = np.unique(np.concatenate([one.columns for one in solver.steppers]))
-    units = position_units(solver.geometry.tree)
+    units = solver.geometry.position_units
     starts, far = (STARTS, SPREAD) if solver.unsettled.size else (WIDE_STARTS, WIDE_SPREAD)
     for number in range(starts):
         todo = np.flatnonzero(~found)
@@ -78,7 +77,7 @@ def closes(solver: PositionSolver, values: Array, own: Array) -> Array:
 def _units(solver: PositionSolver) -> Array:
     """What makes coordinates comparable: rad, typical lengths."""
     tree = solver.geometry.tree
-    joints, lengths = position_units(tree), {"x", "y", "z"}
+    joints, lengths = solver.geometry.position_units, {"x", "y", "z"}
     own = [joint_named(tree, name) for name in solver.names]
     return np.array(
         [
