@@ -31,7 +31,7 @@ from parflex.maps.rest.rest_rows import WORTH as FEW
 from parflex.maps.rest.spring_rows import SpringsWhenNeeded
 from parflex.maps.rows.found_rows import put_modes
 from parflex.maps.rows.frequency_rows import CHUNK_FAST
-from parflex.maps.rows.loaded_designs import LoadedDesigns
+from parflex.maps.rows.loaded_designs import ALONE, LoadedDesigns
 from parflex.maps.rows.pose_order import ordered
 from parflex.maps.rows.row_answers import RowAnswers, said_of, warn_of_balanced, warn_of_unstable
 from parflex.maps.rows.row_chunks import Progress, chunks_of, in_order, number_of_threads
@@ -88,7 +88,7 @@ class DesignedPoses:
     def why(self) -> str:
         """Why rows are not solved by steps, or some by themselves; empty where all go together."""
         some = counted(self.elsewhere, "row")
-        home = f"{some} loaded alone: home has legs on other sides, or none was found" if self.elsewhere else ""
+        home = f"{some} loaded alone: {ALONE}" if self.elsewhere else ""
         return "; ".join(filter(None, (self.why_not, home)))
 
     @property

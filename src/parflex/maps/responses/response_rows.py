@@ -23,7 +23,7 @@ from parflex.maps.rest.condition_rows import KINDS as CONDITIONS
 from parflex.maps.rest.condition_rows import ConditionRows
 from parflex.maps.rest.rest_rows import WORTH, RestRows, why_alone
 from parflex.maps.rest.spring_rows import SpringRows, why_springs_alone
-from parflex.maps.rows.loaded_designs import LoadedDesigns
+from parflex.maps.rows.loaded_designs import ALONE, LoadedDesigns
 from parflex.maps.rows.row_answers import RowAnswers, mark_unfinite
 from parflex.maps.tense_rows import tense_rows
 from parflex.models.dynamics.forces import checked_wrenches
@@ -157,7 +157,7 @@ class ResponseRows:
     def why(self) -> str:
         """Why rows are not solved together, or not their positions; empty where they are."""
         some = counted(self.elsewhere, "row")
-        home = f"{some} loaded alone: home has legs on other sides, or none was found" if self.elsewhere else ""
+        home = f"{some} loaded alone: {ALONE}" if self.elsewhere else ""
         slow = "" if self.positions.why_slow in self.why_not else self.positions.why_slow
         return "; ".join(filter(None, (self.why_not, slow, home)))
 

@@ -8,6 +8,7 @@ from parflex.errors import ParflexError
 from parflex.models.loading import redesigned
 from parflex.models.robot import Robot
 
+ALONE = "from the starts of the file no home is found on the sides of that of the robot; starts near home may cure it"
 RECENT = 8  # designs that are kept: rows of one design follow each other as a rule
 
 
