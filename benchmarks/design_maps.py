@@ -27,7 +27,7 @@ from parflex.maps.batches import Geometry
 from parflex.maps.node_unknowns import node_model
 from parflex.maps.nodes import Assembly
 from parflex.maps.positions import OK, PositionSolver
-from parflex.models.elastic.linear_model import locked_robot
+from parflex.models.elastic.holding import locked_robot
 
 NAME = "design-maps"
 MODES, ROUNDS, PEER = 6, 5, 256

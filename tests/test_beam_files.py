@@ -16,7 +16,7 @@ from parflex.bodies.sections import SHAPES
 from parflex.cli.main import main
 from parflex.description.elastic_tables import SECTION_KEYS, SectionTable
 from parflex.errors import ParflexError
-from parflex.models.elastic.linear_model import natural_frequencies
+from parflex.models.vibration.natural_modes import natural_frequencies
 
 ROBOT = """
 format = 1

@@ -13,7 +13,7 @@ from oracles.exact_beams import CLAMPED, FREE, PINNED, ROLLER, corner, frequenci
 import parflex
 from parflex.bodies.beam import Material, Section, beam
 from parflex.bodies.sections import box, circle, rectangle, tube
-from parflex.models.elastic.linear_model import natural_frequencies
+from parflex.models.vibration.natural_modes import natural_frequencies
 
 E, NU, RHO = 200e9, 0.3, 7800.0
 Y, Z, LENGTH = 0.06, 0.02, 0.5  # stocky: shear and rotary inertia matter

@@ -23,7 +23,7 @@ from parflex.maps.batches import Geometry
 from parflex.maps.engine.mode_finder import ModeFinder
 from parflex.maps.kept_numbers import TracedNumbers, _alike, numbers_of_designs
 from parflex.maps.rows.number_loop import number_rows, odd_rows
-from parflex.models.elastic.linear_model import locked_robot
+from parflex.models.elastic.holding import locked_robot
 from parflex.models.loading import load
 from parflex.spatial.varied import Decisions, OneNumberError, Varied
 

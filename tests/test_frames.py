@@ -14,7 +14,7 @@ from twins import random_twin
 import parflex
 from parflex.closure import mobility
 from parflex.models.configuration import Configuration
-from parflex.models.elastic.linear_model import natural_frequencies
+from parflex.models.vibration.natural_modes import natural_frequencies
 
 
 def test_the_frame_model_of_the_navaro_gives_table_3():

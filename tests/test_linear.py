@@ -10,9 +10,9 @@ from test_command_line import answered, refused
 import parflex
 from parflex.errors import InputError, SingularError
 from parflex.models.elastic.equilibrium import equilibrium
-from parflex.models.elastic.linear_model import natural_frequencies
 from parflex.models.elastic.participation import energy_shares, plane_normal
 from parflex.models.elastic.stiffness import cartesian_stiffness, deflection
+from parflex.models.vibration.natural_modes import natural_frequencies
 
 TWO_MASSES = """
 [[frame]]

@@ -20,7 +20,7 @@ from parflex.maps.grid import OK, UNREACHABLE, WAITING, frequency_map
 from parflex.maps.many import many_frequencies
 from parflex.maps.positions import PositionSolver
 from parflex.maps.rows import frequency_rows
-from parflex.models.elastic.linear_model import natural_frequencies
+from parflex.models.vibration.natural_modes import natural_frequencies
 
 
 @pytest.fixture(scope="module")

@@ -18,8 +18,8 @@ import parflex
 from parflex.bodies.modal import ModalData, integrals, modal_body, momenta, normalised
 from parflex.bodies.modal_file import load_modal
 from parflex.models.configuration import Configuration
-from parflex.models.elastic.linear_model import natural_frequencies
 from parflex.models.robot import Robot
+from parflex.models.vibration.natural_modes import natural_frequencies
 
 TIP = ("ux", "uy", "uz", "rx", "ry", "rz")
 

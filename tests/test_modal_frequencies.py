@@ -17,8 +17,8 @@ from scipy.spatial.transform import Rotation
 from traced import long
 
 import parflex
-from parflex.models.elastic.linear_model import natural_frequencies
 from parflex.models.robot import Robot
+from parflex.models.vibration.natural_modes import natural_frequencies
 
 POSES = {  # x, y, z and a rotation vector
     "home": (0.25, 0.433, 1.0, 0.0, 0.0, 0.0),

@@ -21,7 +21,7 @@ from parflex.maps.nodes import Assembly
 from parflex.maps.platform import Platform
 from parflex.maps.positions import OK, PositionSolver
 from parflex.maps.rows.pose_order import ordered
-from parflex.models.elastic.linear_model import locked_robot
+from parflex.models.elastic.holding import locked_robot
 
 ROBOTS = Path(__file__).parent / "robots"
 SPACE = ["x", "y", "z", "rx", "ry", "rz"]

@@ -7,8 +7,8 @@ import pytest
 
 import parflex
 from parflex.errors import InputError
-from parflex.models.elastic.linear_model import natural_frequencies
 from parflex.models.elastic.tracking import Sight, close_groups, matched, track_modes
+from parflex.models.vibration.natural_modes import natural_frequencies
 from parflex.recursion import mass_matrix, pose
 
 # two pendulums on springs that do not feel each other: the one turns a fixed inertia, the other a mass on a slider

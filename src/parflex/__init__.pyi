@@ -60,9 +60,7 @@ from parflex.models.elastic.holding import Lock as Lock
 from parflex.models.elastic.holding import Servo as Servo
 from parflex.models.elastic.linear_model import About as About
 from parflex.models.elastic.linear_model import LinearModel as LinearModel
-from parflex.models.elastic.linear_model import Modes as Modes
 from parflex.models.elastic.linear_model import linear_model as linear_model
-from parflex.models.elastic.linear_model import natural_frequencies as natural_frequencies
 from parflex.models.elastic.statespace import StateSpace as StateSpace
 from parflex.models.elastic.statespace import state_space as state_space
 from parflex.models.elastic.stiffness import Deflection as Deflection
@@ -84,6 +82,8 @@ from parflex.models.frames_and_jacobians import jacobian as jacobian
 from parflex.models.loading import load as load
 from parflex.models.motor_values import Effort as Effort
 from parflex.models.robot import Robot as Robot
+from parflex.models.vibration.natural_modes import Modes as Modes
+from parflex.models.vibration.natural_modes import natural_frequencies as natural_frequencies
 from parflex.recursion.energy import Energies as Energies
 from parflex.reproduction.checks import Check as Check
 from parflex.reproduction.checks import reproduce as reproduce

@@ -208,7 +208,7 @@ def _finished_study(value: Any, key: str) -> Any:
 
 
 def _modes(value: Any, key: str) -> Any:
-    from parflex.models.elastic.linear_model import Modes
+    from parflex.models.vibration.natural_modes import Modes
 
     return checking.instance(value, Modes, key, "compute them first: parflex.natural_frequencies(robot)")
 

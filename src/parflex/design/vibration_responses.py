@@ -11,8 +11,8 @@ from parflex.design.backward.mode_forms import form_program
 from parflex.design.design_state import DesignState
 from parflex.design.vibrating import HeldState
 from parflex.errors import InputError
-from parflex.models.elastic.linear_model import Modes, modes_of
 from parflex.models.vibration.beyond_band import warn_beyond_band
+from parflex.models.vibration.natural_modes import Modes, modes_of
 from parflex.spatial.dual import Sensitive, slopes_last
 
 Array = np.ndarray

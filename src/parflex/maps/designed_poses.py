@@ -37,10 +37,12 @@ from parflex.maps.rows.row_answers import RowAnswers, said_of, warn_of_balanced,
 from parflex.maps.rows.row_chunks import Progress, chunks_of, in_order, number_of_threads
 from parflex.maps.tense_rows import tense_rows
 from parflex.models.configuration import Configuration
-from parflex.models.elastic.linear_model import About, locked_robot, natural_frequencies
+from parflex.models.elastic.holding import locked_robot
+from parflex.models.elastic.linear_model import About
 from parflex.models.elastic.stiff_system import ZERO, lowest_modes
 from parflex.models.elastic.tension import NEAR_REST
 from parflex.models.robot import Robot
+from parflex.models.vibration.natural_modes import natural_frequencies
 from parflex.records import counted
 from parflex.spatial.varied import OneNumberError
 

@@ -40,8 +40,8 @@ def frequencies(
     **options: Any,
 ) -> int:
     """Natural frequencies and modes of a robot with elastic bodies or springs."""
-    from parflex.models.elastic.linear_model import natural_frequencies
     from parflex.models.elastic.participation import energy_shares, participation
+    from parflex.models.vibration.natural_modes import natural_frequencies
 
     drawn = check_convergence(converge, convergence)
     loaded, given = read_conditions(robot, options, felt=False)

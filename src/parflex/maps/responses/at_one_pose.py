@@ -14,20 +14,13 @@ from parflex.models.configuration import Configuration
 from parflex.models.dynamics.forces import Wrench
 from parflex.models.elastic.equilibrium import BEYOND, LOST, NOT_STABLE, Equilibrium, equilibrium
 from parflex.models.elastic.holding import locked_robot
-from parflex.models.elastic.linear_model import (
-    About,
-    LinearModel,
-    Modes,
-    about_equilibrium,
-    linear_model,
-    modes_of,
-    state_about,
-)
+from parflex.models.elastic.linear_model import About, LinearModel, about_equilibrium, linear_model, state_about
 from parflex.models.elastic.participation import strain_shares
 from parflex.models.elastic.stiffness import Deflection, Stiffness, deflection, deflection_at, stiffness_of
 from parflex.models.elastic.tension import why_balanced
 from parflex.models.inside_beams.beam_loads import largest_of
 from parflex.models.robot import Robot
+from parflex.models.vibration.natural_modes import Modes, modes_of
 from parflex.recursion import jacobians, pose
 from parflex.recursion.kinematics import place_jacobian
 

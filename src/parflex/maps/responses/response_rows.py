@@ -27,9 +27,10 @@ from parflex.maps.rows.loaded_designs import ALONE, LoadedDesigns
 from parflex.maps.rows.row_answers import RowAnswers, mark_unfinite
 from parflex.maps.tense_rows import tense_rows
 from parflex.models.dynamics.forces import checked_wrenches
-from parflex.models.elastic.linear_model import locked_robot, natural_frequencies
+from parflex.models.elastic.holding import locked_robot
 from parflex.models.elastic.tension import has_force_elements, has_springs
 from parflex.models.robot import Robot
+from parflex.models.vibration.natural_modes import natural_frequencies
 from parflex.records import counted
 from parflex.spatial.varied import OneNumberError
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 
 from parflex.errors import ParflexError
-from parflex.models.elastic.linear_model import natural_frequencies
 from parflex.models.explaining.explanation import Chapter, Explanation
 from parflex.models.robot import Robot
+from parflex.models.vibration.natural_modes import natural_frequencies
 
 
 def map_way(robot: Robot, lock: str = "actuators") -> tuple[str, str]:

@@ -11,7 +11,7 @@ import numpy as np
 from parflex.errors import ParflexError, ParflexWarning
 from parflex.maps.positions import OK, SAID, UNREACHABLE
 from parflex.models.elastic.equilibrium import BEYOND, LOST, NOT_STABLE
-from parflex.models.elastic.linear_model import Modes
+from parflex.models.vibration.natural_modes import Modes
 from parflex.records import Record, counted
 
 Array = np.ndarray

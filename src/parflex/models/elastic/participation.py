@@ -9,8 +9,8 @@ import numpy as np
 
 from parflex.bodies.mirrored_shapes import mirrored_part
 from parflex.models.configuration import Configuration
-from parflex.models.elastic.linear_model import Modes
 from parflex.models.robot import Robot
+from parflex.models.vibration.natural_modes import Modes
 from parflex.recursion.kinematics import place_jacobian
 from parflex.recursion.point_forces import line
 from parflex.spatial.dual import Dual

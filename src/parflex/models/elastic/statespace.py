@@ -20,13 +20,14 @@ from parflex.models.configuration import Pose
 from parflex.models.dynamics.forces import Without, Wrench
 from parflex.models.dynamics.spare_motors import Preload, Weights
 from parflex.models.elastic.holding import Lock, Servo
-from parflex.models.elastic.linear_model import About, LinearModel, linear_model, modes_of, state_about
+from parflex.models.elastic.linear_model import About, LinearModel, linear_model, state_about
 from parflex.models.elastic.loads_at_rest import Conditions
 from parflex.models.inside_beams.inner_compliance import MISSING, inner_motion
 from parflex.models.motor_values import Effort
 from parflex.models.robot import Robot
 from parflex.models.vibration.beyond_band import band_warnings
 from parflex.models.vibration.element_errors import response_warnings
+from parflex.models.vibration.natural_modes import modes_of
 from parflex.records import Unpacked, counted, listed
 
 Array = np.ndarray

@@ -22,13 +22,7 @@ from parflex.models.elastic.deflection import deflection_warnings, first_order_w
 from parflex.models.elastic.equilibrium import NOT_STABLE, Equilibrium, balanced, doubtful, equilibrium
 from parflex.models.elastic.holding import Lock, Servo
 from parflex.models.elastic.in_plane_load import stress_warnings
-from parflex.models.elastic.linear_model import (
-    About,
-    LinearModel,
-    linear_model,
-    state_about,
-    tree_stiffness,
-)
+from parflex.models.elastic.linear_model import About, LinearModel, linear_model, state_about, tree_stiffness
 from parflex.models.elastic.loads_at_rest import Conditions, Loading, least_multipliers, prepare
 from parflex.models.elastic.preloaded import kept_taut
 from parflex.models.elastic.stiff_system import StiffnessSolver

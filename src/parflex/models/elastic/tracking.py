@@ -15,8 +15,8 @@ import numpy as np
 
 from parflex.errors import InputError
 from parflex.models.configuration import Configuration
-from parflex.models.elastic.linear_model import natural_frequencies
 from parflex.models.robot import Robot
+from parflex.models.vibration.natural_modes import natural_frequencies
 from parflex.models.vibration.usual_modes import number_of_modes
 from parflex.records import Record, counted
 from parflex.recursion import mass_matrix

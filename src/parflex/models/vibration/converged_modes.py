@@ -14,10 +14,11 @@ import numpy as np
 
 from parflex.errors import InputError
 from parflex.models.configuration import Pose
-from parflex.models.elastic.linear_model import Modes, linear_model, modes_of
+from parflex.models.elastic.linear_model import linear_model
 from parflex.models.loading import refined
 from parflex.models.robot import Robot
 from parflex.models.vibration.element_errors import beam_links
+from parflex.models.vibration.natural_modes import Modes, modes_of
 from parflex.models.vibration.refinement import Refinement, at_same_pose, check_share, numbers_of_elements, refinable
 
 Array = np.ndarray

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from parflex.errors import ParflexError
-from parflex.models.elastic.linear_model import About, check_modes, natural_frequencies
+from parflex.models.elastic.linear_model import About
 from parflex.models.robot import Robot
+from parflex.models.vibration.natural_modes import check_modes, natural_frequencies
 
 USUAL = 6
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from parflex.design.search.optimisation import Optimised
 from parflex.errors import ParflexError
-from parflex.models.elastic.linear_model import natural_frequencies
 from parflex.models.robot import Robot
+from parflex.models.vibration.natural_modes import natural_frequencies
 from parflex.view.page.design_pictures import write_pictures
 from parflex.whole_files import whole_file
 

@@ -16,10 +16,10 @@ from parflex.errors import InputError, ParflexError, UnreachableError
 from parflex.models.configuration import Configuration
 from parflex.models.dynamics.dynamic_models import inverse_dynamics
 from parflex.models.elastic.equilibrium import equilibrium
-from parflex.models.elastic.linear_model import Modes, natural_frequencies
 from parflex.models.elastic.stiffness import deflection_at
 from parflex.models.posing.near_pose import near_pose
 from parflex.models.robot import Robot
+from parflex.models.vibration.natural_modes import Modes, natural_frequencies
 from parflex.recursion import pose
 from parflex.spatial import vector_from_rotation
 from parflex.view.page.playback import Playback

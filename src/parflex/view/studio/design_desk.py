@@ -13,9 +13,9 @@ import numpy as np
 from parflex.design.design_state import checked_number
 from parflex.design.robot_difference import extending_text
 from parflex.errors import InputError, ParflexError, UnreachableError
-from parflex.models.elastic.linear_model import natural_frequencies
 from parflex.models.loading import redesigned, with_file_of
 from parflex.models.robot import Robot
+from parflex.models.vibration.natural_modes import natural_frequencies
 from parflex.records import Record
 from parflex.recursion import pose
 from parflex.spatial import vector_from_rotation
