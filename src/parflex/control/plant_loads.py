@@ -14,12 +14,12 @@ from parflex.simulation.integrators.integrate import IntegratedRows
 from parflex.simulation.integrators.loop import evaluate
 from parflex.simulation.integrators.sticking import settle_friction
 from parflex.simulation.integrators.system import new_work
+from parflex.simulation.outputs.reactions_in_time import add_reactions, read_outputs
 from parflex.simulation.outputs.sections_in_time import chains_to_follow
 from parflex.simulation.outputs.stick_report import stick_entries
+from parflex.simulation.outputs.stop_report import largest_stop_effort, stop_entries
 from parflex.simulation.problem import Problem
-from parflex.simulation.reactions_in_time import add_reactions, read_outputs
 from parflex.simulation.segments import Segment, Segments
-from parflex.simulation.stop_report import largest_stop_effort, stop_entries
 
 Array = np.ndarray
 

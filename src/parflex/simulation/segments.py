@@ -21,11 +21,11 @@ from parflex.simulation.inputs.corners import Course, course_of
 from parflex.simulation.inputs.polynomials import Polynomials
 from parflex.simulation.integrators.integrate import NEAR, Grid, IntegratedRows, Method, no_events, run_loop
 from parflex.simulation.integrators.system import System
+from parflex.simulation.outputs.stop_report import events_between, gates_at
 from parflex.simulation.partitions import with_independent
 from parflex.simulation.passage import Leap, NotDeterminedError, Passage, PassageState
 from parflex.simulation.problem import Problem
 from parflex.simulation.step_lengths.instants import ends_inside
-from parflex.simulation.stop_report import events_between, gates_at
 
 Array = np.ndarray
 Control = Callable[[int, Array, Array], None]

@@ -3,30 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from time import perf_counter
 from typing import Any, Literal
 
 import numpy as np
 
-from parflex.codegen.memory_pause import no_search_for_cycles
 from parflex.errors import InputError, did_you_mean
 from parflex.models.configuration import Pose
 from parflex.models.dynamics.spare_motors import EffortLimit, Preload, Weights
 from parflex.models.elastic.deflection import deflection_warnings
-from parflex.models.given_states.joint_stops import refuse_start_outside
 from parflex.models.inside_beams.beam_chains import all_places, inside_reduced
 from parflex.models.robot import Robot
-from parflex.simulation.columns import columns_from, columns_of, position_columns, refuse_shared_names, seen_in
-from parflex.simulation.controller import Controller, controlled
-from parflex.simulation.first_compilation import say_first_compilation
+from parflex.simulation.columns import columns_from, columns_of, position_columns, seen_in
+from parflex.simulation.controller import Controller
 from parflex.simulation.inputs.corners import jump_warnings
-from parflex.simulation.inputs.given import Span, given_efforts, given_wrenches
-from parflex.simulation.inputs.motor_motions import MotorMotion, motion_of
-from parflex.simulation.inputs.polynomials import Polynomials
-from parflex.simulation.inputs.poses import PoseMotion
-from parflex.simulation.inputs.spare_motions import SpareMotors, shared_case
-from parflex.simulation.integrators.integrate import Grid, LaboriousError, method_named
+from parflex.simulation.inputs.spare_motions import shared_case
 from parflex.simulation.outputs.place_columns import (
     add_places,
     frames_of,
@@ -34,15 +26,24 @@ from parflex.simulation.outputs.place_columns import (
     pushed_between,
     read_place_words,
 )
+from parflex.simulation.outputs.reactions_in_time import add_reactions, reaction_warnings, read_outputs
+from parflex.simulation.outputs.recorded_frames import recorded_frames
 from parflex.simulation.outputs.rough_rows import Follows, rough_shares, rough_warnings
 from parflex.simulation.outputs.run_record import run_settings, run_summary
 from parflex.simulation.outputs.sections_in_time import read_section_words
 from parflex.simulation.outputs.stick_report import alike_warnings, stick_entries
-from parflex.simulation.partitions import read_independent, refuse_singular
-from parflex.simulation.problem import Problem, prepare, usual_energy
-from parflex.simulation.reactions_in_time import add_reactions, reaction_warnings, read_outputs
+from parflex.simulation.outputs.stop_report import (
+    contact_warnings,
+    flank_entries,
+    largest_stop_effort,
+    stop_entries,
+    stop_warnings_of,
+)
+from parflex.simulation.partitions import read_independent
+from parflex.simulation.problem import usual_energy
 from parflex.simulation.refining.inner_response import inner_warnings
 from parflex.simulation.refining.strain_content import content_warnings
+from parflex.simulation.run_case import prepared, read_case, run_case
 from parflex.simulation.run_checks import (
     balance_warnings,
     by_acceleration,
@@ -51,16 +52,10 @@ from parflex.simulation.run_checks import (
     coupling_summary,
     jam_reason,
     left_choice,
-    length_warnings,
-    refuse_longer,
     stop_warnings,
     width_effect,
 )
 from parflex.simulation.runs import Run
-from parflex.simulation.segments import Runner, Segments
-from parflex.simulation.starts.kept_home import with_kept_home
-from parflex.simulation.starts.start import Started, start_state
-from parflex.simulation.step_lengths.default_step import default_step, shorter_grid, told_of_given
 from parflex.simulation.step_lengths.halved_steps import (
     MORE_STEPS,
     checked_by_default,
@@ -71,8 +66,6 @@ from parflex.simulation.step_lengths.halved_steps import (
 )
 from parflex.simulation.step_lengths.instants import input_warnings
 from parflex.simulation.step_lengths.step_choice import (
-    STEP,
-    asked_steps,
     drift_warnings,
     floor_warnings,
     force_warnings,
@@ -80,47 +73,11 @@ from parflex.simulation.step_lengths.step_choice import (
     step_summary,
     step_warnings,
     unseen_warnings,
-    with_longest,
-)
-from parflex.simulation.stop_report import (
-    contact_warnings,
-    flank_entries,
-    largest_stop_effort,
-    stop_entries,
-    stop_warnings_of,
 )
 
 Array = np.ndarray
-OUT_STEP = 1e-3
 DRIVES = ("motors", "platform")
 FRICTION_WIDTH = 1e-3  # rad/s or m/s over which losses of couplings, and friction under a driven platform, turn
-MOST_ROWS = 5_000_000
-
-
-@dataclass(frozen=True)
-class Case:
-    """Everything that a run needs but the width of the friction."""
-
-    robot: Robot
-    prescribed: str  # motors, platform or efforts: what is given in time
-    motion: MotorMotion | PoseMotion | None
-    given: Polynomials
-    controller: Controller | None
-    wrenches: Mapping[str, Polynomials]
-    without: tuple[str, ...]
-    start: Any
-    pose: Any
-    method: Any
-    grid: Grid
-    tolerance: float
-    warnings: tuple[str, ...] = ()  # about what was given
-    independent: tuple[str, ...] = ()  # rates that were chosen; none: the model chooses
-    spare: SpareMotors | None = None  # where motors that are more than freedoms follow a motion
-    stops: bool = False  # whether limits act
-    deflections: bool = False  # whether they are asked for
-    steps: str = ""  # why they are so long; empty: nothing was said of them
-    beside: str = ""  # which vibrations they do not follow
-    sampled: Mapping[str, float] = field(default_factory=dict)  # s between the samples of functions of time
 
 
 def simulate(
@@ -246,7 +203,7 @@ def simulate(
         return converged_run(simulate, robot, converge, asked_for)
     if drive not in DRIVES:
         raise InputError(f"'{drive}' cannot be driven", key="drive", value=drive, hint=did_you_mean(drive, DRIVES))
-    case = _case(
+    case = read_case(
         robot, motion, time, effort, wrench, controller, drive, start, pose, step, out_step, method, tolerance, radius,
         without,
     )  # fmt: skip
@@ -266,8 +223,8 @@ def simulate(
     words = read_section_words(robot, outputs)
     begin = perf_counter()
     sticking = friction_width is None
-    problem = _prepared(case, friction_width or FRICTION_WIDTH, sticking)
-    case, segments, started = _run(case, problem, progress, None)
+    problem = prepared(case, friction_width or FRICTION_WIDTH, sticking)
+    case, segments, started = run_case(case, problem, progress, None)
     seen = seen_in(problem, segments, [*looked_at, *frames_of(places)], case.spare)
     columns, track = columns_from(problem, segments, seen, looked_at, case.spare), segments.track
     add_places(problem.robot.tree, places, seen, columns)
@@ -321,15 +278,15 @@ def simulate(
         *rough_beside,
     ]
     if problem.width and check_width and track.status == "ok":
-        half = _prepared(case, problem.width / 2, sticking)
-        other = columns_of(half, _run(case, half, None, None)[1], looked_at[:1], case.spare)
+        half = prepared(case, problem.width / 2, sticking)
+        other = columns_of(half, run_case(case, half, None, None)[1], looked_at[:1], case.spare)
         summary["friction"] = width_effect(columns, other, looked_at[0], problem.width)
     usual = checked_by_default(case, tolerance, robot.tree, summary.get("sticks"))
     if (usual if check_steps is None else check_steps) and track.status == "ok":
-        second = _run(halved(case, problem.robot.tree.length), problem, None, started)[1]
+        second = run_case(halved(case, problem.robot.tree.length), problem, None, started)[1]
         by_error = case.grid.begin or (case.method.name == "dopri5" and case.controller is None)
         if by_error and second.track.counts["steps"] < MORE_STEPS * track.counts["steps"]:
-            second = _run(halved_evenly(case, float(track.t[-1]), track.counts["steps"]), problem, None, started)[1]
+            second = run_case(halved_evenly(case, float(track.t[-1]), track.counts["steps"]), problem, None, started)[1]
         other = position_columns(problem.robot, second, looked_at[:1])
         summary["estimated_error"] = estimated_error(columns, other, looked_at[0], case, second.track)
         summary["warnings"] += error_warnings(
@@ -339,119 +296,5 @@ def simulate(
     return Run(columns, settings, summary)
 
 
-@no_search_for_cycles()
-def _case(
-    robot: Robot, motion: Any, time: float, effort: Any, wrench: Any, controller: Any, drive: str, start: Any,
-    pose: Any, step: float | None, out_step: float | None, method: str, tolerance: float | None, radius: float,
-    without: Collection[str],
-) -> Case:  # fmt: skip
-    for key, value in (("time", time), ("step", step), ("out_step", out_step), ("tolerance", tolerance)):
-        if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0):
-            raise InputError(f"'{key}' is not a positive number", key=key, value=value, hint="give e.g. 0.001")
-    if motion is not None and effort is not None:
-        raise InputError("the motors have a motion and efforts", key="effort", hint="give one of them")
-    if controller is not None and effort is not None:
-        raise InputError("the motors have a controller and efforts", key="effort", hint="give one of them")
-    if controller is not None and not getattr(controller, "sample_time", 0) > 0:
-        raise InputError("the controller has no sample time", key="controller", hint="give it a positive sample_time")
-    refuse_longer(time, step, out_step, None if controller is None else controller.sample_time)
-    rows = controller.sample_time if controller is not None else out_step or min(max(step or STEP, OUT_STEP), time)
-    if time / rows > MOST_ROWS or time / (step or STEP) > 1e10:
-        raise InputError(
-            f"the run would have {time / rows:.3g} rows and {time / (step or STEP):.3g} steps",
-            key="step",
-            value=step,
-            hint=f"at most {MOST_ROWS} rows: give a larger step or a shorter time",
-        )
-    chosen = method_named(method, radius)
-    asked = asked_steps(time, step, rows, tolerance, chosen, robot.tree.length)
-    grid = asked.grid
-    span = Span(grid.rows * grid.out_step, min(grid.step, STEP) if grid.begin else grid.step)
-    robot = with_kept_home(robot)
-    moved: Any = None if motion is None else motion_of(robot, motion, span, drive)
-    wrenches = given_wrenches(robot, wrench, span)
-    prescribed = drive if moved is not None and controller is None else "efforts"
-    if drive == "platform" and (prescribed == "efforts" or wrench):
-        raise InputError(
-            "a platform is driven by a motion alone, without wrenches or a controller",
-            key="drive",
-            value=drive,
-            hint="give a motion through poses, or drive the motors",
-        )
-    given: Polynomials = moved.given if prescribed != "efforts" else given_efforts(robot, effort, span)
-    for pieces in wrenches.values():
-        given = given.beside(pieces)
-    return Case(
-        robot, prescribed, moved, given, controller, wrenches, tuple(without), start, pose, chosen,
-        with_longest(grid, given), asked.tolerance, (*span.warnings, *length_warnings(time, grid)), steps=asked.why,
-        sampled=span.apart,
-    )  # fmt: skip
-
-
-@no_search_for_cycles()
-def _prepared(case: Case, width: float, sticking: bool) -> Problem:
-    found = prepare(
-        case.robot, case.prescribed, case.wrenches, case.without, width, case.independent, case.stops, sticking,
-        case.method.numbers,
-    )  # fmt: skip
-    return replace(found, time=min(1.0, case.grid.rows * case.grid.out_step))
-
-
-@no_search_for_cycles()
-def _run(
-    case: Case, problem: Problem, shown: Callable[[float], None] | None, started: Started | None
-) -> tuple[Case, Segments, Started]:
-    """The case with its steps, the run, and how it started: as another one did, where that is given."""
-    said = problem.is_long and say_first_compilation(case.method.steps)
-    if first := started is None:
-        problem.begin_compilation(case.given, case.method, case.grid.aim > 0)
-        started = start_state(problem, case.robot, case.start, case.pose, case.motion, case.wrenches)
-    q, qd, steered = started.q, started.qd[problem.places], case.controller is not None
-    refuse_start_outside(problem.robot, q)
-    if case.independent:
-        refuse_singular(problem, q, "independent")
-    if not said:
-        say_first_compilation(case.method.steps)
-    if not case.steps:
-        grid, why = default_step(problem, case.given, case.method, case.grid, q, qd, steered, case.deflections)
-        case = replace(case, grid=grid, steps=why, beside=why)
-    elif first:
-        told = told_of_given(problem, case.given, case.method, case.grid, q, qd, steered, case.deflections)
-        case = replace(case, beside=told)
-    while True:
-        control, given = None, case.given
-        if case.controller is not None:
-            given = Polynomials(given.breaks, given.coefficients.copy())  # efforts are written into it
-            assert not isinstance(case.motion, PoseMotion)
-            control = controlled(case.robot, case.controller, case.motion, q, given)
-        runner = Runner(problem, given, case.method, case.grid, case.tolerance, control, shown)
-        try:
-            return case, runner.run(q, qd), started
-        except LaboriousError:
-            grid, why = shorter_grid(case.grid, case.steps)
-            case = replace(case, grid=grid, steps=why)
-
-
 def _positions(robot: Robot, columns: Mapping[str, Array]) -> Array:
     return np.stack([columns[f"q.{name}"] for name in robot.tree.position_names], axis=1)
-
-
-def recorded_frames(robot: Robot, frames: Sequence[str] | None) -> list[str]:
-    """Frames that are recorded: the end effector under all its names, or those that are named."""
-    places = robot.tree.places
-    if frames is None:
-        end = robot.tree.end_effector
-        same = [
-            point.name for point in robot.description.point if point.frame == end and _same(places, point.name, end)
-        ]
-        return refuse_shared_names(robot, [*same, end])
-    for name in frames:
-        if not robot.tree.has(name, "frames"):
-            raise InputError(f"there is no frame '{name}'", key="frames", value=name, hint=did_you_mean(name, places))
-    return refuse_shared_names(robot, list(dict.fromkeys(frames)) or [robot.tree.end_effector])
-
-
-def _same(places: Mapping[str, Any], name: str, other: str) -> bool:
-    """Whether two frames coincide."""
-    one, two = places[name], places[other]
-    return np.array_equal(one.position, two.position) and np.array_equal(one.rotation, two.rotation)

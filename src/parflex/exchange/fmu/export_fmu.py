@@ -21,7 +21,7 @@ from parflex.exchange.fmu.fmu_plant import FmuPlant, make_plant
 from parflex.exchange.fmu.icon import icon
 from parflex.models.robot import Robot
 from parflex.records import Record
-from parflex.simulation.simulate import recorded_frames
+from parflex.simulation.outputs.recorded_frames import recorded_frames
 from parflex.whole_files import whole_file
 
 TOKEN = "{token of this model}"

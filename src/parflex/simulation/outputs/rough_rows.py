@@ -17,8 +17,8 @@ from parflex.simulation.columns import motion_columns
 from parflex.simulation.inputs.spare_motions import SpareMotors
 from parflex.simulation.integrators.integrate import Grid, rounded_down
 from parflex.simulation.outputs.place_columns import PlaceWord, add_places
+from parflex.simulation.outputs.reactions_in_time import add_reactions
 from parflex.simulation.problem import Problem, metres
-from parflex.simulation.reactions_in_time import add_reactions
 from parflex.simulation.refining.run_changes import quantity_of
 from parflex.simulation.run_checks import by_acceleration
 

@@ -16,7 +16,7 @@ from parflex.simulation.problem import Problem
 from parflex.simulation.run_checks import balance_error
 
 if TYPE_CHECKING:
-    from parflex.simulation.simulate import Case
+    from parflex.simulation.run_case import Case
 
 Array = np.ndarray
 
