@@ -13,6 +13,7 @@ from parflex.checking import one_of
 from parflex.errors import InputError, SingularError
 from parflex.identification.base_columns import BaseColumns, base_columns, independent_columns, stacked
 from parflex.identification.column_map import ColumnMap, read_column_map
+from parflex.identification.doubts.impossible_bodies import impossible_bodies
 from parflex.identification.doubts.lack_of_fit import LEAST, NOTHING, OUTLIERS, Misfit, misfit_doubts, misfits_of_rows
 from parflex.identification.doubts.noise_of_positions import noise_doubts
 from parflex.identification.doubts.offsets_left_out import offset_steps
@@ -217,7 +218,8 @@ def identify(
         explained = explained or bool(noisy)
     if estimator in ("ols", "wls") and not explained:  # else what is named moves parameters wherever samples are
         warnings += sticking_doubts(regressor, rows, fitted, list(parameters), choice, estimator)
-    warnings += doubts_of(regressor, base, parameters, errors, rows, estimator) + resting(used, choice, regressor)
+    warnings += impossible_bodies(regressor, base, told, fitted, parameters)
+    warnings += doubts_of(errors, rows, estimator) + resting(used, choice, regressor)
     warnings += simulated.warnings if simulated else []
     warnings += validation_doubts(regressor.rows, errors, later)
     theta, consistent = nearest_parameters(base, values, every, told), None

@@ -20,7 +20,6 @@ from parflex.identification.unknowns import taken_from_file
 
 Array = np.ndarray
 SIGNIFICANT = 1.96  # standard deviations: a parameter that is nearer to zero is not told from it
-NEVER_NEGATIVE = ("M", "XX", "YY", "ZZ", "IA", "FV", "FS", "FV_back", "FS_back", "d")
 INERT = ("M", "ZZ", "IA")  # what every robot has
 UNSURE = 0.3  # of a parameter, a deviation with which nothing is said about it
 RESTS = 0.1  # of the samples
@@ -134,22 +133,9 @@ def unsure_of(parameters: Mapping[str, IdentifiedParameter]) -> list[dict[str, s
     ]  # fmt: skip
 
 
-def doubts_of(
-    regressor: Regressor, base: BaseColumns, parameters: Mapping[str, IdentifiedParameter],
-    motors: Mapping[str, Mapping[str, float]], rows: EffortRows, estimator: str,
-) -> list[str]:  # fmt: skip
-    """Warnings about numbers that no robot has, and efforts that the model does not explain."""
+def doubts_of(motors: Mapping[str, Mapping[str, float]], rows: EffortRows, estimator: str) -> list[str]:
+    """Warnings about efforts that the model does not explain."""
     found = []
-    for row, k in zip(base.groups, base.kept, strict=True):
-        one = parameters.get(regressor.unknowns[k].name)
-        parts = [(regressor.unknowns[j].symbol, row[j]) for j in np.flatnonzero(row)]
-        if one is None or any(symbol not in NEVER_NEGATIVE or weight < 0 for symbol, weight in parts):
-            continue
-        if one.value < -SIGNIFICANT * one.deviation:
-            found.append(
-                f"{regressor.unknowns[k].name} = {one.value:.4g} {one.unit} is negative: check the signs of efforts "
-                "and positions, or the columns"
-            )
     large = any(errors["relative_error"] > UNEXPLAINED for errors in motors.values())
     for (name, errors), part in zip(motors.items(), outlying(rows) if large else [0.0] * len(motors), strict=True):
         if errors["relative_error"] > UNEXPLAINED:

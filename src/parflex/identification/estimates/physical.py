@@ -25,6 +25,7 @@ Array = np.ndarray
 MARGIN = 1e-4  # of the usual mass of a body, and of that on the length of the robot: the least pseudo-inertia
 NEVER_NEGATIVE = ("IA", "FV", "FS", "FV_back", "FS_back", "k", "d")
 SOFT = 1e-9  # of the first problem: what keeps parameters that nothing tells near to the file
+DUAL = 1e-5  # of the largest eigenvalue: groups are known to as many digits as their columns
 ROOT = np.sqrt(2.0)
 
 
@@ -68,12 +69,8 @@ def physical_parameters(
     size = usual_sizes(every, base.kept)
     G = base.groups[told] * size  # of changes, each measured with its own size
     missing = fitted.values - base.groups[told] @ theta
-    spread, axes = np.linalg.eigh(fitted.white / np.outer(*[np.sqrt(np.diag(fitted.white))] * 2))
-    root = (axes / np.sqrt(np.maximum(spread, 1e-12 * spread.max()))) @ axes.T / np.sqrt(np.diag(fitted.white))
-    H = root @ G
-    scale = np.linalg.norm(H, 2)
-    soft = SOFT * scale**2 * np.eye(len(theta))
-    change = cones.solved(H.T @ H + soft, -H.T @ (root @ missing), theta, size)
+    root = _root(fitted.white)
+    change = _best_change(cones, root, G, missing, theta, size)
     moves = np.abs(root @ (G @ change - missing)).max() >= 1e-3  # of a deviation
     kept = G @ change if moves else missing
     change = cones.solved(np.eye(len(theta)), np.zeros(len(theta)), theta, size, (G, kept), change)
@@ -85,6 +82,52 @@ def physical_parameters(
     return PhysicalParameters(
         {one.name: float(value) for one, value in zip(every, found, strict=True)}, values, smallest, moved
     )
+
+
+def nearest_possible(
+    robot: Robot, every: Sequence[Unknown], base: BaseColumns, told: list[int], values: Array, covariance: Array
+) -> tuple[Array, float]:
+    """Of all base parameters that some robot can have those nearest to some values, and by how many deviations.
+
+    Every link may have a body, and pseudo-inertias may be singular: what is beyond these, nothing reaches.
+    """
+    theta = np.array([one.value for one in every])
+    columns = {link: own for link, own in _columns(every).items() if len(own) == len(PARAMETERS)}
+    size = usual_sizes(every, base.kept)
+    G = base.groups[told] * size
+    missing, root = values - base.groups[told] @ theta, _root(covariance)
+    change = _best_change(_Cones(every, columns, robot.tree.length, 0.0), root, G, missing, theta, size)
+    return values + G @ change - missing, float(np.linalg.norm(root @ (G @ change - missing)))
+
+
+def never_negative(robot: Robot, every: Sequence[Unknown], row: Array) -> bool:
+    """Whether a sum of unknowns with these weights is negative for no robot: its weights are in the dual cone.
+
+    Of a body it is the product of its pseudo-inertia and a matrix, which must be semidefinite then.
+    """
+    basis = _pseudo_inertias(robot.tree.length)
+    for own in _columns(every).values():
+        weights = row[list(own)]
+        if len(own) == len(PARAMETERS) and weights.any():
+            values = np.linalg.eigvalsh(_matrix(np.linalg.solve(basis.T, weights)))
+            if values[0] < -DUAL * values[-1]:
+                return False
+    others = [(one.symbol, weight) for one, weight in zip(every, row, strict=True) if weight and not one.of_body]
+    return bool(row.any()) and all(symbol in NEVER_NEGATIVE and weight > 0 for symbol, weight in others)
+
+
+def _root(covariance: Array) -> Array:
+    """Of the inverse of a covariance: what makes errors independent of each other."""
+    deviation = np.sqrt(np.diag(covariance))
+    spread, axes = np.linalg.eigh(covariance / np.outer(deviation, deviation))
+    return np.asarray((axes / np.sqrt(np.maximum(spread, 1e-12 * spread.max()))) @ axes.T / deviation)
+
+
+def _best_change(cones: _Cones, root: Array, G: Array, missing: Array, theta: Array, size: Array) -> Array:
+    """The change of parameters within the cones with which base parameters miss least."""
+    H = root @ G
+    soft = SOFT * np.linalg.norm(H, 2) ** 2 * np.eye(len(theta))
+    return cones.solved(H.T @ H + soft, -H.T @ (root @ missing), theta, size)
 
 
 def _scaled(matrix: Array, length: float) -> Array:
@@ -99,15 +142,25 @@ def _usual_mass(every: Sequence[Unknown], theta: Array) -> float:
 
 def _bodies(every: Sequence[Unknown], theta: Array, base: BaseColumns) -> dict[int, tuple[int, ...]]:
     """Columns of each link that has a body, or gets one."""
+    kept = set(base.kept)
+    return {
+        link: own for link, own in _columns(every).items()
+        if len(own) == len(PARAMETERS) and (theta[list(own)].any() or kept & set(own))
+    }  # fmt: skip
+
+
+def _columns(every: Sequence[Unknown]) -> dict[int, tuple[int, ...]]:
+    """Columns of the body of each link."""
     columns: dict[int, list[int]] = {}
     for k, one in enumerate(every):
         if one.of_body:
             columns.setdefault(one.link, []).append(k)
-    kept = set(base.kept)
-    return {
-        link: tuple(own) for link, own in columns.items()
-        if len(own) == len(PARAMETERS) and (theta[own].any() or kept & set(own))
-    }  # fmt: skip
+    return {link: tuple(own) for link, own in columns.items()}
+
+
+def _pseudo_inertias(length: float) -> Array:
+    """Triangles of the pseudo-inertias of a unit of each parameter of a body, as columns."""
+    return np.array([_triangle(_scaled(pseudo_inertia(unit), length)) for unit in np.eye(len(PARAMETERS))]).T
 
 
 class _Cones:
@@ -117,7 +170,7 @@ class _Cones:
         self, every: Sequence[Unknown], links: dict[int, tuple[int, ...]], length: float, margin: float
     ) -> None:
         self.blocks: list[tuple[Array, Array]] = []  # matrix, and what is taken off
-        basis = np.array([_triangle(_scaled(pseudo_inertia(unit), length)) for unit in np.eye(10)]).T
+        basis = _pseudo_inertias(length)
         for columns in links.values():
             A = np.zeros((10, len(every)))
             A[:, list(columns)] = basis
@@ -164,6 +217,14 @@ class _Cones:
 def _triangle(matrix: Array) -> Array:
     """The upper triangle column by column, so that products of two are those of the matrices."""
     return np.array([matrix[i, j] * (1.0 if i == j else ROOT) for j in range(4) for i in range(j + 1)])
+
+
+def _matrix(triangle: Array) -> Array:
+    """The symmetric matrix of such a triangle."""
+    found = np.zeros((4, 4))
+    for value, (i, j) in zip(triangle, ((i, j) for j in range(4) for i in range(j + 1)), strict=True):
+        found[i, j] = found[j, i] = value if i == j else value / ROOT
+    return found
 
 
 def _libraries() -> tuple[Any, Any]:
