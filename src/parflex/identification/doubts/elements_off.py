@@ -85,7 +85,7 @@ def _tried(
 
     None where that is not sure, or small.
     """
-    size, told = rows.W.shape[2], _told(rows, weights, own)
+    size, told = rows.W.shape[2], told_columns(rows, weights, own)
     if not told:
         return None
     more = np.zeros(own.shape[2])
@@ -99,7 +99,7 @@ def _tried(
     return float(np.linalg.norm(judged.residuals * weights)), wider, more
 
 
-def _told(rows: EffortRows, weights: Array, own: Array) -> list[int]:
+def told_columns(rows: EffortRows, weights: Array, own: Array, least: float = TOLD) -> list[int]:
     """Columns that neither parameters nor those before them follow."""
     flat = (rows.W * weights[:, :, None]).reshape(-1, rows.W.shape[2])
     Q = np.linalg.qr(flat / np.maximum(np.linalg.norm(flat, axis=0), 1e-300))[0]
@@ -107,7 +107,7 @@ def _told(rows: EffortRows, weights: Array, own: Array) -> list[int]:
     for k in range(own.shape[2]):
         column = (own[:, :, k] * weights).ravel()
         rest = column - Q @ (Q.T @ column)
-        if np.linalg.norm(rest) > TOLD * max(float(np.linalg.norm(column)), 1e-300):
+        if np.linalg.norm(rest) > least * max(float(np.linalg.norm(column)), 1e-300):
             told.append(k)
             Q = np.column_stack([Q, rest / np.linalg.norm(rest)])
     return told

@@ -18,6 +18,7 @@ from parflex.identification.doubts.elements_off import element_trials
 from parflex.identification.doubts.likely_causes import LIKE, RecordedRows, left_by, likely_cause
 from parflex.identification.doubts.offsets_left_out import offset_trials
 from parflex.identification.doubts.other_positions import OtherPositions
+from parflex.identification.doubts.springs_left_out import spring_trials
 from parflex.identification.estimates.least_squares import EffortRows, outlying
 from parflex.identification.estimates.rounded_positions import rounded_away
 from parflex.identification.filtering import LONGEST, SEGMENTS, FilterChoice, decimated, smoothed
@@ -71,7 +72,7 @@ def misfit_doubts(
     gains = [] if other.regressor.spare else gain_trials(other.regressor.rows, other.parts)
     offsets = offset_trials(other)
     zeros, left_by_zero = other.zeros()
-    sure = (zeros, gains, element_trials(other), offsets)
+    sure = (zeros, gains, element_trials(other), spring_trials(other), offsets)
     if worst is None or not worst.over_noise > BEYOND:  # what parameters follow leaves residuals as small as noise
         told = sorted(one for trials in sure for one in trials if one[0] < left_by(noise) or trials is offsets)
         if left_by_zero is not None:  # a zero that explains a part of what is small stands for something else

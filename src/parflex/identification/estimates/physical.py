@@ -222,7 +222,9 @@ def _triangle(matrix: Array) -> Array:
 def _matrix(triangle: Array) -> Array:
     """The symmetric matrix of such a triangle."""
     found = np.zeros((4, 4))
-    for value, (i, j) in zip(triangle, ((i, j) for j in range(4) for i in range(j + 1)), strict=True):
+    for value, (i, j) in zip(
+        triangle, ((row, column) for column in range(4) for row in range(column + 1)), strict=True
+    ):
         found[i, j] = found[j, i] = value if i == j else value / ROOT
     return found
 
