@@ -10,14 +10,13 @@ import numpy as np
 
 from parflex.errors import InputError, did_you_mean
 from parflex.identification.column_map import Column, ColumnMap
+from parflex.identification.estimates.recorded_clocks import RecordedClock, evened, recorded_clock
 from parflex.identification.spikes import without_spikes
 from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.simulation.table_files import read_table
 
 Array = np.ndarray
-GAP = 1.5  # of the usual step: a longer one is a gap
-UNEVEN = 0.05  # of the usual step: what steps may differ by
 MANY_TURNS = 7.0  # rad: joints of robots seldom turn so far
 CHANGES = 30  # of a column: fewer do not tell in which rows it changes
 STOOD, AT_ONCE = 0.6, 0.9  # share of rows in which values change at most, and in which then all do, where they are held
@@ -42,6 +41,7 @@ class Measurement(Record):
     warnings: list[str] = field(default_factory=list)
     offset: Array | float = 0.0  # of positions, behind the gains of their columns
     far: list[tuple[str, str]] = field(default_factory=list)  # motors that stand where none can, and in which unit less
+    steps: list[str] = field(default_factory=list)  # what was done to it, in words
 
     def same_as(self, other: Measurement) -> bool:
         """Whether all samples are those of another record."""
@@ -103,7 +103,7 @@ def _measurement(
 ) -> Measurement:
     motors = list(robot.actuated_names)
     t = _read(table, columns.time, "time")
-    _check_time(t)
+    clock = _clock(t)
     parts = {
         word: np.stack([_read(table, getattr(columns, word)[motor], f"{word}.{motor}", t) for motor in motors], axis=1)
         for word in ("position", "effort", *(("reference",) if columns.reference else ()))
@@ -112,7 +112,7 @@ def _measurement(
     warnings: list[str] = []
     if slow:  # what repeats is no measurement: differences of it are zero and then several times too large
         t, parts = t[every], {word: values[every] for word, values in parts.items()}
-        _check_time(t)
+        clock = _clock(t)
         rate = 1 / float(np.median(np.diff(t)))
         warnings.append(
             f"{slow} change in one of {every.step} rows, as those of a slow bus: only these rows are used, "
@@ -121,6 +121,8 @@ def _measurement(
     for word in ("position", "effort") if not keep_spikes else ():
         parts[word], told = without_spikes(f"{word}s", motors, t, parts[word])
         warnings += told
+    parts, uneven = evened(clock, parts)
+    t = clock.regular if uneven else t
     far = _far(robot, motors, parts["position"])
     _refuse_rest(robot, parts["position"])
     _refuse_jumps(motors, t, parts["position"])
@@ -128,7 +130,16 @@ def _measurement(
     payload = columns.payload.get(Path(name).name, columns.payload.get(name))
     offset = np.array([columns.position[motor].offset for motor in motors])
     return Measurement(
-        name, t, parts["position"], parts["effort"], parts.get("reference"), payload, warnings, offset, far
+        name,
+        t,
+        parts["position"],
+        parts["effort"],
+        parts.get("reference"),
+        payload,
+        warnings,
+        offset,
+        far,
+        [uneven] if uneven else [],
     )
 
 
@@ -160,7 +171,8 @@ def _read(table: Mapping[str, Array], column: Column, key: str, t: Array | None 
     return values * column.gain + column.offset
 
 
-def _check_time(t: Array) -> None:
+def _clock(t: Array) -> RecordedClock:
+    """The clock of the times of a record, which must grow."""
     if len(t) < FEWEST:
         raise InputError(f"the record has {len(t)} samples", key="time", value=len(t), hint=f"give at least {FEWEST}")
     steps = np.diff(t)
@@ -172,17 +184,7 @@ def _check_time(t: Array) -> None:
             f"time does not grow at row {k + 2} (t = {t[k + 1]:.6g} s)", key="time", value=float(t[k + 1]),
             hint="sort the rows, and leave out those that appear twice",
         )  # fmt: skip
-    k = int(np.argmax(steps))
-    if steps[k] > GAP * usual:
-        raise InputError(
-            f"samples are missing: a gap of {steps[k]:.4g} s at t = {t[k]:.6g} s, where steps are {usual:.4g} s",
-            key="time", value=float(t[k]), hint="give the parts before and behind the gap as two records",
-        )  # fmt: skip
-    if np.ptp(steps) > UNEVEN * usual:
-        raise InputError(
-            f"steps of time differ between {steps.min():.4g} and {steps.max():.4g} s", key="time", value=usual,
-            hint="interpolate the record to equal steps",
-        )  # fmt: skip
+    return recorded_clock(t)
 
 
 def _every(motors: Sequence[str], parts: Mapping[str, Array]) -> tuple[slice, str]:

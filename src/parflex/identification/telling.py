@@ -188,6 +188,7 @@ def steps_of(
     samples = sum(len(one.t) for one in used)
     return [
         f"{samples} samples of {len(used)} record{'s' if len(used) > 1 else ''}, {1 / used[0].step:.6g} per second",
+        *(f"{Path(one.name).name}: {text}" for one in used for text in one.steps),
         f"positions: Butterworth low-pass of order 4 at {choice.cutoff:.4g} Hz, forwards and backwards ({choice.why}); "
         f"rates and accelerations {'from the same spectrum' if choice.whole else 'by central differences'}",
         f"{choice.cut} samples cut at both ends; efforts and regressor low-passed alike, one of {choice.decimate} "

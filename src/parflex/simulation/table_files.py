@@ -64,12 +64,42 @@ def _read_npz(path: str) -> dict[str, Array]:
 
 def _read_csv(path: str) -> dict[str, Array]:
     with Path(path).open(encoding="utf-8-sig", newline="") as file:
-        names = [name.strip() for name in next(csv.reader(file), [])]
-        rows = file.readlines()
-    values = np.loadtxt(rows, delimiter=",", ndmin=2) if names and rows else np.zeros((0, 0))
+        lines = file.read().splitlines()
+    if lines and lines[0].lower().startswith("sep="):  # as Excel writes it
+        lines = lines[1:]
+    head, rows = lines[:1], [line for line in lines[1:] if line.strip()]
+    separator = _separator(rows)
+    names = [name.strip() for name in next(csv.reader(head, delimiter=separator), [])]
+    if separator != ",":
+        rows = _with_points(rows, separator, path)
+    elif rows and names and rows[0].count(",") + 1 == 2 * len(names):
+        raise InputError(
+            f"rows have {rows[0].count(',') + 1} numbers and {len(names)} names: commas stand between numbers and "
+            "in them", file=path, key="separator", value=",",
+            hint="save the table with semicolons between numbers, or with decimal points",
+        )  # fmt: skip
+    values = np.loadtxt(rows, delimiter=separator, ndmin=2) if names and rows else np.zeros((0, 0))
     if not names or values.shape[1] != len(names) or len(set(names)) != len(names):
         raise ValueError
     return dict(zip(names, values.T, strict=True))
+
+
+def _separator(rows: list[str]) -> str:
+    """What stands between numbers of a table: semicolons and tabs are in no number, commas may be."""
+    return next((mark for mark in (";", "\t") if rows and mark in rows[0]), ",")
+
+
+def _with_points(rows: list[str], separator: str, path: str) -> list[str]:
+    """Rows of a table with decimal points: commas in numbers that others separate are decimal ones, where all are."""
+    text = separator.join(rows)
+    if "," not in text:
+        return rows
+    if "." in text or any(number.count(",") > 1 for number in text.split(separator)):
+        raise InputError(
+            "numbers have points and commas, or several commas: which of them is the decimal one is not known",
+            file=path, key="separator", value=separator, hint="save numbers without marks of thousands",
+        )  # fmt: skip
+    return [row.replace(",", ".") for row in rows]
 
 
 def read_settings(path: str) -> dict[str, Any]:
