@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -56,16 +56,25 @@ class ColumnMap(Record):
     controller: FeedbackLaw | None = None
     payload: dict[str, tuple[float, float, float, float]] = field(default_factory=dict)
     file: str = ""
+    passive: dict[str, Column] = field(default_factory=dict)  # of joints that are no motors
+    named: bool = True  # whether columns of passive joints must be there
 
 
-def read_column_map(source: str | Path | Mapping[str, Any] | None, motors: list[str]) -> ColumnMap:
-    """The map from a file or table; without one, columns as those of `simulate`: t, q.JOINT, effort.JOINT."""
+def read_column_map(
+    source: str | Path | Mapping[str, Any] | None, motors: list[str], passive: Sequence[str] = ()
+) -> ColumnMap:
+    """The map from a file or table; without one, columns as those of `simulate`: t, q.JOINT, effort.JOINT.
+
+    `passive` are joints that may have a sensor beside the motors.
+    """
     if source is None:
         plain = {"time": "t", "position": {m: f"q.{m}" for m in motors}, "effort": {m: f"effort.{m}" for m in motors}}
-        return read_column_map(plain, motors)
+        return replace(
+            read_column_map(plain, motors), passive={joint: Column(f"q.{joint}") for joint in passive}, named=False
+        )
     file, table = ("", source) if isinstance(source, Mapping) else (str(source), _read(source))
     try:
-        return _map(table, motors, file)
+        return _map(table, motors, file, passive)
     except InputError as error:
         error.file = error.file or file or None
         raise
@@ -85,15 +94,25 @@ def _read(path: str | Path) -> dict[str, Any]:
         ) from None
 
 
-def _map(table: Mapping[str, Any], motors: list[str], file: str) -> ColumnMap:
+def _map(table: Mapping[str, Any], motors: list[str], file: str, passive: Sequence[str]) -> ColumnMap:
     for key in table:
         if key not in KEYS:
             raise InputError(f"unknown key '{key}'", key=key, value=shown(table[key]), hint=did_you_mean(key, KEYS))
-    position, effort = (_columns(table, key, motors, needed=True) for key in ("position", "effort"))
-    _refuse_shared(position, effort)
+    given = table.get("position", {})
+    sensors = (
+        {joint: entry for joint, entry in _flat(given).items() if joint in passive}
+        if isinstance(given, Mapping)
+        else {}
+    )
+    own = {joint: entry for joint, entry in _flat(given).items() if joint not in sensors} if sensors else given
+    position, effort = (
+        _columns({**table, "position": own}, key, motors, needed=True) for key in ("position", "effort")
+    )
+    others = {joint: _column(entry, f"position.{joint}") for joint, entry in sensors.items()}
+    _refuse_shared({**position, **others}, effort)
     return ColumnMap(
         _column(table.get("time", "t"), "time"), position, effort, _columns(table, "reference", motors),
-        _controller(table.get("controller"), motors), _payloads(table.get("payload", {})), file,
+        _controller(table.get("controller"), motors), _payloads(table.get("payload", {})), file, others,
     )  # fmt: skip
 
 

@@ -18,6 +18,7 @@ from parflex.identification.doubts.lack_of_fit import LEAST, NOTHING, OUTLIERS, 
 from parflex.identification.doubts.noise_of_positions import noise_doubts
 from parflex.identification.doubts.offsets_left_out import offset_steps
 from parflex.identification.doubts.other_positions import OtherPositions
+from parflex.identification.doubts.passive_sensors import passive_doubts, passive_joints
 from parflex.identification.doubts.recorded_signals import (
     effort_doubts,
     refuse_repeated,
@@ -123,7 +124,7 @@ def identify(
     """
     one_of(estimator, ESTIMATORS, "estimator")
     motors = list(robot.actuated_names)
-    mapped = read_column_map(columns, motors)
+    mapped = read_column_map(columns, motors, passive_joints(robot))
     refuse_unsuited(robot)
     every = unknowns(robot, friction, keep)
     regressor = Regressor(robot, every, friction)
@@ -184,6 +185,7 @@ def identify(
         right = share(part.mask * (part.y - by_file), part.mask * part.y) < FAR  # as units are: no other one is named
         warnings += far_positions(regressor, one, text or ("" if right else None))
     warnings += [text for one in held_out for text in far_positions(regressor, one, None)]
+    warnings += passive_doubts(regressor, [*used, *held_out], choice)
     warnings += repeated_validation(used, held_out)
     warnings += unused_payloads(mapped, [*used, *held_out])
     payloads = payload_doubts(regressor, used, parts) if estimator != "tls" else []
@@ -218,7 +220,7 @@ def identify(
         explained = explained or bool(noisy)
     if estimator in ("ols", "wls") and not explained:  # else what is named moves parameters wherever samples are
         warnings += sticking_doubts(regressor, rows, fitted, list(parameters), choice, estimator)
-    warnings += impossible_bodies(regressor, base, told, fitted, parameters)
+    warnings += impossible_bodies(regressor, base, told, fitted, parameters, explained)
     warnings += doubts_of(errors, rows, estimator) + resting(used, choice, regressor)
     warnings += simulated.warnings if simulated else []
     warnings += validation_doubts(regressor.rows, errors, later)

@@ -26,6 +26,7 @@ HELD = 0.002  # share of samples at the largest effort from which it is a limit
 FLAT = 5.0  # times as many as have the next value: a smooth maximum has 1/(sqrt(2) - 1) = 2.4 times as many
 JUMP = 20.0  # times what neighbouring steps differ by: of white noise the largest of thousands is 5 deviations
 BESIDE = 10  # samples before and behind a jump
+PASSIVE = "passive"  # word of the columns of joints that are no motors
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -42,6 +43,7 @@ class Measurement(Record):
     offset: Array | float = 0.0  # of positions, behind the gains of their columns
     far: list[tuple[str, str]] = field(default_factory=list)  # motors that stand where none can, and in which unit less
     steps: list[str] = field(default_factory=list)  # what was done to it, in words
+    passive: dict[str, Array] = field(default_factory=dict)  # positions of joints that are no motors
 
     def same_as(self, other: Measurement) -> bool:
         """Whether all samples are those of another record."""
@@ -108,7 +110,12 @@ def _measurement(
         word: np.stack([_read(table, getattr(columns, word)[motor], f"{word}.{motor}", t) for motor in motors], axis=1)
         for word in ("position", "effort", *(("reference",) if columns.reference else ()))
     }
+    passive = {
+        joint: _read(table, one, f"position.{joint}", t) for joint, one in columns.passive.items()
+        if columns.named or _has_numbers(table, one.column, len(t))
+    }  # fmt: skip
     every, slow = _every(motors, parts)
+    parts |= {PASSIVE: np.stack(list(passive.values()), axis=1)} if passive else {}
     warnings: list[str] = []
     if slow:  # what repeats is no measurement: differences of it are zero and then several times too large
         t, parts = t[every], {word: values[every] for word, values in parts.items()}
@@ -140,7 +147,14 @@ def _measurement(
         offset,
         far,
         [uneven] if uneven else [],
+        dict(zip(passive, parts[PASSIVE].T, strict=True)) if passive else {},
     )
+
+
+def _has_numbers(table: Mapping[str, Array], column: str, rows: int) -> bool:
+    """Whether a column that nobody named is there, and has numbers alone."""
+    values = np.asarray(table.get(column, ""))
+    return values.dtype.kind in "fiu" and values.size == rows and bool(np.isfinite(values).all())
 
 
 def _read(table: Mapping[str, Array], column: Column, key: str, t: Array | None = None) -> Array:

@@ -26,9 +26,13 @@ FAINT = 0.05  # of the largest effort that a parameter of the file has: smaller 
 
 
 def impossible_bodies(
-    regressor: Regressor, base: BaseColumns, told: list[int], fitted: Fit, parameters: Mapping[str, IdentifiedParameter]
-) -> list[str]:
-    """Warnings about parameters, which are those that are told, that no robot has."""
+    regressor: Regressor, base: BaseColumns, told: list[int], fitted: Fit,
+    parameters: Mapping[str, IdentifiedParameter], explained: bool,
+) -> list[str]:  # fmt: skip
+    """Warnings about parameters, which are those that are told, that no robot has.
+
+    Where a mistake is named that `explained` the record, all together are not asked: it moves them.
+    """
     robot, every = regressor.robot, regressor.unknowns
     found = []
     for k, (name, one) in zip(told, parameters.items(), strict=True):
@@ -37,7 +41,7 @@ def impossible_bodies(
                 f"{name} = {one.value:.4g} {one.unit} is negative: check the signs of efforts and positions, or the "
                 f"columns; no bodies and no friction give it, and it is {_times(-one.value, one.deviation)} below zero"
             )
-    if found or not parameters or find_spec("clarabel") is None:
+    if found or explained or not parameters or find_spec("clarabel") is None:
         return found
     try:
         nearest, far = nearest_possible(

@@ -125,7 +125,7 @@ def _judged(rows: EffortRows, weights: Array, link: int, columns: _Columns) -> _
     size = rows.W.shape[2]
     wider = replace(rows, W=np.concatenate([rows.W, own[:, :, told]], axis=2))
     judged = fit(wider, "wls")
-    stiffness, spread = float(judged.values[size]), float(np.sqrt(max(judged.robust[size, size], 0.0)))
+    stiffness, spread = float(judged.values[size]), float(np.sqrt(max(float(judged.robust[size, size]), 0.0)))
     # k (q - middle) + force there: it rests where that is nothing
     rest = columns.middle - float(judged.values[size + 1]) / stiffness if len(told) > 1 and stiffness else None
     explained = rows.y - rows.W @ solution(rows, "wls")[0] - judged.residuals
