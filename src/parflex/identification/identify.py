@@ -36,7 +36,13 @@ from parflex.identification.exciting.telling_motions import TellingMotions
 from parflex.identification.filtering import FilterChoice, choose_filter, refuse_rest, without_sticking
 from parflex.identification.identified import Identified, share
 from parflex.identification.measured_files import Measurement, read_measurement
-from parflex.identification.payloads import gain_doubts, payload_doubts, unused_payloads
+from parflex.identification.payloads import (
+    gain_doubts,
+    payload_doubts,
+    scale_doubts,
+    scale_steps,
+    unused_payloads,
+)
 from parflex.identification.prepared import joined, rows_of_record, rubbing_motors
 from parflex.identification.regressors import Regressor, refuse_unsuited
 from parflex.identification.telling import (
@@ -188,8 +194,8 @@ def identify(
     warnings += passive_doubts(regressor, [*used, *held_out], choice)
     warnings += repeated_validation(used, held_out)
     warnings += unused_payloads(mapped, [*used, *held_out])
-    payloads = payload_doubts(regressor, used, parts) if estimator != "tls" else []
-    warnings += payloads
+    payloads = payload_doubts(regressor, used, parts)
+    warnings += payloads or (scale_doubts(regressor, base, told, fitted, used) if gains else [])
     explained = bool(payloads or other_signs)  # these say why
     if not explained:
         factors = np.array([one["value"] / one["given"] for one in gains.values()]) if gains else 1.0
@@ -229,6 +235,7 @@ def identify(
         real = physical_parameters(robot, every, base, told, fitted)
         theta, consistent = real.theta, _predicting(real, found, told, left, efforts)
     steps = steps_of(used, choice, estimator, fitted, regressor, beside)
+    steps += scale_steps(regressor, used) if gains else []
     steps += simulated.steps if simulated else offset_steps(regressor, rows, fitted, list(parameters))
     return Identified(
         robot.name, estimator, parameters, gains, fitted.condition, share(left, efforts), errors,

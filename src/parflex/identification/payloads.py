@@ -9,15 +9,19 @@ from pathlib import Path
 import numpy as np
 
 from parflex.bodies import RigidBody
+from parflex.identification.base_columns import BaseColumns
 from parflex.identification.column_map import ColumnMap
-from parflex.identification.estimates.least_squares import EffortRows, fit
+from parflex.identification.estimates.least_squares import EffortRows, Fit, fit
 from parflex.identification.measured_files import Measurement
 from parflex.identification.regressors import ClosedMotion, Regressor
+from parflex.identification.unknowns import taken_from_file
 from parflex.models.dynamics.base_parameters import PARAMETERS, body_parameters
 
 Array = np.ndarray
 SURE = 5.0  # deviations, beyond which efforts do not fit the payload that is named
 OFF = 0.05  # of its mass, and of that on the length of the robot, which it must be off by, too
+FEWEST = 4  # parameters of bodies that are off by one factor: fewer are so by chance
+ALIKE = 3.0  # deviations, by which they may miss it
 TOLD = 1e-3  # of a column of the payload, what others must leave of it
 UNITS = (  # mass, and first moments along the axes of the end effector
     RigidBody(1.0, np.zeros(3), np.zeros((3, 3))),
@@ -56,7 +60,8 @@ def payload_rows(regressor: Regressor, moving: ClosedMotion) -> Array:
 def payload_doubts(regressor: Regressor, used: Sequence[Measurement], parts: Sequence[EffortRows]) -> list[str]:
     """Warnings about payloads that efforts of their record do not fit.
 
-    Loaded records beside others tell what they carry: mass and first moments are looked for in addition.
+    Loaded records beside others tell what they carry: mass and first moments are looked for in addition. Where gains of
+    drives follow from payloads, that tells centres, and ratios of several masses, but no common factor.
     """
     found: list[str] = []
     if len(used) < 2:
@@ -125,9 +130,50 @@ def _carries(
 def gain_doubts(gains: Mapping[str, Mapping[str, float]]) -> list[str]:
     """A warning where all gains are off alike: payloads say how large efforts are."""
     factors = np.array([one["value"] / one["given"] for one in gains.values()])
-    if not len(factors) or np.ptp(factors) > OFF * abs(factors.mean()) or abs(factors.mean() - 1) < 2 * OFF:
+    if not len(factors) or np.ptp(factors) > OFF * abs(factors.mean()):
+        return []
+    spread = max(one["deviation"] / abs(one["given"]) for one in gains.values())
+    if not abs(factors.mean() - 1) > max(OFF, SURE * spread):
         return []
     return [
         f"the gains of all drives are about {factors.mean():.3g} times those given: the payload may not be the one "
         "that is named"
+    ]
+
+
+def scale_doubts(
+    regressor: Regressor, base: BaseColumns, told: Sequence[int], fitted: Fit, used: Sequence[Measurement]
+) -> list[str]:
+    """A warning where gains were found and all parameters of bodies are off the file's by one factor.
+
+    That is what a payload does that is not as heavy as is named; a file that is rough has many factors.
+    """
+    theta = np.array([one.value for one in regressor.unknowns])
+    own = [k for k, j in enumerate(told) if regressor.unknowns[base.kept[j]].of_body]
+    groups = base.groups[[told[k] for k in own]]
+    by_file, values = groups @ theta, fitted.values[own]
+    # what files are rough by, of a parameter, and what the record tells
+    spread = np.sqrt(np.diag(fitted.robust)[own] + (OFF * (np.abs(groups) @ np.abs(theta))) ** 2)
+    sure = np.abs(by_file) > SURE * spread
+    if np.count_nonzero(sure) < FEWEST:
+        return []
+    by_file, values, spread = by_file[sure], values[sure], spread[sure]
+    factor = float((by_file * values / spread**2).sum() / (by_file**2 / spread**2).sum())
+    if abs(factor - 1) <= OFF or (np.abs(values - factor * by_file) > ALIKE * spread).any() or factor <= 0:
+        return []
+    heavy = [f"{one.payload[0] / factor:.3g} kg in place of {one.payload[0]:.3g} kg in {Path(one.name).name}"
+             for one in used if one.payload is not None]  # fmt: skip
+    return [
+        f"parameters of the bodies are {factor:.3g} times those of the file, all alike, and gains are in proportion to "
+        f"the payload that is named: check it, as {' and '.join(heavy)} would give those of the file"
+    ]
+
+
+def scale_steps(regressor: Regressor, used: Sequence[Measurement]) -> list[str]:
+    """What gains of drives are in proportion to, in words: a common factor of all that is known is told by nothing."""
+    known = [f"{one.payload[0]:.4g} kg in {Path(one.name).name}" for one in used if one.payload is not None]
+    known += taken_from_file(regressor.robot, regressor.unknowns)
+    return [
+        f"gains and parameters are in proportion to what is known ({', '.join(known)}): 1 % of that is 1 % of every "
+        "gain, mass and friction, and no record tells it"
     ]
