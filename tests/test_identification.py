@@ -561,7 +561,9 @@ def test_long_rests_with_coulomb_friction_are_told(tmp_path):
 def test_efforts_that_the_model_does_not_explain_are_told(tmp_path):
     slow = axis_record() | {"t": 1e3 * axis_record()["t"]}  # milliseconds
     found = parflex.identify(slide(tmp_path), slow, BY_HAND)
-    assert any("of the efforts of 'axis' unexplained: check time unit" in text for text in found.warnings)
+    assert any(
+        "of the efforts of 'axis' unexplained, its relative error: check time unit" in text for text in found.warnings
+    )
 
 
 @pytest.mark.parametrize("flicker", ["noise", "lines"])
@@ -604,7 +606,7 @@ def test_a_record_that_is_predicted_far_worse_than_the_fit_is_told(tmp_path, pay
         slide(tmp_path), axis_record(noise=0.01), BY_HAND, friction="direction", cutoff=50,
         validate=axis_record(payload, noise=0.012),
     )  # fmt: skip
-    told = [text for text in found.warnings if "of the efforts of 'axis' are missed, and" in text]
+    told = [text for text in found.warnings if "the relative error of 'axis' is" in text]
     assert len(told) == far and (found.validation["relative_error"] > 0.1) == far
     again = parflex.identify(slide(tmp_path), axis_record(), BY_HAND, cutoff=50, validate=axis_record()).warnings
     assert any("validate nothing" in text for text in again)

@@ -153,7 +153,7 @@ def test_a_cause_is_told_with_what_is_missed_without_and_with_it():
     (text,) = parflex.identify(ROBOT, record).warnings
     found = re.fullmatch(
         r"record: (.*) % of the efforts of 'leg1.1' are missed, (\d+) times what noise of the record leaves, and "
-        r"intervals do not hold it: of all motors (.*) %, and (.*) % with (0\.\d+) times the efforts of 'leg3.1': "
+        r"intervals do not hold it: mean of all motors (.*) %, and (.*) % with (0\.\d+) times the efforts of 'leg3.1': "
         r"check its gain",
         text,
     )

@@ -98,7 +98,7 @@ def validation_doubts(
         if far:
             name = max(far, key=lambda word: far[word])
             found.append(
-                f"{Path(one.record).name}: {100 * far[name]:.3g} % of the efforts of '{name}' are missed, and "
+                f"{Path(one.record).name}: the relative error of '{name}' is {100 * far[name]:.3g} %, and "
                 f"{100 * errors[name]['relative_error']:.3g} % in the fit: parameters do not hold beyond the motion of "
                 "the fit, or zeros, payloads or signs of the two differ"
             )
@@ -142,8 +142,8 @@ def doubts_of(motors: Mapping[str, Mapping[str, float]], rows: EffortRows, estim
             cure = ", which irls counts less: cut them" if estimator == "irls" else ": cut them, or use irls"
             why = f", most of it in {100 * part:.2g} % of the instants, outliers{cure}"
             found.append(
-                f"the model leaves {100 * errors['relative_error']:.3g} % of the efforts of '{name}' unexplained"
-                f"{why if part else ': check time unit, columns, gaps'}"
+                f"the model leaves {100 * errors['relative_error']:.3g} % of the efforts of '{name}' unexplained, its "
+                f"relative error{why if part else ': check time unit, columns, gaps'}"
             )
     return found
 

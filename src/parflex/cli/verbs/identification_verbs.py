@@ -66,11 +66,12 @@ def identify(
          "yes" if one.essential else "no", one.unit)
         for name, one in found.parameters.items()
     ]  # fmt: skip
-    more = [("relative error", found.relative_error), ("condition number", found.condition)]
+    more = [("relative error, all motors", found.relative_error), ("condition number", found.condition)]
     if found.validation is not None:
         more.append(("relative error, validation", found.validation["relative_error"]))
     if found.physical is not None:
         more.append(("relative error, bodies that can be", found.physical["relative_error"]))
+    more += [(f"relative error of {name}", one["relative_error"]) for name, one in found.per_motor.items()]
     more += [(f"noise of {name} (N, N m)", one["noise"]) for name, one in found.per_motor.items()]
     head = ["parameter", "value", "deviation", "white", "relative", "essential", "unit"]
     tables: list[Any] = [(f"{loaded.name}: parameters by {found.estimator}", head, rows)]

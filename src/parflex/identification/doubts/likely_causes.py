@@ -113,7 +113,7 @@ def likely_cause(
     alike = [next((one for one in trials if one[0] <= LIKE * best), None) for trials in kinds]
     told = {one[1].partition(":")[2]: one for one in sorted((one for one in alike if one is not None), reverse=True)}
     words = ", or ".join(f"{100 * left:.3g} % {text}" for left, text in sorted(told.values()))  # one cure once
-    return f"of all motors {100 * now:.3g} %, and {words}"
+    return f"mean of all motors {100 * now:.3g} %, and {words}"
 
 
 def _payloads(rows: RecordedRows) -> list[Trial]:

@@ -38,8 +38,10 @@ def identification_page(found: Identified) -> str:
         notes(found.warnings),
         card("What was done", "<ol>" + "".join(f"<li>{escape(step)}</li>" for step in found.steps) + "</ol>"),
         card(
-            f"Residuals: relative error {100 * found.relative_error:.3g} %, condition number {found.condition:.4g}",
-            table(motors, ["row", "noise (N, N m)", "relative error", "largest (N, N m)"]),
+            f"Residuals: relative error of all motors {100 * found.relative_error:.3g} %, condition number "
+            f"{found.condition:.4g}",
+            table(motors, ["row", "noise (N, N m)", "relative error of the row", "largest (N, N m)"]),
+            "<p>A relative error is the norm of the residuals over that of the efforts, less what is known.</p>",
         ),
     ]
     if found.gains:
