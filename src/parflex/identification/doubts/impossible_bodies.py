@@ -58,7 +58,7 @@ def impossible_bodies(
         f"no bodies have these parameters: of those that can be the nearest have {name} = {nearest[k]:.4g} {one.unit} "
         f"in place of {one.value:.4g}, {_times(abs(off[k]), one.deviation)} off, and all parameters together "
         f"{far:.2g}: the model lacks something, or signs, zeros, gains or payloads are not those of the record "
-        "(--physical takes the nearest)"
+        "(physical takes the nearest)"
     ]
 
 
