@@ -152,7 +152,7 @@ def _measurement(
 
 
 def _has_numbers(table: Mapping[str, Array], column: str, rows: int) -> bool:
-    """Whether a column that nobody named is there, and has numbers alone."""
+    """Whether a column that no map names is there, and has numbers alone."""
     values = np.asarray(table.get(column, ""))
     return values.dtype.kind in "fiu" and values.size == rows and bool(np.isfinite(values).all())
 
