@@ -8,7 +8,7 @@ from oracles import sliding_pair
 from test_command_line import answered
 
 import parflex
-from parflex.updating import minima
+from parflex.updating import fitting_steps, minima
 
 KEYS = ["constants.first", "constants.second"]
 SHARE = 0.002  # of the frequencies, their deviations
@@ -131,10 +131,14 @@ def test_without_shapes_modes_that_cross_have_two_solutions(tmp_path):
     assert values(found.alternatives[0]["parameters"]) == pytest.approx([2100.0, 1900.0], rel=PULLED)
 
 
-def test_starts_are_told_as_they_are_tried(tmp_path):
+def test_fits_are_told_as_they_are_done(tmp_path):
     seen = []
     parflex.update(pair(tmp_path, 1500.0, 700.0), rows(1000.0, 1000.0), KEYS, progress=lambda *one: seen.append(one))
-    assert seen == [(k, 8) for k in range(9)]
+    assert seen == [(k, 9) for k in range(10)]  # from the file, and from eight other starts
+    steps = fitting_steps.FittingSteps(lambda *one: seen.append(one), 2)  # as of two files of responses
+    steps.step()
+    steps.expect(3)
+    assert seen[10:] == [(0, 2), (1, 2), (1, 5)]
 
 
 def test_spread_points_fill_a_cube():

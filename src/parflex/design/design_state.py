@@ -80,17 +80,17 @@ class SensitiveDesign:
     """
 
     def __init__(self, robot: Robot, keys: Sequence[str], often: bool = False) -> None:
-        self.keys, self._robot, self.often = tuple(keys), robot, often
+        self.keys, self.robot, self.often = tuple(keys), robot, often
 
     @cached_property
     def _numbers(self) -> DesignNumbers:
-        return numbers_by_program(self._robot, self.keys) or read_with_slopes(self._robot, self.keys)
+        return numbers_by_program(self.robot, self.keys) or read_with_slopes(self.robot, self.keys)
 
     @cached_property
     def twin(self) -> Robot:
         """The robot with slopes; without keys the robot itself."""
         if not self.keys:
-            return self._robot
+            return self.robot
         numbers = self._numbers
         assert numbers.slopes is not None
         changes = numbers.slopes[:, 0]
@@ -102,8 +102,8 @@ class SensitiveDesign:
     def description(self) -> Any:
         """The file with slopes; read where it has not been."""
         if not self.keys:
-            return self._robot.description
-        return self._numbers.description or read_with_slopes(self._robot, self.keys).description
+            return self.robot.description
+        return self._numbers.description or read_with_slopes(self.robot, self.keys).description
 
 
 def read_with_slopes(robot: Robot, keys: Sequence[str]) -> DesignNumbers:

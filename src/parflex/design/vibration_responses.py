@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from parflex.design.design_state import DesignState
 from parflex.design.vibrating import HeldState
 from parflex.errors import InputError
 from parflex.models.vibration.beyond_band import warn_beyond_band
-from parflex.models.vibration.natural_modes import Modes, modes_of
+from parflex.models.vibration.natural_modes import USUAL, Modes, modes_of
 from parflex.spatial.dual import Sensitive, slopes_last
 
 Array = np.ndarray
@@ -72,26 +73,32 @@ def _positive(word: str, argument: str) -> float:
 
 def lowest_modes(held: HeldState, count: int | None = None) -> Modes:
     """So many modes, or all that have a frequency if they are fewer or no number is given."""
-    some = modes_of(held.model)
-    left = some.independent_coordinates - len(some.free_motions) - len(some.unstable_motions)
-    wanted = left if count is None else min(count, left)
-    return some if wanted <= len(some.frequencies) else modes_of(held.model, wanted)
+    return modes_of(held.model, max(len(held.model.names) if count is None else count, USUAL), or_fewer=True)
 
 
 def frequency_of(held: HeldState, modes: Modes, number: int) -> Any:
     """The frequency of a mode with its slopes, theory (61): those of phi^T (K - lambda M) phi for a fixed lambda."""
-    value = float(modes.frequencies[number])
     count = held.state.count
     if not count:
-        return value
+        return float(modes.frequencies[number])
+
+    def changes(shapes: Array, omega2: float) -> Array:
+        matrices = _backward(held, shapes, omega2)
+        if matrices is not None:
+            return matrices
+        motions = held.there.along(held.independent(shapes))
+        form = held.stiffness_of(motions) - omega2 * held.mass_of(motions)
+        return np.moveaxis(slopes_last(form, Sensitive, count), 2, 0)
+
+    return sloped_frequency(modes, number, changes)
+
+
+def sloped_frequency(modes: Modes, number: int, changes: Callable[[Array, float], Array]) -> Sensitive | Cluster:
+    """The same where `changes` says how phi^T (K - lambda M) phi of columns phi changes: keys x columns x columns."""
+    value = float(modes.frequencies[number])
     equal = np.flatnonzero(np.abs(modes.frequencies - value) <= EQUAL * value)
     omega2 = (2 * np.pi * float(np.mean(modes.frequencies[equal]))) ** 2
-    matrices = _backward(held, modes.shapes[:, equal], omega2)
-    if matrices is None:
-        motions = held.there.along(held.independent(modes.shapes[:, equal]))
-        form = held.stiffness_of(motions) - omega2 * held.mass_of(motions)
-        matrices = np.moveaxis(slopes_last(form, Sensitive, count), 2, 0)
-    matrices = matrices / (8 * np.pi**2 * value)  # d omega^2 = 8 pi^2 f df
+    matrices = changes(modes.shapes[:, equal], omega2) / (8 * np.pi**2 * value)  # d omega^2 = 8 pi^2 f df
     if len(equal) == 1:
         return Sensitive(value, matrices[:, 0, 0])
     return Cluster(value, (matrices + matrices.transpose(0, 2, 1)) / 2, int(np.searchsorted(equal, number)))

@@ -8,7 +8,7 @@ from parflex.bodies import RigidBody
 from parflex.recursion.kinematics import Pose, jacobians
 from parflex.spatial import cross
 from parflex.spatial.linear import scalar_type
-from parflex.tree import Tree
+from parflex.tree import Link, Tree
 from parflex.tree.link_tree import GROUND
 
 Array = np.ndarray
@@ -47,9 +47,14 @@ def mass_matrix(tree: Tree, at: Pose, without: tuple[str, ...] = ()) -> Array:
 def _summed(tree: Tree, at: Pose, without: tuple[str, ...]) -> Array:
     """The same as a sum of J^T M J over bodies, for trees with elastic ones."""
     M: Array = np.zeros((tree.n, tree.n), dtype=scalar_type(*at.rotation, *at.position))
-    for link, (J_v, J_w) in zip(tree.links, jacobians(tree, at), strict=True):
-        J = np.concatenate([J_v, J_w, np.eye(tree.n)[link.e_v]])
+    for link, rates in zip(tree.links, jacobians(tree, at), strict=True):
+        J = body_rows(tree, link, rates)
         M = M + J.T @ link.body.inertia_matrix(at.q[link.e]) @ J
         if link.terms.inert and "motor-inertia" not in without:
             M[link.v.start, link.v.start] += link.terms.inertia
     return M
+
+
+def body_rows(tree: Tree, link: Link, rates: tuple[Array, Array]) -> Array:
+    """Twist and elastic rates of the body of a link per rate of the tree, from those of the link: what it moves by."""
+    return np.concatenate([*rates, np.eye(tree.n)[link.e_v]])

@@ -29,6 +29,7 @@ TAKEN_UP = (
     "intervals hold it as one error of each mode at all poses, but not what the numbers take up of it: they are of "
     "this model, and may be far from those of the robot"
 )
+FEW = 3.0  # freedoms below which an error is known to a factor of three at best
 MIXED = 0.3  # of the largest part of a combination, one that is named
 COUNTS = 1e-3  # of a number, a shift by few elements that is told
 
@@ -65,7 +66,7 @@ class FitAnswers:
         shares |= {"damping": float(fitting.error[1])} if fitting.damped else {}
         lost = [{"pose": one.pose, "measured": one.frequency}
                 for one, mode in zip(fitting.rows, self.fit.modes, strict=True) if mode < 0]  # fmt: skip
-        solutions = alternatives(fitting, self.others)
+        solutions = alternatives(fitting, self.others, self.fit)
         return Updated(
             fitting.robot.name, parameters, self.covariance * np.outer(fitting.first, fitting.first), self.cosines,
             pairs, self._macs(), error, shares, self._errors(pairs), fitting.keys, lost,
@@ -220,6 +221,13 @@ class FitAnswers:
             )
         if error[1]:
             found.append(f"the model has an error of {error[1]:.0%} of the damping ratios; {TAKEN_UP}")
+        if error.any() and self.freedoms < FEW:
+            most = np.sqrt(self.freedoms / scipy.special.chdtri(self.freedoms, 0.95))
+            found.append(
+                f"the error of the model is told by {self.freedoms:.2g} modes more than the numbers take, too few to "
+                f"judge it: it may be {most:.2g} times as large (95 %), and intervals too narrow for an error of one "
+                "part; measure more modes"
+            )
         if self.fitting.freedoms(self.fit, 0) < 0.5:
             found.append("there are as many numbers as measurements: an error of the model does not show")
         found += [
@@ -260,7 +268,7 @@ class FitAnswers:
             name = f"mode {one['mode']} at '{one['pose']}'"
             if one["mac"] < UNLIKE:
                 what = "is unlike the measured shape" if one["mac_of"] == "measured" else "changed its shape"
-                found.append(f"{name} {what} (MAC {one['mac']:.2f}): its pair is not sure")
+                found.append(f"{name} {what} (MAC {one['mac']:.2f}): its pair is not sure{self._exchanged(one)}")
             if one["held_out"] and not _within(one):
                 found.append(f"{name}, held out, is measured outside of its interval")
         near = [one for one in pairs if "also" in one]
@@ -270,6 +278,27 @@ class FitAnswers:
             found.append(f"{len(near)} pairs in all may be others: number the modes, or measure shapes")
         return found + [f"{one['measured']:.5g} Hz at '{one['pose']}' has no partner in the model and is left out"
                         f"{self._too_many(one['pose'])}" for one in lost]  # fmt: skip
+
+    def _exchanged(self, pair: Mapping[str, Any]) -> str:
+        """With which measured mode of its pose a mode with a number would have to be exchanged, by their shapes."""
+        fitting, fit, pose = self.fitting, self.fit, pair["pose"]
+        own = [k for k in fitting.of_pose[pose] if fit.modes[k] >= 0 and len(fitting.rows[k].shape) > 1]
+        one = next((k for k in own if fitting.rows[k].mode == pair["mode"]), None)
+        if one is None:
+            return ""
+
+        def macs(first: int, second: int) -> list[float]:
+            here = fit.models[pose]
+            return [here.mac(fitting.rows[a].shape, fit.modes[b]) for a, b in ((first, second), (second, first))]
+
+        for other in own:
+            number, (there, back) = fitting.rows[other].mode, macs(one, other)
+            if other != one and number is not None and min(there, back) > UNLIKE:
+                return (
+                    f"; numbers {pair['mode']} and {number} exchanged there, shapes fit (MAC {there:.2f} and "
+                    f"{back:.2f}): check them"
+                )
+        return ""
 
     def _too_many(self, pose: str) -> str:
         """What to do where more was measured than there is."""

@@ -10,8 +10,8 @@ import numpy as np
 from parflex.errors import ParflexError
 from parflex.updating.measured_modes import MeasuredMode
 from parflex.updating.mode_fitting import Fitting
+from parflex.updating.modelled.pose_modes import PoseModes, modes_at
 from parflex.updating.pairing import ALONE, FREQUENCY_WIDTH, first_pairs, modes_needed
-from parflex.updating.pose_modes import PoseModes, SlopedModes
 
 UNITS = {"rad/s": 2 * np.pi, "rpm": 60.0, "kHz": 1e-3}  # numbers of each in one Hz
 FAR = 2 * FREQUENCY_WIDTH  # numbers that are not known well seldom change frequencies by more; units do it by 6 or more
@@ -62,7 +62,7 @@ def gravity_doubts(fitting: Fitting) -> list[str]:
             continue
         rows, start = [fitting.rows[k] for k in own], fitting.start[pose].frequencies
         try:
-            rest = SlopedModes(fitting.robot, pose, asked, modes_needed(rows)).modes.frequencies
+            rest = modes_at(fitting.robot, pose, asked, modes_needed(rows)).modes.frequencies
         except ParflexError as error:
             return [
                 f"whether gravity changes the frequencies is not known: there is no equilibrium at '{pose}' "

@@ -9,7 +9,7 @@ of 95 % of that sum are other solutions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,6 +18,7 @@ import scipy.special
 
 from parflex.errors import ParflexError
 from parflex.records import Record
+from parflex.updating.fitting_steps import FittingSteps
 from parflex.updating.mode_fitting import CHANCE, HOPELESS, FittedModes, Fitting
 from parflex.updating.pairing import ALONE, Partners, followed_pairs
 
@@ -31,11 +32,10 @@ TOWARDS = 0.3  # of the way to a known minimum, by which a step misses it: it go
 BETTER = 0.5  # of the cost of the first fit: less is no chance
 SHAPES = 0.1  # below 1, a MAC of a measured shape with its own mode
 STRAINED = 3.0  # deviations of its prior by which a number may move
+DECISIVE = 2 * np.log(20.0)  # of -2 log of likelihoods: odds of 20 to 1
 WIDE = 1.0  # of a number, a deviation that does not keep it from what was measured
 
 MOST_NAMED = 3  # other solutions
-
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -58,8 +58,8 @@ class Minimum(Record):
 class Minima:
     """The minima that are found from the file and from starts spread over the priors."""
 
-    def __init__(self, fitting: Fitting, start: FittedModes, progress: Progress | None = None) -> None:
-        self.fitting, self.start, self.progress = fitting, start, progress
+    def __init__(self, fitting: Fitting, start: FittedModes, steps: FittingSteps) -> None:
+        self.fitting, self.start, self.steps = fitting, start, steps
         self.region = float(scipy.special.chdtri(len(fitting.keys), CHANCE))
         self.scale = np.where(np.isfinite(fitting.prior), fitting.prior, 1.0)
         self.found: list[Minimum] = []
@@ -72,18 +72,19 @@ class Minima:
     def explained(self) -> tuple[FittedModes, list[Minimum]] | None:
         """The best fit whose residuals may be chance, and other solutions; None where there is none."""
         fitting = self.fitting
+        points = spread_points(min(PER_NUMBER * len(fitting.keys), MOST), len(fitting.keys))
+        self.steps.expect(1 + len(points))
         first, _ = fitting.paired(self.start, fitting.plain)
         kept = fitting.partners()
         self._keep(first)
         self.goal = self._goal()
         self._recount(first)
-        points = spread_points(min(PER_NUMBER * len(fitting.keys), MOST), len(fitting.keys))
-        for number, place in enumerate(points):
-            self._tell(number, len(points))
+        self.steps.step()
+        for place in points:
             fitting.starts += 1
             self._from(np.maximum(1 + FARTHEST * self.scale * (2 * place - 1), NEAREST))
             self.goal = self._goal()
-        self._tell(len(points), len(points))
+            self.steps.step()
         fitting.restore(kept)
         fine = [one for one in self.found if one.explains]
         best = min(fine or self.found, key=lambda one: one.cost)
@@ -112,10 +113,12 @@ class Minima:
         self._keep(fit)
         (answer,) = self.found
         self.goal = answer.cost + self.region
+        self.steps.expect(len(self.begun))
         for begun, partners in self.begun:
             fitting.restore(partners)
             fitting.error = error
             self._settle(begun)
+            self.steps.step()
         fitting.restore(kept)
         best = min(self.found, key=lambda one: one.cost)
         if best.cost < answer.cost - self.region:
@@ -127,10 +130,6 @@ class Minima:
         return own, self._others(answer)
 
     # -- search ------------------------------------------------------------------------------------------------------
-
-    def _tell(self, done: int, of: int) -> None:
-        if self.progress is not None:
-            self.progress(done, of)
 
     def _goal(self) -> float:
         """What a start must come to, to matter."""
@@ -259,8 +258,8 @@ class Minima:
         return np.asarray(np.abs(fit.shares - 1) > STRAINED * self.fitting.given_prior)
 
 
-def alternatives(fitting: Fitting, others: Sequence[Minimum]) -> list[dict[str, Any]]:
-    """Numbers of other solutions with their deviations, and how much more their sum of squares is."""
+def alternatives(fitting: Fitting, others: Sequence[Minimum], best: FittedModes) -> list[dict[str, Any]]:
+    """Numbers of other solutions with their deviations, how much more their sum of squares is, and what is held out."""
     found = []
     for one in others:
         deviations = np.sqrt(np.abs(np.diag(np.linalg.pinv(one.precision))))
@@ -271,7 +270,37 @@ def alternatives(fitting: Fitting, others: Sequence[Minimum]) -> list[dict[str, 
             )
         }
         found.append({"parameters": numbers, "more": one.cost})
+        if fitting.apart.any() and (worse := _predicted_worse(fitting, one, best)) is not None:
+            found[-1]["held_out"] = worse
     return found
+
+
+def _predicted_worse(fitting: Fitting, one: Minimum, best: FittedModes) -> float | None:
+    """By how much more than by the best solution another one misses what was held out: -2 log of the likelihoods."""
+    kept = fitting.partners()
+    try:
+        fitting.restore(one.partners)
+        fit = fitting.at(one.fit.shares)
+        if one.counted and fitting.recounted(fit):
+            fit = fitting.at(one.fit.shares)
+        fit, _ = fitting.paired(fit, lambda same: same)  # modes without a number by this model
+    except ParflexError:
+        return None
+    finally:
+        fitting.restore(kept)
+    row = fitting.row_of
+    known = [fitting.apart[row] & np.isfinite(each.values) & np.isfinite(each.excess[row]) for each in (fit, best)]
+    both = known[0] & known[1]
+    alone = ALONE * (int((known[1] & ~both).sum()) - int((known[0] & ~both).sum()))
+    missed = [_missed(fitting, each, both) for each in (fit, best)]
+    return float(missed[0] - missed[1] + alone) if any(each.any() for each in known) else None
+
+
+def _missed(fitting: Fitting, fit: FittedModes, which: Array) -> float:
+    """Squares of what a fit predicts wrongly over their covariance, with the logarithm of its determinant."""
+    S, left = fit.slopes[which], (fitting.y - fit.values)[which]
+    C = np.diag(fitting.spread(fit)[which] ** 2) + S @ fitting.covariance(fit) @ S.T
+    return float(left @ np.linalg.solve(C, left) + np.linalg.slogdet(C)[1])
 
 
 def told_of(solutions: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -280,12 +309,21 @@ def told_of(solutions: Sequence[Mapping[str, Any]]) -> list[str]:
     for one in solutions[:MOST_NAMED]:
         numbers = ", ".join(f"'{key}' = {number['value']:.4g}" for key, number in one["parameters"].items())
         found.append(
-            f"another solution fits as well: {numbers} (sum of squares {one['more']:+.1f}); intervals are of one "
-            "solution alone: measure shapes or other poses, or narrow a prior"
+            f"another solution fits as well: {numbers} (sum of squares {one['more']:+.1f}{_of_held_out(one)}); "
+            "intervals are of one solution alone: measure shapes or other poses, or narrow a prior"
         )
     if len(solutions) > MOST_NAMED:
         found.append(f"{len(solutions)} other solutions in all fit as well: see alternatives")
     return found
+
+
+def _of_held_out(one: Mapping[str, Any]) -> str:
+    """Which solution predicts what was held out, and whether that decides."""
+    if "held_out" not in one:
+        return ""
+    more = one["held_out"]
+    decides = "decisive" if abs(more) > DECISIVE else "not decisive"
+    return f", and what is held out is predicted {'worse' if more > 0 else 'better'} by it: {more:+.1f}, {decides}"
 
 
 def spread_points(count: int, size: int) -> Array:

@@ -7,20 +7,20 @@ where they are larger than chance makes them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy.optimize
 import scipy.special
 
-from parflex.design.design_state import Circumstances, SensitiveDesign
+from parflex.design.design_state import Circumstances
 from parflex.errors import InputError, ParflexError
-from parflex.models.loading import redesigned
 from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.updating.measured_modes import MeasuredMode
+from parflex.updating.modelled.pose_modes import PoseModes, modes_at
+from parflex.updating.modelled.rebound_robots import ReboundRobots
 from parflex.updating.pairing import (
     Pairs,
     Partners,
@@ -30,7 +30,6 @@ from parflex.updating.pairing import (
     modes_needed,
     same_pairs,
 )
-from parflex.updating.pose_modes import PoseModes, SlopedModes
 
 Array = np.ndarray
 MOST_ROUNDS = 30
@@ -51,7 +50,8 @@ class FittedModes(Record):
     """A model with some shares of the first numbers, beside all that was measured.
 
     Values and slopes are of all frequencies, then of all damping ratios; of each measured mode its number in the model
-    now (from 0, -1: none), the MAC with the model it is followed from, and the share that is due to few elements.
+    now (from 0, -1: none), the MAC with the model it is followed from, the share that is due to few elements, and how
+    its frequency feels an error of the damping (Hz per share of it and per square).
     """
 
     shares: Array
@@ -60,6 +60,7 @@ class FittedModes(Record):
     modes: list[int]
     alike: list[float]
     excess: Array
+    coupled: Array
     models: dict[str, PoseModes]
 
 
@@ -72,6 +73,7 @@ class Fitting:
     ) -> None:  # fmt: skip
         self.robot, self.keys, self.first, self.rows = robot, list(keys), first, list(rows)
         self.prior, self.circumstances = prior, circumstances
+        self.designs = ReboundRobots(robot, keys, circumstances)
         self.given_prior = prior  # where measurements overrule one, the prior is wider
         self.of_pose: dict[str, list[int]] = {}
         for k, one in enumerate(self.rows):
@@ -90,8 +92,8 @@ class Fitting:
         self.states: dict[str, str] = {}  # that the model of the file is linearised about
         for pose, own in self.of_pose.items():
             several = [self.rows[k] for k in own]
-            there = self._modes(robot, pose)
-            self.states[pose], model = there.held.model.about, there.at_sensors(self._sensors(pose))
+            there = modes_at(robot, pose, circumstances, modes_needed(several))
+            self.states[pose], model = there.model.about, there.at_sensors(self._sensors(pose))
             _refuse_more(pose, several, len(model.frequencies))
             self._pair(pose, model, first_pairs(several, model))
         self.start = dict(self.base)
@@ -100,10 +102,6 @@ class Fitting:
 
     def _sensors(self, pose: str) -> list[str]:
         return list(dict.fromkeys(name for k in self.of_pose[pose] for name in self.rows[k].shape))
-
-    def _modes(self, robot: Robot, pose: str, design: SensitiveDesign | None = None) -> SlopedModes:
-        count = modes_needed([self.rows[k] for k in self.of_pose[pose]])
-        return SlopedModes(robot, pose, self.circumstances, count, design)
 
     def blind_sensors(self) -> list[str]:
         """Sensors that see nothing of any mode of the model at a pose, where none there sees anything."""
@@ -146,15 +144,14 @@ class Fitting:
 
         Measured modes are followed by shapes from the model that they were paired with, or counted anew in this one.
         """
-        robot = redesigned(self.robot, dict(zip(self.keys, map(float, self.first * shares), strict=True)))
-        design = SensitiveDesign(robot, self.keys)
+        design = self.designs.of(self.first * shares)
         values, slopes = np.full(len(self.y), np.nan), np.zeros((len(self.y), len(self.keys)))
         modes, alike, excess = [-1] * len(self.rows), [1.0] * len(self.rows), np.zeros(len(self.rows))
-        models = {}
+        coupled, models = np.zeros((len(self.rows), 2)), {}
         for pose, own in self.of_pose.items():
             if not every and self.apart[own].all():
                 continue
-            there = self._modes(robot, pose, design)
+            there = design.modes(pose, modes_needed([self.rows[k] for k in own]))
             models[pose] = now = there.at_sensors(self._sensors(pose))
             if counted:
                 self._pair(pose, now, first_pairs([self.rows[k] for k in own], now))
@@ -169,7 +166,9 @@ class Fitting:
                     continue
                 j = len(self.rows) + self.damped.index(k)
                 values[k], values[j], slopes[k], slopes[j] = there.damped(mode)
-        return FittedModes(np.array(shares, dtype=float), values, slopes * self.first, modes, alike, excess, models)
+                coupled[k] = there.coupled(mode)
+        shares = np.array(shares, dtype=float)
+        return FittedModes(shares, values, slopes * self.first, modes, alike, excess, coupled, models)
 
     # -- weights -----------------------------------------------------------------------------------------------------
 
@@ -186,9 +185,19 @@ class Fitting:
         """Deviations of frequencies (Hz) because elements are too few."""
         return np.where(self.kind == 0, fit.excess[self.row_of] * np.abs(self.y), 0.0)
 
+    def by_damping(self, fit: FittedModes) -> Array:
+        """Deviations of frequencies (Hz) because damping has an error, by which it couples modes otherwise."""
+        share = self.error[1]
+        once, twice = fit.coupled[self.row_of].T
+        return np.where(self.kind == 0, share * (once + share * twice), 0.0)
+
+    def by_model(self, fit: FittedModes) -> Array:
+        """Deviations of the model from the robot by its error."""
+        return np.hypot(self.by_damping(fit), self.error[self.kind] * np.abs(self.y))
+
     def doubt(self, fit: FittedModes) -> Array:
         """Deviations of the model from the robot: elements that are too few, and its error."""
-        return np.hypot(self.few(fit), self.error[self.kind] * np.abs(self.y))
+        return np.hypot(self.few(fit), self.by_model(fit))
 
     def cost(self, fit: FittedModes, weights: Array) -> float:
         """Half the sum of squares of residuals over deviations, with the prior."""
@@ -261,7 +270,7 @@ class Fitting:
         if not freedoms:
             return 0.0
         left, sizes = (self.y - fit.values)[own], np.abs(self.y[own])
-        fixed = self.given[own] ** 2 + self.few(fit)[own] ** 2
+        fixed = (self.given**2 + self.few(fit) ** 2 + self.by_damping(fit) ** 2)[own]
 
         def over(share: float) -> float:
             return float((left**2 / (fixed + (share * sizes) ** 2)).sum()) - freedoms
@@ -313,7 +322,8 @@ class Fitting:
         """The error of the model, or none where residuals may be chance."""
         freedoms = self._freedoms(fit, kind)
         own = self.used(fit) & (self.kind == kind)
-        plain = float((((self.y - fit.values) / np.hypot(self.given, self.few(fit)))[own] ** 2).sum())
+        spread = np.hypot(np.hypot(self.given, self.few(fit)), self.by_damping(fit))
+        plain = float((((self.y - fit.values) / spread)[own] ** 2).sum())
         by_chance = not freedoms or plain < scipy.special.chdtri(freedoms, CHANCE)
         return 0.0 if by_chance else self._share(fit, kind, freedoms)
 
@@ -376,24 +386,3 @@ def _refuse_more(pose: str, rows: Sequence[MeasuredMode], count: int) -> None:
         if (one.mode or 0) > count:
             raise InputError(f"mode {one.mode} is measured at '{pose}', and the robot has {count}", key="mode",
                              value=one.mode, hint="leave it out")  # fmt: skip
-
-
-def checked_priors(given: Any, keys: Sequence[str], usual: float) -> Array:
-    """Deviations before anything is measured, as shares; infinite: none."""
-    table = given if isinstance(given, Mapping) else dict.fromkeys(keys, given)
-    for key in table:
-        if key not in keys:
-            raise InputError(f"'{key}' has a prior and does not vary", key="prior", value=str(key),
-                             hint=f"name keys that vary: {', '.join(keys)[:80]}")  # fmt: skip
-    found = []
-    for key in keys:
-        value = table.get(key, usual)
-        try:
-            share = float(value) if not isinstance(value, bool) else float("nan")
-        except (TypeError, ValueError):
-            share = float("nan")
-        if not share > 0:
-            raise InputError(f"the prior of '{key}' is not a positive number", key="prior", value=str(value),
-                             hint=f"give a share of the number, e.g. {usual}")  # fmt: skip
-        found.append(share)
-    return np.array(found)

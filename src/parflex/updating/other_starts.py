@@ -9,23 +9,26 @@ where they leave far less.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import combinations
 
 import numpy as np
 
 from parflex.errors import ParflexError
+from parflex.updating.fitting_steps import FittingSteps
 from parflex.updating.minima import BETTER, Minimum
 from parflex.updating.mode_fitting import HOPELESS, FittedModes, Fitting
 
 Array = np.ndarray
 FIRST_STEPS = 6  # of Gauss's method, behind which a start must be better to be followed
 MOST_EXCHANGES = 6  # of neighbouring numbers that are tried
+LIKELIEST = 2  # of exchanges at one pose that are tried
 
 
 class OtherStarts:
     """Trials beside a fit that leaves more than its deviations."""
 
-    def __init__(self, fitting: Fitting, fit: FittedModes) -> None:
-        self.fitting, self.fit, self.kept = fitting, fit, fitting.partners()
+    def __init__(self, fitting: Fitting, fit: FittedModes, steps: FittingSteps) -> None:
+        self.fitting, self.fit, self.steps, self.kept = fitting, fit, steps, fitting.partners()
         self.cost = self._cost(fit)
 
     def best(self, minima: Sequence[Minimum]) -> tuple[FittedModes, list[str]]:
@@ -33,7 +36,10 @@ class OtherStarts:
         if not self.fitting.error.any():
             return self.fit, []
         suggested: list[str] = []
-        for low, high in self._neighbours():
+        neighbours = self._neighbours()
+        self.steps.expect(len(neighbours))
+        for low, high in neighbours:
+            self.steps.step()
             there = self._after_steps(self.fit.shares, low, high)
             found = None if there is None else self._counted(there[1])
             if found is not None:
@@ -43,6 +49,7 @@ class OtherStarts:
                     f"numbers {low + 1} and {high + 1} exchanged at every pose would explain what follows: check the "
                     "numbers of modes"
                 ]
+        suggested = suggested or self._at_one_pose()
         for one in sorted(minima, key=lambda each: each.cost) if not suggested else ():
             found = self._followed(one)
             if found is not None:
@@ -81,11 +88,48 @@ class OtherStarts:
         fitting.restore(self.kept)
         return None
 
-    def _after_steps(self, shares: Array, low: int, high: int) -> tuple[float, Array] | None:
-        """Cost and shares behind a few steps with two modes exchanged at every pose."""
+    def _at_one_pose(self) -> list[str]:
+        """What to say where the numbers of two modes exchanged at one pose explain far more than as they are."""
+        fitting, found = self.fitting, []
+        for pose, own in fitting.of_pose.items():
+            numbered = [k for k in own if fitting.rows[k].mode is not None and not fitting.apart[k]]
+            found += [(self._linear_cost(a, b), pose, a, b) for a, b in combinations(numbered, 2)]
+        for cost, pose, a, b in sorted(found)[:LIKELIEST]:
+            if not cost < BETTER * self.cost:
+                break
+            low, high = (self.kept.pairs[pose][fitting.of_pose[pose].index(k)] for k in (a, b))
+            there = self._after_steps(self.fit.shares, low, high, pose)
+            if there is not None and there[0] < BETTER**2 * self.cost:
+                numbers = sorted(int(fitting.rows[k].mode or 0) for k in (a, b))
+                return [
+                    f"numbers {numbers[0]} and {numbers[1]} exchanged at '{pose}' alone would leave {there[0]:.3g} of "
+                    f"{self.cost:.3g} (half the squares of residuals over deviations): check the numbers of modes"
+                ]
+        return []
+
+    def _linear_cost(self, a: int, b: int) -> float:
+        """The cost with two measured modes exchanged, where the model were linear."""
+        fitting, fit = self.fitting, self.fit
+        rows = np.arange(len(fitting.rows))
+        rows[[a, b]] = b, a
+        damped = {k: len(rows) + j for j, k in enumerate(fitting.damped)}
+        place = np.array([*rows, *(damped.get(int(rows[k]), damped[k]) for k in fitting.damped)])
+        weights = np.where(fitting.used(fit), 1 / np.hypot(fitting.given, fitting.few(fit)), 0.0)
+        S = np.vstack([fit.slopes[place] * weights[:, None], np.diag(1 / fitting.prior)])
+        left = np.concatenate(
+            [np.nan_to_num(fitting.y - fit.values[place]) * weights, (1 - fit.shares) / fitting.prior]
+        )
+        step = np.linalg.lstsq(S, left, rcond=None)[0]
+        return 0.5 * float(np.square(left - S @ step).sum())
+
+    def _after_steps(
+        self, shares: Array, low: int, high: int, only: str | None = None
+    ) -> tuple[float, Array] | None:  # fmt: skip
+        """Cost and shares behind a few steps with two modes exchanged at every pose, or at one only."""
         other = {low: high, high: low}
         self.fitting.pairs = {
-            pose: [other.get(mode, mode) for mode in modes] for pose, modes in self.kept.pairs.items()
+            pose: [other.get(mode, mode) for mode in modes] if only in (None, pose) else modes
+            for pose, modes in self.kept.pairs.items()
         }
         try:
             return self._stepped(shares)

@@ -10,7 +10,7 @@ import scipy.optimize
 
 from parflex.records import Record
 from parflex.updating.measured_modes import MeasuredMode
-from parflex.updating.pose_modes import PoseModes
+from parflex.updating.modelled.pose_modes import PoseModes
 
 Array = np.ndarray
 BEYOND = 4  # modes that are computed beyond the highest one that is measured

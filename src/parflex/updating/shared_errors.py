@@ -25,7 +25,7 @@ def shared_errors(fitting: Fitting, fit: FittedModes) -> tuple[Array, float]:
         return plain, float(max(fitting.freedoms(fit, 0), 1.0))
     S, row, kind = fitting.information(fit), fitting.row_of[used], fitting.kind[used]
     mode = np.array(fit.modes)[row]
-    part = fitting.error[kind] * np.abs(fitting.y[used]) / fitting.spread(fit)[used]  # of deviations of the rows
+    part = (fitting.by_model(fit) / fitting.spread(fit))[used]  # of deviations of the rows
     together = (mode[:, None] == mode) & (kind[:, None] == kind)
     shared = np.outer(part, part) * together
     taken = np.eye(len(S)) - S @ plain @ S.T  # residuals per error

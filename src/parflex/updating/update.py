@@ -15,14 +15,16 @@ from parflex.errors import InputError
 from parflex.models.robot import Robot
 from parflex.updating.answers_of_fit import FitAnswers
 from parflex.updating.first_doubts import gravity_doubts, unit_doubts
+from parflex.updating.fitting_steps import FittingSteps, Progress
 from parflex.updating.measured_modes import MeasuredMode, read_held_out, read_rows, read_table
-from parflex.updating.minima import Minima, Minimum, Progress
-from parflex.updating.mode_fitting import FittedModes, Fitting, checked_priors
+from parflex.updating.minima import Minima, Minimum
+from parflex.updating.mode_fitting import FittedModes, Fitting
 from parflex.updating.other_starts import OtherStarts
 from parflex.updating.response_files import is_responses
 from parflex.updating.response_modes import modes_of_responses
 from parflex.updating.updated import Updated
 
+Array = np.ndarray
 PRIOR = 0.3  # of a number, its deviation before anything was measured
 SEEING = "check directions: FRAME.x is along an axis of the world, FRAME.local_x along one of the frame"
 RESPONSES = "responses"  # key of a table that names a file of frequency responses
@@ -72,7 +74,7 @@ def update(
     without : Sequence[str], default ()
         Terms of the file left out: friction, damping, gravity, springs (and dampers of joints), motor-inertia, axial.
     progress : callable, default None
-        Called with the starts that were tried, and their number.
+        Called with the steps that are done, and how many are known: files of responses, and fits from all starts.
 
     Returns
     -------
@@ -84,7 +86,8 @@ def update(
     >>> parflex.update(robot, "measured.csv", ["constants.clutch"], hold_out=["pose-4"]).parameters
     """
     keys = checked_keys(robot, vary)
-    rows, warnings = read_measured(measured)
+    steps = FittingSteps(progress)
+    rows, warnings = read_measured(measured, steps)
     first = np.array([checked_number(robot, key) for key in keys])
     for key, value in zip(keys, first, strict=True):
         if value == 0:
@@ -106,26 +109,28 @@ def update(
                          hint="divide the elements of beams (elements=4)" if few
                          else "".join(units) or (SEEING if blind else "number the modes, or start from a model that is "
                                                  "nearer"))  # fmt: skip
-    fit, others, told = _best_fit(fitting, start, progress)
+    fit, others, told = _best_fit(fitting, start, steps)
     return FitAnswers(fitting, fitting.before(fit, start), fit, others).updated([*warnings, *told])
 
 
 def _best_fit(
-    fitting: Fitting, start: FittedModes, progress: Progress | None
+    fitting: Fitting, start: FittedModes, steps: FittingSteps
 ) -> tuple[FittedModes, list[Minimum], list[str]]:
     """The best fit, other solutions beside it, and warnings: without an error of the model where one explains all."""
-    minima, kept = Minima(fitting, start, progress), fitting.partners()
+    minima, kept = Minima(fitting, start, steps), fitting.partners()
     found = minima.explained()
     if found is not None:
         told = [COUNTED] if minima.order_changed(found[0]) else []
         return *found, [*told, *([] if minima.settled else [UNSETTLED])]
     fitting.restore(kept)
+    steps.expect(1)
     fit, settled = fitting.paired(start)
-    fit, told = OtherStarts(fitting, fit).best(minima.found[1:])
+    steps.step()
+    fit, told = OtherStarts(fitting, fit, steps).best(minima.found[1:])
     return *minima.beside(fit), [*told, *([] if settled else [UNSETTLED])]
 
 
-def read_measured(source: Any) -> tuple[list[MeasuredMode], list[str]]:
+def read_measured(source: Any, steps: FittingSteps | None = None) -> tuple[list[MeasuredMode], list[str]]:
     """Modes of a CSV file, of files of frequency responses, or of rows; with warnings."""
     given = [source] if isinstance(source, str | Path | Mapping) else source
     if not isinstance(given, Sequence):
@@ -134,11 +139,14 @@ def read_measured(source: Any) -> tuple[list[MeasuredMode], list[str]]:
     rows: list[Any] = []
     warnings: list[str] = []
     files = [one for one in given if isinstance(one, str | Path)]
-    for one in given:
-        if isinstance(one, str | Path):
-            one = {RESPONSES: one} if is_responses(one) else read_table(one)
+    tables = [({RESPONSES: one} if is_responses(one) else read_table(one)) if isinstance(one, str | Path) else one
+              for one in given]  # fmt: skip
+    steps = steps or FittingSteps()
+    steps.expect(sum(isinstance(one, Mapping) and RESPONSES in one for one in tables))
+    for one in tables:
         if isinstance(one, Mapping) and RESPONSES in one:
             found, told = modes_of_responses(one)
+            steps.step()
             rows += found
             warnings += told
         else:
@@ -149,3 +157,24 @@ def read_measured(source: Any) -> tuple[list[MeasuredMode], list[str]]:
         error.file = error.file or (str(files[0]) if len(files) == 1 else None)
         raise
     return found, warnings + told
+
+
+def checked_priors(given: Any, keys: Sequence[str], usual: float) -> Array:
+    """Deviations before anything is measured, as shares; infinite: none."""
+    table = given if isinstance(given, Mapping) else dict.fromkeys(keys, given)
+    for key in table:
+        if key not in keys:
+            raise InputError(f"'{key}' has a prior and does not vary", key="prior", value=str(key),
+                             hint=f"name keys that vary: {', '.join(keys)[:80]}")  # fmt: skip
+    found = []
+    for key in keys:
+        value = table.get(key, usual)
+        try:
+            share = float(value) if not isinstance(value, bool) else float("nan")
+        except (TypeError, ValueError):
+            share = float("nan")
+        if not share > 0:
+            raise InputError(f"the prior of '{key}' is not a positive number", key="prior", value=str(value),
+                             hint=f"give a share of the number, e.g. {usual}")  # fmt: skip
+        found.append(share)
+    return np.array(found)

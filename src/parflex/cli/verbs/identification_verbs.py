@@ -129,7 +129,7 @@ def excite(
         "effort_limit": number_or_table(effort_limit, "effort-limit"),
     }
     loaded = open_robot(robot, **words)
-    with counter("starts") as shown:
+    with counter("fits") as shown:
         found = excited(loaded, workspace=box, **limits, **options, progress=shown)
     files = write_motion(loaded, found, out, step) if out else []
     answer = {**found.as_dict(), "files": files, "warnings": list(loaded.warnings)}

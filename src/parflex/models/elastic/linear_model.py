@@ -186,11 +186,16 @@ def linear_model(
     if rest is not None:
         return about_equilibrium(rest)
     refuse_just_taut(configuration, loading.without)
+    found = about_pose(configuration, loading)
+    warnings = undeformed_warnings(tense_parts(configuration, loading.without))
+    return replace(found, warnings=warnings + pushing_at_rest(configuration, loading, found.K, found.K_tot))
+
+
+def about_pose(configuration: Configuration, loading: Loading) -> LinearModel:
+    """The linear model about an undeformed pose."""
     K_tot, D_tot = tree_stiffness(configuration, loading.without)
     K = configuration.J.T @ K_tot @ configuration.J
-    found = _model(configuration, configuration, loading, K, D_tot)
-    warnings = undeformed_warnings(tense_parts(configuration, loading.without))
-    return replace(found, K_tot=K_tot, warnings=warnings + pushing_at_rest(configuration, loading, K, K_tot))
+    return replace(_model(configuration, configuration, loading, K, D_tot), K_tot=K_tot)
 
 
 def about_equilibrium(rest: Equilibrium) -> LinearModel:

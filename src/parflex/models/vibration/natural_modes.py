@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Modes", "check_modes", "modes_of", "natural_frequencies"]
 Array = np.ndarray
+USUAL = 6  # modes, where it is not said how many
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -164,8 +165,11 @@ def check_modes(modes: object) -> None:
         raise InputError("the number of modes must be 1 or more", key="modes", value=modes, hint="give e.g. 6")
 
 
-def modes_of(model: LinearModel, modes: int | None = None) -> Modes:
-    """Lowest modes of a linear model: six, or all if there are fewer, unless it is said how many."""
+def modes_of(model: LinearModel, modes: int | None = None, or_fewer: bool = False) -> Modes:
+    """Lowest modes of a linear model: six, or all if there are fewer, unless it is said how many; `or_fewer`: at most.
+
+    More than there are is refused without it.
+    """
     if modes is not None:
         check_modes(modes)
     here, count = model.configuration, len(model.names)
@@ -184,8 +188,8 @@ def modes_of(model: LinearModel, modes: int | None = None) -> Modes:
         values, vectors = _sharpened(values, vectors, model.K_tot, model.J @ (units[:, None] * vectors))
     values, vectors, unstable, free = sorted_modes(values, vectors, K, M)
     first = unstable + free
-    if modes is None:
-        modes = min(6, count - first)
+    if modes is None or or_fewer:
+        modes = min(modes or USUAL, count - first)
     elif modes > count - first:
         if unstable:
             raise SingularError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from parflex.design.design_state import Circumstances, DesignState, SensitiveDes
 from parflex.design.vibrating import HeldState
 from parflex.design.vibration_responses import frequency_of, lowest_modes
 from parflex.errors import InputError
+from parflex.models.configuration import Configuration, Pose
 from parflex.models.elastic.linear_model import tree_stiffness
 from parflex.models.robot import Robot
 from parflex.models.vibration.natural_modes import Modes
@@ -56,31 +58,71 @@ class PoseModes(Record):
         return mac_of_span(np.array(list(shape.values())), self.seen[rows][:, self.equal(mode)])
 
 
+class Slopes(Protocol):
+    """How the forms of motions of a robot change with keys of its file."""
+
+    count: int
+
+    def frequency(self, modes: Modes, number: int) -> Any:
+        """The frequency of a mode, from 0, with its slopes."""
+
+    def forms(self, independent: Array) -> Sequence[Array]:
+        """Slopes of mass, damping and stiffness along columns of independent rates, keys last."""
+
+
+class MovingSlopes:
+    """Slopes of a robot whose positions may follow the keys, by numbers with slopes."""
+
+    def __init__(self, held: HeldState) -> None:
+        self.held, self.count = held, held.state.count
+
+    def frequency(self, modes: Modes, number: int) -> Any:
+        """The frequency of a mode, from 0, with its slopes."""
+        return frequency_of(self.held, modes, number)
+
+    def forms(self, independent: Array) -> Sequence[Array]:
+        """Slopes of mass, damping and stiffness along columns of independent rates, keys last."""
+        motions = self.held.there.along(independent)
+        D_tot = tree_stiffness(self.held.there, self.held.loading.without)[1]
+        parts = [self.held.mass_of(motions), motions.T @ D_tot @ motions, self.held.stiffness_of(motions)]
+        return [slopes_last(part, Sensitive, self.count) for part in parts]
+
+
+def modes_at(
+    robot: Robot, pose: str, circumstances: Circumstances, count: int, design: SensitiveDesign | None = None,
+    known: Configuration | None = None,
+) -> SlopedModes:  # fmt: skip
+    """The modes of a robot at a pose, or at its positions where they are known, with slopes by the keys of a design."""
+    keys = design.keys if design else ()
+    there: Pose = pose_of(pose) if known is None else known
+    held = HeldState(DesignState(robot, there, keys, circumstances, design or SensitiveDesign(robot, ())))
+    return SlopedModes(pose, lowest_modes(held, count), MovingSlopes(held))
+
+
 class SlopedModes:
     """The modes of a robot at a pose, and slopes of those that are asked for by keys of its file."""
 
-    def __init__(
-        self, robot: Robot, pose: str, circumstances: Circumstances, count: int, design: SensitiveDesign | None = None
-    ) -> None:  # fmt: skip
-        keys = design.keys if design else ()
-        self.pose = pose
-        there = pose_of(pose)
-        self.held = HeldState(DesignState(robot, there, keys, circumstances, design or SensitiveDesign(robot, ())))
-        self.modes: Modes = lowest_modes(self.held, count)
+    def __init__(self, pose: str, modes: Modes, slopes: Slopes) -> None:
+        self.pose, self.modes, self.slopes = pose, modes, slopes
+        self.model = modes.model
 
     def at_sensors(self, sensors: Sequence[str]) -> PoseModes:
         """The modes as sensors see them."""
-        model, modes = self.held.model, self.modes
+        model, modes = self.model, self.modes
         rows = sensor_rows(model.configuration, sensors)
         frequencies = np.asarray(modes.frequencies, dtype=float)
         excess = np.asarray(modes.excess, dtype=float) if len(modes.excess) else np.zeros(len(frequencies))
-        return PoseModes(frequencies, self.held.independent(modes.shapes), np.asarray(model.M), excess, tuple(sensors),
+        return PoseModes(frequencies, self._independent(modes.shapes), np.asarray(model.M), excess, tuple(sensors),
                          rows @ modes.shapes)  # fmt: skip
+
+    def _independent(self, shapes: Array) -> Array:
+        """Independent rates of motions of all coordinates."""
+        return shapes[self.model.configuration.reduction.partition.independent]
 
     def frequency(self, mode: int) -> tuple[float, Array]:
         """Hz of a mode, from 0, and its slopes."""
-        count = self.held.state.count
-        return float(self.modes.frequencies[mode]), slope_of(frequency_of(self.held, self.modes, mode), count)
+        answer = self.slopes.frequency(self.modes, mode)
+        return float(self.modes.frequencies[mode]), slope_of(answer, self.slopes.count)
 
     def damped(self, mode: int) -> tuple[float, float, Array, Array]:
         """Frequency (Hz) and damping ratio of the pole of a mode, from 0, and their slopes.
@@ -90,14 +132,10 @@ class SlopedModes:
         """
         value, psi = self._pole(mode)
         size = abs(value)
-        count = self.held.state.count
-        if not count:
+        if not self.slopes.count:
             return size / (2 * np.pi), -value.real / size, np.zeros(0), np.zeros(0)
-        motions = self.held.there.along(np.stack([psi.real, psi.imag], axis=1))
-        D_tot = tree_stiffness(self.held.there, self.held.loading.without)[1]
-        parts = [self.held.mass_of(motions), motions.T @ D_tot @ motions, self.held.stiffness_of(motions)]
-        slopes = [_of_square(slopes_last(part, Sensitive, count)) for part in parts]
-        M, D = self.held.model.M, self.held.model.D
+        slopes = [_of_square(part) for part in self.slopes.forms(np.stack([psi.real, psi.imag], axis=1))]
+        M, D = self.model.M, self.model.D
         step = -(value**2 * slopes[0] + value * slopes[1] + slopes[2]) / (psi @ (2 * value * M + D) @ psi)
         larger = (np.conj(value) * step).real / size
         return (
@@ -105,11 +143,26 @@ class SlopedModes:
             -step.real / size + value.real * larger / size**2,
         )  # fmt: skip
 
+    def coupled(self, mode: int) -> tuple[float, float]:
+        """How the frequency (Hz) of the pole of a mode, from 0, feels an error of the damping: per share, per square.
+
+        Damping that couples modes i and j by d_ij (mass-normalised) moves the frequency of i by the second order,
+        d_ij^2 w_i / (2 (w_i^2 - w_j^2)); ratios say what d_ii and d_jj are, and of d_ij only that it is below their
+        mean. So a share of the damping that is wrong is one of the mean there.
+        """
+        omega = 2 * np.pi * np.asarray(self.modes.frequencies, dtype=float)
+        shapes = self._independent(self.modes.shapes)
+        D = shapes.T @ self.model.D @ shapes
+        mean = np.sqrt(np.maximum(np.diag(D) * D[mode, mode], 0.0))
+        others = np.abs(omega - omega[mode]) > EQUAL * omega[mode]
+        per = np.where(others, omega[mode] / (2 * np.abs(omega**2 - omega[mode] ** 2 + ~others)), 0.0) / (2 * np.pi)
+        return float(2 * (per * mean) @ np.abs(D[mode])), float(per @ mean**2)
+
     def _pole(self, mode: int) -> tuple[complex, Array]:
         """The pole into which damping turns a mode, and its shape, by Newton's method from light damping."""
-        M, D, K = self.held.model.M, self.held.model.D, self.held.model.K
+        M, D, K = self.model.M, self.model.D, self.model.K
         omega, ratio = 2 * np.pi * float(self.modes.frequencies[mode]), float(self.modes.damping[mode])
-        start = self.held.independent(self.modes.shapes)[:, mode]
+        start = self._independent(self.modes.shapes)[:, mode]
         psi, row = start.astype(complex), start @ M
         psi = psi / (row @ psi)
         value = omega * complex(-ratio, np.sqrt(max(1 - ratio**2, 0.0)))

@@ -1,0 +1,140 @@
+"""A robot with many sets of numbers at keys of its file: only what these change is made again.
+
+Numbers are put into the robot by a program that was traced once (`number_slopes`). Whether keys move anything is not
+read from their names: a robot with other numbers is put together at each pose, and compared. Where they do, and where
+a set of numbers would be read otherwise, robots are read and put together one by one.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from parflex.description.loader import describe
+from parflex.description.source import apply_settings
+from parflex.design.design_state import Circumstances, SensitiveDesign
+from parflex.design.number_slopes import numbers_by_program
+from parflex.designs.design_numbers import number_at
+from parflex.errors import ParflexError
+from parflex.models.configuration import configure
+from parflex.models.elastic.linear_model import LinearModel
+from parflex.models.loading import redesigned
+from parflex.models.robot import Robot
+from parflex.models.vibration.natural_modes import USUAL, Modes, modes_of
+from parflex.updating.modelled.pose_modes import SlopedModes, modes_at, pose_of
+from parflex.updating.modelled.still_poses import StillPose, StillSlopes, stand_alike
+
+Array = np.ndarray
+ELSEWHERE = 0.01  # of numbers, by which those of a compared robot are others, each by a share of its own
+
+
+class BeamInsides:
+    """What elements of beams and reductions leave out: made once for all poses of robots with the same beams."""
+
+    def __init__(self) -> None:
+        self.inner: dict[str, Any] = {}
+        self.left_out: dict[str, Any] = {}
+
+    def modes_of(self, model: LinearModel, count: int) -> Modes:
+        """So many modes, or all if they are fewer."""
+        robot = model.robot
+        robot.inner_motions.update(self.inner)
+        robot.left_out_motions.update(self.left_out)
+        found = modes_of(model, max(count, USUAL), or_fewer=True)
+        self.inner, self.left_out = robot.inner_motions, robot.left_out_motions
+        return found
+
+
+class ReboundRobots:
+    """A robot, keys of its file, and the robots with other numbers there."""
+
+    def __init__(self, robot: Robot, keys: Sequence[str], circumstances: Circumstances) -> None:
+        self.robot, self.keys, self.circumstances = robot, tuple(keys), circumstances
+        self.insides = BeamInsides()
+        self._poses: dict[str, StillPose | None] = {}
+
+    def of(self, values: Array) -> ReboundRobot:
+        """The robot with these numbers at the keys."""
+        return ReboundRobot(self, dict(zip(self.keys, map(float, values), strict=True)))
+
+    @cached_property
+    def _other(self) -> Robot | None:
+        """A robot with other numbers at all keys, in no simple ratio; None where there is none, or no program."""
+        if numbers_by_program(self.robot, self.keys) is None:
+            return None
+        shares = 1 + ELSEWHERE * np.sqrt(np.arange(2.0, 2 + len(self.keys)))
+        numbers = {key: float(x * number_at(self.robot, key)) for key, x in zip(self.keys, shares, strict=True)}
+        try:
+            return redesigned(self.robot, numbers)
+        except ParflexError:
+            return None
+
+    @cached_property
+    def same_beams(self) -> bool:
+        """Whether no key changes what beams are made of."""
+        assert self._other is not None
+        one, other = (
+            (said.materials, said.sections, [frame.beam for frame in said.frame])
+            for said in (self.robot.description, self._other.description)
+        )
+        return one == other
+
+    def at(self, pose: str) -> StillPose | None:
+        """What is kept of a pose; None where keys move something there."""
+        if pose not in self._poses:
+            self._poses[pose] = self._kept(pose)
+        return self._poses[pose]
+
+    def _kept(self, pose: str) -> StillPose | None:
+        if self._other is None:
+            return None
+        try:
+            here, there = (configure(robot, pose_of(pose)) for robot in (self.robot, self._other))
+            return StillPose(here, self.circumstances) if stand_alike(here, there) else None
+        except ParflexError:
+            return None
+
+
+class ReboundRobot:
+    """The robot with some numbers at keys of its file."""
+
+    def __init__(self, designs: ReboundRobots, settings: Mapping[str, float]) -> None:
+        self.designs, self.settings, self._own_insides = designs, settings, BeamInsides()
+
+    @cached_property
+    def _anew(self) -> SensitiveDesign:
+        """The robot, read and put together again, with slopes."""
+        return SensitiveDesign(redesigned(self.designs.robot, self.settings), self.designs.keys)
+
+    @cached_property
+    def _rebound(self) -> SensitiveDesign | None:
+        """The robot of the file where it stands, with other numbers in it; None where it would be read otherwise."""
+        first = self.designs.robot
+        assert first.written is not None
+        table = apply_settings(copy.deepcopy(first.written.table), self.settings, first.file)
+        said, written = describe(copy.deepcopy(table), first.file), replace(first.written, table=table)
+        alike: dict[str, Any] = {"known_home": first.home, "known_mobility": first.mobility}
+        read: Robot = replace(first, description=said, written=written, **alike)
+        numbers = numbers_by_program(read, self.designs.keys)
+        if numbers is None:
+            return None
+        made = numbers.with_numbers({k: float(x) for k, x in enumerate(numbers.values[0])})
+        return SensitiveDesign(replace(made, **alike), self.designs.keys)
+
+    def modes(self, pose: str, count: int) -> SlopedModes:
+        """So many modes at a pose, or all if they are fewer, with slopes."""
+        kept, given = self.designs.at(pose), self.designs.circumstances
+        sloped = self._rebound if kept is not None else None
+        if kept is None or sloped is None:
+            return modes_at(self._anew.robot, pose, given, count, self._anew)
+        model = kept.model(sloped.robot)
+        if model is None:
+            return modes_at(sloped.robot, pose, given, count, sloped, kept.here)
+        insides = self.designs.insides if self.designs.same_beams else self._own_insides
+        modes = insides.modes_of(model, count)
+        return SlopedModes(pose, modes, StillSlopes(sloped, sloped.robot, model.configuration, given))

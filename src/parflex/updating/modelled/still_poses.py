@@ -1,0 +1,162 @@
+"""Poses at which keys of a robot's file move nothing: positions and Jacobians are found once for all their numbers.
+
+Masses, stiffnesses and dampers change the forms M, D and K of motions alone, as the bodies, joints and springs do that
+the keys reach.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from parflex.design.design_state import Circumstances, SensitiveDesign
+from parflex.design.vibration_responses import sloped_frequency
+from parflex.models.configuration import Configuration
+from parflex.models.dynamics.taut_cables import driven_cables
+from parflex.models.elastic.holding import held_alike, held_robot
+from parflex.models.elastic.linear_model import LinearModel, about_pose, tree_stiffness
+from parflex.models.elastic.loads_at_rest import prepare
+from parflex.models.elastic.tension import just_taut, tense_parts
+from parflex.models.robot import Robot, frames_at
+from parflex.models.terms import acting
+from parflex.models.vibration.natural_modes import Modes
+from parflex.recursion.composite import body_rows
+from parflex.spatial.dual import Sensitive, slopes_last
+
+Array = np.ndarray
+SAME = 1e-12  # of the size of the robot: rounding of positions
+
+
+def stand_alike(one: Configuration, other: Configuration) -> bool:
+    """Whether two robots with the same coordinates stand and move alike: positions, frames, and all that closes."""
+    length = one.robot.tree.length
+    if one.q.shape != other.q.shape or not np.allclose(one.q, other.q, rtol=0, atol=SAME * max(length, 1.0)):
+        return False
+    here, there = (frames_at(robot, one.q) for robot in (one.robot, other.robot))
+    pairs = [(one.closure_jacobian, other.closure_jacobian)]
+    for name, (position, rotation) in here.items():
+        pairs += [(position / length, there[name][0] / length), (rotation, there[name][1])]
+    for first, second in zip(one.link_jacobians, other.link_jacobians, strict=True):
+        pairs += list(zip(first, second, strict=True))
+    return all(
+        a.shape == b.shape and np.abs(a - b).max(initial=0.0) <= SAME * max(np.abs(a).max(initial=0.0), 1.0)
+        for a, b in pairs
+    )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class StillConfiguration(Configuration):
+    """A robot that stands and moves as another one does: its kinematics are those of `like`."""
+
+    like: Configuration | None = None
+
+    @cached_property
+    def at(self) -> Any:
+        """Poses of all links."""
+        assert self.like is not None
+        return self.like.at
+
+    @cached_property
+    def link_jacobians(self) -> Any:
+        """J_v, J_w of all links."""
+        assert self.like is not None
+        return self.like.link_jacobians
+
+    @cached_property
+    def closure_jacobian(self) -> Array:
+        """J_tot."""
+        assert self.like is not None
+        return self.like.closure_jacobian
+
+    @cached_property
+    def reduction(self) -> Any:
+        """Independent rates, and all rates per independent one."""
+        assert self.like is not None
+        return self.like.reduction
+
+
+class StillPose:
+    """A pose at which no key moves anything, and the robot of the file there."""
+
+    def __init__(self, here: Configuration, circumstances: Circumstances) -> None:
+        self.here, self.given = here, circumstances
+
+    @cached_property
+    def _held(self) -> tuple[Configuration, Any]:
+        """The robot of the file as it is held, and what acts on it."""
+        given = self.given
+        return prepare(self.here.robot, self.here, given.lock, given.servo, without=given.without)
+
+    def model(self, robot: Robot) -> LinearModel | None:
+        """The linear model with the numbers of another robot; None where it is not about the undeformed pose."""
+        given = self.given
+        if given.about == "equilibrium" or given.wrench or driven_cables(robot):
+            return None
+        held = held_robot(acting(robot, given.without), self.here.q, given.lock, given.servo)
+        first, loading = self._held
+        here = StillConfiguration(held, self.here.q, first.reduction.partition, first)
+        if just_taut(here, given.without) or (given.about is None and tense_parts(here, given.without)):
+            return None
+        return about_pose(here, loading)
+
+
+class StillSlopes:
+    """How forms of motions change with keys that move nothing: `here` is the robot as it is held, without slopes."""
+
+    def __init__(self, design: SensitiveDesign, robot: Robot, here: Configuration, given: Circumstances) -> None:
+        self.here, self.without, self.count = here, given.without, len(design.keys)
+        self.twin = held_alike(acting(design.twin, given.without), robot, here.q, given.lock, given.servo)
+
+    @cached_property
+    def _bodies(self) -> list[tuple[Array, Array]]:
+        """Of each body that keys reach: what it moves by per rate, and slopes of its inertia, keys last."""
+        tree, found = self.twin.tree, []
+        for k, (own, link) in enumerate(zip(self.here.robot.tree.links, tree.links, strict=True)):
+            if link.body is not own.body:
+                inertia = link.body.inertia_matrix(self.here.q[link.e])
+                rows = body_rows(tree, link, self.here.link_jacobians[k])
+                found.append((rows, slopes_last(inertia, Sensitive, self.count)))
+            rotor = link.terms.inertia if link.terms.inert and "motor-inertia" not in self.without else 0.0
+            if isinstance(rotor, Sensitive):
+                found.append((np.eye(tree.n)[[link.v.start]], np.asarray(rotor.slope)[None, None]))
+        return found
+
+    @cached_property
+    def _stiffness(self) -> list[tuple[Array, Array, Array]]:
+        """Of damping and stiffness of the open tree: rows and columns of what keys reach, and slopes of it."""
+        at = Configuration(self.twin, self.here.q.astype(object), self.here.reduction.partition)
+        found = []
+        for matrix in reversed(tree_stiffness(at, self.without)):
+            numbers = matrix.ravel().tolist()
+            places = [k for k, x in enumerate(numbers) if isinstance(x, Sensitive)]
+            slopes = np.array([numbers[k].slope for k in places]).reshape(len(places), self.count)
+            rows, columns = np.divmod(np.array(places, dtype=int), len(matrix))
+            found.append((rows, columns, slopes))
+        return found
+
+    def of_motions(self, motions: Array) -> list[Array]:
+        """Slopes of mass, damping and stiffness along columns of all rates, keys last."""
+        size = motions.shape[1]
+        mass = np.zeros((size, size, self.count))
+        for rows, slopes in self._bodies:
+            along = rows @ motions
+            mass += np.einsum("ia,ijk,jb->abk", along, slopes, along)
+        return [mass, *(np.einsum("ea,ek,eb->abk", motions[i], slopes, motions[j])
+                        for i, j, slopes in self._stiffness)]  # fmt: skip
+
+    def forms(self, independent: Array) -> Sequence[Array]:
+        """The same along columns of independent rates."""
+        return self.of_motions(self.here.J @ independent)
+
+    def frequency(self, modes: Modes, number: int) -> Any:
+        """The frequency of a mode, from 0, with its slopes."""
+
+        def changes(shapes: Array, square: float) -> Array:
+            mass, _, stiffness = self.of_motions(shapes)
+            return np.moveaxis(stiffness - square * mass, 2, 0)
+
+        return sloped_frequency(modes, number, changes)
