@@ -1,7 +1,7 @@
 """Modes of measured frequency responses: poles that are stable by sdypy-EMA, then the responses fitted by them.
 
 The library finds poles for growing orders of a polynomial (LSCF); those that stay where they are become the start of a
-fit of all responses by poles, residues and two residual terms. Its covariance gives deviations for white noise.
+fit of all responses by poles, residues and two residual terms, whose residuals give deviations.
 """
 
 from __future__ import annotations
