@@ -226,7 +226,7 @@ def identify(
         explained = explained or bool(noisy)
     if estimator in ("ols", "wls") and not explained:  # else what is named moves parameters wherever samples are
         warnings += sticking_doubts(regressor, rows, fitted, list(parameters), choice, estimator)
-    warnings += impossible_bodies(regressor, base, told, fitted, parameters, explained)
+    warnings += impossible_bodies(regressor, base, told, fitted, parameters, rows, explained)
     warnings += doubts_of(errors, rows, estimator) + resting(used, choice, regressor)
     warnings += simulated.warnings if simulated else []
     warnings += validation_doubts(regressor.rows, errors, later)

@@ -13,7 +13,7 @@ import numpy as np
 
 from parflex.errors import InputError
 from parflex.identification.base_columns import BaseColumns
-from parflex.identification.estimates.least_squares import Fit
+from parflex.identification.estimates.least_squares import EffortRows, Fit
 from parflex.identification.estimates.physical import nearest_possible, never_negative
 from parflex.identification.identified import IdentifiedParameter
 from parflex.identification.regressors import Regressor
@@ -21,13 +21,12 @@ from parflex.identification.regressors import Regressor
 Array = np.ndarray
 SIGNIFICANT = 1.96  # standard deviations: a parameter that is nearer to zero is not told from it
 SURE = 6.0  # deviations, all parameters together: bodies with many parameters at their bounds leave some by chance
-LEAST = 0.03  # of a parameter, by the numbers of the file: less is calibration, or what filters leave without noise
-FAINT = 0.05  # of the largest effort that a parameter of the file has: smaller ones count as so large
+LEAST = 2e-3  # of the efforts: filters leave 1.3e-3 of a record without noise
 
 
 def impossible_bodies(
     regressor: Regressor, base: BaseColumns, told: list[int], fitted: Fit,
-    parameters: Mapping[str, IdentifiedParameter], explained: bool,
+    parameters: Mapping[str, IdentifiedParameter], rows: EffortRows, explained: bool,
 ) -> list[str]:  # fmt: skip
     """Warnings about parameters, which are those that are told, that no robot has.
 
@@ -44,9 +43,7 @@ def impossible_bodies(
     if found or explained or not parameters or find_spec("clarabel") is None:
         return found
     try:
-        nearest, far = nearest_possible(
-            robot, every, base, told, fitted.values, _covariance(regressor, base, told, fitted)
-        )
+        nearest, far = nearest_possible(robot, every, base, told, fitted.values, _covariance(rows, fitted))
     except InputError:  # the solver gives up: nothing is known
         return found
     if not far > SURE:
@@ -62,17 +59,14 @@ def impossible_bodies(
     ]
 
 
-def _covariance(regressor: Regressor, base: BaseColumns, told: list[int], fitted: Fit) -> Array:
-    """That of the intervals that are shown, and of what filters leave of records without noise.
+def _covariance(rows: EffortRows, fitted: Fit) -> Array:
+    """That of white residuals, as much wider as any interval is, and as if they were never less than filters leave.
 
-    How errors go together is that of white residuals, whose matrix is definite.
+    One factor for all: parameters that go together are told by their sum, whatever each of them is.
     """
-    theta = np.abs([one.value for one in regressor.unknowns])
-    white, robust = (np.sqrt(np.diag(C)) for C in (fitted.white, fitted.robust))
-    own, felt = np.abs(base.groups[told]) @ theta, base.usual[[base.kept[k] for k in told]]
-    own = np.maximum(own, FAINT * float((own * felt).max()) / np.maximum(felt, 1e-300))
-    more = LEAST / SURE * own
-    return np.asarray(fitted.white * np.outer(robust / white, robust / white) + np.diag(more**2))
+    wider = float((np.diag(fitted.robust) / np.maximum(np.diag(fitted.white), 1e-300)).max())
+    left, effort = (float(np.linalg.norm(part * rows.mask)) for part in (fitted.residuals, rows.y))
+    return np.asarray(max(1.0, wider) * max(1.0, LEAST * effort / max(left, 1e-300)) ** 2 * fitted.white)
 
 
 def _times(value: float, deviation: float) -> str:

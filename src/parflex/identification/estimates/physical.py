@@ -24,7 +24,7 @@ from parflex.records import Record
 Array = np.ndarray
 MARGIN = 1e-4  # of the usual mass of a body, and of that on the length of the robot: the least pseudo-inertia
 NEVER_NEGATIVE = ("IA", "FV", "FS", "FV_back", "FS_back", "k", "d")
-SOFT = 1e-9  # of the first problem: what keeps parameters that nothing tells near to the file
+SOFT = 1e-6  # squares of deviations, of the first problem: what a number that nothing tells costs, moved by its size
 DUAL = 1e-5  # of the largest eigenvalue: groups are known to as many digits as their columns
 ROOT = np.sqrt(2.0)
 
@@ -124,10 +124,15 @@ def _root(covariance: Array) -> Array:
 
 
 def _best_change(cones: _Cones, root: Array, G: Array, missing: Array, theta: Array, size: Array) -> Array:
-    """The change of parameters within the cones with which base parameters miss least."""
-    H = root @ G
-    soft = SOFT * np.linalg.norm(H, 2) ** 2 * np.eye(len(theta))
-    return cones.solved(H.T @ H + soft, -H.T @ (root @ missing), theta, size)
+    """The change of parameters within the cones with which base parameters miss least.
+
+    What nothing tells stays near to the least change that misses nothing: near to the file it would hold back numbers
+    that are far from it.
+    """
+    H, least = root @ G, np.linalg.lstsq(G, missing, rcond=None)[0]
+    P, none = H.T @ H + SOFT * np.eye(len(theta)), np.zeros(len(theta))
+    # from there, so that the objective is half the square of deviations, and what the solver leaves of it a share
+    return np.asarray(least + cones.solved(P, none, theta + size * least, size, unit=1.0))
 
 
 def _scaled(matrix: Array, length: float) -> Array:
@@ -180,7 +185,7 @@ class _Cones:
 
     def solved(
         self, P: Array, q: Array, theta: Array, size: Array, equal: tuple[Array, Array] | None = None,
-        otherwise: Array | None = None,
+        otherwise: Array | None = None, unit: float | None = None,
     ) -> Array:  # fmt: skip
         """The change x of parameters, in units of their sizes, that makes x^T P x / 2 + q^T x smallest."""
         clarabel, scipy_sparse = _libraries()
@@ -201,7 +206,7 @@ class _Cones:
             cones.append(clarabel.PSDTriangleConeT(4))
         settings = clarabel.DefaultSettings()
         settings.verbose = False
-        unit = max(float(np.abs(P).max()), 1e-300)
+        unit = unit or max(float(np.abs(P).max()), 1e-300)
         matrices = (scipy_sparse.csc_matrix(np.triu(P / unit)), q / unit, scipy_sparse.csc_matrix(np.vstack(A)))
         found = clarabel.DefaultSolver(*matrices, np.concatenate(b), cones, settings).solve()
         if str(found.status) not in ("Solved", "AlmostSolved"):
