@@ -59,6 +59,6 @@ def test_masses_that_no_bodies_have_are_told(monkeypatch):
     pytest.importorskip("clarabel")
     (text,) = told(-4.0)  # kg: a platform of -2.1 kg, whose group no sign forbids
     assert "no bodies have these parameters" in text and "in place of" in text and "deviations off" in text
-    # 1.7 kg are 75 deviations, of which centres of the legs that are elsewhere reach some
-    assert 10 < float(text.partition("all parameters together ")[2].split(":")[0]) < 75
+    # -1.7 kg alone are 75 deviations below zero; centres of legs that are elsewhere reach some, at the cost of others
+    assert float(text.partition("all parameters together ")[2].split(":")[0]) > 30
     assert not told(-4.0, monkeypatch, without=True)
