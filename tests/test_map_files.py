@@ -179,7 +179,7 @@ def test_positions_of_a_map_have_colours_in_the_viewer(tmp_path, capsys):
     page = tmp_path / "m.html"
     code, _, err = run(capsys, "view", "3rrr-flexible", "--map", str(out), "--record", str(page))
     assert code == 0 and page.stat().st_size > 1000, err
-    code, _, err = run(capsys, "view", "3rrr-flexible", "--map", str(page), "--record", str(page))
+    code, _, err = run(capsys, "view", "3rrr-flexible", "--map", str(page), "--record", str(tmp_path / "n.html"))
     assert code == 2 and "not a map" in err
 
 

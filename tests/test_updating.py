@@ -160,6 +160,19 @@ def test_the_verb_writes_a_file_that_extends_the_first(capsys, tmp_path):
     assert again == pytest.approx([one["after"] for one in answer["pairs"] if one["pose"] == "bent"], rel=1e-9)
 
 
+def test_what_the_written_file_lacks_is_said(capsys, tmp_path):
+    robot, table = chain(tmp_path), tmp_path / "measured.csv"
+    table.write_text(
+        "pose,mode,frequency_hz\n" + "".join(f"home,{one['mode']},{one['frequency_hz']}\n" for one in rows()[:2])
+    )
+    words = ["update", robot.file, str(table), "--vary", KEYS[0], "--payload", "0.1,0,0,0", "--set", f"{KEYS[1]}=390"]
+    assert not [text for text in answered(capsys, *words)["warnings"] if "not in the file" in text]
+    told = [
+        text for text in answered(capsys, *words, "--out", str(tmp_path / "f.toml"))["warnings"] if "the file" in text
+    ]
+    assert [text.split(" are ")[0].split(" is ")[0] for text in told] == ["values of --set", "the payload"]
+
+
 @pytest.mark.parametrize(
     ("text", "vary", "hold_out", "message"),
     [
@@ -309,6 +322,54 @@ def test_damping_that_is_wrong_is_in_the_intervals_of_stiffnesses(tmp_path):
 def test_intervals_of_wrongly_damped_chains_hold_nine_of_ten_stiffnesses(tmp_path):
     # 120, three of a fit not independent: two deviations of 40 are 7 % below 95 %
     assert np.mean(wrongly_damped(damped_chain(tmp_path, STRONG), range(40))) > 0.88
+
+
+HEAVY = (40.0, 0.5, 0.0)  # ratios of 4 to 20 %, and frequencies up to 5 % beside those without damping
+
+
+def test_frequencies_are_those_of_poles_also_where_no_damping_is_measured(tmp_path):
+    robot, rows = damped_chain(tmp_path, HEAVY), []
+    for pose in ("home", "bent"):
+        rows += [
+            {"pose": pose, "mode": k, "frequency_hz": abs(pole) / (2 * np.pi), "deviation_hz": 0.002 * abs(pole)}
+            for k, pole in enumerate(spring_chain.poles(pose, TRUE, HEAVY), start=1)
+        ]
+    plain = np.concatenate([spring_chain.frequencies(pose, TRUE) for pose in ("home", "bent")])
+    assert np.abs(plain / [one["frequency_hz"] for one in rows] - 1).max() > 0.02
+    found = parflex.update(robot, rows, KEYS, prior=np.inf)
+    assert [found.parameters[key]["value"] for key in KEYS] == pytest.approx(TRUE, rel=1e-3)  # where steps end
+
+
+@pytest.mark.parametrize("dampers", [(2.0, 1.0, 0.3), HEAVY, (0.0, 0.0, 0.0)])
+def test_slopes_of_frequencies_alone_are_exact(tmp_path, dampers):
+    from parflex.design.design_state import Circumstances, SensitiveDesign
+    from parflex.updating.modelled.pose_modes import modes_at
+
+    keys = [*KEYS, *(DAMPER_KEYS if any(dampers) else [])]
+    robot, start = damped_chain(tmp_path, dampers), np.array([1100.0, 320.0, 180.0, *dampers])
+    here = modes_at(robot, "bent", Circumstances(), 3, SensitiveDesign(robot, keys))
+    for mode in range(3):
+        value, slopes = here.frequency(mode)
+
+        def frequency(numbers, mode=mode):
+            return abs(spring_chain.poles("bent", numbers[:3], numbers[3:])[mode]) / (2 * np.pi)
+
+        assert value == pytest.approx(frequency(start), rel=1e-10)
+        for k in range(len(keys)):
+            step = np.zeros(6)
+            step[k] = 1e-4 * max(start[k], 1.0)
+            change = (frequency(start + step) - frequency(start - step)) / (2 * step[k])
+            assert slopes[k] == pytest.approx(change, rel=1e-5, abs=1e-8)  # differences of second order
+
+
+def test_numbers_of_modes_that_are_all_shifted_are_named(tmp_path):
+    off = [one | {"mode": one["mode"] + 1} for one in rows(poses=("home", "bent")) if one["mode"] < 3]
+    told = parflex.update(chain(tmp_path), off, KEYS[:1]).warnings
+    assert [text.split(" would ")[0] for text in told if "would explain" in text] == [
+        "numbers of modes that are all lower by 1"
+    ]
+    right = parflex.update(chain(tmp_path), rows(poses=("home", "bent")), KEYS[:1]).warnings
+    assert not any("would explain" in text for text in right)
 
 
 def test_shapes_decide_where_frequencies_do_not(tmp_path):

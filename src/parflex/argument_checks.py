@@ -14,6 +14,7 @@ import numpy as np
 
 from parflex import checking
 from parflex.errors import InputError
+from parflex.whole_files import input_file
 
 ARRAYS = (np.ndarray, list, tuple)
 Check = Callable[[Any, str], Any]
@@ -22,7 +23,10 @@ Check = Callable[[Any, str], Any]
 def _robot(value: Any, key: str) -> Any:
     from parflex.models.robot import Robot
 
-    return checking.instance(value, Robot, key, "load it first: parflex.load(NAME)")
+    checking.instance(value, Robot, key, "load it first: parflex.load(NAME)")
+    for file in value.files:
+        input_file(file)
+    return value
 
 
 def _robot_or_state(value: Any, key: str) -> Any:

@@ -14,6 +14,7 @@ from typing import Any
 
 from parflex.argument_checks import CHECKS, OTHERS, Check
 from parflex.errors import InputError, ParflexWarning, did_you_mean
+from parflex.whole_files import keeping_inputs
 
 # older names of an argument, where a function has no argument of that name
 ALIASES: dict[str, tuple[str, ...]] = {
@@ -64,6 +65,7 @@ class _Call:
         self.in_order = [self.arguments[n] for n, one in parameters.items() if one.kind is not one.KEYWORD_ONLY]
         self.needed = [name for name, one in parameters.items() if one.default is one.empty]
         self.older = {old: name for name in parameters for old in ALIASES.get(name, ()) if old not in parameters}
+        self.writes = any(name in parameters and checks[name] is CHECKS[name] for name in ("out", "path"))
 
     def in_new_words(self, given: Mapping[str, Any], places: int) -> dict[str, Any]:
         """Arguments by their names of today."""
@@ -105,6 +107,10 @@ def checked(function: Callable[..., Any]) -> Callable[..., Any]:
     call, doubts = _Call(function), getattr(function, "doubts", None)  # sentences on an answer that all must see
     arguments, in_order, needed = call.arguments, call.in_order, call.needed
 
+    def done(*given: Any, **words: Any) -> Any:
+        values = [argument.looked_at(value) for argument, value in zip(in_order, given, strict=False)]
+        return function(*values, **{name: arguments[name].looked_at(value) for name, value in words.items()})
+
     @functools.wraps(function)
     def checked_call(*given: Any, **words: Any) -> Any:
         places = len(given)
@@ -113,8 +119,11 @@ def checked(function: Callable[..., Any]) -> Callable[..., Any]:
         words = call.in_new_words(words, places) if words else words
         if any(name not in words for name in needed[places:]):
             raise call.refuse()
-        values = [argument.looked_at(value) for argument, value in zip(in_order, given, strict=False)]
-        found = function(*values, **{name: arguments[name].looked_at(value) for name, value in words.items()})
+        if call.writes:
+            with keeping_inputs():
+                found = done(*given, **words)
+        else:
+            found = done(*given, **words)
         for sentence in () if doubts is None else doubts(found):
             warnings.warn(sentence, ParflexWarning, stacklevel=2)
         return found

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
+from typing import Any
 
 import click
 
 from parflex import __version__
 from parflex.errors import nearest
 from parflex.vocabulary import WORDS
+from parflex.whole_files import keeping_inputs, refuse_inputs
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
+OUTPUTS = {"--out", "--record", "--page", "--report", "--figure", "--convergence"}  # options that name what is written
 EXAMPLES = """
 \b
 Examples:
@@ -53,8 +57,35 @@ def _with_unit(option: click.Parameter) -> None:
         option.help = f"{said} ({word.unit}){mark}{default}."
 
 
+class Verb(click.Command):
+    """A verb: words of its command line that name files are its inputs, and none of them is an output too."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run it."""
+        told = {one.name: _words(ctx.params.get(one.name or "")) for one in self.params}
+        outputs = {one.name: (OUTPUTS & {*one.opts}).pop()[2:] for one in self.params if OUTPUTS & {*one.opts}}
+        with keeping_inputs(*(word for name in told if name not in outputs for word in told[name] if _is_file(word))):
+            for name, key in outputs.items():
+                refuse_inputs(*told[name], key=key)
+            return super().invoke(ctx)
+
+
+def _words(value: Any) -> list[str]:
+    """What is said for an option or an argument, which may be there several times."""
+    return [word for word in (value if isinstance(value, tuple) else (value,)) if isinstance(word, str)]
+
+
+def _is_file(word: str) -> bool:
+    try:
+        return Path(word).is_file()
+    except (OSError, ValueError):  # no name of a file
+        return False
+
+
 class Verbs(click.Group):
     """The verbs; a misspelt one is answered with the nearest, which click does by itself only since 8.4."""
+
+    command_class = Verb
 
     def add_command(self, cmd: click.Command, name: str | None = None) -> None:
         """One more verb, whose options say their units."""

@@ -206,7 +206,7 @@ def frequency_map(
     settings, store = map_settings(robot, over, fixed, modes, held, asked), MapStore(axes, modes, asked)
     path = None if out is None else Path(out)
     if path is not None:
-        check_map_file(path)
+        check_map_file(path, csv)
         store.take_up(path, settings)
     given = (robot, axes, fixed, modes, held, asked)
     rows = MapRows(*given)

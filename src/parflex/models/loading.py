@@ -20,6 +20,7 @@ from parflex.models.robot import Robot, WrittenRobot
 from parflex.models.sensors import marked_rates
 from parflex.tree import Tree, build_tree
 from parflex.tree.frame_numbers import read_body
+from parflex.whole_files import keeping_inputs
 
 
 def load(
@@ -57,6 +58,14 @@ def load(
     --------
     >>> robot = parflex.load("3rrr", working_mode="+-+", payload=[0.2, 0, 0, 0])
     """
+    with keeping_inputs() as files:
+        return _loaded(source, settings, payload, actuation, working_mode, elements, files)
+
+
+def _loaded(
+    source: str | Path, settings: Mapping[str, Any] | None, payload: Sequence[float] | None, actuation: str | None,
+    working_mode: str | None, elements: int | None, files: Iterable[str],
+) -> Robot:  # fmt: skip
     table, file = load_table(source, settings)
     description = describe(copy.deepcopy(table), file)
     if elements is not None and not 1 <= elements <= 100:
@@ -67,7 +76,7 @@ def load(
         refine = 1 if elements is None else elements
         robot = _build(description, file, payload, actuation, working_mode, refine)
         mounted = None if payload is None else tuple(float(value) for value in payload)
-        robot = replace(robot, written=WrittenRobot(table, mounted, refine))
+        robot = replace(robot, written=WrittenRobot(table, mounted, refine, tuple(files)))
         slack = robot.home_pose.slack_cables()
         return replace(robot, warnings=(*robot.warnings, *slack), known_home=robot.home) if slack else robot
     except ParflexError as error:

@@ -33,11 +33,15 @@ AT_LIMIT = 1e-9  # rad or typical lengths: poses close to 1e-12, and a joint on 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class WrittenRobot(Record):
-    """What a robot was loaded from: its whole table, what was set in it included, payload and refinement."""
+    """What a robot was loaded from: its whole table, what was set in it included, payload and refinement.
+
+    `files` are all that were read: its own, those that it extends, and those of its bodies.
+    """
 
     table: dict[str, Any]
     payload: tuple[float, ...] | None
     elements: int
+    files: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -72,6 +76,11 @@ class Robot(ArrayOrder, Record):
     def refine(self) -> int:
         """Into how many each element of the file is divided."""
         return 1 if self.written is None else self.written.elements
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Files that it was loaded from."""
+        return () if self.written is None else self.written.files
 
     @property
     def payload(self) -> tuple[float, ...] | None:

@@ -141,10 +141,10 @@ def sweep(
         )
     file = read_sweep(path)
     target = None if out is None else Path(out)
-    if target is not None:
-        check_table_file(target)
     robot = load(robot_source(file, path))
     designs = designs_of(file, Path(path).parent)
+    if target is not None:
+        check_table_file(target)
     for key in designs:
         checked_number(robot, key, "variables")
     rows = design_rows((robot, tuple(designs), file))

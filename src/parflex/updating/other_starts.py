@@ -8,7 +8,7 @@ where they leave far less.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 
 import numpy as np
@@ -36,11 +36,20 @@ class OtherStarts:
         if not self.fitting.error.any():
             return self.fit, []
         suggested: list[str] = []
-        neighbours = self._neighbours()
-        self.steps.expect(len(neighbours))
+        neighbours, shift = self._neighbours(), self._shift()
+        self.steps.expect(len(neighbours) + bool(shift))
+        if shift:
+            self.steps.step()
+            there = self._after_steps(self.fit.shares, {mode: mode + shift for mode in self._numbers()})
+            if there is not None and there[0] < BETTER**2 * self.cost:
+                way = "lower" if shift < 0 else "higher"
+                return self.fit, [
+                    f"numbers of modes that are all {way} by {abs(shift)} would explain what follows: the lowest mode "
+                    "that the model has as it is held is number 1"
+                ]
         for low, high in neighbours:
             self.steps.step()
-            there = self._after_steps(self.fit.shares, low, high)
+            there = self._after_steps(self.fit.shares, {low: high, high: low})
             found = None if there is None else self._counted(there[1])
             if found is not None:
                 return found, [self._said()]
@@ -98,7 +107,7 @@ class OtherStarts:
             if not cost < BETTER * self.cost:
                 break
             low, high = (self.kept.pairs[pose][fitting.of_pose[pose].index(k)] for k in (a, b))
-            there = self._after_steps(self.fit.shares, low, high, pose)
+            there = self._after_steps(self.fit.shares, {low: high, high: low}, pose)
             if there is not None and there[0] < BETTER**2 * self.cost:
                 numbers = sorted(int(fitting.rows[k].mode or 0) for k in (a, b))
                 return [
@@ -122,11 +131,28 @@ class OtherStarts:
         step = np.linalg.lstsq(S, left, rcond=None)[0]
         return 0.5 * float(np.square(left - S @ step).sum())
 
+    def _shift(self) -> int:
+        """By how much all numbers of a table must change to be nearest to the file; 0 where modes have none."""
+        rows, near = self.fitting.rows, {}
+        if len(rows) < 2 or any(one.mode is None for one in rows):
+            return 0
+        lowest, most = min(self._numbers()), min(len(one.frequencies) for one in self.kept.base.values())
+        for shift in range(-lowest, most - max(self._numbers())):
+            near[shift] = np.median([
+                abs(np.log(rows[k].frequency / self.kept.base[pose].frequencies[mode + shift]))
+                for pose, own in self.fitting.of_pose.items()
+                for k, mode in zip(own, self.kept.pairs[pose], strict=True) if mode >= 0
+            ])  # fmt: skip
+        return min(near, key=lambda shift: (near[shift], abs(shift)))
+
+    def _numbers(self) -> set[int]:
+        """Modes of the model that are measured somewhere, from 0."""
+        return {mode for modes in self.kept.pairs.values() for mode in modes if mode >= 0}
+
     def _after_steps(
-        self, shares: Array, low: int, high: int, only: str | None = None
+        self, shares: Array, other: Mapping[int, int], only: str | None = None
     ) -> tuple[float, Array] | None:  # fmt: skip
-        """Cost and shares behind a few steps with two modes exchanged at every pose, or at one only."""
-        other = {low: high, high: low}
+        """Cost and shares behind a few steps with other modes in place of some, at every pose, or at one only."""
         self.fitting.pairs = {
             pose: [other.get(mode, mode) for mode in modes] if only in (None, pose) else modes
             for pose, modes in self.kept.pairs.items()
@@ -140,7 +166,7 @@ class OtherStarts:
 
     def _neighbours(self) -> list[tuple[int, int]]:
         """Modes of the model, one behind the other, that are both measured."""
-        numbers = {mode for modes in self.kept.pairs.values() for mode in modes if mode >= 0}
+        numbers = self._numbers()
         return [(k, k + 1) for k in sorted(numbers) if k + 1 in numbers][:MOST_EXCHANGES]
 
     def _said(self) -> str:

@@ -131,8 +131,11 @@ def _shape_ends(found: Responses) -> tuple[list[str], list[int], list[str]]:
             if len(own) > len(best):
                 best, names = own, moving
     ends = [names[k] for k in best]
-    if len(best) < 2 or any(name.startswith(NODE) for name in ends):
+    without = [name for name in ends or (*found.outputs, *found.inputs) if name.startswith(NODE)]
+    if without:
         return [], [], ["shapes are not used: nodes of the file have no frames (name them by `sensors`)"]
+    if len(best) < 2:
+        return [], [], ["shapes are not used: the file has no two sensors with one input, nor two inputs of one sensor"]
     return ends, best, []
 
 

@@ -76,13 +76,12 @@ from parflex.cli.spare_options import read_spare, spare_options
 def control(robot: str, as_json: bool, path: str | None, **options: Any) -> int:
     """Simulate tracking of a reference under a control law; the plant may differ from the model of the law."""
     from parflex.control.control_run import run_control
+    from parflex.simulation.table_files import check_target
 
-    if path:
-        from parflex.simulation.table_files import check_target
-
-        check_target(path)
     words = {key: options.pop(key) for key in ("settings", "payload", "actuation", "working_mode")}
     loaded = open_robot(robot, **words)
+    if path:
+        check_target(path)
     real = _plant(robot, words, options.pop("plant"), options.pop("plant_set"), options.pop("plant_payload"))
     arguments = _arguments(options)
     with clock("controlling", arguments.get("time")) as shown:

@@ -54,7 +54,7 @@ def identify(
     warnings = [*loaded.warnings, *found.warnings]
     if out:
         warnings += write_robot(loaded, found, out)
-        warnings += ["values of --set are not in the file"] if words["settings"] else []
+        warnings += _not_written(words)
         answer["out"] = out
     if page:
         from parflex.view.notebook.identification_page import write_identification
@@ -120,8 +120,6 @@ def excite(
     from parflex.identification.exciting.motion_files import check_motion_target, read_box, write_motion
 
     number(step, "step", above=0.0, example=1e-3)
-    if out:
-        check_motion_target(out)
     words = {key: options.pop(key) for key in ("settings", "payload", "actuation", "working_mode")}
     box = read_box(workspace)
     limits = {
@@ -129,6 +127,8 @@ def excite(
         "effort_limit": number_or_table(effort_limit, "effort-limit"),
     }
     loaded = open_robot(robot, **words)
+    if out:
+        check_motion_target(out)
     with counter("fits") as shown:
         found = excited(loaded, workspace=box, **limits, **options, progress=shown)
     files = write_motion(loaded, found, out, step) if out else []
@@ -152,6 +152,15 @@ def excite(
         ("limits", ["of", "", "lowest", "highest", "largest", "limits"], rows),
     ]
     output.show(answer, as_json, *tables, ("", ["written"], [(file,) for file in files]))
+
+
+def _not_written(options: dict[str, Any]) -> list[str]:
+    """A sentence for what the robot had on the command line, and the written file does not have."""
+    told = {
+        "settings": "values of --set are not in the file: give them again with it",
+        "payload": "the payload is not in the file: give it again with it",
+    }
+    return [told[word] for word in ("settings", "payload") if options[word]]
 
 
 def _said(limits: Any) -> str:
@@ -200,10 +209,10 @@ def update(
     from parflex.updating.update import update as updated
     from parflex.updating.updated import write_updated
 
-    if out:
-        check_robot_target(out)
     words = ("settings", "payload", "actuation", "working_mode", "elements")
     loaded = open_robot(robot, **{key: options[key] for key in words})
+    if out:
+        check_robot_target(out)
     keys = [key.strip() for key in vary.split(",") if key.strip()]
     held = lock if lock in ("actuators", "none") else [word.strip() for word in lock.split(",")]
     given = {} if prior is None else {"prior": number_or_table(prior, "prior")}
@@ -217,7 +226,7 @@ def update(
     answer = {**found.as_dict(), "warnings": [*loaded.warnings, *found.warnings]}
     if out:
         answer["out"] = write_updated(robot, loaded, found, out)
-        answer["warnings"] += ["values of --set are not in the file"] if options["settings"] else []
+        answer["warnings"] += _not_written(options)
     if page:
         from parflex.view.notebook.updating_page import write_update
 

@@ -49,11 +49,11 @@ def motion(
     from parflex.simulation.motions.plan import plan_motion
     from parflex.simulation.table_files import check_target, write_table
 
-    if path is not None:
-        check_target(path)
     if not 0 < step < float("inf"):
         raise InputError("'step' is not a positive number", key="step", value=step, hint="give e.g. 0.001")
     loaded = open_robot(robot, **choice)
+    if path is not None:
+        check_target(path)
     limits = {
         "effort_limit": number_or_table(effort_limit, "effort-limit"),
         "velocity_limit": number_or_table(velocity_limit, "velocity-limit"),

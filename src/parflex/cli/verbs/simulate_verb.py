@@ -102,10 +102,10 @@ def simulate(robot: str, as_json: bool, path: str, **options: Any) -> int:
     from parflex.simulation.simulate import simulate as run_simulation
     from parflex.simulation.table_files import check_target
 
-    check_target(path)
     drawn = check_convergence(options["converge"], options.pop("convergence"))
     words = {key: options.pop(key) for key in ("settings", "payload", "actuation", "working_mode", "elements")}
     loaded = open_robot(robot, **words)
+    check_target(path)
     cutoff = options.pop("low_pass")
     if cutoff is not None and not 0 < cutoff < math.inf:  # the rest is seen when the rows are there
         raise InputError("a cut-off is a positive frequency", key="low-pass", value=cutoff, hint="give e.g. 100")

@@ -29,7 +29,7 @@ from parflex.errors import ParflexError
 from parflex.models.loading import load
 from parflex.models.robot import Robot
 from parflex.records import Record, brief, listed
-from parflex.whole_files import whole_file
+from parflex.whole_files import refuse_inputs, whole_file
 
 Array = np.ndarray
 ACTIVE = 1e-4  # of a limit
@@ -148,15 +148,16 @@ def optimise(path: str | Path, out: str | Path | None = None) -> Optimised:
     problem = read_problem(path)
     source = robot_source(problem, path)
     search = Optimisation(problem, load(source))
+    target = None if out is None else Path(out) / "robot.toml"
+    if target is not None:
+        refuse_inputs(target)
     found = search.solved()
     if problem.pareto is not None:
         front = pareto_front(search)
         found = replace(found, front=front.as_list())
-    if out is None:
+    if target is None:
         return found
-    folder = Path(out)
-    folder.mkdir(parents=True, exist_ok=True)
-    target = folder / "robot.toml"
+    target.parent.mkdir(parents=True, exist_ok=True)
     settings = {key: one["value"] for key, one in found.variables.items()} | found.file_settings
     with whole_file(target) as file:
         file.write(extending_text(source, found.before, settings, target).encode())

@@ -11,7 +11,7 @@ from parflex.identification.exciting.excite import Excitation
 from parflex.models.robot import Robot
 from parflex.simulation.motions.plan import plan_motion
 from parflex.simulation.table_files import check_target, write_table
-from parflex.whole_files import check_writable, whole_file
+from parflex.whole_files import check_writable, refuse_inputs, whole_file
 
 
 def check_motion_target(path: str) -> None:
@@ -23,8 +23,9 @@ def check_motion_target(path: str) -> None:
 def write_motion(robot: Robot, found: Excitation, path: str, step: float) -> list[str]:
     """Positions, velocities and accelerations of the motors at equal times; and the series."""
     columns = plan_motion(robot, found.motion).table(step, found.motion["duration"])
-    files = [str(file) for file in write_table(path, columns, {"motion": found.motion})]
     series = Path(path).with_suffix(".toml")
+    refuse_inputs(path, series, of=robot.files)
+    files = [str(file) for file in write_table(path, columns, {"motion": found.motion})]
     lines = [f"{key} = {found.motion[key]!r}" for key in ("frequency", "duration")]
     for key in ("start", "sines", "cosines"):
         lines += [f"{key} = {_written(found.motion[key])}"]

@@ -140,13 +140,14 @@ def map_settings(
     }
 
 
-def check_map_file(path: Path) -> None:
-    """Refuse a name that no map can have, before anything is computed."""
+def check_map_file(path: Path, csv: bool = False) -> None:
+    """Refuse a name that no map can have, nor the table beside it, before anything is computed."""
     if path.suffix != ".npz" or path.is_dir():
         raise InputError(
             f"'{path.name}' is not a map file", key="out", value=str(path), hint="name a file like map.npz"
         )
-    check_writable(path)
+    for one in (path, path.with_suffix(".csv")) if csv else (path,):
+        check_writable(one)
 
 
 def _key(name: str) -> str:

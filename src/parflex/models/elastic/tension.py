@@ -165,5 +165,5 @@ def _damping(configuration: Configuration) -> Array:
         J1, J2 = (at.of(end)[0] @ place_jacobian(tree, at, configuration.link_jacobians, end)[0] for end in ends)
         row = across @ (J2 - J1) / length
         tension = element.tension(length, Dual(0.0, np.ones(1)))
-        D += (tension.slope[0] if isinstance(tension, Dual) else 0.0) * np.outer(row, row)
+        D = D + (tension.slope[0] if isinstance(tension, Dual) else 0.0) * np.outer(row, row)  # of any scalar
     return D

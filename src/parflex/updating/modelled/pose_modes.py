@@ -25,6 +25,9 @@ Array = np.ndarray
 EQUAL = 1e-5  # of a frequency: modes nearer to each other are equal, and any mixture of them is a mode
 MOST_STEPS = 40
 SETTLED = 1e-12  # of a pole
+SAME = 0.8  # MAC of shapes between two steps of damping: those of another mode are far below
+LEAST_SHARE = 1e-3  # of the damping that a step adds
+UNCHANGED = 1e-9  # of a frequency: what differs less is rounding
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -43,8 +46,7 @@ class PoseModes(Record):
 
     def equal(self, mode: int) -> Array:
         """Numbers of the modes that are equal to this one, from 0; with it."""
-        value = self.frequencies[mode]
-        return np.flatnonzero(np.abs(self.frequencies - value) <= EQUAL * value)
+        return _equal(self.frequencies, mode)
 
     def likeness(self, other: PoseModes) -> Array:
         """MAC of the modes of the other one (rows) with these, by the mass of the other one."""
@@ -105,6 +107,7 @@ class SlopedModes:
     def __init__(self, pose: str, modes: Modes, slopes: Slopes) -> None:
         self.pose, self.modes, self.slopes = pose, modes, slopes
         self.model = modes.model
+        self._poles: dict[int, tuple[complex, Array]] = {}
 
     def at_sensors(self, sensors: Sequence[str]) -> PoseModes:
         """The modes as sensors see them."""
@@ -120,9 +123,17 @@ class SlopedModes:
         return shapes[self.model.configuration.reduction.partition.independent]
 
     def frequency(self, mode: int) -> tuple[float, Array]:
-        """Hz of a mode, from 0, and its slopes."""
-        answer = self.slopes.frequency(self.modes, mode)
-        return float(self.modes.frequencies[mode]), slope_of(answer, self.slopes.count)
+        """|pole|/(2 pi) of a mode, from 0, as modal analysis gives it (Hz), and its slopes.
+
+        Damping that is proportional, or that single modes have, leaves it that of the mode without damping, and so to
+        first order whatever changes damping: then those slopes are exact, also where modes are equal.
+        """
+        plain = float(self.modes.frequencies[mode])
+        size = abs(self._pole(mode)[0]) / (2 * np.pi) if np.any(self.model.D) else plain
+        if abs(size / plain - 1) > UNCHANGED and len(_equal(self.modes.frequencies, mode)) == 1:
+            found, _, slopes, _ = self.damped(mode)
+            return found, slopes
+        return size, size / plain * slope_of(self.slopes.frequency(self.modes, mode), self.slopes.count)
 
     def damped(self, mode: int) -> tuple[float, float, Array, Array]:
         """Frequency (Hz) and damping ratio of the pole of a mode, from 0, and their slopes.
@@ -159,28 +170,62 @@ class SlopedModes:
         return float(2 * (per * mean) @ np.abs(D[mode])), float(per @ mean**2)
 
     def _pole(self, mode: int) -> tuple[complex, Array]:
-        """The pole into which damping turns a mode, and its shape, by Newton's method from light damping."""
-        M, D, K = self.model.M, self.model.D, self.model.K
-        omega, ratio = 2 * np.pi * float(self.modes.frequencies[mode]), float(self.modes.damping[mode])
-        start = self._independent(self.modes.shapes)[:, mode]
-        psi, row = start.astype(complex), start @ M
-        psi = psi / (row @ psi)
-        value = omega * complex(-ratio, np.sqrt(max(1 - ratio**2, 0.0)))
-        for _ in range(MOST_STEPS if ratio < 1 else 0):
-            try:
-                found = np.linalg.solve(value**2 * M + value * D + K, (2 * value * M + D) @ psi)
-            except np.linalg.LinAlgError:  # the pole itself
-                return value, psi
-            step = 1 / (row @ found)
-            value, psi = value - step, found / (row @ found)
-            if abs(step) < SETTLED * abs(value):
-                if value.imag > 0:
-                    return complex(value), psi
-                break
+        """The pole into which damping turns a mode, and its shape."""
+        if mode not in self._poles:
+            equal = _equal(self.modes.frequencies, mode)
+            self._poles |= dict(zip(equal.tolist(), self._poles_of(equal), strict=True))
+        return self._poles[mode]
+
+    def _poles_of(self, equal: Array) -> list[tuple[complex, Array]]:
+        """Poles of equal modes by their size; damping chooses the mixtures of them from which each is followed."""
+        shapes = self._independent(self.modes.shapes)[:, equal]
+        mixtures = np.linalg.eigh(shapes.T @ self.model.D @ shapes)[1] if len(equal) > 1 else np.eye(1)
+        found = [self._followed(int(mode), shape) for mode, shape in zip(equal, (shapes @ mixtures).T, strict=True)]
+        return sorted(found, key=lambda one: abs(one[0]))
+
+    def _followed(self, mode: int, shape: Array) -> tuple[complex, Array]:
+        """The pole of a mode as its damping grows from none, in as few steps as keep its shape."""
+        D, row = self.model.D, shape @ self.model.M
+        value, psi = complex(0, 2 * np.pi * float(self.modes.frequencies[mode])), shape / (row @ shape) + 0j
+        done, step = 0.0, 1.0
+        while done < 1 and step > LEAST_SHARE:
+            trial = self._settled(min(done + step, 1.0) * D, value, psi, row)
+            if trial is None:
+                step /= 2
+                continue
+            done, (value, psi) = min(done + step, 1.0), trial
+        if done >= 1:
+            return value, psi
+        ratio = float(self.modes.damping[mode])
         raise InputError(
             f"mode {mode + 1} at '{self.pose}' does not vibrate with the damping of the file (ratio {ratio:.3g})",
             key="damping", value=ratio, hint="give the file less damping to start from, or leave its damping out",
         )  # fmt: skip
+
+    def _settled(self, D: Array, value: complex, psi: Array, row: Array) -> tuple[complex, Array] | None:
+        """The pole near another one, by Newton's method; None where there is none, or one of another shape."""
+        M, K, before = self.model.M, self.model.K, psi
+        rate = complex(psi.conj() @ D @ psi / (psi.conj() @ M @ psi))  # of this mode alone
+        size, half = abs(value), rate.real / 2
+        value = complex(-half, np.sqrt(size**2 - half**2)) if half < size else value
+        for _ in range(MOST_STEPS):
+            try:
+                found = np.linalg.solve(value**2 * M + value * D + K, (2 * value * M + D) @ psi)
+            except np.linalg.LinAlgError:  # the pole itself
+                break
+            step = complex(1 / (row @ found))
+            value, psi = value - step, found / (row @ found)
+            if abs(step) < SETTLED * abs(value):
+                break
+        else:
+            return None
+        alike = abs(before.conj() @ M @ psi) ** 2 / ((before.conj() @ M @ before) * (psi.conj() @ M @ psi)).real
+        return (complex(value), psi) if value.imag > 0 and alike > SAME else None
+
+
+def _equal(frequencies: Array, mode: int) -> Array:
+    """Numbers of modes with the frequency of this one, it among them."""
+    return np.flatnonzero(np.abs(frequencies - frequencies[mode]) <= EQUAL * frequencies[mode])
 
 
 def pose_of(text: str) -> str | dict[str, float]:

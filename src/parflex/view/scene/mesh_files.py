@@ -14,6 +14,7 @@ import numpy as np
 from parflex.checking import shown
 from parflex.errors import InputError
 from parflex.view.scene.collada_mesh import collada_triangles
+from parflex.whole_files import input_file
 
 Array = np.ndarray
 MAX_MESH_BYTES = 50_000_000
@@ -24,7 +25,7 @@ ENDING = 400  # bytes at the end of a text, with the word and the name of the so
 
 def mesh_of(file: str) -> tuple[Array, Array]:
     """Vertices (n x 3) and triangles (m x 3) of a file."""
-    path = Path(file)
+    path = input_file(file)
     try:
         about = path.stat()
     except (OSError, ValueError):
@@ -42,7 +43,7 @@ def _read(file: str, changed: int, size: int) -> tuple[Array, Array]:
     if size > MAX_MESH_BYTES:
         raise _unusable(path, f"has more than {MAX_MESH_BYTES / 1e6:.0f} MB", "reduce the number of its triangles")
     try:
-        with path.open("rb") as opened:
+        with input_file(path).open("rb") as opened:
             content = opened.read(MAX_MESH_BYTES + 1)
     except OSError as error:
         raise _unusable(path, f"cannot be read ({error.strerror})", "check its permissions") from None
