@@ -11,7 +11,7 @@ import numpy as np
 
 from parflex.checking import one_of
 from parflex.errors import InputError, SingularError
-from parflex.identification.base_columns import BaseColumns, base_columns, independent_columns, stacked
+from parflex.identification.base_columns import BaseColumns, base_columns, grouped_by, independent_columns, stacked
 from parflex.identification.column_map import ColumnMap, read_column_map
 from parflex.identification.doubts.impossible_bodies import impossible_bodies
 from parflex.identification.doubts.lack_of_fit import LEAST, NOTHING, OUTLIERS, Misfit, misfit_doubts, misfits_of_rows
@@ -43,7 +43,7 @@ from parflex.identification.payloads import (
     scale_steps,
     unused_payloads,
 )
-from parflex.identification.prepared import joined, rows_of_record, rubbing_motors
+from parflex.identification.prepared import joined, rows_of_record, rubbing_motors, visited
 from parflex.identification.regressors import Regressor, refuse_unsuited
 from parflex.identification.telling import (
     SIGNIFICANT,
@@ -143,13 +143,13 @@ def identify(
     refuse_rest(used, choice)
     if estimator == "iv" and least_speed is None and rubbing_motors(regressor):
         choice = without_sticking(used, choice)
-    base = base_columns(regressor)
+    base = base_columns(regressor, visited(regressor, [*used, *held_out], choice))
     found = [_rows(regressor, base, one, choice, estimator == "iv") for one in used]
     rows = joined([one[1] for one in found])
     if estimator != "iv":  # instruments undo what noise does, but not what differences do
         choice, rows, found = _as_in_print(regressor, base, used, choice, rows, found)
     suspected = suspicions(regressor, base, used, choice) if estimator != "tls" else [None] * len(used)
-    told, missed = _told_by(rows, base)
+    told, missed, seen = _told_by(rows, base)
     motions = TellingMotions(regressor, base, rows, told)
     rows, found, beside = without_reversals(rows.columns(told), found, told, choice)
     gains: dict[str, dict[str, float]] = {}
@@ -167,7 +167,7 @@ def identify(
         simulated = SimulatedRecords(regressor, base, mapped, choice, used[0].step)
         first = fit(rows, "wls").values
         try:
-            fitted, rows = simulated.fitted(used, told, first)
+            fitted, rows = simulated.fitted(used, told, first, seen)
         except InputError as error:
             error.hint = next((text for text in suspected if text), error.hint)
             raise
@@ -176,13 +176,15 @@ def identify(
     essential = _essential(rows, fitted)
     values = np.zeros(len(base.kept))
     values[told] = fitted.values
+    theta, consistent = nearest_parameters(seen, values, every, told), None
     names = [one.name for one in every]
     if simulated is not None:
         predictions, later = (simulated.predictions(several) for several in (used, held_out))
     else:
         predictions = [prediction_of(one, found_of, values) for one, found_of in zip(used, found, strict=True)]
         checked = [rows_of_record(regressor, base, one, choice) for one in held_out]
-        later = [prediction_of(one, found_of, values) for one, found_of in zip(held_out, checked, strict=True)]
+        whole = base.groups @ np.array(list(theta.values()))  # other motions feel what these records do not tell
+        later = [prediction_of(one, found_of, whole) for one, found_of in zip(held_out, checked, strict=True)]
     warnings = [f"{Path(one.name).name}: {text}" for one in [*used, *held_out] for text in one.warnings]
     other_signs = _signs(used, parts, estimator)
     warnings += other_signs + gain_doubts(gains) + effort_doubts(regressor, used, parts, choice)
@@ -195,7 +197,7 @@ def identify(
     warnings += repeated_validation(used, held_out)
     warnings += unused_payloads(mapped, [*used, *held_out])
     payloads = payload_doubts(regressor, used, parts)
-    warnings += payloads or (scale_doubts(regressor, base, told, fitted, used) if gains else [])
+    warnings += payloads or (scale_doubts(regressor, seen, told, fitted, used) if gains else [])
     explained = bool(payloads or other_signs)  # these say why
     if not explained:
         factors = np.array([one["value"] / one["given"] for one in gains.values()]) if gains else 1.0
@@ -215,7 +217,7 @@ def identify(
         doubts = misfit_doubts(misfits, of_rows, causes, other, lambda: by_rows(0.0))
         warnings += doubts
         explained = any(NOTHING not in text and OUTLIERS not in text for text in doubts)
-    parameters = parameters_of(regressor, base, told, fitted, essential)
+    parameters = parameters_of(regressor, seen, told, fitted, essential)
     efforts = np.concatenate([one.measured for one in predictions])
     left = np.concatenate([one.measured - one.predicted for one in predictions])
     errors = per_motor(regressor.rows, efforts, left)
@@ -226,13 +228,12 @@ def identify(
         explained = explained or bool(noisy)
     if estimator in ("ols", "wls") and not explained:  # else what is named moves parameters wherever samples are
         warnings += sticking_doubts(regressor, rows, fitted, list(parameters), choice, estimator)
-    warnings += impossible_bodies(regressor, base, told, fitted, parameters, rows, explained)
+    warnings += impossible_bodies(regressor, seen, told, fitted, parameters, rows, explained)
     warnings += doubts_of(errors, rows, estimator) + resting(used, choice, regressor)
     warnings += simulated.warnings if simulated else []
     warnings += validation_doubts(regressor.rows, errors, later)
-    theta, consistent = nearest_parameters(base, values, every, told), None
     if physical:
-        real = physical_parameters(robot, every, base, told, fitted)
+        real = physical_parameters(robot, every, seen, told, fitted)
         theta, consistent = real.theta, _predicting(real, found, told, left, efforts)
     steps = steps_of(used, choice, estimator, fitted, regressor, beside)
     steps += scale_steps(regressor, used) if gains else []
@@ -265,7 +266,7 @@ def _as_in_print(
     """The filter, rows and what is prepared of each record, with central differences where these move nothing."""
     printed = replace(choice, whole=False)
     others = [_rows(regressor, base, one, printed, False) for one in used]
-    joint, (told, _) = joined([one[1] for one in others]), _told_by(rows, base)
+    joint, told = joined([one[1] for one in others]), _told_by(rows, base)[0]
     if differences_hold(rows.columns(told), joint.columns(told)):
         return printed, joint, others
     return choice, rows, found
@@ -313,10 +314,10 @@ def _named(given: Any, word: str) -> list[tuple[Any, str]]:
     return [(one, f"{word} {k}" if len(every) > 1 else word) for k, one in enumerate(every, start=1)]
 
 
-def _told_by(rows: EffortRows, base: BaseColumns) -> tuple[list[int], list[int]]:
-    """Base parameters that the record tells, and those that it cannot."""
+def _told_by(rows: EffortRows, base: BaseColumns) -> tuple[list[int], list[int], BaseColumns]:
+    """Base parameters that the record tells, those that it cannot, and how it groups them."""
     found = independent_columns(stacked(rows.W * rows.mask[:, :, None]), FLAT, base.usual[base.kept])
-    return found.kept, [k for k in range(len(base.kept)) if k not in found.kept]
+    return found.kept, [k for k in range(len(base.kept)) if k not in found.kept], grouped_by(base, found)
 
 
 def _essential(rows: EffortRows, fitted: Fit) -> list[bool]:

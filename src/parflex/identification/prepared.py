@@ -16,6 +16,7 @@ from parflex.identification.payloads import payload_parameters, payload_rows
 from parflex.identification.regressors import ClosedMotion, Regressor
 
 Array = np.ndarray
+VISITED = 40  # states of a record
 
 
 def motion_of(
@@ -29,6 +30,19 @@ def motion_of(
         error.file = error.file or record.name
         error.hint = ": ".join(record.far[0]) if record.far else error.hint  # what is suspected explains it
         raise
+
+
+def visited(regressor: Regressor, records: Sequence[Measurement], choice: FilterChoice) -> list[ClosedMotion]:
+    """Some states of each record, as far as loops close on straight ways between them."""
+    found = []
+    for record in records:
+        smooth = smoothed(record, choice)
+        some = np.unique(np.linspace(0, len(smooth.t) - 1, VISITED).astype(int))
+        try:
+            found.append(regressor.moving(smooth.position[some], smooth.rate[some], smooth.acceleration[some]))
+        except (ParflexError, np.linalg.LinAlgError):
+            continue  # what is wrong with it is said where all of it is closed
+    return found
 
 
 def rows_of_record(

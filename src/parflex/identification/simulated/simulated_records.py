@@ -48,11 +48,18 @@ class SimulatedRecords:
             self.members, [Replay(self.members.regressor, self.mapped, one) for one in records], self.choice
         )
 
-    def fitted(self, records: Sequence[Measurement], told: list[int], first: Array) -> tuple[Fit, EffortRows]:
-        """Parameters, begun with those of the file or the `first` ones, whichever follow the records better."""
+    def fitted(
+        self, records: Sequence[Measurement], told: list[int], first: Array, seen: BaseColumns
+    ) -> tuple[Fit, EffortRows]:
+        """Parameters, begun with those of the file or the `first` ones, whichever follow the records better.
+
+        Robots that are simulated have what records do not tell as the file has it; parameters that are `seen` have a
+        part of it.
+        """
         by_file = self.members.base.groups @ self.members.by_file
+        part = (seen.groups @ self.members.by_file - by_file)[told]
         start = by_file.copy()
-        start[told] = first
+        start[told] = first - part
         simulations = self.of(records)
         found = didim(simulations, told, [by_file, start])
         self.values, self.known = found.values[: len(by_file)], (list(records), simulations, found)
@@ -60,7 +67,8 @@ class SimulatedRecords:
             f"simulated under the controller of the map {found.rounds} times; its positions need no filter, "
             f"{self.choice.cut} samples are cut at both ends"
         ]
-        return found.fitted, found.rows
+        rows = replace(found.rows, y=found.rows.y + found.rows.W @ part)
+        return replace(found.fitted, values=found.fitted.values + part), rows
 
     def predictions(self, records: Sequence[Measurement]) -> list[Prediction]:
         """Efforts of records by simulation, and by that of the robot of the file."""
