@@ -28,10 +28,14 @@ def six_bar(heavier: float = 1.0) -> str:
     text = 'format = 1\nname = "six-bar"\nmotion = "planar"\ngravity = [0, -9.81, 0]\nend_effector = "coupler.end"\n'
     for name, (parent, (x, y), start, mass, (cx, cy), moment) in BARS.items():
         own = mass * (heavier if name in ("link", "swing") else 1.0)
-        text += f'[[frame]]\nname = "{name}"\njoint = "revolute"\nplace = {{ position = [{x}, {y}, 0] }}\nstart = {start}\n'
+        text += (
+            f'[[frame]]\nname = "{name}"\njoint = "revolute"\nplace = {{ position = [{x}, {y}, 0] }}\nstart = {start}\n'
+        )
         text += f'parent = "{parent}"\n' if parent else ""
         text += MOTOR if name == "crank" else ""
-        text += f"inertia = {{ mass = {own}, centre = [{cx}, {cy}, 0], about_centre = [[{moment}, 0, 0], [0, {moment}, 0], "
+        text += (
+            f"inertia = {{ mass = {own}, centre = [{cx}, {cy}, 0], about_centre = [[{moment}, 0, 0], [0, {moment}, 0], "
+        )
         text += f"[0, 0, {moment}]] }}\n"
     for name, length in ENDS.items():
         text += f'[[point]]\nname = "{name}.end"\nframe = "{name}"\nposition = [{length}, 0, 0]\n'
