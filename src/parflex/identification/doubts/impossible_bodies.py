@@ -19,7 +19,7 @@ from parflex.identification.identified import IdentifiedParameter
 from parflex.identification.regressors import Regressor
 
 Array = np.ndarray
-SIGNIFICANT = 1.96  # standard deviations: a parameter that is nearer to zero is not told from it
+BELOW = 3.0  # deviations: one in 700 numbers that are zero is as far below it, and a robot has dozens
 SURE = 6.0  # deviations, all parameters together: bodies with many parameters at their bounds leave some by chance
 LEAST = 2e-3  # of the efforts: filters leave 1.3e-3 of a record without noise
 
@@ -35,7 +35,7 @@ def impossible_bodies(
     robot, every = regressor.robot, regressor.unknowns
     found = []
     for k, (name, one) in zip(told, parameters.items(), strict=True):
-        if one.value < -SIGNIFICANT * one.deviation and never_negative(robot, every, base.groups[k]):
+        if one.value < -BELOW * one.deviation and never_negative(robot, every, base.groups[k]):
             found.append(
                 f"{name} = {one.value:.4g} {one.unit} is negative: check the signs of efforts and positions, or the "
                 f"columns; no bodies and no friction give it, and it is {_times(-one.value, one.deviation)} below zero"
