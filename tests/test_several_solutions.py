@@ -8,7 +8,8 @@ from oracles import sliding_pair
 from test_command_line import answered
 
 import parflex
-from parflex.updating import fitting_steps, minima
+from parflex.updating import fitting_steps
+from parflex.updating.solved import minima
 
 KEYS = ["constants.first", "constants.second"]
 SHARE = 0.002  # of the frequencies, their deviations

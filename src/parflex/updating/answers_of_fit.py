@@ -10,9 +10,12 @@ import numpy as np
 import scipy.linalg
 import scipy.special
 
-from parflex.updating.minima import STRAINED, Minimum, alternatives, told_of
 from parflex.updating.mode_fitting import FittedModes, Fitting
 from parflex.updating.shared_errors import shared_errors
+from parflex.updating.solved.minima import Minimum
+from parflex.updating.solved.other_solutions import alternatives, told_of
+from parflex.updating.solved.second_order import CurvedValleys
+from parflex.updating.solved.solutions import STRAINED
 from parflex.updating.updated import Updated
 
 Array = np.ndarray
@@ -31,6 +34,7 @@ TAKEN_UP = (
 )
 FEW = 3.0  # freedoms below which an error is known to a factor of three at best
 MIXED = 0.3  # of the largest part of a combination, one that is named
+BENT = 0.5  # of a deviation, what numbers that are not told add by the squares of theirs: more is told
 COUNTS = 1e-3  # of a number, a shift by few elements that is told
 
 
@@ -45,7 +49,9 @@ class FitAnswers:
         self.plain = fitting.covariance(fit)
         plain, self.freedoms = shared_errors(fitting, fit)
         self.shifted = np.abs(self.shift) > np.maximum(np.sqrt(np.diag(plain)), COUNTS * np.abs(fit.shares))
-        self.covariance = plain + np.outer(self.shift, self.shift)
+        curved = CurvedValleys(fitting, fit).covariance()
+        self.curved = np.diag(curved) > (BENT**2) * np.diag(plain)
+        self.covariance = plain + np.outer(self.shift, self.shift) + curved
         self.used = fitting.used(fit)
         known = not fitting.error.any()
         self.width = float(scipy.special.ndtri(0.975) if known else scipy.special.stdtrit(self.freedoms, 0.975))
@@ -213,6 +219,12 @@ class FitAnswers:
             names = ", ".join(f"'{keys[k]}' by {abs(self.shift[k] / self.fit.shares[k]):.1%}"
                               for k in np.flatnonzero(self.shifted))  # fmt: skip
             found.append(f"too few elements may shift {names}: divide the elements of beams (elements=4)")
+        if self.curved.any():
+            names = ", ".join(f"'{keys[k]}'" for k in np.flatnonzero(self.curved))
+            found.append(
+                f"squares of what the measurements do not tell move {names}: intervals hold that to both sides, though "
+                "it goes to one"
+            )
         if error[0]:
             tried = f" from {self.fitting.starts} starts" if self.fitting.starts > 1 else ""
             found.append(
@@ -250,7 +262,8 @@ class FitAnswers:
         if not then < (1 - TAKEN) * now:
             return {}
         far = np.abs(loose.shares - 1) > STRAINED * fitting.prior
-        return self._contradictions(loose, far, "but leave too much: check both, or widen the prior")
+        left = "and are explained then" if fitting.explains(loose) else "but leave too much"
+        return self._contradictions(loose, far, f"{left}: check both, or widen the prior")
 
     def _contradictions(self, loose: FittedModes, which: Array, what: str) -> dict[str, str]:
         fitting = self.fitting

@@ -296,9 +296,13 @@ class Fitting:
 
     def explains(self, fit: FittedModes) -> bool:
         """Whether what is left of all that was measured may be chance, without an error of the model."""
+        return not self.shown_error(fit).any()
+
+    def shown_error(self, fit: FittedModes) -> Array:
+        """The error of the model that what is left shows, beyond chance."""
         kept, self.error = self.error, np.zeros(2)
         try:
-            return not any(self._error(fit, kind) for kind in (0, 1))
+            return np.array([self._error(fit, kind) for kind in (0, 1)])
         finally:
             self.error = kept
 

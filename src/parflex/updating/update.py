@@ -17,11 +17,12 @@ from parflex.updating.answers_of_fit import FitAnswers
 from parflex.updating.first_doubts import gravity_doubts, unit_doubts
 from parflex.updating.fitting_steps import FittingSteps, Progress
 from parflex.updating.measured_modes import MeasuredMode, read_held_out, read_rows, read_table
-from parflex.updating.minima import Minima, Minimum
 from parflex.updating.mode_fitting import FittedModes, Fitting
-from parflex.updating.other_starts import OtherStarts
 from parflex.updating.response_files import is_responses
 from parflex.updating.response_modes import modes_of_responses
+from parflex.updating.solved.minima import Minimum
+from parflex.updating.solved.other_starts import OtherStarts
+from parflex.updating.solved.solutions import Solutions
 from parflex.updating.updated import Updated
 
 Array = np.ndarray
@@ -117,7 +118,7 @@ def _best_fit(
     fitting: Fitting, start: FittedModes, steps: FittingSteps
 ) -> tuple[FittedModes, list[Minimum], list[str]]:
     """The best fit, other solutions beside it, and warnings: without an error of the model where one explains all."""
-    minima, kept = Minima(fitting, start, steps), fitting.partners()
+    minima, kept = Solutions(fitting, start, steps), fitting.partners()
     found = minima.explained()
     if found is not None:
         told = [COUNTED] if minima.order_changed(found[0]) else []
@@ -127,7 +128,10 @@ def _best_fit(
     fit, settled = fitting.paired(start)
     steps.step()
     fit, told = OtherStarts(fitting, fit, steps).best(minima.found[1:])
-    return *minima.beside(fit), [*told, *([] if settled else [UNSETTLED])]
+    best, others, same = minima.judged(fit)
+    if not same:
+        told, settled = [COUNTED] if minima.order_changed(best) else [], True
+    return best, others, [*told, *([] if settled else [UNSETTLED])]
 
 
 def read_measured(source: Any, steps: FittingSteps | None = None) -> tuple[list[MeasuredMode], list[str]]:

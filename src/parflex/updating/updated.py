@@ -53,8 +53,9 @@ class Updated(Record):
         Warnings.
     alternatives : list[dict[str, Any]]
         Other solutions that fit within 95 % of the region of the best one: parameters (by key: value, deviation) and
-        more, by how much their sum of squares of residuals and priors, and of shapes, is larger; held_out, by how much
-        they predict worse what was held out (-2 log of likelihoods, negative: better; beyond 6 decisive).
+        more, by how much their sum of squares of residuals and priors, and of shapes, is larger (deviations that are
+        wider than given cost twice the logarithm of that); held_out, by how much they predict worse what was held out
+        (-2 log of likelihoods, negative: better; beyond 6 decisive).
     """
 
     robot: str

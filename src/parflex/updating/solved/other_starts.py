@@ -15,8 +15,8 @@ import numpy as np
 
 from parflex.errors import ParflexError
 from parflex.updating.fitting_steps import FittingSteps
-from parflex.updating.minima import BETTER, Minimum
 from parflex.updating.mode_fitting import HOPELESS, FittedModes, Fitting
+from parflex.updating.solved.minima import BETTER, Minimum
 
 Array = np.ndarray
 FIRST_STEPS = 6  # of Gauss's method, behind which a start must be better to be followed
