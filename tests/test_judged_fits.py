@@ -69,7 +69,7 @@ def test_narrow_priors_do_not_keep_numbers_from_what_explains_all(tmp_path):
 
 
 def test_the_answer_has_the_least_sum(tmp_path):
-    true, noise = {"k1": 60e3, "k3": 15e3}, np.array([0.9323, -0.1348, -1.0978, 1.2093])
+    true, noise = {"k1": 60e3, "k3": 15e3}, np.array([0.8323, -0.1348, -1.0978, 1.2093])
     found = sliders(tmp_path, true, noise)
     (other,) = found.alternatives
     measured = sliding_chain.modes(**true)[0]
