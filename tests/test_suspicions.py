@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -15,8 +16,9 @@ import parflex
 from parflex.errors import ParflexError
 from parflex.identification.base_columns import base_columns
 from parflex.identification.column_map import read_column_map
-from parflex.identification.doubts.hypotheses import as_given
-from parflex.identification.doubts.usual_mistakes import FileTrial, suspicions
+from parflex.identification.doubts.by_file.file_trial import FileTrial
+from parflex.identification.doubts.by_file.hypotheses import as_given
+from parflex.identification.doubts.by_file.usual_mistakes import suspicions
 from parflex.identification.filtering import choose_filter
 from parflex.identification.measured_files import read_measurement
 from parflex.identification.regressors import Regressor
@@ -166,7 +168,7 @@ def test_encoders_set_to_zero_are_named_though_no_effort_feels_a_common_shift(tm
     assert asked.of(record) is None
     told = asked.of(zeroed(record, asked.motors))
     assert "where encoders were set to zero at the start" in told and "another zero" not in told
-    found = [float(word) for word in told.partition("offset of ")[2].split() if word[-1].isdigit()]
+    found = [float(word) for word in re.findall(r"(\S+) \+- ", told.partition("offset of ")[2])]
     # both slides stand 0.17 m nearer to each other than their encoders say; together they may be anywhere
     assert found[0] - found[1] == pytest.approx(0.17, abs=0.003)  # noise of 0.3 %
     assert abs(found[0] + found[1]) < 0.2

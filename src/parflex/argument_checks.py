@@ -252,7 +252,8 @@ CHECKS: dict[str, Check | None] = {
     **dict.fromkeys(("frame", "name", "title", "drive", "method", "law", "actuation", "working_mode", "paper"), _word),
     "model": _word,
     **dict.fromkeys(("frames", "wrench_frames", "columns", "inputs", "outputs", "sensed"), checking.names),
-    **dict.fromkeys(("compensate", "independent", "include", "keep"), checking.names),
+    **dict.fromkeys(("compensate", "independent", "include"), checking.names),
+    "keep": checking.names_or_all,
     "coordinates": _coordinates,
     **dict.fromkeys(("servo", "servo_damping"), _servo),
     **dict.fromkeys(("q", "qd", "qdd"), None),  # arrays, of which the robot knows the shape

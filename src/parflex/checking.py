@@ -107,6 +107,12 @@ def names(value: Any, key: str, example: str = "['a', 'b']") -> tuple[str, ...]:
     return tuple(value)
 
 
+def names_or_all(value: Any, key: str) -> tuple[str, ...]:
+    """A list of names, or the word 'all'."""
+    every = isinstance(value, str) and value == "all"
+    return (value,) if every else names(value, key, "['a', 'b'] or 'all'")
+
+
 def flag(value: Any, key: str) -> bool:
     """True or false."""
     if not isinstance(value, (bool, np.bool_)):

@@ -195,7 +195,7 @@ WORDS: dict[str, Word] = {
     "starts": Word("int", "", "Number of random starts."),
     "keep_spikes": Word("bool", "", "Leave single samples that are far from their neighbours as they are."),
     "keep": Word(
-        "Sequence[str]", "", "Joints, elements and couplings whose springs and dampers are those of the file."
+        "Sequence[str] | str", "", "Joints, elements and couplings whose springs and dampers are those of the file."
     ),
     "physical": Word("bool", "", "Let all parameters be those of bodies that can be."),
     "instant": Word("float", "s", "Time at which the beam is drawn."),

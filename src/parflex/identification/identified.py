@@ -185,6 +185,7 @@ class Identified(Record):
             "physical": self.physical,
             "filter": self.filter.as_dict(),
             "steps": self.steps,
+            "warnings": self.warnings,
         }  # fmt: skip
 
     def _told(self) -> str:

@@ -13,6 +13,9 @@ from parflex.checking import one_of
 from parflex.errors import InputError, SingularError
 from parflex.identification.base_columns import BaseColumns, base_columns, grouped_by, independent_columns, stacked
 from parflex.identification.column_map import ColumnMap, read_column_map
+from parflex.identification.doubts.by_file.file_trial import FileTrial
+from parflex.identification.doubts.by_file.usual_mistakes import FAR, far_positions, mistake_that_closes, suspicions
+from parflex.identification.doubts.contradicting_encoders import contradictions, encoder_that_is_wrong
 from parflex.identification.doubts.impossible_bodies import impossible_bodies
 from parflex.identification.doubts.lack_of_fit import LEAST, NOTHING, OUTLIERS, Misfit, misfit_doubts, misfits_of_rows
 from parflex.identification.doubts.noise_of_positions import noise_doubts
@@ -25,7 +28,6 @@ from parflex.identification.doubts.recorded_signals import (
     repeated_validation,
     sticking_doubts,
 )
-from parflex.identification.doubts.usual_mistakes import FAR, far_positions, mistake_that_closes, suspicions
 from parflex.identification.estimates.differences import differences_hold
 from parflex.identification.estimates.drive_gains import total_least_squares
 from parflex.identification.estimates.least_squares import EffortRows, Fit, WeightedRows, fit
@@ -82,7 +84,7 @@ def identify(
     validate: Any = None,
     physical: bool = False,
     keep_spikes: bool = False,
-    keep: Sequence[str] = (),
+    keep: Sequence[str] | str = (),
 ) -> Identified:
     """Parameters of a rigid robot, open or closed, from records of its motors.
 
@@ -116,8 +118,8 @@ def identify(
         among those that predict best; needs clarabel.
     keep_spikes : bool, default False
         Leave single samples of positions and efforts that are far from their neighbours as they are.
-    keep : Sequence[str], default ()
-        Joints, elements and elastic couplings whose springs and dampers stay as the file has them; ['all']: all.
+    keep : Sequence[str] or 'all', default ()
+        Joints, elements and elastic couplings whose springs and dampers stay as the file has them; 'all': all.
 
     Returns
     -------
@@ -132,7 +134,7 @@ def identify(
     motors = list(robot.actuated_names)
     mapped = read_column_map(columns, motors, passive_joints(robot))
     refuse_unsuited(robot)
-    every = unknowns(robot, friction, keep)
+    every = unknowns(robot, friction, [keep] if isinstance(keep, str) else keep)
     regressor = Regressor(robot, every, friction)
     used = [read_measurement(one, mapped, robot, keep_spikes, name) for one, name in _named(record, "record")]
     if not used:
@@ -191,14 +193,17 @@ def identify(
     warnings += [text for text in suspected if text]
     for one, text, (_, part, by_file) in zip(used, suspected, found, strict=True):
         right = share(part.mask * (part.y - by_file), part.mask * part.y) < FAR  # as units are: no other one is named
-        warnings += far_positions(regressor, one, text or ("" if right else None))
-    warnings += [text for one in held_out for text in far_positions(regressor, one, None)]
+        warnings += _far(regressor, base, one, choice, text or ("" if right else None))
+    warnings += [text for one in held_out for text in _far(regressor, base, one, choice, None)]
     warnings += passive_doubts(regressor, [*used, *held_out], choice)
     warnings += repeated_validation(used, held_out)
     warnings += unused_payloads(mapped, [*used, *held_out])
     payloads = payload_doubts(regressor, used, parts)
     warnings += payloads or (scale_doubts(regressor, seen, told, fitted, used) if gains else [])
-    explained = bool(payloads or other_signs)  # these say why
+    contradicting = contradictions(regressor, [*used, *held_out], choice)
+    warnings += contradicting
+    explained = bool(payloads or other_signs or contradicting)  # these say why
+    other = OtherPositions(regressor, base, told, used, parts, choice)
     if not explained:
         factors = np.array([one["value"] / one["given"] for one in gains.values()]) if gains else 1.0
         scaled = [replace(one, effort=one.effort * factors) for one in used]
@@ -213,7 +218,7 @@ def identify(
         of_rows = by_rows()
         misfits = simulated.misfits() if simulated else of_rows
         causes = [(scaled, parts), (used, as_given)] if gains else [(used, parts)]
-        other = OtherPositions(regressor, base, told, scaled, parts, choice)
+        other = replace(other, used=scaled)
         doubts = misfit_doubts(misfits, of_rows, causes, other, lambda: by_rows(0.0))
         warnings += doubts
         explained = any(NOTHING not in text and OUTLIERS not in text for text in doubts)
@@ -221,9 +226,9 @@ def identify(
     efforts = np.concatenate([one.measured for one in predictions])
     left = np.concatenate([one.measured - one.predicted for one in predictions])
     errors = per_motor(regressor.rows, efforts, left)
-    unsure = unsure_of(parameters)
+    unsure = unsure_of(parameters, rows, fitted)
     if estimator in ("ols", "wls", "irls"):  # instruments and simulated positions have no noise
-        noisy = noise_doubts(OtherPositions(regressor, base, told, used, parts, choice), rows, fitted, list(parameters))
+        noisy = noise_doubts(other, rows, fitted, list(parameters))
         warnings += noisy
         explained = explained or bool(noisy)
     if estimator in ("ols", "wls") and not explained:  # else what is named moves parameters wherever samples are
@@ -238,6 +243,7 @@ def identify(
     steps = steps_of(used, choice, estimator, fitted, regressor, beside)
     steps += scale_steps(regressor, used) if gains else []
     steps += simulated.steps if simulated else offset_steps(regressor, rows, fitted, list(parameters))
+    steps += [] if simulated or regressor.spare else other.steps()
     return Identified(
         robot.name, estimator, parameters, gains, fitted.condition, share(left, efforts), errors,
         validation_of(regressor.rows, later),
@@ -255,8 +261,16 @@ def _rows(
     try:
         return rows_of_record(regressor, base, record, choice, by_reference)
     except SingularError as error:
-        error.hint = mistake_that_closes(regressor, base, record, choice) or error.hint
+        wrong = encoder_that_is_wrong(regressor, record, choice) if regressor.spare else None
+        error.hint = wrong or mistake_that_closes(regressor, base, record, choice) or error.hint
         raise
+
+
+def _far(
+    regressor: Regressor, base: BaseColumns, record: Measurement, choice: FilterChoice, suspected: str | None
+) -> list[str]:
+    """Warnings about motors that stand where none can."""
+    return far_positions(FileTrial(regressor, base, record, choice), suspected) if record.far else []
 
 
 def _as_in_print(

@@ -19,6 +19,7 @@ from parflex.whole_files import input_file
 
 Array = np.ndarray
 MANY_TURNS = 7.0  # rad: joints of robots seldom turn so far
+BEYOND = ", beyond its limits"  # how places are told that a motor cannot reach
 CHANGES = 30  # of a column: fewer do not tell in which rows it changes
 STOOD, AT_ONCE = 0.6, 0.9  # share of rows in which values change at most, and in which then all do, where they are held
 AT_REST = 1e-6  # rad, or typical lengths: a motor that moves less rests
@@ -248,9 +249,7 @@ def _far(robot: Robot, motors: Sequence[str], position: Array) -> list[tuple[str
         if beyond or far > most:
             unit, other, gain = ("rad", "degrees", "0.0174532925") if turns else ("m", "millimetres", "0.001")
             where = f"positions of '{motor}' are between {column.min():.4g} and {column.max():.4g} {unit}"
-            found.append(
-                (where + (", beyond its limits" if beyond else ""), f"if they are {other}, give gain = {gain}")
-            )
+            found.append((where + (BEYOND if beyond else ""), f"if they are {other}, give gain = {gain}"))
     return found
 
 

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from parflex.identification.base_columns import BaseColumns, grouped_text
-from parflex.identification.estimates.least_squares import EffortRows, Fit, outlying
+from parflex.identification.doubts.outliers import outlying
+from parflex.identification.estimates.least_squares import EffortRows, Fit
 from parflex.identification.exciting.telling_motions import TellingMotions
 from parflex.identification.filtering import FilterChoice, cutoff_of, rests
 from parflex.identification.identified import IdentifiedParameter, Prediction, share
@@ -22,6 +23,8 @@ Array = np.ndarray
 SIGNIFICANT = 1.96  # standard deviations: a parameter that is nearer to zero is not told from it
 INERT = ("M", "ZZ", "IA")  # what every robot has
 UNSURE = 0.3  # of a parameter, a deviation with which nothing is said about it
+WIDER = 3.0  # times its deviation alone: others beside it are why a parameter is not sure
+ALIKE = 0.9  # cosine of two columns, from which one stands for the other
 RESTS = 0.1  # of the samples
 UNEXPLAINED = 0.3  # of the efforts
 FAR_WORSE = 3.0  # times the fit: the second EMPS record, which force pulses disturb, has 1.5 times its error
@@ -122,15 +125,38 @@ def undetermined_of(
     return found
 
 
-def unsure_of(parameters: Mapping[str, IdentifiedParameter]) -> list[dict[str, str]]:
-    """Masses and inertias where none of them is sure: motions are hardly above the noise."""
+def unsure_of(parameters: Mapping[str, IdentifiedParameter], rows: EffortRows, fitted: Fit) -> list[dict[str, str]]:
+    """Masses and inertias where none of them is sure: others do nearly the same, or motions are hardly above noise."""
     inert = {name: one for name, one in parameters.items() if name.partition("[")[0] in INERT}
     if any(one.relative <= UNSURE for one in inert.values()):
         return []  # others are small beside them
+    names = list(parameters)
+    together = _alike(rows, fitted)
     return [
-        {"name": name, "why": f"its deviation is {100 * one.relative:.3g} % of it: the motion of the record is hardly "
-         "above the noise"} for name, one in inert.items()
+        {"name": name, "why": f"its deviation is {100 * one.relative:.3g} % of it: "
+         f"{_why_unsure(one, names, *together[names.index(name)])}"} for name, one in inert.items()
     ]  # fmt: skip
+
+
+def _why_unsure(one: IdentifiedParameter, names: list[str], wider: float, nearest: int, cosine: float) -> str:
+    if not wider > WIDER:
+        return "the motion of the record is hardly above the noise"
+    whose = f"{names[nearest]} has nearly the same effect (cosine {cosine:.4g})" if cosine > ALIKE else (
+        "others have nearly the same effect together"
+    )  # fmt: skip
+    noise = "" if one.relative <= UNSURE * wider else ", and the motion is hardly above the noise"
+    return f"in the motion of the record {whose}, which makes it {wider:.2g} times as large{noise}"
+
+
+def _alike(rows: EffortRows, fitted: Fit) -> list[tuple[float, int, float]]:
+    """Of each column: how much larger its deviation is beside the others than alone, the nearest one, its cosine."""
+    weights = fitted.weights if fitted.weights.shape == rows.y.shape else rows.mask
+    flat = (rows.W * weights[:, :, None]).reshape(-1, rows.W.shape[2])
+    flat = flat / np.maximum(np.linalg.norm(flat, axis=0), 1e-300)
+    cosines = np.abs(flat.T @ flat) - np.eye(flat.shape[1])
+    R = np.linalg.qr(flat, mode="r")
+    wider = np.linalg.norm(np.linalg.pinv(R), axis=1)  # roots of the variance inflation factors
+    return [(float(w), int(row.argmax()), float(row.max())) for w, row in zip(wider, cosines, strict=True)]
 
 
 def doubts_of(motors: Mapping[str, Mapping[str, float]], rows: EffortRows, estimator: str) -> list[str]:

@@ -17,9 +17,11 @@ from parflex.identification.doubts.drive_gains_off import gain_trials
 from parflex.identification.doubts.elements_off import element_trials
 from parflex.identification.doubts.likely_causes import LIKE, RecordedRows, left_by, likely_cause
 from parflex.identification.doubts.offsets_left_out import offset_trials
+from parflex.identification.doubts.one_record import trials_of_one_record
 from parflex.identification.doubts.other_positions import OtherPositions
+from parflex.identification.doubts.outliers import outlying
 from parflex.identification.doubts.springs_left_out import spring_trials
-from parflex.identification.estimates.least_squares import EffortRows, outlying
+from parflex.identification.estimates.least_squares import EffortRows
 from parflex.identification.estimates.rounded_positions import rounded_away
 from parflex.identification.filtering import LONGEST, SEGMENTS, FilterChoice, decimated, smoothed
 from parflex.identification.low_pass import butterworth, mean_spectrum
@@ -69,7 +71,7 @@ def misfit_doubts(
     seen = [one for one in misfits if one.share > LEAST]
     worst = max(seen, key=lambda one: one.over_noise, default=None)
     noise = _share_of_noise(of_rows or misfits)
-    gains = [] if other.regressor.spare else gain_trials(other.regressor.rows, other.parts)
+    gains = gain_trials(other)
     offsets = offset_trials(other)
     zeros, left_by_zero = other.zeros()
     sure = (zeros, gains, element_trials(other), spring_trials(other), offsets)
@@ -93,10 +95,8 @@ def misfit_doubts(
             "not that of the record; check gains, delay and sample_time of [controller], which is the step of the "
             "record where it is not given"
         ]
-    found = (
-        likely_cause(RecordedRows(other.regressor, used, parts, other.choice), noise, other, sure)
-        for used, parts in asked
-    )
+    rows_asked = (RecordedRows(other.regressor, used, parts, other.choice) for used, parts in asked)
+    found = (likely_cause(rows, noise, other, sure, trials_of_one_record(rows, other)) for rows in rows_asked)
     cause = next((text for text in found if text), None) or _outliers(other)
     return [f"{_missed(worst)}, and intervals do not hold it: {cause or NOTHING}"]
 

@@ -24,7 +24,6 @@ EXPLAINED = 0.1  # of the power of what is missed beyond noise
 HALF = 0.71  # of what is missed, noise or not: half of its power must go
 LIKE = 1.5  # times the best: records hardly tell these apart
 INSIDE = 1e-6  # of a column, what others leave of it where they span it
-GAINS = (0.05, 20.0)  # what drives are off by at most
 STRIBECK = (0.02, 0.06, 0.2)  # of the largest rate, over which dry friction falls
 ROUNDS = 4  # of Gauss's method for delays
 LONGEST = 0.1  # s, of a delay
@@ -85,17 +84,19 @@ def left_by(noise: float) -> float:
 
 
 def likely_cause(
-    rows: RecordedRows, noise: float, other: OtherPositions, sure: Sequence[Sequence[Trial]]
-) -> str | None:
+    rows: RecordedRows, noise: float, other: OtherPositions, sure: Sequence[Sequence[Trial]],
+    of_one_record: Sequence[Trial] = (),
+) -> str | None:  # fmt: skip
     """Mistakes that explain what is missed, in words, or None: the best, and what records hardly tell from it.
 
-    `noise` is its share of what is missed; `sure` are trials that were made before, by what they leave of it.
+    `noise` is its share of what is missed; `sure` are trials that were made before, by what they leave of it,
+    `of_one_record` some of mistakes that one record has alone.
     """
     now, _ = rows.missed()
     most = now * min(left_by(noise), HALF)
-    kinds: list[list[Trial]] = [_payloads(rows)]
+    kinds: list[list[Trial]] = [_payloads(rows), list(of_one_record)]
     if not rows.regressor.spare:  # else rows mix the efforts of all motors
-        kinds += [list(some(rows)) for some in (_exchanged, _gains, _frictions, _delays)]
+        kinds += [list(some(rows)) for some in (_exchanged, _frictions, _delays)]
     kinds = [[one for one in trials if one[0] <= most] for trials in kinds]
     # these are sure by their deviations
     kinds += [[(now * left, words) for left, words in some if left <= left_by(noise)] for some in sure]
@@ -144,20 +145,6 @@ def _exchanged(rows: RecordedRows) -> Iterator[Trial]:
         order[i], order[j] = j, i
         left, _ = rows.missed(rows.effort[:, order])
         yield left, f"with efforts of '{motors[i]}' and '{motors[j]}' exchanged: check their columns"
-
-
-def _gains(rows: RecordedRows) -> Iterator[Trial]:
-    """The gain of one motor of several: parameters that rows share tell it."""
-    motors = rows.regressor.rows
-    for k, motor in enumerate(motors if len(motors) > 1 else ()):
-        own = np.where(np.arange(len(motors)) == k, rows.effort, 0.0)
-        _, (more,) = rows.missed(more=-own[:, :, None])
-        if GAINS[0] < abs(1 + more) < GAINS[1]:
-            left, _ = rows.missed(rows.effort + more * own)
-            words, check = f"with {1 + more:.4g} times the efforts of '{motor}'", "its gain"
-            if len(motors) == 2:  # parameters follow a common gain of both
-                words, check = f"{words}, or {1 / (1 + more):.4g} times those of '{motors[1 - k]}'", "their gains"
-            yield left, f"{words}: check {check}"
 
 
 def _frictions(rows: RecordedRows) -> Iterator[Trial]:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from parflex.errors import ParflexError
 from parflex.identification.base_columns import BaseColumns
-from parflex.identification.doubts.hypotheses import as_given, exchanges, turning
-from parflex.identification.doubts.usual_mistakes import FileTrial
+from parflex.identification.doubts.by_file.file_trial import FileTrial
+from parflex.identification.doubts.by_file.hypotheses import as_given, exchanges, turning
 from parflex.identification.estimates.least_squares import EffortRows, fit, solution
 from parflex.identification.filtering import FilterChoice, decimated, kept_instants, smoothed
 from parflex.identification.measured_files import Measurement
@@ -88,40 +89,68 @@ class OtherPositions(Record):
         return f"with the zero of '{name}' off by {-offset:.3g} {unit}: add {offset:.3g} {unit} to its offset"
 
     @property
-    def _units(self) -> Array:
+    def units(self) -> Array:
         """Radians and typical lengths, of motors behind gears those of what they move."""
         return np.asarray(self.regressor.robot.gearing.units[list(self.regressor.robot.actuated)])
 
     @property
     def _sizes(self) -> Array:
         """What is much for a zero: a radian, a typical length, or the way of a motor that turns far behind a gear."""
-        return np.maximum(self._units, np.max([np.ptp(record.position, axis=0) for record in self.used], axis=0))
+        return np.maximum(self.units, np.max([np.ptp(record.position, axis=0) for record in self.used], axis=0))
 
     def _moved_zeros(self) -> list[int]:
         """Motors whose zeros are surely off by slopes at the instants of all rows, each for itself."""
-        rows = replace(joined(self.parts), instruments=None)
-        values, weights = solution(rows, "wls")
-        flat = (rows.W * weights[:, :, None]).reshape(-1, rows.W.shape[2])
-        Q = np.linalg.qr(flat / np.maximum(np.linalg.norm(flat, axis=0), 1e-300))[0]
-        y = (rows.y * weights).ravel()
-        left, ways = y - Q @ (Q.T @ y), self._slopes(values)
-        found = []
+        rows, weights, Q, ways = self._zero_columns
+        y, found = (rows.y * weights).ravel(), []
+        left = y - Q @ (Q.T @ y)
         for motor, way in enumerate(ways):
             column = (way * weights).ravel()
             rest = column - Q @ (Q.T @ column)
-            if not np.linalg.norm(rest) > TOLD * np.linalg.norm(column):
+            if motor in self.zeros_not_told:
                 continue
             offset = float(rest @ left / (rest @ rest))
             size = float(np.linalg.norm(left - rest * offset))
-            spread = size / np.sqrt(max(np.count_nonzero(weights) - flat.shape[1] - 1, 1)) / np.linalg.norm(rest)
-            if not abs(offset) > max(SURE * spread, NEAREST * self._units[motor]):
+            spread = size / np.sqrt(max(np.count_nonzero(weights) - Q.shape[1] - 1, 1)) / np.linalg.norm(rest)
+            if not abs(offset) > max(SURE * spread, NEAREST * self.units[motor]):
                 continue
             judged = fit(replace(rows, W=np.concatenate([rows.W, way[:, :, None]], axis=2)), "wls")
             if abs(judged.values[-1]) > SURE * np.sqrt(judged.robust[-1, -1]):
                 found.append(motor)
         return found
 
-    def _slopes(self, values: Array) -> list[Array]:
+    @cached_property
+    def _zero_columns(self) -> tuple[EffortRows, Array, Array, list[Array]]:
+        """Rows, their weights, an orthonormal basis of what parameters follow, and what each zero changes."""
+        rows = replace(joined(self.parts), instruments=None)
+        values, weights = solution(rows, "wls")
+        flat = (rows.W * weights[:, :, None]).reshape(-1, rows.W.shape[2])
+        Q = np.linalg.qr(flat / np.maximum(np.linalg.norm(flat, axis=0), 1e-300))[0]
+        return rows, weights, Q, self.slopes(values)
+
+    @cached_property
+    def zeros_not_told(self) -> list[int]:
+        """Motors whose zeros efforts do not tell: what they change is what parameters change."""
+        _, weights, Q, ways = self._zero_columns
+        columns = [(way * weights).ravel() for way in ways]
+        return [
+            motor for motor, column in enumerate(columns)
+            if not np.linalg.norm(column - Q @ (Q.T @ column)) > TOLD * np.linalg.norm(column)
+        ]  # fmt: skip
+
+    def steps(self) -> list[str]:
+        """Which zeros efforts do not tell, in words, of several motors."""
+        motors = list(self.regressor.robot.actuated_names)
+        names = [f"'{motors[k]}'" for k in self.zeros_not_told] if len(motors) > 1 else []
+        if not names:
+            return []
+        whose = " and ".join(names)
+        if len(names) == 1:
+            return [
+                f"the zero of {whose} is not told by efforts: parameters follow it, and hold for its encoder as it is"
+            ]
+        return [f"zeros of {whose} are not told by efforts: parameters follow them, and hold for encoders as they are"]
+
+    def slopes(self, values: Array) -> list[Array]:
         """What efforts of all rows change by per unit of each zero; slow as the motion is, no filter changes it."""
         kept = [self.base.kept[k] for k in self.told]
         found: list[list[Array]] = [[] for _ in self.regressor.motor_q]
@@ -137,7 +166,7 @@ class OtherPositions(Record):
                 return W @ values + known
 
             now = efforts(q)
-            for motor, unit in enumerate(self._units):
+            for motor, unit in enumerate(self.units):
                 way = BESIDE * unit * (np.arange(len(found)) == motor)
                 found[motor].append(gain * (efforts(q + way) - now) / way[motor])
         return [np.concatenate(parts) for parts in found]

@@ -16,7 +16,6 @@ from parflex.records import Record
 
 Array = np.ndarray
 MEDIAN = 1.4826  # a standard deviation over the median of sizes
-STANDS_OUT, FAR_OUT = 0.4, 3.0  # of the root mean square, what most residuals are below; times these, an outlier
 HUBER = 1.345  # standard deviations: beyond, a residual counts by its size and no longer by its square
 MOST_ROUNDS = 50
 QUIET = 1e-12  # of the largest effort: rows are not taken as more exact than that
@@ -263,19 +262,3 @@ def long_run(scores: Array, lag: int) -> Array:
         shifted = scores[:-k].T @ scores[k:]
         total = total + (1 - k / (lag + 1)) * (shifted + shifted.T)
     return total
-
-
-def outlying(rows: EffortRows) -> list[float]:
-    """Of each motor, the share of instants with efforts that are far above what is missed of most; zero: few stand out.
-
-    Where residuals are noise, or a sine that the model lacks, 1.48 times the median of sizes is their root mean square.
-    """
-    plain = replace(rows, instruments=None)
-    left = np.where(rows.mask > 0, rows.y - rows.W @ fit(plain, "irls").values, np.nan)
-    found = []
-    for column in left.T:
-        size = np.abs(column[np.isfinite(column)])
-        most = MEDIAN * float(np.median(size)) if len(size) else 0.0
-        few = len(size) > 0 and most < STANDS_OUT * float(np.sqrt((size**2).mean()))
-        found.append(float((size > FAR_OUT * most).mean()) if few else 0.0)
-    return found

@@ -1,0 +1,1 @@
+"""Mistakes of records that the numbers of the file show: units, signs, zeros, columns, gravity."""
