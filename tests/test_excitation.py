@@ -88,6 +88,12 @@ def test_limits_hold_between_instants(search, limits):
     assert (found.max(axis=0) >= values.max(axis=0) - 1e-4 * np.abs(values).max(axis=0)).all()
 
 
+def test_a_motion_that_the_robot_cannot_do_is_the_worst(search, limits):
+    x = search.random(np.random.default_rng(2), 0.3, limits)
+    assert np.isfinite(search.log_det(x))
+    assert search.log_det(100 * x) == -np.inf  # motors turn on where the loops cannot
+
+
 def test_limits_that_leave_nothing_are_refused():
     robot = parflex.load("5r")
     with pytest.raises(InputError, match="leave no motion"):

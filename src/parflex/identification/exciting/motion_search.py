@@ -88,9 +88,12 @@ class Search:
         return scaled.T @ scaled / len(W) + RIDGE * np.eye(len(self.usual))
 
     def log_det(self, x: Array) -> float:
-        """The logarithm of the determinant of the information."""
-        return float(np.linalg.slogdet(self.information(self.regressor.of(self.moving(x, self.instants())[0],
-                                                                          self.base.kept)[0]))[1])  # fmt: skip
+        """The logarithm of the determinant of the information; of a motion that the robot cannot do, the lowest."""
+        try:
+            moving = self.moving(x, self.instants(FINE))[0].part(slice(None, None, FINE))  # as where limits are judged
+        except ParflexError:
+            return -np.inf
+        return float(np.linalg.slogdet(self.information(self.regressor.of(moving, self.base.kept)[0]))[1])
 
     def valued(self, x: Array, limits: MotionLimits, weight: float) -> tuple[float, Array]:
         """What is made small, and its exact gradient: minus the logarithm, and a barrier before the limits."""
