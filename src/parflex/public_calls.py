@@ -9,6 +9,7 @@ import functools
 import inspect
 import warnings
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -107,10 +108,6 @@ def checked(function: Callable[..., Any]) -> Callable[..., Any]:
     call, doubts = _Call(function), getattr(function, "doubts", None)  # sentences on an answer that all must see
     arguments, in_order, needed = call.arguments, call.in_order, call.needed
 
-    def done(*given: Any, **words: Any) -> Any:
-        values = [argument.looked_at(value) for argument, value in zip(in_order, given, strict=False)]
-        return function(*values, **{name: arguments[name].looked_at(value) for name, value in words.items()})
-
     @functools.wraps(function)
     def checked_call(*given: Any, **words: Any) -> Any:
         places = len(given)
@@ -119,11 +116,9 @@ def checked(function: Callable[..., Any]) -> Callable[..., Any]:
         words = call.in_new_words(words, places) if words else words
         if any(name not in words for name in needed[places:]):
             raise call.refuse()
-        if call.writes:
-            with keeping_inputs():
-                found = done(*given, **words)
-        else:
-            found = done(*given, **words)
+        with keeping_inputs() if call.writes else nullcontext():  # no frame more: warnings count them to the caller
+            values = [argument.looked_at(value) for argument, value in zip(in_order, given, strict=False)]
+            found = function(*values, **{name: arguments[name].looked_at(value) for name, value in words.items()})
         for sentence in () if doubts is None else doubts(found):
             warnings.warn(sentence, ParflexWarning, stacklevel=2)
         return found
