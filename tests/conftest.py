@@ -59,7 +59,7 @@ TIME_LOOP += (
 
 # files whose tests share something that takes long to make: one worker takes each of these groups
 TOGETHER = {"test_flexible_lagrange": "lagrange", "test_modal_lagrange": "lagrange", "test_forms_lagrange": "lagrange"}
-TOGETHER |= dict.fromkeys(("test_structure", "test_words", "test_catalogue", "test_dependencies"), "source")
+TOGETHER |= dict.fromkeys(("test_catalogue", "test_dependencies"), "source")
 TOGETHER["test_public_api"] = "source"
 TOGETHER |= {
     name: name for name in ("test_frames", "test_maps", "test_modal_frequencies", "test_plates", "test_reproduce")
@@ -70,7 +70,7 @@ BY_ROBOT = ("test_emitters", "test_compiled_models", "test_derivatives", "test_c
 
 
 # groups that take long for the number of their tests: they begin first, so that no worker waits at the end for another
-LONG = ("time-loop", "test_reproduce", "test_fmu_elsewhere", "test_viewer_browser", "test_verify", "test_campaigns")
+LONG = ("time-loop", "test_reproduce", "test_fmu_elsewhere", "test_viewer_browser", "test_campaigns")
 
 
 def _group(nodeid: str) -> str:

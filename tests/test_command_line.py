@@ -9,7 +9,6 @@ import subprocess
 import sys
 import warnings
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 from conftest import CATALOGUE
@@ -387,10 +386,3 @@ def test_what_is_told_on_the_way_stands_in_the_json(capsys, monkeypatch):
 
     monkeypatch.setitem(cli.commands, "told", cli.commands.pop("told"))
     assert json.loads(run(capsys, "told").out)["warnings"] == ["far", "slow"]
-
-
-def test_all_verbs_write_json_by_the_one_function_that_adds_warnings():
-    """But for the schema of robot files, which is a file of its own."""
-    verbs = Path(output.__file__).parent / "verbs"
-    written = {path.name: path.read_text().count("json.dumps") for path in verbs.glob("*.py")}
-    assert {name: count for name, count in written.items() if count} == {"robot_verbs.py": 1}

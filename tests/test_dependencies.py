@@ -180,16 +180,6 @@ def test_every_import_is_required_or_brought_by_what_is_required():
     assert required <= set(found), "a requirement that nothing imports"
 
 
-def test_pictures_are_imported_by_the_functions_that_draw():
-    """One module has a class of figures; it is imported by those functions alone."""
-    drawing = "view/figures/drawing.py"
-    for package in ("matplotlib", "cycler"):
-        assert {file for file, at_once in imports()[package] if at_once} <= {drawing}
-    for file in SOURCE.rglob("*.py"):
-        early = [node for node, at_once in statements(tree_of(file)) if at_once]
-        assert "parflex.view.figures.drawing" not in [getattr(node, "module", None) for node in early], file
-
-
 QUIET = """import contextlib, io, sys
 from parflex.cli.main import main
 
