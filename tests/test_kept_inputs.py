@@ -169,7 +169,7 @@ OTHER_FILES = {
     "control/study_results.py", "description/template.py", "exchange/fmu/compilers.py", "exchange/fmu/fmu_plant.py",
     "maps/grids/map_files.py", "maps/grids/map_results.py", "reproduction/peers.py",
     "reproduction/published_tables.py", "reproduction/report.py", "simulation/inputs/kept_roads.py",
-    "simulation/integrators/numba_loops.py", "simulation/outputs/run_record.py", "sweeps/sweep_table.py",
+    "simulation/outputs/run_record.py", "sweeps/sweep_table.py",
     "whole_files.py",
 }  # fmt: skip
 READING = re.compile(r"(^|\.)(open|read_text|read_bytes|loadtxt|genfromtxt|loadmat|UFF|fromfile)$|^np\.load$")

@@ -17,7 +17,7 @@ from conftest import CATALOGUE
 from parflex.cli.main import BLAS_THREADS, cli, main
 
 VERBS = sorted(cli.commands)
-HEAVY = ("numpy", "scipy", "numba", "llvmlite", "matplotlib", "pydantic", "rich", "viser", "jax", "casadi")
+HEAVY = ("numpy", "scipy", "llvmlite", "matplotlib", "pydantic", "rich", "viser", "jax", "casadi")
 
 
 def shell(*arguments: str, **environment: str) -> subprocess.CompletedProcess:

@@ -190,7 +190,7 @@ def test_a_saved_run_comes_back_with_where_it_came_from(suffix, short, tmp_path)
     assert list(back) == list(short)
     assert all(np.array_equal(back[name], short[name]) for name in short)
     assert back.settings == short.settings and back.seconds == short.seconds
-    assert {"parflex", "numpy", "numba", "python"} <= set(back.settings["versions"])
+    assert {"parflex", "numpy", "llvmlite", "python"} <= set(back.settings["versions"])
     assert len(back.settings["file_sha256"]) == 64 and back.settings["step"] == 5e-4
     wanted = {"t", "P.x", "P.y", "P.local_ax", "P.local_ay", "effort.11", "effort.21", "energy.total", "closure_error"}
     assert wanted <= set(back)

@@ -1,7 +1,7 @@
 """Compiled Python of the time loop as C99: one source for both, so that an FMU steps as `simulate` does.
 
 The loops are plain: numbers, arrays that are there, records of both, loops and branches. Types follow from those of the
-arguments, as in numba. Each function is written once for each set of types with which it is called.
+arguments. Each function is written once for each set of types with which it is called.
 """
 
 from __future__ import annotations

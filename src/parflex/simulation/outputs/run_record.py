@@ -80,5 +80,5 @@ def file_hash(robot: Robot) -> str | None:
 
 def versions() -> dict[str, str]:
     """Versions of what computed."""
-    packages = ("parflex", "numpy", "scipy", "numba", "llvmlite")
+    packages = ("parflex", "numpy", "scipy", "llvmlite")
     return {"python": platform.python_version(), **{name: metadata.version(name) for name in packages}}
