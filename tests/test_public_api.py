@@ -21,7 +21,6 @@ import parflex
 from parflex.argument_checks import CHECKS, OTHERS
 from parflex.cli.main import cli
 from parflex.errors import did_you_mean, nearest
-from parflex.public_calls import ALIASES
 from parflex.vocabulary import WORDS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -80,7 +79,6 @@ def test_arguments_are_words_of_one_vocabulary(name):
     for word, parameter in words(name).items():
         assert parameter.kind not in VARIABLE, f"'{word}' hides the names that are known"
         assert word in CHECKS, f"'{word}' is no word of the vocabulary"
-        assert word not in {old for olds in ALIASES.values() for old in olds} - {*CHECKS}, f"'{word}' is an older name"
 
 
 def test_the_vocabulary_has_no_word_that_nobody_says():
@@ -96,39 +94,19 @@ def test_a_pose_a_wrench_and_a_motion_have_one_name_everywhere():
         assert not given & {"at", "loads", "load", "wrenches", "shown", "tau", "torque", "dt"}, name
 
 
-# -- older names ---------------------------------------------------------------------------------------------------
+# -- names ---------------------------------------------------------------------------------------------------------
 
 
-def test_older_names_mean_the_same():
-    push = {"tip": [1.0, 2.0, 0.0]}
-    new = parflex.inverse_dynamics(robot(), pose={"x": 0.1, "y": 0.3}, wrench=push).efforts
-    assert parflex.inverse_dynamics(robot(), at={"x": 0.1, "y": 0.3}, wrenches=push).efforts == new
-    for old in ("loads", "load", "wrenches", "wrench"):
-        assert parflex.inverse_dynamics(robot(), {"x": 0.1, "y": 0.3}, **{old: push}).efforts == new
-    assert parflex.load(robot="5r").name == parflex.load(source="5r").name == "5r"
-    M = [np.asarray(parflex.mass_matrix(robot(), coordinates=word)[0]) for word in ("motors", "actuated")]
-    assert np.array_equal(*M)
-
-
-def test_an_older_name_is_understood_only_where_the_new_one_is():
+def test_an_argument_that_another_function_has_is_refused():
     with pytest.raises(parflex.InputError, match="has no argument 'loads'"):
         parflex.jacobian(robot(), loads={})
     with pytest.raises(parflex.InputError, match="has no argument 'wrench'; did you mean 'wrench_frames'"):
         parflex.model(robot(), "state-rates", wrench={"tip": [0, 0, 0]})
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda: parflex.inverse_dynamics(robot(), wrench={}, loads={}),
-        lambda: parflex.inverse_dynamics(robot(), loads={}, wrenches={}),
-        lambda: parflex.inverse_dynamics(robot(), "home", at="home"),
-        lambda: parflex.inverse_dynamics(robot(), "home", pose="home"),
-    ],
-)
-def test_the_same_argument_by_two_names_is_refused(call):
-    with pytest.raises(parflex.InputError, match="keep one of them"):
-        call()
+def test_an_argument_by_place_and_by_name_is_refused():
+    with pytest.raises(parflex.InputError, match="'pose' twice; keep one of them"):
+        parflex.inverse_dynamics(robot(), "home", pose="home")
 
 
 def test_a_misspelt_argument_is_answered_with_the_nearest():
@@ -283,13 +261,6 @@ def test_files_are_written_by_the_same_option_everywhere():
     assert len(written) > 6
     for option in written:
         assert option.opts[:2] == ["-o", "--out"]
-
-
-def test_older_options_are_understood_and_not_shown(capsys):
-    for verb, older, new in (("stiffness", "--load", "--wrench"), ("draw", "--output", "--out")):
-        context = cli.commands[verb].make_context(verb, ["5r", older, "tip=0,0,0" if older == "--load" else "a.svg"])
-        text = cli.commands[verb].get_help(context)
-        assert new in text and older not in text
 
 
 def strings_of(tree: ast.Module) -> list[str]:

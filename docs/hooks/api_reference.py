@@ -15,7 +15,6 @@ from typing import Any
 
 import parflex
 from parflex import errors
-from parflex.public_calls import ALIASES
 
 MARK = "<!-- the reference is put here -->"
 WIDTH = 100
@@ -124,9 +123,6 @@ def page() -> str:
     functions = [name for name in parflex.__all__ if inspect.isfunction(getattr(parflex, name))]
     for name in sorted([*functions, "PD"], key=str.lower):
         lines += section(name, shown)
-    lines += ["## Older names of arguments", "", "They are understood wherever the name of today is.", ""]
-    lines += ["| name | older names |", "| --- | --- |"]
-    lines += [f"| `{name}` | {', '.join(f'`{old}`' for old in olds)} |" for name, olds in sorted(ALIASES.items())]
     lines += ["", "## Errors", "", paragraphs(errors.ParflexError), "", "| class | what |", "| --- | --- |"]
     for name, kind in vars(errors).items():
         if inspect.isclass(kind) and issubclass(kind, errors.ParflexError) and kind is not errors.ParflexError:

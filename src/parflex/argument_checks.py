@@ -14,7 +14,6 @@ import numpy as np
 
 from parflex import checking
 from parflex.errors import InputError
-from parflex.whole_files import input_file
 
 ARRAYS = (np.ndarray, list, tuple)
 Check = Callable[[Any, str], Any]
@@ -24,8 +23,6 @@ def _robot(value: Any, key: str) -> Any:
     from parflex.models.robot import Robot
 
     checking.instance(value, Robot, key, "load it first: parflex.load(NAME)")
-    for file in value.files:
-        input_file(file)
     return value
 
 

@@ -2,9 +2,6 @@
 
 Each goes to a name of its own in the same folder first, and takes its place when all of it, and of those that belong to
 it, is written. What fails or is interrupted on the way leaves nothing. Rights are those that a new file has.
-
-No file takes the place of one that the same command or call reads: whoever reads a file of the user says so by
-`input_file`, and whoever writes one is refused here.
 """
 
 from __future__ import annotations
@@ -13,7 +10,6 @@ import os
 import secrets
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from contextvars import ContextVar
 from errno import EISDIR
 from pathlib import Path
 from typing import BinaryIO
@@ -21,38 +17,17 @@ from typing import BinaryIO
 from parflex.errors import InputError
 
 PART = ".part-"  # with which names of files begin that are not complete yet
-_INPUTS: ContextVar[tuple[dict[str, None], ...]] = ContextVar("inputs", default=())  # of calls within calls, in order
 
 
-@contextmanager
-def keeping_inputs(*files: str | Path) -> Iterator[dict[str, None]]:
-    """Until the end no file is replaced that is one of these or is read on the way; gives those of this call."""
-    own: dict[str, None] = {}
-    before = _INPUTS.set((*_INPUTS.get(), own))
-    try:
-        for file in files:
-            input_file(file)
-        yield own
-    finally:
-        _INPUTS.reset(before)
-
-
-def input_file(path: str | Path) -> Path:
-    """The path of a file that is going to be read."""
-    for inputs in _INPUTS.get():
-        inputs[os.path.abspath(path)] = None  # noqa: PTH100 - links are kept
-    return Path(path)
-
-
-def refuse_inputs(*targets: str | Path, key: str | None = "out", of: Iterable[str] = ()) -> None:
-    """Refuse to write a file that the command or call reads, or one `of` these, whatever path leads to it."""
-    known = [*of, *(name for inputs in _INPUTS.get()[:1] for name in inputs)]  # the outermost has those of all
-    for target in targets if known else ():
-        for name in known:
+def refuse_overwrite(targets: Iterable[str | Path], inputs: Iterable[str | Path], key: str | None = "out") -> None:
+    """Refuse targets that are input files of the same call, by whatever path or link."""
+    inputs = list(inputs)
+    for target in targets:
+        for name in inputs:
             try:
                 same = os.path.samefile(target, name)  # noqa: PTH121 - paths may be text
             except (OSError, ValueError):
-                continue  # one of them is not there
+                continue  # one of them does not exist
             if same:
                 raise InputError(
                     "is an input, which would be overwritten", file=str(target), key=key, value=str(target),
@@ -63,7 +38,6 @@ def refuse_inputs(*targets: str | Path, key: str | None = "out", of: Iterable[st
 @contextmanager
 def replacing(*targets: Path) -> Iterator[list[BinaryIO]]:
     """Files to be filled, which then take the places of the targets: all of them or none. Raises OSError."""
-    refuse_inputs(*targets)
     parts = [target.with_name(PART + secrets.token_hex(8)) for target in targets]
     try:
         with ExitStack() as files:
@@ -89,7 +63,6 @@ def whole_files(
     targets: Sequence[str | Path], key: str | None = "out", hint: str = "check the path", blamed: str | None = None
 ) -> Iterator[list[BinaryIO]]:
     """Files as in `replacing`; what cannot be written is refused in words, under the name `blamed` or the first's."""
-    refuse_inputs(*targets, key=key)
     try:
         with replacing(*map(Path, targets)) as files:
             yield files
@@ -128,8 +101,7 @@ def new_file(target: str | Path, key: str | None = "out") -> Iterator[BinaryIO]:
 def check_writable(
     target: str | Path, key: str | None = "out", hint: str = "check the path and its permissions"
 ) -> None:
-    """Refuse a file in whose folder none can be made, or which is an input, before anything is computed."""
-    refuse_inputs(target, key=key)
+    """Refuse a file that cannot be created in its folder, before anything is computed."""
     part = Path(target).with_name(PART + secrets.token_hex(8))
     try:
         os.close(_opened(part))

@@ -11,7 +11,7 @@ import numpy as np
 
 from parflex.bodies.modal import ModalData, checked
 from parflex.errors import InputError, RobotFileError, did_you_mean
-from parflex.whole_files import input_file, whole_file
+from parflex.whole_files import whole_file
 
 FORMAT = 1
 NEEDED = ("format", "nodes", "masses", "shapes", "modal_stiffnesses", "modal_masses")
@@ -59,7 +59,7 @@ def _read(path: Path) -> ModalData:
     try:
         if path.is_file() and path.stat().st_size > MAX_BYTES:
             raise RobotFileError("is too large for modal data", file=str(path), hint="keep fewer nodes or modes")
-        with np.load(input_file(path), allow_pickle=False) as archive:
+        with np.load(path, allow_pickle=False) as archive:
             if not isinstance(archive, np.lib.npyio.NpzFile):
                 raise zipfile.BadZipFile
             arrays = {name: archive[name] for name in archive.files if name in KEYS}

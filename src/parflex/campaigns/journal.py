@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import BinaryIO
 
 from parflex.errors import InputError
-from parflex.whole_files import refuse_inputs, unwritable
+from parflex.whole_files import unwritable
 
 HEAD = b"parflex journal 2\n"
 SIZES = 8, 32  # bytes of the length of an entry, and of its checksum
@@ -29,7 +29,6 @@ class Journal:
         self.file: BinaryIO | None = None
 
     def __enter__(self) -> Journal:
-        refuse_inputs(self.results, self.path)
         try:
             self.file = open(self.path, "a+b", buffering=0)  # noqa: PTH123 - it stays open
             self._lock()

@@ -11,7 +11,7 @@ import click
 from parflex import __version__
 from parflex.errors import nearest
 from parflex.vocabulary import WORDS
-from parflex.whole_files import keeping_inputs, refuse_inputs
+from parflex.whole_files import refuse_overwrite
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 OUTPUTS = {"--out", "--record", "--page", "--report", "--figure", "--convergence"}  # options that name what is written
@@ -34,19 +34,6 @@ NO_COLOR switches colours off, PARFLEX_CACHE names the directory of compiled mod
 """
 
 
-class QuietOption(click.Option):
-    """An option whose older names are understood, but not shown: of its long names only the first is."""
-
-    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        """Name and text of the help."""
-        everything, long = self.opts, [name for name in self.opts if name.startswith("--")]
-        self.opts = [name for name in everything if name not in long[1:]]
-        try:
-            return super().get_help_record(ctx)
-        finally:
-            self.opts = everything
-
-
 def _with_unit(option: click.Parameter) -> None:
     """The unit that the vocabulary gives to a word, where the help does not say it."""
     word = WORDS.get(option.name or "")
@@ -58,27 +45,31 @@ def _with_unit(option: click.Parameter) -> None:
 
 
 class Verb(click.Command):
-    """A verb: words of its command line that name files are its inputs, and none of them is an output too."""
+    """A command that refuses to write over a file that it reads."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run it."""
-        told = {one.name: _words(ctx.params.get(one.name or "")) for one in self.params}
+        """Run the command."""
+        given = {one.name: _words(ctx.params.get(one.name or "")) for one in self.params}
         outputs = {one.name: (OUTPUTS & {*one.opts}).pop()[2:] for one in self.params if OUTPUTS & {*one.opts}}
-        with keeping_inputs(*(word for name in told if name not in outputs for word in told[name] if _is_file(word))):
+        if any(given[name] for name in outputs):
+            from parflex.description.inheritance import extended_files  # help starts without it
+
+            words = [word for name in given if name not in outputs for word in given[name] if _is_file(word)]
+            inputs = [*words, *(file for word in words if word.endswith(".toml") for file in extended_files(word))]
             for name, key in outputs.items():
-                refuse_inputs(*told[name], key=key)
-            return super().invoke(ctx)
+                refuse_overwrite(given[name], inputs, key)
+        return super().invoke(ctx)
 
 
 def _words(value: Any) -> list[str]:
-    """What is said for an option or an argument, which may be there several times."""
+    """Return the values of an option or argument, which may be repeated."""
     return [word for word in (value if isinstance(value, tuple) else (value,)) if isinstance(word, str)]
 
 
 def _is_file(word: str) -> bool:
     try:
         return Path(word).is_file()
-    except (OSError, ValueError):  # no name of a file
+    except (OSError, ValueError):  # not a file name
         return False
 
 

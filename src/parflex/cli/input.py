@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from parflex.cli.group import QuietOption
 from parflex.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
@@ -65,11 +64,9 @@ def without_option(command: Command) -> Command:
 
 
 def wrench_option(command: Command) -> Command:
-    """Wrenches on frames; `--load FRAME:...` is an older way to say the same."""
+    """Add the option of wrenches on frames, `--wrench` or `--load`."""
     text = "Wrench on a frame, N and N m, world axes; the moment may be left out. Planar robots: FX,FY,MZ."
-    return click.option(
-        "--wrench", "--load", cls=QuietOption, metavar="FRAME=FX,FY,FZ[,MX,MY,MZ]", multiple=True, help=text
-    )(command)
+    return click.option("--wrench", "--load", metavar="FRAME=FX,FY,FZ[,MX,MY,MZ]", multiple=True, help=text)(command)
 
 
 def words_of(text: str) -> list[str]:

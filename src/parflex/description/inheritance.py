@@ -14,14 +14,24 @@ OWN_KEYS = ("name", "extends")  # a file never takes these from the one it exten
 MAX_GENERATIONS = 8
 
 
-def read_family(robot: str | Path) -> tuple[dict[str, Any], str]:
-    """The raw table of a robot with all that it takes from the files it extends, and the name of its own file."""
+def read_family(robot: str | Path) -> tuple[dict[str, Any], list[str]]:
+    """Return the raw table of a robot merged with all that it extends, and the files: its own first."""
     raw, file = read_source(robot)
-    return _complete(raw, file, [file]), file
+    files = [file]
+    return _complete(raw, files), files
 
 
-def _complete(raw: dict[str, Any], file: str, seen: list[str]) -> dict[str, Any]:
-    """The table laid over the table that it extends, which may extend another one."""
+def extended_files(robot: str | Path) -> list[str]:
+    """Return the files that a robot file extends; none if it is not a valid robot file."""
+    try:
+        return [file for file in read_family(robot)[1] if Path(file).is_absolute()]  # else of the catalogue
+    except RobotFileError:
+        return []
+
+
+def _complete(raw: dict[str, Any], seen: list[str]) -> dict[str, Any]:
+    """Merge the table into the table that it extends, which may extend another one; append the files to `seen`."""
+    file = seen[-1]
     if "extends" not in raw:
         return raw
     parent = raw["extends"]
@@ -44,8 +54,8 @@ def _complete(raw: dict[str, Any], file: str, seen: list[str]) -> dict[str, Any]
             value=parent,
             hint="remove 'extends' from one of them",
         )
-    below = {key: value for key, value in _complete(base, base_file, [*seen, base_file]).items() if key not in OWN_KEYS}
-    return merged(below, raw)
+    seen.append(base_file)
+    return merged({key: value for key, value in _complete(base, seen).items() if key not in OWN_KEYS}, raw)
 
 
 def _read_parent(parent: str, file: str) -> tuple[dict[str, Any], str]:

@@ -31,18 +31,18 @@ LEG_LISTS: dict[str, type[Any]] = {
 }
 
 
-def load_table(robot: str | Path, settings: Mapping[str, Any] | None = None) -> tuple[dict[str, Any], str]:
-    """The table of a catalogue robot or file with what is set, and the file's name for messages."""
-    raw, file = read_family(robot)
-    complete = apply_settings(raw, settings or {}, file)
-    refuse_deep(complete, file)
-    return complete, file
+def load_table(robot: str | Path, settings: Mapping[str, Any] | None = None) -> tuple[dict[str, Any], list[str]]:
+    """Return the table of a catalogue robot or file with `settings` applied, and its files: its own first."""
+    raw, files = read_family(robot)
+    complete = apply_settings(raw, settings or {}, files[0])
+    refuse_deep(complete, files[0])
+    return complete, files
 
 
 def load_description(robot: str | Path, settings: Mapping[str, Any] | None = None) -> tuple[schema.RobotFile, str]:
     """The checked description of a catalogue robot or file, and the file's name for messages."""
-    complete, file = load_table(robot, settings)
-    return describe(complete, file), file
+    complete, files = load_table(robot, settings)
+    return describe(complete, files[0]), files[0]
 
 
 def describe(raw: dict[str, Any], file: str) -> schema.RobotFile:

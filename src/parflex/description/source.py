@@ -13,7 +13,6 @@ from typing import Any
 from parflex.description.names import catalogue_names
 from parflex.description.values import as_value
 from parflex.errors import RobotFileError, did_you_mean
-from parflex.whole_files import input_file
 
 NAMED_LISTS = ("frame", "point", "closure", "coupling", "element")
 MAX_BYTES = 2_000_000
@@ -86,7 +85,7 @@ def inner_path(name: str) -> str:
 
 def read_bounded(path: Path) -> bytes:
     """The bytes of a file, and never more than a robot or a state can have: devices and wrong files have no end."""
-    with input_file(path).open("rb") as file:
+    with Path(path).open("rb") as file:
         content = file.read(MAX_BYTES + 1)
     if len(content) > MAX_BYTES:
         raise RobotFileError(

@@ -11,7 +11,6 @@ from typing import Any
 from parflex.checking import number, one_of, shown, whole
 from parflex.errors import InputError, did_you_mean
 from parflex.records import Record
-from parflex.whole_files import input_file
 
 KEYS = ("time", "position", "effort", "reference", "controller", "payload")
 LAWS = {"cascade": ("kp", "kv"), "pd": ("stiffness", "damping"), "ctc": ("Kp", "Kv")}
@@ -83,7 +82,7 @@ def read_column_map(
 
 def _read(path: str | Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(input_file(path).read_text(encoding="utf-8"))
+        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(
             f"cannot be read ({error.strerror or error})", file=str(path), key="columns", value=str(path),

@@ -15,7 +15,6 @@ from parflex.identification.spikes import without_spikes
 from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.simulation.table_files import read_table
-from parflex.whole_files import input_file
 
 Array = np.ndarray
 MANY_TURNS = 7.0  # rad: joints of robots seldom turn so far
@@ -85,7 +84,7 @@ def _table(path: str) -> dict[str, Array]:
     import scipy.io
 
     try:
-        content = scipy.io.loadmat(input_file(path))
+        content = scipy.io.loadmat(path)
     except OSError as error:
         raise InputError(
             f"cannot be read ({error.strerror or error})", file=path, key="record", value=path, hint="check the path"

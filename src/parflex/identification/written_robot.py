@@ -20,7 +20,7 @@ from parflex.models.robot import Robot
 from parflex.models.terms import FRICTION as TERMS
 from parflex.tree.frame_numbers import read_body
 from parflex.tree.link_tree import Link
-from parflex.whole_files import check_writable, refuse_inputs, whole_file
+from parflex.whole_files import check_writable, refuse_overwrite, whole_file
 
 Array = np.ndarray
 FRICTION = {"FV": "viscous", "FS": "coulomb", "FV_back": "viscous_back", "FS_back": "coulomb_back", "offset": "offset"}
@@ -31,7 +31,7 @@ CHANGED = 1e-12  # of its size: what differs less is the same
 def write_robot(robot: Robot, found: Identified, path: str | Path) -> list[str]:
     """Write the file; gives warnings."""
     check_robot_target(path)
-    refuse_inputs(path, of=robot.files)
+    refuse_overwrite([path], robot.files)
     rows, warnings = changed_rows(robot, found.theta, found.friction)
     acting, more = changed_elements(robot, found.theta)
     warnings += more

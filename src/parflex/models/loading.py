@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from parflex.closure.loops import build_closures, neutral_rotation
 from parflex.description import schema
 from parflex.description.loader import describe, describe_sections, load_table
 from parflex.description.name_checks import AXES
+from parflex.description.names import catalogue_names
 from parflex.description.source import apply_settings
 from parflex.errors import InputError, ParflexError, did_you_mean
 from parflex.models.payload import with_payload
@@ -20,7 +21,6 @@ from parflex.models.robot import Robot, WrittenRobot
 from parflex.models.sensors import marked_rates
 from parflex.tree import Tree, build_tree
 from parflex.tree.frame_numbers import read_body
-from parflex.whole_files import keeping_inputs
 
 
 def load(
@@ -58,15 +58,11 @@ def load(
     --------
     >>> robot = parflex.load("3rrr", working_mode="+-+", payload=[0.2, 0, 0, 0])
     """
-    with keeping_inputs() as files:
-        return _loaded(source, settings, payload, actuation, working_mode, elements, files)
-
-
-def _loaded(
-    source: str | Path, settings: Mapping[str, Any] | None, payload: Sequence[float] | None, actuation: str | None,
-    working_mode: str | None, elements: int | None, files: Iterable[str],
-) -> Robot:  # fmt: skip
-    table, file = load_table(source, settings)
+    table, (file, *parents) = load_table(source, settings)
+    read = [] if source in catalogue_names() else [str(Path(file).absolute())]
+    read += [
+        name for name in (*parents, *_data_files(table)) if Path(name).is_absolute()
+    ]  # parents of the catalogue are names
     description = describe(copy.deepcopy(table), file)
     if elements is not None and not 1 <= elements <= 100:
         raise InputError(
@@ -76,12 +72,22 @@ def _loaded(
         refine = 1 if elements is None else elements
         robot = _build(description, file, payload, actuation, working_mode, refine)
         mounted = None if payload is None else tuple(float(value) for value in payload)
-        robot = replace(robot, written=WrittenRobot(table, mounted, refine, tuple(files)))
+        robot = replace(robot, written=WrittenRobot(table, mounted, refine, tuple(read)))
         slack = robot.home_pose.slack_cables()
         return replace(robot, warnings=(*robot.warnings, *slack), known_home=robot.home) if slack else robot
     except ParflexError as error:
         error.file = error.file or file
         raise
+
+
+def _data_files(table: Any) -> Iterator[str]:
+    """Yield the files that a table names: modal data, super-elements and meshes."""
+    if isinstance(table, dict):
+        named = table.get("file")
+        yield from [named] if isinstance(named, str) else []
+        yield from (name for name in (named.values() if isinstance(named, dict) else ()) if isinstance(name, str))
+    for value in table.values() if isinstance(table, dict) else table if isinstance(table, list) else ():
+        yield from _data_files(value)
 
 
 def _build(

@@ -12,7 +12,7 @@ import numpy as np
 from parflex.errors import InputError, did_you_mean
 from parflex.records import TimedRecord, brief, counted
 from parflex.simulation.table_files import read_settings, read_table, write_table
-from parflex.whole_files import keeping_inputs
+from parflex.whole_files import refuse_overwrite
 
 Array = np.ndarray
 
@@ -85,8 +85,8 @@ class Run(TimedRecord, Mapping[str, Array]):
     def save(self, path: str | Path) -> list[Path]:
         """Write the npz or CSV file `path`, a CSV file with its settings beside it; whole or not at all."""
         made_of = [one for word in ("file", "motion") if isinstance(one := self.settings.get(word), str)]
-        with keeping_inputs(*made_of):
-            return write_table(path, self.columns, {"settings": self.settings, "summary": self.summary})
+        refuse_overwrite([path], made_of)
+        return write_table(path, self.columns, {"settings": self.settings, "summary": self.summary})
 
     def _told(self) -> str:
         rows = f"{counted(len(self.t), 'row')} to t = {self.t[-1] if len(self.t) else 0.0:.4g} s"

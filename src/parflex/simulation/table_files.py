@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from parflex.errors import InputError
-from parflex.whole_files import input_file, refuse_inputs, whole_file, whole_files
+from parflex.whole_files import whole_file, whole_files
 
 Array = np.ndarray
 SETTINGS = "settings"  # the entry of an npz file, or the end of the name of the file beside a CSV file
@@ -32,7 +32,6 @@ def check_suffix(path: str | Path, key: str = "out") -> None:
 def check_target(path: str | Path) -> None:
     """Refuse a file that cannot be written before anything is computed."""
     check_suffix(path)
-    refuse_inputs(path)
     folder = Path(path).absolute().parent
     if Path(path).is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
         why = "is a folder" if Path(path).is_dir() else "its folder does not exist or is not writable"
@@ -59,12 +58,12 @@ def read_table(path: str, key: str) -> dict[str, Array]:
 
 
 def _read_npz(path: str) -> dict[str, Array]:
-    with np.load(input_file(path), allow_pickle=False) as content:
+    with np.load(path, allow_pickle=False) as content:
         return {name: content[name] for name in content.files if name != SETTINGS}
 
 
 def _read_csv(path: str) -> dict[str, Array]:
-    with input_file(path).open(encoding="utf-8-sig", newline="") as file:
+    with Path(path).open(encoding="utf-8-sig", newline="") as file:
         lines = file.read().splitlines()
     if lines and lines[0].lower().startswith("sep="):  # as Excel writes it
         lines = lines[1:]
@@ -107,9 +106,9 @@ def read_settings(path: str) -> dict[str, Any]:
     """What a saved run says of itself; empty if it says nothing."""
     try:
         if path.endswith(".npz"):
-            with np.load(input_file(path), allow_pickle=False) as content:
+            with np.load(path, allow_pickle=False) as content:
                 return json.loads(str(content[SETTINGS])) if SETTINGS in content.files else {}
-        return json.loads(input_file(f"{path}.{SETTINGS}.json").read_text(encoding="utf-8"))
+        return json.loads(Path(f"{path}.{SETTINGS}.json").read_text(encoding="utf-8"))
     except (OSError, ValueError, zipfile.BadZipFile):
         return {}
 

@@ -14,7 +14,6 @@ import numpy as np
 from parflex.design.problem_file import VariableTable
 from parflex.errors import InputError
 from parflex.sweeps.sweep_file import MOST, SweepFile
-from parflex.whole_files import input_file
 
 Array = np.ndarray
 
@@ -105,7 +104,7 @@ def beyond_bounds(sweep: SweepFile, designs: dict[str, Array]) -> list[str]:
 
 
 def _read_npz(path: Path) -> dict[str, Array]:
-    with np.load(input_file(path), allow_pickle=False) as stored:
+    with np.load(path, allow_pickle=False) as stored:
         return {key: np.asarray(stored[key], dtype=float).ravel() for key in stored.files if key not in _OTHERS}
 
 
@@ -113,7 +112,7 @@ _OTHERS = ("status", "reason", "settings")  # of a table of an earlier sweep
 
 
 def _read_csv(path: Path) -> dict[str, Array]:
-    head, *lines = [row for row in csv.reader(io.StringIO(input_file(path).read_text(encoding="utf-8-sig"))) if row]
+    head, *lines = [row for row in csv.reader(io.StringIO(Path(path).read_text(encoding="utf-8-sig"))) if row]
     names = [word.strip() for word in head]
     rows = np.array([[float(word) if word.strip() else np.nan for word in line] for line in lines], dtype=float)
     if len(lines) and rows.shape[1] != len(names):

@@ -15,7 +15,6 @@ from parflex.checking import shown
 from parflex.errors import InputError, did_you_mean
 from parflex.records import Record
 from parflex.updating.sensor_rows import is_sensor
-from parflex.whole_files import input_file
 
 Array = np.ndarray
 COLUMNS = ("pose", "mode", "frequency_hz", "deviation_hz", "damping", "damping_deviation")
@@ -77,7 +76,7 @@ def read_table(path: str | Path) -> list[Mapping[str, Any]]:
 def table_rows(path: str | Path) -> tuple[list[str], list[list[str]]]:
     """Names of the columns and fields of all rows; lines that begin with # are comments."""
     try:
-        text = input_file(path).read_text(encoding="utf-8-sig")
+        text = Path(path).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "it is not text"
         raise InputError(f"cannot be read ({why})", file=str(path), key="measured", value=str(path),

@@ -13,7 +13,6 @@ from parflex.errors import InputError, did_you_mean
 from parflex.records import Record
 from parflex.updating.measured_modes import table_rows
 from parflex.updating.sensor_rows import PARTS
-from parflex.whole_files import input_file
 
 Array = np.ndarray
 UFF = (".uff", ".unv", ".uf", ".uf58", ".u58", ".bunv", ".universal")
@@ -105,7 +104,7 @@ def _uff(path: str | Path, kind: str | None, nodes: Mapping[str, str]) -> Respon
         raise InputError("cannot be read (No such file or directory)", key="responses", value=str(path),
                          hint="check the path")  # fmt: skip
     try:
-        file = pyuff.UFF(str(input_file(path)))
+        file = pyuff.UFF(str(path))
         sets = [file.read_sets(k) for k, number in enumerate(file.get_set_types()) if int(number) == 58]
         sets = [one for one in sets if int(one["func_type"]) == 4]
     except Exception as error:  # the library raises whatever a broken file leads to

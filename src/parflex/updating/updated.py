@@ -11,7 +11,7 @@ import numpy as np
 from parflex.design.robot_difference import extending_text
 from parflex.models.robot import Robot
 from parflex.records import Record, brief
-from parflex.whole_files import refuse_inputs, whole_file
+from parflex.whole_files import refuse_overwrite, whole_file
 
 Array = np.ndarray
 
@@ -88,7 +88,7 @@ class Updated(Record):
 
 def write_updated(source: str, robot: Robot, found: Updated, path: str) -> str:
     """Write a robot file that extends the first one by the numbers that differ; gives its path."""
-    refuse_inputs(path, of=robot.files)
+    refuse_overwrite([path], robot.files)
     settings = {key: one["value"] for key, one in found.parameters.items()}
     text = extending_text(source, robot, settings, Path(path), "updated")
     with whole_file(path) as file:

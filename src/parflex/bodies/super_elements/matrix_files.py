@@ -29,7 +29,6 @@ from parflex.bodies.super_elements.reduced_matrices import (
     refuse_order,
 )
 from parflex.errors import RobotFileError
-from parflex.whole_files import input_file
 
 Array = np.ndarray
 MAX_BYTES = 50_000_000
@@ -113,7 +112,7 @@ def _moves_freely(K: Array, count: int) -> bool:
 def content_of(path: Path) -> bytes:
     """The bytes of a file, and never more than matrices can have."""
     try:
-        with input_file(path).open("rb") as opened:
+        with Path(path).open("rb") as opened:
             content = opened.read(MAX_BYTES + 1)
     except OSError as error:
         missing = isinstance(error, FileNotFoundError)

@@ -9,7 +9,7 @@ import click
 
 from parflex.cli import output
 from parflex.cli.conditions import condition_options, read_conditions
-from parflex.cli.group import QuietOption, cli
+from parflex.cli.group import cli
 from parflex.cli.input import assignments, read_pose_option, robot_options
 from parflex.cli.progress import counter
 from parflex.errors import InputError
@@ -89,9 +89,7 @@ def sensitivities(
 @click.option(
     "-o",
     "--out",
-    "--output",
     "out",
-    cls=QuietOption,
     required=True,
     metavar="DIR",
     help="Folder for the robot file and the page.",

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from parflex.cli import output
-from parflex.cli.group import QuietOption, cli
+from parflex.cli.group import cli
 from parflex.cli.input import open_robot, robot_options, without_option, words_of
 from parflex.errors import InputError, did_you_mean
 
@@ -41,7 +41,7 @@ OPTIONS = (
 )
 @click.argument("format_name", metavar="FORMAT")
 @robot_options
-@click.option("-o", "--out", "--output", "out", cls=QuietOption, required=True, metavar="FILE", help="File to write.")
+@click.option("-o", "--out", "out", required=True, metavar="FILE", help="File to write.")
 @click.option("--fmi", type=int, metavar="2|3", help="Version of FMI; default: 2.")
 @click.option("--kind", metavar="cs|me", help="Co-simulation or model exchange; default: cs.")
 @click.option("--drive", metavar="efforts|motions", help="Inputs of the motors; default: efforts.")
@@ -113,9 +113,7 @@ def _write_fmu(loaded: Any, out: str, asked: dict[str, Any], as_json: bool) -> N
 @click.argument("source", metavar="FILE")
 @click.option("--loops", metavar="FILE.yaml", help="Loops and motors of a URDF: closed_loop, type, name_mot.")
 @click.option("--floating", is_flag=True, help="The root of the URDF is a free body.")
-@click.option(
-    "-o", "--out", "--output", "out", cls=QuietOption, required=True, metavar="ROBOT.toml", help="Robot file to write."
-)
+@click.option("-o", "--out", "out", required=True, metavar="ROBOT.toml", help="Robot file to write.")
 @click.option("--json", "as_json", is_flag=True, help="Print a single JSON object.")
 def import_verb(source: str, loops: str | None, floating: bool, out: str, as_json: bool) -> int:
     """Read a robot of another program: URDF with loops, MuJoCo, SYMORO."""

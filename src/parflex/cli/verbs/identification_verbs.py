@@ -128,7 +128,7 @@ def excite(
     }
     loaded = open_robot(robot, **words)
     if out:
-        check_motion_target(out)
+        check_motion_target(loaded, out)
     with counter("fits") as shown:
         found = excited(loaded, workspace=box, **limits, **options, progress=shown)
     files = write_motion(loaded, found, out, step) if out else []

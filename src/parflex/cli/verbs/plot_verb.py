@@ -8,7 +8,7 @@ import click
 
 from parflex.cli import output
 from parflex.cli.conditions import number_or_table
-from parflex.cli.group import QuietOption, cli
+from parflex.cli.group import cli
 from parflex.cli.input import open_robot, read_pose_option
 from parflex.errors import InputError, ParflexError
 
@@ -45,9 +45,7 @@ RUNS = (".csv", ".npz")
 @click.option(
     "-o",
     "--out",
-    "--output",
     "path",
-    cls=QuietOption,
     required=True,
     metavar="FILE",
     help="Output file: .svg, .pdf or .png.",

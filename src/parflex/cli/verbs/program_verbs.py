@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from parflex.cli import output
-from parflex.cli.group import QuietOption, cli
+from parflex.cli.group import cli
 from parflex.cli.input import coordinates_option, open_robot, robot_options, without_option, words_of
 from parflex.cli.spare_options import read_spare, spare_options
 from parflex.errors import InputError
@@ -105,11 +105,10 @@ def count(
 )
 @robot_options
 @_model_options
-@click.option("--with", "included", metavar="LIST", hidden=True, help="Joint terms to keep; all others are left out.")
 @click.option(
     "--target", required=True, metavar="c|llvm|numpy|jax|casadi|sympy", help="Language of the generated files."
 )
-@click.option("-o", "--out", "--output", "folder", cls=QuietOption, required=True, metavar="DIR", help="Output folder.")
+@click.option("-o", "--out", "folder", required=True, metavar="DIR", help="Output folder.")
 @click.option("--float32", is_flag=True, help="Use single precision (C only).")
 @click.option("--motion", metavar="NAME|FILE|TABLE", help="Motion of the model 'motion' (C only).")
 @click.option("--time", type=float, metavar="T", help="Duration of such a motion if it has no end, s.")
@@ -120,7 +119,6 @@ def codegen(
     as_json: bool,
     parameters: str | None,
     without: str,
-    included: str | None,
     friction_width: float | None,
     coordinates: str | None,
     operator_limit: int,
@@ -149,7 +147,7 @@ def codegen(
     if motion is not None:
         raise InputError(f"the model '{model}' has no motion", key="motion", value=motion, hint="write MODEL motion")
     made, terms, told = _make_model(
-        loaded, model, parameters or "numbers", without, included, friction_width, coordinates, operator_limit,
+        loaded, model, parameters or "numbers", without, None, friction_width, coordinates, operator_limit,
         spare,
     )  # fmt: skip
     files = made.files(target, float32)

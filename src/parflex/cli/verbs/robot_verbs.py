@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from parflex.cli import output
-from parflex.cli.group import QuietOption, cli
+from parflex.cli.group import cli
 from parflex.cli.input import coordinates_option, open_robot, read_pose_option, robot_options, words_of
 from parflex.errors import ParflexError, RobotFileError
 from parflex.whole_files import new_file
@@ -107,9 +107,7 @@ def check(robot: str, as_json: bool, strict: bool, **choice: Any) -> None:
 @click.option(
     "-o",
     "--out",
-    "--output",
     "path",
-    cls=QuietOption,
     required=True,
     metavar="FILE",
     help="Output file: .svg, .pdf or .png.",
@@ -128,9 +126,7 @@ def draw(robot: str, as_json: bool, pose: str | None, frames: str | None, path: 
 
 @cli.command(epilog="\b\nExample:\n  parflex new my-robot > my-robot.toml")
 @click.argument("name")
-@click.option(
-    "-o", "--out", "--output", "path", cls=QuietOption, metavar="FILE", help="Output file; default: standard output."
-)
+@click.option("-o", "--out", "path", metavar="FILE", help="Output file; default: standard output.")
 @click.option("--json", "as_json", is_flag=True, help="Print a single JSON object.")
 def new(name: str, path: str | None, as_json: bool) -> None:
     """A commented template of a robot file: a five-bar robot that works as it stands."""

@@ -29,7 +29,7 @@ from parflex.errors import ParflexError
 from parflex.models.loading import load
 from parflex.models.robot import Robot
 from parflex.records import Record, brief, listed
-from parflex.whole_files import refuse_inputs, whole_file
+from parflex.whole_files import refuse_overwrite, whole_file
 
 Array = np.ndarray
 ACTIVE = 1e-4  # of a limit
@@ -147,10 +147,11 @@ def optimise(path: str | Path, out: str | Path | None = None) -> Optimised:
 
     problem = read_problem(path)
     source = robot_source(problem, path)
-    search = Optimisation(problem, load(source))
+    robot = load(source)
+    search = Optimisation(problem, robot)
     target = None if out is None else Path(out) / "robot.toml"
     if target is not None:
-        refuse_inputs(target)
+        refuse_overwrite([target], [path, *robot.files])
     found = search.solved()
     if problem.pareto is not None:
         front = pareto_front(search)

@@ -8,7 +8,6 @@ from xml.parsers import expat
 
 from parflex.checking import shown
 from parflex.errors import InputError
-from parflex.whole_files import input_file
 
 Element = ElementTree.Element
 MAX_TEXT = 20_000_000  # bytes of a file of text
@@ -36,7 +35,7 @@ def read_bytes(file: str | Path, most: int = MAX_TEXT, key: str = "file") -> byt
     try:
         if path.is_dir():
             raise foreign_error("is a folder", file, key, file, "give the file inside it")
-        with input_file(path).open("rb") as stream:
+        with Path(path).open("rb") as stream:
             content = stream.read(most + 1)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)

@@ -17,7 +17,7 @@ from parflex.exchange.importing.suspicions import suspicions
 from parflex.exchange.importing.symoro_robot import symoro_robot
 from parflex.exchange.importing.urdf_robot import urdf_robot
 from parflex.records import Record
-from parflex.whole_files import check_writable, input_file, whole_file
+from parflex.whole_files import check_writable, refuse_overwrite, whole_file
 
 FORMATS = (".urdf", ".xml", ".mjcf", ".par")
 
@@ -64,9 +64,7 @@ def import_robot(
     """
     if Path(out).suffix != ".toml":
         raise InputError("a robot file ends in .toml", key="out", value=str(out), hint=f"{Path(out).stem}.toml")
-    for source in (path, loops):
-        if source is not None:
-            input_file(source)
+    refuse_overwrite([out], [source for source in (path, loops) if source is not None])
     check_writable(out)
     robot = read_foreign(path, loops, flag(floating, "floating"))
     robot.drop_idle_closures()

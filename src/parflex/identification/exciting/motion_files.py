@@ -11,20 +11,21 @@ from parflex.identification.exciting.excite import Excitation
 from parflex.models.robot import Robot
 from parflex.simulation.motions.plan import plan_motion
 from parflex.simulation.table_files import check_target, write_table
-from parflex.whole_files import check_writable, refuse_inputs, whole_file
+from parflex.whole_files import check_writable, refuse_overwrite, whole_file
 
 
-def check_motion_target(path: str) -> None:
-    """Refuse files that cannot be written before anything is computed."""
+def check_motion_target(robot: Robot, path: str) -> None:
+    """Refuse files that cannot be written, or that belong to the robot, before anything is computed."""
+    series = Path(path).with_suffix(".toml")
+    refuse_overwrite([path, series], robot.files)
     check_target(path)
-    check_writable(Path(path).with_suffix(".toml"))
+    check_writable(series)
 
 
 def write_motion(robot: Robot, found: Excitation, path: str, step: float) -> list[str]:
     """Positions, velocities and accelerations of the motors at equal times; and the series."""
     columns = plan_motion(robot, found.motion).table(step, found.motion["duration"])
     series = Path(path).with_suffix(".toml")
-    refuse_inputs(path, series, of=robot.files)
     files = [str(file) for file in write_table(path, columns, {"motion": found.motion})]
     lines = [f"{key} = {found.motion[key]!r}" for key in ("frequency", "duration")]
     for key in ("start", "sines", "cosines"):

@@ -15,7 +15,6 @@ from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.recursion import pose
 from parflex.view.figures.style import STRESSES
-from parflex.whole_files import input_file
 
 Array = np.ndarray
 MOST = 200_000  # points that a browser still turns without waiting
@@ -72,7 +71,7 @@ def coloured(points: Array, values: Array, spacing: float) -> MapPoints:
 def _read(robot: Robot, file: str | Path) -> tuple[dict[str, Array], Array, Array]:
     """Axes in their order, the lowest frequency and the state of each cell."""
     try:
-        with np.load(input_file(file), allow_pickle=False) as stored:
+        with np.load(file, allow_pickle=False) as stored:
             settings = json.loads(str(stored["settings"]))
             axes = {name: stored[f"axis_{name}"] for name, *_ in settings["over"]}
             found, status, name = stored["frequencies"][..., 0], stored["status"], settings["robot"]
@@ -84,7 +83,7 @@ def _read(robot: Robot, file: str | Path) -> tuple[dict[str, Array], Array, Arra
 
 
 def _fixed(file: str | Path) -> dict[str, float]:
-    with np.load(input_file(file), allow_pickle=False) as stored:
+    with np.load(file, allow_pickle=False) as stored:
         return json.loads(str(stored["settings"]))["fixed"]
 
 

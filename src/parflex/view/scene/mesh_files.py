@@ -14,7 +14,6 @@ import numpy as np
 from parflex.checking import shown
 from parflex.errors import InputError
 from parflex.view.scene.collada_mesh import collada_triangles
-from parflex.whole_files import input_file
 
 Array = np.ndarray
 MAX_MESH_BYTES = 50_000_000
@@ -25,7 +24,7 @@ ENDING = 400  # bytes at the end of a text, with the word and the name of the so
 
 def mesh_of(file: str) -> tuple[Array, Array]:
     """Vertices (n x 3) and triangles (m x 3) of a file."""
-    path = input_file(file)
+    path = file
     try:
         about = path.stat()
     except (OSError, ValueError):
@@ -43,7 +42,7 @@ def _read(file: str, changed: int, size: int) -> tuple[Array, Array]:
     if size > MAX_MESH_BYTES:
         raise _unusable(path, f"has more than {MAX_MESH_BYTES / 1e6:.0f} MB", "reduce the number of its triangles")
     try:
-        with input_file(path).open("rb") as opened:
+        with Path(path).open("rb") as opened:
             content = opened.read(MAX_MESH_BYTES + 1)
     except OSError as error:
         raise _unusable(path, f"cannot be read ({error.strerror})", "check its permissions") from None
