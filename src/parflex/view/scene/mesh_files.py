@@ -24,7 +24,7 @@ ENDING = 400  # bytes at the end of a text, with the word and the name of the so
 
 def mesh_of(file: str) -> tuple[Array, Array]:
     """Vertices (n x 3) and triangles (m x 3) of a file."""
-    path = file
+    path = Path(file)
     try:
         about = path.stat()
     except (OSError, ValueError):
