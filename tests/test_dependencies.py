@@ -36,7 +36,6 @@ BROUGHT = {
     "cycler": "matplotlib",
     "websockets": "viser",
     "imageio": "viser",
-    "cloudpickle": "distributed",
 }
 # imported inside functions that do without, or say what to install
 OPTIONAL = {
