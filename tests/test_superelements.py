@@ -843,7 +843,6 @@ def test_all_nodes_count_where_only_the_first_are_named(tmp_path):
 
 @pytest.mark.parametrize(("more", "key"), [("0.02", "damping"), ("{ mass = 3.0, stiffness = 1e-5 }", "damping.mass")])
 def test_damping_may_differ_from_design_to_design(tmp_path, more, key):
-    """It used to be refused as a number that has to be one."""
     robot = loaded(tmp_path, as_npz(tmp_path / "m.npz", *beam_matrices(2)), f", damping = {more}")
     key = f"frame.part.superelement.{key}"
     assert parflex.sensitivities(robot, "frequency:1", [key]).sensitivities[key]["derivative"] == 0
