@@ -289,6 +289,8 @@ simulate 5r --time 0 --out run.csv
 simulate 5r --time nan --out run.csv
 simulate 5r --time inf --out run.csv
 simulate 5r --time 1e300 --out run.csv
+simulate 5r --time 1e-300 --out run.csv
+simulate 5r --time 1e-300 --step 1e-300 --out run.csv
 simulate 5r --time 1 --step 0 --out run.csv
 simulate 5r --time 1 --step -1 --out run.csv
 simulate 5r --time 1 --step nan --out run.csv
