@@ -15,7 +15,6 @@ import numpy as np
 from parflex import checking
 from parflex.errors import InputError
 
-SHORTEST_TIME = 1e-100  # s: its square and the inverse of that are numbers of double precision
 ARRAYS = (np.ndarray, list, tuple)
 Check = Callable[[Any, str], Any]
 
@@ -159,18 +158,7 @@ def _count(value: Any, key: str) -> Any:
 
 
 def _positive(value: Any, key: str) -> Any:
-    return checking.number(value, key, above=0.0, example=1e-3)
-
-
-def _time(value: Any, key: str) -> Any:
-    if checking.number(value, key, above=0.0, example=1.0 if key == "time" else 1e-3) < SHORTEST_TIME:
-        raise InputError(
-            f"'{key}' ({value:g} s) is shorter than {SHORTEST_TIME:g} s",
-            key=key,
-            value=value,
-            hint="give a longer time",
-        )
-    return value
+    return checking.number(value, key, above=0.0, example=1.0 if key == "time" else 1e-3)
 
 
 def _share(value: Any, key: str) -> Any:
@@ -275,8 +263,7 @@ CHECKS: dict[str, Check | None] = {
     "values": _row,
     "near": lambda value, key: checking.numbers(value, (None,), key),
     "without": _terms,
-    **dict.fromkeys(("time", "step", "out_step", "sample_time"), _time),
-    "tolerance": _positive,
+    **dict.fromkeys(("time", "step", "out_step", "tolerance", "sample_time"), _positive),
     "friction_width": lambda value, key: checking.number(value, key, least=0.0, example=1e-3),
     "instant": lambda value, key: checking.number(value, key, example=0.5),
     "radius": _share,
