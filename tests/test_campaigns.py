@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
@@ -185,14 +185,13 @@ def test_a_cluster_whose_worker_is_killed_finds_the_same_table(cluster, tmp_path
     assert found.computed == 40 and pair[0].wait(60) == -signal.SIGKILL
     assert np.array_equal(found.responses["skew"], serial.responses["skew"])
     assert np.array_equal(found.variables["constants.proximal"], serial.variables["constants.proximal"])
-    # a response of the user goes to a worker that has never heard of it
     parflex.add_response("twice", doubled, "dimensionless", "Twice the condition number.")
     path.write_text(SWEEP.replace("conditioning", "twice").replace("40", "3"))
     try:
-        found = parflex.sweep(path, cluster=address)
+        with pytest.raises(InputError, match="a worker cannot import the response 'twice'"):
+            parflex.sweep(path, cluster=address)
     finally:
         del RESPONSES["twice"]
-    assert found.responses["skew"] == pytest.approx(2 * serial.responses["skew"][:3], rel=1e-12)
     pair[1].kill()
 
 
@@ -200,16 +199,38 @@ def doubled(state, argument):
     return 2 * state.here.condition.platform
 
 
-def test_a_response_that_cannot_be_sent_is_refused_in_one_sentence(tmp_path):
-    path, lock = tmp_path / "sweep.toml", threading.Lock()
-    path.write_text(SWEEP.replace("conditioning", "held"))
-    parflex.add_response("held", lambda state, _: lock.locked() + 1.0, "dimensionless", "Whether it is held.")
+def test_workers_import_responses_of_users(tmp_path):
+    path = tmp_path / "sweep.toml"
+    path.write_text(SWEEP.replace("40", "3"))
+    own = parflex.sweep(path, jobs=1)
+    path.write_text(SWEEP.replace("conditioning", "twice").replace("40", "3"))
+    parflex.add_response("twice", doubled, "dimensionless", "Twice the condition number.")
+    spawn = multiprocessing.get_context("spawn")  # new interpreters: they know nothing of this process
     try:
-        with ProcessPoolExecutor(1) as pool, pytest.raises(InputError, match="'held' cannot be sent") as refusal:
+        with ProcessPoolExecutor(1, spawn) as pool:
+            found = parflex.sweep(path, executor=pool)
+    finally:
+        del RESPONSES["twice"]
+    assert found.responses["skew"] == pytest.approx(2 * own.responses["skew"], rel=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["lambda", "closure", "main", "object"])
+def test_a_response_that_workers_cannot_import_is_refused_in_one_sentence(kind, tmp_path, monkeypatch):
+    def inner(state, _):
+        return 1.0
+
+    made = {"lambda": lambda state, _: 1.0, "closure": inner, "main": doubled, "object": partial(doubled)}
+    if kind == "main":
+        monkeypatch.setattr(doubled, "__module__", "__main__")
+    path = tmp_path / "sweep.toml"
+    path.write_text(SWEEP.replace("conditioning", "held"))
+    parflex.add_response("held", made[kind], "dimensionless", "One.")
+    try:
+        with ProcessPoolExecutor(1) as pool, pytest.raises(InputError, match="cannot import the response 'held'") as no:
             parflex.sweep(path, executor=pool)
     finally:
         del RESPONSES["held"]
-    assert refusal.value.key == "responses" and refusal.value.hint
+    assert no.value.key == "responses" and "top level of a module" in no.value.hint
 
 
 @pytest.fixture(scope="module")

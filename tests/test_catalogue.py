@@ -1,16 +1,12 @@
-"""The robots of the catalogue: counts, published numbers, and that the code knows none of them by name."""
+"""The robots of the catalogue: counts and published numbers."""
 
 from __future__ import annotations
-
-import ast
-import re
 
 import numpy as np
 import pytest
 from comparison import largest
 from conftest import CATALOGUE, MACHINES, RIGID
 from scipy.spatial.transform import Rotation
-from source_trees import modules, nodes
 from states import Draws, random_states
 from variants import read_table
 
@@ -41,8 +37,6 @@ COUNTS = {
     "space": (10, 9, 6, 15, 9, 0, 6),
 }
 KEYS = ("bodies", "joints", "active", "total_coordinates", "closure_rows", "redundant_closures", "degrees_of_freedom")
-NEVER_NAMED = {*parflex.catalogue_names(), "dualemps", "navaro", "stewart", "gough", "tripteron", "puma", "staubli"}
-WORDS_OF_ENGLISH = {"space", "delta"}  # forbidden only where nothing else is said
 
 
 @pytest.mark.parametrize("name", [*RIGID, *MACHINES])
@@ -147,24 +141,3 @@ def test_the_rod_of_the_5r_turns_as_its_tip_asks():
         expected[:2], expected[5] = np.eye(2), turning
         assert chosen == ["vx", "vy"]
         assert largest(S - expected) < 1e-12 * largest(expected)  # a null space found by singular values
-
-
-def _texts(tree: ast.Module):
-    """Strings of a module but its docstrings, and its names."""
-    documented = (ast.Module, ast.ClassDef, ast.FunctionDef)
-    docs = {id(node.body[0].value) for node in nodes(tree) if isinstance(node, documented) and ast.get_docstring(node)}
-    for node in nodes(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs:
-            yield node.value
-        elif isinstance(node, ast.Name | ast.Attribute | ast.FunctionDef | ast.ClassDef):
-            yield getattr(node, "id", None) or getattr(node, "attr", None) or node.name
-
-
-def test_no_robot_is_named_in_the_code():
-    assert len(modules()) > 20
-    for file, tree in modules().items():
-        for text in set(_texts(tree)):
-            plain = re.sub(r"parflex \w+ .*", "", text)  # examples of commands in the help
-            words = set(re.findall(r"[\w-]+", plain.lower())) | set(re.findall(r"[a-z0-9]+", plain.lower()))
-            named = words & (NEVER_NAMED - WORDS_OF_ENGLISH) | {plain} & WORDS_OF_ENGLISH
-            assert not named, f"{file}: {text!r} names {named}"

@@ -16,7 +16,6 @@ import pytest
 from packaging.markers import Marker
 from packaging.requirements import Requirement
 from packaging.version import Version
-from source_trees import tree_of
 
 SOURCE = lowest.ROOT / "src" / "parflex"
 REQUIREMENTS = lowest.requirements()
@@ -36,7 +35,6 @@ BROUGHT = {
     "cycler": "matplotlib",
     "websockets": "viser",
     "imageio": "viser",
-    "cloudpickle": "distributed",
 }
 # imported inside functions that do without, or say what to install
 OPTIONAL = {
@@ -152,7 +150,7 @@ def imports() -> dict[str, set[tuple[str, bool]]]:
     """Packages that the source imports: the files, and whether when the file itself is imported."""
     found: dict[str, set[tuple[str, bool]]] = {}
     for file in sorted(SOURCE.rglob("*.py")):
-        for node, at_once in statements(tree_of(file)):
+        for node, at_once in statements(ast.parse(file.read_text(encoding="utf-8"))):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             if isinstance(node, ast.ImportFrom) and node.level == 0:
                 names = [node.module or ""]

@@ -10,7 +10,7 @@ import pytest
 
 import parflex
 from parflex.cli.main import main
-from parflex.description.loader import load_description
+from parflex.description.loader import load_description, load_table
 from parflex.errors import RobotFileError
 
 PARENT = """
@@ -137,3 +137,78 @@ def test_a_path_is_seen_from_the_folder_of_the_file(tmp_path, monkeypatch):
     assert load_description("child.toml")[0].title == "two links"
     monkeypatch.chdir(os.sep)
     assert load_description(tmp_path / "deep" / "child.toml")[0].title == "two links"
+
+
+ROD = """
+[[frame]]
+name = "1"
+joint = "revolute"
+actuated = true
+inertia = {{ mass = 1, about_centre = [1, 1, 1] }}
+[[visual]]
+frame = "1"
+file = "{file}"
+"""
+NODE = """
+[platform]
+{body} = {{ file = "{file}"{more} }}
+"""
+
+
+def naming(kind: str, file: str) -> str:
+    """The text of a robot file that names a file as a body, a mesh or a parent."""
+    if kind == "extends":
+        return f'extends = "{file}"\n'
+    if kind == "visual":
+        return ROD.format(file=file)
+    return NODE.format(body=kind, file=file, more=", nodes = { a = 1, b = 2 }" if kind == "superelement" else "")
+
+
+def read(path: Path, kind: str) -> str:
+    """The file that a robot takes its content from, as it was found."""
+    table, files = load_table(path)
+    if kind == "extends":
+        return files[1]
+    return table["visual"][0]["file"] if kind == "visual" else table["platform"][kind]["file"]
+
+
+@pytest.mark.parametrize("kind", ["extends", "visual", "modal", "superelement"])
+def test_paths_of_files_follow_one_rule(kind, tmp_path):
+    """Absolute, or from the folder of the file that names them; links are followed, the robot file's first."""
+    for folder in ("robots", "data", "elsewhere"):
+        (tmp_path / folder).mkdir()
+    real = tmp_path / "data" / "real"
+    real.write_text(PARENT)
+    (tmp_path / "robots" / "near").write_text(PARENT)
+    (tmp_path / "robots" / "link").symlink_to(real)
+    for name, target in (
+        ("near", "robots/near"),
+        ("../data/real", "data/real"),
+        (str(real), "data/real"),
+        ("link", "data/real"),
+    ):
+        path = write(tmp_path / "robots", "robot", naming(kind, name))
+        assert os.path.samefile(read(path, kind), tmp_path / target)  # noqa: PTH121
+    (tmp_path / "elsewhere" / "shortcut.toml").symlink_to(write(tmp_path / "robots", "robot", naming(kind, "near")))
+    (tmp_path / "elsewhere" / "near").write_text("of another robot")
+    assert read(tmp_path / "elsewhere" / "shortcut.toml", kind) == str(tmp_path / "robots" / "near")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes")
+@pytest.mark.parametrize("kind", ["extends", "visual", "modal", "superelement"])
+def test_files_that_are_none_are_refused_before_they_are_opened(kind, tmp_path):
+    """A pipe is waited for without end."""
+    os.mkfifo(tmp_path / "pipe")
+    key = "extends" if kind == "extends" else f"{kind}.file"
+    for name, words in (
+        ("pipe", "not a file"),
+        ("/dev/zero", "not a file"),
+        (".", "is a folder"),
+        ("a\\u0000b", "no path"),
+    ):
+        with pytest.raises(RobotFileError, match=words) as refusal:
+            parflex.load(write(tmp_path, "robot", naming(kind, name)))
+        assert refusal.value.key == key and refusal.value.hint
+    if kind == "extends":
+        with pytest.raises(RobotFileError, match="there is no robot or file"):
+            parflex.load(write(tmp_path, "robot", naming(kind, "a" * 300)))  # longer than names of files may be

@@ -40,6 +40,7 @@ STRANGE: dict[str, Any] = {
     "array of NaN": np.full(3, NAN),
     "object": object(),
     "bytes": b"x",
+    "nothing": None,
 }
 
 

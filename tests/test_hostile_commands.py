@@ -282,8 +282,6 @@ import nothing.urdf -o robot.urdf
 import nothing.urdf -o nowhere/robot.toml
 import nothing.par --floating -o robot.toml
 import nothing.xml --loops loops.yaml -o robot.toml
-codegen 5r motion --motion nowhere --target c -o out
-codegen 5r inverse --motion nowhere --target c -o out
 simulate 5r
 simulate 5r --time 1
 simulate 5r --time -1 --out run.csv
@@ -291,6 +289,8 @@ simulate 5r --time 0 --out run.csv
 simulate 5r --time nan --out run.csv
 simulate 5r --time inf --out run.csv
 simulate 5r --time 1e300 --out run.csv
+simulate 5r --time 1e-300 --out run.csv
+simulate 5r --time 1e-300 --step 1e-300 --out run.csv
 simulate 5r --time 1 --step 0 --out run.csv
 simulate 5r --time 1 --step -1 --out run.csv
 simulate 5r --time 1 --step nan --out run.csv

@@ -1,4 +1,4 @@
-"""The face of the package: names that are there, words of arguments, older names, what is returned."""
+"""The face of the package: names that are there, words of arguments, what is returned."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from pathlib import Path
 import click
 import numpy as np
 import pytest
-from source_trees import tree_of
 
 import parflex
 from parflex.argument_checks import CHECKS, OTHERS
@@ -86,12 +85,6 @@ def test_the_vocabulary_has_no_word_that_nobody_says():
     assert set(CHECKS) <= said, set(CHECKS) - said
     for name, own in OTHERS.items():
         assert set(own) <= set(words(name))
-
-
-def test_a_pose_a_wrench_and_a_motion_have_one_name_everywhere():
-    for name in FUNCTIONS:
-        given = set(words(name))
-        assert not given & {"at", "loads", "load", "wrenches", "shown", "tau", "torque", "dt"}, name
 
 
 # -- names ---------------------------------------------------------------------------------------------------------
@@ -261,27 +254,6 @@ def test_files_are_written_by_the_same_option_everywhere():
     assert len(written) > 6
     for option in written:
         assert option.opts[:2] == ["-o", "--out"]
-
-
-def strings_of(tree: ast.Module) -> list[str]:
-    """The texts of a module, without its docstrings."""
-    documented = (ast.Module, ast.ClassDef, ast.FunctionDef)
-    known = [node.body[0] for node in ast.walk(tree) if isinstance(node, documented) and node.body]
-    docs = {id(first.value) for first in known if isinstance(first, ast.Expr)}
-    return [
-        node.value
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs
-    ]
-
-
-def test_messages_of_the_library_name_no_options_of_the_command_line():
-    source = Path(parflex.__file__).parent
-    for file in source.rglob("*.py"):
-        if "cli" in file.relative_to(source).parts:
-            continue
-        for text in strings_of(tree_of(file)):
-            assert not re.search(r"(?<![\w-])--[a-z]{2}", text), f"{file.name}: {text[:80]}"
 
 
 # -- types ---------------------------------------------------------------------------------------------------------

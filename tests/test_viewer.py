@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
@@ -49,9 +50,10 @@ def viewer():
     made.close()
 
 
-def status(port: int, **headers: str) -> int:
-    connection = http.client.HTTPConnection(pages.HOST, port, timeout=10)
-    connection.request("GET", "/", headers=headers)
+def status(address: str, **headers: str) -> int:
+    place = urlsplit(address)
+    connection = http.client.HTTPConnection(place.hostname, place.port, timeout=10)
+    connection.request("GET", place.path or "/", headers=headers)
     answer = connection.getresponse()
     answer.read()
     connection.close()
@@ -59,26 +61,43 @@ def status(port: int, **headers: str) -> int:
 
 
 def test_the_page_is_for_this_machine_s_own_browser_only(viewer):
-    port = viewer.server.get_port()
-    assert viewer.address == f"http://127.0.0.1:{port}"
+    port, page = viewer.server.get_port(), viewer.address
+    assert page.startswith(f"http://127.0.0.1:{port}/")
     for name in ("127.0.0.1", "localhost"):
-        assert status(port, Host=f"{name}:{port}", Origin=f"http://{name}:{port}") == 200
-    assert status(port) == 200  # a browser sends no origin when it opens a page
+        assert status(page, Host=f"{name}:{port}", Origin=f"http://{name}:{port}") == 200
+    assert status(page) == 200  # a browser sends no origin when it opens a page
     for origin in ("http://elsewhere.example", "null", f"https://127.0.0.1:{port}", "http://127.0.0.1:1"):
-        assert status(port, Origin=origin) == 403
-    assert status(port, Host="elsewhere.example") == 403  # a name of theirs that leads to us
+        assert status(page, Origin=origin) == 403
+    assert status(page, Host="elsewhere.example") == 403  # a name of theirs that leads to us
     with socket.socket() as outside, pytest.raises(OSError):  # other addresses of this machine are not listened on
         outside.settimeout(2)
         outside.connect(("127.0.0.2", port))
+
+
+def test_requests_without_the_token_are_refused(viewer):
+    from websockets.exceptions import InvalidStatus
+    from websockets.sync.client import connect
+
+    root, token = f"http://127.0.0.1:{viewer.server.get_port()}", viewer.address.split("/")[3]
+    assert len(token) > 20 and viewer.address == f"{root}/{token}/"
+    protocol = [f"viser-v{viser.__version__}"]
+    for path in ("", "/", f"/{token[:-1]}/", f"/x/{token}/", f"/?{token}", "/index.html", f"//{token}/", "/%00"):
+        assert status(root + path) == 403, path
+        for origin in (None, root):
+            with pytest.raises(InvalidStatus, match="403"):
+                connect((root + path).replace("http", "ws"), origin=origin, subprotocols=protocol)
+    other = Viewer(parflex.load("5r"), port=0)
+    other.close()
+    assert other.address.split("/")[3] != token
 
 
 def test_a_socket_of_a_foreign_page_is_refused(viewer):
     from websockets.exceptions import InvalidStatus
     from websockets.sync.client import connect
 
-    address = viewer.address.replace("http", "ws")
+    address = viewer.address.replace("http", "ws").rstrip("/")  # as the script of the page makes it
     protocol = [f"viser-v{viser.__version__}"]
-    with connect(address, origin=viewer.address, subprotocols=protocol) as own:
+    with connect(address, origin=f"http://127.0.0.1:{viewer.server.get_port()}", subprotocols=protocol) as own:
         assert own.recv(timeout=10)
     with pytest.raises(InvalidStatus, match="403"):
         connect(address, origin="http://elsewhere.example", subprotocols=protocol)
@@ -112,7 +131,7 @@ def test_a_busy_port_is_passed_over_and_the_real_one_told(capsys):
             main(["view", "5r", "--port", str(port), "--no-browser", "--seconds", "0", "--json"])
     assert not stop.value.code
     answer = json.loads(capsys.readouterr().out)
-    assert answer["port"] != port and answer["address"].endswith(str(answer["port"]))
+    assert answer["port"] != port and f":{answer['port']}/" in answer["address"]
     assert f"port {port} is in use" in answer["warnings"][0]
 
 
@@ -139,8 +158,8 @@ def test_without_the_package_one_sentence_says_how_to_get_it(monkeypatch, capsys
 
 
 def test_a_server_that_answers_foreign_pages_is_not_left_running(monkeypatch):
-    monkeypatch.setattr(pages, "_refusal", lambda connection, request: None)
-    with pytest.raises(InputError, match="answers foreign pages"):
+    monkeypatch.setattr(pages, "_refusal", lambda token, connection, request: None)
+    with pytest.raises(InputError, match="answers foreign requests"):
         pages.start_server(0)
 
 
@@ -260,13 +279,13 @@ def test_an_interrupt_ends_the_page_cleanly():
     listening = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.default_int_handler)}
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **listening) as process:
         answer = json.loads(process.stdout.readline())
-        assert status(answer["port"]) == 200
+        assert status(answer["address"]) == 200
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=30)
     assert process.returncode == 0
     assert out == "" and err == "closed\n"
     with pytest.raises(OSError):
-        status(answer["port"])
+        status(answer["address"])
 
 
 @pytest.mark.parametrize(

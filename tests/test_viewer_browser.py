@@ -140,7 +140,8 @@ def test_the_viewer_in_a_browser():
             assert download.value.suggested_filename == name
             assert Path(download.value.path()).read_bytes().startswith(start)
         assert complaints(watched) == []
-        here = (viewer.address, viewer.address.replace("http", "ws"), "data:", "blob:")
+        root = viewer.address.rstrip("/")
+        here = (root, root.replace("http", "ws"), "data:", "blob:")
         assert all(address.startswith(here) for address in watched.requests), watched.requests
 
 

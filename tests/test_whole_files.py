@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ import pytest
 
 import parflex
 from parflex.cli.verbs.statics_verbs import write_arrays
-from parflex.codegen import disk_cache
 from parflex.codegen.emit.files import write_files
 from parflex.errors import InputError
 from parflex.simulation.table_files import write_table
@@ -74,11 +72,6 @@ def test_a_new_file_replaces_none(tmp_path):
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("a.txt", "new")]
 
 
-def _cached(path: Path) -> None:
-    os.environ["PARFLEX_CACHE"] = str(path.parent)
-    disk_cache.write(path.name, b"data")
-
-
 WRITERS: dict[str, tuple[str, Any]] = {
     "a run as npz": ("run.npz", lambda p: write_table(p, {"t": np.zeros(2)}, {})),
     "a run as csv": ("run.csv", lambda p: write_table(p, {"t": np.zeros(2)}, {})),
@@ -92,7 +85,6 @@ WRITERS: dict[str, tuple[str, Any]] = {
         ),
     ),
     "a program": ("a.c", lambda p: write_files(p.parent, {p.name: "text"}, force=True)),
-    "a kept program": ("key", _cached),
 }
 
 

@@ -36,12 +36,12 @@ def refuse_overwrite(targets: Iterable[str | Path], inputs: Iterable[str | Path]
 
 
 @contextmanager
-def replacing(*targets: Path) -> Iterator[list[BinaryIO]]:
-    """Files to be filled, which then take the places of the targets: all of them or none. Raises OSError."""
+def replacing(*targets: Path, rights: int = 0o666) -> Iterator[list[BinaryIO]]:
+    """Yield files to fill, which then replace the targets: all of them or none. Raises OSError."""
     parts = [target.with_name(PART + secrets.token_hex(8)) for target in targets]
     try:
         with ExitStack() as files:
-            yield [files.enter_context(os.fdopen(_opened(part), "wb")) for part in parts]
+            yield [files.enter_context(os.fdopen(_opened(part, rights), "wb")) for part in parts]
         for target in targets:
             if target.is_dir():
                 raise IsADirectoryError(EISDIR, f"'{target.name}' is a folder")
@@ -53,9 +53,9 @@ def replacing(*targets: Path) -> Iterator[list[BinaryIO]]:
                 part.unlink()
 
 
-def _opened(part: Path) -> int:
-    """A new file; the system gives it the rights that the user's umask leaves."""
-    return os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+def _opened(part: Path, rights: int = 0o666) -> int:
+    """Open a new file with those rights that the user's umask leaves."""
+    return os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), rights)
 
 
 @contextmanager

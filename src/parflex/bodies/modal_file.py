@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +9,7 @@ import numpy as np
 
 from parflex.bodies.modal import ModalData, checked
 from parflex.errors import InputError, RobotFileError, did_you_mean
+from parflex.npz_files import read_npz
 from parflex.whole_files import whole_file
 
 FORMAT = 1
@@ -59,11 +58,7 @@ def _read(path: Path) -> ModalData:
     try:
         if path.is_file() and path.stat().st_size > MAX_BYTES:
             raise RobotFileError("is too large for modal data", file=str(path), hint="keep fewer nodes or modes")
-        with np.load(path, allow_pickle=False) as archive:
-            if not isinstance(archive, np.lib.npyio.NpzFile):
-                raise zipfile.BadZipFile
-            arrays = {name: archive[name] for name in archive.files if name in KEYS}
-            unknown = [name for name in archive.files if name not in KEYS]
+        arrays = read_npz(path)
     except OSError as error:
         reason = (
             "there is no such file" if isinstance(error, FileNotFoundError) else f"cannot be read ({error.strerror})"
@@ -71,10 +66,11 @@ def _read(path: Path) -> ModalData:
         raise RobotFileError(
             reason, file=str(path), value=str(path), hint="check the path and its permissions"
         ) from None
-    except (ValueError, zipfile.BadZipFile, zlib.error, EOFError, AttributeError, TypeError):
+    except ValueError:
         raise RobotFileError(
             "is not an npz file of modal data", file=str(path), hint="write it with save_modal"
         ) from None
+    unknown = [name for name in arrays if name not in KEYS]
     if unknown:
         raise RobotFileError(
             f"the array '{unknown[0]}' is not known",

@@ -53,7 +53,7 @@ def _in_order(found: Iterator[tuple[Any, Any]], chunks: list[Any]) -> Iterator[t
 
 
 def _key(chunk: Any) -> Any:
-    return (chunk.start, chunk.stop) if isinstance(chunk, slice) else chunk  # older slices cannot be looked up
+    return (chunk.start, chunk.stop) if isinstance(chunk, slice) else chunk  # slices have no hash before Python 3.12
 
 
 def _as_they_come(submit: Submit, waiting: deque[Any], crew: Crew) -> Iterator[tuple[Any, Any]]:

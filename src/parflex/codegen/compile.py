@@ -203,8 +203,7 @@ class _Half:
         words = f"{program.digest()} {name} {target} {opt} {llvmlite.__version__} {_code()}"
         key = hashlib.sha256(words.encode()).hexdigest()
         self.engine, self.work = _engine(key, program, name, lanes, opt)  # doubles of a lane
-        folder = disk_cache.folder()
-        self.kept = folder / key if folder is not None and (folder / key).is_file() else None
+        self.kept = disk_cache.stored(key)
         pointer = ctypes.c_void_p
         working = ctypes.CFUNCTYPE(None, pointer, pointer, ctypes.c_int64, pointer)
         self.call = working(self.engine.get_function_address(f"{name}_in"))

@@ -1,4 +1,7 @@
-"""Programs and their compiled code on disk: one file each, named by a hash, written whole or not at all."""
+"""Programs and their compiled code on disk: one file each, named by a hash, written whole or not at all.
+
+Machine code is executed, so that only files of this user in a folder of this user are read.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +11,15 @@ import sys
 import warnings
 from pathlib import Path
 
-from parflex.errors import InputError
 from parflex.whole_files import replacing
 
 VARIABLE = "PARFLEX_CACHE"
+OTHERS_WRITE = 0o022  # bits of a mode by which the group or all users may write
 _told: set[str] = set()
 
 
 def folder() -> Path | None:
-    """The folder of the cache; `PARFLEX_CACHE=off` means none."""
+    """Return the folder of the cache; `PARFLEX_CACHE=off` means none."""
     chosen = os.environ.get(VARIABLE)
     if chosen == "off":
         return None
@@ -26,16 +29,30 @@ def folder() -> Path | None:
         root = os.environ.get("LOCALAPPDATA")
         return Path(root) / "parflex" if root else None
     home = os.environ.get("XDG_CACHE_HOME")
-    return Path(home) / "parflex" if home else Path.home() / ".cache" / "parflex"
+    try:
+        return Path(home) / "parflex" if home else Path.home() / ".cache" / "parflex"
+    except RuntimeError:  # the user has no home
+        return None
+
+
+def stored(key: str) -> Path | None:
+    """Return the file under the key, None where there is none."""
+    place = folder()
+    return place / key if place is not None and os.path.isfile(place / key) else None  # noqa: PTH113 - never raises
 
 
 def read(key: str) -> bytes | None:
-    """What was stored under the key; a damaged file counts as none."""
+    """Return the bytes stored under the key; a damaged file, or one that others can write, counts as none."""
     place = folder()
     if place is None:
         return None
     try:
-        content = (place / key).read_bytes()
+        if not _private(place, place.stat()):
+            return None
+        with (place / key).open("rb") as file:
+            if not _private(place / key, os.fstat(file.fileno())):
+                return None
+            content = file.read()
     except OSError:
         return None
     digest, data = content[:32], content[32:]
@@ -43,28 +60,30 @@ def read(key: str) -> bytes | None:
 
 
 def write(key: str, data: bytes) -> None:
-    """Store under the key: no reader ever sees a part."""
+    """Store under the key, readable for this user alone: no reader ever sees a part; what fails is reported once."""
     place = folder()
     if place is None:
         return
     try:
-        place.mkdir(parents=True, exist_ok=True)
-        with replacing(place / key) as (file,):
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not _private(place, place.stat()):
+            return
+        with replacing(place / key, rights=0o600) as (file,):
             file.write(hashlib.sha256(data).digest() + data)
     except OSError as error:
-        _complain(place, error)
+        _warn(place, f"cannot be written ({error.strerror or error}); set {VARIABLE} to a writable folder or to 'off'")
 
 
-def _complain(place: Path, error: OSError) -> None:
-    """A folder that was named must work; the usual one may fail, which is said once."""
-    if os.environ.get(VARIABLE):
-        raise InputError(
-            f"programs cannot be cached there ({error.strerror})",
-            file=str(place),
-            key=VARIABLE,
-            value=str(place),
-            hint=f"set {VARIABLE} to a writable folder, or to 'off'",
-        ) from None
+def _private(path: Path, about: os.stat_result) -> bool:
+    """Return whether this user owns a file or folder and no other user can write it; warn if not."""
+    if os.name != "posix" or (about.st_uid == os.geteuid() and not about.st_mode & OTHERS_WRITE):
+        return True
+    reason = "belongs to another user" if about.st_uid != os.geteuid() else "can be written by other users"
+    _warn(path, f"{reason}; delete it, or set {VARIABLE} to a folder of your own")
+    return False
+
+
+def _warn(place: Path, reason: str) -> None:
     if str(place) not in _told:
         _told.add(str(place))
-        warnings.warn(f"programs are not cached: {place} cannot be written ({error.strerror})", stacklevel=2)
+        warnings.warn(f"programs are not cached: {place} {reason}", stacklevel=2)

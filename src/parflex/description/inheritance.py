@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
 from parflex.description.names import catalogue_names
-from parflex.description.source import NAMED_LISTS, read_source
+from parflex.description.source import NAMED_LISTS, named_file, read_source
 from parflex.description.values import as_value, shown
 from parflex.errors import RobotFileError, did_you_mean
 
@@ -59,13 +60,13 @@ def _complete(raw: dict[str, Any], seen: list[str]) -> dict[str, Any]:
 
 
 def _read_parent(parent: str, file: str) -> tuple[dict[str, Any], str]:
-    """The table that a file extends: a robot of the catalogue, or a file named from the folder of this one."""
+    """Return the table that a file extends: a robot of the catalogue, or a file."""
     if parent in catalogue_names():
         return read_source(parent)
-    path = Path(file).parent / parent
-    if not path.exists():
+    path = Path(named_file(parent, file, "extends"))
+    if not os.path.exists(path):  # noqa: PTH110 - pathlib raises for names that are too long
         raise RobotFileError(
-            f"there is no robot or file '{parent}' to extend",
+            f"there is no robot or file {shown(parent)} to extend",
             file=file,
             key="extends",
             value=parent,

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import copy
+import os
 import re
 import tomllib
 from collections.abc import Mapping
 from importlib import resources
-from pathlib import Path, PurePosixPath, PureWindowsPath
+from pathlib import Path
 from typing import Any
 
 from parflex.description.names import catalogue_names
-from parflex.description.values import as_value
+from parflex.description.values import as_value, shown
 from parflex.errors import RobotFileError, did_you_mean
 
 NAMED_LISTS = ("frame", "point", "closure", "coupling", "element")
@@ -25,7 +26,7 @@ def read_source(robot: str | Path) -> tuple[dict[str, Any], str]:
     if isinstance(robot, str) and robot in catalogue_names():
         folder = resources.files("parflex.description").joinpath("catalogue")
         raw = parse_toml(folder.joinpath(robot + ".toml").read_bytes(), robot + ".toml")
-        return with_files_in(raw, Path(str(folder))), robot + ".toml"
+        return with_files_in(raw, Path(str(folder)) / f"{robot}.toml"), robot + ".toml"
     path = Path(robot)
     try:
         if path.is_dir():
@@ -39,7 +40,7 @@ def read_source(robot: str | Path) -> tuple[dict[str, Any], str]:
                 value=str(robot),
                 hint=did_you_mean(str(robot), catalogue_names()) + " ('parflex list' shows the catalogue)",
             )
-        return with_files_in(parse_toml(read_bounded(path), str(path)), path.resolve().parent), str(path)
+        return with_files_in(parse_toml(read_bounded(path), str(path)), path), str(path)
     except OSError as error:
         raise RobotFileError(
             f"cannot be read ({error.strerror})",
@@ -49,38 +50,44 @@ def read_source(robot: str | Path) -> tuple[dict[str, Any], str]:
         ) from None
 
 
-def with_files_in(raw: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """The table with the files of modal bodies and super-elements named from the folder of the robot file."""
+def with_files_in(raw: dict[str, Any], file: Path) -> dict[str, Any]:
+    """Return the table of a file with the paths of modal data, super-elements and meshes as `named_file` gives them."""
     legs = raw.get("legs", [])
     families = [family for family in (legs if isinstance(legs, list) else [legs]) if isinstance(family, dict)]
     rows = [rows for part in (raw, *families) if isinstance(rows := part.get("frame"), list)]
     for body in (raw.get("platform"), *(row for frames in rows for row in frames)):
-        tables = [body.get(key) for key in ("modal", "superelement")] if isinstance(body, dict) else []
-        for given in (table for table in tables if isinstance(table, dict)):
+        for key in ("modal", "superelement"):
+            given = body.get(key) if isinstance(body, dict) else None
+            if not isinstance(given, dict):
+                continue
             files = given.get("file")
             if isinstance(files, str):
-                given["file"] = str(folder / files)
+                given["file"] = named_file(files, file, f"{key}.file")
             elif isinstance(files, dict):
-                given["file"] = {k: str(folder / v) if isinstance(v, str) else v for k, v in files.items()}
+                given["file"] = {
+                    k: named_file(v, file, f"{key}.file") if isinstance(v, str) else v for k, v in files.items()
+                }
     for family in (raw, *families):
         visuals = family.get("visual")
         for row in visuals if isinstance(visuals, list) else ():
             if isinstance(row, dict) and isinstance(row.get("file"), str):
-                row["file"] = str(folder / inner_path(row["file"]))
+                row["file"] = named_file(row["file"], file, "visual.file")
     return raw
 
 
-def inner_path(name: str) -> str:
-    """The name of a file in the folder of the robot file or below it: meshes come with robots of others."""
-    path = PurePosixPath(name.replace("\\", "/"))
-    if path.is_absolute() or PureWindowsPath(name).drive or ".." in path.parts or "://" in name or "\0" in name:
+def named_file(name: str, file: str | Path, key: str) -> str:
+    """Return the path of what `file` names: absolute, or from the folder of `file`; symbolic links are followed.
+
+    Reading changes nothing, so that any regular file may be named; devices and pipes could be read for ever.
+    """
+    path = os.path.join(Path(file).resolve().parent, name)  # noqa: PTH118 - an absolute name stays as it is
+    reason = "is no path" if not name or "\0" in name else "is a folder or a device, not a file"
+    if reason == "is no path" or (os.path.exists(path) and not os.path.isfile(path)):  # noqa: PTH110, PTH113
         raise RobotFileError(
-            f"the mesh '{name[:80]}' is outside the folder of the robot file",
-            key="visual.file",
-            value=as_value(name),
-            hint="put it in that folder, or the robot file above the meshes",
-        )
-    return str(path)
+            f"{shown(name)} {reason}", file=str(file), key=key, value=as_value(name),
+            hint="name a file, by its path from the folder of this one",
+        )  # fmt: skip
+    return path
 
 
 def read_bounded(path: Path) -> bytes:

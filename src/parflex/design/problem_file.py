@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 
 from parflex.description.loader import read_tables
 from parflex.description.names import catalogue_names
-from parflex.description.source import parse_toml, read_bounded
+from parflex.description.source import named_file, parse_toml, read_bounded
 from parflex.description.table import Table
 from parflex.description.values import Number, Text, complain
 from parflex.design.design_state import Circumstances
@@ -250,7 +250,5 @@ def flat_variables(table: dict[str, Any], prefix: str = "") -> list[tuple[str, A
 
 
 def robot_source(problem: ProblemFile, path: str | Path) -> str:
-    """The robot of the catalogue, or its file, named from the folder of the problem."""
-    if problem.robot in catalogue_names():
-        return problem.robot
-    return str((Path(path).parent / problem.robot).resolve())
+    """Return the robot of the catalogue, or its file, as the file of the problem names it."""
+    return problem.robot if problem.robot in catalogue_names() else named_file(problem.robot, path, "robot")

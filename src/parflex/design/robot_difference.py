@@ -20,7 +20,7 @@ def extending_text(
     assert robot.written is not None
     below = robot.written.table
     above = apply_settings(copy.deepcopy(below), settings, robot.file)
-    parent = source if source in catalogue_names() else os.path.relpath(source, target.parent)
+    parent = source if source in catalogue_names() else os.path.relpath(Path(source).resolve(), target.resolve().parent)
     name = f"{robot.name}-{word}"
     lines = [f"format = {below.get('format', 1)}", f'name = "{name}"', f'extends = "{Path(parent).as_posix()}"', ""]
     return "\n".join([*lines, *_tables(difference(below, above))]) + "\n"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -168,6 +168,11 @@ def sensitivities(
 
 def checked_keys(robot: Robot, keys: Any) -> list[str]:
     """Keys of the robot file that have numbers, each once; in one text they are separated by commas."""
+    if not isinstance(keys, str | Iterable):
+        raise InputError(
+            f"'keys' are names of numbers of the robot file, not {type(keys).__name__}", key="keys", value=repr(keys),
+            hint="give e.g. ['constants.bar']",
+        )  # fmt: skip
     names = [word.strip() for word in keys.split(",") if word.strip()] if isinstance(keys, str) else list(keys)
     if not names:
         raise InputError("no key is given", key="keys", hint="name numbers of the robot file, e.g. 'constants.bar'")

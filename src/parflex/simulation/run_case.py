@@ -29,6 +29,7 @@ from parflex.simulation.step_lengths.step_choice import STEP, asked_steps, with_
 
 OUT_STEP = 1e-3  # s between rows, where steps are not longer
 MOST_ROWS = 5_000_000
+SHORTEST = 1e-100  # s, of a run: the squares of its steps and their inverses are numbers of double precision
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,10 @@ def read_case(
     for key, value in (("time", time), ("step", step), ("out_step", out_step), ("tolerance", tolerance)):
         if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0):
             raise InputError(f"'{key}' is not a positive number", key=key, value=value, hint="give e.g. 0.001")
+    if time < SHORTEST:
+        raise InputError(
+            f"'time' ({time:g} s) is shorter than {SHORTEST:g} s", key="time", value=time, hint="give a longer time"
+        )
     if motion is not None and effort is not None:
         raise InputError("the motors have a motion and efforts", key="effort", hint="give one of them")
     if controller is not None and effort is not None:

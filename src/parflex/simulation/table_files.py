@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import os
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -14,6 +13,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from parflex.errors import InputError
+from parflex.npz_files import read_npz
 from parflex.whole_files import whole_file, whole_files
 
 Array = np.ndarray
@@ -47,7 +47,7 @@ def read_table(path: str, key: str) -> dict[str, Array]:
         raise InputError(
             f"cannot be read ({error.strerror or error})", file=path, key=key, value=path, hint="check the path"
         ) from None
-    except (ValueError, KeyError, IndexError, csv.Error, UnicodeDecodeError, zipfile.BadZipFile):
+    except (ValueError, KeyError, IndexError, csv.Error, UnicodeDecodeError):
         raise InputError(
             "is not a table of numbers",
             file=path,
@@ -58,8 +58,7 @@ def read_table(path: str, key: str) -> dict[str, Array]:
 
 
 def _read_npz(path: str) -> dict[str, Array]:
-    with np.load(path, allow_pickle=False) as content:
-        return {name: content[name] for name in content.files if name != SETTINGS}
+    return {name: values for name, values in read_npz(path).items() if name != SETTINGS}
 
 
 def _read_csv(path: str) -> dict[str, Array]:
@@ -106,10 +105,10 @@ def read_settings(path: str) -> dict[str, Any]:
     """What a saved run says of itself; empty if it says nothing."""
     try:
         if path.endswith(".npz"):
-            with np.load(path, allow_pickle=False) as content:
-                return json.loads(str(content[SETTINGS])) if SETTINGS in content.files else {}
+            content = read_npz(path, [SETTINGS])
+            return json.loads(str(content[SETTINGS])) if content else {}
         return json.loads(Path(f"{path}.{SETTINGS}.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError, zipfile.BadZipFile):
+    except (OSError, ValueError):
         return {}
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import warnings
-import zipfile
 from itertools import pairwise
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import numpy as np
 
 from parflex.design.problem_file import VariableTable
 from parflex.errors import InputError
+from parflex.npz_files import read_npz
 from parflex.sweeps.sweep_file import MOST, SweepFile
 
 Array = np.ndarray
@@ -68,7 +68,7 @@ def _listed(sweep: SweepFile, path: Path) -> dict[str, Array]:
     """Columns of a file, named by the keys; where variables are given, these and no others."""
     try:
         columns = _read_npz(path) if path.suffix == ".npz" else _read_csv(path)
-    except (OSError, ValueError, KeyError, TypeError, UnicodeError, zipfile.BadZipFile, csv.Error) as error:
+    except (OSError, ValueError, KeyError, TypeError, UnicodeError, csv.Error) as error:
         said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise InputError(
             f"the list of designs cannot be read ({said})", file=str(path), key="samples.file", value=str(path),
@@ -104,8 +104,8 @@ def beyond_bounds(sweep: SweepFile, designs: dict[str, Array]) -> list[str]:
 
 
 def _read_npz(path: Path) -> dict[str, Array]:
-    with np.load(path, allow_pickle=False) as stored:
-        return {key: np.asarray(stored[key], dtype=float).ravel() for key in stored.files if key not in _OTHERS}
+    columns = read_npz(path)
+    return {key: np.asarray(values, dtype=float).ravel() for key, values in columns.items() if key not in _OTHERS}
 
 
 _OTHERS = ("status", "reason", "settings")  # of a table of an earlier sweep

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
 import json
 import sys
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -22,6 +24,8 @@ from parflex.campaigns.clusters import cluster as cluster_crew
 from parflex.codegen.program_store import digest_of
 from parflex.design.design_state import checked_number
 from parflex.design.problem_file import robot_source
+from parflex.design.questions import ResponseQuestion
+from parflex.design.registry import OWN_NAMES, RESPONSES, Response
 from parflex.errors import InputError, ParflexWarning
 from parflex.maps.positions import OK
 from parflex.models.loading import load
@@ -29,7 +33,6 @@ from parflex.models.robot import Robot
 from parflex.records import Record, brief, listed
 from parflex.sweeps.design_rows import LONG, DesignRows
 from parflex.sweeps.design_samples import beyond_bounds, designs_of
-from parflex.sweeps.shipped_responses import codes_of, packed_responses, take_responses
 from parflex.sweeps.sweep_file import SweepFile, read_sweep
 from parflex.sweeps.sweep_table import Chunk, SweepTable, check_table_file
 
@@ -151,7 +154,8 @@ def sweep(
     rows.check()
     name = _name(robot, file, designs)
     far = cluster is not None or (executor is not None and crews.given(executor).far) or sys.platform != "linux"
-    task = ChunkTask(design_rows, (robot, tuple(designs), file, packed_responses(rows.questions, far)), name)
+    imports = importable_responses(rows.questions.values()) if far else ()
+    task = ChunkTask(design_rows, (robot, tuple(designs), file, imports), name)
     table = SweepTable(designs, list(file.responses), target, _settings(robot, file, rows, name))
     table.take_up()
     before = [0]
@@ -205,16 +209,61 @@ def _said_slow(rows: DesignRows, table: SweepTable, designs: Mapping[str, Array]
 
 
 def design_rows(given: tuple[Any, ...]) -> DesignRows:
-    """What answers for designs, from a robot, keys, the file of a sweep, and responses that users added."""
-    robot, keys, file, *packed = given
-    take_responses(packed[0] if packed else b"")
+    """Return the solver of designs for a robot, keys, the file of a sweep and responses that workers import."""
+    robot, keys, file, *imports = given
+    import_responses(*imports)
     return DesignRows(robot, keys, {name: table.question() for name, table in file.responses.items()})
+
+
+def importable_responses(questions: Iterable[ResponseQuestion]) -> tuple[tuple[str, ...], ...]:
+    """Return name, module, function, unit, help and worst of responses of users, for workers that import them."""
+    rows = []
+    for response in _of_users(questions):
+        module, function = (getattr(response.function, word, "") for word in ("__module__", "__qualname__"))
+        if module == "__main__" or getattr(sys.modules.get(module), function, None) is not response.function:
+            raise InputError(
+                f"workers cannot import the response '{response.name}'", key="responses", value=response.name,
+                hint="define its function at the top level of a module that all machines can import, or use jobs=1",
+            )  # fmt: skip
+        rows.append((response.name, module, function, str(response.unit), response.help, response.worst))
+    return tuple(rows)
+
+
+def import_responses(rows: Iterable[tuple[Any, ...]] = ()) -> None:
+    """Register the responses of `importable_responses` in a worker."""
+    for name, module, function, *rest in rows:
+        try:
+            RESPONSES[name] = Response(name, getattr(importlib.import_module(module), function), *rest)
+        except (ImportError, AttributeError) as error:
+            raise InputError(
+                f"a worker cannot import the response '{name}' ({error})", key="responses", value=name,
+                hint=f"install the module '{module}' on all machines",
+            ) from None  # fmt: skip
+
+
+def codes_of(questions: Iterable[ResponseQuestion]) -> dict[str, str]:
+    """Return the digest of the code of each response of users: a table belongs to it."""
+    codes = {one.name: repr(_code(getattr(one.function, "__code__", None))) for one in _of_users(questions)}
+    return {f"{name}()": hashlib.sha256(code.encode()).hexdigest() for name, code in codes.items()}
+
+
+def _of_users(questions: Iterable[ResponseQuestion]) -> list[Response]:
+    named = {question.response.name: question.response for question in questions}
+    return [response for name, response in sorted(named.items()) if name not in OWN_NAMES]
+
+
+def _code(code: CodeType | None) -> Any:
+    """Return the instructions, constants and names of a function, without its place in the source."""
+    if code is None:
+        return None
+    constants = [_code(value) if isinstance(value, CodeType) else value for value in code.co_consts]
+    return code.co_code, constants, code.co_names
 
 
 def _name(robot: Robot, file: SweepFile, designs: dict[str, Array]) -> str:
     """A digest of all that the numbers of a sweep come from."""
     asked: dict[str, Any] = {name: table.model_dump(mode="json") for name, table in file.responses.items()}
-    asked |= {f"{name}()": code for name, code in codes_of(table.question() for table in file.responses.values())}
+    asked |= codes_of(table.question() for table in file.responses.values())
     digest = hashlib.sha256(json.dumps([FORMAT, digest_of(robot), asked], sort_keys=True).encode())
     for key, values in designs.items():
         digest.update(key.encode() + np.ascontiguousarray(values, dtype=float).tobytes())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,13 +11,14 @@ from typing import Any
 import numpy as np
 
 from parflex.errors import InputError
+from parflex.npz_files import read_npz
 from parflex.sweeps.design_rows import DesignAnswers
 from parflex.whole_files import check_writable, whole_file
 
 Array = np.ndarray
 Chunk = tuple[int, int]  # first design, and that after the last
 WAITING = -1  # state of a design that is not computed
-FOREIGN = (OSError, ValueError, KeyError, AttributeError, TypeError, IndexError, zipfile.BadZipFile)
+FOREIGN = (OSError, ValueError, KeyError, AttributeError, TypeError, IndexError)
 
 
 class SweepTable:
@@ -122,8 +122,8 @@ def check_table_file(path: Path) -> None:
 def _read(path: Path) -> tuple[Mapping[str, Any], dict[str, Any]]:
     if path.suffix == ".parquet":
         return read_parquet(path)
-    with np.load(path, allow_pickle=False) as stored:
-        return {name: stored[name] for name in stored.files}, json.loads(str(stored["settings"]))
+    stored = read_npz(path)
+    return stored, json.loads(str(stored["settings"]))
 
 
 def write_parquet(file: Any, columns: Mapping[str, Array], settings: Mapping[str, Any]) -> None:

@@ -28,7 +28,8 @@ from parflex.bodies.super_elements.reduced_matrices import (
     refuse,
     refuse_order,
 )
-from parflex.errors import RobotFileError
+from parflex.errors import ParflexError, RobotFileError
+from parflex.npz_files import read_npz
 
 Array = np.ndarray
 MAX_BYTES = 50_000_000
@@ -180,9 +181,8 @@ def _npz(content: bytes, path: Path) -> dict[str, Array]:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             if sum(entry.file_size for entry in archive.infolist()) > MAX_BYTES:
                 raise refuse(str(path), f"unpacks to more than {MAX_BYTES / 1e6:.0f} MB", "give reduced matrices")
-        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-            return {name: arrays[name] for name in arrays.files if name in NAMES}
-    except RobotFileError:
+        return read_npz(io.BytesIO(content), NAMES)
+    except ParflexError:
         raise
     except Exception as error:  # what a damaged archive raises depends on where it is damaged
         raise _damaged(path, "npz", error) from None

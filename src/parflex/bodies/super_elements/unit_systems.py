@@ -1,4 +1,4 @@
-"""Units of reduced matrices, and the suspicion that they are others than the robot file says.
+"""Units of reduced matrices, and a check of those that the robot file says.
 
 Two numbers of a body have bounds that every material keeps. Its mass, over the volume of the box that has its second
 moments, is at most 9/8 of its density: an ellipsoid is the most compact body. The speed c with c^2 = x^T K x / m, x the
@@ -18,8 +18,6 @@ Array = np.ndarray
 DENSEST = 25_500.0  # kg/m3: osmium as an ellipsoid, 9/8 of 22 600
 FASTEST_WAVE = 50_000.0  # m/s: diamond has 18 000; rigid regions around nodes shorten what is strained
 THIN = 1e-3  # kg/m3, mass over the cube of the radius of gyration: a thousandth of air
-USUAL_DENSITY, USUAL_SPEED = 3e3, 2e3  # of solid bodies and of those with hollows and hinges, in the mean of logarithms
-LEAST_DENSITY, LEAST_SPEED = 1.0, 1.0  # of what is proposed instead
 FLAT = 1e-6  # of the longest side: a box is not thinner
 
 
@@ -75,7 +73,7 @@ def in_metres(data: ReducedMatrices, units: str) -> ReducedMatrices:
 def unit_doubts(
     data: ReducedMatrices, mass: float, centre: Array, inertia: Array, positions: Array, lowest: float
 ) -> list[str]:
-    """What no body can be in the units that the robot file says, and the units in which it could.
+    """Report a density or a wave speed that no material has in the units of the robot file.
 
     `lowest` is its lowest elastic frequency in Hz: by Rayleigh's quotient of a uniform strain that of waves over the
     radius of gyration along its longest axis, at most.
@@ -102,7 +100,10 @@ def unit_doubts(
         )
     else:
         return []
-    return [f"{what}: {_proposal(data.units, density, speed)}"]
+    return [
+        f"{what}: the matrices are read in {UNITS[data.units].said}; check 'units' ({', '.join(UNITS)}) and the order "
+        "of the rows"
+    ]
 
 
 def _speed(data: ReducedMatrices, mass: float, places: Array, axes: Array) -> float:
@@ -114,24 +115,3 @@ def _speed(data: ReducedMatrices, mass: float, places: Array, axes: Array) -> fl
             x[list(node.rows[:3])] = place[k] * axes[:, k]
         squares.append(float(x @ data.K @ x) / mass)
     return float(np.sqrt(max(squares)))
-
-
-def _proposal(units: str, density: float, speed: float) -> str:
-    """The systems in which the body could be, the likeliest first."""
-    have = UNITS[units]
-    found: list[tuple[float, str]] = []
-    for name, other in UNITS.items():
-        longer, heavier = other.length / have.length, other.mass / have.mass
-        rho = density * heavier / longer**3
-        c = speed * np.sqrt(other.force / have.force * longer / heavier)
-        if name == units or not LEAST_DENSITY <= rho <= DENSEST or (speed and not LEAST_SPEED <= c <= FASTEST_WAVE):
-            continue
-        off = abs(np.log(rho / USUAL_DENSITY)) + (abs(np.log(c / USUAL_SPEED)) if speed else 0.0)
-        found.append((off, f'units = "{name}" ({other.said})'))
-    if not found:
-        return "check the units of the matrices and the order of their rows"
-    likely = " or ".join(text for _, text in sorted(found)[:2])
-    in_mm = (
-        "in millimetres" if any('"mm' in text or "-mm-" in text for _, text in sorted(found)[:2]) else "in other units"
-    )
-    return f"are the matrices {in_mm}? Then write {likely}"

@@ -110,8 +110,6 @@ def count(
 )
 @click.option("-o", "--out", "folder", required=True, metavar="DIR", help="Output folder.")
 @click.option("--float32", is_flag=True, help="Use single precision (C only).")
-@click.option("--motion", metavar="NAME|FILE|TABLE", help="Motion of the model 'motion' (C only).")
-@click.option("--time", type=float, metavar="T", help="Duration of such a motion if it has no end, s.")
 @click.option("--force", is_flag=True, help="Overwrite files that parflex did not write.")
 def codegen(
     robot: str,
@@ -125,27 +123,19 @@ def codegen(
     target: str,
     folder: str,
     float32: bool,
-    motion: str | None,
-    time: float | None,
     force: bool,
     **choice: Any,
 ) -> None:
-    """Write a model, or a motion of the motors, as source code; for llvm also compile it for this machine."""
+    """Write a model as source code; for llvm also compile it for this machine."""
     from parflex.codegen.emit.files import write_files
 
     spare = read_spare(choice)
     loaded = open_robot(robot, **choice)
     if model == "motion":
-        if motion is None or target != "c" or float32:
-            key = "motion" if motion is None else "float32" if float32 else "target"
-            raise InputError(
-                "a motion is written as C in double precision, and has a name", key=key,
-                hint="write --target c --motion NAME",
-            )  # fmt: skip
-        _write_motion(loaded, motion, time, folder, force, as_json)
-        return
-    if motion is not None:
-        raise InputError(f"the model '{model}' has no motion", key="motion", value=motion, hint="write MODEL motion")
+        raise InputError(
+            "a motion is a table, not a program", key="model", value=model,
+            hint="write it with 'parflex motion ROBOT MOTION --out FILE.csv'",
+        )  # fmt: skip
     made, terms, told = _make_model(
         loaded, model, parameters or "numbers", without, None, friction_width, coordinates, operator_limit,
         spare,
@@ -162,20 +152,3 @@ def codegen(
         tables.append(("", ["compiled for this machine, kept in"], [(answer["compiled"] or "nothing: no cache",)]))
     answer |= {"without": terms, "warnings": told}
     output.show(answer, as_json, *tables, ("", ["", "operators"], made.counts.items()))
-
-
-def _write_motion(loaded: Any, given: str, time: float | None, folder: str, force: bool, as_json: bool) -> None:
-    """A motion as C: a function of time that gives positions, velocities and accelerations of the motors."""
-    from parflex.codegen.emit.files import write_files
-    from parflex.simulation.motions.plan import plan_motion
-
-    plan = plan_motion(loaded, given, time)
-    name = f"{loaded.name} {plan.name}"
-    written = [
-        str(path) for path in write_files(folder, plan.files(name, f"robot {loaded.name}, motion {plan.name}"), force)
-    ]
-    end = plan.end if plan.end < float("inf") else None
-    answer = {"files": written, "motors": list(plan.motors), "end": end, "period": plan.period}
-    rows = [("motors", ", ".join(plan.motors)), ("end (s)", "none" if end is None else end)]
-    output.show({**answer, "warnings": list(loaded.warnings)}, as_json, ("", ["written"], [(f,) for f in written]),
-                ("", ["", "value"], rows))  # fmt: skip

@@ -18,7 +18,6 @@ from parflex.exchange.fmu.description_xml import Described, Variable, build_desc
 from parflex.exchange.fmu.export_checks import refuse_choice, refuse_names, refuse_plant, step_notes
 from parflex.exchange.fmu.fmu_controller import FmuController, make_controller
 from parflex.exchange.fmu.fmu_plant import FmuPlant, make_plant
-from parflex.exchange.fmu.icon import icon
 from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.simulation.outputs.recorded_frames import recorded_frames
@@ -138,9 +137,6 @@ def export_fmu(
     entries |= made
     page = _page(about, variables, how, method).encode()
     entries["documentation/index.html"] = page
-    picture = icon(robot)
-    if picture:
-        entries["model.png" if fmi == 2 else "terminalsAndIcons/icon.png"] = picture
     entries |= {f"sources/{file}": text.encode() for file, text in sources.items()}
     if fmi == 3:
         entries["sources/buildDescription.xml"] = build_description(about).encode()

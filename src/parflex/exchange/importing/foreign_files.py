@@ -13,8 +13,8 @@ Element = ElementTree.Element
 MAX_TEXT = 20_000_000  # bytes of a file of text
 MAX_DEPTH = 200  # of elements within elements: long chains of bodies in MuJoCo's files are nested
 MAX_ELEMENTS = 200_000
-MESH_FORMATS = (".stl", ".obj", ".dae", ".msh")  # that viewers read
-NO_MESH, OTHER_MESH = "there is no such file beside this one", "viewers show STL, OBJ, DAE and MSH"
+MESH_FORMATS = (".stl", ".obj", ".msh")  # that viewers read
+NO_MESH, OTHER_MESH = "there is no such file beside this one", "viewers show STL, OBJ and MSH: convert it to STL or OBJ"
 PACKAGES = 3  # folders above a file in which its package is looked for
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -117,15 +118,9 @@ class ForeignRobot:
         self.visual.append(table | where(R, p))
 
     def name_meshes_from(self, folder: Path) -> None:
-        """Name meshes from the folder of the robot file, in which or below which they have to be."""
-        kept = []
+        """Name meshes from the folder of the robot file."""
         for table in self.visual:
-            path = Path(table["file"]).resolve()
-            if path.is_relative_to(folder):
-                kept.append(table | {"file": path.relative_to(folder).as_posix()})
-            else:
-                self.drop("mesh", path.name, "it is not below the folder of the robot file, where viewers look for it")
-        self.visual = kept
+            table["file"] = Path(os.path.relpath(Path(table["file"]).resolve(), folder)).as_posix()
 
     def add_frame(self, name: str, parent: str, R: Array, p: Array, **entries: Any) -> str:
         """A frame on its joint; entries that say nothing are left out."""

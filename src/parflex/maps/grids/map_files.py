@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,13 +17,14 @@ from parflex.maps.positions import IMPOSSIBLE, OK, SINGULAR, UNREACHABLE, WAITIN
 from parflex.maps.responses.at_one_pose import Held
 from parflex.maps.responses.response_names import ResponseName
 from parflex.models.robot import Robot
+from parflex.npz_files import read_npz
 from parflex.whole_files import check_writable, whole_file
 
 Array = np.ndarray
 FORMAT = 2  # of map files
 LINES = 4096  # of a CSV file that are written at a time
 STATES = {OK: "ok", UNREACHABLE: "unreachable", SINGULAR: "singular", IMPOSSIBLE: "impossible", WAITING: "waiting"}
-FOREIGN = (OSError, ValueError, KeyError, AttributeError, TypeError, zipfile.BadZipFile)
+FOREIGN = (OSError, ValueError, KeyError, AttributeError, TypeError)
 
 
 class MapStore:
@@ -60,15 +60,15 @@ class MapStore:
         if not path.exists():
             return
         try:
-            with np.load(path, allow_pickle=False) as stored:
-                found = json.loads(str(stored["settings"]))
-                same = found == settings
-                if same:
-                    for name, own in self.values.items():
-                        own[:] = stored[_key(name)].reshape(own.shape)
-                    self.status[:] = stored["status"].ravel()
-                    self.reason[:] = stored["reason"].ravel()
-                    self.reasons = json.loads(str(stored["reasons"]))
+            stored = read_npz(path)
+            found = json.loads(str(stored["settings"]))
+            same = found == settings
+            if same:
+                for name, own in self.values.items():
+                    own[:] = stored[_key(name)].reshape(own.shape)
+                self.status[:] = stored["status"].ravel()
+                self.reason[:] = stored["reason"].ravel()
+                self.reasons = json.loads(str(stored["reasons"]))
         except FOREIGN:
             raise _refused(path, "the file is not a map", "give another name") from None
         if not same:

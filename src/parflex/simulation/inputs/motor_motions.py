@@ -130,12 +130,6 @@ class MotorMotion(Record):
         inside = t if self.period is None else np.fmod(t, self.period)
         return np.stack([self.pieces.at(inside, order) for order in range(3)], axis=1)
 
-    def files(self, name: str, origin: str = "") -> dict[str, str]:
-        """C sources by file name, of a function `name` that gives q, qd and qdd; `origin` is a comment."""
-        from parflex.simulation.motions.motion_c import motion_files
-
-        return motion_files(name, self.motors, self.pieces, self.exact, self.period, origin or f"motion {self.name}")
-
 
 def motion_of(robot: Robot, given: Any, span: Span, drive: str = "motors") -> MotorMotion | PoseMotion:
     """A motion: a table by its name in the robot file or as given, knots (.csv, .npz), or a function of time.

@@ -1,4 +1,7 @@
-"""A page on this machine only: a viser server on 127.0.0.1 that refuses foreign pages and never opens a tunnel."""
+"""A page for its user only: a viser server on 127.0.0.1 that refuses foreign pages and requests without its token.
+
+Other users and programs of the machine reach the port too, but do not know the token in the address of the page.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,17 @@ import errno
 import http
 import http.client
 import io
+import secrets
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 from parflex.errors import InputError
 
 HOST = "127.0.0.1"
+TOKEN_BYTES = 16  # 128 random bits cannot be guessed
 FIRST_PORT, TRIES = 8080, 50
 MISSING = "the viewer needs the package 'viser', which is not installed"
 _starting = threading.Lock()
@@ -71,7 +77,7 @@ def _probe(port: int) -> int | None:
 
 
 def start_server(port: int | None = None, label: str | None = None) -> Any:
-    """A running server whose page only this machine's own browser can use. Its port may not be the asked one."""
+    """Start a server whose page only those can use who know its `address`. Its port may not be the requested one."""
     viser = require_viser()
     desired = usable_port(port)
 
@@ -81,10 +87,12 @@ def start_server(port: int | None = None, label: str | None = None) -> Any:
         def request_share_url(self, verbose: bool = True) -> None:
             """Refuse: nothing leaves this machine."""
 
-    with _starting, _quiet(), _guarded(_refusal):
+    token = secrets.token_urlsafe(TOKEN_BYTES)
+    with _starting, _quiet(), _guarded(partial(_refusal, token)):
         server = PrivateServer(host=HOST, port=desired, label=label, verbose=False)
+    server.address = f"http://{HOST}:{server.get_port()}/{token}/"
     try:
-        _prove_refusal(server.get_port())
+        _prove_refusal(server.get_port(), token)
     except BaseException:
         stop_server(server)
         raise
@@ -127,26 +135,36 @@ def _guarded(refusal: Callable[[Any, Any], Any]) -> Iterator[None]:
         module.serve = original  # type: ignore[misc]
 
 
-def _refusal(connection: Any, request: Any) -> Any:
-    """403 for a request that another page sends, or that reaches us under another name than our own."""
+def _refusal(token: str, connection: Any, request: Any) -> Any:
+    """Return 403 for a request without the token, from another page, or under another name than our own.
+
+    The token is the first part of the path; the server below gets the path behind it.
+    """
     port = connection.local_address[1]
     ours = {f"{name}:{port}" for name in (HOST, "localhost")}
     origins = request.headers.get_all("Origin")
-    if request.headers.get("Host") in ours and all(origin in {f"http://{name}" for name in ours} for origin in origins):
+    first, _, rest = request.path.partition("?")[0].removeprefix("/").partition("/")
+    known = secrets.compare_digest(first.encode("utf-8", "replace"), token.encode())
+    local = request.headers.get("Host") in ours and all(
+        origin in {f"http://{name}" for name in ours} for origin in origins
+    )
+    if known and local:
+        request.path = f"/{rest}"
         return None
-    return connection.respond(http.HTTPStatus.FORBIDDEN, "This page is served to browsers on this machine only.\n")
+    return connection.respond(http.HTTPStatus.FORBIDDEN, "Open the address that 'parflex view' printed.\n")
 
 
-def _prove_refusal(port: int) -> None:
-    """Ask as a foreign page would: a server that answers is not left running."""
-    connection = http.client.HTTPConnection(HOST, port, timeout=10)
-    connection.request("GET", "/", headers={"Origin": "http://elsewhere.example"})
-    status = connection.getresponse().status
-    connection.close()
-    if status != http.HTTPStatus.FORBIDDEN:
-        raise InputError(
-            f"the installed viser answers foreign pages (status {status})",
-            key="view",
-            value=status,
-            hint="install a version that parflex names: pip install 'parflex[view]'",
-        )
+def _prove_refusal(port: int, token: str) -> None:
+    """Send requests of a foreign page and of one without the token: a server that answers is not left running."""
+    for path, headers in ((f"/{token}/", {"Origin": "http://elsewhere.example"}), ("/", {})):
+        connection = http.client.HTTPConnection(HOST, port, timeout=10)
+        connection.request("GET", path, headers=headers)
+        status = connection.getresponse().status
+        connection.close()
+        if status != http.HTTPStatus.FORBIDDEN:
+            raise InputError(
+                f"the installed viser answers foreign requests (status {status})",
+                key="view",
+                value=status,
+                hint="install a version that parflex names: pip install 'parflex[view]'",
+            )

@@ -15,7 +15,7 @@ from parflex.models.robot import Robot
 from parflex.view.page.panel import Panel
 from parflex.view.page.playback import Playback
 from parflex.view.page.recording import Picture, recorded_page
-from parflex.view.page.server import HOST, start_server, stop_server
+from parflex.view.page.server import start_server, stop_server
 from parflex.view.page.session import Session
 from parflex.view.page.stage import Stage
 
@@ -59,8 +59,8 @@ class Viewer:
 
     @property
     def address(self) -> str:
-        """Where the page is."""
-        return f"http://{HOST}:{self.server.get_port()}"
+        """Address of the page, with its token."""
+        return str(self.server.address)
 
     def close(self) -> None:
         """End the page."""

@@ -12,6 +12,7 @@ from parflex.errors import InputError
 from parflex.maps.grids.map_files import FOREIGN
 from parflex.maps.positions import OK
 from parflex.models.robot import Robot
+from parflex.npz_files import read_npz
 from parflex.records import Record
 from parflex.recursion import pose
 from parflex.view.figures.style import STRESSES
@@ -71,10 +72,10 @@ def coloured(points: Array, values: Array, spacing: float) -> MapPoints:
 def _read(robot: Robot, file: str | Path) -> tuple[dict[str, Array], Array, Array]:
     """Axes in their order, the lowest frequency and the state of each cell."""
     try:
-        with np.load(file, allow_pickle=False) as stored:
-            settings = json.loads(str(stored["settings"]))
-            axes = {name: stored[f"axis_{name}"] for name, *_ in settings["over"]}
-            found, status, name = stored["frequencies"][..., 0], stored["status"], settings["robot"]
+        stored = read_npz(file)
+        settings = json.loads(str(stored["settings"]))
+        axes = {name: stored[f"axis_{name}"] for name, *_ in settings["over"]}
+        found, status, name = stored["frequencies"][..., 0], stored["status"], settings["robot"]
     except FOREIGN:
         raise _refused(file, "the file is not a map", "give one that 'parflex map' wrote") from None
     if name != robot.name:
@@ -83,8 +84,7 @@ def _read(robot: Robot, file: str | Path) -> tuple[dict[str, Array], Array, Arra
 
 
 def _fixed(file: str | Path) -> dict[str, float]:
-    with np.load(file, allow_pickle=False) as stored:
-        return json.loads(str(stored["settings"]))["fixed"]
+    return json.loads(str(read_npz(file, ["settings"])["settings"]))["fixed"]
 
 
 def _refused(file: str | Path, what: str, hint: str) -> InputError:

@@ -1,4 +1,4 @@
-"""Triangles of meshes from STL, OBJ, Collada and MuJoCo files. They come with robots of others: nothing is trusted.
+"""Triangles of meshes from STL, OBJ and MuJoCo files. They come with robots of others: nothing is trusted.
 
 Sizes are bounded before anything is made of them, and other files that they name (materials) are not opened.
 """
@@ -13,7 +13,6 @@ import numpy as np
 
 from parflex.checking import shown
 from parflex.errors import InputError
-from parflex.view.scene.collada_mesh import collada_triangles
 
 Array = np.ndarray
 MAX_MESH_BYTES = 50_000_000
@@ -38,7 +37,8 @@ def _read(file: str, changed: int, size: int) -> tuple[Array, Array]:
     path = Path(file)
     reader = READERS.get(path.suffix.lower())
     if reader is None:
-        raise _unusable(path, "is not of a format that is shown: STL, OBJ, DAE, MSH", "convert it")
+        kind = "Collada" if path.suffix.lower() == ".dae" else f"'{shown(path.suffix)}'"
+        raise _unusable(path, f"cannot be read, as parflex reads no {kind} meshes", "convert it to STL or OBJ")
     if size > MAX_MESH_BYTES:
         raise _unusable(path, f"has more than {MAX_MESH_BYTES / 1e6:.0f} MB", "reduce the number of its triangles")
     try:
@@ -108,7 +108,7 @@ def _msh(content: bytes) -> tuple[Array, Array]:
     return points, numbers
 
 
-READERS = {".stl": _stl, ".obj": _obj, ".dae": collada_triangles, ".msh": _msh}
+READERS = {".stl": _stl, ".obj": _obj, ".msh": _msh}
 
 
 def _unusable(path: Path, message: str, hint: str) -> InputError:
