@@ -129,10 +129,5 @@ def test_an_encoder_with_which_loops_do_not_close_at_all_is_named(robot, change)
 
 
 @pytest.mark.parametrize("gain", [1.2, -1.0, 1e3])
-def test_the_gain_of_a_spare_motor_is_named(robot, gain):
-    found = [text for text in told(robot, lambda effort: gain * effort, "effort.a1") if "efforts of 'a1': check" in text
-             or "efforts of 'a1', as those in N mm: check" in text]  # fmt: skip
-    (text,) = found
-    assert ("N mm" in text) == (gain == 1e3)
-    # a deviation is about 0.3 %
-    assert float(text.partition(" times the efforts of 'a1'")[0].split()[-1]) == pytest.approx(1 / gain, rel=0.02)
+def test_another_gain_of_a_spare_motor_leaves_residuals_above_noise(robot, gain):
+    assert any("above the noise level" in text for text in told(robot, lambda effort: gain * effort, "effort.a1"))

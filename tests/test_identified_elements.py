@@ -67,23 +67,15 @@ def test_intervals_of_springs_hold_what_they_say(figure):
     assert 0.88 < held < 0.995  # 300 numbers that are correlated within a record
 
 
-@pytest.mark.parametrize(
-    ("settings", "words"),
-    [
-        (WRONG, ["damping 15", "in place of 18 of 'dash'", "stiffness ", "in place of 460", "of 'across'"]),
-        ({"element.rope.stiffness": 375}, ["0.8", "times the force of 'rope'"]),
-        ({}, []),
-    ],
-)
-def test_an_element_that_is_kept_and_wrong_is_named(settings, words):
+@pytest.mark.parametrize(("settings", "wrong"), [(WRONG, True), ({"element.rope.stiffness": 375}, True), ({}, False)])
+def test_an_element_that_is_kept_and_wrong_leaves_residuals_above_noise(settings, wrong):
     robot = parflex.load(str(SPRUNG), settings=settings)
     found = parflex.identify(robot, noisy(2), keep=["all"])
     assert (
         "taken from the file as they are: spring 'across', damper 'dash', cable 'rope', spring 'curve'" in found.steps
     )
-    assert len(found.warnings) == (1 if words else 0)
-    for word in words:
-        assert word in found.warnings[0]
+    assert any("above the noise level" in text for text in found.warnings) == wrong
+    assert wrong or not found.warnings
 
 
 def test_springs_are_found_by_simulation_beside_a_cable():

@@ -53,9 +53,9 @@ def test_noise_of_positions_moves_parameters_by_as_much_as_is_told(monkeypatch):
 
     said = []
 
-    def kept(other, rows, fitted, names):
-        said.append(noise_of_positions.moved_by_noise(other, rows, fitted))
-        return noise_doubts(other, rows, fitted, names)
+    def kept(*given):
+        said.append(noise_of_positions.moved_by_noise(*given))
+        return noise_doubts(*given)
 
     monkeypatch.setattr(identify, "noise_doubts", kept)
     off, spread = [], []

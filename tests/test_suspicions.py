@@ -1,8 +1,7 @@
-"""Mistakes in records are named: units of time, positions and efforts, signs and zeros of motors; good ones are not."""
+"""Mistakes in records are named: units of time, positions and efforts, and signs of motors; good ones are not."""
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 import numpy as np
@@ -13,7 +12,6 @@ from test_identification import ARM, arm_record
 from unseen_robots import recorded, written
 
 import parflex
-from parflex.errors import ParflexError
 from parflex.identification.base_columns import base_columns
 from parflex.identification.column_map import read_column_map
 from parflex.identification.doubts.by_file.file_trial import FileTrial
@@ -142,36 +140,9 @@ def test_mistakes_of_many_records_are_named_and_good_ones_are_not(name, figure):
     assert wrongly == 0 and named == asked_for
 
 
-@pytest.mark.verify
-@pytest.mark.parametrize("name", ["3rrr", "gough-stewart"])
-def test_encoders_set_to_zero_are_named(name):
-    robot, make = noisy(name)
-    record = make(0)
-    wrong = zeroed(record, robot.actuated_names)
-    with pytest.raises(ParflexError) as told:
-        parflex.identify(robot, wrong)
-    assert "where encoders were set to zero at the start" in str(told.value)
-    assert f"{record[f'q.{robot.actuated_names[0]}'][0]:.2g}" in str(told.value)
-
-
-def zeroed(record, motors):
-    return record | {f"q.{m}": record[f"q.{m}"] - record[f"q.{m}"][0] for m in motors}
-
-
 def asked_about(name, seed, folder):
     path = written(name, seed, folder)
     return Asked(parflex.load(path)), recorded(path, seed)
-
-
-def test_encoders_set_to_zero_are_named_though_no_effort_feels_a_common_shift(tmp_path):
-    asked, record = asked_about("rail", 0, tmp_path)
-    assert asked.of(record) is None
-    told = asked.of(zeroed(record, asked.motors))
-    assert "where encoders were set to zero at the start" in told and "another zero" not in told
-    found = [float(word) for word in re.findall(r"(\S+) \+- ", told.partition("offset of ")[2])]
-    # both slides stand 0.17 m nearer to each other than their encoders say; together they may be anywhere
-    assert found[0] - found[1] == pytest.approx(0.17, abs=0.003)  # noise of 0.3 %
-    assert abs(found[0] + found[1]) < 0.2
 
 
 @pytest.mark.verify
@@ -185,8 +156,7 @@ def test_mistakes_of_robots_that_were_not_seen_before_are_named(name, tmp_path, 
         rng = np.random.default_rng(seed)
         rough = [np.exp(0.7 * rng.standard_normal(len(asked.regressor.unknowns))) for _ in range(3)]
         wrongly += [told for factors in (1.0, *rough) if (told := asked.of(record, factors)) is not None]
-        several = mistakes(record, asked) | {"encoders were set to zero": zeroed(record, asked.motors)}
-        for words, wrong in several.items():
+        for words, wrong in mistakes(record, asked).items():
             told = asked.of(wrong)
             if told is None and asked.off(wrong) < 0.1:
                 unfelt += 1

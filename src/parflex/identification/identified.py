@@ -107,7 +107,7 @@ class Identified(Record):
     validation : dict[str, Any] | None
         On records that were not used: relative_error, per_motor, records; None: there are none.
     undetermined : list[dict[str, str]]
-        Parameters that the record or the motors cannot tell: name, why, and the motion that would tell.
+        Parameters that the record or the motors do not excite: name, why.
     filter : FilterChoice
         What was done to the records.
     predictions : list[Prediction]

@@ -17,10 +17,8 @@ from parflex.identification.doubts.by_file.file_trial import FileTrial
 from parflex.identification.doubts.by_file.usual_mistakes import FAR, far_positions, mistake_that_closes, suspicions
 from parflex.identification.doubts.contradicting_encoders import contradictions, encoder_that_is_wrong
 from parflex.identification.doubts.impossible_bodies import impossible_bodies
-from parflex.identification.doubts.lack_of_fit import LEAST, NOTHING, OUTLIERS, Misfit, misfit_doubts, misfits_of_rows
+from parflex.identification.doubts.lack_of_fit import CONTROLLER, misfit_doubts, misfits_of_rows
 from parflex.identification.doubts.noise_of_positions import noise_doubts
-from parflex.identification.doubts.offsets_left_out import offset_steps
-from parflex.identification.doubts.other_positions import OtherPositions
 from parflex.identification.doubts.passive_sensors import passive_doubts, passive_joints
 from parflex.identification.doubts.recorded_signals import (
     effort_doubts,
@@ -34,7 +32,6 @@ from parflex.identification.estimates.least_squares import EffortRows, Fit, Weig
 from parflex.identification.estimates.nearest_numbers import nearest_parameters
 from parflex.identification.estimates.physical import PhysicalParameters, physical_parameters
 from parflex.identification.estimates.reversals import without_reversals
-from parflex.identification.exciting.telling_motions import TellingMotions
 from parflex.identification.filtering import FilterChoice, choose_filter, refuse_rest, without_sticking
 from parflex.identification.identified import Identified, share
 from parflex.identification.measured_files import Measurement, read_measurement
@@ -152,10 +149,9 @@ def identify(
         choice, rows, found = _as_in_print(regressor, base, used, choice, rows, found)
     suspected = suspicions(regressor, base, used, choice) if estimator != "tls" else [None] * len(used)
     told, missed, seen = _told_by(rows, base)
-    motions = TellingMotions(regressor, base, rows, told)
     rows, found, beside = without_reversals(rows.columns(told), found, told, choice)
     gains: dict[str, dict[str, float]] = {}
-    parts = as_given = [one[1].columns(told) for one in found]
+    parts = [one[1].columns(told) for one in found]
     simulated: SimulatedRecords | None = None
     first = np.zeros(0)  # parameters by rows, with which simulations begin
     if estimator == "tls":
@@ -203,38 +199,32 @@ def identify(
     contradicting = contradictions(regressor, [*used, *held_out], choice)
     warnings += contradicting
     explained = bool(payloads or other_signs or contradicting)  # these say why
-    other = OtherPositions(regressor, base, told, used, parts, choice)
+    kept = [base.kept[k] for k in told]
     if not explained:
         factors = np.array([one["value"] / one["given"] for one in gains.values()]) if gains else 1.0
         scaled = [replace(one, effort=one.effort * factors) for one in used]
-        kept, best = [base.kept[k] for k in told], fitted.values if simulated is None else first
-
-        def by_rows(least: float = LEAST) -> list[Misfit]:
-            return [
-                one for record, part in zip(scaled, parts, strict=True)
-                for one in misfits_of_rows(regressor, kept, record, part, best, choice, estimator == "irls", least)
-            ]  # fmt: skip
-
-        of_rows = by_rows()
+        best = fitted.values if simulated is None else first
+        of_rows = [
+            one for record, part in zip(scaled, parts, strict=True)
+            for one in misfits_of_rows(regressor, kept, record, part, best, choice, estimator == "irls")
+        ]  # fmt: skip
         misfits = simulated.misfits() if simulated else of_rows
-        causes = [(scaled, parts), (used, as_given)] if gains else [(used, parts)]
-        other = replace(other, used=scaled)
-        doubts = misfit_doubts(misfits, of_rows, causes, other, lambda: by_rows(0.0))
+        doubts = misfit_doubts(misfits, of_rows)
         warnings += doubts
-        explained = any(NOTHING not in text and OUTLIERS not in text for text in doubts)
+        explained = any(CONTROLLER in text for text in doubts)
     parameters = parameters_of(regressor, seen, told, fitted, essential)
     efforts = np.concatenate([one.measured for one in predictions])
     left = np.concatenate([one.measured - one.predicted for one in predictions])
     errors = per_motor(regressor.rows, efforts, left)
     unsure = unsure_of(parameters, rows, fitted)
     if estimator in ("ols", "wls", "irls"):  # instruments and simulated positions have no noise
-        noisy = noise_doubts(other, rows, fitted, list(parameters))
+        noisy = noise_doubts(regressor, kept, used, parts, choice, fitted)
         warnings += noisy
         explained = explained or bool(noisy)
     if estimator in ("ols", "wls") and not explained:  # else what is named moves parameters wherever samples are
         warnings += sticking_doubts(regressor, rows, fitted, list(parameters), choice, estimator)
     warnings += impossible_bodies(regressor, seen, told, fitted, parameters, rows, explained)
-    warnings += doubts_of(errors, rows, estimator) + resting(used, choice, regressor)
+    warnings += doubts_of(errors) + resting(used, choice, regressor)
     warnings += simulated.warnings if simulated else []
     warnings += validation_doubts(regressor.rows, errors, later)
     if physical:
@@ -242,12 +232,11 @@ def identify(
         theta, consistent = real.theta, _predicting(real, found, told, left, efforts)
     steps = steps_of(used, choice, estimator, fitted, regressor, beside)
     steps += scale_steps(regressor, used) if gains else []
-    steps += simulated.steps if simulated else offset_steps(regressor, rows, fitted, list(parameters))
-    steps += [] if simulated or regressor.spare else other.steps()
+    steps += simulated.steps if simulated else []
     return Identified(
         robot.name, estimator, parameters, gains, fitted.condition, share(left, efforts), errors,
         validation_of(regressor.rows, later),
-        undetermined_of(base, names, missed, regressor, motions) + unsure, choice, [*predictions, *later],
+        undetermined_of(base, names, missed, regressor) + unsure, choice, [*predictions, *later],
         fitted.robust, theta, regressor.rows, [*used, *held_out],
         steps, warnings,
         friction, consistent,
@@ -257,7 +246,7 @@ def identify(
 def _rows(
     regressor: Regressor, base: BaseColumns, record: Measurement, choice: FilterChoice, by_reference: bool
 ) -> tuple[Array, EffortRows, Array]:
-    """Rows of a record; where its loops do not close, the error says with which unit, sign or zero they would."""
+    """Rows of a record; where its loops do not close, the error says with which unit or sign they would."""
     try:
         return rows_of_record(regressor, base, record, choice, by_reference)
     except SingularError as error:

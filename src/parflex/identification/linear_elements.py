@@ -15,13 +15,12 @@ import numpy as np
 from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.recursion import jacobians
-from parflex.recursion.point_forces import line, on_ends, pull
+from parflex.recursion.point_forces import line, on_ends
 from parflex.tree import Tree
 from parflex.tree.point_elements import PointElement
 from parflex.tree.springs import CoupledSpring
 
 Array = np.ndarray
-FORCE = "force"  # of an element as a whole, by the numbers of the file
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -74,8 +73,6 @@ class ElementColumns:
             return self._coupling(self.springs[name], symbol)
         element = self.elements[name]
         ends = (element.first, element.second)
-        if symbol == FORCE:
-            return self._along(ends, pull(self.at, element, self.moving))
         if element.smooth_at_zero:
             return self._along(ends, self.at.of(ends[1])[1] - self.at.of(ends[0])[1])
         across, length, rate = line(self.at, ends, name, self.moving)
@@ -92,10 +89,6 @@ class ElementColumns:
         return np.asarray(total)
 
     def _coupling(self, spring: CoupledSpring, symbol: str) -> Array:
-        if symbol == FORCE:
-            forces = np.zeros(self.tree.n, dtype=object)
-            spring.add_to(forces, self.at.q, self.moving.qd)
-            return forces if self.J is None else self.J.T @ forces
         way = np.zeros(self.tree.n)
         way[list(spring.rates)] = spring.coefficients
         stretch = replace(spring, offset=0.0).stretch(self.at.q)

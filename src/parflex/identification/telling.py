@@ -10,9 +10,7 @@ from typing import Any
 import numpy as np
 
 from parflex.identification.base_columns import BaseColumns, grouped_text
-from parflex.identification.doubts.outliers import outlying
 from parflex.identification.estimates.least_squares import EffortRows, Fit
-from parflex.identification.exciting.telling_motions import TellingMotions
 from parflex.identification.filtering import FilterChoice, cutoff_of, rests
 from parflex.identification.identified import IdentifiedParameter, Prediction, share
 from parflex.identification.measured_files import Measurement
@@ -109,14 +107,12 @@ def validation_doubts(
 
 
 def undetermined_of(
-    base: BaseColumns, names: list[str], missed: list[int], regressor: Regressor, motions: TellingMotions
+    base: BaseColumns, names: list[str], missed: list[int], regressor: Regressor
 ) -> list[dict[str, str]]:
-    """Parameters that no motion of the motors tells, and those that this record does not, with a motion that would."""
+    """Parameters that no motion of the motors excites, and those that this record does not."""
     grouped = {int(k) for row in base.groups for k in np.flatnonzero(row)}
-    found = [
-        {"name": names[base.kept[k]], "why": f"the motion of the record does not tell it: {words}", "motion": words}
-        for k in missed for words in [motions.of(k)]
-    ]  # fmt: skip
+    why = "the motion of the record does not excite it: record an exciting motion, such as that of parflex excite"
+    found = [{"name": names[base.kept[k]], "why": why} for k in missed]
     planar = regressor.robot.tree.planar  # where nothing tells what turns out of the plane
     for k in base.without_effect:
         one = regressor.unknowns[k]
@@ -159,19 +155,13 @@ def _alike(rows: EffortRows, fitted: Fit) -> list[tuple[float, int, float]]:
     return [(float(w), int(row.argmax()), float(row.max())) for w, row in zip(wider, cosines, strict=True)]
 
 
-def doubts_of(motors: Mapping[str, Mapping[str, float]], rows: EffortRows, estimator: str) -> list[str]:
+def doubts_of(motors: Mapping[str, Mapping[str, float]]) -> list[str]:
     """Warnings about efforts that the model does not explain."""
-    found = []
-    large = any(errors["relative_error"] > UNEXPLAINED for errors in motors.values())
-    for (name, errors), part in zip(motors.items(), outlying(rows) if large else [0.0] * len(motors), strict=True):
-        if errors["relative_error"] > UNEXPLAINED:
-            cure = ", which irls counts less: cut them" if estimator == "irls" else ": cut them, or use irls"
-            why = f", most of it in {100 * part:.2g} % of the instants, outliers{cure}"
-            found.append(
-                f"the model leaves {100 * errors['relative_error']:.3g} % of the efforts of '{name}' unexplained, its "
-                f"relative error{why if part else ': check time unit, columns, gaps'}"
-            )
-    return found
+    return [
+        f"the model leaves {100 * errors['relative_error']:.3g} % of the efforts of '{name}' unexplained, its relative "
+        "error: check time unit, columns, gaps and outliers"
+        for name, errors in motors.items() if errors["relative_error"] > UNEXPLAINED
+    ]  # fmt: skip
 
 
 def resting(used: list[Measurement], choice: FilterChoice, regressor: Regressor) -> list[str]:

@@ -1,8 +1,8 @@
-"""Residuals of efforts beside the noise of their record: whether a model explains what was measured.
+"""Residuals of efforts compared with the noise of their record: whether a model explains what was measured.
 
 White noise of positions and efforts shows above the motion: in positions at the highest frequencies, in efforts there
 and just above the low-pass. As much noise is added to the record once more. How that moves residuals is what noise does
-to them, behind all filters; what is larger is error of the model, and no interval holds it.
+to them, behind all filters; what is larger is error of the model, which confidence intervals do not include.
 """
 
 from __future__ import annotations
@@ -13,20 +13,11 @@ from pathlib import Path
 
 import numpy as np
 
-from parflex.identification.doubts.drive_gains_off import gain_trials
-from parflex.identification.doubts.elements_off import element_trials
-from parflex.identification.doubts.likely_causes import LIKE, RecordedRows, left_by, likely_cause
-from parflex.identification.doubts.offsets_left_out import offset_trials
-from parflex.identification.doubts.one_record import trials_of_one_record
-from parflex.identification.doubts.other_positions import OtherPositions
-from parflex.identification.doubts.outliers import outlying
-from parflex.identification.doubts.springs_left_out import spring_trials
 from parflex.identification.estimates.least_squares import EffortRows
 from parflex.identification.estimates.rounded_positions import rounded_away
 from parflex.identification.filtering import LONGEST, SEGMENTS, FilterChoice, decimated, smoothed
 from parflex.identification.low_pass import butterworth, mean_spectrum
 from parflex.identification.measured_files import Measurement
-from parflex.identification.prepared import joined
 from parflex.identification.regressors import Regressor
 from parflex.records import Record
 
@@ -36,10 +27,14 @@ LEAST = 2e-3  # of the efforts: filters leave 1.3e-3 of a record without noise i
 SAMPLES = 2000  # of the middle of a record, to which noise is added
 UPPER = 0.6  # of the highest frequency: above, positions and efforts have noise alone
 MEDIAN = 1.4826  # a standard deviation over the median of sizes, which jerks of dry friction hardly change
-NOTHING = "the model lacks something, or payload, columns or zeros are not those of the record"
-OUTLIERS = "outliers: cut them, or let irls count them less"
-HINTED = 1.5  # times noise: as large where a zero is surely off by slopes
-NEARLY = 1.05  # times what noise and a mistake that explains the rest leave of a motor
+LACKS = (
+    "confidence intervals do not include this model error; check units, gains, signs, zeros and delays of the record, "
+    "its payload, and friction and springs of the robot"
+)
+CONTROLLER = (
+    "those of recorded positions are noise, so the simulated controller is not that of the record; check gains, delay "
+    "and sample_time of [controller], whose default is the step of the record"
+)
 FAINT = 0.05  # of the largest efforts: those of a motor count as so large at least
 
 
@@ -54,83 +49,42 @@ class Misfit(Record):
 
     @property
     def over_noise(self) -> float:
-        """How many times what noise leaves."""
+        """Residuals as a multiple of the noise level."""
         return self.share / max(self.noise, 1e-300)
 
+    @property
+    def significant(self) -> bool:
+        """Whether noise does not explain the residuals."""
+        return self.share > LEAST and self.over_noise > BEYOND
 
-def misfit_doubts(
-    misfits: Sequence[Misfit], of_rows: Sequence[Misfit],
-    asked: Sequence[tuple[Sequence[Measurement], Sequence[EffortRows]]], other: OtherPositions,
-    however_small: Callable[[], Sequence[Misfit]],
-) -> list[str]:  # fmt: skip
-    """A warning where residuals are larger than noise of the records makes them, with what explains it.
 
-    `of_rows` is the same by rows, and `however_small` those of all motors; `asked` are records and their rows that are
-    asked for what explains it, one after the other.
+def misfit_doubts(misfits: Sequence[Misfit], of_rows: Sequence[Misfit]) -> list[str]:
+    """Return a warning for each record with residuals above its noise level, with the motors.
+
+    `of_rows` are the misfits of recorded positions, which differ from `misfits` where a controller is simulated.
     """
-    seen = [one for one in misfits if one.share > LEAST]
-    worst = max(seen, key=lambda one: one.over_noise, default=None)
-    noise = _share_of_noise(of_rows or misfits)
-    gains = gain_trials(other)
-    offsets = offset_trials(other)
-    zeros, left_by_zero = other.zeros()
-    sure = (zeros, gains, element_trials(other), spring_trials(other), offsets)
-    if worst is None or not worst.over_noise > BEYOND:  # what parameters follow leaves residuals as small as noise
-        told = sorted(one for trials in sure for one in trials if one[0] < left_by(noise) or trials is offsets)
-        if left_by_zero is not None:  # a zero that explains a part of what is small stands for something else
-            every = however_small()
-            explained = all(
-                left_by_zero.get(one.motor, 1.0) <= NEARLY * left_by(one.noise / one.share) for one in every
-            )
-            told = [one for one in told if explained or one not in zeros]
-            most = max(every, key=lambda one: one.over_noise)
-            if not told and most.over_noise > HINTED:
-                return [f"{_missed(most)}, and intervals do not hold it: {NOTHING}"]
-        name = Path(other.used[0].name).name
-        words = [f"fall by {100 * (1 - left):.2g} % {text}" for left, text in told if left <= LIKE * told[0][0]]
-        return [f"{name}: residuals {', or '.join(words)}"] if words else []
-    if misfits is not of_rows and not any(one.share > LEAST and one.over_noise > BEYOND for one in of_rows):
-        return [
-            f"{_missed(worst)}, and noise alone where recorded positions are taken: the simulated controller is "
-            "not that of the record; check gains, delay and sample_time of [controller], which is the step of the "
-            "record where it is not given"
-        ]
-    rows_asked = (RecordedRows(other.regressor, used, parts, other.choice) for used, parts in asked)
-    found = (likely_cause(rows, noise, other, sure, trials_of_one_record(rows, other)) for rows in rows_asked)
-    cause = next((text for text in found if text), None) or _outliers(other)
-    return [f"{_missed(worst)}, and intervals do not hold it: {cause or NOTHING}"]
+    high = [one for one in misfits if one.significant]
+    cause = LACKS if misfits is of_rows or any(one.significant for one in of_rows) else CONTROLLER
+    found = []
+    for record in dict.fromkeys(one.record for one in high):
+        motors = ", ".join(_above_noise(one) for one in high if one.record == record)
+        found.append(f"{Path(record).name}: residuals are above the noise level ({motors}): {cause}")
+    return found
 
 
-def _outliers(other: OtherPositions) -> str | None:
-    """Motors in whose efforts few instants are most of what is missed, in words; None where none is such."""
-    parts = dict(zip(other.regressor.rows, outlying(joined(other.parts)), strict=True))
-    words = [f"{100 * part:.2g} % of the instants of '{motor}'" for motor, part in parts.items() if part]
-    return f"most of it in {' and '.join(words)}, {OUTLIERS}" if words else None
-
-
-def _share_of_noise(misfits: Sequence[Misfit]) -> float:
-    """Of what is missed, all motors together; one where next to nothing is."""
-    if not misfits:
-        return 1.0
-    return float(np.sqrt(sum(one.noise**2 for one in misfits) / sum(one.share**2 for one in misfits)))
-
-
-def _missed(worst: Misfit) -> str:
-    over = worst.over_noise
+def _above_noise(one: Misfit) -> str:
+    over = one.over_noise
     times = f"{over:.2g}" if over < 10 else f"{min(over, 1e6):.0f}"
-    return (
-        f"{Path(worst.record).name}: {100 * worst.share:.3g} % of the efforts of '{worst.motor}' are missed, "
-        f"{times} times what noise of the record leaves"
-    )
+    return f"'{one.motor}': {100 * one.share:.3g} % of its efforts, {times} times the noise"
 
 
 def misfits_of_rows(
     regressor: Regressor, kept: list[int], record: Measurement, rows: EffortRows, values: Array, choice: FilterChoice,
-    outliers: bool, least: float = LEAST,
+    outliers: bool,
 ) -> list[Misfit]:  # fmt: skip
-    """Residuals of a record by rows of some columns, beside the noise of positions and efforts.
+    """Residuals of a record by rows of some columns, compared with the noise of positions and efforts.
 
-    `outliers`: they are expected, and sizes are those of most residuals. None where all are below the `least` share.
+    `outliers`: they are expected, and sizes are those of most residuals. None where all are below the least share.
     """
     assert rows.known is not None
 
@@ -138,7 +92,7 @@ def misfits_of_rows(
         return noise_left(regressor, kept, record, values, choice)
 
     left, effort = rows.y - rows.W @ values, rows.y + rows.known
-    return _sized(record.name, regressor.rows, rows.mask > 0, left, effort, noise, outliers, least)
+    return _sized(record.name, regressor.rows, rows.mask > 0, left, effort, noise, outliers)
 
 
 def misfits_of_simulation(
@@ -157,7 +111,7 @@ def misfits_of_simulation(
 
 def _sized(
     record: str, names: list[str], seen: Array, left: Array, effort: Array, noise: Callable[[], Array],
-    outliers: bool, least: float = LEAST,
+    outliers: bool,
 ) -> list[Misfit]:  # fmt: skip
     """Of each row that is used; noise is asked for where something is missed."""
     rows = np.flatnonzero(seen.any(axis=0))
@@ -165,7 +119,7 @@ def _sized(
     whole = np.sqrt(np.nanmean(effort**2, axis=0))
     whole = np.maximum(whole, max(FAINT * float(whole.max()), 1e-300))
     size = MEDIAN * np.nanmedian(np.abs(left), axis=0) if outliers else np.sqrt(np.nanmean(left**2, axis=0))
-    if not (size > least * whole).any():
+    if not (size > LEAST * whole).any():
         return []
     made = noise()[rows]
     return [

@@ -12,50 +12,56 @@ from pathlib import Path
 import numpy as np
 
 from parflex.identification.doubts.lack_of_fit import position_noise
-from parflex.identification.doubts.other_positions import OtherPositions
 from parflex.identification.estimates.least_squares import EffortRows, Fit
 from parflex.identification.estimates.rounded_positions import rounded_away
-from parflex.identification.filtering import decimated
-from parflex.identification.prepared import motion_of
+from parflex.identification.filtering import FilterChoice, decimated
+from parflex.identification.measured_files import Measurement
+from parflex.identification.prepared import joined, motion_of
+from parflex.identification.regressors import Regressor
 
 Array = np.ndarray
 SEEN = 1.0  # deviations, by which noise of positions may move a parameter: its interval of 95 % holds 83 % then
 
 
-def noise_doubts(other: OtherPositions, rows: EffortRows, fitted: Fit, names: Sequence[str]) -> list[str]:
-    """A warning where noise of positions moves a parameter by more than its interval says."""
+def noise_doubts(
+    regressor: Regressor, kept: list[int], used: Sequence[Measurement], parts: Sequence[EffortRows],
+    choice: FilterChoice, fitted: Fit,
+) -> list[str]:  # fmt: skip
+    """Return a warning where noise of positions moves a parameter by more than its interval says.
+
+    `kept` are the columns of the fitted parameters, `parts` the rows of each record.
+    """
     deviation = np.sqrt(np.maximum(np.diag(fitted.robust), 0.0))
-    moved = moved_by_noise(other, rows, fitted) / np.maximum(deviation, 1e-300)
+    moved = moved_by_noise(regressor, kept, used, parts, choice, fitted) / np.maximum(deviation, 1e-300)
     far = np.flatnonzero(np.abs(moved) > SEEN)
     if not len(far):
         return []
     worst = int(far[np.argmax(np.abs(moved[far]))])
+    name = regressor.unknowns[kept[worst]].name
     others = f" and {len(far) - 1} more by less" if len(far) > 1 else ""
-    coarse = any(rounded_away(record.position).any() for record in other.used)
+    coarse = any(rounded_away(record.position).any() for record in used)
     moves = "may move" if coarse else "moves"
     size = f"by {'up to ' if coarse else ''}about {abs(moved[worst]):.2g}"
     return [
-        f"{Path(other.used[0].name).name}: noise of positions {moves} {names[worst]} {size} "
-        f"deviations{others}, and intervals do not hold it: use iv or didim, a cutoff below {other.choice.cutoff:.3g} "
+        f"{Path(used[0].name).name}: noise of positions {moves} {name} {size} "
+        f"deviations{others}, and intervals do not hold it: use iv or didim, a cutoff below {choice.cutoff:.3g} "
         f"Hz, {'a finer encoder ' if coarse else ''}or a motion that tells them"
     ]
 
 
-def moved_by_noise(other: OtherPositions, rows: EffortRows, fitted: Fit) -> Array:
-    """By how much noise of positions moves parameters in the mean."""
-    columns = (rows.W * fitted.weights[:, :, None]).reshape(-1, rows.W.shape[2])
-    noise = (_by_noise(other) * fitted.weights[:, :, None]).reshape(columns.shape)
+def moved_by_noise(
+    regressor: Regressor, kept: list[int], used: Sequence[Measurement], parts: Sequence[EffortRows],
+    choice: FilterChoice, fitted: Fit,
+) -> Array:  # fmt: skip
+    """Return by how much noise of positions moves parameters in the mean."""
+    columns = (joined(parts).W * fitted.weights[:, :, None]).reshape(-1, len(kept))
+    rng, by_noise = np.random.default_rng(0), []
+    for record, part in zip(used, parts, strict=True):
+        noisy = record.position + position_noise(record) * rng.standard_normal(record.position.shape)
+        _, moving = motion_of(regressor, record, choice, noisy)
+        by_noise.append(decimated(regressor.of(moving, kept)[0], choice) - part.W)
+    noise = (np.concatenate(by_noise) * fitted.weights[:, :, None]).reshape(columns.shape)
     length = np.maximum(np.linalg.norm(columns, axis=0), 1e-300)
     R = np.asarray(np.linalg.qr(columns / length, mode="r"))
     along = np.linalg.lstsq(R.T, noise.T @ (noise @ fitted.values) / length, rcond=None)[0]
     return -np.asarray(np.linalg.lstsq(R, along, rcond=None)[0] / length)
-
-
-def _by_noise(other: OtherPositions) -> Array:
-    """What rows of all records change by where positions have as much noise once more."""
-    rng, kept, found = np.random.default_rng(0), [other.base.kept[k] for k in other.told], []
-    for record, part in zip(other.used, other.parts, strict=True):
-        noisy = record.position + position_noise(record) * rng.standard_normal(record.position.shape)
-        _, moving = motion_of(other.regressor, record, other.choice, noisy)
-        found.append(decimated(other.regressor.of(moving, kept)[0], other.choice) - part.W)
-    return np.concatenate(found)

@@ -134,7 +134,7 @@ def _noise(rows: EffortRows, residual: Array, estimator: str) -> Array:
     if estimator == "irls":
         seen = np.where(rows.mask > 0, residual, np.nan)
         seen[:, ~rows.mask.any(axis=0)] = 0.0
-        return 1.4826 * np.nanmedian(np.abs(seen - np.nanmedian(seen, axis=0)), axis=0)
+        return MEDIAN * np.nanmedian(np.abs(seen - np.nanmedian(seen, axis=0)), axis=0)
     count, size = rows.mask.sum(axis=0), rows.W.shape[2] / rows.y.shape[1]
     return np.sqrt(((residual * rows.mask) ** 2).sum(axis=0) / np.maximum(count - size, 1.0))
 

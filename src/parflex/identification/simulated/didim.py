@@ -32,7 +32,6 @@ NEAR = 0.02  # of what is left of them, likewise: the last step is by the depend
 WORSE = 1.02  # times the error before: a round may make it so much larger, as it does not go for the smallest one
 SLOW = 0.5  # of the error that a round should take: where it takes less, slopes are found again for the next one
 HALVINGS = 6
-EDGE, WIDE = 0.1, 3  # s, or samples that are kept, cut at both ends
 SPAN = 1.0  # deviations: over so much simulations tell how efforts depend on a parameter
 CONFIRMED = 2  # simulations that linear equations must agree with
 ALIKE = 0.03  # of a change of efforts, by which they may be off there: deviations are then about as much off

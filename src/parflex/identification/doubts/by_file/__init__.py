@@ -1,1 +1,1 @@
-"""Mistakes of records that the numbers of the file show: units, signs, zeros, columns, gravity."""
+"""Mistakes of records that the numbers of the file show: units, signs, whole turns, columns."""

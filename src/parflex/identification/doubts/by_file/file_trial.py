@@ -35,14 +35,11 @@ class FileTrial:
         for column, more in (payload_parameters(regressor, record.payload) if record.payload else {}).items():
             self.theta[column] += more
 
-    def rows(self, given: Hypothesis, every: int = 1) -> tuple[Array, Array, Array] | None:
+    def rows(self, given: Hypothesis) -> tuple[Array, Array, Array] | None:
         """Rows of the base parameters, what is measured and what the file says; None where loops do not close."""
-        some = slice(None, None, every)
         own = slice(None) if given.positions_of is None else given.positions_of
-        position, rate, acceleration = (
-            values[some][:, own] for values in (self.position, self.rate, self.acceleration)
-        )  # fmt: skip
-        effort = self.effort[some][:, slice(None) if given.efforts_of is None else given.efforts_of]
+        position, rate, acceleration = (values[:, own] for values in (self.position, self.rate, self.acceleration))
+        effort = self.effort[:, slice(None) if given.efforts_of is None else given.efforts_of]
         q = (position - self.record.offset) * given.position + self.record.offset + given.offset
         factor = given.position / given.time
         try:
@@ -58,32 +55,22 @@ class FileTrial:
             W @ self.theta,
         )
 
-    def left(self, given: Hypothesis, every: int = 1) -> Array | None:
-        """Efforts that the file does not explain, each motor's over those measured, as one column."""
-        found = self.rows(given, every)
-        return None if found is None else ((found[1] - found[2]) / _sizes(found[1])).ravel()
-
     def off(self, given: Hypothesis) -> float:
         """Share of the efforts that the file does not explain, root mean square over motors."""
-        left = self.left(given)
-        return np.inf if left is None else float(np.linalg.norm(left))
+        found = self.rows(given)
+        return np.inf if found is None else float(np.linalg.norm((found[1] - found[2]) / _sizes(found[1])))
 
-    def left_by_any(self, given: Hypothesis) -> Array | None:
-        """Efforts that no parameters explain, as one column."""
+    def unexplained(self, given: Hypothesis) -> float:
+        """Share of the efforts that no parameters explain."""
         found = self.rows(given)
         if found is None:
-            return None
+            return np.inf
         W, y, _ = found
         sizes = _sizes(y)
         flat, column = (W / sizes[:, None]).reshape(-1, W.shape[2]), (y / sizes).ravel()
         length = np.maximum(np.linalg.norm(flat, axis=0), 1e-300)
         found_values = np.linalg.lstsq(flat / length, column, rcond=1e-10)[0]
-        return np.asarray(column - flat / length @ found_values)
-
-    def unexplained(self, given: Hypothesis) -> float:
-        """Share of the efforts that no parameters explain."""
-        left = self.left_by_any(given)
-        return np.inf if left is None else float(np.linalg.norm(left))
+        return float(np.linalg.norm(column - flat / length @ found_values))
 
 
 def _sliding(regressor: Regressor, rate: Array) -> Array:

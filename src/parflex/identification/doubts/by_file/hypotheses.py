@@ -1,4 +1,4 @@
-"""What people often get wrong in a record: units of time, positions and efforts, signs and zeros of motors."""
+"""What people often get wrong in a record: units of time, positions and efforts, signs, whole turns and columns."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def unit_cure(name: str, unit: float) -> str:
 
 
 def usual_mistakes(regressor: Regressor) -> list[Hypothesis]:
-    """Units, and signs of all motors and of each one; not zeros of encoders, whose places must be looked for."""
+    """Units, and signs of all motors and of each one."""
     motors = list(regressor.robot.actuated_names)
     ones, none = np.ones(len(motors)), np.zeros(len(motors))
     turns = turning(regressor)

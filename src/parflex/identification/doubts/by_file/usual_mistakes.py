@@ -1,4 +1,4 @@
-"""Records that the file explains only with another unit, sign or zero: which one, or nothing.
+"""Records that the file explains only with another unit, sign or column: which one, or nothing.
 
 Where efforts by the numbers of the file are far off, each of a few usual mistakes is tried by how much of the efforts
 the file explains with it. It must explain most of them, and parameters of the robot must not explain the record better
@@ -16,7 +16,6 @@ import numpy as np
 from parflex.errors import ParflexError
 from parflex.identification.base_columns import BaseColumns
 from parflex.identification.doubts.by_file.file_trial import FileTrial
-from parflex.identification.doubts.by_file.fitted_zeros import other_zeros, set_to_zero
 from parflex.identification.doubts.by_file.hypotheses import (
     DEGREE,
     TURN,
@@ -30,7 +29,6 @@ from parflex.identification.doubts.by_file.hypotheses import (
     usual_mistakes,
     whole_turns,
 )
-from parflex.identification.doubts.by_file.other_gravity import another_gravity
 from parflex.identification.filtering import FilterChoice, smoothed
 from parflex.identification.measured_files import BEYOND, Measurement
 from parflex.identification.regressors import Regressor
@@ -41,9 +39,8 @@ NEAR = 0.1  # of the same: where they are no more, nothing is asked
 NEARER = 0.5  # of that, where a mistake explains it
 EXPLAINED = 0.3  # of the efforts, by which they may still be off then: nine tenths of their power are explained
 NO_WORSE = 1.1  # times what parameters leave without it: units and signs do not make records worse
-BETTER = 0.8  # times the same, where the file alone says little, or zeros of encoders are looked for
-RIGHT = 1.2  # times the same: the file with these zeros is as good as any parameters, so it is right
-LIKE = 1.5  # times the best: what people do more often is named before what is looked for
+BETTER = 0.8  # times the same, where the file alone determines little, or columns are exchanged
+RIGHT = 1.2  # times the same: the file with it is as good as any parameters, so it is right
 SAME = 1.02  # times the best: records do not tell these apart
 SELDOM = 0.1  # s between samples: no robot is recorded so seldom, and where efforts are mostly weights they hardly tell
 PLAINLY = 0.9  # of what the file is off by, where another unit of time explains it then
@@ -149,18 +146,9 @@ def _suspicion(trial: FileTrial) -> str | None:
     known = explaining(every, NO_WORSE)
     if off > NEAR and not trial.regressor.spare:
         known += explaining(exchanges(trial.regressor), BETTER, RIGHT)
-    if FAR < off < np.inf:
-        known += another_gravity(trial)
-    zeros = explaining(set_to_zero(trial), BETTER, RIGHT) if off > NEAR else []
-    if not zeros and off > FAR:
-        zeros = explaining(other_zeros(trial), BETTER)
-    if fitted == np.inf:  # loops do not close without: parameters must explain efforts then
-        zeros = [one for one in zeros if trial.unexplained(one[1]) < NEAR]
-    best, least = (min((there for there, _ in some), default=np.inf) for some in (known, zeros))
-    if least * LIKE < best:
-        known, best = zeros, least
     if not known:
         return None
+    best = min(there for there, _ in known)
     alike = [one for there, one in known if there <= SAME * best]
     words, cure = (
         ", or ".join(dict.fromkeys(several)) for several in ([one.words for one in alike], [one.cure for one in alike])
