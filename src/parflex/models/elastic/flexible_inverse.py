@@ -96,7 +96,7 @@ def driven_by(state: Any, rows: Array, desired: Array, sharing: Sharing) -> tupl
         tau, free, lost = with_losses(state, solved, state.c, desired)
     except np.linalg.LinAlgError:
         raise SingularError(
-            "the motors do not define the motion here", key="pose", hint="choose another pose"
+            "the motors do not define the motion here", key="pose", hint="choose another pose, or use rigid=True"
         ) from None
     refuse_outside(tau, sharing)
     return SharedEfforts(tau, None, []), state.reduction.matrix @ free + state.bias, lost
