@@ -6,7 +6,7 @@ from scipy.spatial.transform import Rotation
 
 import parflex
 from parflex.models.configuration import configure
-from parflex.models.pose_input import InWorld
+from parflex.models.coordinate_words import InWorld
 
 ARM = "tests/robots/sprung-arm.toml"
 SPIN = {"shoulder": 0.7, "elbow.wx": 1.0, "elbow.wy": -0.4, "elbow.wz": 0.3}

@@ -25,6 +25,7 @@ WORDS: dict[str, Word] = {
     "actuation": Word("str", "", "Actuation of the file."),
     "working_mode": Word("str", "", "Working (assembly) mode of the file."),
     "elements": Word("int", "", "Elements that every element of every beam is divided into."),
+    "rigid": Word("bool", "", "Replace flexible bodies by rigid ones of the same mass, centre of mass and inertia."),
     "converge": Word(
         "float",
         "dimensionless",

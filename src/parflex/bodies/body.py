@@ -42,6 +42,10 @@ class Body(Protocol):
     def inner(self) -> InnerNodes | None:
         """Any place inside it that its deformation moves; None: there is none."""
 
+    @property
+    def undeformed(self) -> RigidBody:
+        """The rigid body that it is while undeformed, `rigid` included."""
+
     def as_rigid(self) -> RigidBody:
         """The body itself, for what knows rigid bodies only; refused where it is flexible."""
 

@@ -141,6 +141,11 @@ class ElasticBody(Record):
         """Whether its coordinates begin with the motion of its one tip, as those of a beam; else they are modes."""
         return not self.modal
 
+    @property
+    def undeformed(self) -> RigidBody:
+        """The rigid body of the undeformed shape: the block of its mass matrix without elastic coordinates."""
+        return RigidBody(self.m, self.S[0], self.G[0, 0])
+
     def as_rigid(self) -> RigidBody:
         """Refused: without its coordinates it would be another body."""
         raise TypeError(f"a body with the elastic coordinates {self.labels} is used as a rigid one")

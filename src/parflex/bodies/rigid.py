@@ -114,6 +114,11 @@ class RigidBody(Record):
         """All of it."""
         return self
 
+    @property
+    def undeformed(self) -> RigidBody:
+        """The same."""
+        return self
+
     def as_rigid(self) -> RigidBody:
         """The same."""
         return self

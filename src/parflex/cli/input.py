@@ -36,6 +36,9 @@ def robot_options(command: Command) -> Command:
         click.option("--actuation", metavar="NAME", help="Actuation, as named in the robot file."),
         click.option("--payload", metavar="MASS,X,Y,Z", help="Point mass on the end effector, position in its axes."),
         click.option(
+            "--rigid", is_flag=True, help="Replace flexible bodies by rigid ones of the same mass and inertia."
+        ),
+        click.option(
             "--set",
             "settings",
             metavar="KEY=VALUE",
@@ -104,6 +107,7 @@ def open_robot(
     actuation: str | None,
     working_mode: str | None,
     elements: int | None = None,
+    rigid: bool = False,
 ) -> Robot:
     """Load the robot of a command line."""
     from parflex.description.source import parse_setting
@@ -116,6 +120,7 @@ def open_robot(
         actuation=actuation,
         working_mode=working_mode,
         elements=elements,
+        rigid=rigid,
     )
 
 

@@ -20,6 +20,7 @@ FLAGS = {  # how the library names an argument, and how the command line does
     "about='equilibrium'": "--about equilibrium",
     "out_step": "--out-step",
     "float32": "--float32",
+    "rigid=True": "--rigid",
     "(servo)": "(--servo)",
     "(motor-inertia)": "(--with motor-inertia)",
     "'parameters'": "--parameters",

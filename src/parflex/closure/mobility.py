@@ -39,7 +39,7 @@ def rank(matrix: Array, tolerance: float = RANK_TOLERANCE) -> int:
     if 0 in matrix.shape:
         return 0
     values = np.linalg.svd(matrix, compute_uv=False)
-    return int(np.sum(values > tolerance * max(values[0], TINY)))
+    return int(np.sum(values > max(tolerance * values[0], TINY)))
 
 
 def condition(matrix: Array, size: int | None = None, usual: Usual | None = None) -> float:

@@ -10,7 +10,7 @@ import numpy as np
 from parflex.control import references
 from parflex.control.references import Reference
 from parflex.errors import InputError, did_you_mean
-from parflex.models.pose_input import COMPONENTS
+from parflex.models.coordinate_words import COMPONENTS
 from parflex.models.robot import Robot
 
 KINDS = ("circle", "line", "quintic", "spline", "motion")
@@ -83,7 +83,8 @@ def reference_from(robot: Robot, given: Any, time: float | None = None) -> Refer
     pose_words = kind in ("circle", "line")
     for word in words:
         known = [*OWN[kind], *(("x", "y", "theta") if robot.tree.planar else COMPONENTS)] if pose_words else OWN[kind]
-        if not pose_words or word.removesuffix("_deg") not in COMPONENTS:
+        component = word.removeprefix(f"{robot.tree.end_effector}.").removesuffix("_deg")
+        if not pose_words or component not in COMPONENTS:
             raise InputError(
                 f"a {kind} has no '{word}'", key="reference", value=word, hint=did_you_mean(word, list(known))
             )

@@ -248,8 +248,9 @@ def _turn(poses: Sequence[Any]) -> str:
 
 def _words(robot: Robot, given: Mapping[str, Any], centre: Array, base: Array) -> Array:
     """Channels of a pose of the end effector in words; no loop is closed, so that many are read at once."""
+    from parflex.models.coordinate_words import POSITION
     from parflex.models.given_states.pose_conditions import whole_axis
-    from parflex.models.pose_input import POSITION, read_end_effector
+    from parflex.models.pose_input import read_end_effector
 
     position, rotation = read_end_effector(robot.tree, given, "reference")
     direction = whole_axis(robot.tree, given, "reference", robot.home)

@@ -15,6 +15,7 @@ from parflex.design.design_state import DesignState
 from parflex.design.rigid_motion import RigidState
 from parflex.design.rigid_responses import EQUAL, conditioning, ratio_of, units_with_slopes
 from parflex.errors import InputError, did_you_mean
+from parflex.models.coordinate_words import read_columns
 from parflex.models.robot import Robot
 from parflex.recursion import jacobians
 from parflex.spatial import cross
@@ -188,6 +189,11 @@ def area(state: DesignState, argument: str) -> Any:
     from parflex.maps.reached_cells import reached_cells
 
     axes = [_axis(part, argument) for part in argument.split(";")]
+    names, units = read_columns(state.robot.tree, [name for name, _, _ in axes], f"area:{argument}")
+    axes = [
+        (name, values * unit, step * unit if len(values) > 1 else step)
+        for name, unit, (_, values, step) in zip(names, units, axes, strict=True)
+    ]
     if state.count:
         raise InputError(
             "the area that is reached counts cells, so that it has no slopes",
@@ -201,7 +207,7 @@ def area(state: DesignState, argument: str) -> Any:
     grid = np.stack([x.ravel() for x in np.meshgrid(*(values for _, values, _ in axes), indexing="ij")], axis=1)
     geometry = Geometry(state.robot)
     geometry.settle(len(grid))
-    solver = PositionSolver(geometry, [name for name, _, _ in axes], grid[len(grid) // 2].tolist())
+    solver = PositionSolver(geometry, names, grid[len(grid) // 2].tolist())
     if solver.fast:
         reached = int((solver(grid).status == OK).sum())
     else:

@@ -18,7 +18,6 @@ import numpy as np
 
 from parflex.closure.loops import Closures, build_closures
 from parflex.description.expressions import evaluate
-from parflex.description.loader import describe
 from parflex.description.source import apply_settings, value_at
 from parflex.errors import InputError, RobotFileError
 from parflex.models.payload import with_payload
@@ -26,6 +25,7 @@ from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.spatial.varied import Decisions, Varied
 from parflex.tree import Tree, build_tree
+from parflex.tree.rigid_version import read_version
 
 Array = np.ndarray
 Path = tuple[str | int, ...]
@@ -218,7 +218,8 @@ def read_again(robot: Robot, settings: Mapping[str, Any]) -> tuple[Any, dict[str
     written = robot.written
     if written is None:
         raise InputError("the robot was not loaded from a file", key="designs", hint="use 'load'")
-    description = describe(apply_settings(copy.deepcopy(written.table), dict(settings), robot.file), robot.file)
+    table = apply_settings(copy.deepcopy(written.table), dict(settings), robot.file)
+    description = read_version(table, robot.file, written.elements, written.rigid)
     tree = build_tree(description, written.elements)
     if written.payload is not None:
         tree = with_payload(tree, written.payload)

@@ -30,7 +30,7 @@ CHANGED = 1e-12  # of its size: what differs less is the same
 
 def write_robot(robot: Robot, found: Identified, path: str | Path) -> list[str]:
     """Write the file; gives warnings."""
-    check_robot_target(path)
+    check_robot_target(path, robot)
     refuse_overwrite([path], robot.files)
     rows, warnings = changed_rows(robot, found.theta, found.friction)
     acting, more = changed_elements(robot, found.theta)
@@ -64,8 +64,15 @@ def write_robot(robot: Robot, found: Identified, path: str | Path) -> list[str]:
     return warnings
 
 
-def check_robot_target(path: str | Path) -> None:
-    """Refuse a file that cannot be written before anything is computed."""
+def check_robot_target(path: str | Path, robot: Robot | None = None) -> None:
+    """Refuse a file that cannot be written before anything is computed, and one that would extend flexible bodies."""
+    if robot is not None and robot.written is not None and robot.written.rigid:
+        raise InputError(
+            "a file that extends a flexible robot cannot hold the bodies of its rigid version",
+            key="out",
+            value=str(path),
+            hint="take the numbers from the answer",
+        )
     if Path(path).suffix != ".toml":
         raise InputError("a robot file ends in .toml", key="out", value=str(path), hint=f"{Path(path).stem}.toml")
     check_writable(path)

@@ -25,6 +25,7 @@ from parflex.maps.responses.response_names import read_responses
 from parflex.maps.rows.row_answers import RowAnswers
 from parflex.maps.rows.row_chunks import chunks_of
 from parflex.maps.worst_cell import warn_of_few_elements
+from parflex.models.coordinate_words import read_columns
 from parflex.models.dynamics.forces import Wrench
 from parflex.models.elastic.linear_model import About
 from parflex.models.robot import Robot
@@ -197,7 +198,7 @@ def frequency_map(
     >>> found = parflex.frequency_map(robot, [("x", -0.1, 0.1, 20), ("y", -0.1, 0.1, 20)], modes=2)
     """
     fixed = dict(fixed or {})
-    _check_axes(over, fixed)
+    _check_axes(robot, over, fixed)
     modes = number_of_modes(robot, modes, lock, about)
     asked = read_responses(robot, responses) if responses else ()
     held = Held(lock, about, wrench)
@@ -282,13 +283,12 @@ def map_solver(given: tuple[Any, ...]) -> Callable[[slice], RowAnswers]:
 # -- what is asked for -----------------------------------------------------------------------------------
 
 
-def _check_axes(over: Sequence[Axis], fixed: Mapping[str, float]) -> None:
+def _check_axes(robot: Robot, over: Sequence[Axis], fixed: Mapping[str, float]) -> None:
     names = [name for name, *_ in over]
     if not names:
         raise InputError("no coordinate to vary", key="over", hint="write e.g. x=-0.1:0.1:50,y=-0.1:0.1:50")
+    read_columns(robot.tree, [*names, *fixed], "over")
     for name, first, last, count in over:
-        if names.count(name) > 1 or name in fixed:
-            raise InputError(f"'{name}' is given twice", key="over", value=name, hint="keep one of them")
         if count < 1:
             raise InputError(f"'{name}' has {count} values", key="over", value=count, hint="give at least one")
         if not np.isfinite([first, last]).all():

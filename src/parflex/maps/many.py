@@ -145,7 +145,7 @@ def many_frequencies(
     --------
     >>> found = parflex.many_frequencies(robot, ["x", "y"], [[0.0, 0.0], [0.01, 0.0]], modes=2)
     """
-    coordinates, values = pose_table(coordinates, poses)
+    coordinates, values = pose_table(robot, coordinates, poses)
     modes = number_of_modes(robot, modes, lock, about)
     held = Held(lock, about, wrench)
     held.check(())

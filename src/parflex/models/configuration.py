@@ -279,7 +279,7 @@ class Configuration(Record):
                 f"the motion of {moving} is free",
                 key="actuation",
                 value=self.robot.actuation,
-                hint="mark another joint as actuated, or choose another actuation" + self._elastic_hint(),
+                hint=self._actuation_hint(),
             )
         where = " of the platform" if self.robot.assembler.free_bodies else ""
         raise SingularError(
@@ -290,14 +290,19 @@ class Configuration(Record):
             hint="choose another pose",
         )
 
-    def _elastic_hint(self) -> str:
-        """What adds freedoms that no motor drives, and what has a model without them."""
+    def _actuation_hint(self) -> str:
+        """Return what to do where freedoms are more than motors; bodies and springs that deform add some."""
+        if self.robot.tree.elastic:
+            return "bodies deform, which adds freedoms: load the robot with rigid=True, or simulate"
+        usual = "mark another joint as actuated, or choose another actuation"
         names = [spring.name for spring in self.robot.tree.springs]
         names += [link.name for link in self.robot.tree.links if link.terms.stiffness]
         if not names:
-            return ""
+            return usual
         elastic = ", ".join(f"'{name}'" for name in names[:3])
-        return f"; {elastic} can deform, which adds freedoms: remove the stiffness for a rigid drive, or simulate"
+        return (
+            f"{usual}; {elastic} can deform, which adds freedoms: remove the stiffness for a rigid drive, or simulate"
+        )
 
     def _without_spins(self, undriven: Array) -> tuple[list[str], Array]:
         """Rods that spin between balls, and the motions (scaled free rates) without those."""

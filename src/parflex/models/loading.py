@@ -15,12 +15,14 @@ from parflex.description.name_checks import AXES
 from parflex.description.names import catalogue_names
 from parflex.description.source import apply_settings
 from parflex.errors import InputError, ParflexError, did_you_mean
+from parflex.models.needed_bodies import refuse_needed_bodies
 from parflex.models.payload import with_payload
 from parflex.models.pose_input import read_pose
 from parflex.models.robot import Robot, WrittenRobot
 from parflex.models.sensors import marked_rates
 from parflex.tree import Tree, build_tree
 from parflex.tree.frame_numbers import read_body
+from parflex.tree.rigid_version import read_version, rigid_version
 
 
 def load(
@@ -31,6 +33,7 @@ def load(
     actuation: str | None = None,
     working_mode: str | None = None,
     elements: int | None = None,
+    rigid: bool = False,
 ) -> Robot:
     """Load a robot of the catalogue by name, or of a file by path.
 
@@ -48,6 +51,9 @@ def load(
         Working (assembly) mode of the file; None: its default.
     elements : int, default None
         Elements that every element of every beam is divided into; None: 1.
+    rigid : bool, default False
+        Replace flexible bodies by rigid ones of the same mass, centre of mass and inertia. Springs of joints and
+        couplings stay. Raises `InputError` where a motor can move only because bodies deform.
 
     Returns
     -------
@@ -71,8 +77,14 @@ def load(
     try:
         refine = 1 if elements is None else elements
         robot = _build(description, file, payload, actuation, working_mode, refine)
+        if rigid and robot.tree.elastic:
+            refuse_needed_bodies(robot)
+            notes = superelement_warnings(robot.tree)
+            version = rigid_version(description, build_tree(description, refine))
+            robot = _build(version, file, payload, actuation, working_mode, refine)
+            robot = replace(robot, warnings=(*robot.warnings, *notes))
         mounted = None if payload is None else tuple(float(value) for value in payload)
-        robot = replace(robot, written=WrittenRobot(table, mounted, refine, tuple(read)))
+        robot = replace(robot, written=WrittenRobot(table, mounted, refine, tuple(read), rigid))
         slack = robot.home_pose.slack_cables()
         return replace(robot, warnings=(*robot.warnings, *slack), known_home=robot.home) if slack else robot
     except ParflexError as error:
@@ -174,7 +186,7 @@ def redesigned(robot: Robot, settings: Mapping[str, Any]) -> Robot:
     if written is None:
         raise InputError("the robot was not loaded from a file", key="designs", hint="use 'load'")
     table = apply_settings(copy.deepcopy(written.table), settings, robot.file)
-    description = describe(copy.deepcopy(table), robot.file)
+    description = read_version(copy.deepcopy(table), robot.file, written.elements, written.rigid)
     actuation = None if robot.actuation == "default" else robot.actuation
     made = _build(description, robot.file, written.payload, actuation, robot.working_mode, written.elements)
     made = replace(made, written=replace(written, table=table))
@@ -189,7 +201,7 @@ def with_file_of(made: Robot, settings: Mapping[str, Any], sections_alone: bool 
         sections = describe_sections(table)
         description, written = made.description.model_copy(update={"sections": sections}), made.written
     else:
-        description = describe(copy.deepcopy(table), made.file)
+        description = read_version(copy.deepcopy(table), made.file, made.written.elements, made.written.rigid)
         written = replace(made.written, table=table)
     return replace(made, description=description, written=written, known_home=made.home, known_mobility=made.mobility)
 

@@ -7,28 +7,34 @@ from typing import Any
 
 import numpy as np
 
-from parflex.closure.pose_rows import WORDS as AXIS
 from parflex.closure.targets import FrameTarget, PoseRows, Target
 from parflex.description.values import shown
-from parflex.errors import InputError, did_you_mean, nearest
+from parflex.errors import InputError, did_you_mean
+from parflex.models.coordinate_words import (
+    AXIS,
+    COMPONENTS,
+    POSITION,
+    QUATERNION,
+    VECTOR,
+    InWorld,
+    degree,
+    joint_named,
+    nearest_word,
+    pose_words,
+    read_coordinate,
+    refuse_twice,
+    turns_on_a_ball,
+    without_degrees,
+)
 from parflex.models.given_states.pose_conditions import is_distance, read_axis, read_distance
 from parflex.recursion import pose
 from parflex.spatial import quaternion_matrix, rotation_about, vector_quaternion
 from parflex.tree import Link, Tree
 
 Array = np.ndarray
-POSITION = ("x", "y", "z")
-QUATERNION = ("qw", "qx", "qy", "qz")
-VECTOR = ("rx", "ry", "rz")
-COMPONENTS = (*POSITION, *QUATERNION, *VECTOR, "theta", *AXIS)
-ANGLES = (*VECTOR, "theta")
 TWIST = {"x": 0, "y": 1, "z": 2, "rx": 3, "ry": 4, "rz": 5, "theta": 5}
 TWIST |= {"vx": 0, "vy": 1, "vz": 2, "wx": 3, "wy": 4, "wz": 5, "ax": 0, "ay": 1, "az": 2}
 LARGEST = 1e9  # no pose or motion comes near; powers of such numbers still fit
-
-
-class InWorld(str):
-    """A word of a frame, `hand.rx`, that means the world, even if the frame is on a ball whose coordinate it names."""
 
 
 def read_pose(tree: Tree, given: Mapping[str, float], key: str, file: str | None, near: Array | None = None) -> Target:
@@ -39,109 +45,63 @@ def read_pose(tree: Tree, given: Mapping[str, float], key: str, file: str | None
     values: dict[int, float] = {}
     fixed: set[int] = set()
     frames: dict[str, dict[str, float]] = {}
-    named: set[str] = set()
+    relative: set[str] = set()
     targets: list[PoseRows] = []
     seen: dict[Any, str] = {}
-    bending = elastic_words(tree)
     for word, value in given.items():
         number = _finite(word, value, key, file)
-        name = _without_degrees(tree, word)
-        if word in bending:  # elastic coordinates of a flexible body, as given
-            _refuse_twice(seen, word, word, key, file)
-            values[tree.position_names.index(word)] = number
-            fixed.add(tree.rate_names.index(word))
-            continue
-        joint = joint_named(tree, name)
-        frame, component = (None, "") if joint else split_frame(tree, name, key)
-        if joint is None and frame is None and is_distance(word):
+        found = read_coordinate(tree, word, key, file)
+        if found is None and is_distance(word):
             gap = read_distance(tree, word, number, key, file)
-            _refuse_twice(seen, frozenset(map(id, (gap.first, gap.second))), word, key, file)
+            refuse_twice(seen, frozenset(map(id, (gap.first, gap.second))), word, key, file)
             targets.append(gap)
             continue
-        if joint is None and frame is None:
+        if found is None:
             raise InputError(
                 f"'{word}' is neither a joint nor a coordinate of a frame",
                 key=key,
                 file=file,
                 value=word,
-                hint=_hint(tree, name, pose_words(tree)),
+                hint=nearest_word(tree, without_degrees(tree, word), pose_words(tree)),
             )
-        if name != word:
-            turning = joint.joint.unit == "rad" if joint else component in ANGLES
-            number = _in_radians(word, number, turning, key, file)
-        _refuse_twice(seen, (frame, component) if joint is None else joint.name, word, key, file)
-        if joint is not None:
-            values[joint.q.start] = number
-            fixed.add(joint.v.start)
-        elif frame is not None:
-            frames.setdefault(frame, {})[component] = number
-            named |= {frame} if name != component and not isinstance(word, InWorld) else set()
+        refuse_twice(seen, found.key, word, key, file)
+        if found.frame is None:
+            values[found.position] = number * found.unit
+            fixed.add(found.rate)
+        else:
+            frames.setdefault(found.frame, {})[found.component] = number * found.unit
+            relative |= {found.frame} if found.relative else set()
     for frame, parts in frames.items():
         _refuse_two_turns(tree, frame, parts, key, file)
-        targets += _place_frame(tree, frame, parts, frame in named, key, file, values, fixed)
+        targets += _place_frame(tree, frame, parts, frame in relative, key, file, values, fixed)
         axis = read_axis(tree, frame, parts, key, file, near)
         targets += [] if axis is None else [axis]
     return Target(values, frozenset(fixed), tuple(targets))
 
 
-def elastic_words(tree: Tree) -> set[str]:
-    """Names of elastic coordinates."""
-    return {tree.rate_names[k] for k in tree.elastic}
-
-
 def read_end_effector(tree: Tree, given: Mapping[str, float], key: str) -> tuple[dict[int, float], Array | None]:
     """Coordinates of the end effector alone, in words: positions by axis, and the rotation if one is given."""
     parts: dict[str, float] = {}
+    seen: dict[Any, str] = {}
     for word, value in given.items():
-        name = _without_degrees(tree, word)
-        frame, component = split_frame(tree, name, key)
-        if frame != tree.end_effector:
+        found = read_coordinate(tree, word, key)
+        if found is None or found.frame != tree.end_effector:
             words = [word for word in pose_words(tree) if word in COMPONENTS]
+            name = without_degrees(tree, word)
+            joint = f"'{name}' is a joint; write {tree.end_effector}.{name}" if name in words else ""
             raise InputError(
-                f"'{word}' is not a coordinate of the end effector", key=key, value=word, hint=did_you_mean(name, words)
+                f"'{word}' is not a coordinate of the end effector",
+                key=key,
+                value=word,
+                hint=joint or did_you_mean(name, words),
             )
-        number = _finite(word, value, key, None)
-        parts[component] = number if name == word else _in_radians(word, number, component in ANGLES, key, None)
+        refuse_twice(seen, found.key, word, key, None)
+        parts[found.component] = _finite(word, value, key, None) * found.unit
     if tree.planar and "z" in parts:
         raise InputError("a planar robot has no 'z'", key=key, value="z", hint="give x, y and theta")
     position = {axis: parts[word] for axis, word in enumerate(POSITION) if word in parts}
     _refuse_two_turns(tree, tree.end_effector, parts, key, None)
     return position, _rotation(tree, tree.end_effector, parts, key, None)
-
-
-def pose_words(tree: Tree) -> list[str]:
-    """Words that a pose may use."""
-    ends = ["x", "y", "theta"] if tree.planar else [*POSITION, *QUATERNION, *VECTOR, *AXIS]
-    return [link.name for link in tree.links if link.joint.one_axis] + ends
-
-
-def _hint(tree: Tree, name: str, words: list[str]) -> str:
-    """The nearest word; of `tipp.x` the nearest frame."""
-    frame, dot, component = name.rpartition(".")
-    if dot and component in words:
-        meant = nearest(frame, tree.places)
-        if meant:
-            return f"did you mean '{meant}.{component}'?"
-    return did_you_mean(name, words)
-
-
-def joint_named(tree: Tree, name: str) -> Link | None:
-    """The joint with one axis of this name; `q` may stand in front of it."""
-    for candidate in (name, name[1:] if name.startswith("q") else name):
-        for link in tree.links:
-            if link.name == candidate and link.joint.one_axis:
-                return link
-    return None
-
-
-def split_frame(tree: Tree, name: str, key: str = "pose") -> tuple[str | None, str]:
-    """Frame and component of `x` (the end effector's) or `tip.x`."""
-    if name in COMPONENTS:
-        return tree.end_effector, name
-    frame, _, component = name.rpartition(".")
-    if component in COMPONENTS and tree.has(frame, key):
-        return frame, component
-    return None, ""
 
 
 def _finite(word: str, value: Any, key: str, file: str | None) -> float:
@@ -157,32 +117,6 @@ def _finite(word: str, value: Any, key: str, file: str | None) -> float:
     return float(value)
 
 
-def _without_degrees(tree: Tree, word: str) -> str:
-    """The word without `_deg`, unless a joint is called so."""
-    return word if joint_named(tree, word) else word.removesuffix("_deg")
-
-
-def _in_radians(word: str, number: float, turning: bool, key: str, file: str | None) -> float:
-    if not turning:
-        raise InputError(
-            f"'{word}' is a length, not an angle", key=key, file=file, value=word, hint="drop '_deg' and write metres"
-        )
-    return float(np.radians(number))
-
-
-def _refuse_twice(seen: dict[Any, str], what: Any, word: str, key: str, file: str | None) -> None:
-    """One coordinate has several names (`x`, `platform.x`; `theta`, `theta_deg`): only one of them may be used."""
-    if what in seen:
-        raise InputError(
-            f"'{seen[what]}' and '{word}' are the same coordinate",
-            key=key,
-            file=file,
-            value=word,
-            hint="keep one of them",
-        )
-    seen[what] = word
-
-
 def _refuse_two_turns(tree: Tree, frame: str, parts: dict[str, float], key: str, file: str | None) -> None:
     """A rotation is given in one form; a direction beside it would say the same twice."""
     forms = [form for form in (QUATERNION, VECTOR, ("theta",), AXIS) if any(word in parts for word in form)]
@@ -196,7 +130,7 @@ def _place_frame(
     tree: Tree,
     frame: str,
     parts: dict[str, float],
-    named: bool,
+    relative: bool,
     key: str,
     file: str | None,
     values: dict[int, float],
@@ -218,7 +152,7 @@ def _place_frame(
             f"'{frame}' is fixed to the base", key=key, file=file, value=frame, hint="place a moving frame"
         )
     own = link.name == frame and place.inner is None
-    if own and link.joint.kind == "spherical" and rotation is not None and (named or _mounted_straight(link)):
+    if own and link.joint.kind == "spherical" and rotation is not None and (relative or _mounted_straight(link)):
         values.update(zip(range(link.q.start, link.q.stop), _quaternion(parts), strict=True))
         fixed.update(range(link.v.start, link.v.stop))
         rotation = None
@@ -315,11 +249,6 @@ def whole_end_effector(tree: Tree, actuated: tuple[int, ...], target: Target, q:
     return Target(values, frozenset(fixed), tuple(frames))
 
 
-def _turns_on_a_ball(tree: Tree, frame: str) -> bool:
-    """Whether rotations of this frame are in poses those of its spherical joint, relative to what carries it."""
-    return any(link.name == frame and link.joint.kind == "spherical" for link in tree.links)
-
-
 def read_motion(
     tree: Tree, given: Mapping[str, float], key: str
 ) -> tuple[dict[int, float], dict[str, dict[int, float]]]:
@@ -333,10 +262,10 @@ def read_motion(
     for word, value in given.items():
         number = _finite(word, value, key, None)
         if word in tree.rate_names:
-            _refuse_twice(seen, word, word, key, None)
+            refuse_twice(seen, word, word, key, None)
             joints[tree.rate_names.index(word)] = number
             continue
-        name = _without_degrees(tree, word)
+        name = without_degrees(tree, word)
         joint = joint_named(tree, name)
         frame, _, component = name.rpartition(".")
         frame = frame or tree.end_effector
@@ -346,10 +275,10 @@ def read_motion(
                 f"'{word}' is neither a joint nor a component of a frame's motion",
                 key=key,
                 value=word,
-                hint=_hint(tree, name, words),
+                hint=nearest_word(tree, name, words),
             )
         own = name != component and not isinstance(word, InWorld)
-        if joint is None and own and TWIST[component] > 2 and _turns_on_a_ball(tree, frame):
+        if joint is None and own and TWIST[component] > 2 and turns_on_a_ball(tree, frame):
             raise InputError(
                 f"'{word}' could be the rate of the joint or the angular velocity in the world",
                 key=key,
@@ -360,8 +289,8 @@ def read_motion(
             raise InputError(f"a planar robot cannot move along '{word}'", key=key, value=word, hint="use x, y, theta")
         if name != word:
             turning = joint.joint.unit == "rad" if joint else TWIST[component] > 2
-            number = _in_radians(word, number, turning, key, None)
-        _refuse_twice(seen, joint.name if joint else (frame, TWIST[component]), word, key, None)
+            number *= degree(word, turning, key, None)
+        refuse_twice(seen, joint.name if joint else (frame, TWIST[component]), word, key, None)
         if joint is not None:
             joints[joint.v.start] = number
         else:

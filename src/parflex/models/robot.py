@@ -35,13 +35,15 @@ AT_LIMIT = 1e-9  # rad or typical lengths: poses close to 1e-12, and a joint on 
 class WrittenRobot(Record):
     """What a robot was loaded from: its whole table, what was set in it included, payload and refinement.
 
-    `files` are all that were read: its own, those that it extends, and those of its bodies.
+    `files` are all that were read: its own, those that it extends, and those of its bodies. Of the `rigid` version of
+    a robot the table is that of the flexible one.
     """
 
     table: dict[str, Any]
     payload: tuple[float, ...] | None
     elements: int
     files: tuple[str, ...] = ()
+    rigid: bool = False
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -17,10 +17,12 @@ from parflex.errors import ParflexError, SingularError, UnreachableError
 from parflex.maps.many import many_frequencies
 from parflex.maps.positions import IMPOSSIBLE, OK, SINGULAR, UNREACHABLE, home_state
 from parflex.maps.responses.many_responses import many_responses
+from parflex.models.coordinate_words import read_row
 from parflex.models.loading import redesigned
 from parflex.models.robot import Robot
 from parflex.records import Record, counted
 from parflex.spatial.varied import OneNumberError, Varied
+from parflex.tree import Tree
 
 Array = np.ndarray
 TOGETHER = ("stiffness", "compliance", "deflection")  # responses that `many_responses` answers alike, and 'mass'
@@ -67,7 +69,7 @@ class DesignRows:
         self.first = 0.0  # s that the first design took
         poses = self._known_poses()
         for name, question in self.questions.items():
-            batch = _batch(question, poses)
+            batch = _batch(robot.tree, question, poses)
             if batch is None:
                 self.alone[name] = question
                 continue
@@ -233,7 +235,7 @@ class DesignRows:
                 found.mark(row, SINGULAR, error.message)
 
 
-def _batch(question: ResponseQuestion, named: Mapping[str, Mapping[str, Any]]) -> _Batch | None:
+def _batch(tree: Tree, question: ResponseQuestion, named: Mapping[str, Mapping[str, Any]]) -> _Batch | None:
     """What a question asks of many rows; None where designs are asked one by one."""
     given, name, argument = question.circumstances, question.response.name, question.argument
     modal = name == "frequency" and (not argument or (argument.isascii() and argument.isdigit()))
@@ -245,11 +247,13 @@ def _batch(question: ResponseQuestion, named: Mapping[str, Mapping[str, Any]]) -
         return None
     rows = [named.get(pose) if isinstance(pose, str) else named.get("home") if pose is None else pose
             for pose in question.poses]  # fmt: skip
-    known = all(isinstance(row, Mapping) and row and all(_number(x) for x in row.values()) for row in rows)
-    if not known or len({frozenset(row) for row in rows}) != 1:  # type: ignore[arg-type]
+    if not all(isinstance(row, Mapping) and row and all(_number(x) for x in row.values()) for row in rows):
         return None
-    coordinates = tuple(rows[0])  # type: ignore[arg-type]
-    poses = np.array([[float(row[word]) for word in coordinates] for row in rows])  # type: ignore[index]
+    tables = [read_row(tree, row) for row in rows]  # type: ignore[arg-type]
+    if len({frozenset(table) for table in tables}) != 1:
+        return None
+    coordinates = tuple(tables[0])
+    poses = np.array([[table[name] for name in coordinates] for table in tables])
     return _Batch(coordinates, poses, given.lock)
 
 

@@ -78,7 +78,7 @@ def control(robot: str, as_json: bool, path: str | None, **options: Any) -> int:
     from parflex.control.control_run import run_control
     from parflex.simulation.table_files import check_target
 
-    words = {key: options.pop(key) for key in ("settings", "payload", "actuation", "working_mode")}
+    words = {key: options.pop(key) for key in ("settings", "payload", "actuation", "working_mode", "rigid")}
     loaded = open_robot(robot, **words)
     if path:
         check_target(path)
@@ -108,6 +108,7 @@ def _plant(robot: str, words: dict[str, Any], name: str | None, settings: tuple[
         return None
     own = words["settings"] if name is None else ()
     loaded = {**words, "settings": (*own, *settings), "payload": payload if payload is not None else words["payload"]}
+    loaded["rigid"] = words["rigid"] and name is None
     return open_robot(name or robot, **loaded)
 
 

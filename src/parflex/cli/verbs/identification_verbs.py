@@ -43,10 +43,10 @@ def identify(
     from parflex.identification.identify import identify as identified
     from parflex.identification.written_robot import check_robot_target, write_robot
 
-    words = {key: options.pop(key) for key in ("settings", "payload", "actuation", "working_mode")}
+    words = {key: options.pop(key) for key in ("settings", "payload", "actuation", "working_mode", "rigid")}
     loaded = open_robot(robot, **words)
     if out:
-        check_robot_target(out)
+        check_robot_target(out, loaded)
     options["validate"] = list(options["validate"]) or None
     options["keep"] = words_of(options["keep"])
     found = identified(loaded, list(record), **options)
@@ -120,7 +120,7 @@ def excite(
     from parflex.identification.exciting.motion_files import check_motion_target, read_box, write_motion
 
     number(step, "step", above=0.0, example=1e-3)
-    words = {key: options.pop(key) for key in ("settings", "payload", "actuation", "working_mode")}
+    words = {key: options.pop(key) for key in ("settings", "payload", "actuation", "working_mode", "rigid")}
     box = read_box(workspace)
     limits = {
         "velocity_limit": number_or_table(velocity_limit, "velocity-limit"),
@@ -209,7 +209,7 @@ def update(
     from parflex.updating.update import update as updated
     from parflex.updating.updated import write_updated
 
-    words = ("settings", "payload", "actuation", "working_mode", "elements")
+    words = ("settings", "payload", "actuation", "working_mode", "elements", "rigid")
     loaded = open_robot(robot, **{key: options[key] for key in words})
     if out:
         check_robot_target(out)

@@ -103,7 +103,7 @@ def simulate(robot: str, as_json: bool, path: str, **options: Any) -> int:
     from parflex.simulation.table_files import check_target
 
     drawn = check_convergence(options["converge"], options.pop("convergence"))
-    words = {key: options.pop(key) for key in ("settings", "payload", "actuation", "working_mode", "elements")}
+    words = {key: options.pop(key) for key in ("settings", "payload", "actuation", "working_mode", "elements", "rigid")}
     loaded = open_robot(robot, **words)
     check_target(path)
     cutoff = options.pop("low_pass")

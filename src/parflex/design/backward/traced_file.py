@@ -108,6 +108,8 @@ def name_of_file(robot: Robot, keys: Sequence[str], *more: Any) -> str | None:
         return None
     bare = apply_settings(json.loads(json.dumps(written.table)), dict.fromkeys(keys, 0.0), robot.file)
     text = json.dumps(
-        [bare, list(keys), written.elements, str(robot.file), robot.actuation, *more], sort_keys=True, default=repr
+        [bare, list(keys), written.elements, written.rigid, str(robot.file), robot.actuation, *more],
+        sort_keys=True,
+        default=repr,
     )
     return hashlib.sha256(text.encode()).hexdigest()

@@ -14,6 +14,7 @@ from parflex.design.questions import ResponseQuestion
 from parflex.maps.kept_numbers import numbers_of_designs
 from parflex.maps.many import many_frequencies
 from parflex.models.configuration import Pose
+from parflex.models.coordinate_words import read_row
 from parflex.models.robot import Robot
 from parflex.spatial.varied import OneNumberError
 
@@ -69,11 +70,11 @@ def _pose_table(robot: Robot, poses: Sequence[Pose | None]) -> tuple[list[str], 
     tables = [named.get(pose) if isinstance(pose, str) else pose for pose in poses]
     if not all(isinstance(table, Mapping) and table for table in tables):
         return None
-    coordinates = list(tables[0])  # type: ignore[arg-type]
-    if any(set(table) != set(coordinates) for table in tables):  # type: ignore[arg-type]
-        return None
     try:
-        rows = [[float(table[name]) for name in coordinates] for table in tables]  # type: ignore[index]
+        rows = [read_row(robot.tree, table) for table in tables]  # type: ignore[arg-type]
     except (TypeError, ValueError):
         return None
-    return coordinates, np.array(rows)
+    coordinates = list(rows[0])
+    if any(set(row) != set(coordinates) for row in rows):
+        return None
+    return coordinates, np.array([[row[name] for name in coordinates] for row in rows])

@@ -13,6 +13,7 @@ from parflex.maps.responses.response_rows import ResponseRows
 from parflex.maps.rows.frequency_rows import FrequencyRows
 from parflex.maps.rows.row_answers import RowAnswers
 from parflex.maps.rows.row_chunks import number_of_threads
+from parflex.models.coordinate_words import read_columns
 from parflex.models.robot import Robot
 
 Array = np.ndarray
@@ -34,7 +35,8 @@ class MapRows:
         self.count = int(np.prod([len(axis) for axis in axes.values()]))
         self.plain: FrequencyRows | None = None
         self.others: ResponseRows | None = None
-        names, asked = [*axes, *fixed], list(responses)
+        names, self.units = read_columns(robot.tree, [*axes, *fixed], "over")
+        asked = list(responses)
         if held.balanced:
             own = read_responses(robot, [f"frequency:{k + 1}" for k in range(modes)])
             asked = [*own, *(one for one in responses if one.name not in {other.name for other in own})]
@@ -62,10 +64,10 @@ class MapRows:
         return min(rows.chunk for rows in (self.plain, self.others) if rows is not None)
 
     def values(self, cells: Array) -> Array:
-        """Coordinates of cells, the fixed ones last."""
+        """Coordinates of cells (m, rad), the fixed ones last."""
         index = np.unravel_index(cells, tuple(len(axis) for axis in self.axes.values()))
         columns = [axis[k] for axis, k in zip(self.axes.values(), index, strict=True)]
-        return np.stack([*columns, *(np.full(len(cells), value) for value in self.fixed.values())], axis=1)
+        return np.stack([*columns, *(np.full(len(cells), value) for value in self.fixed.values())], axis=1) * self.units
 
     def solve(self, cells: slice) -> RowAnswers:
         """What is found at some cells."""

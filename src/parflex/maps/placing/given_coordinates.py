@@ -11,7 +11,7 @@ from parflex.closure import mobility
 from parflex.maps.batches import Geometry
 from parflex.maps.placing.steppers import ASKED
 from parflex.models.configuration import Configuration
-from parflex.models.pose_input import joint_named
+from parflex.models.coordinate_words import joint_named
 from parflex.models.posing.resting_couplings import FollowingJoint, put_in_order
 from parflex.recursion.kinematics import place_jacobian, pose
 from parflex.spatial import vector_from_rotation, vector_quaternion
@@ -43,6 +43,7 @@ class GivenCoordinates:
         self.where: dict[str, int] = {}
         self.asked: set[int] = set()  # axes along which a place on joints is given, by columns behind all others
         behind = len(self.geometry.kept) + len(self.geometry.varied)
+        known = ", ".join((*offset, *(() if tree.planar else VECTOR)))
         for name in self.names:
             joint = joint_named(tree, name)
             if joint is not None:
@@ -58,7 +59,7 @@ class GivenCoordinates:
                     self.where[name] = behind + ASKED.index(name)
                     self.asked |= {ASKED.index(name)} if name != "theta" else set()
             else:
-                raise NotGivenError(f"'{name}' is neither a joint nor a coordinate of the end effector")
+                raise NotGivenError(f"'{name}' is neither a joint nor one of {known} of the end effector")
 
     @property
     def columns(self) -> list[int]:

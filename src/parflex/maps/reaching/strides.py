@@ -10,7 +10,7 @@ from parflex.closure.assembly.newton import STRIDE
 from parflex.maps.placing.closing_loop import rows_apart
 from parflex.maps.placing.given_coordinates import GivenCoordinates
 from parflex.maps.reaching.closed_rows import OK, UNREACHABLE, ClosedRows
-from parflex.models.pose_input import joint_named
+from parflex.models.coordinate_words import joint_named
 
 Array = np.ndarray
 MANY_STRIDES = 24  # to poses of several assemblies, at most

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from parflex.closure.assembly.ways import ways
-from parflex.models.pose_input import joint_named
+from parflex.models.coordinate_words import joint_named
 
 if TYPE_CHECKING:
     from parflex.maps.positions import PositionSolver

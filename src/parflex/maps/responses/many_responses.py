@@ -119,7 +119,7 @@ def many_responses(
     --------
     >>> found = parflex.many_responses(robot, ["x", "y"], [[0.0, 0.0], [0.01, 0.0]], ["stiffness:x", "deflection:z"])
     """
-    coordinates, values = pose_table(coordinates, poses)
+    coordinates, values = pose_table(robot, coordinates, poses)
     asked = read_responses(robot, responses)
     held = Held(lock, about, wrench)
     held.check(asked)

@@ -9,19 +9,22 @@ import numpy as np
 
 from parflex.checking import names, shown
 from parflex.errors import InputError
+from parflex.models.coordinate_words import read_columns
+from parflex.models.robot import Robot
 
 Array = np.ndarray
 
 
-def pose_table(coordinates: Sequence[str], poses: Any) -> tuple[tuple[str, ...], Array]:
-    """Names of coordinates, and rows of their values; some of these may be not a number."""
+def pose_table(robot: Robot, coordinates: Sequence[str], poses: Any) -> tuple[tuple[str, ...], Array]:
+    """Return the names of coordinates, and rows of their values (m, rad); some of these may be not a number."""
     words = names(coordinates, "coordinates", "['x', 'y']")
     values = pose_rows(poses, "poses")
     if values.shape[1] != len(words) or not len(values):
         raise InputError(
             f"poses have the shape {values.shape}", key="poses", hint=f"give rows of {len(words)} coordinates"
         )
-    return words, values
+    found, units = read_columns(robot.tree, words, "coordinates")
+    return found, values * units
 
 
 def pose_rows(poses: Any, key: str) -> Array:

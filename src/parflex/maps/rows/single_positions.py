@@ -14,7 +14,7 @@ import numpy as np
 
 from parflex.errors import ParflexError, SingularError
 from parflex.models.configuration import Configuration
-from parflex.models.pose_input import joint_named
+from parflex.models.coordinate_words import joint_named
 from parflex.models.posing.near_pose import near_pose
 from parflex.models.robot import Robot
 from parflex.records import Record

@@ -118,7 +118,7 @@ def _check(robot: Robot, samples: int) -> None:
             f"'{bent}' is flexible, and base parameters are defined for rigid bodies only",
             key="base_parameters",
             value=bent,
-            hint="use a robot whose bodies are rigid",
+            hint="load the robot with rigid=True",
         )
     if isinstance(samples, bool) or not isinstance(samples, int) or not 1 <= samples <= 10_000:
         raise InputError("the number of samples must be positive", key="samples", value=samples, hint="give e.g. 40")

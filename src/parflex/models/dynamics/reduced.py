@@ -10,10 +10,10 @@ import numpy as np
 
 from parflex.models.brief_lines import accelerations_line, efforts_line
 from parflex.models.configuration import Configuration
+from parflex.models.coordinate_words import elastic_words
 from parflex.models.dynamics.forces import Without, Wrench, checked_wrenches
 from parflex.models.forms.choice import choose
 from parflex.models.forms.form import Question
-from parflex.models.pose_input import elastic_words
 from parflex.models.robot import Robot
 from parflex.models.terms import acting_at
 from parflex.records import NamedMatrix, Record, brief, counted, listed

@@ -99,7 +99,7 @@ def driven_rows(here: Configuration, frame: str, spare: bool = False) -> Array:
             f"'{frame}' moves in {len(rows)} directions, but there are {len(robot.actuated)} motors",
             key="motion",
             value=frame,
-            hint="bodies deform, so that motors cannot hold all of it: give the motion of the motors",
+            hint="bodies deform, and motors cannot hold all of it: give the motion of the motors, or use rigid=True",
         )
     return rows
 
@@ -124,7 +124,7 @@ def check_system(here: Configuration, frame: str) -> list[str]:
             f"the motors cannot drive '{frame}' here: J_sys is singular (condition number {condition:.1e})",
             key="pose",
             value=frame,
-            hint="choose another pose",
+            hint="choose another pose, or use rigid=True",
         )
     if condition > NEAR_SINGULAR:
         return [f"'{frame}' is near a singularity of J_sys (condition number {condition:.1e})"]

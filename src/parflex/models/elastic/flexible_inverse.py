@@ -9,6 +9,7 @@ import numpy as np
 
 from parflex.errors import InputError, SingularError
 from parflex.models.configuration import Configuration
+from parflex.models.coordinate_words import elastic_words
 from parflex.models.dynamics.element_values import values_in_motion
 from parflex.models.dynamics.forces import Wrench
 from parflex.models.dynamics.reactions import reactions_of
@@ -19,7 +20,7 @@ from parflex.models.dynamics.spare_motors import Sharing, read_sharing, spare_mo
 from parflex.models.dynamics.taut_cables import slack_warnings
 from parflex.models.elastic.deflection import deflection_warnings
 from parflex.models.elastic.driven_frame import check_system, zero_dynamics
-from parflex.models.pose_input import elastic_words, read_motion
+from parflex.models.pose_input import read_motion
 from parflex.recursion import mass_matrix, motion
 from parflex.spatial.linear import least_norm
 
@@ -95,7 +96,7 @@ def driven_by(state: Any, rows: Array, desired: Array, sharing: Sharing) -> tupl
         tau, free, lost = with_losses(state, solved, state.c, desired)
     except np.linalg.LinAlgError:
         raise SingularError(
-            "the motors do not define the motion here", key="pose", hint="choose another pose"
+            "the motors do not define the motion here", key="pose", hint="choose another pose, or use rigid=True"
         ) from None
     refuse_outside(tau, sharing)
     return SharedEfforts(tau, None, []), state.reduction.matrix @ free + state.bias, lost

@@ -79,7 +79,7 @@ def refuse_impossible(robot: Robot, question: Question) -> None:
                 "the motor sensors do not give the state of a flexible body",
                 key="MODEL",
                 value="step",
-                hint="use 'inverse' with an estimate of the elastic state, or use the step of the rigid robot",
+                hint="use 'inverse' with an estimate of the elastic state, or use rigid=True",
             )
         return
     by_motors = question.coordinates == "motors"
@@ -102,7 +102,7 @@ def _refuse_unmeasured(robot: Robot, question: Question) -> None:
             f"the motion of the {word} does not determine the deformation of a flexible robot",
             key="coordinates",
             value=word,
-            hint='use coordinates "all" or "independent", or the model of the rigid robot',
+            hint='use coordinates "all" or "independent", or load the robot with rigid=True',
         )
 
 

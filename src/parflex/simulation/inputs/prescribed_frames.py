@@ -14,7 +14,7 @@ from parflex.closure.pose_rows import WORDS, AxisTarget, across
 from parflex.closure.targets import FrameTarget, PoseRows
 from parflex.errors import InputError
 from parflex.models.configuration import Configuration
-from parflex.models.pose_input import InWorld
+from parflex.models.coordinate_words import InWorld
 from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.spatial import cross

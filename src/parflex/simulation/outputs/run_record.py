@@ -50,6 +50,7 @@ def run_settings(robot: Robot, case: Case, problem: Problem, method: str) -> dic
         "description_sha256": hashlib.sha256(robot.description.model_dump_json().encode()).hexdigest(),
         "actuation": robot.actuation,
         "working_mode": robot.working_mode,
+        "rigid": robot.written is not None and robot.written.rigid,
         "motion": None if case.motion is None else case.motion.name,
         "controller": None if case.controller is None else repr(case.controller),
         "drive": case.prescribed,

@@ -16,8 +16,8 @@ import numpy as np
 from parflex.codegen.traces.open_tree import MANY_RATES
 from parflex.errors import InputError, SingularError, did_you_mean
 from parflex.models.configuration import Configuration, configure
+from parflex.models.coordinate_words import InWorld
 from parflex.models.given_states.coupled_values import refuse_contradicted_positions
-from parflex.models.pose_input import InWorld
 from parflex.models.priorities import solve_in_order
 from parflex.models.robot import Robot
 from parflex.records import Record

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from parflex.description.loader import describe
 from parflex.description.source import apply_settings
 from parflex.design.design_state import Circumstances, SensitiveDesign
 from parflex.design.number_slopes import numbers_by_program
@@ -26,6 +25,7 @@ from parflex.models.elastic.linear_model import LinearModel
 from parflex.models.loading import redesigned
 from parflex.models.robot import Robot
 from parflex.models.vibration.natural_modes import USUAL, Modes, modes_of
+from parflex.tree.rigid_version import read_version
 from parflex.updating.modelled.pose_modes import SlopedModes, modes_at, pose_of
 from parflex.updating.modelled.still_poses import StillPose, StillSlopes, stand_alike
 
@@ -117,7 +117,8 @@ class ReboundRobot:
         first = self.designs.robot
         assert first.written is not None
         table = apply_settings(copy.deepcopy(first.written.table), self.settings, first.file)
-        said, written = describe(copy.deepcopy(table), first.file), replace(first.written, table=table)
+        said = read_version(copy.deepcopy(table), first.file, first.written.elements, first.written.rigid)
+        written = replace(first.written, table=table)
         alike: dict[str, Any] = {"known_home": first.home, "known_mobility": first.mobility}
         read: Robot = replace(first, description=said, written=written, **alike)
         numbers = numbers_by_program(read, self.designs.keys)

@@ -1,0 +1,112 @@
+"""The rigid version of a robot file: flexible bodies become rigid ones of the same mass, their nodes become points."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from parflex.bodies import RigidBody
+from parflex.description import schema
+from parflex.description.loader import describe
+from parflex.spatial.varied import is_varied
+from parflex.tree.build import build_tree
+from parflex.tree.frame_numbers import read_body
+from parflex.tree.inner_places import Place
+from parflex.tree.link_tree import GROUND, Tree
+
+FLEXIBLE = ("beam", "modal", "superelement")
+
+
+def read_version(table: dict[str, Any], file: str, elements: int, rigid: bool) -> schema.RobotFile:
+    """Return the description of a whole table, or that of its rigid version."""
+    description = describe(table, file)
+    return rigid_version(description, build_tree(description, elements)) if rigid else description
+
+
+def rigid_version(robot: schema.RobotFile, tree: Tree) -> schema.RobotFile:
+    """Return the description with rigid bodies in the place of the flexible ones of its `tree`.
+
+    Joints, springs and couplings stay. Closures and elements with both ends on one rigid body have no effect and go.
+    """
+    entries = [*robot.frame, *([] if robot.platform is None else [robot.platform])]
+    flexible = [entry for entry in entries if any(getattr(entry, key, None) is not None for key in FLEXIBLE)]
+    if not flexible:
+        return robot
+    described = {entry.name for entry in (*entries, *robot.point)}
+    made: dict[str, Any] = {}
+    points = list(robot.point)
+    for entry in flexible:
+        root = tree.places[entry.name].link
+        where = _nodes(tree, root)
+        made[entry.name] = _rigid(entry, tree, where)
+        taken = described | {tree.links[root].name}
+        points += [
+            schema.Point.model_construct(name=name, frame=entry.name, position=_numbers(_position(place, where)))
+            for name, place in tree.places.items()
+            if place.link in where and name not in taken
+        ]
+
+    def kept(between: Sequence[str]) -> bool:
+        one, other = (_carrier(tree, tree.places[end].link) for end in between)
+        return one != other
+
+    platform = robot.platform
+    return robot.model_copy(
+        update={
+            "frame": tuple(made.get(frame.name, frame) for frame in robot.frame),
+            "platform": None if platform is None else made.get(platform.name, platform),
+            "point": tuple(points),
+            "closure": tuple(one for one in robot.closure if kept(one.between)),
+            "element": tuple(one for one in robot.element if kept(one.between)),
+            "end_effector": tree.end_effector,
+        }
+    )
+
+
+def _nodes(tree: Tree, root: int) -> dict[int, Any]:
+    """Links of a flexible body: its own and those on its nodes, with their places in its frame."""
+    where: dict[int, Any] = {root: np.zeros(3)}
+    for number, link in enumerate(tree.links):
+        if link.node is not None and link.parent in where:
+            where[number] = where[link.parent] + link.position
+    return where
+
+
+def _position(place: Place, where: dict[int, Any]) -> Any:
+    """A place on an undeformed body, in the frame of the body."""
+    inside = np.zeros(3) if place.inner is None else place.inner.node.r0
+    return where[place.link] + inside + place.position
+
+
+def _rigid(entry: Any, tree: Tree, where: dict[int, Any]) -> Any:
+    """The table of a frame or platform with the rigid body that its flexible one is while undeformed."""
+    body = read_body(entry.inertia)
+    for number, position in where.items():
+        own = tree.links[number].body
+        if own.size:
+            body = body + (own.undeformed - own.rigid).in_parent(np.eye(3), position)
+    inertia = _inertia(body, entry.inertia)
+    return entry.model_copy(update={**{key: None for key in FLEXIBLE if hasattr(entry, key)}, "inertia": inertia})
+
+
+def _inertia(body: RigidBody, own: schema.Inertia) -> schema.Inertia:
+    """A body as Khalil parameters; those of the joint stay."""
+    moments = body.I
+    M, MX, MY, MZ = _numbers([body.m, *body.S])
+    XX, XY, XZ, YY, YZ, ZZ = _numbers(moments[np.triu_indices(3)])
+    return schema.Inertia.model_construct(
+        M=M, MX=MX, MY=MY, MZ=MZ, XX=XX, XY=XY, XZ=XZ, YY=YY, YZ=YZ, ZZ=ZZ, IA=own.IA, FV=own.FV, FS=own.FS
+    )
+
+
+def _numbers(values: Any) -> tuple[Any, ...]:
+    return tuple(x if is_varied(x) else float(x) for x in values)
+
+
+def _carrier(tree: Tree, link: int) -> int:
+    """The link that carries a link where fixed joints do not move."""
+    while link != GROUND and tree.links[link].joint.kind == "fixed":
+        link = tree.links[link].parent
+    return link
