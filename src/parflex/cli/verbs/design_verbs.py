@@ -102,7 +102,7 @@ def optimise(file: str, out: str, as_json: bool) -> int:
 
     found = optimised(file, out)
     answer = {**found.as_dict(), "page": write_design_page(found, out)}
-    answer["warnings"] = [*found.robot.warnings, *([found.message] if found.status != "optimal" else [])]
+    answer["warnings"] = list(found.warnings)
     responses = [(key, one["before"], one["after"], one["unit"]) for key, one in found.responses.items()]
     variables = [
         (key, *(one[word] for word in ("start", "value", "lower", "upper"))) for key, one in found.variables.items()

@@ -125,7 +125,7 @@ def statespace(
         **names,
         "about": about,
         "file": path,
-        "warnings": [*system.model.robot.warnings, *system.model.warnings, *told],
+        "warnings": [*system.warnings, *told],
     }
     if span:
         answer["frequencies_hz"] = hertz
