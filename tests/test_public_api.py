@@ -159,8 +159,19 @@ def test_every_result_has_warnings(name):
 def test_warnings_of_a_result_contain_those_of_the_robot():
     odd = parflex.load("dualemps", settings={"platform.inertia.ZZ": -1.0})
     assert odd.warnings
-    for found in (parflex.configure(odd), parflex.cartesian_stiffness(odd)):
+    for found in (parflex.configure(odd), parflex.explain(odd)):
         assert set(odd.warnings) <= set(found.warnings)
+
+
+def test_dir_of_a_robot_lists_the_names_of_the_documentation():
+    shown = dir(robot())
+    assert all(hasattr(robot(), name) and not name.startswith("_") for name in shown)
+    code = "".join(
+        re.findall(r"```python\n(.*?)```", "".join(p.read_text() for p in ROOT.glob("docs/*.md")), re.DOTALL)
+    )
+    used = {name for name in re.findall(r"\brobot\.([a-z_]+)\b", code) if hasattr(robot(), name)}
+    assert used and used <= set(shown)
+    assert not {"known_home", "pose_finder", "assembler", "resting_but"} & set(shown)
 
 
 def test_modes_say_about_which_state_they_are():
