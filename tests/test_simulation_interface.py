@@ -232,6 +232,12 @@ def test_efforts_in_time_go_to_the_motors_of_their_names():
         assert given_efforts(robot, given, Span(1.0)).at(np.array([0.25, 0.75])) == pytest.approx(np.array(expected))
 
 
+def test_a_summary_counts_steps_and_shows_no_internal_counters():
+    summary = parflex.simulate(parflex.load("5r"), None, 0.01, check_width=False).summary
+    assert {"evaluations", "steps", "rejected"} <= set(summary)
+    assert not [name for name in summary if name.startswith("left_") or name == "alike_rests"]
+
+
 def test_a_frame_in_motion_is_told_in_world_axes_and_in_its_own():
     turn = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])  # its x is the world's y
     motion = np.arange(1.0, 13.0)[None]
