@@ -84,7 +84,8 @@ def efforts(run: Run, robot: Robot) -> np.ndarray:
 
 def rotations(run: Run) -> np.ndarray:
     """Of the platform, a matrix for each row."""
-    return Rotation.from_quat(columns(run, [f"platform.q{axis}" for axis in "wxyz"]), scalar_first=True).as_matrix()
+    names = [f"platform.orientation_{axis}" for axis in "wxyz"]
+    return Rotation.from_quat(columns(run, names), scalar_first=True).as_matrix()
 
 
 def deformation(run: Run, robot: Robot, node: str) -> tuple[np.ndarray, np.ndarray]:

@@ -45,6 +45,7 @@ RIGID = [name for name in parflex.catalogue_names() if name not in MACHINES and 
 # files whose tests run the compiled time loop: one worker takes them all, so that it is compiled once, not in each
 TIME_LOOP = ("test_against_exudyn", "test_control", "test_documentation", "test_integrators", "test_simulation")
 TIME_LOOP += (
+    "test_tables",
     "test_fmu",
     "test_loops_in_c",
     "test_notebook",

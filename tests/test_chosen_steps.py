@@ -26,6 +26,7 @@ from parflex.simulation.inputs import polynomials
 from parflex.simulation.integrators import integrate
 from parflex.simulation.integrators.integrate import Grid, method_named, run_loop
 from parflex.simulation.integrators.system import NUMBERS, new_work
+from parflex.simulation.outputs import run_record
 from parflex.simulation.step_lengths.slow_motion import SlowMotion
 
 ORDERS = {"gauss4": 4, "gauss6": 6, "generalized-alpha": 2}
@@ -197,6 +198,7 @@ def test_the_squeezer_moves_as_the_reference_with_chosen_steps(method, figure):
 
 def test_a_robot_whose_steps_take_too_many_evaluations_gets_shorter_ones(monkeypatch):
     of = parflex.load("3rrr")
+    monkeypatch.setattr(run_record, "EFFORT", (*run_record.EFFORT, "left_evaluations", "left_steps"))
     usual = parflex.simulate(of, None, 0.5, check_width=False).summary
     each = evaluations_of_a_kept_step(usual)
     assert usual["step"] == 5e-4 and each < 20  # 115 while stages started with carried accelerations alone

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from functools import cache
 
@@ -13,7 +14,7 @@ from traced import long
 import parflex
 from parflex.control import references
 from parflex.control.following import track
-from parflex.control.gains import gains_from
+from parflex.control.gains import Gains, gains_from
 from parflex.control.laws import make_law
 from parflex.control.plant import family, make_plant
 from parflex.control.reference_text import reference_from
@@ -304,6 +305,15 @@ def test_a_plant_that_crosses_a_singularity_is_told_and_has_no_errors():
             break
     assert run.failure == "singularity" and "singularity" in run.why
     assert 0 < run.stopped_at < 2 and set(run.errors.values()) == {None}
+
+
+def test_an_unstable_loop_is_reported_with_motor_and_time():
+    plant = plants().plant(varied(nominal(), {}))
+    run = run_law(law("pd", Gains(1e7, 6000.0)), plant, circle(), LoopSettings(start="platform"), time=0.1)
+    assert run.failure == "unstable" and run.stopped_at < 0.05
+    named = re.search(r"unstable: motor (\S+) left its reference at (\S+) ms; .*lower the gains", run.why)
+    error = np.abs(run[f"q.{named[1]}"] - run[f"reference.{named[1]}"])
+    assert error[-1] > 100 * error[int(float(named[2])) - 1] and float(named[2]) * 1e-3 < run.stopped_at
 
 
 def test_sensors_that_tell_nonsense_end_the_run():

@@ -70,7 +70,7 @@ def test_the_difference_is_taken_at_the_measured_times_that_the_run_has():
 @pytest.mark.parametrize(
     ("column", "unit"),
     [
-        ("t", "s"), ("P.x", "m"), ("P.theta", "rad"), ("platform.qw", "1"), ("P.local_ay", "m/s²"),
+        ("t", "s"), ("P.x", "m"), ("P.theta", "rad"), ("platform.orientation_w", "1"), ("P.local_ay", "m/s²"),
         ("P.ay.low", "m/s²"), ("P.alz", "rad/s²"), ("P.wz", "rad/s"), ("P.vx", "m/s"), ("energy.total", "J"),
         ("power.loss", "W"), ("work.loss", "J"), ("closure_error", "m"),
         ("effort.11", "N"), ("effort.left.1", "N or N m"), ("q.11", "m"),

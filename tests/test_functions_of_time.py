@@ -155,6 +155,11 @@ def test_the_friction_width_is_checked_on_angles_too(rotor):
 
 def test_the_angle_between_two_orientations_is_that_of_their_turn():
     turn = 0.3
-    one = {"t": np.zeros(1), "p.x": np.zeros(1), "p.qw": np.ones(1), **{f"p.q{a}": np.zeros(1) for a in "xyz"}}
-    other = one | {"p.qw": np.array([-np.cos(turn / 2)]), "p.qy": np.array([-np.sin(turn / 2)])}
+    one = {
+        "t": np.zeros(1),
+        "p.x": np.zeros(1),
+        "p.orientation_w": np.ones(1),
+        **{f"p.orientation_{a}": np.zeros(1) for a in "xyz"},
+    }
+    other = one | {"p.orientation_w": np.array([-np.cos(turn / 2)]), "p.orientation_y": np.array([-np.sin(turn / 2)])}
     assert width_effect(one, other, "p", 1e-3)["half_width_moves"]["radians"] == pytest.approx(turn)

@@ -158,7 +158,7 @@ def test_a_free_body_with_modes_keeps_its_momentum_and_energy(tmp_path, figure):
 def _node_momenta(body: Modes, run, row: int) -> tuple[np.ndarray, np.ndarray, float]:
     """Linear and angular momentum about the origin, and kinetic energy, as sums over the nodes."""
     values = {word: np.array([run[f"platform.{word}{axis}"][row] for axis in "xyz"]) for word in ("", "v", "w")}
-    R = Rotation.from_quat([run[f"platform.q{axis}"][row] for axis in "wxyz"], scalar_first=True).as_matrix()
+    R = Rotation.from_quat([run[f"platform.orientation_{axis}"][row] for axis in "wxyz"], scalar_first=True).as_matrix()
     e, ed = (np.array([run[f"{kind}.platform.mode{k + 1}"][row] for k in range(body.size)]) for kind in ("q", "qd"))
     u, ud = (np.tensordot(rates, body.shapes, axes=1) for rates in (e, ed))
     P, H, T = np.zeros(3), np.zeros(3), 0.0

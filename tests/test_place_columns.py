@@ -40,7 +40,7 @@ moves = [{{ arm = 0.9 }}]
 duration = 0.2
 """
 OUTPUTS = ("arm@0.3.sensor", "arm.deflection@0.3", "arm.deflection@0.5", "arm@0.3.x", "arm@0.3.y", "arm@0.3.z")
-OUTPUTS += ("arm@0.3.qw", "arm@0.3.qx", "arm@0.3.qy", "arm@0.3.qz", "arm@0.3.vx", "arm@0.3.local_ay")
+OUTPUTS += (*(f"arm@0.3.orientation_{part}" for part in "wxyz"), "arm@0.3.vx", "arm@0.3.local_ay")
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +67,7 @@ def run(arm):
 def rotations(run, frame: str) -> np.ndarray:
     from scipy.spatial.transform import Rotation
 
-    return Rotation.from_quat(np.stack([run[f"{frame}.q{axis}"] for axis in "xyzw"], axis=1)).as_matrix()
+    return Rotation.from_quat(np.stack([run[f"{frame}.orientation_{axis}"] for axis in "xyzw"], axis=1)).as_matrix()
 
 
 def places(run, frame: str) -> np.ndarray:

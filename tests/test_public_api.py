@@ -24,6 +24,7 @@ from parflex.vocabulary import WORDS
 
 ROOT = Path(__file__).resolve().parents[1]
 FUNCTIONS = [name for name in parflex.__all__ if inspect.isfunction(getattr(parflex, name))]
+PARTS = ("Check", "Difference", "FramePose", "Gains", "Response")  # rows of a result, inputs of other functions
 VARIABLE = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
 
 
@@ -138,6 +139,38 @@ def test_a_jacobian_names_its_rows_and_columns_and_is_an_array():
     assert found.directions[0] == "vx" and found.shape == (6, 2)
     assert np.array_equal(found[[0, 1]], found.matrix[:2]) and np.array_equal(np.abs(found), np.abs(found.matrix))
     assert np.array_equal(found.T @ np.ones(6), found.matrix.sum(axis=0)) and len(list(found)) == 6
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_every_result_has_warnings(name):
+    kinds = re.findall(r"\w+", str(inspect.signature(getattr(parflex, name)).return_annotation))
+    results = [kind for kind in kinds if kind in parflex.__all__ and kind not in PARTS]
+    fields = {kind: {field.name for field in dataclasses.fields(getattr(parflex, kind))} for kind in results}
+    assert all("warnings" in fields[kind] or hasattr(getattr(parflex, kind), "warnings") for kind in results)
+
+
+def test_warnings_of_a_result_contain_those_of_the_robot():
+    odd = parflex.load("dualemps", settings={"platform.inertia.ZZ": -1.0})
+    assert odd.warnings
+    for found in (parflex.configure(odd), parflex.explain(odd)):
+        assert set(odd.warnings) <= set(found.warnings)
+
+
+def test_dir_of_a_robot_lists_the_names_of_the_documentation():
+    shown = dir(robot())
+    assert all(hasattr(robot(), name) and not name.startswith("_") for name in shown)
+    code = "".join(
+        re.findall(r"```python\n(.*?)```", "".join(p.read_text() for p in ROOT.glob("docs/*.md")), re.DOTALL)
+    )
+    used = {name for name in re.findall(r"\brobot\.([a-z_]+)\b", code) if hasattr(robot(), name)}
+    assert used and used <= set(shown)
+    assert not {"known_home", "pose_finder", "assembler", "resting_but"} & set(shown)
+
+
+def test_modes_say_about_which_state_they_are():
+    robot = parflex.load("dualemps")
+    assert parflex.natural_frequencies(robot, modes=1).about == "undeformed"
+    assert parflex.natural_frequencies(robot, modes=1, about="equilibrium").about == "equilibrium"
 
 
 def test_frames_and_state_spaces_unpack():

@@ -14,6 +14,7 @@ from parflex.errors import InputError
 from parflex.models.forms.in_pieces.pieces import pieces
 from parflex.simulation.inputs.function_samples import Span
 from parflex.simulation.inputs.motor_motions import motion_of
+from parflex.spatial.rotations import ORIENTATION
 
 ROBOTS = Path(__file__).parent / "robots"
 FREE = ["friction", "damping"]
@@ -77,7 +78,7 @@ def momenta(of, run) -> tuple[np.ndarray, np.ndarray]:
     for frame in of.description.frame:
         at = {word: np.stack([run[f"{frame.name}.{word}{axis}"] for axis in "xyz"], axis=1) for word in ("v", "w")}
         place = np.stack([run[f"{frame.name}.{axis}"] for axis in "xyz"], axis=1)
-        turn = np.stack([run[f"{frame.name}.{axis}"] for axis in ("qw", "qx", "qy", "qz")], axis=1)
+        turn = np.stack([run[f"{frame.name}.{axis}"] for axis in ORIENTATION], axis=1)
         R = rotation(turn)
         body = frame.inertia
         centre = np.einsum("tij,j->ti", R, np.array(body.centre))

@@ -22,6 +22,7 @@ from parflex.simulation.inputs.function_samples import Span
 from parflex.simulation.inputs.given import given_efforts
 from parflex.simulation.inputs.motor_motions import motion_of
 from parflex.simulation.runs import Run
+from parflex.spatial.rotations import ORIENTATION
 
 DUALEMPS = (CATALOGUE / "dualemps.toml").read_text(encoding="utf-8")
 HOME = [0.0, 0.0]
@@ -231,6 +232,12 @@ def test_efforts_in_time_go_to_the_motors_of_their_names():
         assert given_efforts(robot, given, Span(1.0)).at(np.array([0.25, 0.75])) == pytest.approx(np.array(expected))
 
 
+def test_a_summary_counts_steps_and_shows_no_internal_counters():
+    summary = parflex.simulate(parflex.load("5r"), None, 0.01, check_width=False).summary
+    assert {"evaluations", "steps", "rejected"} <= set(summary)
+    assert not [name for name in summary if name.startswith("left_") or name == "alike_rests"]
+
+
 def test_a_frame_in_motion_is_told_in_world_axes_and_in_its_own():
     turn = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])  # its x is the world's y
     motion = np.arange(1.0, 13.0)[None]
@@ -238,7 +245,8 @@ def test_a_frame_in_motion_is_told_in_world_axes_and_in_its_own():
     assert [found[f"hand.v{axis}"][0] for axis in "xyz"] == [1, 2, 3]
     assert [found[f"hand.local_v{axis}"][0] for axis in "xyz"] == [2, -1, 3]
     assert [found[f"hand.local_al{axis}"][0] for axis in "xyz"] == [11, -10, 12]
-    assert [found[f"hand.q{part}"][0] for part in "wxyz"] == pytest.approx([0.5**0.5, 0, 0, 0.5**0.5])
+    assert [found[f"hand.{word}"][0] for word in ORIENTATION] == pytest.approx([0.5**0.5, 0, 0, 0.5**0.5])
+    assert not any(f"hand.q{part}" in found for part in "wxyz")  # keys of a spherical joint's own rotation
 
 
 def test_columns_of_rates_are_derivatives_of_columns():
@@ -252,7 +260,7 @@ def test_columns_of_rates_are_derivatives_of_columns():
                 slope = (run[value][2:] - run[value][:-2]) / (2 * h)
                 size = np.abs(run[rate]).max()
                 assert np.abs(slope - run[rate][1:-1]).max() < 0.02 * size + 1e-9, rate  # central differences
-    turn = np.stack([spatial[f"platform.{word}"] for word in ("qw", "qx", "qy", "qz")])
+    turn = np.stack([spatial[f"platform.{word}"] for word in ORIENTATION])
     assert np.allclose((turn**2).sum(axis=0), 1.0, atol=1e-12)
     speed = np.stack([spatial[f"platform.w{axis}"] for axis in "xyz"])
     rate = 2 * np.linalg.norm(turn[:, 2:] - turn[:, :-2], axis=0) / (2 * spatial.t[1])

@@ -143,10 +143,24 @@ class Record:
         return importlib.import_module("parflex.view.notebook").page_of(self)
 
 
+class Answer(Record):
+    """A record that a public function returns; most have their own `warnings`."""
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """Sentences that the user should read."""
+        return ()
+
+
 class TimedRecord(Record):
     """A record whose `summary` has computing times among others: these differ from run to run and are not compared."""
 
     summary: dict[str, Any]
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """Sentences that the user should read."""
+        return tuple(self.summary.get("warnings", ()))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, TimedRecord) or type(other) is not type(self):
@@ -158,7 +172,7 @@ class TimedRecord(Record):
     __hash__ = Record.__hash__
 
 
-class Unpacked(Record):
+class Unpacked(Answer):
     """A record that is also the tuple of some of its fields: it unpacks, and has an entry for each of them."""
 
     _unpacked: ClassVar[tuple[str, ...]] = ()
@@ -173,7 +187,7 @@ class Unpacked(Record):
         return tuple(self)[key]
 
 
-class NamedMatrix(Record, np.lib.mixins.NDArrayOperatorsMixin):
+class NamedMatrix(Answer, np.lib.mixins.NDArrayOperatorsMixin):
     """A record whose field `matrix` stands for it in NumPy: in operators, functions and slices."""
 
     matrix: np.ndarray

@@ -11,8 +11,9 @@ from typing import Any
 
 import click
 
+from parflex.cli.tables import print_table
+
 MAX_LINE = 2000
-LONG_NAME = 24  # longer names of rows are folded
 ROUNDING = 1e-13  # of the largest number of a table of one kind: what is smaller is left over from differences
 FLAGS = {  # how the library names an argument, and how the command line does
     "force=True": "--force",
@@ -54,21 +55,9 @@ def show(answer: dict[str, Any], as_json: bool, *tables: tuple[str, list[str], I
     if as_json:
         click.echo(json.dumps(plain(answer), allow_nan=False))
         return
-    from rich.console import Console
-    from rich.table import Table
-
-    console = Console(highlight=False, markup=False)  # names of parameters have brackets
     for title, columns, rows in tables:
-        table = Table(title=title, title_justify="left", box=None, pad_edge=False)
-        cells = [tuple(row) for row in rows]
-        for index, column in enumerate(columns):
-            numeric = all(isinstance(row[index], (int, float)) for row in cells)
-            firm = numeric or (index == 0 and len(columns) > 4 and all(len(str(row[0])) <= LONG_NAME for row in cells))
-            table.add_column(column, justify="right" if numeric else "left", overflow="fold", no_wrap=firm)
-        for row in cells:
-            table.add_row(*(_cell(cell) for cell in row))
-        console.print(table)
-        console.print()
+        print_table(title, columns, rows)
+        click.echo()
 
 
 def rounded(rows: Iterable[Iterable[Any]]) -> list[tuple[Any, ...]]:
@@ -88,14 +77,6 @@ def _without(value: Any, least: float) -> Any:
     if isinstance(value, (list, tuple)):
         return [_without(entry, least) for entry in value]
     return 0.0 if isinstance(value, float) and abs(value) < least else value
-
-
-def _cell(value: Any) -> str:
-    if isinstance(value, float):
-        return f"{value:.6g}"
-    if isinstance(value, (list, tuple)):
-        return ", ".join(_cell(entry) for entry in value)
-    return str(value)
 
 
 def one_line(text: str) -> str:

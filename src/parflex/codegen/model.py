@@ -15,7 +15,7 @@ from parflex.checking import shown
 from parflex.codegen.program import Program
 from parflex.errors import InputError, did_you_mean
 from parflex.models.given_states.closed_positions import as_numbers
-from parflex.records import Record, counted, listed
+from parflex.records import Answer, counted, listed
 
 if TYPE_CHECKING:
     from parflex.codegen.ports import Signal
@@ -48,7 +48,7 @@ class _Compiled:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Model(Record):
+class Model(Answer):
     """A `program` with a `name`, the shapes of its `inputs` and `outputs` (SI) and values of symbolic `parameters`.
 
     `labels` names the entries of groups, `signals` has the unit of each, `sample` inputs at home, `about` the options.

@@ -13,6 +13,7 @@ import numpy as np
 from parflex.models.forms.in_coordinates.input_checks import CHECKS
 from parflex.models.forms.platform_frame import given_frame
 from parflex.models.robot import Robot
+from parflex.spatial.rotations import ORIENTATION
 
 Array = np.ndarray
 Signal = dict[str, Any]  # index, direction, group, name, unit
@@ -122,7 +123,7 @@ class _Names:
         if word == "rotation":
             return f"{frame}.R[{index[0]},{index[1]}]", "1"
         if word == "turn":
-            return (f"{frame}.theta", "rad") if self.planar else (f"{frame}.{('qw', 'qx', 'qy', 'qz')[first]}", "1")
+            return (f"{frame}.theta", "rad") if self.planar else (f"{frame}.{ORIENTATION[first]}", "1")
         if word == "platform_acceleration":
             slides = 2 if self.planar else 3
             if first < slides:

@@ -38,7 +38,7 @@ class Controlled(TimedRecord, Mapping[str, Array]):
     settings : dict[str, Any]
         How the run was made.
     failure : str
-        singularity, geometry, plant, start or interrupted; empty where it ended well.
+        singularity, geometry, plant, start, unstable or interrupted; empty where it ended well.
     why : str
         The failure in words.
     stopped_at : float | None
@@ -50,7 +50,7 @@ class Controlled(TimedRecord, Mapping[str, Array]):
     columns: dict[str, Array]
     errors: dict[str, float | None]  # of the end effector's position: INDEXES; None where the run failed
     settings: dict[str, Any]
-    failure: str = ""  # "singularity", "geometry", "plant", "start" or "interrupted"
+    failure: str = ""  # "singularity", "geometry", "plant", "start", "unstable" or "interrupted"
     why: str = ""
     stopped_at: float | None = None
     summary: dict[str, Any] = field(default_factory=dict)

@@ -212,6 +212,8 @@ def _told(run: SampledRun, found: IntegratedRows, settings: dict[str, Any]) -> C
         failure, stopped = "singularity", float(t[seen.crossed[0]])
         why = f"the plant crosses a singularity {seen.crossed[1]}"
     columns, error, turn = _columns(run, found, seen)
+    if failure and failure != "interrupted":
+        failure, why = _unstable(run, columns, t <= stopped) or (failure, why)
     errors: dict[str, float | None] = dict.fromkeys(INDEXES, None)
     if not failure:
         errors = dict(error_indexes(t, error))
@@ -255,6 +257,28 @@ def _columns(run: SampledRun, found: IntegratedRows, seen: Seen) -> tuple[dict[s
         columns[f"q.{name}"] = _near(q[:, p], joints[:, k], name in run.turning)
     columns |= {f"qd.{name}": rates[:, p] for name, p in zip(run.track.names, places, strict=True)}
     return columns | coupling_columns(run.plant.problem, found.x, found.y, run.efforts[rows]), error, turn
+
+
+def _unstable(run: SampledRun, columns: dict[str, Array], rows: Array) -> tuple[str, str] | None:
+    """Return failure and sentence if a motor is farther from its reference than the reference from where it began.
+
+    A motor that stood still would be nearer, so tracking is lost; the first such motor is named. The error at the start
+    is subtracted: a plant with other lengths has one.
+    """
+    left = {}
+    for name in run.plant.robot.actuated_names:
+        desired = columns[f"reference.{name}"][rows]
+        error = np.abs(columns[f"q.{name}"][rows] - desired)
+        near = np.flatnonzero(error - error[0] <= np.abs(desired - desired[0]))
+        left[name] = int(near[-1]) + 1
+    name = min(left, key=lambda motor: left[motor])
+    if left[name] >= np.count_nonzero(rows):
+        return None
+    tree = run.plant.robot.tree
+    light = tree.links[tree.number(name)].terms.motor_inertia == 0
+    advice = f"{'add motor_inertia or ' * light}lower the gains"
+    moment = 1e3 * float(run.t[left[name]])
+    return "unstable", f"the control loop is unstable: motor {name} left its reference at {moment:.4g} ms; {advice}"
 
 
 def _near(values: Array, desired: Array, turning: bool) -> Array:

@@ -31,7 +31,7 @@ from parflex.errors import InputError
 from parflex.models.loading import load
 from parflex.models.robot import Robot
 from parflex.models.terms import acting
-from parflex.records import Record, brief, listed
+from parflex.records import Answer, brief, listed
 
 Array = np.ndarray
 FORMAT = 2  # of the file that keeps cases: raise it when they mean something else
@@ -39,7 +39,7 @@ Case = tuple[int, int]  # percentage and template, by number
 
 
 @dataclass(eq=False, repr=False)
-class Study(Record):
+class Study(Answer):
     """What the study of `file` found: `cases` has, for each percentage and template, the result of each law.
 
     `parameters` are those that are wrong, `signs` which way (a row for each template), `others` cases of the file that

@@ -19,13 +19,13 @@ from parflex.models.dynamics.forces import Without, Wrench
 from parflex.models.elastic.holding import Lock, Servo
 from parflex.models.elastic.linear_model import About
 from parflex.models.robot import Robot
-from parflex.records import Record, brief, listed
+from parflex.records import Answer, brief, listed
 
 Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Sensitivities(Record):
+class Sensitivities(Answer):
     """A response and its derivatives by numbers of the robot file.
 
     Attributes

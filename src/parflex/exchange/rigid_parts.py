@@ -14,7 +14,7 @@ from parflex.closure.constraints import Coupling
 from parflex.closure.loops import Loop
 from parflex.errors import InputError
 from parflex.models.robot import Robot
-from parflex.records import Record
+from parflex.records import Answer, Record
 from parflex.spatial import cross, placed
 from parflex.tree import joints
 from parflex.tree.joints import Joint
@@ -48,7 +48,7 @@ class RigidPart(Record):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ExportedRobot(Record):
+class ExportedRobot(Answer):
     """The `files` that were written, the one asked for first; `notes` on what differs from the robot file."""
 
     files: tuple[str, ...]

@@ -31,7 +31,7 @@ from parflex.models.elastic.linear_model import About
 from parflex.models.robot import Robot
 from parflex.models.vibration.beyond_band import warn_beyond_band
 from parflex.models.vibration.usual_modes import number_of_modes
-from parflex.records import Record
+from parflex.records import Answer
 
 Array = np.ndarray
 MOST = 20_000_000  # cells: their frequencies alone are a gigabyte
@@ -39,7 +39,7 @@ Axis = tuple[str, float, float, int]  # coordinate, first and last value, number
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class FrequencyMap(Record):
+class FrequencyMap(Answer):
     """Frequencies in Hz over a grid (grid x modes; not a number where there are none) and the state of each cell.
 
     Attributes

@@ -25,13 +25,13 @@ from parflex.models.elastic.tension import has_force_elements
 from parflex.models.robot import Robot
 from parflex.models.vibration.beyond_band import warn_beyond_band
 from parflex.models.vibration.usual_modes import number_of_modes
-from parflex.records import Record, counted
+from parflex.records import Answer, counted
 
 Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ManyFrequencies(Record):
+class ManyFrequencies(Answer):
     """Frequencies in Hz (poses x modes; not a number where the pose cannot be) and the state of each pose.
 
     `shapes`, if asked for, are the twists of the end effector in each mode (poses x modes x 6): velocity of its origin

@@ -20,7 +20,7 @@ from parflex.models.given_states.asked_motion import AskedMotion
 from parflex.models.priorities import root_of
 from parflex.models.robot import Robot
 from parflex.models.spins import spin_error, spinning
-from parflex.records import Record, counted
+from parflex.records import Answer, counted
 from parflex.recursion import Motion, jacobians, pose
 from parflex.recursion import Pose as LinkPoses
 from parflex.recursion import mass_matrix as tree_mass_matrix
@@ -30,12 +30,19 @@ Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Configuration(Record):
+class Configuration(Answer):
     """A `robot` with all its positions `q` (m, rad) known; `partition` are independent rates where these are chosen."""
 
     robot: Robot
     q: Array  # its own copy, read only: all else follows from it
     partition: mobility.Partition | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """Warnings of the robot, and on joint limits and singularities of this pose."""
+        robot = self.robot
+        said = [*robot.warnings, *robot.start_warnings(), *robot.limit_warnings(self.q), *self.condition.warnings()]
+        return tuple(dict.fromkeys(said))
 
     def __post_init__(self) -> None:
         q = np.array(self.q)

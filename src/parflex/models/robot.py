@@ -28,6 +28,11 @@ from parflex.recursion import pose
 from parflex.tree import Tree
 
 Array = np.ndarray
+PUBLIC = (  # names that `dir` lists: those of the documentation
+    *("actuated", "actuated_names", "actuation", "close", "closures", "coordinates", "description", "file", "files"),
+    *("home", "independent", "locked", "mode", "motors", "name", "nq", "nu", "nv", "payload", "position_rates"),
+    *("rate_changes", "rates", "sensed", "sensed_names", "sensing", "tree", "warnings", "working_mode", "written"),
+)
 AT_LIMIT = 1e-9  # rad or typical lengths: poses close to 1e-12, and a joint on its limit is inside
 
 
@@ -73,6 +78,9 @@ class Robot(ArrayOrder, Record):
 
     def __post_init__(self, known_home: Array | None, known_mobility: Mobility | None) -> None:
         object.__setattr__(self, "_known", (known_home, known_mobility))
+
+    def __dir__(self) -> list[str]:
+        return list(PUBLIC)
 
     @property
     def refine(self) -> int:

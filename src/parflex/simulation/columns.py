@@ -17,13 +17,13 @@ from parflex.recursion import pose
 from parflex.simulation.inputs.spare_motions import SpareMotors
 from parflex.simulation.problem import Problem
 from parflex.simulation.segments import Segment, Segments
-from parflex.spatial.rotations import quaternions
+from parflex.spatial.rotations import ORIENTATION, quaternions
 from parflex.spatial.row_numbers import over_rows
 
 Array = np.ndarray
 AXES = "xyz"
 OF_JOINTS = ("q", "qd", "qdd", "effort")  # how their columns begin
-OF_FRAMES = re.compile("[xyz]|theta|q[wxyz]|(local_)?(v|w|a|al)[xyz]")  # how theirs end
+OF_FRAMES = re.compile("[xyz]|theta|orientation_[wxyz]|(local_)?(v|w|a|al)[xyz]")  # how theirs end
 NORMAL = 1e-6  # of an axis: what lies in the plane is rounding
 FEW = 20_000  # rows up to which NumPy is done before a program would be compiled
 
@@ -202,8 +202,7 @@ def pose_columns(name: str, position: Array, rotation: Array, planar: bool) -> d
         axis = axis_in_plane(rotation[0]) if len(rotation) else 0
         columns[f"{name}.theta"] = np.unwrap(np.arctan2(rotation[:, 1, axis], rotation[:, 0, axis]))
     else:
-        words = ("qw", "qx", "qy", "qz")
-        columns |= {f"{name}.{word}": part for word, part in zip(words, _turns(rotation).T, strict=True)}
+        columns |= {f"{name}.{word}": part for word, part in zip(ORIENTATION, _turns(rotation).T, strict=True)}
     return columns
 
 

@@ -14,6 +14,7 @@ from parflex.models.configuration import Configuration
 from parflex.models.dynamics.taut_cables import driven_cables
 from parflex.models.robot import Robot
 from parflex.simulation.integrators.integrate import Grid
+from parflex.spatial.rotations import ORIENTATION
 
 Array = np.ndarray
 UNBALANCED = 0.01  # of the energy turned over: what an energy balance may be off without a word
@@ -22,7 +23,6 @@ ROUNDED_ENERGY, LEAST_ENERGY = 1e-12, 1e-9
 SAME_LENGTH = 1e-9  # of the time: rounding
 BY_ACCELERATION = re.compile(r".*\.(local_)?al?[xyz]|.*\.sensor(_a[xyz])?|reaction\..*|.*\.(N|Vy|Vz|T|My|Mz|stress)@.*")
 DEFLECTION = re.compile(r".*\.(deflection|chord_[xyz]|tangent_[xyz])@.*")
-QUATERNION = ("qw", "qx", "qy", "qz")
 
 
 def refuse_longer(time: float, step: float | None, out_step: float | None, sample_time: float | None) -> None:
@@ -188,6 +188,6 @@ def turned_apart(columns: Mapping[str, Array], other: Mapping[str, Array], frame
     """The largest angle between a frame in two runs."""
     if f"{frame}.theta" in columns:
         return float(np.abs(other[f"{frame}.theta"][:rows] - columns[f"{frame}.theta"][:rows]).max(initial=0.0))
-    one, two = (np.stack([run[f"{frame}.{word}"][:rows] for word in QUATERNION], axis=1) for run in (columns, other))
+    one, two = (np.stack([run[f"{frame}.{word}"][:rows] for word in ORIENTATION], axis=1) for run in (columns, other))
     nearer = np.minimum(np.linalg.norm(one - two, axis=1), np.linalg.norm(one + two, axis=1))  # q and -q are one turn
     return float((4 * np.arcsin(np.clip(nearer / 2, 0.0, 1.0))).max(initial=0.0))

@@ -259,7 +259,7 @@ def simulate(
         *jump_warnings(jumps),
         *input_warnings(problem, case.given, case.method, case.grid),
         *balance_warnings(columns, method, usual_energy(problem.robot.tree, time)),
-        *step_warnings(summary, method),
+        *step_warnings(summary["step"], track.counts, method),
         *floor_warnings(case.steps),
         *unseen_warnings(case.steps),
         *drift_warnings(case.beside),

@@ -174,6 +174,7 @@ def rotation_from_vector(vector: Any) -> Array:
 
 
 # (1 - (x/2) cot(x/2)) / x^2 in powers of x^2: Bernoulli numbers over factorials
+ORIENTATION = tuple(f"orientation_{part}" for part in "wxyz")  # columns: unit quaternion of a frame in the world
 INVERSE_SERIES = (1 / 12, 1 / 720, 1 / 30240, 1 / 1209600, 1 / 47900160, 691 / 1307674368000, 1 / 74724249600)
 SERIES = 9  # terms of the series below: exact to rounding up to half a turn
 OVER_FACTORIAL = [1 / factorial(k) for k in range(2 * SERIES + 2)]

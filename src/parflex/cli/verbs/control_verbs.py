@@ -92,7 +92,7 @@ def control(robot: str, as_json: bool, path: str | None, **options: Any) -> int:
         "summary": run.summary,
         "settings": run.settings,
         "files": run.save(path) if path else [],
-        "warnings": [*loaded.warnings, *run.summary.get("warnings", [])],
+        "warnings": [*loaded.warnings, *run.warnings],
     }
     if not run.ok:
         answer["warnings"].append(f"the run failed at t = {run.stopped_at:g} s: {run.why}")

@@ -102,7 +102,7 @@ def optimise(file: str, out: str, as_json: bool) -> int:
 
     found = optimised(file, out)
     answer = {**found.as_dict(), "page": write_design_page(found, out)}
-    answer["warnings"] = [*found.robot.warnings, *([found.message] if found.status != "optimal" else [])]
+    answer["warnings"] = list(found.warnings)
     responses = [(key, one["before"], one["after"], one["unit"]) for key, one in found.responses.items()]
     variables = [
         (key, *(one[word] for word in ("start", "value", "lower", "upper"))) for key, one in found.variables.items()
@@ -140,22 +140,24 @@ def optimise(file: str, out: str, as_json: bool) -> int:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def sweep(file: str, out: str, jobs: int | None, cluster: str | None, as_json: bool) -> None:
     """Responses of many designs of a robot: a grid, samples or a list, in a table that can be taken up again."""
+    import numpy as np
+
     from parflex.sweeps.sweep import sweep as swept
 
     with counter("sweep") as shown:
         found = swept(file, out, jobs=jobs, cluster=cluster, progress=shown)
-    answer = found.as_dict()
     words = ("designs", "done", "computed", "failed", "out")
-    spans = []
-    for name, own in found.responses.items():
-        known = own[own == own]  # without what is not a number
-        low, high = (float(known.min()), float(known.max())) if len(known) else ("-", "-")
-        spans.append((name, low, high, found.units[name]))
+    spans = {}
+    for name, values in found.responses.items():
+        known = values[np.isfinite(values)]
+        low, high = (float(known.min()), float(known.max())) if len(known) else (None, None)
+        spans[name] = {"lowest": low, "highest": high, "unit": found.units[name]}
+    answer = {**found.as_dict(), "responses": spans}
     output.show(
         answer,
         as_json,
         ("", ["", ""], [(word, getattr(found, word)) for word in words]),
-        ("responses", ["", "lowest", "highest", "unit"], spans),
+        ("responses", ["", "lowest", "highest", "unit"], [(name, *span.values()) for name, span in spans.items()]),
     )
     if found.interrupted:
         click.echo("interrupted: run the same command again to resume", err=True)

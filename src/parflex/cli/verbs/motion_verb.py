@@ -74,11 +74,10 @@ def motion(
     }
     rows = [(name, *values.values()) for name, values in answer["motors"].items()]
     tables: list[Any] = [(f"motion in {answer['time']:.6g} s", ["motor", "way", "velocity", "acceleration"], rows)]
-    warnings = list(loaded.warnings)
+    warnings = [*loaded.warnings, *plan.warnings]
     if plan.timing is not None:
         answer |= plan.timing.answer()
         tables += plan.timing.tables()
-        warnings += plan.timing.warnings
         if figure is not None:
             from parflex.view.figures.timing_figure import draw_timing
 

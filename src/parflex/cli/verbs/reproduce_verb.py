@@ -11,12 +11,13 @@ import click
 
 from parflex.cli import output
 from parflex.cli.group import cli
+from parflex.cli.tables import print_table
 
 if TYPE_CHECKING:
     from parflex.reproduction.checks import Check
 
-STYLES = {"ok": "green", "differs": "bold red", "fitted": "yellow", "not-reproducible": "dim"}
-WIDTHS = {"published": 9, "computed": 11, "difference": 10, "tolerance": 9, "verdict": 16}
+STYLES = {"ok": "green", "differs": "bold red", "fitted": "yellow", "not reproducible": "dim"}
+COLUMNS = ("", "published", "computed", "difference", "tolerance", "verdict")
 
 
 def _papers(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
@@ -81,29 +82,14 @@ def _print_table(title: str, checks: list[Check]) -> None:
         console.print()
         console.print(Text(heading, style="underline"))
         console.print(Padding(Text(f"{group.source}: {group.reason}", style="dim"), (0, 0, 0, 2)))
-        console.print(_rows([check for check in checks if check.group == group]))
+        print_table("", COLUMNS, [_row(check) for check in checks if check.group == group], STYLES)
     console.print()
 
 
-def _rows(checks: list[Check]) -> Any:
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=None, padding=(0, 1, 0, 0), expand=True)
-    table.add_column("", ratio=1, overflow="fold")
-    for word, width in WIDTHS.items():
-        table.add_column(word, width=width, justify="left" if word == "verdict" else "right", no_wrap=True)
-    for check in checks:
-        name = ", ".join(word for word in (check.row, check.name) if word)
-        numbers = [_number(value) for value in (check.published, check.computed)]
-        numbers += [_number(value, 2) for value in (check.difference, check.tolerance)]
-        verdict = Text(check.status.replace("-", " "), style=STYLES[check.status])
-        table.add_row(f"  {name or 'value'}", *numbers, verdict)
-    return table
-
-
-def _number(value: float | None, digits: int = 6) -> str:
-    return "-" if value is None else str(value) if isinstance(value, int) else f"{value:.{digits}g}"
+def _row(check: Check) -> tuple[Any, ...]:
+    name = ", ".join(word for word in (check.row, check.name) if word) or "value"
+    errors = [None if value is None else float(f"{value:.2g}") for value in (check.difference, check.tolerance)]
+    return name, check.published, check.computed, *errors, check.status.replace("-", " ")
 
 
 @contextmanager

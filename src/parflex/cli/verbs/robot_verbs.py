@@ -116,12 +116,11 @@ def draw(robot: str, as_json: bool, pose: str | None, frames: str | None, path: 
     """A still picture of the robot at a pose."""
     from parflex.models.configuration import configure
     from parflex.view.figures.robot_figure import draw as draw_robot
-    from parflex.view.figures.robot_figure import picture_warnings
 
     loaded = open_robot(robot, **choice)
     here = configure(loaded, read_pose_option(pose))
     draw_robot(loaded, here, path, frames=words_of(frames or ""))
-    output.show({"file": path, "warnings": picture_warnings(here)}, as_json, ("", ["written", ""], [(path, "")]))
+    output.show({"file": path, "warnings": list(here.warnings)}, as_json, ("", ["written", ""], [(path, "")]))
 
 
 @cli.command(epilog="\b\nExample:\n  parflex new my-robot > my-robot.toml")
@@ -177,12 +176,7 @@ def pose(robot: str, as_json: bool, pose: str | None, frames: str | None, **choi
         "closure_error": configuration.closure_error,
         "condition": configuration.condition.as_dict(),
         "solutions": geometric_solutions(loaded, configuration),
-        "warnings": [
-            *loaded.warnings,
-            *loaded.start_warnings(),
-            *loaded.limit_warnings(configuration.q),
-            *configuration.condition.warnings(),
-        ],
+        "warnings": list(configuration.warnings),
     }
     stretched = element_values(configuration)
     answer |= {"elements": stretched} if stretched else {}

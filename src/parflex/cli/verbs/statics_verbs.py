@@ -66,7 +66,7 @@ def stiffness(robot: str, as_json: bool, frame: str | None, **options: Any) -> N
         rows = [
             (one["element"], end, *one[end].values()) for one in bent.sections for end in ("root", "tip") if end in one
         ]
-        tables.append(("section forces", ["element", "end", *bent.sections[0]["root"]], rows))
+        tables.append(("section forces", ["element", "end", *bent.sections[0]["root"]], output.rounded(rows)))
     most = bent.largest_stress
     if most is not None:
         tables.append(("largest stress", ["beam", "s", "MPa"], [(most["beam"], most["s"], most["value"] / 1e6)]))
@@ -125,7 +125,7 @@ def statespace(
         **names,
         "about": about,
         "file": path,
-        "warnings": [*system.model.robot.warnings, *system.model.warnings, *told],
+        "warnings": [*system.warnings, *told],
     }
     if span:
         answer["frequencies_hz"] = hertz

@@ -47,7 +47,7 @@ def frequencies(
     loaded, given = read_conditions(robot, options, felt=False)
     found = natural_frequencies(loaded, modes=modes, converge=converge, **given)
     written = drawn(found)
-    about = found.model.about
+    about = found.about
     held = found.model.robot
     shares = participation(found.model.configuration, found.shapes)
     energy = energy_shares(found)
@@ -62,7 +62,7 @@ def frequencies(
         "independent_coordinates": found.independent_coordinates,
         "about": about,
         "excess": found.excess.tolist(),
-        "warnings": [*held.warnings, *found.model.warnings],
+        "warnings": list(found.warnings),
     } | ({"files": written} if written else {})
     steps: list[Any] = []
     if found.refinement is not None:

@@ -28,7 +28,7 @@ from parflex.design.search.worst_pieces import Piece
 from parflex.errors import ParflexError
 from parflex.models.loading import load
 from parflex.models.robot import Robot
-from parflex.records import Record, brief, listed
+from parflex.records import Answer, brief, listed
 from parflex.whole_files import refuse_overwrite, whole_file
 
 Array = np.ndarray
@@ -46,7 +46,7 @@ ENDS = {
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Optimised(Record):
+class Optimised(Answer):
     """The best design that was found.
 
     Attributes
@@ -102,6 +102,11 @@ class Optimised(Record):
     poses: dict[str, list[Any]] = field(default_factory=dict)
     searches: list[dict[str, Any]] = field(default_factory=list)
     file_settings: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """Warnings of the robot, and why the search ended where the result is not optimal."""
+        return (*self.robot.warnings, *([self.message] if self.status != "optimal" else []))
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""

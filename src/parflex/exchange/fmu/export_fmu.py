@@ -19,7 +19,7 @@ from parflex.exchange.fmu.export_checks import refuse_choice, refuse_names, refu
 from parflex.exchange.fmu.fmu_controller import FmuController, make_controller
 from parflex.exchange.fmu.fmu_plant import FmuPlant, make_plant
 from parflex.models.robot import Robot
-from parflex.records import Record
+from parflex.records import Answer
 from parflex.simulation.outputs.recorded_frames import recorded_frames
 from parflex.whole_files import whole_file
 
@@ -28,7 +28,7 @@ DATE = (2020, 1, 1, 0, 0, 0)  # the same robot gives the same file
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ExportedFmu(Record):
+class ExportedFmu(Answer):
     """The `file`, the `platforms` it has libraries for, its `variables` as {name, causality, unit}, and `notes`."""
 
     file: str

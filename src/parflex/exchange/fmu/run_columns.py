@@ -18,9 +18,9 @@ from parflex.exchange.fmu.plant_parameters import with_symbols
 from parflex.recursion import pose
 from parflex.simulation.columns import AXES, axis_in_plane, columns_from, is_tilted, motion_columns
 from parflex.simulation.problem import Problem
+from parflex.spatial.rotations import ORIENTATION
 
 Array = np.ndarray
-TURN = ("qw", "qx", "qy", "qz")
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def _add_frame(
         along = axis_in_plane(at_home)
         outputs |= {f"{name} cosine": R[0, 0, along], f"{name} sine": R[0, 1, along]}
     else:
-        places.update({f"{name}.{word}": f"quaternion {first} {k}" for k, word in enumerate(TURN)})
+        places.update({f"{name}.{word}": f"quaternion {first} {k}" for k, word in enumerate(ORIENTATION)})
         outputs |= {f"{name} rotation {k} {m}": R[0, k, m] for k in range(3) for m in range(3)}
     for word, values in motion_columns(name, R, found[f"{name}.motion"], planar, is_tilted(at_home)).items():
         _add(outputs, places, word, values[0])

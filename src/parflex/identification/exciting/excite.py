@@ -13,13 +13,13 @@ from parflex.errors import InputError
 from parflex.identification.exciting.motion_limits import MotionLimits, read_motion_limits
 from parflex.identification.exciting.motion_search import FINE, Search
 from parflex.models.robot import Robot
-from parflex.records import Record, brief
+from parflex.records import Answer, brief
 
 Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Excitation(Record):
+class Excitation(Answer):
     """A motion of the motors that tells base parameters.
 
     Attributes

@@ -22,13 +22,13 @@ from parflex.models.dynamics.forces import Wrench
 from parflex.models.elastic.linear_model import About
 from parflex.models.robot import Robot
 from parflex.models.vibration.beyond_band import warn_beyond_band
-from parflex.records import Record, counted, listed
+from parflex.records import Answer, counted, listed
 
 Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ManyResponses(Record):
+class ManyResponses(Answer):
     """Responses by name (poses x ...; not a number where the pose cannot be) and the state of each pose.
 
     Attributes

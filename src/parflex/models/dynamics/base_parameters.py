@@ -7,6 +7,7 @@ columns of the regressor that still depend on others are grouped with them, colu
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -16,7 +17,7 @@ import scipy
 from parflex.bodies import RigidBody
 from parflex.errors import InputError
 from parflex.models.robot import Robot
-from parflex.records import Record, brief, counted, listed
+from parflex.records import Answer, brief, counted, listed
 from parflex.recursion import motion, newton_euler, pose
 from parflex.tree import Tree
 
@@ -25,7 +26,7 @@ PARAMETERS = ("XX", "XY", "XZ", "YY", "YZ", "ZZ", "MX", "MY", "MZ", "M")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class BaseParameters(Record):
+class BaseParameters(Answer):
     """Names and values of the base parameters of the legs and platform, and a robot that has only them.
 
     Attributes
@@ -47,6 +48,11 @@ class BaseParameters(Record):
     grouped: dict[str, str]  # parameter that was grouped by rank -> where it went
     after_rules: int  # parameters that the rules alone leave
     robot: Robot
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """Warnings of the robot."""
+        return self.robot.warnings
 
     def _told(self) -> str:
         return f"{brief(self.robot.name)}: {counted(len(self.names), 'base parameter')}: {listed(self.names)}"

@@ -22,7 +22,7 @@ from parflex.models.elastic.stiff_system import eigen, moving_names, rate_units
 from parflex.models.motor_values import Effort
 from parflex.models.robot import Robot
 from parflex.models.terms import acting
-from parflex.records import Record, brief, counted
+from parflex.records import Answer, brief, counted
 from parflex.recursion import mass_matrix as tree_mass_matrix
 from parflex.recursion.point_forces import distance
 
@@ -34,7 +34,7 @@ LOST = "loads that grow could not be followed from the pose to this equilibrium:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Equilibrium(Record):
+class Equilibrium(Answer):
     """A robot at rest under loads, how it is loaded, where it started from, and how many steps were taken.
 
     Attributes
@@ -68,6 +68,11 @@ class Equilibrium(Record):
     held_at: Configuration | None = None
     snaps: bool = False
     lost: bool = False
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """Sentences on its stability, and on how loads that grow lead to it."""
+        return tuple(word for word in (self.why, self.way if self.stable else NOT_STABLE) if word)
 
     @property
     def way(self) -> str:

@@ -70,6 +70,11 @@ class StateSpace(Unpacked):
     outputs: list[str]
     model: LinearModel
 
+    @property
+    def warnings(self) -> Sequence[str]:
+        """Warnings of the robot and of its linear model."""
+        return (*self.model.robot.warnings, *self.model.warnings)
+
     def response(self, frequencies: float | Sequence[float] | Array) -> Array:
         """H(2 pi i f) for `frequencies` in Hz, or for one: outputs x inputs for each; NaN at a pole.
 

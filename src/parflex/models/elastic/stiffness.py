@@ -19,7 +19,7 @@ from parflex.models.dynamics.forces import Without, Wrench, checked_wrenches
 from parflex.models.dynamics.spare_motors import Preload, Weights
 from parflex.models.dynamics.taut_cables import slack_warnings
 from parflex.models.elastic.deflection import deflection_warnings, first_order_warnings
-from parflex.models.elastic.equilibrium import NOT_STABLE, Equilibrium, balanced, doubtful, equilibrium
+from parflex.models.elastic.equilibrium import Equilibrium, balanced, doubtful, equilibrium
 from parflex.models.elastic.holding import Lock, Servo
 from parflex.models.elastic.in_plane_load import stress_warnings
 from parflex.models.elastic.linear_model import About, LinearModel, linear_model, state_about, tree_stiffness
@@ -32,7 +32,7 @@ from parflex.models.inside_beams.beam_loads import BeamLoads, largest_of, loads_
 from parflex.models.inside_beams.inner_compliance import inner_deflection, inner_motion
 from parflex.models.motor_values import Effort
 from parflex.models.robot import Robot
-from parflex.records import Record, brief, counted, listed
+from parflex.records import Answer, Record, brief, counted, listed
 from parflex.spatial.rotations import vector_from_rotation
 
 Array = np.ndarray
@@ -41,7 +41,7 @@ MOTIONS = ("x", "y", "z", "rx", "ry", "rz")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Stiffness(Record):
+class Stiffness(Answer):
     """Compliance and stiffness of a frame in world axes, in the order of `directions`.
 
     `stiffness` is None where some direction is rigid; `rigid` names the coordinates without compliance.
@@ -68,6 +68,11 @@ class Stiffness(Record):
     stiffness: Array | None
     rigid: list[str]
     model: LinearModel
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """Warnings of the robot and of its linear model."""
+        return (*self.model.robot.warnings, *self.model.warnings)
 
     def _told(self) -> str:
         units = ["rad/(N m)" if word in ("rx", "ry", "rz", "theta") else "m/N" for word in self.directions]
@@ -312,12 +317,7 @@ def deflection_at(rest: Equilibrium, frames: Sequence[str] = ()) -> Deflection:
         if link.joint.one_axis:
             step[link.v] = here.q[link.q] - (rest.held_at or start).q[link.q]
     found = _inside(rest.given, here, rest.loading, step, moved, np.zeros(tree.n))
-    said = [rest.why] if rest.why else []
-    if not rest.stable:
-        said.append(NOT_STABLE)
-    elif rest.way:
-        said.append(rest.way)
-    return replace(found, warnings=[*said, *found.warnings])
+    return replace(found, warnings=[*rest.warnings, *found.warnings])
 
 
 def _inside(

@@ -18,7 +18,7 @@ from parflex.models.configuration import Configuration
 from parflex.models.robot import Robot
 from parflex.models.vibration.natural_modes import natural_frequencies
 from parflex.models.vibration.usual_modes import number_of_modes
-from parflex.records import Record, counted
+from parflex.records import Answer, Record, counted
 from parflex.recursion import mass_matrix
 
 Array = np.ndarray
@@ -28,7 +28,7 @@ SPARE = 4  # modes above those that are followed: partners of a branch that leav
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class TrackedModes(Record):
+class TrackedModes(Answer):
     """Branches along a path: frequencies (poses x branches) in Hz, shapes (poses x coordinates x branches).
 
     `places` counts the poses that were given; a pose put between has a fraction. `agreement` (poses x branches) is the

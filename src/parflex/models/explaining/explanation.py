@@ -10,6 +10,7 @@ from parflex.models.explaining.equations import EQUATIONS
 from parflex.records import Record, counted
 
 INDENT = "    "
+WHOLE_WORDS: dict[str, Any] = {"break_on_hyphens": False, "break_long_words": False}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -39,12 +40,12 @@ class Explanation(Record):
 
     def as_text(self, width: int = 100) -> str:
         """For a terminal of `width` characters."""
-        parts = [textwrap.fill(f"{self.name}: {self.title}", width, break_on_hyphens=False)]
+        parts = [textwrap.fill(f"{self.name}: {self.title}", width, **WHOLE_WORDS)]
         for section in self.sections:
             lines = [section.title, "-" * len(section.title)]
             for paragraph in section.text:
                 hang = "  " if paragraph.startswith("- ") else ""
-                lines.append(textwrap.fill(paragraph, width, subsequent_indent=hang, break_on_hyphens=False))
+                lines.append(textwrap.fill(paragraph, width, subsequent_indent=hang, **WHOLE_WORDS))
             lines += [""] * bool(section.equations)
             lines += [line for number in section.equations for line in _numbered(number)]
             parts.append("\n".join(lines))

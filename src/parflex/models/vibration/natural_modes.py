@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -21,7 +22,7 @@ from parflex.models.motor_values import Effort
 from parflex.models.robot import Robot
 from parflex.models.vibration.beyond_band import band_warnings
 from parflex.models.vibration.element_errors import element_errors, element_warnings
-from parflex.records import Record, brief, counted
+from parflex.records import Answer, brief, counted
 
 if TYPE_CHECKING:
     from parflex.models.vibration.refinement import Refinement
@@ -32,7 +33,7 @@ USUAL = 6  # modes, where it is not said how many
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Modes(Record):
+class Modes(Answer):
     """Frequencies in Hz, shapes, damping ratios, and motions without stiffness by the name of what moves most.
 
     Shapes are over all coordinates, one column a mode, mass-normalised, the largest entry positive. Damping ratios are
@@ -77,6 +78,16 @@ class Modes(Record):
     refinement: Refinement | None = None
     by_elements: Array | None = None
     too_few: list[str] = field(default_factory=list)
+
+    @property
+    def about(self) -> About:
+        """State of linearisation: `undeformed` or `equilibrium`."""
+        return self.model.about
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """Warnings of the robot and of its linear model."""
+        return (*self.model.robot.warnings, *self.model.warnings)
 
     def _told(self) -> str:
         apart = ((self.free_motions, "motion", " without stiffness"), (self.unstable_motions, "unstable motion", ""))

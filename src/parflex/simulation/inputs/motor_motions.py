@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 from parflex.description.motion_tables import MotionTable
 from parflex.errors import InputError, did_you_mean
 from parflex.models.robot import Robot
-from parflex.records import Record
+from parflex.records import Answer
 from parflex.simulation.inputs.function_samples import Span
 from parflex.simulation.inputs.polynomials import Polynomials, hermite, joined
 from parflex.simulation.inputs.poses import PoseMotion, motors_through, pose_motion
@@ -31,7 +31,7 @@ DOUBLED, MOST = 7, 1_000_000  # times at most, and samples
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MotorMotion(Record):
+class MotorMotion(Answer):
     """A motion of the motors, from `plan_motion`.
 
     Sines and chirps are `exact`; their `pieces` are quintics through them, for the time loop.
@@ -64,6 +64,11 @@ class MotorMotion(Record):
     period: float | None = None
     timing: Any = None
     planned: float | None = None
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """Warnings of a time-optimal law."""
+        return () if self.timing is None else tuple(self.timing.warnings)
 
     @property
     def given(self) -> Polynomials:

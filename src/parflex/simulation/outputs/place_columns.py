@@ -20,12 +20,13 @@ from parflex.recursion import pose
 from parflex.simulation.columns import AXES, frame_columns, is_tilted
 from parflex.simulation.outputs.inner_bending import InnerLoads, inner_bending, inner_loads_of
 from parflex.simulation.refining.inner_response import largest_deflection
+from parflex.spatial.rotations import ORIENTATION
 from parflex.tree import Tree
 
 Array = np.ndarray
 SENSOR = tuple(f"sensor_{kind}{axis}" for kind in "aw" for axis in AXES)
 OF_FRAME = (
-    *("x", "y", "z", "theta", "qw", "qx", "qy", "qz"),
+    *("x", "y", "z", "theta", *ORIENTATION),
     *(f"{local}{kind}{axis}" for kind in ("v", "w", "a", "al") for local in ("", "local_") for axis in AXES),
 )
 BENT = ("chord_y", "chord_z", "tangent_y", "tangent_z")

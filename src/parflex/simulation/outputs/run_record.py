@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from parflex.simulation.run_case import Case
 
 Array = np.ndarray
+EFFORT = ("evaluations", "steps", "iterations", "jacobians", "rejected")  # what a run took, in its summary
 
 
 def run_summary(track: IntegratedRows, columns: dict[str, Array], making: float) -> dict[str, Any]:
@@ -31,7 +32,7 @@ def run_summary(track: IntegratedRows, columns: dict[str, Array], making: float)
         "seconds": track.seconds,
         "preparation_seconds": making,
         "real_time_factor": float(track.t[-1]) / track.seconds if track.seconds else None,
-        **track.counts,
+        **{word: track.counts[word] for word in EFFORT if word in track.counts},
         "closure_error": float(columns["closure_error"].max()),
         "energy": {"first": float(total[0]), "last": float(total[-1])},
         "energy_balance_error": balance_error(columns),

@@ -16,6 +16,7 @@ from parflex.models.robot import Robot
 from parflex.models.vibration.element_errors import beam_links
 from parflex.recursion import pose
 from parflex.simulation.run_checks import turned_apart
+from parflex.spatial.rotations import ORIENTATION
 
 Array = np.ndarray
 ROWS = 200  # of a run in which deflections are looked for
@@ -26,7 +27,7 @@ KINDS = {
     "moment": r"T|M[yz]|m[xyz]",
     "deflection": r"(chord|tangent)_[yz]",
     "position": r"[xyz]",
-    "turn": r"theta|q[wxyz]",
+    "turn": r"theta|orientation_[wxyz]",
     "velocity": r"(local_)?v[xyz]",
     "angular velocity": r"(local_|sensor_)?w[xyz]",
     "acceleration": r"(local_)?a[xyz]",
@@ -84,7 +85,7 @@ def changes(
 def _frames(columns: Mapping[str, Array]) -> list[str]:
     """Frames whose pose a run has."""
     names = [name.removesuffix(".x") for name in columns if name.endswith(".x")]
-    return [name for name in names if f"{name}.theta" in columns or f"{name}.qw" in columns]
+    return [name for name in names if f"{name}.theta" in columns or f"{name}.{ORIENTATION[0]}" in columns]
 
 
 def _places(columns: Mapping[str, Array], frame: str) -> list[str]:

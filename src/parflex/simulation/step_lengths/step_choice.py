@@ -121,17 +121,17 @@ def unseen_warnings(why: str) -> list[str]:
     ]
 
 
-def step_warnings(summary: Mapping[str, Any], method: str) -> list[str]:
+def step_warnings(step: float | None, counts: Mapping[str, int], method: str) -> list[str]:
     """A sentence where many steps had to be made again, or found their stages with labour."""
     again, steps, evaluations = (
-        summary.get(word, 0) - summary.get(f"left_{word}", 0) for word in ("rejected", "steps", "evaluations")
+        counts.get(word, 0) - counts.get(f"left_{word}", 0) for word in ("rejected", "steps", "evaluations")
     )
-    if not steps or method not in IMPLICIT or summary["step"] is None:
+    if not steps or method not in IMPLICIT or step is None:
         return []
     each = evaluations / steps
     if not (again > max(10, MANY_REJECTED * steps) or each > LABOUR):
         return []
     return [
-        f"steps of {summary['step']:.3g} s converge badly ({again} times they were made again, shorter; {each:.0f} "
+        f"steps of {step:.3g} s converge badly ({again} times they were made again, shorter; {each:.0f} "
         "evaluations a step): give a shorter step, or a tolerance"
     ]

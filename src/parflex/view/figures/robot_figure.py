@@ -55,12 +55,6 @@ def draw(robot: Robot, pose: Pose | None = None, path: str | Path | None = None,
         return finished(picture(configuration, marked), path)
 
 
-def picture_warnings(configuration: Configuration) -> list[str]:
-    """Warnings about a pose that is drawn."""
-    robot = configuration.robot
-    return [*robot.warnings, *robot.limit_warnings(configuration.q), *configuration.condition.warnings()]
-
-
 def picture(configuration: Configuration, marked: Mapping[str, Place] | None = None) -> Figure:
     """The figure, without a window, with marks at some places."""
     robot = configuration.robot

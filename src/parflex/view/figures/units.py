@@ -6,12 +6,13 @@ import re
 from collections.abc import Mapping
 
 from parflex.models.robot import Robot
+from parflex.spatial.rotations import ORIENTATION
 
 PLACES = {"x": "m", "y": "m", "z": "m", "theta": "rad", "rx": "rad", "ry": "rad", "rz": "rad"}
 BENT = re.compile(r".+\.(chord|tangent)_[yz]@[^@]+")
 SECTION = re.compile(r"(.+\.(N|Vy|Vz|T|My|Mz|stress))@([^@:]+)")
 INSIDE = {"N": ("N", "section force"), "V": ("N", "section force"), "s": ("Pa", "stress")}
-TURNS = ("qw", "qx", "qy", "qz")
+TURNS = ("qw", "qx", "qy", "qz", *ORIENTATION)
 MOTIONS = {"v": ("m/s", "velocity"), "w": ("rad/s", "angular velocity"), "a": ("m/s²", "acceleration")}
 MOTIONS |= {"al": ("rad/s²", "angular acceleration")}
 KINDS = {"rad": "angle", "m": "position", "1": "quaternion", "J": "energy", "W": "power"}

@@ -21,7 +21,7 @@ from parflex.models.forms.by_sensors.redundant_equations import BY_SENSORS, all_
 from parflex.models.forms.by_sensors.redundant_sets import Hold, RedundantSets, redundant_sets
 from parflex.models.robot import Robot
 from parflex.models.terms import acting_at
-from parflex.records import Record
+from parflex.records import Answer, Record
 from parflex.recursion import Pose as LinkPoses
 from parflex.recursion import jacobians, joint_forces, motion, newton_euler, pose
 from parflex.spatial import hat
@@ -32,7 +32,7 @@ Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RedundantModel(Record):
+class RedundantModel(Answer):
     """tau = D qdd + C qd + G + H - F_ext in q = [q_a, q_s]; qd_r = T qd_a = T_q qd and x_dot = J_C qd_r.
 
     `T_dot`, `T_q_dot` and `J_C_dot` are those that (26) needs, for data that fit the loops the derivatives in time.
