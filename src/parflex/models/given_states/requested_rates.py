@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from parflex.models.configuration import Configuration
 
 Array = np.ndarray
+ROUNDING = 1e-12  # rad/s, typical lengths per s, and per s2: rounding of rates of order one is zero
 
 
 @dataclass(frozen=True)
@@ -121,7 +122,8 @@ class RequestedRates:
         if self.bias is not None:  # components that the rates do not accelerate have the rounding of those that they do
             rate_units = self.here.robot.tree.rate_units
             size += np.linalg.norm(self.bias.b / rate_units) + np.linalg.norm(self.bias.qd / rate_units) ** 2
-        if np.linalg.norm(missed) <= self.resolution * size:
+        limit = max(self.resolution * float(size), ROUNDING)
+        if np.linalg.norm(missed) <= limit:
             return
         self.here.refuse_singular_legs()
         worst = int(np.abs(missed).argmax())
@@ -129,7 +131,7 @@ class RequestedRates:
         found, _ = solve_in_order(self.here.motions, [Block(self.rows[others], self.values[others], self.resolution)])
         possible = float(self._drift[worst] + self.units[worst] * (self.rows[worst] @ found))
         name, unit = self._words[worst]
-        possible = 0.0 if abs(possible) <= self.resolution * size * self.units[worst] else possible
+        possible = 0.0 if abs(possible) <= limit * self.units[worst] else possible
         given, per = float(self._given[worst]), f"{unit}{self._per}"
         raise InputError(
             f"the mechanism cannot have '{name}' = {given:.6g} {per}: at this pose"
