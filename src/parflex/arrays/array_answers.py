@@ -87,7 +87,7 @@ def _calls(
         return state_calls(robot, question, without), last
     if last is not None and last.shape[-1:] == (robot.nv,):
         last = last[..., list(robot.actuated)]
-    at_rest = qd is None and last is None  # which is warned of where it is not an equilibrium
+    at_rest = qd is None  # which is warned of where it is not an equilibrium
     if at_rest or (last is not None and last.shape[-1:] != (robot.nu,)):
         return StateCalls(robot, question, group_lengths(robot, question), None), last
     return state_calls(robot, question, without), last

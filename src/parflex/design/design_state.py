@@ -22,7 +22,7 @@ from parflex.models.configuration import Configuration, Pose, configure
 from parflex.models.given_states.pose_conditions import read_distance
 from parflex.models.pose_input import read_pose
 from parflex.models.posing.resting_couplings import resting_order
-from parflex.models.priorities import solve_in_order
+from parflex.models.priorities import Block, solve_in_order
 from parflex.models.robot import Robot
 from parflex.recursion import jacobians, pose
 from parflex.recursion.kinematics import place_jacobian
@@ -247,9 +247,9 @@ def pose_slopes(robot: Robot, twin: Robot, q: Array, target: Target, keys: Seque
     every = np.eye(tree.n) / tree.rate_units[:, None]
     motors = every[list(robot.actuated)]
     open_ = [k for k in range(tree.n) if k not in robot.locked and k not in set(robot.deformations)]
-    blocks = [(J, -drift - J @ fixed)]
-    blocks += [(J_e[:3], -drift_e[:3] - J_e[:3] @ fixed), (J_e[3:], -drift_e[3:] - J_e[3:] @ fixed)]
-    blocks += [(motors, np.zeros((len(motors), count))), (every, np.zeros((tree.n, count)))]
+    blocks = [Block(J, -drift - J @ fixed)]
+    blocks += [Block(J_e[:3], -drift_e[:3] - J_e[:3] @ fixed), Block(J_e[3:], -drift_e[3:] - J_e[3:] @ fixed)]
+    blocks += [Block(motors, np.zeros((len(motors), count))), Block(every, np.zeros((tree.n, count)))]
     basis = np.eye(tree.n)[:, open_] * tree.rate_units[open_]
     found, missed = solve_in_order(basis, blocks)
     _refuse_open(missed[0], drift + J @ fixed, keys)

@@ -133,9 +133,9 @@ class Configuration(Answer):
         """
         return AskedMotion(self).accelerations(given, qd_tot, like)
 
-    def asked(self, given: Mapping[str, float]) -> tuple[Array, Array]:
-        """Rows and values of `given` velocities (m/s, rad/s), over all rates."""
-        return AskedMotion(self).asked(given)
+    def rates_near(self, given: Mapping[str, float], qd: Array) -> Array:
+        """All rates from `given` ones (m/s, rad/s); the others as near to those of `qd` as the loops allow."""
+        return AskedMotion(self).rates_near(given, qd)
 
     @cached_property
     def resting(self) -> list[Array]:

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 Array = np.ndarray
-Block = tuple[Array, Array]  # rows and values
 KEPT = 1e-9  # of the size of a block: what is left of it after the earlier ones, if smaller, says nothing
+
+
+class Block(NamedTuple):
+    """Conditions `rows` x = `values`. Singular values below `zero` are rounding; None: below `KEPT` of the largest."""
+
+    rows: Array
+    values: Array
+    zero: float | None = None
 
 
 def solve_in_order(basis: Array, blocks: Sequence[Block]) -> tuple[Array, list[Array]]:
@@ -19,13 +27,13 @@ def solve_in_order(basis: Array, blocks: Sequence[Block]) -> tuple[Array, list[A
     """
     columns = blocks[0][1].shape[1:] if blocks else ()
     s, null, missed = np.zeros((basis.shape[1], *columns)), np.eye(basis.shape[1]), []
-    for rows, values in blocks:
+    for rows, values, zero in blocks:
         along = rows @ basis
         if len(values) and null.shape[1]:
             # what is left of a block after the earlier ones is compared with the whole block, not with itself
             size = float(np.linalg.norm(along, 2)) if along.size else 0.0
             U, sizes, Vt = np.linalg.svd(along @ null, full_matrices=True)
-            kept = int(np.sum(sizes > KEPT * max(size, 1e-300)))
+            kept = int(np.sum(sizes > (KEPT * max(size, 1e-300) if zero is None else zero)))
             if kept:
                 s = s + null @ (Vt[:kept].T @ ((U[:, :kept].T @ (values - along @ s)).T / sizes[:kept]).T)
             null = null @ Vt[kept:].T

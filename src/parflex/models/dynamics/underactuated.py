@@ -9,7 +9,6 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from parflex.closure import mobility
 from parflex.errors import InputError
 from parflex.models.configuration import Configuration
 from parflex.models.dynamics.element_values import values_in_motion
@@ -18,9 +17,8 @@ from parflex.models.dynamics.reactions import reactions_of
 from parflex.models.dynamics.reduced import Result, state_at
 from parflex.models.dynamics.spare_motors import Sharing
 from parflex.models.elastic.flexible_inverse import driven_by
-from parflex.models.pose_input import read_motion
+from parflex.models.given_states.requested_rates import Bias, requested_rates
 from parflex.records import counted
-from parflex.recursion import motion
 
 Array = np.ndarray
 FEW_MOTORS = "fewer motors than degrees of freedom"
@@ -71,24 +69,20 @@ def _given(
 ) -> tuple[Array, Array]:
     """Rows of all rates that are given, and their accelerations less what the rates alone cause."""
     robot = configuration.robot
-    joints, frames = read_motion(robot.tree, acceleration or {}, "acceleration")
+    requested = requested_rates(configuration, acceleration or {}, "acceleration", Bias(qd, b))
     motors = list(robot.actuated)
-    if not frames and set(joints) <= set(motors):
-        own = np.array([joints.get(k, 0.0) for k in motors])
+    if not requested.frames and set(requested.joints) <= set(motors):
+        own = np.array([requested.joints.get(k, 0.0) for k in motors])
         return np.eye(robot.tree.n)[motors], own - b[motors]
-    moving = motion(robot.tree, configuration.at, qd, b)
-    rows, wanted = [np.eye(robot.tree.n)[k] for k in joints], [value - b[k] for k, value in joints.items()]
-    for frame, parts in frames.items():
-        bias, own = configuration.frame_acceleration(frame, moving), configuration.frame_rows(frame)
-        rows += [own[part] for part in parts]
-        wanted += [value - bias[part] for part, value in parts.items()]
-    rank = mobility.rank(np.array(rows) @ configuration.J)
-    if not len(rows) == rank == len(motors):
+    requested.refuse_contradicted()
+    requested.refuse_impossible()
+    count = len(requested.values)
+    if not count == requested.rank == len(motors):
         raise InputError(
-            f"{counted(len(rows), 'acceleration')} ({rank} independent) for {counted(len(motors), 'motor')}: the rest "
-            "moves freely",
+            f"{counted(count, 'acceleration')} ({requested.rank} independent) for {counted(len(motors), 'motor')}: the "
+            "rest moves freely",
             key="acceleration",
-            value=len(rows),
+            value=count,
             hint="give accelerations of motors, or as many of frames and joints as there are motors",
         )
-    return np.array(rows), np.array(wanted)
+    return requested.rows * requested.units[:, None], requested.values * requested.units

@@ -20,6 +20,7 @@ from parflex.models.dynamics.spare_motors import Sharing, read_sharing, spare_mo
 from parflex.models.dynamics.taut_cables import slack_warnings
 from parflex.models.elastic.deflection import deflection_warnings
 from parflex.models.elastic.driven_frame import check_system, zero_dynamics
+from parflex.models.given_states.requested_rates import Bias, RequestedRates
 from parflex.models.pose_input import read_motion
 from parflex.recursion import mass_matrix, motion
 from parflex.spatial.linear import least_norm
@@ -55,8 +56,7 @@ def flexible_inverse(
     warnings += deflection_warnings(robot.tree, configuration.q)
     if by_frame:
         warnings += [*near, *_growth_warnings(configuration)]
-    if not velocity and not acceleration:
-        warnings += rest_warnings(configuration, qdd)
+    warnings += equilibrium_warnings(configuration, qdd, moving=bool(velocity or acceleration))
     found = None
     if reactions:
         found = reactions_of(configuration, qd, qdd, state.forces(qdd) - lost, tau, wrenches, warnings)
@@ -147,7 +147,10 @@ def _driven(
                 value=strange[0],
                 hint="give accelerations of motors",
             )
-        desired = np.array([joints.get(k, 0.0) for k in robot.actuated])
+        motors = RequestedRates(configuration, {k: joints.get(k, 0.0) for k in robot.actuated}, {}, Bias(qd, b))
+        motors.refuse_contradicted()
+        motors.refuse_impossible()
+        desired = np.array([*motors.joints.values()])
         return configuration.J_a, desired - b[list(robot.actuated)]
     frame = robot.tree.end_effector
     words = {**(velocity or {}), **(acceleration or {})}
@@ -164,13 +167,18 @@ def _driven(
     return (configuration.frame_rows(frame) @ configuration.J)[parts], desired
 
 
-def rest_warnings(configuration: Configuration, qdd: Array) -> list[str]:
-    """A robot at rest that is not in elastic equilibrium starts to move: its efforts do not hold it."""
+def equilibrium_warnings(configuration: Configuration, qdd: Array, moving: bool) -> list[str]:
+    """Warn where elastic coordinates accelerate: they are not in equilibrium with the state, at rest or `moving`."""
     elastic = list(configuration.robot.tree.elastic)
     size = np.abs(qdd[elastic] * configuration.robot.tree.rate_units[elastic])
     if size.max(initial=0.0) < STILL:
         return []
     name = configuration.robot.tree.rate_names[elastic[int(size.argmax())]]
+    if moving:
+        return [
+            f"the bodies are not in equilibrium in this motion: they start to deform ('{name}' most), so these efforts "
+            "hold for this instant only; simulate the motion for its efforts in time"
+        ]
     return [
         f"the robot is at rest but not in equilibrium: it starts to deform ('{name}' most), so these are not holding "
         "efforts; compute the deflection ('parflex stiffness'), or use the configuration of an equilibrium"

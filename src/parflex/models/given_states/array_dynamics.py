@@ -18,7 +18,7 @@ from parflex.models.dynamics.shared_efforts import SPARE_MOTORS
 from parflex.models.dynamics.spare_motors import Sharing, read_sharing
 from parflex.models.dynamics.underactuated import FEW_MOTORS, driven_with_free
 from parflex.models.elastic.deflection import deflection_warnings
-from parflex.models.elastic.flexible_inverse import driven_by, rest_warnings
+from parflex.models.elastic.flexible_inverse import driven_by, equilibrium_warnings
 from parflex.models.given_states.closed_positions import (
     Slacks,
     as_numbers,
@@ -45,7 +45,7 @@ def inverse_at(
     configuration = Configuration(robot, closed_positions(robot, q, slack=slacks.positions))
     rates = all_rates(configuration, qd, slacks.rates)
     if robot.tree.elastic:
-        return _flexible_inverse(configuration, rates, qdd, wrenches, qd is None and qdd is None, sharing)
+        return _flexible_inverse(configuration, rates, qdd, wrenches, qd is None, sharing)
     if configuration.lacks_motors:
         motors = list(robot.actuated)
         wanted = motor_accelerations(configuration, rates, qdd) - configuration.acceleration_bias(rates)[motors]
@@ -99,7 +99,7 @@ def _flexible_inverse(
     shared, qdd, _ = driven_by(state, state.J_a, wanted - state.bias[motors], sharing or read_sharing(robot))
     tau = shared.tau
     warnings = [*robot.limit_warnings(configuration.q), *deflection_warnings(robot.tree, configuration.q)]
-    warnings += rest_warnings(configuration, qdd) if resting else []
+    warnings += equilibrium_warnings(configuration, qdd, moving=given is not None) if resting else []
     efforts = dict(zip(robot.actuated_names, (float(value) for value in tau), strict=True))
     return Result(robot, configuration, qd, qdd, efforts, False, None, warnings)
 

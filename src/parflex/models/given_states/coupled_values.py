@@ -118,15 +118,6 @@ def coupling_warnings(constraints: Sequence[Constraint], tree: Tree, stated: Seq
     return [*found, f"{said.message('start')}: the coupling holds"] if said is not None else found
 
 
-def asked_words(
-    tree: Tree, joints: Mapping[int, float], frames: Mapping[str, Mapping[int, float]]
-) -> list[tuple[str, str]]:
-    """Names and units of rates of joints, then of frames, that a motion gives."""
-    parts = ("x", "y", "z", "rx", "ry", "theta" if tree.planar else "rz")
-    own = [(tree.rate_names[k], "rad" if tree.rate_units[k] == 1.0 else "m") for k in joints]
-    return own + [(f"{name}.{parts[c]}", "m" if c < 3 else "rad") for name, given in frames.items() for c in given]
-
-
 def quoted(names: Sequence[str]) -> str:
     """Names in quotes, for a sentence."""
     return listed([f"'{name}'" for name in names])

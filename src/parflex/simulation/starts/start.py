@@ -18,7 +18,6 @@ from parflex.errors import InputError, SingularError, did_you_mean
 from parflex.models.configuration import Configuration, configure
 from parflex.models.coordinate_words import InWorld
 from parflex.models.given_states.coupled_values import refuse_contradicted_positions
-from parflex.models.priorities import solve_in_order
 from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.recursion.energy import energies
@@ -300,7 +299,7 @@ def _possible(here: Configuration, qd: Array, driven: Mapping[str, float]) -> Ar
     """Given rates, if the loops and the motion let the robot move so; rounding is taken out of them."""
     robot = here.robot
     units = robot.tree.rate_units
-    found, _ = solve_in_order(here.motions, [here.asked(driven), (np.eye(len(qd)) / units, qd / units)])
+    found = here.rates_near(driven, qd)
     away = (found - qd) / units
     worst = int(np.argmax(np.abs(away))) if len(away) else 0
     if not np.isfinite(qd).all() or (len(away) and abs(away[worst]) > SAME * max(1.0, float(np.abs(qd / units).max()))):
