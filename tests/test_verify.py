@@ -1,26 +1,31 @@
-"""The report of `make verify`, the list of cases that only it runs, and arrays in `pytest.approx`."""
+"""The report of `make verify` and its mutations, the list of cases that only it runs, and arrays in `pytest.approx`."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 from conftest import left_out
-from verify import SOURCE, TESTS, Mutation, Outcome, report
+from support.mutation import mutate, source_file
+from verify import TESTS, Report
 
 
-def test_a_mutation_that_survives_or_was_not_tried_is_not_ok():
-    one, other = (Mutation(what, "errors.py", "old", "new", "test_laws.py") for what in ("sign", "factor"))
-    fine = Outcome(suite="passed", control="passed", mutations={one: "noticed", other: "noticed"})
-    assert fine.ok
-    assert "# Verification: ok" in report(fine, [one, other])
-    for verdict in ("survived", "not run: pytest ended with 4"):
-        outcome = Outcome(suite="passed", control="passed", mutations={one: "noticed", other: verdict})
-        assert not outcome.ok
-        assert verdict in report(outcome, [one, other])
-    assert not Outcome(suite="passed", control="failed", mutations=fine.mutations).ok
-    assert "not run" in report(Outcome(interrupted=True), [one])
-    with pytest.raises(ValueError, match="0 times"):
-        Mutation("", "errors.py", "no such text", "", "").apply(SOURCE / "parflex")
+def test_a_mutation_changes_one_function_only(tmp_path):
+    source = "def f(x):\n    return 2 * x\n\n\nclass A:\n    def f(self, x):\n        return 2 * x\n"
+    assert mutate(source, "A.f", "2 * x", "3 * x") == source[:-6] + "3 * x\n"
+    for name, old, message in (("A.f", "4 * x", "0 times"), ("A.g", "2 * x", "no function"), ("A", "x", "2 times")):
+        with pytest.raises(ValueError, match=message):
+            mutate(source, name, old, "")
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "module.py").write_text(source)
+    assert source_file("package.module.A.f", tmp_path) == (tmp_path / "package" / "module.py", "A.f")
+    with pytest.raises(ValueError, match="no module"):
+        source_file("package.other.f", tmp_path)
+
+
+def test_the_report_of_verify_is_not_ok_after_a_failure_or_an_interrupt():
+    assert "# Verification: ok" in Report(rows=[("tests", "passed", "3 cases", 1.0)]).text()
+    assert "NOT OK" in Report(failures=["a mutation survived"]).text()
+    assert "Interrupted" in Report(interrupted=True).text()
 
 
 def test_cases_that_are_left_out_of_runs_exist_and_leave_others_of_their_test(request):

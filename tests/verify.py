@@ -1,18 +1,14 @@
-"""The proof in one report: all tests with their figures, and errors in a copy of the source that a test must notice.
+"""Long proofs in one report: all tests with their figures, stored answers, and mutations that a named test must notice.
 
-python tests/verify.py --output out/verify.md [--quick] [--only 'spatial/*']
+python tests/verify.py --output out/verify.md [--only tests|answers|mutations] [--function 'parflex.closure.*']
 """
 
 from __future__ import annotations
 
 import argparse
-import compileall
-import contextlib
 import json
 import os
 import platform
-import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -25,83 +21,60 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 TESTS = Path(__file__).resolve().parent
-SOURCE = TESTS.parent / "src"
-IMPORTED = "import pathlib, parflex; print(pathlib.Path(parflex.__file__).resolve())"
+sys.path.insert(0, str(TESTS))
+
+from support.mutation import mutate, source_file  # noqa: E402
+
+PARTS = ("tests", "answers", "mutations")
 
 
 @dataclass(frozen=True)
 class Mutation:
-    """An error in the source and the test that must notice it."""
+    """A patch inside one function, and the test that must fail with the patch."""
 
-    what: str
-    file: str
+    function: str
     old: str
     new: str
     test: str
 
-    @property
-    def test_file(self) -> str:
-        return self.test.split("::")[0]
-
-    def apply(self, package: Path) -> None:
-        """Put the error into a copy of the package."""
-        path = package / self.file
-        text = path.read_text(encoding="utf-8")
-        if text.count(self.old) != 1:
-            raise ValueError(f"{self.file} has {text.count(self.old)} times: {self.old}")
-        path.write_text(text.replace(self.old, self.new), encoding="utf-8")
+    def check(self, package_folder: Path) -> None:
+        """Raise ValueError unless the patch applies to the source."""
+        path, name = source_file(self.function, package_folder)
+        mutate(path.read_text(encoding="utf-8"), name, self.old, self.new)
 
 
 @dataclass
-class Outcome:
-    """What was found so far; a report can be written at any time."""
+class Report:
+    """Results so far; the report can be written at any time."""
 
+    rows: list[tuple[str, str, str, float]] = field(default_factory=list)  # part, result, details, seconds
     figures: list[dict[str, str]] = field(default_factory=list)
-    tests: int = 0
     failures: list[str] = field(default_factory=list)
-    suite: str = "not run"
-    control: str = "not run"
-    mutations: dict[Mutation, str] = field(default_factory=dict)
-    seconds: float = 0.0
     interrupted: bool = False
 
     @property
     def ok(self) -> bool:
-        killed = all(verdict == "noticed" for verdict in self.mutations.values())
-        return self.suite in ("passed", "left out") and self.control == "passed" and killed and not self.interrupted
+        return not self.failures and not self.interrupted
 
-
-class Processes:
-    """Child processes in sessions of their own: an interrupt reaches only us, and we end what we started."""
-
-    def __init__(self) -> None:
-        self.running: set[subprocess.Popen[str]] = set()
-        self.ended = False
-
-    def run(self, command: list[str], show: bool = False, **environment: str) -> tuple[int, str]:
-        if self.ended:
-            return -1, "ended"
-        output = None if show else subprocess.PIPE
-        process = subprocess.Popen(
-            command,
-            cwd=TESTS.parent,
-            env=os.environ | environment,
-            stdout=output,
-            stderr=None if show else subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
-        self.running.add(process)  # stays there when interrupted, for `end`
-        text, _ = process.communicate()
-        self.running.discard(process)
-        return process.returncode, text or ""
-
-    def end(self) -> None:
-        self.ended = True
-        for process in list(self.running):
-            with contextlib.suppress(ProcessLookupError):  # it may just have ended
-                os.killpg(process.pid, signal.SIGTERM)  # with the workers that it started
-            process.wait()
+    def text(self) -> str:
+        """Return the report as Markdown."""
+        lines = [
+            f"# Verification: {'ok' if self.ok else 'NOT OK'}",
+            "",
+            *(["Interrupted: the table shows the finished parts.", ""] if self.interrupted else []),
+            f"Python {platform.python_version()} on {platform.machine()}.",
+            "",
+            "| part | result | details | s |",
+            "| --- | --- | --- | --- |",
+            *(f"| {part} | {result} | {details} | {seconds:.0f} |" for part, result, details, seconds in self.rows),
+            "",
+            *(f"- FAILED {name}" for name in self.failures),
+            "",
+            "| figure | value | limit |",
+            "| --- | --- | --- |",
+            *(f"| {figure['what']} | {figure['value']} | {figure['limit']} |" for figure in self.figures),
+        ]
+        return "\n".join(lines) + "\n"
 
 
 def read_mutations() -> list[Mutation]:
@@ -110,147 +83,97 @@ def read_mutations() -> list[Mutation]:
     return [Mutation(**entry) for entry in table["mutation"]]
 
 
-def run_suite(outcome: Outcome, processes: Processes, folder: Path) -> None:
-    """The whole suite, its figures and failures."""
-    figures, report = folder / "figures.jsonl", folder / "suite.xml"
-    command = [sys.executable, "-m", "pytest", str(TESTS), "-n", "auto", f"--junitxml={report}"]
-    try:
-        code, _ = processes.run(command, show=True, PARFLEX_FIGURES=str(figures), PARFLEX_VERIFY="1")
-        outcome.suite = "passed" if code == 0 else "failed"
-    finally:
-        if figures.exists():
-            lines = figures.read_text(encoding="utf-8").splitlines()
-            outcome.figures = sorted((json.loads(line) for line in lines), key=lambda f: (f["test"], f["what"]))
-    if report.exists():
-        cases = list(ElementTree.parse(report).iter("testcase"))
-        outcome.tests = len(cases)
-        bad = [case for case in cases if case.find("failure") is not None or case.find("error") is not None]
-        outcome.failures = [f"{case.get('classname')}: {case.get('name')}" for case in bad]
+def run_tests(report: Report, folder: Path) -> tuple[str, str]:
+    """Run the whole suite, the long proofs included."""
+    figures, results = folder / "figures.jsonl", folder / "suite.xml"
+    command = [sys.executable, "-m", "pytest", str(TESTS), "-n", "auto", f"--junitxml={results}"]
+    environment = os.environ | {"PARFLEX_FIGURES": str(figures), "PARFLEX_VERIFY": "1"}
+    code = subprocess.run(command, cwd=TESTS.parent, env=environment, check=False).returncode
+    if figures.exists():
+        lines = figures.read_text(encoding="utf-8").splitlines()
+        report.figures = sorted((json.loads(line) for line in lines), key=lambda f: (f["test"], f["what"]))
+    cases = list(ElementTree.parse(results).iter("testcase")) if results.exists() else []
+    failed = [case for case in cases if case.find("failure") is not None or case.find("error") is not None]
+    report.failures += [f"{case.get('classname')}: {case.get('name')}" for case in failed]
+    if code != 0 and not failed:
+        report.failures.append(f"pytest ended with {code}")
+    return ("passed" if code == 0 else "failed"), f"{len(cases)} cases, {len(failed)} failed"
 
 
-def compiled_source(folder: Path) -> Path:
-    """A copy of the source with its byte code, which every other copy takes over: only what differs is compiled."""
-    base = folder / "source"
-    if not base.exists():
-        shutil.copytree(SOURCE, base, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
-        compileall.compile_dir(base, quiet=1)
-    return base
+def run_answers(report: Report, folder: Path) -> tuple[str, str]:
+    """Compare the stored answers."""
+    command = [sys.executable, str(TESTS / "questions.py"), "--compare"]
+    run = subprocess.run(command, cwd=TESTS.parent, capture_output=True, text=True, check=False)
+    last = (run.stdout.strip().splitlines() or [run.stderr.strip()[-120:]])[-1]
+    if run.returncode:
+        report.failures.append(f"stored answers: {last}")
+    return ("passed" if run.returncode == 0 else "failed"), last
 
 
-def run_in_copy(tests: list[str], mutation: Mutation | None, processes: Processes, folder: Path) -> str:
-    """Tests on a copy of the source, with an error or without: `passed`, `failed`, or why they could not be run."""
-    copy = Path(tempfile.mkdtemp(dir=folder))
-    shutil.copytree(compiled_source(folder), copy, dirs_exist_ok=True)
-    environment = {"PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1", "PARFLEX_ALL_CASES": "1"}
+def run_pytest(tests: list[str], mutation: Mutation | None) -> str:
+    """Run tests with a mutation or without; return `passed`, `failed`, or why nothing ran."""
+    # the cache knows a program by the source on disk, which the mutation does not change
+    environment = os.environ | {"PARFLEX_CACHE": "off", "PARFLEX_VERIFY": "1", "PYTHONPATH": str(TESTS)}
+    if os.environ.get("PYTHONPATH"):
+        environment["PYTHONPATH"] += os.pathsep + os.environ["PYTHONPATH"]
     if mutation is not None:
-        try:
-            mutation.apply(copy / "parflex")
-        except (OSError, ValueError) as error:
-            return f"not applied: {error}"
-    else:
-        _, imported = processes.run([sys.executable, "-c", IMPORTED], **environment)
-        if not Path(imported.strip()).is_relative_to(copy.resolve()):
-            return f"not run: the copy is not what is imported ({imported.strip()[-80:]})"
-    command = [sys.executable, "-m", "pytest", "-x", "-p", "no:cacheprovider", *(str(TESTS / test) for test in tests)]
-    code, text = processes.run(command, **environment)
-    shutil.rmtree(copy)
-    # 0: all passed, 1: a test failed, others: nothing ran
-    return {0: "passed", 1: "failed"}.get(code) or f"not run: pytest ended with {code}: {text.strip()[-120:]}"
+        environment["PARFLEX_MUTATION"] = json.dumps(mutation.__dict__)
+    command = [sys.executable, "-m", "pytest", "-x", "-p", "support.mutation", "-p", "no:cacheprovider"]
+    command += [str(TESTS / test) for test in tests]
+    run = subprocess.run(command, cwd=TESTS.parent, env=environment, capture_output=True, text=True, check=False)
+    # pytest: 0 all passed, 1 a test failed, others nothing ran
+    return {0: "passed", 1: "failed"}.get(run.returncode, f"not run: {run.stdout.strip()[-160:]}")
 
 
-def run_control(outcome: Outcome, processes: Processes, folder: Path, mutations: list[Mutation]) -> None:
-    """The named tests pass on a copy without an error; else it would say nothing that they fail on one with it."""
-    tests = list(dict.fromkeys(mutation.test for mutation in mutations))
-    outcome.control = run_in_copy(tests, None, processes, folder)
-    print(f"unchanged copy: {outcome.control}", flush=True)
+def run_mutations(report: Report, mutations: list[Mutation]) -> tuple[str, str]:
+    """Run every named test without its mutation, where it must pass, and with it, where it must fail."""
+    import parflex
 
-
-def try_mutation(mutation: Mutation, processes: Processes, folder: Path) -> str:
-    """`noticed`, `survived`, or why it could not be tried."""
-    result = run_in_copy([mutation.test], mutation, processes, folder)
-    return {"failed": "noticed", "passed": "survived"}.get(result, result)
-
-
-def run_mutations(outcome: Outcome, processes: Processes, folder: Path, mutations: list[Mutation]) -> None:
-    """All mutations, as many at a time as there are processors."""
+    package_folder = Path(parflex.__file__).parents[1]
+    for mutation in mutations:
+        mutation.check(package_folder)
+    bad = []
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        waiting = {pool.submit(try_mutation, mutation, processes, folder): mutation for mutation in mutations}
-        try:
-            for count, done in enumerate(as_completed(waiting), start=1):
-                mutation = waiting[done]
-                outcome.mutations[mutation] = done.result()
-                print(f"[{count}/{len(mutations)}] {outcome.mutations[mutation]}: {mutation.what}", flush=True)
-        except KeyboardInterrupt:
-            pool.shutdown(wait=False, cancel_futures=True)
-            processes.end()
-            raise
-
-
-def quick_choice(mutations: list[Mutation]) -> list[Mutation]:
-    """The first mutation of each test file."""
-    return list({mutation.test_file: mutation for mutation in reversed(mutations)}.values())
-
-
-def report(outcome: Outcome, asked: list[Mutation]) -> str:
-    """The report as Markdown."""
-    verdict = "ok" if outcome.ok else "NOT OK"
-    noticed = sum(result == "noticed" for result in outcome.mutations.values())
-    lines = [
-        f"# Verification: {verdict}",
-        "",
-        *(["Interrupted: what follows is what was done until then.", ""] if outcome.interrupted else []),
-        f"Python {platform.python_version()} on {platform.machine()}, {outcome.seconds:.0f} s.",
-        "",
-        f"- Tests: {outcome.suite}, {outcome.tests} run, {len(outcome.failures)} failed.",
-        f"- Named tests on an unchanged copy of the source: {outcome.control}.",
-        f"- Mutations: {noticed} of {len(asked)} noticed.",
-        *(f"- FAILED {name}" for name in outcome.failures),
-        "",
-        "## Figures",
-        "",
-        "| what | value | limit |",
-        "| --- | --- | --- |",
-        *(f"| {figure['what']} | {figure['value']} | {figure['limit']} |" for figure in outcome.figures),
-        "",
-        "## Mutations: errors put into the source, and whether the named test noticed",
-        "",
-        "| error | file | test | result |",
-        "| --- | --- | --- | --- |",
-    ]
-    for mutation in asked:
-        result = outcome.mutations.get(mutation, "not run")
-        lines.append(f"| {mutation.what} | {mutation.file} | {mutation.test} | {result} |")
-    return "\n".join(lines) + "\n"
+        unchanged = pool.submit(run_pytest, list(dict.fromkeys(mutation.test for mutation in mutations)), None)
+        waiting = {pool.submit(run_pytest, [mutation.test], mutation): mutation for mutation in mutations}
+        for count, done in enumerate(as_completed(waiting), start=1):
+            mutation, result = waiting[done], done.result()
+            verdict = {"failed": "noticed", "passed": "survived"}.get(result, result)
+            print(f"[{count}/{len(mutations)}] {verdict}: {mutation.function}: {mutation.old}", flush=True)
+            if verdict != "noticed":
+                bad.append(f"mutation of {mutation.function}: `{mutation.old}` {verdict} ({mutation.test})")
+        if unchanged.result() != "passed":
+            bad.append(f"named tests on the unchanged source: {unchanged.result()}")
+    report.failures += bad
+    return ("passed" if not bad else "failed"), f"{len(mutations)} mutations, {len(bad)} not noticed"
 
 
 def main() -> int:
-    """Run everything, write the report, say whether all is well."""
-    parser = argparse.ArgumentParser(description="Run all tests and mutations and write a report.")
-    parser.add_argument("--output", type=Path, default=Path("out/verify.md"), help="where the report goes")
-    parser.add_argument("--quick", action="store_true", help="only one mutation for each test file")
-    parser.add_argument("--only", action="append", help="only mutations of such files (spatial/*), without the suite")
+    """Run the parts, write the report, return the exit status."""
+    parser = argparse.ArgumentParser(description="Run all tests, stored answers and mutations and write a report.")
+    parser.add_argument("--output", type=Path, default=Path("out/verify.md"), help="file of the report")
+    parser.add_argument("--only", choices=PARTS, help="run this part alone")
+    parser.add_argument("--function", default="*", help="run mutations of these functions (parflex.closure.*)")
     arguments = parser.parse_args()
-    mutations = read_mutations()
-    asked = quick_choice(mutations) if arguments.quick else mutations
-    if arguments.only:
-        asked = [mutation for mutation in asked if any(fnmatch(mutation.file, form) for form in arguments.only)]
-    outcome, processes, start = Outcome(), Processes(), time.monotonic()
+    report = Report()
+    mutations = [mutation for mutation in read_mutations() if fnmatch(mutation.function, arguments.function)]
     with tempfile.TemporaryDirectory() as name:
+        parts = {
+            "tests": lambda: run_tests(report, Path(name)),
+            "answers": lambda: run_answers(report, Path(name)),
+            "mutations": lambda: run_mutations(report, mutations),
+        }
         try:
-            if arguments.only:
-                outcome.suite = "left out"
-            else:
-                run_suite(outcome, processes, Path(name))
-            run_control(outcome, processes, Path(name), asked)
-            run_mutations(outcome, processes, Path(name), asked)
+            for part in PARTS if arguments.only is None else (arguments.only,):
+                start = time.monotonic()
+                result, details = parts[part]()
+                report.rows.append((part, result, details, time.monotonic() - start))
         except KeyboardInterrupt:
-            processes.end()
-            outcome.interrupted = True
-    outcome.seconds = time.monotonic() - start
+            report.interrupted = True
     arguments.output.parent.mkdir(parents=True, exist_ok=True)
-    arguments.output.write_text(report(outcome, asked), encoding="utf-8")
-    print(f"{'ok' if outcome.ok else 'NOT OK'}: {arguments.output}")
-    return 0 if outcome.ok else 1
+    arguments.output.write_text(report.text(), encoding="utf-8")
+    print(f"{'ok' if report.ok else 'NOT OK'}: {arguments.output}")
+    return 0 if report.ok else 1
 
 
 if __name__ == "__main__":

@@ -1,0 +1,71 @@
+"""Pytest plugin: replace text in the source of one function when its module is imported.
+
+The mutation comes as JSON in the environment variable PARFLEX_MUTATION: `function` (dotted path), `old`, `new`.
+Processes that a test starts run the unchanged source.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import sys
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from pathlib import Path
+from types import CodeType
+
+
+def mutate(source: str, qualified_name: str, old: str, new: str) -> str:
+    """Return the source with `old` replaced within one function; raise ValueError unless `old` occurs once there."""
+    body: list[ast.stmt] = ast.parse(source).body
+    for name in qualified_name.split("."):
+        node = next((n for n in body if isinstance(n, ast.FunctionDef | ast.ClassDef) and n.name == name), None)
+        if node is None:
+            raise ValueError(f"no function {qualified_name}")
+        body = node.body
+    lines = source.splitlines(keepends=True)
+    text = "".join(lines[node.lineno - 1 : node.end_lineno])
+    if text.count(old) != 1:
+        raise ValueError(f"{qualified_name} contains {text.count(old)} times: {old}")
+    return "".join([*lines[: node.lineno - 1], text.replace(old, new), *lines[node.end_lineno :]])
+
+
+def source_file(function: str, package_folder: Path) -> tuple[Path, str]:
+    """Return the file of the module in a dotted path, and the name inside the module."""
+    names = function.split(".")
+    for count in range(len(names) - 1, 0, -1):
+        path = package_folder.joinpath(*names[:count]).with_suffix(".py")
+        if path.is_file():
+            return path, ".".join(names[count:])
+    raise ValueError(f"no module contains {function}")
+
+
+class _Loader(SourceFileLoader):
+    mutation: dict[str, str]
+    qualified_name: str
+
+    def get_code(self, fullname: str) -> CodeType:
+        source = self.get_source(fullname) or ""
+        changed = mutate(source, self.qualified_name, self.mutation["old"], self.mutation["new"])
+        return compile(changed, self.path, "exec")
+
+
+class _Finder:
+    def __init__(self, mutation: dict[str, str]) -> None:
+        self.mutation = mutation
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        function = self.mutation["function"]
+        if not function.startswith(name + "."):
+            return None
+        spec = PathFinder.find_spec(name, path)  # type: ignore[arg-type]
+        if spec is None or not spec.origin or spec.submodule_search_locations is not None:
+            return None  # a package on the way to the module
+        loader = _Loader(name, spec.origin)
+        loader.mutation, loader.qualified_name = self.mutation, function[len(name) + 1 :]
+        spec.loader = loader
+        return spec
+
+
+if "PARFLEX_MUTATION" in os.environ:
+    sys.meta_path.insert(0, _Finder(json.loads(os.environ["PARFLEX_MUTATION"])))
