@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 
-from questions import QUESTIONS, SharedRobots, answer_to, same, stored
-from test_questions_in_any_order import SEED, quick
+from golden import QUESTIONS, SharedRobots, answer_to, same, stored
+from test_golden import SEED, quick
 
 
 def test_runs_do_not_depend_on_what_was_asked_before():
