@@ -9,7 +9,7 @@ export OPENBLAS_NUM_THREADS := 1
 export MKL_NUM_THREADS := 1
 export VECLIB_MAXIMUM_THREADS := 1
 
-.PHONY: install demo test check style types verify lowest bench docs browser clean
+.PHONY: install demo test check style types golden verify lowest bench docs browser clean
 
 # One stamp for everything: the wheel is rebuilt when sources or the project file change, as tests run what users install.
 SOURCES := pyproject.toml $(shell find src -name '*.py' -o -name '*.toml' -o -name '*.npz' -o -name '*.c' -o -name '*.css' -o -name '*.js' 2>/dev/null)
@@ -41,6 +41,10 @@ style: $(STAMP)
 types: $(STAMP)
 	$(BIN)/mypy
 	PYTHONPATH=tests $(BIN)/lint-imports
+
+# answers of every public function and every robot of the catalogue, compared with stored ones
+golden: $(STAMP)
+	$(BIN)/python tests/golden.py --compare
 
 verify: $(STAMP)
 	$(BIN)/python tests/verify.py --output out/verify.md

@@ -102,7 +102,7 @@ def run_tests(report: Report, folder: Path) -> tuple[str, str]:
 
 def run_answers(report: Report, folder: Path) -> tuple[str, str]:
     """Compare the stored answers."""
-    command = [sys.executable, str(TESTS / "questions.py"), "--compare"]
+    command = [sys.executable, str(TESTS / "golden.py"), "--compare"]
     run = subprocess.run(command, cwd=TESTS.parent, capture_output=True, text=True, check=False)
     last = (run.stdout.strip().splitlines() or [run.stderr.strip()[-120:]])[-1]
     if run.returncode:
