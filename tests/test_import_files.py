@@ -247,7 +247,7 @@ def test_the_end_effector_of_a_urdf_is_its_only_leaf_or_is_named(tmp_path):
     assert parflex.load(read(tmp_path, on_the_ground).file).tree.end_effector != "claw"
     two = text.replace("</robot>", '<link name="eye"/><joint name="see" type="fixed"><parent link="hand"/>'
                        '<child link="eye"/></joint></robot>')  # fmt: skip
-    with pytest.raises(parflex.InputError, match="2 leaf links.*one of claw, eye"):
+    with pytest.raises(parflex.InputError, match=r"2 leaf links.*one of claw, eye"):
         read(tmp_path, two)
     assert parflex.load(read(tmp_path, two, end_effector="eye").file).tree.end_effector == "eye"
     with pytest.raises(parflex.InputError, match="there is no frame 'nose'"):
