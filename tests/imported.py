@@ -19,6 +19,17 @@ Array = np.ndarray
 STEP = 1e-3  # of time, in a difference of fourth order: 1e-12 and rounding of 1e-13
 
 
+def import_some(file, out, **words) -> parflex.ImportedRobot:
+    """Import a file; where its end effector must be named, name the first candidate."""
+    try:
+        return parflex.import_robot(file, out, **words)
+    except parflex.InputError as error:
+        if error.key != "end_effector":
+            raise
+        name = error.hint.partition("one of ")[2].split(", ")[0]
+        return parflex.import_robot(file, out, **words, end_effector=name)
+
+
 class Peer:
     """An engine with a file: inverse dynamics of the tree, rows of its constraints, all in its own coordinates."""
 

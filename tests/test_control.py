@@ -309,7 +309,9 @@ def test_a_plant_that_crosses_a_singularity_is_told_and_has_no_errors():
 
 def test_an_unstable_loop_is_reported_with_motor_and_time():
     plant = plants().plant(varied(nominal(), {}))
-    run = run_law(law("pd", Gains(1e7, 6000.0)), plant, circle(), LoopSettings(start="platform"), time=0.1)
+    run = run_law(
+        make_law(nominal("+-+"), "pd", Gains(1e7, 6000.0)), plant, circle(), LoopSettings(start="platform"), time=0.1
+    )
     assert run.failure == "unstable" and run.stopped_at < 0.05
     named = re.search(r"unstable: motor (\S+) left its reference at (\S+) ms; .*lower the gains", run.why)
     error = np.abs(run[f"q.{named[1]}"] - run[f"reference.{named[1]}"])

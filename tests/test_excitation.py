@@ -167,3 +167,15 @@ def test_a_wrong_speed_is_refused_by_its_own_name(limit, said):
         read_speeds(["a", "b"], limit)
     assert caught.value.key == "velocity_limit"
     assert read_speeds(["a", "b"], {"b": 2.0}).tolist() == [np.inf, 2.0]
+
+
+def test_an_amplitude_narrows_the_limits_of_the_file():
+    robot = parflex.load("5r", settings={"legs.frame.0.limits": [-3.0, 3.0]})
+    motor = robot.actuated_names[0]
+    home = robot.home[robot.tree.position_names.index(motor)]
+    words = {"time": 2.0, "harmonics": 2, "starts": 1, "velocity_limit": 2.0}
+    limits = [
+        parflex.excite(robot, **words, **more).limits["position"][motor]["limits"] for more in ({}, {"amplitude": 0.2})
+    ]
+    assert limits[0] == [-3.0, 3.0]
+    assert limits[1] == pytest.approx([home - 0.2, home + 0.2])

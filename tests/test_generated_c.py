@@ -287,3 +287,12 @@ def test_the_page_lists_every_model_and_every_target():
     text = PAGE.read_text(encoding="utf-8")
     for word in (*MODELS, *TARGETS):
         assert f"`{word}`" in text, word
+
+
+@pytest.mark.parametrize(("robot", "name"), [("rx90", "rx90_inverse"), ("5r", "m_5r_inverse")])
+def test_names_of_generated_files_are_those_of_the_documentation(robot, name):
+    made = parflex.model(parflex.load(robot), "inverse")
+    stem = f"m_{robot}_inverse"
+    assert set(made.files("c")) == {f"{name}.h", f"{name}.c", f"{name}_example.c", f"{name}.mk"}
+    assert set(made.files("llvm")) == {f"{name}.ll"}
+    assert all(set(made.files(target)) == {f"{stem}_{target}.py"} for target in ("numpy", "jax", "casadi", "sympy"))

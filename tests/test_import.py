@@ -10,7 +10,17 @@ import pytest
 from conftest import RIGID
 from exchanged import Moving
 from foreign_robots import random_mjcf, random_urdf
-from imported import MujocoPeer, PinocchioPeer, anywhere, driven, loops_of, round_trip_misses, total_mass, tree_misses
+from imported import (
+    MujocoPeer,
+    PinocchioPeer,
+    anywhere,
+    driven,
+    import_some,
+    loops_of,
+    round_trip_misses,
+    total_mass,
+    tree_misses,
+)
 from states import Draws, random_states
 
 import parflex
@@ -118,7 +128,7 @@ def test_pinocchio_finds_our_forces_in_random_trees(seeds, tmp_path):
         file, rng = tmp_path / "tree.urdf", np.random.default_rng(seed)
         file.write_text(random_urdf(seed))
         try:
-            found = parflex.import_robot(file, tmp_path / "tree.toml")
+            found = import_some(file, tmp_path / "tree.toml")
         except parflex.InputError as error:
             assert error.message == "no joint of it moves"
             continue
@@ -171,7 +181,7 @@ def test_robots_come_back_from_the_files_that_they_are_exported_to(name, tmp_pat
             assert "cannot express" in error.message
             continue
         loops = exported.files[1] if len(exported.files) > 1 else None
-        found = parflex.import_robot(exported.file, tmp_path / "again.toml", loops=loops)
+        found = import_some(exported.file, tmp_path / "again.toml", loops=loops)
         assert found.check["ok"], found.check
         again = parflex.load(found.file)
         assert again.actuated_names == robot.actuated_names

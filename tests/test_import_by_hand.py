@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 
 import pytest
 from exchanged import Moving
-from imported import MujocoPeer, PinocchioPeer
+from imported import MujocoPeer, PinocchioPeer, import_some
 from states import Draws, random_states
 from test_import import TOLERANCE, compare
 
@@ -127,7 +127,7 @@ def test_two_loops_and_five_loops_of_a_urdf_move_as_in_pinocchio(written, tmp_pa
 
     motor, loops = written(tmp_path)
     urdf = str(tmp_path / "robot.urdf")
-    found = parflex.import_robot(urdf, tmp_path / "robot.toml", loops=tmp_path / "loops.yaml")
+    found = import_some(urdf, tmp_path / "robot.toml", loops=tmp_path / "loops.yaml")
     assert found.check["ok"], found.check
     robot = parflex.load(found.file)
     assert motor in robot.actuated_names
@@ -145,7 +145,7 @@ def there_and_back(robot: parflex.Robot, folder, formats: tuple[str, ...] = ("ou
         export = parflex.export_urdf if name.endswith("urdf") else parflex.export_mjcf
         exported = export(robot, folder / name)
         loops = exported.files[1] if len(exported.files) > 1 else None
-        again = parflex.import_robot(exported.file, folder / "again.toml", loops=loops)
+        again = import_some(exported.file, folder / "again.toml", loops=loops)
         assert again.check["ok"], again.check
         assert max(by_motors_misses(robot, parflex.load(again.file), state) for state in states) < TOLERANCE
 

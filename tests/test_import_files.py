@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import tomllib
+from pathlib import Path
 
 import numpy as np
 import pinocchio as pin
@@ -236,6 +238,46 @@ def test_names_that_robot_files_do_not_allow_are_changed_and_that_is_said(tmp_pa
     assert "# - 'left/elbow: 1' is called" in (tmp_path / "robot.toml").read_text()
 
 
+def test_the_end_effector_of_a_urdf_is_its_only_leaf_or_is_named(tmp_path):
+    claw = '<link name="claw"/><joint name="grip" type="fixed"><parent link="{}"/><child link="claw"/></joint></robot>'
+    text = arm().replace("</robot>", claw.format("hand"))
+    assert tomllib.loads(Path(read(tmp_path, text).file).read_text())["end_effector"] == "claw"
+    root = re.search(r'parent link="(\w+)"', arm())[1]
+    on_the_ground = arm().replace("</robot>", claw.format(root))
+    assert parflex.load(read(tmp_path, on_the_ground).file).tree.end_effector != "claw"
+    two = text.replace("</robot>", '<link name="eye"/><joint name="see" type="fixed"><parent link="hand"/>'
+                       '<child link="eye"/></joint></robot>')  # fmt: skip
+    with pytest.raises(parflex.InputError, match=r"2 leaf links.*one of claw, eye"):
+        read(tmp_path, two)
+    assert parflex.load(read(tmp_path, two, end_effector="eye").file).tree.end_effector == "eye"
+    with pytest.raises(parflex.InputError, match="there is no frame 'nose'"):
+        read(tmp_path, two, end_effector="nose")
+
+
+def test_the_command_names_the_option_of_the_end_effector(tmp_path, capsys):
+    parflex.export_urdf(parflex.load("5r"), tmp_path / "5r.urdf")
+    words = [
+        "import",
+        str(tmp_path / "5r.urdf"),
+        "--loops",
+        str(tmp_path / "5r.loops.yaml"),
+        "-o",
+        str(tmp_path / "r.toml"),
+    ]
+    with pytest.raises(SystemExit):
+        main(words)
+    assert re.search(r"give --end-effector, one of .*\btip\b", capsys.readouterr().err)
+    with pytest.raises(SystemExit):
+        main([*words, "--end-effector", "tip"])
+    assert parflex.load(str(tmp_path / "r.toml")).tree.end_effector == "tip"
+
+
+def test_the_name_of_a_urdf_stays_and_a_change_is_reported(tmp_path):
+    assert parflex.load(read(tmp_path, arm()).file).name == re.search(r'<robot name="([^"]+)"', arm())[1]
+    found = read(tmp_path, re.sub(r'<robot name="[^"]+"', '<robot name="arm/2"', arm()))
+    assert parflex.load(found.file).name == "arm_2" and "'arm/2' is called 'arm_2' here" in found.warnings
+
+
 def test_mimics_become_couplings_and_a_floating_root_is_a_free_body(tmp_path):
     follower = '<link name="claw">' + BODY + '</link><joint name="claw" type="prismatic"><parent link="hand"/>'
     follower += '<child link="claw"/><axis xyz="0 1 0"/><mimic joint="elbow" multiplier="-0.5" offset="0.1"/></joint>'
@@ -269,11 +311,11 @@ def test_joints_of_another_kind_stand_in_the_file_of_loops(tmp_path):
     tip = '<link name="tip"/><joint name="t" type="fixed"><parent link="hand"/><child link="tip"/>'
     text = arm().replace("</robot>", tip + '<origin xyz="0 0 -1"/></joint></robot>')
     (tmp_path / "loops.yaml").write_text(CROSSES)
-    found = read(tmp_path, text, loops=tmp_path / "loops.yaml")
+    found = read(tmp_path, text, loops=tmp_path / "loops.yaml", end_effector="hand")
     assert found.joints == ("elbow_X", "elbow_Y") and found.closures == ("tip~base",)
     assert any(one.kind == "key" and one.name == "made_up" for one in found.dropped)
     (tmp_path / "loops.yaml").write_text("joint_name: [elbow]\njoint_type: [SPHERICAL]")
-    read(tmp_path, text, loops=tmp_path / "loops.yaml")
+    read(tmp_path, text, loops=tmp_path / "loops.yaml", end_effector="hand")
     assert tomllib.loads((tmp_path / "robot.toml").read_text())["frame"][0]["joint"] == "spherical"
 
 
@@ -393,6 +435,7 @@ def test_a_robot_whose_loops_cannot_close_is_written_and_its_check_fails(tmp_pat
     (tmp_path / "loops.yaml").write_text("closed_loop: [[hand, ground]]\ntype: [3d]\nname_mot: [elbow]")
     (tmp_path / "robot.urdf").write_text(arm())
     words = ["--loops", str(tmp_path / "loops.yaml"), "-o", str(tmp_path / "robot.toml"), "--json"]
+    words += ["--end-effector", "hand"]
     with pytest.raises(SystemExit) as done:
         main(["import", str(tmp_path / "robot.urdf"), *words])
     assert done.value.code == 1 and (tmp_path / "robot.toml").exists()
@@ -402,7 +445,7 @@ def test_a_robot_whose_loops_cannot_close_is_written_and_its_check_fails(tmp_pat
 def test_a_closure_within_one_body_is_refused_in_a_robot_file_and_left_out_of_others(tmp_path):
     tip = '<link name="tip"/><joint name="t" type="fixed"><parent link="hand"/><child link="tip"/></joint></robot>'
     (tmp_path / "loops.yaml").write_text("closed_loop: [[tip, hand]]\nname_mot: [elbow]")
-    found = read(tmp_path, arm().replace("</robot>", tip), loops=tmp_path / "loops.yaml")
+    found = read(tmp_path, arm().replace("</robot>", tip), loops=tmp_path / "loops.yaml", end_effector="hand")
     assert found.check["ok"] and not found.closures and "both its ends are on one body" in found.dropped[-1].why
     closure = '[[closure]]\nbetween = ["tip", "elbow"]\njoint = "spherical"\n'
     (tmp_path / "robot.toml").write_text((tmp_path / "robot.toml").read_text() + closure)

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pinocchio as pin
 import pytest
-from imported import MujocoPeer, PinocchioPeer, anywhere, tree_misses
+from imported import MujocoPeer, PinocchioPeer, anywhere, import_some, tree_misses
 
 import parflex
 from parflex.exchange.importing.small_yaml import read_yaml
@@ -80,7 +80,7 @@ def test_parallel_robots_of_gepetto(file, tmp_path):
         with pytest.raises(parflex.InputError, match=NOT_READ[name]):
             parflex.import_robot(file, tmp_path / "robot.toml", loops=beside)
         return
-    found = parflex.import_robot(file, tmp_path / "robot.toml", loops=beside if beside.exists() else None)
+    found = import_some(file, tmp_path / "robot.toml", loops=beside if beside.exists() else None)
     assert found.check["ok"] == (name not in NOT_CLOSED), found.check
     peer, rng = PinocchioPeer(str(file), loops, changed(str(file), loops)), np.random.default_rng(1)
     renamed = {one.replace("/", "_"): one for one in peer.model.names}

@@ -15,8 +15,11 @@ from conftest import CATALOGUE
 from test_command_line import answered, refused, run
 
 import parflex
+from parflex.description.inheritance import inherited
+from parflex.description.loader import load_table
 from parflex.description.source import parse_toml
 from parflex.errors import ParflexError
+from parflex.models.posing.whole_check import unused_constants, unusual
 
 PAGE = (Path(__file__).parents[1] / "docs" / "robot-file.md").read_text(encoding="utf-8")
 FIVE_BAR = re.search(r"## A whole robot.*?```toml\n(.*?)```", PAGE, re.DOTALL).group(1)
@@ -278,6 +281,24 @@ def test_a_byte_order_mark_and_windows_lines_are_no_matter(capsys, tmp_path):
     file = tmp_path / "robot.toml"
     file.write_bytes(b"\xef\xbb\xbf" + FIVE_BAR.replace("\n", "\r\n").encode())
     assert answered(capsys, "check", file)["ok"] is True
+
+
+def test_check_reports_constants_that_nothing_refers_to(tmp_path):
+    file, child = tmp_path / "arm.toml", tmp_path / "child.toml"
+    constants = '[constants]\nlong = 0.5\nhalf = "long/2"\nspare = 3\n'
+    frames = '[[frame]]\nname = "a"\njoint = "revolute"\nplace = { position = ["half", 0, 0] }\n'
+    file.write_text(f'format = 1\nname = "arm"\n{constants}{frames}')
+    said = ["the constant 'spare' is not used: delete it, or refer to it"]
+    assert [note for note in unusual(parflex.load(file)) if "constant" in note] == said
+    child.write_text('format = 1\nname = "child"\nextends = "arm.toml"\n')  # the constants of another file
+    assert not [note for note in unusual(parflex.load(child)) if "constant" in note]
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in CATALOGUE.glob("*.toml")))
+def test_robots_of_the_catalogue_use_their_constants(name):
+    table, files = load_table(name)
+    theirs = inherited(table, files[0]).get("constants", {})
+    assert set(unused_constants(table)) <= set(theirs)
 
 
 def test_the_robot_of_the_documentation_passes_check_without_a_warning(capsys, tmp_path):

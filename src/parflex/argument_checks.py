@@ -249,6 +249,7 @@ CHECKS: dict[str, Check | None] = {
     ),
     **dict.fromkeys(("csv", "floating", "keep_spikes", "physical"), checking.flag),
     **dict.fromkeys(("frame", "name", "title", "drive", "method", "law", "actuation", "working_mode", "paper"), _word),
+    "end_effector": _word,
     "model": _word,
     **dict.fromkeys(("frames", "wrench_frames", "columns", "inputs", "outputs", "sensed"), checking.names),
     **dict.fromkeys(("compensate", "independent", "include"), checking.names),

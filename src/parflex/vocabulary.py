@@ -97,6 +97,11 @@ WORDS: dict[str, Word] = {
     "out": Word("str or Path", "", "File that keeps results; a later call with it continues there."),
     "path": Word("str or Path", "", "File."),
     "loops": Word("str or Path", "", "YAML file beside a URDF, with its loops and motors."),
+    "end_effector": Word(
+        "str",
+        "",
+        "Link or joint of a URDF that is the end effector; None is the only moving link that carries no other.",
+    ),
     "floating": Word("bool", "", "The root of a URDF is a free body, not fixed to the ground."),
     "agreement": Word("float", "dimensionless", "MAC from which two shapes are one mode."),
     "finest": Word("float", "dimensionless", "Smallest share of the way between two poses."),

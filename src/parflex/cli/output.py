@@ -20,6 +20,7 @@ FLAGS = {  # how the library names an argument, and how the command line does
     "target='c'": "--target c",
     "about='equilibrium'": "--about equilibrium",
     "out_step": "--out-step",
+    "end_effector": "--end-effector",
     "float32": "--float32",
     "rigid=True": "--rigid",
     "(servo)": "(--servo)",

@@ -30,6 +30,14 @@ def extended_files(robot: str | Path) -> list[str]:
         return []
 
 
+def inherited(table: dict[str, Any], file: str) -> dict[str, Any]:
+    """Return what the robot that a `table` of `file` extends has; empty if it extends none."""
+    if "extends" not in table:
+        return {}
+    base, base_file = _read_parent(table["extends"], file)
+    return _complete(base, [file, base_file])
+
+
 def _complete(raw: dict[str, Any], seen: list[str]) -> dict[str, Any]:
     """Merge the table into the table that it extends, which may extend another one; append the files to `seen`."""
     file = seen[-1]

@@ -113,13 +113,20 @@ def _write_fmu(loaded: Any, out: str, asked: dict[str, Any], as_json: bool) -> N
 @click.argument("source", metavar="FILE")
 @click.option("--loops", metavar="FILE.yaml", help="Loops and motors of a URDF: closed_loop, type, name_mot.")
 @click.option("--floating", is_flag=True, help="The root of the URDF is a free body.")
+@click.option(
+    "--end-effector",
+    metavar="NAME",
+    help="Link or joint of a URDF; default: the only moving link that carries no other.",
+)
 @click.option("-o", "--out", "out", required=True, metavar="ROBOT.toml", help="Robot file to write.")
 @click.option("--json", "as_json", is_flag=True, help="Print a single JSON object.")
-def import_verb(source: str, loops: str | None, floating: bool, out: str, as_json: bool) -> int:
+def import_verb(
+    source: str, loops: str | None, floating: bool, end_effector: str | None, out: str, as_json: bool
+) -> int:
     """Read a robot of another program: URDF with loops, MuJoCo, SYMORO."""
     from parflex.exchange.importing.import_robot import import_robot
 
-    found = import_robot(source, out, loops=loops, floating=floating)
+    found = import_robot(source, out, loops=loops, floating=floating, end_effector=end_effector)
     dropped = [{"kind": one.kind, "name": one.name, "why": one.why} for one in found.dropped]
     answer: dict[str, Any] = {"file": found.file, "joints": list(found.joints), "closures": list(found.closures)}
     answer |= {"dropped": dropped, "check": found.check, "warnings": [*found.warnings, *found.check["warnings"]]}

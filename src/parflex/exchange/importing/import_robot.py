@@ -38,7 +38,11 @@ class ImportedRobot(Record):
 
 
 def import_robot(
-    path: str | Path, out: str | Path, loops: str | Path | None = None, floating: bool = False
+    path: str | Path,
+    out: str | Path,
+    loops: str | Path | None = None,
+    floating: bool = False,
+    end_effector: str | None = None,
 ) -> ImportedRobot:
     """Read a robot of another program, write it as a robot file and check that.
 
@@ -52,6 +56,8 @@ def import_robot(
         YAML file beside a URDF, with its loops and motors.
     floating : bool, default False
         The root of a URDF is a free body, not fixed to the ground.
+    end_effector : str, default None
+        Link or joint of a URDF that is the end effector; None is the only moving link that carries no other.
 
     Returns
     -------
@@ -66,7 +72,7 @@ def import_robot(
         raise InputError("a robot file ends in .toml", key="out", value=str(out), hint=f"{Path(out).stem}.toml")
     refuse_overwrite([out], [source for source in (path, loops) if source is not None])
     check_writable(out)
-    robot = read_foreign(path, loops, flag(floating, "floating"))
+    robot = read_foreign(path, loops, flag(floating, "floating"), end_effector)
     robot.drop_idle_closures()
     robot.name_meshes_from(Path(out).resolve().parent)
     text = robot_text(robot).encode()
@@ -84,7 +90,9 @@ def import_robot(
     )
 
 
-def read_foreign(source: str | Path, loops: str | Path | None, floating: bool = False) -> ForeignRobot:
+def read_foreign(
+    source: str | Path, loops: str | Path | None, floating: bool = False, end_effector: str | None = None
+) -> ForeignRobot:
     """The tables of a file of another program."""
     suffix = Path(source).suffix.lower()
     if suffix not in FORMATS:
@@ -93,8 +101,8 @@ def read_foreign(source: str | Path, loops: str | Path | None, floating: bool = 
             value=str(source), hint=did_you_mean(suffix, FORMATS),
         )  # fmt: skip
     if suffix == ".urdf":
-        return urdf_robot(str(source), None if loops is None else read_loops(loops), floating)
-    for word, value in (("loops", loops), ("floating", floating or None)):
+        return urdf_robot(str(source), None if loops is None else read_loops(loops), floating, end_effector)
+    for word, value in (("loops", loops), ("floating", floating or None), ("end_effector", end_effector)):
         if value is not None:
             raise InputError(
                 f"'{word}' is for URDF files: {suffix} files have their own", file=str(source), key=word,

@@ -21,9 +21,12 @@ AXES = {"X": E3[0], "Y": E3[1], "Z": E3[2]}
 SHAPES = "robot files have no shapes"
 
 
-def urdf_robot(file: str, loops: LoopsFile | None, floating: bool) -> ForeignRobot:
+def urdf_robot(file: str, loops: LoopsFile | None, floating: bool, end_effector: str | None = None) -> ForeignRobot:
     """The tables of a URDF."""
-    return _UrdfTables(read_urdf(file), loops or LoopsFile(), loops is not None, floating).whole()
+    tables = _UrdfTables(read_urdf(file), loops or LoopsFile(), loops is not None, floating)
+    robot = tables.whole()
+    robot.end_effector = tables.end_effector(end_effector)
+    return robot
 
 
 class _UrdfTables:
@@ -32,6 +35,8 @@ class _UrdfTables:
     def __init__(self, urdf: UrdfFile, loops: LoopsFile, given: bool, floating: bool) -> None:
         self.urdf, self.loops, self.given, self.floating = urdf, loops, given, floating
         self.robot = ForeignRobot(allowed(urdf.name) or "robot", Path(urdf.file).name)
+        if urdf.name != self.robot.name:
+            self.robot.names.renamed[shown(urdf.name)] = self.robot.name
         self.kinds = {joint.name: self._kind(joint) for joint in urdf.joints}
         self.named: dict[str, str] = {}  # frames of joints, and of links that hang on fixed ones
         self.at: dict[str, tuple[str, Array, Array]] = {}  # where links stand in them
@@ -186,7 +191,7 @@ class _UrdfTables:
             robot.warnings.append("no motors are named: give name_mot beside the loops, or mark joints actuated = true")
         else:
             wanted = [joint.name for joint in self.urdf.joints if self.named[joint.name] in single - follows]
-            robot.warnings.append("no motors are named: every joint with one axis is one here")
+            robot.warnings.append("no motors are named: each joint with one axis that mimics no other is a motor")
         for name in wanted:
             frame = self.named.get(name, allowed(name))
             if frame not in single:
@@ -212,7 +217,7 @@ class _UrdfTables:
             self.robot.coupling.append(table | ({"offset": offset} if offset else {}))
 
     def _loop(self, one: str, other: str, kind: str) -> None:
-        ends = [self._place(name) for name in (one, other)]
+        ends = [self._place(name, self.loops.file, "closed_loop") for name in (one, other)]
         if ends[0] == ends[1]:
             raise foreign_error(
                 f"'{shown(one)}' and '{shown(other)}' are the same frame", self.loops.file, "closed_loop", one,
@@ -220,15 +225,38 @@ class _UrdfTables:
             )  # fmt: skip
         self.robot.closure.append({"between": ends, "joint": kind})
 
-    def _place(self, name: str) -> str:
+    def end_effector(self, name: str | None) -> str | None:
+        """Return the frame of the link or joint `name`, by default of the only leaf: a moving link that carries none.
+
+        The ends of loops are no leaves.
+        """
+        if name is None:
+            inner = {joint.parent for joint in self.urdf.joints} | {
+                end for *ends, _ in self.loops.pairs for end in ends
+            }
+            inner |= {joint.child for joint in self.urdf.joints if joint.name in inner}
+            moving = [link for link in self.urdf.links if self._moves(link)]
+            leaves = [link for link in moving if link not in inner]
+            if not moving:
+                return None
+            if len(leaves) != 1:
+                named = ", ".join(map(shown, leaves or moving))
+                raise foreign_error(
+                    f"has {len(leaves)} leaf links, so its end effector must be named", self.urdf.file, "end_effector",
+                    None, f"give end_effector, one of {named}",
+                )  # fmt: skip
+            name = leaves[0]
+        return self._place(name, self.urdf.file, "end_effector")
+
+    def _place(self, name: str, file: str, key: str) -> str:
         """The frame or point at a link, or at the link that a joint carries."""
         link = name
         if link not in self.at:
             carried = {joint.name: joint.child for joint in self.urdf.joints}
             if name not in carried:
                 raise foreign_error(
-                    f"there is no frame '{shown(name)}' in {Path(self.urdf.file).name}", self.loops.file,
-                    "closed_loop", name, did_you_mean(name, [*self.at, *carried]),
+                    f"there is no frame '{shown(name)}' in {Path(self.urdf.file).name}", file, key, name,
+                    did_you_mean(name, [*self.at, *carried]),
                 )  # fmt: skip
             link = carried[name]
         frame, R, p = self.at[link]

@@ -10,7 +10,7 @@ import numpy as np
 
 from parflex.checking import number, whole
 from parflex.errors import InputError
-from parflex.identification.exciting.motion_limits import MotionLimits, read_motion_limits
+from parflex.identification.exciting.motion_limits import AMPLITUDE, MotionLimits, read_motion_limits
 from parflex.identification.exciting.motion_search import FINE, Search
 from parflex.models.robot import Robot
 from parflex.records import Answer, brief
@@ -69,7 +69,7 @@ def excite(
     harmonics: int = 5,
     seed: int = 0,
     *,
-    amplitude: float = 0.5,
+    amplitude: float | None = None,
     velocity_limit: float | Mapping[str, float] | None = None,
     effort_limit: Any = None,
     workspace: Mapping[str, Any] | None = None,
@@ -93,8 +93,9 @@ def excite(
         Harmonics of the series, two or more.
     seed : int, default 0
         Start of the random numbers.
-    amplitude : float, default 0.5
-        Reach about home of motors without limits in the file, in rad or typical lengths of the robot (dimensionless).
+    amplitude : float, default None
+        Reach about home of all motors, in rad or typical lengths of the robot, within the limits of the file; None:
+        0.5 for motors without limits in the file (dimensionless).
     velocity_limit : float or Mapping[str, float], default None
         Largest velocity of all motors, or of each; None: no limit (m/s, rad/s).
     effort_limit : float or Mapping[str, float], default None
@@ -123,12 +124,13 @@ def excite(
     """
     given = float(number(time, "time", above=0.0, example=10.0))
     count = whole(harmonics, "harmonics", 2, 50)
-    reach = float(number(amplitude, "amplitude", above=0.0, example=0.5))
+    asked = None if amplitude is None else float(number(amplitude, "amplitude", above=0.0, example=0.5))
+    reach = AMPLITUDE if asked is None else asked
     search = Search(robot, given, count, friction, reach)
     least = float(number(distance, "distance", least=0.0, example=0.3))
     if least >= 1:
         raise InputError("a distance of 1 is home itself", key="distance", value=least, hint="give e.g. 0.3")
-    limits = read_motion_limits(search.regressor, reach, velocity_limit, effort_limit, workspace, least)
+    limits = read_motion_limits(search.regressor, asked, velocity_limit, effort_limit, workspace, least)
     rng = np.random.default_rng(whole(seed, "seed", 0))
     count = whole(starts, "starts", 1, 1000)
     found: list[Array] = []

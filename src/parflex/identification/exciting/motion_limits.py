@@ -18,6 +18,7 @@ from parflex.records import Record
 
 Array = np.ndarray
 AXES = ("x", "y", "z")
+AMPLITUDE = 0.5  # rad or typical lengths: half a radian to each side, far from the ends of usual joints
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -140,10 +141,13 @@ def _told(low: float, high: float, lowest: float | None, highest: float) -> dict
 
 
 def read_motion_limits(
-    regressor: Regressor, amplitude: float, velocity_limit: Any, effort_limit: Any, workspace: Mapping[str, Any] | None,
-    distance: float,
+    regressor: Regressor, amplitude: float | None, velocity_limit: Any, effort_limit: Any,
+    workspace: Mapping[str, Any] | None, distance: float,
 ) -> MotionLimits:  # fmt: skip
-    """Limits that are asked for; of joints those of the file, of motors without them an amplitude about home."""
+    """Return the requested limits: those of the file, and of motors an amplitude about home.
+
+    Without an amplitude motors that have limits in the file keep them.
+    """
     robot = regressor.robot
     tree, joints = robot.tree, []
     for link in tree.links:
@@ -152,8 +156,10 @@ def read_motion_limits(
         rate, home = link.v.start, float(robot.home[link.q.start])
         limits = None if link.limits is None else tuple(map(float, link.limits))
         if rate in robot.actuated:
-            reach = amplitude * float(robot.gearing.units[rate])
-            low, high = (home - reach, home + reach) if limits is None else limits
+            reach = (amplitude or AMPLITUDE) * float(robot.gearing.units[rate])
+            low, high = (-np.inf, np.inf) if limits is None else limits
+            if limits is None or amplitude is not None:
+                low, high = max(low, home - reach), min(high, home + reach)
             joints.append((link.q.start, rate, low, high))
         elif limits is not None:
             joints.append((link.q.start, rate, *limits))

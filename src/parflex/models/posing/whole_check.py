@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from parflex.description.inheritance import inherited
 from parflex.models.configuration import configure
 from parflex.models.frames_and_jacobians import counts
 from parflex.models.robot import Robot
@@ -21,9 +27,32 @@ def unusual(robot: Robot) -> list[str]:
         notes.append(
             "home is a singular pose of the closures: the robot has more degrees of freedom there than elsewhere"
         )
+    table = {} if robot.written is None else robot.written.table
+    theirs = inherited(table, robot.file).get("constants", {})
+    notes += [sentence for name, sentence in unused_constants(table).items() if name not in theirs]
     numbers = counts(robot)
     if numbers["redundant_closures"]:
         names = ", ".join(numbers["names"]["redundant_closures"])
         redundant = counted(numbers["redundant_closures"], "closure row is", "closure rows are")
         notes.append(f"over-constrained: {redundant} redundant ({names})")
     return list(dict.fromkeys(notes))
+
+
+def unused_constants(table: Mapping[str, Any]) -> dict[str, str]:
+    """Return a sentence for each constant of a robot file whose name no other entry contains."""
+    constants = table.get("constants", {})
+    words = set(re.findall(r"[^\W\d]\w*", "\n".join(_texts(list(table.values())))))
+    return {
+        name: f"the constant '{name}' is not used: delete it, or refer to it"
+        for name in constants
+        if unicodedata.normalize("NFKC", name) not in words
+    }
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Yield the strings inside lists and tables, as expressions read them."""
+    if isinstance(value, str):
+        yield unicodedata.normalize("NFKC", value)
+    elif isinstance(value, Mapping | list | tuple):
+        for entry in value.values() if isinstance(value, Mapping) else value:
+            yield from _texts(entry)
