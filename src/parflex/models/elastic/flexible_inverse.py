@@ -19,7 +19,6 @@ from parflex.models.dynamics.spare_motors import Sharing, read_sharing, spare_mo
 from parflex.models.dynamics.taut_cables import slack_warnings
 from parflex.models.elastic.deflection import deflection_warnings
 from parflex.models.elastic.driven_frame import check_system, zero_dynamics
-from parflex.models.given_states.requested_rates import Bias, RequestedRates
 from parflex.models.pose_input import elastic_words, read_motion
 from parflex.recursion import mass_matrix, motion
 from parflex.spatial.linear import least_norm
@@ -146,10 +145,7 @@ def _driven(
                 value=strange[0],
                 hint="give accelerations of motors",
             )
-        motors = RequestedRates(configuration, {k: joints.get(k, 0.0) for k in robot.actuated}, {}, Bias(qd, b))
-        motors.refuse_contradicted()
-        motors.refuse_impossible()
-        desired = np.array([*motors.joints.values()])
+        desired = np.array([joints.get(k, 0.0) for k in robot.actuated])
         return configuration.J_a, desired - b[list(robot.actuated)]
     frame = robot.tree.end_effector
     words = {**(velocity or {}), **(acceleration or {})}
