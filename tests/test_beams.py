@@ -330,3 +330,20 @@ def test_efforts_at_rest_that_do_not_hold_a_bending_robot_are_said_to_be_none():
     expected = parflex.deflection(robot, about="equilibrium").efforts
     assert held.efforts == pytest.approx(expected, rel=1e-6)  # Newton ends at 1e-9 of the loads
     assert here.efforts != pytest.approx(expected, rel=1e-2)
+
+
+@pytest.mark.parametrize("order", ["velocity", "acceleration"])
+def test_efforts_in_a_motion_that_bodies_do_not_follow_are_said_to_hold_for_an_instant(order):
+    robot = parflex.load("3rrr-flexible")
+    bent = parflex.equilibrium(robot).configuration
+    slow, fast = (parflex.inverse_dynamics(robot, bent, **{order: {"leg1.1": size}}) for size in (1e-6, 1.0))
+    assert slow.warnings == []
+    assert any("not in equilibrium in this motion" in warning for warning in fast.warnings)
+    undeformed = parflex.inverse_dynamics(robot, "home", **{order: {"leg1.1": 1e-6}})
+    assert any("not in equilibrium in this motion" in warning for warning in undeformed.warnings)
+
+
+def test_arrays_without_rates_warn_of_accelerations_that_bodies_do_not_follow():
+    robot = parflex.load("3rrr-flexible")
+    with pytest.warns(parflex.ParflexWarning, match="not in equilibrium in this motion"):
+        parflex.inverse_dynamics(robot, q=robot.home, qdd=[1.0, 0.0, 0.0])

@@ -213,6 +213,18 @@ def test_a_component_that_follows_from_others_is_named_with_the_value_that_they_
         parflex.inverse_dynamics(robot, "home", {"crank": 2.0}, {"crank": -3.0, "rocker": 1.0})
 
 
+def test_a_motion_that_the_motors_do_not_hold_is_possible():
+    robot = loaded("5r")
+    height = np.sqrt(0.3**2 - (0.4 - 0.12) ** 2)  # both distal links on one line: the tip is free along y
+    here = parflex.configure(robot, {"x": 0.0, "y": float(height)})
+    qd = here.rates({"y": 1.0})
+    assert here.frame_rows("tip")[1] @ qd == pytest.approx(1.0)
+    assert np.abs(qd[list(robot.actuated)]).max() < 1e-6  # a double root is found to 1e-8
+    assert parflex.energies(robot, here, {"y": 1.0}).kinetic > 0
+    with pytest.raises(parflex.SingularError, match="with the motors locked"):
+        parflex.inverse_dynamics(robot, here, {"y": 1.0})
+
+
 SPHERICAL = """
 format = 1
 name = "spherical"

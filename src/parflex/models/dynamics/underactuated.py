@@ -69,7 +69,7 @@ def _given(
 ) -> tuple[Array, Array]:
     """Rows of all rates that are given, and their accelerations less what the rates alone cause."""
     robot = configuration.robot
-    requested = requested_rates(configuration, acceleration or {}, "acceleration", Bias(qd, b))
+    requested = requested_rates(configuration, acceleration or {}, Bias(qd, b))
     motors = list(robot.actuated)
     if not requested.frames and set(requested.joints) <= set(motors):
         own = np.array([requested.joints.get(k, 0.0) for k in motors])

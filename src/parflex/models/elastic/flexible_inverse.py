@@ -147,10 +147,7 @@ def _driven(
                 value=strange[0],
                 hint="give accelerations of motors",
             )
-        motors = RequestedRates(configuration, {k: joints.get(k, 0.0) for k in robot.actuated}, {}, Bias(qd, b))
-        motors.refuse_contradicted()
-        motors.refuse_impossible()
-        desired = np.array([*motors.joints.values()])
+        desired = np.array([joints.get(k, 0.0) for k in robot.actuated])
         return configuration.J_a, desired - b[list(robot.actuated)]
     frame = robot.tree.end_effector
     words = {**(velocity or {}), **(acceleration or {})}

@@ -27,14 +27,14 @@ class AskedMotion:
         """All rates from `given` ones of joints or frames (m/s, rad/s); the others rest as far as the loops allow."""
         if not given:  # all rest, without the mass matrix that weighs what is left open
             return np.zeros(self.here.robot.tree.n)
-        requested = requested_rates(self.here, given, "velocity")
+        requested = requested_rates(self.here, given)
         requested.refuse_contradicted()
         return requested.solve(self._rest(requested))
 
     def rates_near(self, given: Mapping[str, float], qd: Array) -> Array:
         """All rates from `given` ones (m/s, rad/s); the others as near to those of `qd` as the loops allow."""
         units = self.here.robot.tree.rate_units
-        requested = requested_rates(self.here, given, "velocity")
+        requested = requested_rates(self.here, given)
         return requested.solve([Block(np.eye(len(qd)) / units, qd / units)])
 
     def accelerations(
@@ -46,7 +46,7 @@ class AskedMotion:
         """
         bias = Bias(qd_tot, self.here.acceleration_bias(qd_tot))
         wanted = given or dict.fromkeys(like or {}, 0.0)
-        requested = requested_rates(self.here, wanted, "acceleration", bias)
+        requested = requested_rates(self.here, wanted, bias)
         requested.refuse_contradicted()
         return requested.solve(self._rest(requested)) + bias.b
 

@@ -49,11 +49,11 @@ class RequestedRates:
 
     @property
     def key(self) -> str:
-        """The argument that gives them."""
+        """Name of the argument."""
         return "velocity" if self.bias is None else "acceleration"
 
     def frame_bias(self, frame: str) -> Array:
-        """World acceleration of a frame due to the rates alone; zero for rates."""
+        """Return the world acceleration of a frame due to the rates alone; zero for rates."""
         return np.zeros(6) if self._moving is None else self.here.frame_acceleration(frame, self._moving)
 
     @cached_property
@@ -83,9 +83,10 @@ class RequestedRates:
 
     @cached_property
     def resolution(self) -> float:
-        """Singular values of the rows along allowed motions that are rounding, and relative residuals.
+        """Limit of singular values of the rows along allowed motions, and of relative residuals, that are rounding.
 
-        The closures are closed to `closure_error`, and their null space turns by that times their condition number.
+        The limit is that of all ranks of mechanisms. Positions that close the loops less well turn the null space by
+        the closure error times the condition number.
         """
         J = self.here.scaled_closure_jacobian[:, self.here.robot.free]
         rank = self.here.robot.mobility.rank
@@ -99,7 +100,7 @@ class RequestedRates:
         return int(np.sum(sizes > self.resolution))
 
     def solve(self, rest: Sequence[Block]) -> Array:
-        """All rates, or accelerations less the bias: the requested ones, then nearest to each block of `rest`."""
+        """Return all rates, or accelerations less the bias: those requested, then nearest to each of `rest`."""
         found, missed = solve_in_order(self.here.motions, [self.block, *rest])
         self._refuse(missed[0])
         return found
@@ -142,7 +143,7 @@ class RequestedRates:
         )
 
     def _can_do(self, number: int) -> str:
-        """What the frame of a component, or the mechanism, can do at this pose."""
+        """Describe what the frame of a component, or the mechanism, can do at this pose."""
         frame = [*[""] * len(self.joints), *(name for name, given in self.frames.items() for _ in given)][number]
         if not frame:
             return f"the mechanism has {counted(self.here.motions.shape[1], 'degree')} of freedom here"
@@ -186,10 +187,9 @@ class RequestedRates:
         return own + [(f"{frame}.{_part(tree, c)}", "m" if c < 3 else "rad") for frame, c in parts]
 
 
-def requested_rates(
-    here: Configuration, given: Mapping[str, float], key: str, bias: Bias | None = None
-) -> RequestedRates:
-    """Components of a motion in the words of joints and frames (m, rad, s)."""
+def requested_rates(here: Configuration, given: Mapping[str, float], bias: Bias | None = None) -> RequestedRates:
+    """Read rates, or accelerations with a `bias`, in the words of joints and frames (m, rad, s)."""
+    key = "velocity" if bias is None else "acceleration"
     return RequestedRates(here, *read_motion(here.robot.tree, given, key), bias)
 
 
