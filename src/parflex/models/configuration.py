@@ -17,6 +17,7 @@ from parflex.errors import ActuationError, InputError, SingularError
 from parflex.models.brief_lines import configuration_line
 from parflex.models.condition import SINGULAR, Condition
 from parflex.models.given_states.asked_motion import AskedMotion
+from parflex.models.limits import limit_warnings
 from parflex.models.priorities import root_of
 from parflex.models.robot import Robot
 from parflex.models.spins import spin_error, spinning
@@ -348,7 +349,7 @@ class Configuration(Record):
 Pose = str | Mapping[str, float] | Sequence[float] | Array | Configuration
 
 
-def configure(robot: Robot, pose: Pose | None = None) -> Configuration:
+def configure(robot: Robot, pose: Pose | None = None, *, ignore_limits: bool = False) -> Configuration:
     """The robot at a pose, with all its positions known.
 
     A configuration of another robot with the same coordinates, such as the one that `equilibrium` gives, is taken by
@@ -360,6 +361,8 @@ def configure(robot: Robot, pose: Pose | None = None) -> Configuration:
         Robot, from `load`.
     pose : Pose, default None
         Name of a pose of the file, coordinates by name, or a configuration; None is home (m, rad).
+    ignore_limits : bool, default False
+        Leave out the `ParflexWarning` about joints outside their limits.
 
     Returns
     -------
@@ -378,6 +381,9 @@ def configure(robot: Robot, pose: Pose | None = None) -> Configuration:
             )
         return Configuration(robot, pose.q)
     return Configuration(robot, robot.assemble(pose))
+
+
+configure.doubts = lambda found: limit_warnings(found.robot, found.q)  # type: ignore[attr-defined]
 
 
 def _beside(A: Array) -> Array:

@@ -112,6 +112,7 @@ def count(
 @click.option("--float32", is_flag=True, help="Use single precision (C only).")
 @click.option("--motion", metavar="NAME|FILE|TABLE", help="Motion of the model 'motion' (C only).")
 @click.option("--time", type=float, metavar="T", help="Duration of such a motion if it has no end, s.")
+@click.option("--ignore-limits", is_flag=True, help="Write such a motion even beyond the limits of the robot file.")
 @click.option("--force", is_flag=True, help="Overwrite files that parflex did not write.")
 def codegen(
     robot: str,
@@ -127,6 +128,7 @@ def codegen(
     float32: bool,
     motion: str | None,
     time: float | None,
+    ignore_limits: bool,
     force: bool,
     **choice: Any,
 ) -> None:
@@ -142,7 +144,7 @@ def codegen(
                 "a motion is written as C in double precision, and has a name", key=key,
                 hint="write --target c --motion NAME",
             )  # fmt: skip
-        _write_motion(loaded, motion, time, folder, force, as_json)
+        _write_motion(loaded, motion, time, ignore_limits, folder, force, as_json)
         return
     if motion is not None:
         raise InputError(f"the model '{model}' has no motion", key="motion", value=motion, hint="write MODEL motion")
@@ -164,12 +166,14 @@ def codegen(
     output.show(answer, as_json, *tables, ("", ["", "operators"], made.counts.items()))
 
 
-def _write_motion(loaded: Any, given: str, time: float | None, folder: str, force: bool, as_json: bool) -> None:
+def _write_motion(
+    loaded: Any, given: str, time: float | None, ignore_limits: bool, folder: str, force: bool, as_json: bool
+) -> None:
     """A motion as C: a function of time that gives positions, velocities and accelerations of the motors."""
     from parflex.codegen.emit.files import write_files
     from parflex.simulation.motions.plan import plan_motion
 
-    plan = plan_motion(loaded, given, time)
+    plan = plan_motion(loaded, given, time, ignore_limits=ignore_limits)
     name = f"{loaded.name} {plan.name}"
     written = [
         str(path) for path in write_files(folder, plan.files(name, f"robot {loaded.name}, motion {plan.name}"), force)

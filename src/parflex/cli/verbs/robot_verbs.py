@@ -9,7 +9,7 @@ import click
 
 from parflex.cli import output
 from parflex.cli.group import cli
-from parflex.cli.input import coordinates_option, open_robot, read_pose_option, robot_options, words_of
+from parflex.cli.input import coordinates_option, limits_option, open_robot, read_pose_option, robot_options, words_of
 from parflex.errors import ParflexError, RobotFileError
 from parflex.whole_files import new_file
 
@@ -158,12 +158,14 @@ def schema(as_json: bool) -> None:
 @robot_options
 @click.option("--pose", "pose", metavar="NAME|KEY=VALUE,...", help="A pose of the robot file, or coordinates.")
 @click.option("--frames", metavar="LIST", help="More frames: places inside beams, e.g. arm@0.5, nodes of modal bodies.")
-def pose(robot: str, as_json: bool, pose: str | None, frames: str | None, **choice: Any) -> None:
+@limits_option
+def pose(robot: str, as_json: bool, pose: str | None, frames: str | None, ignore_limits: bool, **choice: Any) -> None:
     """All joint values and frames at a pose, and how near it is to a singularity."""
     from parflex.models.configuration import configure
     from parflex.models.dynamics.element_values import element_values
     from parflex.models.frames_and_jacobians import frames as frames_of
     from parflex.models.frames_and_jacobians import geometric_solutions
+    from parflex.models.limits import limit_warnings
 
     loaded = open_robot(robot, **choice)
     configuration = configure(loaded, read_pose_option(pose))
@@ -180,7 +182,7 @@ def pose(robot: str, as_json: bool, pose: str | None, frames: str | None, **choi
         "warnings": [
             *loaded.warnings,
             *loaded.start_warnings(),
-            *loaded.limit_warnings(configuration.q),
+            *([] if ignore_limits else limit_warnings(loaded, configuration.q)),
             *configuration.condition.warnings(),
         ],
     }

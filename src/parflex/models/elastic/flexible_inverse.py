@@ -50,7 +50,7 @@ def flexible_inverse(
         sharing = read_sharing(robot)
     shared, qdd, lost = driven_by(state, rows, desired, sharing)
     tau = shared.tau
-    warnings = [*robot.warnings, *robot.limit_warnings(configuration.q), *shared.warnings]
+    warnings = [*robot.warnings, *shared.warnings]
     warnings += deflection_warnings(robot.tree, configuration.q)
     if by_frame:
         warnings += [*near, *_growth_warnings(configuration)]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from parflex.models.configuration import Configuration, Pose, configure
+from parflex.models.limits import limit_warnings
 from parflex.models.robot import Robot
 from parflex.tree import Place
 from parflex.view.figures.style import drawing, finished, new_figure, picture_path, write_picture
@@ -58,7 +59,7 @@ def draw(robot: Robot, pose: Pose | None = None, path: str | Path | None = None,
 def picture_warnings(configuration: Configuration) -> list[str]:
     """Warnings about a pose that is drawn."""
     robot = configuration.robot
-    return [*robot.warnings, *robot.limit_warnings(configuration.q), *configuration.condition.warnings()]
+    return [*robot.warnings, *limit_warnings(robot, configuration.q), *configuration.condition.warnings()]
 
 
 def picture(configuration: Configuration, marked: Mapping[str, Place] | None = None) -> Figure:
