@@ -65,7 +65,7 @@ def without_option(command: Command) -> Command:
 
 def limits_option(command: Command) -> Command:
     """Whether limits of the robot file are checked."""
-    text = "Accept positions, velocities and efforts beyond the limits of the robot file."
+    text = "Do not check the limits of the robot file."
     return click.option("--ignore-limits", is_flag=True, help=text)(command)
 
 

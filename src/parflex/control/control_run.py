@@ -112,7 +112,7 @@ def run_control(
     reactions : bool, default False
         Columns of the reactions of all joints and closures, and their largest values in the summary.
     ignore_limits : bool, default False
-        Accept a reference beyond the limits of the robot file, and leave out the warnings.
+        Do not check the limits of the robot file.
     progress : callable, default None
         Called with the time in s at intervals.
 
@@ -132,14 +132,14 @@ def run_control(
     meeting = LoopSettings(sample_time, delay, noise, rate_noise, resolution, rates, effort_limit, seed, start, step)
     meeting.limits(robot.actuated_names)
     desired = reference_from(robot, reference, time)  # words are read before anything is compiled
+    joints = [*robot.actuated_names, *robot.sensed_names]
+    path = track(robot, desired, [name for name in joints if name in real.tree.rate_names])
+    if not ignore_limits:
+        stopped = {frame.name for frame in real.description.frame if stops and frame.stop is not None}
+        path.refuse_violations(robot, path.reference.time if time is None else min(time, path.reference.time), stopped)
     shared: dict[str, Any] = {"weights": weights, "preload": preload, "effort_limit": effort_limit}
     made = make_law(robot, law, gains, compensate=compensate, **shared)
     check_plant(robot, real, made.sensed)
-    joints = [*robot.actuated_names, *robot.sensed_names]
-    measured = [name for name in joints if name in real.tree.rate_names]
-    path = track(robot, desired, measured)
-    if not ignore_limits:
-        path.refuse_violations(robot, path.reference.time if time is None else min(time, path.reference.time))
     moved = make_plant(real, stops, reactions)
     run = run_law(made, moved, path, meeting, time, progress)
     if not ignore_limits:

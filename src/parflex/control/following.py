@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -12,7 +13,7 @@ from parflex.codegen.traces.feedback import driven_components
 from parflex.control.references import Path, Reference
 from parflex.errors import SingularError
 from parflex.models.configuration import Configuration
-from parflex.models.limits import check_limits, refuse_violations
+from parflex.models.limits import POSITION, check_limits, refuse_violations
 from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.simulation.inputs.polynomials import Polynomials, joined
@@ -45,10 +46,11 @@ class Track(Record):
         """Place and motion of the end effector at times."""
         return self._sampled(t)[1]
 
-    def refuse_violations(self, robot: Robot, end: float) -> None:
+    def refuse_violations(self, robot: Robot, end: float, stopped: Collection[str] = ()) -> None:
         """Raise if the reference exceeds a limit of the robot until a time.
 
-        Motors and sensed joints are checked at any instant, the others at the knots.
+        Motors and sensed joints are checked at any instant, the others at the knots; not the ranges of joints that are
+        `stopped` by stops.
         """
         t, q, qd = self.visited
         rows, tree = t <= end, robot.tree
@@ -57,7 +59,7 @@ class Track(Record):
         )]  # fmt: skip
         found = {(one.joint, one.key): one for one in check_limits(robot, *values, times=t[rows])}
         found |= {(one.joint, one.key): one for one in check_channels(robot, self.names, self.pieces, end)}
-        refuse_violations(found.values())
+        refuse_violations(one for (joint, key), one in found.items() if key != POSITION or joint not in stopped)
 
     def _sampled(self, t: Array) -> tuple[tuple[Array, Array, Array], Path]:
         """Both, kept: all runs of a study ask for the same times."""

@@ -85,6 +85,8 @@ class ElementTable(Table):
             if key in ("stiffness", "rest", "damping") and given is not None and given < 0:
                 raise complain(f"the {key} is negative", "give zero or more", key, given)
         check_limit_values(self.limits, self.velocity_limit, self.effort_limit)
+        if self.limits and self.limits[0] < 0:
+            raise complain("the limits of a strut are lengths", "give [low, high] in m", "limits", self.limits)
         if self.between[0] == self.between[1]:
             raise complain("both ends are the same", "name two frames", "between", self.between[0])
         self._enough()

@@ -362,7 +362,7 @@ def configure(robot: Robot, pose: Pose | None = None, *, ignore_limits: bool = F
     pose : Pose, default None
         Name of a pose of the file, coordinates by name, or a configuration; None is home (m, rad).
     ignore_limits : bool, default False
-        Leave out the `ParflexWarning` about joints outside their limits.
+        Do not check the limits of the robot file.
 
     Returns
     -------

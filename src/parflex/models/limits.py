@@ -103,7 +103,7 @@ def refuse_violations(violations: Iterable[Violation]) -> None:
         found[0].sentence + more,
         key=found[0].key,
         value=found[0].value,
-        hint="change the motion or the limit, or ignore limits: ignore_limits=True, --ignore-limits",
+        hint="change the motion or the limit, or ignore the limits (ignore_limits)",
     )
 
 

@@ -185,7 +185,7 @@ def simulate(
         Divide the elements of beams until the answer changes by no more than this share of it: recorded frames of the
         largest deflection of a beam, efforts and `outputs` of their largest value; None: as they are (dimensionless).
     ignore_limits : bool, default False
-        Leave out the warnings about limits of the robot file.
+        Do not check the limits of the robot file.
     progress : callable, default None
         Called with the time in s at intervals.
 

@@ -112,7 +112,7 @@ def count(
 @click.option("--float32", is_flag=True, help="Use single precision (C only).")
 @click.option("--motion", metavar="NAME|FILE|TABLE", help="Motion of the model 'motion' (C only).")
 @click.option("--time", type=float, metavar="T", help="Duration of such a motion if it has no end, s.")
-@click.option("--ignore-limits", is_flag=True, help="Write such a motion even beyond the limits of the robot file.")
+@click.option("--ignore-limits", is_flag=True, help="Do not check the limits of the robot file for such a motion.")
 @click.option("--force", is_flag=True, help="Overwrite files that parflex did not write.")
 def codegen(
     robot: str,

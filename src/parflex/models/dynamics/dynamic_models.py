@@ -84,7 +84,7 @@ def inverse_dynamics(
     effort_limit : float or Mapping[str, float], default None
         Largest effort of all motors, or of each; a pair is a lowest and a highest effort (N, N m).
     ignore_limits : bool, default False
-        Leave out the warnings about limits of the robot file.
+        Do not check the limits of the robot file.
 
     Returns
     -------

@@ -52,7 +52,7 @@ def plan_motion(
     acceleration_limit : float or Mapping[str, float], default None
         Largest acceleration of all motors, or of each (m/s^2, rad/s^2).
     ignore_limits : bool, default False
-        Accept a motion beyond the limits of the robot file.
+        Do not check the limits of the robot file.
 
     Returns
     -------
