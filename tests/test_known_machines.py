@@ -19,6 +19,7 @@ from variants import read_table, toml_text
 
 import parflex
 from parflex.errors import UnreachableError
+from parflex.models.limits import limit_warnings
 
 # both sides solve systems of condition up to 1e2 in double precision (1e-16): 1e-13 is left, 1e-10 is asked
 TOLERANCE = 1e-10
@@ -150,7 +151,7 @@ def test_machines_reach_the_corners_of_their_workspaces_within_limits(name, figu
     worst = 0.0
     for corner in itertools.product(*spans.values()):
         configuration = parflex.configure(robot, dict(zip(spans, corner, strict=True)))
-        assert robot.limit_warnings(configuration.q) == []
+        assert limit_warnings(robot, configuration.q) == []
         worst = max(worst, configuration.condition.platform)
     figure(f"{name}: largest condition number of the platform in its workspace", worst, limit)
     assert worst < limit

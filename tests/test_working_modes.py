@@ -13,6 +13,7 @@ from parflex.maps.batches import Geometry
 from parflex.maps.positions import OK, PositionSolver
 from parflex.models.forms.choice import choose
 from parflex.models.forms.form import Question
+from parflex.models.limits import limit_warnings
 
 ROBOTS = Path(__file__).parent / "robots"
 FLIPPED = [  # one determinant for a whole leg passed these with a knee and a parallelogram flipped together
@@ -157,7 +158,7 @@ def test_modes_whose_signs_are_not_those_of_the_starts_give_no_warning(name):
     for mode in parflex.load(name).description.working_modes:
         robot = parflex.load(name, working_mode=mode)
         assert robot.start_warnings() == [], mode  # all motors were said to be far from their starts
-        assert robot.limit_warnings(robot.home) == [], mode  # elbows were at 3 pi / 2 instead of -pi / 2
+        assert limit_warnings(robot, robot.home) == [], mode  # elbows were at 3 pi / 2 instead of -pi / 2
 
 
 def test_angles_stand_in_the_turn_of_their_limits():

@@ -99,7 +99,7 @@ def checked(function: Callable[..., Any]) -> Callable[..., Any]:
         if call.writes:
             call.check_output(given, words)
         found = function(*values, **words)
-        for sentence in () if doubts is None else doubts(found):
+        for sentence in () if doubts is None or words.get("ignore_limits") else doubts(found):
             warnings.warn(sentence, ParflexWarning, stacklevel=2)
         return found
 

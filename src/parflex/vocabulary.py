@@ -117,6 +117,7 @@ WORDS: dict[str, Word] = {
     "checks": Word("bool", "", "Also output how far the inputs are from closed, and a condition number."),
     "operator_limit": Word("int", "", "Longest program, in operators."),
     "friction_width": Word("float", "rad/s, m/s", "Rate over which Coulomb friction changes its sign."),
+    "ignore_limits": Word("bool", "", "Do not check the limits of the robot file."),
     "stops": Word("bool", "", "Let the limits of joints act, by the `stop` of the robot file."),
     "check_width": Word(
         "bool", "", "Run again with half the friction width, where there is one, and report the difference."

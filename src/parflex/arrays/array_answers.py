@@ -25,7 +25,7 @@ FAST = {"inverse": "fast inverse", "forward": "fast forward"}  # calls with all 
 
 def answer(
     robot: Robot, model: str, given: tuple[Any, Any, Any], wrench: Any, without: Any, out: Any,
-    sharing: Sharing | None = None,
+    sharing: Sharing | None = None, ignore_limits: bool = False,
 ) -> Array:  # fmt: skip
     """The answer to a state, or to a batch of them; what is asked of spare motors is answered in floats."""
     terms = checked_terms(without)
@@ -48,9 +48,9 @@ def answer(
     if out is not None:
         _check_out(out, shape)
     if count is None:
-        found = calls.one(arrays, out, slacks) if calls.model is not None else None
-        return calls.asked_again(arrays, out, slacks) if found is None else found
-    return calls.many(arrays, count, np.empty(shape) if out is None else out, slacks)
+        found = calls.one(arrays, out, slacks, ignore_limits) if calls.model is not None else None
+        return calls.asked_again(arrays, out, slacks, ignore_limits) if found is None else found
+    return calls.many(arrays, count, np.empty(shape) if out is None else out, slacks, ignore_limits)
 
 
 def state_calls(robot: Robot, question: StateQuestion, without: Sequence[str] = ()) -> StateCalls:

@@ -31,19 +31,21 @@ def inverse_dynamics(
     robot: Robot, pose: Named = None, velocity: ByName = None, acceleration: ByName = None, *,
     wrench: Wrench | None = None, without: Without = (), form: Literal["projected", "split"] = "split",
     reactions: bool = False, weights: Weights | None = None, preload: Preload | None = None,
-    effort_limit: EffortLimit | None = None,
+    effort_limit: EffortLimit | None = None, ignore_limits: bool = False,
 ) -> Result: ...  # fmt: skip
 @overload
 def inverse_dynamics(
     robot: Robot, pose: States, velocity: States | None = None, acceleration: States | None = None, *,
     wrench: Wrench | None = None, without: Without = (), weights: Weights | None = None,
-    preload: Preload | None = None, effort_limit: EffortLimit | None = None, out: Array | None = None,
+    preload: Preload | None = None, effort_limit: EffortLimit | None = None, ignore_limits: bool = False,
+    out: Array | None = None,
 ) -> Array: ...  # fmt: skip
 @overload
 def inverse_dynamics(
     robot: Robot, *, q: States, qd: States | None = None, qdd: States | None = None,
     wrench: Wrench | None = None, without: Without = (), weights: Weights | None = None,
-    preload: Preload | None = None, effort_limit: EffortLimit | None = None, out: Array | None = None,
+    preload: Preload | None = None, effort_limit: EffortLimit | None = None, ignore_limits: bool = False,
+    out: Array | None = None,
 ) -> Array: ...  # fmt: skip
 def inverse_dynamics(
     robot: Robot,
@@ -61,6 +63,7 @@ def inverse_dynamics(
     weights: Weights | None = None,
     preload: Preload | None = None,
     effort_limit: EffortLimit | None = None,
+    ignore_limits: bool = False,
     out: Array | None = None,
 ) -> Any:
     """Motor efforts in a motion, given by names or by arrays.
@@ -100,6 +103,8 @@ def inverse_dynamics(
         Internal efforts by motor, of one motor for each that is spare (N, N m).
     effort_limit : float or Mapping[str, float], default None
         Largest effort of all motors, or of each; a pair is a lowest and a highest effort (N, N m).
+    ignore_limits : bool, default False
+        Do not check the limits of the robot file.
     out : Array, default None
         Array that takes the efforts of a call by arrays.
 
@@ -119,14 +124,14 @@ def inverse_dynamics(
         by_name: Any = (velocity, acceleration)
         return dynamic_models.inverse_dynamics(
             robot, pose, *by_name, wrench=wrench, without=without, form=form, reactions=reactions,
-            weights=weights, preload=preload, effort_limit=effort_limit,
+            weights=weights, preload=preload, effort_limit=effort_limit, ignore_limits=ignore_limits,
         )  # fmt: skip
     one_of(form, ("split", "projected"), "form")
     _refuse_reactions(reactions)
     sharing = None
     if weights or preload or effort_limit is not None or driven_cables(robot):  # programs do not keep cables taut
         sharing = read_sharing(acting(robot, checked_terms(without)), weights, preload, effort_limit)
-    return answer(robot, "inverse", given, wrench, without, out, sharing)
+    return answer(robot, "inverse", given, wrench, without, out, sharing, ignore_limits)
 
 
 @overload

@@ -37,8 +37,9 @@ def say_compiling(what: str) -> None:
 class BatchNotes:
     """How many states of a batch failed or were warned of, and what was said of the first."""
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, ignore_limits: bool = False) -> None:
         self.count, self.failed, self.warnings = count, 0, 0
+        self.ignore_limits = ignore_limits
         self._failure = self._warning = ""
 
     def fails(self, number: int, error: ParflexError) -> None:

@@ -17,6 +17,7 @@ from parflex.arrays.saying import BatchNotes, warn
 from parflex.codegen.model import Model
 from parflex.codegen.traces.vouched_states import CHECKS, StateQuestion
 from parflex.errors import InputError, ParflexError
+from parflex.models.dynamics.dynamic_models import exceeded_limits
 from parflex.models.dynamics.reduced import Result
 from parflex.models.dynamics.spare_motors import Sharing
 from parflex.models.elastic.deflection import deflection_warnings
@@ -54,7 +55,9 @@ class StateCalls:
 
     # -- one state -------------------------------------------------------------------------------------
 
-    def one(self, arrays: Sequence[Array], out: Array | None = None, slacks: Slacks = DOUBLE) -> Array | None:
+    def one(
+        self, arrays: Sequence[Array], out: Array | None = None, slacks: Slacks = DOUBLE, ignore_limits: bool = False
+    ) -> Array | None:
         """The answer to a state of float arrays of the right lengths; None where the program does not vouch for it."""
         try:
             buffers = self._pool.pop()
@@ -68,7 +71,7 @@ class StateCalls:
             if not _left(checks, slacks) <= 1.0:
                 self._pool.append(buffers)
                 return None
-            warn(self._limit_warnings(arrays[0]))
+            warn(self._outside(arrays, slacks, ignore_limits))
         if out is None:
             out = answer.copy()
         else:
@@ -87,9 +90,14 @@ class StateCalls:
         checks: Any = y[self.size :]
         return places, y[: self.size], memoryview(checks), pointers, (x, y, work)
 
-    def _limit_warnings(self, q: Array) -> list[str]:
-        """Sentences about joints outside their limits and bodies that deform too far."""
-        return [*self.robot.limit_warnings(q), *deflection_warnings(self.robot.tree, q)]
+    def _outside(self, arrays: Sequence[Any], slacks: Slacks, ignore_limits: bool) -> list[str]:
+        """Sentences about limits that a state or its efforts exceed, and about bodies that deform too far."""
+        limits = [] if ignore_limits else exceeded_limits(self.in_floats(arrays, slacks), self.sharing)
+        return [*limits, *deflection_warnings(self.robot.tree, arrays[0])]
+
+    def _warnings(self, result: Result, ignore_limits: bool) -> list[str]:
+        """All sentences about a state that was answered in floats."""
+        return [*array_warnings(result), *([] if ignore_limits else exceeded_limits(result, self.sharing))]
 
     def in_floats(self, arrays: Sequence[Array | None], slacks: Slacks) -> Result:
         """The state with every check, and the rates that suit it."""
@@ -118,10 +126,13 @@ class StateCalls:
             return result.accelerations
         return np.fromiter(result.efforts.values(), float, self.robot.nu)
 
-    def asked_again(self, arrays: Sequence[Array | None], out: Array | None = None, slacks: Slacks = DOUBLE) -> Array:
+    def asked_again(
+        self, arrays: Sequence[Array | None], out: Array | None = None, slacks: Slacks = DOUBLE,
+        ignore_limits: bool = False,
+    ) -> Array:  # fmt: skip
         """The answer in floats, with its warnings; or the error that says what is wrong with the state."""
         result = self.in_floats(arrays, slacks)
-        warn(array_warnings(result))
+        warn(self._warnings(result, ignore_limits))
         found = self.answer_of(result)
         if out is None:
             return found
@@ -130,9 +141,12 @@ class StateCalls:
 
     # -- a batch ---------------------------------------------------------------------------------------
 
-    def many(self, arrays: Sequence[Array | None], count: int, out: Array, slacks: Slacks = DOUBLE) -> Array:
+    def many(
+        self, arrays: Sequence[Array | None], count: int, out: Array, slacks: Slacks = DOUBLE,
+        ignore_limits: bool = False,
+    ) -> Array:  # fmt: skip
         """Answers to `count` states: arrays have a leading axis, or are the same for all. States that fail are nan."""
-        notes = BatchNotes(count)
+        notes = BatchNotes(count, ignore_limits)
         for start in range(0, count, CHUNK):
             stop = min(start + CHUNK, count)
             part = [_of(array, slice(start, stop)) for array in arrays]
@@ -167,7 +181,7 @@ class StateCalls:
         """A state of a batch that the program does not vouch for."""
         if _left(checks, slacks) <= 1.0:
             if checks[LIMITS]:
-                notes.warned(number, lambda: self._limit_warnings(arrays[0]))
+                self._note_outside(number, arrays, slacks, notes)
             return
         missed = checks[[POSITIONS, RATES, ACCELERATIONS]].max()
         if notes.failed and not (np.isfinite(checks[SIZE]) and missed <= HOPELESS * max(slacks) ** 2):
@@ -184,10 +198,15 @@ class StateCalls:
             out[...] = np.nan
             notes.fails(number, error)
             return
-        said = array_warnings(result)
+        said = self._warnings(result, notes.ignore_limits)
         if said:
             notes.warned(number, lambda: said)
         out[...] = self.answer_of(result)
+
+    def _note_outside(self, number: int, arrays: list[Any], slacks: Slacks, notes: BatchNotes) -> None:
+        """Count a state beyond limits; its sentences are made for the first one alone."""
+        if not notes.ignore_limits or deflection_warnings(self.robot.tree, arrays[0]):
+            notes.warned(number, lambda: self._outside(arrays, slacks, notes.ignore_limits))
 
 
 def _left(checks: Any, slacks: Slacks) -> float:

@@ -66,6 +66,12 @@ def without_option(command: Command) -> Command:
     return click.option("--without", metavar="LIST", default="", help=text)(command)
 
 
+def limits_option(command: Command) -> Command:
+    """Whether limits of the robot file are checked."""
+    text = "Do not check the limits of the robot file."
+    return click.option("--ignore-limits", is_flag=True, help=text)(command)
+
+
 def wrench_option(command: Command) -> Command:
     """Add the option of wrenches on frames, `--wrench` or `--load`."""
     text = "Wrench on a frame, N and N m, world axes; the moment may be left out. Planar robots: FX,FY,MZ."

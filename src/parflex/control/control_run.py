@@ -16,6 +16,7 @@ from parflex.errors import InputError
 from parflex.models.dynamics.spare_motors import EffortLimit, Preload, Weights
 from parflex.models.robot import Robot
 from parflex.models.terms import acting, checked_terms
+from parflex.simulation.outputs.limit_report import run_limit_warnings
 
 LOOP = LoopSettings()
 
@@ -47,11 +48,13 @@ def run_control(
     step: float | None = None,
     stops: bool = False,
     reactions: bool = False,
+    ignore_limits: bool = False,
     progress: Callable[[float], None] | None = None,
 ) -> Controlled:
     """Track a reference with a plant under a control law that knows the nominal robot.
 
-    What is in the robot file acts, except what `without` names. The plant may have other numbers or flexible bodies;
+    What is in the robot file acts, except what `without` names. A reference beyond limits of the robot file is refused;
+    limits that the plant exceeds are warned of. The plant may have other numbers or flexible bodies;
     without `plant` it is as the law assumes. Gains follow from `overshoot` and `peak_time`, or are `Kp` and `Kv`.
 
     Parameters
@@ -108,6 +111,8 @@ def run_control(
         Let the limits of joints act, by the `stop` of the plant's file.
     reactions : bool, default False
         Columns of the reactions of all joints and closures, and their largest values in the summary.
+    ignore_limits : bool, default False
+        Do not check the limits of the robot file.
     progress : callable, default None
         Called with the time in s at intervals.
 
@@ -127,12 +132,18 @@ def run_control(
     meeting = LoopSettings(sample_time, delay, noise, rate_noise, resolution, rates, effort_limit, seed, start, step)
     meeting.limits(robot.actuated_names)
     desired = reference_from(robot, reference, time)  # words are read before anything is compiled
+    joints = [*robot.actuated_names, *robot.sensed_names]
+    path = track(robot, desired, [name for name in joints if name in real.tree.rate_names])
+    if not ignore_limits:
+        stopped = {frame.name for frame in real.description.frame if stops and frame.stop is not None}
+        path.refuse_violations(robot, path.reference.time if time is None else min(time, path.reference.time), stopped)
     shared: dict[str, Any] = {"weights": weights, "preload": preload, "effort_limit": effort_limit}
     made = make_law(robot, law, gains, compensate=compensate, **shared)
     check_plant(robot, real, made.sensed)
-    joints = [*robot.actuated_names, *robot.sensed_names]
-    measured = [name for name in joints if name in real.tree.rate_names]
-    path = track(robot, desired, measured)
-    run = run_law(made, make_plant(real, stops, reactions), path, meeting, time, progress)
+    moved = make_plant(real, stops, reactions)
+    run = run_law(made, moved, path, meeting, time, progress)
+    if not ignore_limits:
+        found = run_limit_warnings(moved.problem.robot, run.columns, robot.motors, effort_limit)
+        run.summary["warnings"] = [*run.summary.get("warnings", ()), *found]
     run.settings["without"] = list(checked_terms(without))
     return run

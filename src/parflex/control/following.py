@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -12,11 +13,13 @@ from parflex.codegen.traces.feedback import driven_components
 from parflex.control.references import Path, Reference
 from parflex.errors import SingularError
 from parflex.models.configuration import Configuration
+from parflex.models.limits import POSITION, check_limits, refuse_violations
 from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.simulation.inputs.polynomials import Polynomials, joined
 from parflex.simulation.inputs.prescribed_frames import channels, joints_of_pose
 from parflex.simulation.inputs.roads import Road, joints_along
+from parflex.simulation.motions.extremes import check_channels
 
 Array = np.ndarray
 KNOT_STEP = 1e-2  # s between knots; quintics between them err by 1e-9 rad on a circle of 0.1 m in two seconds
@@ -32,6 +35,7 @@ class Track(Record):
     start: Array  # all positions where it begins
     start_rates: Array  # all rates there
     driven: tuple[int, ...]  # components of the end effector's twist that the robot can prescribe
+    visited: tuple[Array, Array, Array] = field(repr=False, compare=False)  # times, and all positions and rates there
     _kept: list[Any] = field(default_factory=list, repr=False, compare=False)  # at most one: times, what is there
 
     def at(self, t: Array) -> tuple[Array, Array, Array]:
@@ -41,6 +45,21 @@ class Track(Record):
     def path(self, t: Array) -> Path:
         """Place and motion of the end effector at times."""
         return self._sampled(t)[1]
+
+    def refuse_violations(self, robot: Robot, end: float, stopped: Collection[str] = ()) -> None:
+        """Raise if the reference exceeds a limit of the robot until a time.
+
+        Motors and sensed joints are checked at any instant, the others at the knots; not the ranges of joints that are
+        `stopped` by stops.
+        """
+        t, q, qd = self.visited
+        rows, tree = t <= end, robot.tree
+        values = [dict(zip(names, part[rows].T, strict=True)) for names, part in (
+            (tree.position_names, q), (tree.rate_names, qd)
+        )]  # fmt: skip
+        found = {(one.joint, one.key): one for one in check_limits(robot, *values, times=t[rows])}
+        found |= {(one.joint, one.key): one for one in check_channels(robot, self.names, self.pieces, end)}
+        refuse_violations(one for (joint, key), one in found.items() if key != POSITION or joint not in stopped)
 
     def _sampled(self, t: Array) -> tuple[tuple[Array, Array, Array], Path]:
         """Both, kept: all runs of a study ask for the same times."""
@@ -69,7 +88,8 @@ def track(robot: Robot, reference: Reference, names: list[str], step: float = KN
         pieces, _, q = joints_along(rigid, road, q, max(8, int(np.ceil((end - begin) / step))))
         parts.append(pieces)
     assert way.start is not None
-    return Track(reference, names, joined(parts), *way.start, way.driven)
+    visited = (np.array(part) for part in zip(*way.visited, strict=True))
+    return Track(reference, names, joined(parts), *way.start, way.driven, tuple(visited))
 
 
 def _left(t: float) -> str:
@@ -85,6 +105,7 @@ class _Way(Record):
     driven: tuple[int, ...]
     start: tuple[Array, Array] | None = None  # all positions and rates where it begins
     side: float = 0.0
+    visited: list[tuple[float, Array, Array]] = field(default_factory=list)  # times, all positions and rates
 
     def at(self, t: float, near: Array) -> tuple[Configuration, Array, Array]:
         """The robot at a time, with all rates and accelerations."""
@@ -100,6 +121,7 @@ class _Way(Record):
             )
         self.start = (here.q, qd) if self.start is None else self.start
         self.side = side or self.side
+        self.visited.append((t, here.q, qd))
         return here, qd, qdd
 
 

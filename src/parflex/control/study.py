@@ -84,6 +84,8 @@ class Bench:
         names = list(dict.fromkeys(name for law in self.laws for name in law.sensed))
         self.parameters: list[Parameter] = parameters_of(self.robot, file.vary)
         self.track: Track = track(self.robot, reference, names)
+        if not file.ignore_limits:
+            self.track.refuse_violations(self.robot, reference.time)
         self.nominal = self.plant_of({})
         every = {parameter: 1 + 0.01 * (1 + k) / len(self.parameters) for k, parameter in enumerate(self.parameters)}
         self.family: Family = family(self.nominal, self.plant_of(every))

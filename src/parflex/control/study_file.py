@@ -11,7 +11,7 @@ from parflex.control.variation import KINDS
 from parflex.description.loader import read_tables
 from parflex.description.source import parse_toml, read_bounded
 from parflex.description.table import Table
-from parflex.description.values import Number, Text, complain, list_of
+from parflex.description.values import Flag, Number, Text, complain, list_of
 from parflex.errors import InputError
 
 Numbers = Annotated[tuple[Number, ...], BeforeValidator(list_of("a list of numbers is", "[1, 2, 3, 4, 5]"))]
@@ -77,6 +77,7 @@ class StudyFile(Table):
     percentages: Numbers = (1.0, 2.0, 3.0, 4.0, 5.0)
     templates: int = 10
     seed: int = 1
+    ignore_limits: Flag = False
 
     @model_validator(mode="after")
     def _possible(self) -> StudyFile:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BeforeValidator, model_validator
 
+from parflex.description.limit_values import LIMIT_KEYS, check_limit_values
 from parflex.description.table import Table
-from parflex.description.values import Flag, FrameName, Name, Number, Text, Vector, complain, list_of
+from parflex.description.values import Flag, FrameName, Name, Number, Pair, Text, Vector, complain, list_of
 from parflex.errors import RobotFileError
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ KEYS = {  # what each kind may have beside its name and ends; the first of each 
     "rod": ("rest",),
     "force": ("table", "damping"),
     "cable": ("stiffness", "rest", "damping", "actuated"),
-    "strut": ("actuated", "stiffness", "rest", "damping"),
+    "strut": ("actuated", "stiffness", "rest", "damping", *LIMIT_KEYS),
 }
 
 
@@ -64,6 +65,9 @@ class ElementTable(Table):
     damping: Number | None = None
     table: Annotated[ForceTable | None, BeforeValidator(_read_table)] = None
     actuated: Flag = False
+    limits: Pair | None = None
+    velocity_limit: Number | None = None
+    effort_limit: Number | None = None
 
     @property
     def measured(self) -> bool:
@@ -73,13 +77,16 @@ class ElementTable(Table):
 
     @model_validator(mode="after")
     def _whole(self) -> ElementTable:
-        for key in ("stiffness", "rest", "damping", "table", "actuated"):
+        for key in ("stiffness", "rest", "damping", "table", "actuated", *LIMIT_KEYS):
             given = getattr(self, key)
             if given not in (None, False) and key not in KEYS[self.kind]:
                 known = ", ".join(f"'{word}'" for word in KEYS[self.kind])
                 raise complain(f"a {self.kind} has no '{key}'", f"it may have {known}", key)
             if key in ("stiffness", "rest", "damping") and given is not None and given < 0:
                 raise complain(f"the {key} is negative", "give zero or more", key, given)
+        check_limit_values(self.limits, self.velocity_limit, self.effort_limit)
+        if self.limits and self.limits[0] < 0:
+            raise complain("the limits of a strut are lengths", "give [low, high] in m", "limits", self.limits)
         if self.between[0] == self.between[1]:
             raise complain("both ends are the same", "name two frames", "between", self.between[0])
         self._enough()

@@ -7,6 +7,7 @@ import math
 from parflex.description import schema
 from parflex.description.coupling_checks import check_couplings, single_axes
 from parflex.description.element_tables import check_elements, strut_names
+from parflex.description.limit_values import LIMIT_KEYS
 from parflex.description.names import INSIDE, share_of_length, split_place
 from parflex.description.values import shown
 from parflex.errors import RobotFileError, did_you_mean
@@ -220,13 +221,14 @@ def _check_frame(frame: schema.Frame, motion: str) -> None:
             value=frame.joint,
             hint="model the joint as a chain of revolute or prismatic frames",
         )
-    if frame.limits and axes != 1:
-        raise RobotFileError(
-            f"limits need a joint with one axis, not a {frame.joint} one",
-            key=f"{key}: limits",
-            value=shown(frame.limits),
-            hint="remove them",
-        )
+    for word in LIMIT_KEYS:
+        if getattr(frame, word) is not None and axes != 1:
+            raise RobotFileError(
+                f"limits need a joint with one axis, not a {frame.joint} one",
+                key=f"{key}: {word}",
+                value=shown(getattr(frame, word)),
+                hint="remove them",
+            )
 
 
 def _check_start(start: tuple[float, ...], joint: str, motion: str, key: str) -> None:

@@ -10,6 +10,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Fiel
 from parflex.description.coupling_tables import CouplingTable
 from parflex.description.elastic_tables import Axial, Beam, MaterialTable, Modal, SectionTable, Superelement
 from parflex.description.element_tables import ElementTable, Visual
+from parflex.description.limit_values import check_limit_values
 from parflex.description.motion_tables import MotionTable
 from parflex.description.table import Table
 from parflex.description.values import (
@@ -241,6 +242,8 @@ class Frame(Table):
     locked: Flag = False
     start: Start = ()
     limits: Pair | None = None
+    velocity_limit: Number | None = None
+    effort_limit: Number | None = None
     stop: StopTable | None = None
     inertia: Inertia = Inertia.model_construct()
     point_masses: PointMasses = ()
@@ -263,10 +266,7 @@ class Frame(Table):
         _check_pitch(self.joint, self.pitch)
         _not_negative("motor_inertia", self.motor_inertia)
         _not_negative("damper", self.damper)
-        if self.limits and self.limits[0] >= self.limits[1]:
-            raise complain(
-                f"limits {list(self.limits)} are in the wrong order", "write [low, high]", "limits", self.limits
-            )
+        check_limit_values(self.limits, self.velocity_limit, self.effort_limit)
         if self.stop is not None and self.limits is None:
             raise complain("a stop needs the limits of its joint", "give limits = [low, high]", "stop")
         doubled = [

@@ -211,6 +211,8 @@ class _Writer:
             words |= {word: repr(float(value)) for word, value in numbers.items() if value}
             words |= {"springref": repr(float(terms.rest))} if terms.stiffness else {}
             words |= {"range": _row(part.limits)} if part.limits else {}
+            most = part.effort_limit
+            words |= {"actuatorfrcrange": _row((-most, most))} if most else {}
         ElementTree.SubElement(body, "joint", words)
         self.home.append(axis.home)
 

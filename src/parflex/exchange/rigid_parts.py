@@ -40,6 +40,8 @@ class RigidPart(Record):
     limits: tuple[float, float] | None
     home: Array  # coordinates of the joint
     motor: bool
+    velocity_limit: float | None = None
+    effort_limit: float | None = None
 
     @property
     def heavy(self) -> bool:
@@ -73,7 +75,7 @@ def parts_of(robot: Robot) -> list[RigidPart]:
         found.append(
             RigidPart(
                 link.name, link.parent, rotation, position, joint, body, link.terms, link.limits, robot.home[link.q],
-                motor,
+                motor, link.velocity_limit, link.effort_limit,
             )
         )  # fmt: skip
     return found

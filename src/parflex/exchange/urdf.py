@@ -166,7 +166,7 @@ class _Writer:
         elif joint.kind == "planar":
             for label, kind, axis in (("x", "prismatic", E3[0]), ("y", "prismatic", E3[1])):
                 way = f"{part.name}.{label}"
-                self._limit(self.joint(way, kind, parent, _link(way), *here, axis), None)
+                self._limit(self.joint(way, kind, parent, _link(way), *here, axis))
                 self.link(_link(way))
                 parent, here = _link(way), (E3, np.zeros(3))
             self.joint(f"{part.name}.theta", "continuous", parent, own, *here)
@@ -182,17 +182,20 @@ class _Writer:
             self.types.append("3d")
 
     def _terms(self, joint: Element, part: RigidPart, kind: str) -> None:
-        if part.limits or kind == "prismatic":
-            self._limit(joint, part.limits)
+        if part.limits or part.velocity_limit or part.effort_limit or kind == "prismatic":
+            self._limit(joint, part.limits, part.velocity_limit, part.effort_limit)
         damping, friction = part.terms.viscous + part.terms.damper, part.terms.coulomb
         if damping or friction:
             ElementTree.SubElement(joint, "dynamics", damping=repr(float(damping)), friction=repr(float(friction)))
 
     @staticmethod
-    def _limit(joint: Element, limits: tuple[float, float] | None) -> None:
+    def _limit(
+        joint: Element, limits: tuple[float, float] | None = None, velocity: float | None = None,
+        effort: float | None = None,
+    ) -> None:  # fmt: skip
         low, high = limits or (-FREE_RANGE, FREE_RANGE)
-        words = {"lower": repr(float(low)), "upper": repr(float(high)), "effort": repr(FREE_RANGE)}
-        ElementTree.SubElement(joint, "limit", words | {"velocity": repr(FREE_RANGE)})
+        words = {"lower": low, "upper": high, "effort": effort or FREE_RANGE, "velocity": velocity or FREE_RANGE}
+        ElementTree.SubElement(joint, "limit", {word: repr(float(value)) for word, value in words.items()})
 
     def frame(self, name: str, place: Place) -> None:
         """A frame fixed to a link."""
@@ -214,7 +217,7 @@ class _Writer:
             kind_of_joint = "continuous" if word == "revolute" else word
             joint = self.joint(f"{name}.joint", kind_of_joint, before, name, E3, np.zeros(3), axis)
             if word == "prismatic":
-                self._limit(joint, None)
+                self._limit(joint)
             self.link(name)
             before = name
         second = placed(loop.second.rotation, loop.second.position, self._behind(loop, turned), np.zeros(3))

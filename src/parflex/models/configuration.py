@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -17,6 +17,7 @@ from parflex.errors import ActuationError, InputError, SingularError
 from parflex.models.brief_lines import configuration_line
 from parflex.models.condition import SINGULAR, Condition
 from parflex.models.given_states.asked_motion import AskedMotion
+from parflex.models.limits import limit_warnings
 from parflex.models.priorities import root_of
 from parflex.models.robot import Robot
 from parflex.models.spins import spin_error, spinning
@@ -36,12 +37,14 @@ class Configuration(Answer):
     robot: Robot
     q: Array  # its own copy, read only: all else follows from it
     partition: mobility.Partition | None = field(default=None, compare=False, repr=False)
+    ignore_limits: bool = False
 
     @property
     def warnings(self) -> Sequence[str]:
         """Warnings of the robot, and on joint limits and singularities of this pose."""
         robot = self.robot
-        said = [*robot.warnings, *robot.start_warnings(), *robot.limit_warnings(self.q), *self.condition.warnings()]
+        limits = [] if self.ignore_limits else limit_warnings(robot, self.q)
+        said = [*robot.warnings, *robot.start_warnings(), *limits, *self.condition.warnings()]
         return tuple(dict.fromkeys(said))
 
     def __post_init__(self) -> None:
@@ -360,7 +363,7 @@ class Configuration(Answer):
 Pose = str | Mapping[str, float] | Sequence[float] | Array | Configuration
 
 
-def configure(robot: Robot, pose: Pose | None = None) -> Configuration:
+def configure(robot: Robot, pose: Pose | None = None, *, ignore_limits: bool = False) -> Configuration:
     """The robot at a pose, with all its positions known.
 
     A configuration of another robot with the same coordinates, such as the one that `equilibrium` gives, is taken by
@@ -372,6 +375,8 @@ def configure(robot: Robot, pose: Pose | None = None) -> Configuration:
         Robot, from `load`.
     pose : Pose, default None
         Name of a pose of the file, coordinates by name, or a configuration; None is home (m, rad).
+    ignore_limits : bool, default False
+        Do not check the limits of the robot file.
 
     Returns
     -------
@@ -380,7 +385,7 @@ def configure(robot: Robot, pose: Pose | None = None) -> Configuration:
     """
     if isinstance(pose, Configuration):
         if pose.robot is robot:
-            return pose
+            return replace(pose, ignore_limits=ignore_limits) if pose.ignore_limits != ignore_limits else pose
         if pose.robot.tree.position_names != robot.tree.position_names:
             raise InputError(
                 f"this configuration of '{pose.robot.name}' has other coordinates than '{robot.name}'",
@@ -388,8 +393,11 @@ def configure(robot: Robot, pose: Pose | None = None) -> Configuration:
                 value=pose.robot.name,
                 hint="give one of the same robot with the same elements, or a pose",
             )
-        return Configuration(robot, pose.q)
-    return Configuration(robot, robot.assemble(pose))
+        return Configuration(robot, pose.q, ignore_limits=ignore_limits)
+    return Configuration(robot, robot.assemble(pose), ignore_limits=ignore_limits)
+
+
+configure.doubts = lambda found: limit_warnings(found.robot, found.q)  # type: ignore[attr-defined]
 
 
 def _beside(A: Array) -> Array:

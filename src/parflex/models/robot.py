@@ -33,7 +33,6 @@ PUBLIC = (  # names that `dir` lists: those of the documentation
     *("home", "independent", "locked", "mode", "motors", "name", "nq", "nu", "nv", "payload", "position_rates"),
     *("rate_changes", "rates", "sensed", "sensed_names", "sensing", "tree", "warnings", "working_mode", "written"),
 )
-AT_LIMIT = 1e-9  # rad or typical lengths: poses close to 1e-12, and a joint on its limit is inside
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -308,20 +307,6 @@ class Robot(ArrayOrder, Record):
             if not link.body.by_tip:
                 weights[link.e_v] = 0.001
         return weights
-
-    def limit_warnings(self, q: Array) -> list[str]:
-        """A sentence for each joint outside its limits at all positions `q` (m, rad)."""
-        warnings = []
-        for link in self.tree.links:
-            if not link.limits:
-                continue
-            low, high = link.limits
-            value, rounding = float(q[link.q.start]), AT_LIMIT * self.tree.rate_units[link.v.start]
-            if not low - rounding <= value <= high + rounding:
-                digits = next((n for n in (4, 6, 9) if f"{value:.{n}g}" not in (f"{low:.{n}g}", f"{high:.{n}g}")), 12)
-                at, low_word, high_word = (f"{number:.{digits}g}" for number in (value, low, high))
-                warnings.append(f"joint '{link.name}' is at {at}, outside its limits [{low_word}, {high_word}]")
-        return warnings
 
     def __getstate__(self) -> dict[str, Any]:
         return super().__getstate__() | {"_known": self.known}  # costly results are not computed again

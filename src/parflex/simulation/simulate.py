@@ -19,6 +19,7 @@ from parflex.simulation.columns import columns_from, columns_of, position_column
 from parflex.simulation.controller import Controller
 from parflex.simulation.inputs.corners import jump_warnings
 from parflex.simulation.inputs.spare_motions import shared_case
+from parflex.simulation.outputs.limit_report import run_limit_warnings
 from parflex.simulation.outputs.place_columns import (
     add_places,
     frames_of,
@@ -43,7 +44,7 @@ from parflex.simulation.partitions import read_independent
 from parflex.simulation.problem import usual_energy
 from parflex.simulation.refining.inner_response import inner_warnings
 from parflex.simulation.refining.strain_content import content_warnings
-from parflex.simulation.run_case import prepared, read_case, run_case
+from parflex.simulation.run_case import Case, prepared, read_case, run_case
 from parflex.simulation.run_checks import (
     balance_warnings,
     by_acceleration,
@@ -109,6 +110,7 @@ def simulate(
     outputs: Sequence[str] = (),
     reactions: bool = False,
     converge: float | None = None,
+    ignore_limits: bool = False,
     progress: Callable[[float], None] | None = None,
 ) -> Run:
     """Simulate a robot in time.
@@ -182,6 +184,8 @@ def simulate(
     converge : float, default None
         Divide the elements of beams until the answer changes by no more than this share of it: recorded frames of the
         largest deflection of a beam, efforts and `outputs` of their largest value; None: as they are (dimensionless).
+    ignore_limits : bool, default False
+        Do not check the limits of the robot file.
     progress : callable, default None
         Called with the time in s at intervals.
 
@@ -256,6 +260,11 @@ def simulate(
         *case.warnings,
         *(stop_warnings_of(problem) if case.stops else []),
         *started.warnings,
+        *(
+            []
+            if ignore_limits
+            else run_limit_warnings(problem.robot, columns, given.motors, effort_limit, _prescribed(case))
+        ),
         *jump_warnings(jumps),
         *input_warnings(problem, case.given, case.method, case.grid),
         *balance_warnings(columns, method, usual_energy(problem.robot.tree, time)),
@@ -294,6 +303,11 @@ def simulate(
         )
     settings = run_settings(given, case, problem, method)
     return Run(columns, settings, summary)
+
+
+def _prescribed(case: Case) -> Any:
+    """The motion that motors follow exactly."""
+    return case.motion if case.prescribed == "motors" else None
 
 
 def _positions(robot: Robot, columns: Mapping[str, Array]) -> Array:

@@ -152,7 +152,7 @@ class _Builder:
         joint = joints.JOINTS[frame.joint]() if frame.pitch is None else joints.helical(frame.pitch)
         joint = joints.planar() if self.planar and joint.moves_freely else joint
         start = joints.start_values(joint, frame.start, key)
-        self._add_link(frame.name, here, joint, body, start, joint_terms(frame), frame.limits, leg=frame.name)
+        self._add_link(frame.name, here, joint, body, start, joint_terms(frame), frame, leg=frame.name)
 
     def _add_beam(self, frame: schema.Frame, here: Place, rigid: RigidBody) -> None:
         """The elements of a beam in series: each but the first sits on the node at the end of the one before."""
@@ -329,7 +329,7 @@ class _Builder:
         body: Body,
         start: Array,
         terms: JointTerms = JointTerms(),
-        limits: tuple[float, float] | None = None,
+        limited: schema.Frame | None = None,
         leg: str | None = None,
         node: Node | None = None,
     ) -> None:
@@ -351,11 +351,13 @@ class _Builder:
                 v,
                 start,
                 terms,
-                limits,
+                limited and limited.limits,
                 group,
                 node,
                 e,
                 e_v,
+                velocity_limit=limited and limited.velocity_limit,
+                effort_limit=limited and limited.effort_limit,
             )
         )
         self.places[name] = Place(len(self.links) - 1, np.eye(3), np.zeros(3))

@@ -136,11 +136,14 @@ def _with_struts(tree: Tree, robot: schema.RobotFile, struts: list[schema.Elemen
                 slice(v, v + 1),
                 start,
                 terms,
+                strut.limits,
                 leg=leg,
                 e=none_q,
                 e_v=none_v,
                 strut=True,
                 pulls_only=strut.kind == "cable",
+                velocity_limit=strut.velocity_limit,
+                effort_limit=strut.effort_limit,
             )
         )
     return replace(tree, links=tuple(links))

@@ -102,6 +102,8 @@ class Link(Record):
     counted: bool = False  # a coupling counts the turns of its joint
     strut: bool = False  # it carries nothing: its coordinate is the length of a strut or of a driven cable
     pulls_only: bool = False  # its coordinate is the length of a cable
+    velocity_limit: float | None = None
+    effort_limit: float | None = None
 
     @property
     def own_q(self) -> slice:

@@ -9,7 +9,7 @@ import click
 
 from parflex.cli import output
 from parflex.cli.group import cli
-from parflex.cli.input import open_robot, robot_options, without_option, words_of
+from parflex.cli.input import limits_option, open_robot, robot_options, without_option, words_of
 from parflex.cli.progress import clock, counter
 from parflex.cli.spare_options import read_spare, spare_options
 
@@ -71,6 +71,7 @@ from parflex.cli.spare_options import read_spare, spare_options
               help="Joint terms in the model of the law: motor-inertia, springs, friction.")  # fmt: skip
 @without_option
 @click.option("--stops", is_flag=True, help="Let the limits of joints act, by the stops of the plant's file.")
+@limits_option
 @click.option("--reactions", is_flag=True, help="Columns of all reactions of joints and closures, with largest values.")
 @click.option("-o", "--out", "path", metavar="FILE", help="Write time series to this file: .csv or .npz.")
 def control(robot: str, as_json: bool, path: str | None, **options: Any) -> int:

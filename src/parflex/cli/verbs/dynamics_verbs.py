@@ -9,7 +9,7 @@ import click
 
 from parflex.cli import output
 from parflex.cli.group import cli
-from parflex.cli.input import blaming, open_robot, read_state, robot_options, state_options
+from parflex.cli.input import blaming, limits_option, open_robot, read_state, robot_options, state_options
 from parflex.cli.spare_options import read_spare, spare_options
 
 
@@ -65,6 +65,7 @@ def _show(answer: dict[str, Any], table: Any, result: Any, as_json: bool) -> Non
 @robot_options
 @state_options
 @spare_options
+@limits_option
 @click.option("--acceleration", metavar="KEY=VALUE,...", help="Accelerations with the same keys; frames in world axes.")
 def inverse(
     robot: str,
@@ -73,13 +74,14 @@ def inverse(
     wrench: tuple[str, ...],
     without: str,
     reactions: bool,
+    ignore_limits: bool,
     **rest: Any,
 ) -> None:
     """Efforts of the motors in a motion of the end effector or of joints."""
     from parflex.models.dynamics.dynamic_models import inverse_dynamics
 
-    spare = read_spare(rest)
-    result = _solved(inverse_dynamics, "acceleration", robot, state_file, wrench, without, reactions, rest, **spare)
+    more = read_spare(rest) | {"ignore_limits": ignore_limits}
+    result = _solved(inverse_dynamics, "acceleration", robot, state_file, wrench, without, reactions, rest, **more)
     answer = {
         "efforts": result.efforts,
         "elastic_accelerations": result.elastic_accelerations,

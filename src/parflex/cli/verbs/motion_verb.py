@@ -9,7 +9,7 @@ import click
 from parflex.cli import output
 from parflex.cli.conditions import number_or_table
 from parflex.cli.group import cli
-from parflex.cli.input import open_robot, robot_options
+from parflex.cli.input import limits_option, open_robot, robot_options
 from parflex.errors import InputError
 
 
@@ -27,6 +27,7 @@ from parflex.errors import InputError
 @click.option(
     "--acceleration-limit", metavar="A|JOINT=A,...", help="Largest accelerations of the motors, m/s^2 or rad/s^2."
 )
+@limits_option
 @click.option("-o", "--out", "path", metavar="FILE", help="Table of the motors: .csv or .npz.")
 @click.option("--figure", metavar="FILE", help="Picture of a time-optimal motion: phase plane and efforts.")
 def motion(
@@ -39,6 +40,7 @@ def motion(
     effort_limit: str | None,
     velocity_limit: str | None,
     acceleration_limit: str | None,
+    ignore_limits: bool,
     path: str | None,
     figure: str | None,
     **choice: Any,
@@ -59,7 +61,8 @@ def motion(
         "velocity_limit": number_or_table(velocity_limit, "velocity-limit"),
         "acceleration_limit": number_or_table(acceleration_limit, "acceleration-limit"),
     }
-    plan = plan_motion(loaded, faster(loaded, given) if time_optimal else given, time, **limits)
+    moved = faster(loaded, given) if time_optimal else given
+    plan = plan_motion(loaded, moved, time, **limits, ignore_limits=ignore_limits)
     if figure is not None and plan.timing is None:
         raise InputError("only a time-optimal motion has such a picture", key="figure", hint="add --time-optimal")
     columns = plan.table(step, time)

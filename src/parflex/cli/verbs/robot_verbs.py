@@ -9,7 +9,7 @@ import click
 
 from parflex.cli import output
 from parflex.cli.group import cli
-from parflex.cli.input import coordinates_option, open_robot, read_pose_option, robot_options, words_of
+from parflex.cli.input import coordinates_option, limits_option, open_robot, read_pose_option, robot_options, words_of
 from parflex.errors import ParflexError, RobotFileError
 from parflex.whole_files import new_file
 
@@ -157,7 +157,8 @@ def schema(as_json: bool) -> None:
 @robot_options
 @click.option("--pose", "pose", metavar="NAME|KEY=VALUE,...", help="A pose of the robot file, or coordinates.")
 @click.option("--frames", metavar="LIST", help="More frames: places inside beams, e.g. arm@0.5, nodes of modal bodies.")
-def pose(robot: str, as_json: bool, pose: str | None, frames: str | None, **choice: Any) -> None:
+@limits_option
+def pose(robot: str, as_json: bool, pose: str | None, frames: str | None, ignore_limits: bool, **choice: Any) -> None:
     """All joint values and frames at a pose, and how near it is to a singularity."""
     from parflex.models.configuration import configure
     from parflex.models.dynamics.element_values import element_values
@@ -165,7 +166,7 @@ def pose(robot: str, as_json: bool, pose: str | None, frames: str | None, **choi
     from parflex.models.frames_and_jacobians import geometric_solutions
 
     loaded = open_robot(robot, **choice)
-    configuration = configure(loaded, read_pose_option(pose))
+    configuration = configure(loaded, read_pose_option(pose), ignore_limits=ignore_limits)
     values = dict(zip(loaded.tree.position_names, configuration.q.tolist(), strict=True))
     found = frames_of(loaded, configuration)
     found |= {name: found[name] for name in words_of(frames or "")}

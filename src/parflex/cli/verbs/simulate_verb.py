@@ -12,6 +12,7 @@ from parflex.cli.convergence import check_convergence
 from parflex.cli.group import cli
 from parflex.cli.input import (
     assignments,
+    limits_option,
     open_robot,
     read_pose_option,
     read_wrenches,
@@ -81,6 +82,7 @@ from parflex.errors import InputError
 )  # fmt: skip
 @click.option("--reactions", is_flag=True, help="Columns of all reactions of joints and closures, with largest values.")
 @click.option("--stops", is_flag=True, help="Let the limits of joints act, by the stops of the robot file.")
+@limits_option
 @click.option("--frames", metavar="LIST", help="Frames to record, BEAM@0.5 too; default: the end effector.")
 @click.option(
     "--low-pass",

@@ -8,7 +8,7 @@ is asked again in floats, with rates that suit it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +28,7 @@ from parflex.models.forms.closing import best_rows, cheapest_closures
 from parflex.models.forms.form import Question
 from parflex.models.given_states.closed_positions import OPEN
 from parflex.models.given_states.given_rates import MISSED
+from parflex.models.limits import SHARE
 from parflex.models.robot import Robot
 from parflex.recursion import Pose, jacobians, motion
 from parflex.spatial.elimination import eliminate, substitute
@@ -165,7 +166,7 @@ class _Traced:
             conditions.append(uneven)
         size = sum((values.ravel() @ values.ravel() for values in (*self.inputs.values(), *answer.values())), 0.0)
         rates = 0.0 if "qd" in few else self._missed_rates(state.at)
-        parts = [self._missed_positions(state.at), rates, missed, sum(conditions, 0.0), self._outside()]
+        parts = [self._missed_positions(state.at), rates, missed, sum(conditions, 0.0), self._outside(answer)]
         return answer | {"checks": np.array([sum(parts, TINY * size), size, *parts], dtype=object)}
 
     def _efforts(self, state: Any) -> tuple[Array, Any]:
@@ -210,16 +211,25 @@ class _Traced:
         scaled = values / self.robot.tree.rate_units
         return scaled @ scaled
 
-    def _outside(self) -> Any:
-        """Twice the number of joints outside their limits, and of bodies beyond those of small deformations."""
+    def _outside(self, answer: dict[str, Any]) -> Any:
+        """Twice the number of limits that are exceeded, and of bodies beyond those of small deformations."""
         count: Any = sum((1.0 + np.sign(share - 1.0) for share in squared_shares(self.robot.tree, self.q)), 0.0)
-        for link in self.robot.tree.links:
-            low, high = link.limits or (-np.inf, np.inf)
-            value = self.q[link.q.start] if link.limits else 0.0
-            for beyond, limit in ((value - high, high), (low - value, low)):
-                if np.isfinite(limit):  # on the limit is inside
-                    count = count + 1.0 + np.sign(beyond - 1e-12 * (1.0 + abs(limit)))
+        for beyond, near in self._beyond(answer):
+            count = count + 1.0 + np.sign(beyond - near)
         return count
+
+    def _beyond(self, answer: dict[str, Any]) -> Iterator[tuple[Any, float]]:
+        """By how much each limit is exceeded, and what counts as on the limit."""
+        efforts = dict(zip(self.robot.actuated, answer.get("effort", ()), strict=False))
+        for link in self.robot.tree.links:
+            if link.limits is not None:
+                (low, high), q = link.limits, self.q[link.q.start]
+                yield q - high, 1e-12 * (1.0 + abs(high))
+                yield low - q, 1e-12 * (1.0 + abs(low))
+            for values, limit in ((self.qd, link.velocity_limit), (efforts, link.effort_limit)):
+                if limit is not None and (values is self.qd or link.v.start in efforts):
+                    yield values[link.v.start] - limit, SHARE * limit
+                    yield -limit - values[link.v.start], SHARE * limit
 
     # -- condition numbers -----------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from parflex.records import Record
 
 KINDS = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
 NUMBER = re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d+)?")
+UNBOUNDED = 1e8  # rad, m, N, N m and their rates: larger limits are those of files whose joints have none
 ENTRIES = {"ixx": (0, 0), "ixy": (0, 1), "ixz": (0, 2), "iyy": (1, 1), "iyz": (1, 2), "izz": (2, 2)}
 
 
@@ -55,7 +56,8 @@ class UrdfJoint(Record):
     damping: float = 0.0
     friction: float = 0.0
     mimic: tuple[str, float, float] | None = None
-    bounded: bool = False  # in effort or speed
+    velocity: float | None = None  # largest ones; None: none is given
+    effort: float | None = None
     other: tuple[str, ...] = ()
 
 
@@ -201,14 +203,14 @@ class _UrdfReader:
             raise self.bad("the axis has no length", f"{key}: axis", element, None, 'write e.g. <axis xyz="0 0 1"/>')
         R, p = self.origin(element, key)
         limit, dynamics = element.find("limit"), element.find("dynamics")
-        bounds = [self.number(limit, word, 1e9, key) for word in ("effort", "velocity")]
+        bounds = [self.number(limit, word, UNBOUNDED, key) for word in ("velocity", "effort")]
         return UrdfJoint(
             name, kind, ends[0], ends[1], R, p, axis,
             self._limits(limit, kind, key),
             abs(self.number(dynamics, "damping", 0.0, key)),
             abs(self.number(dynamics, "friction", 0.0, key)),
             self._mimic(element.find("mimic"), key),
-            min(bounds) < 1e8,
+            *(value if value < UNBOUNDED else None for value in bounds),
             tuple(one.tag for one in element if one.tag in ("calibration", "safety_controller")),
         )  # fmt: skip
 
@@ -216,7 +218,7 @@ class _UrdfReader:
         if limit is None or kind not in ("revolute", "prismatic"):
             return None
         low, high = self.number(limit, "lower", 0.0, key), self.number(limit, "upper", 0.0, key)
-        return (low, high) if max(abs(low), abs(high)) < 1e8 else None
+        return (low, high) if max(abs(low), abs(high)) < UNBOUNDED else None
 
     def _mimic(self, mimic: Element | None, key: str) -> tuple[str, float, float] | None:
         if mimic is None:

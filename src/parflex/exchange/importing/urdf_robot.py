@@ -170,12 +170,19 @@ class _UrdfTables:
             table["limits"] = numbers(joint.limits)
         elif joint.limits is not None:
             self.robot.drop("limits", joint.name, f"from {joint.limits[0]:g} to {joint.limits[1]:g}: no range")
+        table |= {key: value for key, value in self._largest(joint).items() if value > 0}
         inertia = table.pop("inertia", None)
         rotor = self.loops.rotors.get(joint.name, 0.0)
         table |= {"motor_inertia": rotor} if rotor else {}
         table |= {"friction": {"coulomb": joint.friction}} if joint.friction else {}
         table |= {"damper": joint.damping} if joint.damping else {}
         table |= {"inertia": inertia} if inertia else {}
+
+    @staticmethod
+    def _largest(joint: UrdfJoint) -> dict[str, float]:
+        """Limits of velocity and effort, as far as the file has them."""
+        both = {"velocity_limit": joint.velocity, "effort_limit": joint.effort}
+        return {key: value for key, value in both.items() if value is not None}
 
     def _motors(self) -> None:
         """Motors of the file of loops, else those of transmissions; a chain without loops has them everywhere."""
@@ -269,8 +276,11 @@ class _UrdfTables:
     def _left_out(self) -> None:
         robot = self.robot
         for joint in self.urdf.joints:
-            if joint.bounded and joint.type_name != "fixed":
-                robot.drop("effort limit", joint.name, "limits of effort and speed belong to motions (time-optimal)")
+            table = next((table for table in robot.frame if table["name"] == self.named[joint.name]), {})
+            for key, value in self._largest(joint).items():
+                if joint.type_name != "fixed" and key not in table:
+                    why = "only joints with one axis have it here" if value > 0 else "it is not positive"
+                    robot.drop(key, joint.name, why)
             for tag in joint.other:
                 robot.drop(tag, joint.name, "robot files do not have it")
             if self.loops.changed.get(joint.name, "FIXED") != "FIXED" and (joint.damping or joint.friction):

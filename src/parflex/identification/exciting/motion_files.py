@@ -24,7 +24,7 @@ def check_motion_target(robot: Robot, path: str) -> None:
 
 def write_motion(robot: Robot, found: Excitation, path: str, step: float) -> list[str]:
     """Positions, velocities and accelerations of the motors at equal times; and the series."""
-    columns = plan_motion(robot, found.motion).table(step, found.motion["duration"])
+    columns = plan_motion(robot, found.motion, ignore_limits=True).table(step, found.motion["duration"])
     series = Path(path).with_suffix(".toml")
     files = [str(file) for file in write_table(path, columns, {"motion": found.motion})]
     lines = [f"{key} = {found.motion[key]!r}" for key in ("frequency", "duration")]

@@ -27,6 +27,7 @@ from parflex.models.dynamics.underactuated import underactuated_inverse
 from parflex.models.elastic.deflection import deflection_warnings
 from parflex.models.elastic.flexible_inverse import flexible_inverse
 from parflex.models.given_states.given_rates import all_rates
+from parflex.models.limits import efforts_of_file, limit_warnings
 from parflex.models.motor_values import Effort, read_efforts
 from parflex.models.robot import Robot
 from parflex.models.terms import acting_at
@@ -50,6 +51,7 @@ def inverse_dynamics(
     weights: Weights | None = None,
     preload: Preload | None = None,
     effort_limit: EffortLimit | None = None,
+    ignore_limits: bool = False,
 ) -> Result:
     """Motor efforts in a motion, given by the end effector (world axes) or by joints.
 
@@ -81,6 +83,8 @@ def inverse_dynamics(
         Internal efforts by motor, of one motor for each that is spare (N, N m).
     effort_limit : float or Mapping[str, float], default None
         Largest effort of all motors, or of each; a pair is a lowest and a highest effort (N, N m).
+    ignore_limits : bool, default False
+        Do not check the limits of the robot file.
 
     Returns
     -------
@@ -94,8 +98,31 @@ def inverse_dynamics(
     """
     one_of(form, ("split", "projected"), "form")
     configuration = acting_at(robot, pose, without)
+    sharing = read_sharing(configuration.robot, weights, preload, effort_limit)
+    found = _inverse(configuration, velocity, acceleration, wrench, form, reactions, sharing)
+    if not ignore_limits:
+        found.warnings.extend(exceeded_limits(found, sharing))
+    return found
+
+
+def exceeded_limits(result: Result, sharing: Sharing | None = None) -> list[str]:
+    """Return a sentence for each limit that a state, or the efforts of an inverse model, exceed."""
+    efforts = {} if result.direct else result.efforts
+    if sharing is not None:
+        efforts = efforts_of_file(efforts, sharing.lower, sharing.upper)
+    return limit_warnings(result.robot, result.configuration.q, result.rates, efforts)
+
+
+def _inverse(
+    configuration: Configuration,
+    velocity: Mapping[str, float] | None,
+    acceleration: Mapping[str, float] | None,
+    wrench: Wrench | None,
+    form: str,
+    reactions: bool,
+    sharing: Sharing,
+) -> Result:
     robot = configuration.robot
-    sharing = read_sharing(robot, weights, preload, effort_limit)
     if robot.tree.elastic:
         return flexible_inverse(configuration, velocity, acceleration, wrench, reactions, sharing)
     if not is_joint_motion(robot, velocity, acceleration):
@@ -125,7 +152,7 @@ def rigid_inverse(
     tau = shared.tau
     f = f - lost  # gears lose it, and neither motors nor closures give it
     efforts = dict(zip(robot.actuated_names, (float(value) for value in tau), strict=True))
-    warnings = [*robot.warnings, *robot.limit_warnings(configuration.q), *configuration.condition.warnings()]
+    warnings = [*robot.warnings, *configuration.condition.warnings()]
     warnings += shared.warnings
     found = reactions_of(configuration, qd, qdd, f, tau, wrench, warnings) if reactions else None
     elements = values_in_motion(configuration, qd, lambda: f, tau)
@@ -205,7 +232,9 @@ def forward_dynamics(
     """
     configuration = acting_at(robot, pose, without)
     tau = read_efforts(configuration.robot, effort)
-    return moved_by(configuration, configuration.rates(velocity), tau, wrench, reactions)
+    found = moved_by(configuration, configuration.rates(velocity), tau, wrench, reactions)
+    found.warnings.extend(exceeded_limits(found))
+    return found
 
 
 def moved_by(
@@ -215,7 +244,7 @@ def moved_by(
     robot, state = configuration.robot, state_at(configuration, qd, wrench)
     free, lost = state.pushed(tau, lambda M, right: _solve_mass(configuration, M, right))
     qdd = configuration.J @ free + state.bias
-    warnings = [*robot.warnings, *robot.limit_warnings(configuration.q), *configuration.condition.warnings()]
+    warnings = [*robot.warnings, *configuration.condition.warnings()]
     warnings += deflection_warnings(robot.tree, configuration.q)
     efforts = dict(zip(robot.actuated_names, (float(value) for value in tau), strict=True))
     found = None

@@ -54,7 +54,7 @@ def driven_with_free(
     tau = shared.tau
     free = {robot.tree.rate_names[k]: float(qdd[k]) for k in configuration.free_rates(rows)}
     names = ", ".join(f"'{name}'" for name in free)
-    warnings = [*robot.warnings, *robot.limit_warnings(configuration.q), *configuration.condition.warnings()]
+    warnings = [*robot.warnings, *configuration.condition.warnings()]
     count = f"{counted(len(tau), 'motor')} for {counted(len(state.mass_matrix), 'freedom')}"
     warnings.append(f"{FEW_MOTORS} ({count}): {names} {'moves' if len(free) == 1 else 'move'} freely")
     f = state.forces(qdd) - lost

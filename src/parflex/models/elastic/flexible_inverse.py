@@ -20,7 +20,6 @@ from parflex.models.dynamics.spare_motors import Sharing, read_sharing, spare_mo
 from parflex.models.dynamics.taut_cables import slack_warnings
 from parflex.models.elastic.deflection import deflection_warnings
 from parflex.models.elastic.driven_frame import check_system, zero_dynamics
-from parflex.models.given_states.requested_rates import Bias, RequestedRates
 from parflex.models.pose_input import read_motion
 from parflex.recursion import mass_matrix, motion
 from parflex.spatial.linear import least_norm
@@ -52,7 +51,7 @@ def flexible_inverse(
         sharing = read_sharing(robot)
     shared, qdd, lost = driven_by(state, rows, desired, sharing)
     tau = shared.tau
-    warnings = [*robot.warnings, *robot.limit_warnings(configuration.q), *shared.warnings]
+    warnings = [*robot.warnings, *shared.warnings]
     warnings += deflection_warnings(robot.tree, configuration.q)
     if by_frame:
         warnings += [*near, *_growth_warnings(configuration)]

@@ -30,6 +30,7 @@ from parflex.models.elastic.tension import has_force_elements, why_balanced
 from parflex.models.inside_beams.beam_chains import left_out_of_stress
 from parflex.models.inside_beams.beam_loads import BeamLoads, largest_of, loads_of_beams
 from parflex.models.inside_beams.inner_compliance import inner_deflection, inner_motion
+from parflex.models.limits import limit_warnings
 from parflex.models.motor_values import Effort
 from parflex.models.robot import Robot
 from parflex.records import Answer, Record, brief, counted, listed
@@ -333,7 +334,7 @@ def _inside(
         pull = held.tree.links[j].terms.stiffness - given.tree.links[j].terms.stiffness
         efforts[given.tree.rate_names[k]] = float(needed[k] if k in held.locked else loading.tau[k] - pull * step[k])
     wrenches = loading.wrenches(here, lam)
-    warnings = [*given.warnings, *given.limit_warnings(here.q), *deflection_warnings(here.robot.tree, here.q)]
+    warnings = [*given.warnings, *limit_warnings(given, here.q), *deflection_warnings(here.robot.tree, here.q)]
     warnings += stress_warnings(here, wrenches)
     if held.mobility.redundant:
         warnings.append("the robot is over-constrained: efforts and section forces are those of least norm")

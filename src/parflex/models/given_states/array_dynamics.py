@@ -98,7 +98,7 @@ def _flexible_inverse(
     wanted = motor_accelerations(configuration, qd, given)
     shared, qdd, _ = driven_by(state, state.J_a, wanted - state.bias[motors], sharing or read_sharing(robot))
     tau = shared.tau
-    warnings = [*robot.limit_warnings(configuration.q), *deflection_warnings(robot.tree, configuration.q)]
+    warnings = deflection_warnings(robot.tree, configuration.q)
     warnings += equilibrium_warnings(configuration, qdd, moving=given is not None) if resting else []
     efforts = dict(zip(robot.actuated_names, (float(value) for value in tau), strict=True))
     return Result(robot, configuration, qd, qdd, efforts, False, None, warnings)

@@ -10,6 +10,7 @@ from typing import Any
 from parflex.description.inheritance import inherited
 from parflex.models.configuration import configure
 from parflex.models.frames_and_jacobians import counts
+from parflex.models.limits import limit_warnings
 from parflex.models.robot import Robot
 from parflex.records import counted
 
@@ -21,7 +22,7 @@ def unusual(robot: Robot) -> list[str]:
         configuration = configure(robot, name)
         notes += [
             f"pose {name}: {text}"
-            for text in (*robot.limit_warnings(configuration.q), *configuration.condition.warnings())
+            for text in (*limit_warnings(robot, configuration.q), *configuration.condition.warnings())
         ]
     if robot.mobility.home_rank < robot.mobility.rank:
         notes.append(

@@ -10,9 +10,11 @@ import numpy as np
 from parflex.description.loader import read_tables
 from parflex.description.motion_tables import LIMIT_KEYS, MotionTable
 from parflex.errors import InputError, RobotFileError
+from parflex.models.limits import refuse_violations
 from parflex.models.robot import Robot
 from parflex.simulation.inputs.function_samples import Span
 from parflex.simulation.inputs.motor_motions import MotorMotion, from_table, motion_of
+from parflex.simulation.motions.extremes import check_channels
 from parflex.simulation.motions.given_motions import motion_table
 
 Array = np.ndarray
@@ -28,10 +30,12 @@ def plan_motion(
     effort_limit: Limits = None,
     velocity_limit: Limits = None,
     acceleration_limit: Limits = None,
+    ignore_limits: bool = False,
 ) -> MotorMotion:
     """Plan a motion of the motors, without a run.
 
-    Limits are those of a time-optimal motion; they replace those of its table.
+    Limits that are given are those of a time-optimal motion; they replace those of its table. A motion in which a motor
+    exceeds its `limits` or `velocity_limit` of the robot file is refused.
 
     Parameters
     ----------
@@ -47,6 +51,8 @@ def plan_motion(
         Largest velocity of all motors, or of each (m/s, rad/s).
     acceleration_limit : float or Mapping[str, float], default None
         Largest acceleration of all motors, or of each (m/s^2, rad/s^2).
+    ignore_limits : bool, default False
+        Do not check the limits of the robot file.
 
     Returns
     -------
@@ -66,11 +72,15 @@ def plan_motion(
             raise _useless(min(given))
         if callable(motion) and time is None:
             raise InputError("a function of time has no end", key="time", hint="give time=...")
-        return _motors(motion_of(robot, motion, Span(1.0 if time is None else time)))
-    name, table = found
-    if given:
-        table = _limited(table, given)
-    return from_table(robot, name, table, _length(table, time))
+        plan = _motors(motion_of(robot, motion, Span(1.0 if time is None else time)))
+    else:
+        name, table = found
+        table = _limited(table, given) if given else table
+        plan = from_table(robot, name, table, _length(table, time))
+    if not ignore_limits:
+        end = max(float(plan.pieces.breaks[-1]), time or 0.0)
+        refuse_violations(check_channels(robot, plan.motors, plan.pieces, end))
+    return plan
 
 
 def _motors(motion: Any) -> MotorMotion:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from parflex.models.brief_lines import effort_units, freedoms_of
 from parflex.models.configuration import Configuration
+from parflex.models.limits import limit_warnings
 from parflex.models.robot import Robot
 from parflex.view.notebook.html_parts import beside, card, names, notes, table, tidy
 from parflex.view.notebook.line_pictures import robot_picture
@@ -42,7 +43,7 @@ def configuration_page(configuration: Configuration) -> str:
     numbers += [(f"leg {name}", value) for name, value in condition.legs.items()]
     told = table(rows, ["coordinate", "rad or m"])
     judged = table([(name, float(value)) for name, value in numbers], ["condition number of", ""])
-    warnings = [*robot.limit_warnings(configuration.q), *condition.warnings()]
+    warnings = [*limit_warnings(robot, configuration.q), *condition.warnings()]
     return card(f"{robot.name} at a pose", beside(robot_picture(configuration), told, judged), notes(warnings))
 
 

@@ -17,6 +17,7 @@ from parflex.models.configuration import Configuration
 from parflex.models.dynamics.dynamic_models import inverse_dynamics
 from parflex.models.elastic.equilibrium import equilibrium
 from parflex.models.elastic.stiffness import deflection_at
+from parflex.models.limits import limit_warnings
 from parflex.models.posing.near_pose import near_pose
 from parflex.models.robot import Robot
 from parflex.models.vibration.natural_modes import Modes, natural_frequencies
@@ -276,7 +277,7 @@ class Session:
     def status(self) -> str:
         """One line on the pose that is shown."""
         here = Configuration(self.robot, self.q)
-        notes: list[Any] = [*self.robot.limit_warnings(self.q), *here.condition.warnings()]
+        notes: list[Any] = [*limit_warnings(self.robot, self.q), *here.condition.warnings()]
         tree = self.robot.tree
         _, position = here.at.of(tree.places[tree.end_effector])
         axes = "xyz"[: 2 if tree.planar else 3]

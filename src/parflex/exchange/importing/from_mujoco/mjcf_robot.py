@@ -165,11 +165,23 @@ class _MjcfTables:
         rest = float(model.qpos_spring[q])
         return {
             "limits": [low, high] if model.jnt_limited[joint] and low < high else None,
+            "effort_limit": self._effort_limit(joint),
             "motor_inertia": float(model.dof_armature[dof]),
             "friction": {"coulomb": rub} if rub else None,
             "spring": ({"stiffness": stiffness} | ({"rest": rest} if rest else {})) if stiffness else None,
             "damper": float(model.dof_damping[dof]),
         }
+
+    def _effort_limit(self, joint: int) -> float | None:
+        """The largest effort of actuators at a joint; a range that is not symmetric is left out."""
+        if not self.model.jnt_actfrclimited[joint]:
+            return None
+        low, high = (float(value) for value in self.model.jnt_actfrcrange[joint])
+        if low == -high < 0:
+            return high
+        name = self.word("JOINT", joint, f"joint {joint}")
+        self.robot.drop("effort range", name, f"from {low:g} to {high:g}: an effort_limit is a magnitude")
+        return None
 
     def _odd_laws(self, joint: int, dof: int) -> None:
         """Springs and dampers that are not linear, in versions of MuJoCo that have them."""

@@ -266,7 +266,7 @@ class MjcfTies:
         if gear != 1 or bias or model.actuator_dyntype[actuator] or float(model.actuator_gainprm[actuator][0]) != 1:
             self.robot.drop("actuator law", name, "gear, gain and feedback: efforts are at the joint here")
         if model.actuator_forcelimited[actuator] or model.actuator_ctrllimited[actuator]:
-            self.robot.drop("actuator range", name, "limits of effort belong to motions (time-optimal)")
+            self.robot.drop("actuator range", name, "give the joint an effort_limit")
 
     def _driven_tendon(self, tendon: int, name: str, actuator: int) -> None:
         terms = self._sum(tendon)

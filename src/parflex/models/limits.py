@@ -1,0 +1,118 @@
+"""Limits of joints and struts: whatever positions, velocities and efforts leave a function are compared here.
+
+Angles are compared as they are: a whole turn more is another value. Callers warn or raise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from parflex.errors import InputError
+from parflex.models.robot import Robot
+from parflex.records import Record, counted
+from parflex.tree.link_tree import Link
+
+Array = np.ndarray
+AT_LIMIT = 1e-9  # rad or typical lengths: poses close to 1e-12, and a joint on its limit is inside
+SHARE = 1e-6  # of a velocity or effort limit: motions are planned and sampled as closely
+POSITION, VELOCITY, EFFORT = "limits", "velocity_limit", "effort_limit"  # keys of the file
+Values = Mapping[str, Any]  # of joints by name: a number each, or an array over times
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Violation(Record):
+    """The largest excess over one limit (`key` of the file) of a joint: `value` at `time` (s, None: no motion)."""
+
+    joint: str
+    key: str
+    value: float
+    limit: tuple[float, float]
+    time: float | None = None
+    kind: str = "joint"  # or strut
+
+    @property
+    def sentence(self) -> str:
+        """What is exceeded, by which value, and when."""
+        (low, high), value = self.limit, self.value
+        digits = next((n for n in (4, 6, 9) if f"{value:.{n}g}" not in (f"{low:.{n}g}", f"{high:.{n}g}")), 12)
+        at, low_word, high_word = (f"{number:.{digits}g}" for number in (value, low, high))
+        when = "" if self.time is None else f", at t = {self.time:.4g} s"
+        name = f"{self.kind} '{self.joint}'"
+        if self.key == POSITION:
+            return f"{name} is at {at}, outside its limits [{low_word}, {high_word}]{when}"
+        if self.key == VELOCITY:
+            return f"{name} moves at {at}, faster than its velocity_limit {high_word}{when}"
+        return f"{name} has the effort {at}, beyond its effort_limit {high_word}{when}"
+
+
+def check_limits(
+    robot: Robot, positions: Values | None = None, velocities: Values | None = None, efforts: Values | None = None,
+    times: Any = None,
+) -> list[Violation]:  # fmt: skip
+    """Return the largest excess over each limit of the robot.
+
+    Values (m, rad, m/s, rad/s, N, N m) are numbers by joint, or arrays over `times` (s); joints that are not named are
+    not checked, nor is the range of a joint whose stop acts. Values that are not finite exceed nothing.
+    """
+    found = []
+    for link in robot.tree.links:
+        for key, values, limit in (
+            (POSITION, positions, None if link.terms.stop is not None else link.limits),
+            (VELOCITY, velocities, _magnitude(link.velocity_limit)),
+            (EFFORT, efforts, _magnitude(link.effort_limit)),
+        ):
+            if limit is not None and values is not None and link.name in values:
+                near = AT_LIMIT * robot.tree.rate_units[link.v.start] if key == POSITION else SHARE * limit[1]
+                found += _largest(link, key, values[link.name], limit, near, times)
+    return found
+
+
+def _magnitude(limit: float | None) -> tuple[float, float] | None:
+    return None if limit is None else (-limit, limit)
+
+
+def _largest(link: Link, key: str, given: Any, limit: tuple[float, float], near: float, times: Any) -> list[Violation]:
+    values = np.atleast_1d(np.asarray(given, dtype=float))
+    excess = np.maximum(limit[0] - values, values - limit[1])
+    excess[~np.isfinite(excess)] = -np.inf
+    if not len(values) or not excess.max() > near:
+        return []
+    row = int(np.argmax(excess))
+    time = None if times is None else float(times[row])
+    return [Violation(link.name, key, float(values[row]), limit, time, "strut" if link.strut else "joint")]
+
+
+def limit_warnings(robot: Robot, q: Array, qd: Array | None = None, efforts: Values | None = None) -> list[str]:
+    """Return a sentence for each limit that a state exceeds: all positions `q`, all rates `qd`, efforts by motor."""
+    velocities = None if qd is None else dict(zip(robot.tree.rate_names, qd, strict=True))
+    found = check_limits(robot, dict(zip(robot.tree.position_names, q, strict=True)), velocities, efforts)
+    return [one.sentence for one in found]
+
+
+def refuse_violations(violations: Iterable[Violation]) -> None:
+    """Raise for the first limit that a motion exceeds."""
+    found = list(violations)
+    if not found:
+        return
+    more = f" (and {counted(len(found) - 1, 'more limit')})" if len(found) > 1 else ""
+    raise InputError(
+        found[0].sentence + more,
+        key=found[0].key,
+        value=found[0].value,
+        hint="change the motion or the limit, or ignore the limits (ignore_limits)",
+    )
+
+
+def efforts_of_file(efforts: Values, lower: Array | None, upper: Array | None) -> Values:
+    """Return the efforts of motors without limits of a call, which override those of the file.
+
+    `lower` and `upper` are the limits of the call in the order of the efforts; None or infinite: none.
+    """
+    if lower is None or upper is None:
+        return efforts
+    stated = np.isfinite(lower) | np.isfinite(upper)
+    return {name: efforts[name] for name, overridden in zip(efforts, stated, strict=True) if not overridden}

@@ -1,0 +1,463 @@
+"""Limits of joints and struts: motions and references beyond them are refused, other answers warn."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from linkages import CHAINS, draw
+from mechanisms import ROBOTS
+
+import parflex
+from parflex.cli.main import main
+from parflex.description.schema import json_schema
+from parflex.errors import InputError, ParflexWarning, RobotFileError, UnreachableError
+from parflex.models.given_states.joint_stops import with_tree
+from parflex.models.limits import check_limits
+
+SPACED = 2001  # samples of a motion: between them smooth motions of a second exceed samples by less than NEAR
+NEAR = 1e-3  # of a range: limits so near to it are not drawn
+
+CRANE = """
+format = 1
+name = "crane"
+motion = "planar"
+gravity = [0, -9.81, 0]
+end_effector = "tip"
+[[frame]]
+name = "boom"
+joint = "revolute"
+start = 0.5
+inertia = {{ mass = 20, centre = [1, 0, 0], about_centre = [0, 0, 5] }}
+{boom}
+[[point]]
+name = "pin"
+frame = "boom"
+position = [0.8, 0, 0]
+[[point]]
+name = "tip"
+frame = "boom"
+position = [2, 0, 0]
+[[point]]
+name = "foot"
+frame = "base"
+position = [0, -0.6, 0]
+[[element]]
+name = "ram"
+kind = "strut"
+between = ["foot", "pin"]
+actuated = true
+{ram}
+"""
+
+
+@pytest.fixture
+def crane(tmp_path):
+    """A boom on a strut, with keys for both."""
+
+    def made(ram: str = "", boom: str = ""):
+        path = tmp_path / "crane.toml"
+        path.write_text(CRANE.format(ram=ram, boom=boom))
+        return path
+
+    return made
+
+
+def length(angle):
+    """Of the strut, by the law of cosines."""
+    return np.sqrt(0.8**2 + 0.6**2 + 2 * 0.8 * 0.6 * np.sin(angle))
+
+
+def limited(robot, **limits):
+    """The robot with limits of joints: {joint: {key: value}}."""
+    links = tuple(replace(link, **limits.get(link.name, {})) for link in robot.tree.links)
+    return with_tree(robot, replace(robot.tree, links=links))
+
+
+def command(capsys, *words: str) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as stop:
+        main([str(word) for word in words])
+    shown = capsys.readouterr()
+    return stop.value.code, shown.out, shown.err
+
+
+def warned(capsys, *words: str) -> list[str]:
+    """Warnings about limits of a command that succeeds."""
+    code, out, err = command(capsys, *words, "--json")
+    assert code == 0, err
+    return [sentence for sentence in json.loads(out)["warnings"] if "limit" in sentence]
+
+
+# -- the file ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("ram", "boom", "told"),
+    [
+        ("", "velocity_limit = 0", "the velocity_limit 0 is not positive"),
+        ("", "effort_limit = -5", "the effort_limit -5 is not positive"),
+        ("", "limits = [1, 0]", "in the wrong order"),
+        ("velocity_limit = -1", "", "the velocity_limit -1 is not positive"),
+        ("effort_limit = 0", "", "the effort_limit 0 is not positive"),
+        ("limits = [0.9, 0.8]", "", "in the wrong order"),
+        ("limits = [-0.9, 0.8]", "", "the limits of a strut are lengths"),
+        ('effort_limit = "high"', "", "effort_limit"),
+    ],
+)
+def test_wrong_limits_are_refused(crane, ram, boom, told):
+    with pytest.raises(RobotFileError, match=re.escape(told)):
+        parflex.load(crane(ram, boom))
+
+
+@pytest.mark.parametrize("key", ["limits = [0.1, 1]", "velocity_limit = 1", "effort_limit = 1"])
+def test_limits_need_a_coordinate(crane, key):
+    path = crane(key)
+    path.write_text(path.read_text().replace('kind = "strut"', 'kind = "rod"').replace("actuated = true", ""))
+    with pytest.raises(RobotFileError, match=f"a rod has no '{key.split()[0]}'"):
+        parflex.load(path)
+    ball = f'format = 1\nname = "ball"\n[[frame]]\nname = "cross"\njoint = "universal"\n{key}\n'
+    path.write_text(ball)
+    with pytest.raises(RobotFileError, match="limits need a joint with one axis, not a universal one"):
+        parflex.load(path)
+
+
+def test_limits_are_in_the_schema_and_may_be_expressions(crane):
+    for table in ("Frame", "ElementTable"):
+        assert {"limits", "velocity_limit", "effort_limit"} <= set(json_schema()["$defs"][table]["properties"])
+    robot = parflex.load(crane('limits = ["0.5*2", "sqrt(4)"]\nvelocity_limit = "3/4"', "effort_limit = 7"))
+    ram, boom = robot.tree.links[robot.tree.number("ram")], robot.tree.links[robot.tree.number("boom")]
+    assert (ram.limits, ram.velocity_limit, ram.effort_limit) == ((1.0, 2.0), 0.75, None)
+    assert (boom.limits, boom.velocity_limit, boom.effort_limit) == (None, None, 7.0)
+
+
+# -- poses and states -------------------------------------------------------------------------------------------------
+
+
+def test_lengths_of_struts_are_checked_in_poses(crane, capsys):
+    angle = 0.6
+    at = f"{length(angle):.4g}"
+    file = crane(f"limits = [0.9, {length(angle) - 0.01}]")
+    robot = parflex.load(file)
+    with pytest.warns(ParflexWarning, match=f"strut 'ram' is at {at}, outside its limits"):
+        parflex.configure(robot, {"boom": angle})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        parflex.configure(robot, {"boom": angle}, ignore_limits=True)
+        parflex.configure(robot, {"boom": angle - 0.1})
+        parflex.configure(robot, {"boom": angle - 0.1}, ignore_limits=False)
+    assert [s.startswith(f"strut 'ram' is at {at}") for s in warned(capsys, "pose", file, "--pose", "boom=0.6")] == [
+        True
+    ]
+    assert not warned(capsys, "pose", file, "--pose", "boom=0.6", "--ignore-limits")
+    assert not warned(capsys, "pose", file, "--pose", "boom=0.5")
+
+
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_inverse_checks_velocities_and_efforts(crane, capsys, sign):
+    rate = sign * 0.8 * 0.6 * np.cos(0.6) / length(0.6)  # of the strut while the boom turns at 1 rad/s
+    state = {"pose": {"boom": 0.6}, "velocity": {"boom": sign * 1.0}, "acceleration": {"boom": sign * 60.0}}
+    inertia = 20 + 5  # about the pivot; the power of the strut is that of the boom
+    effort = (inertia * sign * 60.0 + 20 * 9.81 * np.cos(0.6)) * sign / rate
+    words = {"velocity_limit": abs(rate), "effort_limit": abs(effort)}
+    options = ("--pose", "boom=0.6", "--velocity", f"boom={sign}", "--acceleration", f"boom={60 * sign}")
+    for key, value in words.items():
+        file = crane(f"{key} = {0.99 * value}")
+        exact = rate if key == "velocity_limit" else effort
+        said = f"strut 'ram' {'moves at' if key == 'velocity_limit' else 'has the effort'} {exact:.4g}, "
+        said += f"{'faster than' if key == 'velocity_limit' else 'beyond'} its {key} {0.99 * value:.4g}"
+        assert said in parflex.inverse_dynamics(parflex.load(file), **state).warnings
+        assert said in warned(capsys, "inverse", file, *options)
+        assert not warned(capsys, "inverse", file, *options, "--ignore-limits")
+        assert said not in parflex.inverse_dynamics(parflex.load(file), **state, ignore_limits=True).warnings
+        inside = parflex.inverse_dynamics(parflex.load(crane(f"{key} = {1.01 * value}")), **state).warnings
+        assert not any("limit" in sentence for sentence in inside)
+
+
+def test_an_effort_limit_of_the_call_overrides_that_of_the_file(crane):
+    robot = parflex.load(crane("effort_limit = 1"))
+    assert any("effort_limit 1" in said for said in parflex.inverse_dynamics(robot).warnings)
+    assert not any("effort_limit" in said for said in parflex.inverse_dynamics(robot, effort_limit=1e4).warnings)
+    assert not any("effort_limit" in s for s in parflex.inverse_dynamics(robot, effort_limit={"ram": 1e4}).warnings)
+
+
+def test_the_effort_limit_of_the_file_does_not_change_how_spare_motors_share():
+    free = parflex.load("3rrr", settings={"legs.frame.2.actuated": True})
+    low = parflex.load("3rrr", settings={"legs.frame.2.actuated": True, "legs.frame.1.effort_limit": 0.1})
+    found = [parflex.inverse_dynamics(robot, acceleration={"x": 5.0}) for robot in (free, low)]
+    assert found[0].efforts == found[1].efforts
+    assert any("beyond its effort_limit 0.1" in said for said in found[1].warnings)
+
+
+def test_states_as_arrays_are_checked(crane):
+    robot = parflex.load(crane("velocity_limit = 0.3\neffort_limit = 2000"))
+    at = parflex.configure(robot, {"boom": 0.6})
+    rates = at.rates({"boom": 1.0})
+    still = np.zeros_like(rates)
+    with pytest.warns(ParflexWarning, match="strut 'ram' moves at 0.3.*, faster than its velocity_limit 0.3"):
+        parflex.inverse_dynamics(robot, at.q, rates, at.acceleration_bias(rates))
+    push = at.accelerations({"boom": 100.0}, still, None)
+    with pytest.warns(ParflexWarning, match="strut 'ram' has the effort .*, beyond its effort_limit 2000"):
+        parflex.inverse_dynamics(robot, at.q, still, push)
+    batch = np.stack([still, rates, -rates]), np.stack([still, *[at.acceleration_bias(rates)] * 2])
+    with pytest.warns(ParflexWarning, match="2 of 3 states are answered with a warning, first state 1: strut"):
+        parflex.inverse_dynamics(robot, at.q, *batch)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        parflex.inverse_dynamics(robot, at.q, rates, at.acceleration_bias(rates), ignore_limits=True)
+        parflex.inverse_dynamics(robot, at.q, *batch, ignore_limits=True)
+        parflex.inverse_dynamics(robot, at.q, still, still)
+
+
+def test_whole_turns_count():
+    robot = parflex.load("rx90")
+    name = robot.motors[0]
+    robot = limited(robot, **{name: {"limits": (-1.0, 1.0)}})
+    for turned, outside in ((0.5, 0), (0.5 + 2 * np.pi, 1)):
+        assert len(check_limits(robot, {name: turned})) == outside
+
+
+# -- motions ----------------------------------------------------------------------------------------------------------
+
+
+def drawn_limits(rng, low, high, fastest):
+    """Limits about a range, and a velocity limit about the fastest rate: where they hold the motion, and whether."""
+    middle, half = (low + high) / 2, max((high - low) / 2, 1e-3)
+    ends = [middle + sign * half * (1 + rng.choice([-1, 1]) * rng.uniform(NEAR, 0.5)) for sign in (-1, 1)]
+    most = fastest * (1 + rng.choice([-1, 1]) * rng.uniform(NEAR, 0.5))
+    return (ends[0], ends[1]), most, (ends[0] < low and high < ends[1], fastest < most)
+
+
+@pytest.mark.parametrize("name", ["delta", "rx90", "gough-stewart", "3rrr", "5r", "orthoglide"])
+@pytest.mark.parametrize("seed", range(3))
+def test_plans_beyond_limits_are_refused_and_no_others(name, seed):
+    rng = np.random.default_rng([seed, *name.encode()])
+    robot = parflex.load(name)
+    robot = limited(robot, **{n: {"limits": None} for n in robot.coordinates})
+    motor = str(rng.choice(robot.motors))
+    unit = 0.02 if robot.tree.rate_units[robot.tree.rate_names.index(motor)] != 1 else 0.1  # m or rad
+    if seed == 2:  # waves
+        motion = {"sines": {motor: [unit * rng.normal(), 0.5 * unit * rng.normal()]}, "frequency": 1.0, "duration": 1.0}
+    else:
+        moves = [{motor: unit * rng.normal()}, {motor: unit * rng.normal()}]
+        motion = {"moves": moves, "law": ["septic", "quintic"][seed], "duration": 0.5}
+    free = parflex.plan_motion(robot, motion)
+    t = np.linspace(0, float(free.pieces.breaks[-1]), SPACED)
+    values = np.array([free.at(float(moment))[:2] for moment in t])[:, :, free.motors.index(motor)]
+    limits, most, (within, slow) = drawn_limits(rng, values[:, 0].min(), values[:, 0].max(), abs(values[:, 1]).max())
+    for keys, kept in (({"limits": limits}, within), ({"velocity_limit": most}, slow)):
+        of = limited(robot, **{motor: keys})
+        if kept:
+            parflex.plan_motion(of, motion)
+            continue
+        with pytest.raises(InputError, match=f"joint '{re.escape(motor)}' .* at t = .* s.*ignore_limits") as told:
+            parflex.plan_motion(of, motion)
+        order = 0 if "limits" in keys else 1
+        beyond = np.maximum(values[:, 0] - limits[1], limits[0] - values[:, 0]) if order == 0 else abs(values[:, 1])
+        assert told.value.value == pytest.approx(values[beyond.argmax(), order], rel=1e-4)
+        when = float(
+            re.search("t = ([0-9.e-]+) s", told.value.message)[1]
+        )  # four digits; where it is largest or as large
+        assert free.at(when)[order][free.motors.index(motor)] == pytest.approx(told.value.value, rel=1e-3)
+        parflex.plan_motion(of, motion, ignore_limits=True)
+
+
+def test_extremes_between_samples_and_jumps_of_velocity_are_seen(crane):
+    robot = parflex.load(crane("limits = [0.5, 1.4]"))
+    begin = float(robot.home[robot.coordinates.index("ram")])
+    times = [0.0, 0.5, 1.0]
+    hump = {"t": times, "ram": [begin, begin, begin], "ram.velocity": [2.0, -2.0, 2.0], "ram.acceleration": [0.0] * 3}
+    with pytest.raises(InputError, match=r"strut 'ram' is at 1\..*, outside its limits"):
+        parflex.plan_motion(robot, hump)
+    fast = parflex.load(crane("velocity_limit = 0.15"))
+    back = {"t": [0.0, 0.5, 0.5, 1.0], "ram": [begin, begin + 0.05, begin + 0.05, begin]}
+    back |= {"ram.velocity": [0.1, 0.1, -0.2, 0.0], "ram.acceleration": [0.0, 0.0, 0.4, 0.4]}  # -0.2 at the jump alone
+    with pytest.raises(InputError, match=r"moves at -0\.2, faster than its velocity_limit 0\.15, at t = 0\.5 s"):
+        parflex.plan_motion(fast, back)
+    parflex.plan_motion(parflex.load(crane("velocity_limit = 0.2")), back)
+
+
+def test_time_optimal_plans_are_checked_like_others():
+    robot = parflex.load("emps", settings={"frame.axis.velocity_limit": 0.2})
+    motion = {"moves": [{"axis": 0.1}], "law": "time-optimal", "acceleration_limit": 5.0}
+    plan = parflex.plan_motion(robot, motion, velocity_limit=0.2)
+    assert max(abs(plan.at(float(t))[1][0]) for t in np.linspace(0, plan.end, 50)) == pytest.approx(0.2)
+    with pytest.raises(InputError, match=r"joint 'axis' moves at 0\.3, faster than its velocity_limit 0\.2"):
+        parflex.plan_motion(robot, motion, velocity_limit=0.3)
+
+
+def test_the_command_motion_refuses_and_ignores(crane, capsys, tmp_path):
+    file = crane("velocity_limit = 0.1\nlimits = [0.5, 2]")
+    slow, fast = (f'{{ moves = [{{ "ram" = 0.05 }}], duration = {t}, law = "quintic" }}' for t in (2, 0.5))
+    assert command(capsys, "motion", file, slow)[0] == 0
+    code, _, err = command(capsys, "motion", file, fast)
+    assert code == 2 and "strut 'ram' moves at 0.1875, faster than its velocity_limit 0.1, at t = 0.25 s" in err
+    assert "change the motion or the limit, or ignore the limits" in err and err.count("\n") == 1
+    assert command(capsys, "motion", file, fast, "--ignore-limits")[0] == 0
+    words = ("codegen", file, "motion", "--target", "c", "--motion", fast, "-o", tmp_path / "c")
+    assert command(capsys, *words)[0] == 2
+    assert command(capsys, *words, "--ignore-limits")[0] == 0
+
+
+# -- runs -------------------------------------------------------------------------------------------------------------
+
+
+def poses_along(robot, motion, times):
+    """Positions of a robot whose motors follow sines, pose after pose."""
+    q, rows = robot.home, []
+    for t in times:
+        wave = np.sin(2 * np.pi * motion["frequency"] * t)
+        given = {n: float(robot.home[robot.coordinates.index(n)]) + a * wave for n, (a,) in motion["sines"].items()}
+        q = robot.assemble(given, q)
+        rows.append(q)
+    return np.array(rows)
+
+
+@pytest.mark.parametrize(("kind", "seed"), [(kind, 0) for kind in CHAINS])
+def test_runs_warn_of_every_joint_and_of_no_others(kind, seed, tmp_path):
+    rng = np.random.default_rng([seed, *kind.encode()])
+    path, t, rows = tmp_path / "drawn.toml", np.linspace(0, 1, 201), None
+    while rows is None:
+        drawn, motors = draw(rng, kind, 2 if kind == "five-bar" else 1)
+        path.write_text(drawn.text)
+        robot = parflex.load(path, actuation="drawn")
+        motion = {"sines": {name: [float(rng.uniform(-0.1, 0.1))] for name in motors}, "frequency": 2.0}
+        with contextlib.suppress(UnreachableError):
+            rows = poses_along(robot, motion, t)
+    values = rows[:, [robot.coordinates.index(name) for name in drawn.joints]]
+    rates = np.abs(np.gradient(values, t, axis=0))[1:-1]
+    limits, wanted = {}, set()
+    for k, name in enumerate(drawn.joints):
+        found, most, (within, slow) = drawn_limits(rng, values[:, k].min(), values[:, k].max(), rates[:, k].max())
+        # differences of samples err by 0.03 of a rate that is 12 times as quick: limits as near are moved away
+        most *= 1.05 if slow else 0.95
+        limits[name] = {"limits": found, "velocity_limit": most}
+        wanted |= set() if within else {(name, "limits")}
+        wanted |= set() if slow else {(name, "velocity_limit")}
+    text = drawn.text
+    for name, keys in limits.items():
+        low, high = map(float, keys["limits"])
+        more = f'name = "{name}"\nlimits = [{low!r}, {high!r}]\nvelocity_limit = {float(keys["velocity_limit"])!r}'
+        text = text.replace(f'name = "{name}"', more)
+    path.write_text(text)
+    run = parflex.simulate(parflex.load(path, actuation="drawn"), motion, 1.0, step=1e-3, out_step=2e-3)
+    said = [re.match(r"joint '(\S+)' (is at|moves)", sentence) for sentence in run.summary["warnings"]]
+    assert {(one[1], "limits" if one[2] == "is at" else "velocity_limit") for one in said if one} == wanted
+    ignoring = parflex.simulate(
+        parflex.load(path, actuation="drawn"), motion, 1.0, step=1e-3, out_step=2e-3, ignore_limits=True
+    )
+    assert not any("limit" in sentence for sentence in ignoring.summary["warnings"])
+    assert np.array_equal(run["energy.total"], ignoring["energy.total"])
+
+
+def test_runs_know_the_motion_between_their_rows(crane):
+    begin = length(0.5)
+    robot = parflex.load(crane(f"limits = [{begin - 0.045}, {begin + 0.055}]"))
+    motion = {"sines": {"ram": [0.05]}, "frequency": 2.0}
+    run = parflex.simulate(robot, motion, 1.0, step=1e-2, out_step=0.25)  # rows where the sine is zero
+    assert np.ptp(run["q.ram"]) < 1e-6
+    lowest = f"strut 'ram' is at {begin - 0.05:.4g}, outside its limits"
+    assert sum(sentence.startswith(lowest) for sentence in run.summary["warnings"]) == 1
+
+
+def test_runs_check_efforts_and_the_command_ignores(crane, capsys, tmp_path):
+    motion = "{ sines = { ram = [0.02] }, frequency = 1 }"
+    run = parflex.simulate(parflex.load(crane()), motion, 1.0, step=1e-2)
+    most = float(np.abs(run["effort.ram"]).max())
+    row = int(np.abs(run["effort.ram"]).argmax())
+    words = ("--motion", motion, "--time", 1, "--step", 0.01, "-o", tmp_path / "run.csv")
+    (said,) = warned(capsys, "simulate", crane(f"effort_limit = {0.9 * most}"), *words)
+    assert said == (
+        f"strut 'ram' has the effort {run['effort.ram'][row]:.4g}, beyond its effort_limit {0.9 * most:.4g}, "
+        f"at t = {run.t[row]:.4g} s"
+    )
+    assert not warned(capsys, "simulate", crane(f"effort_limit = {0.9 * most}"), *words, "--ignore-limits")
+    assert not warned(capsys, "simulate", crane(f"effort_limit = {1.1 * most}"), *words)
+
+
+def test_where_a_stop_acts_its_range_is_not_warned_of(crane):
+    stop = "limits = [-0.2, 0.7]\nstop = { stiffness = 1e5, damping = 1e3 }"
+    robot = parflex.load(crane("", stop))
+    runs = [parflex.simulate(robot, time=1.0, effort=[0.0], step=1e-3, stops=stops) for stops in (True, False)]
+    said = [[s for s in run.summary["warnings"] if "outside its limits" in s] for run in runs]
+    assert runs[0]["q.boom"].min() < -0.2 and not said[0]
+    assert len(said[1]) == 1 and said[1][0].startswith("joint 'boom' is at -")
+
+
+# -- control ----------------------------------------------------------------------------------------------------------
+
+REFERENCE = "circle:radius=0.05,time=0.5"
+
+
+def five_bar(**limits):
+    """The five-bar robot with limits of one motor."""
+    return limited(parflex.load("5r"), **{"left.1": limits})
+
+
+@pytest.fixture(scope="module")
+def tracked():
+    return parflex.run_control(five_bar(), REFERENCE)
+
+
+def test_references_beyond_limits_are_refused(tracked, capsys):
+    places, t = tracked["reference.left.1"], tracked["t"]
+    low, high, rate = float(places.min()), float(places.max()), float(np.abs(np.gradient(places, t)).max())
+    for limits in ([low - 0.01, high - 0.01], [low + 0.01, high + 0.01]):
+        with pytest.raises(InputError, match=r"joint 'left.1' is at .*, outside .*, at t = .* s.*ignore_limits"):
+            parflex.run_control(five_bar(limits=limits), REFERENCE)
+    with pytest.raises(InputError, match=r"joint 'left.1' moves at .*, faster than .*, at t = .* s"):
+        parflex.run_control(five_bar(velocity_limit=0.9 * rate), REFERENCE)
+    inside = five_bar(limits=[low - 0.01, high + 0.01], velocity_limit=1.1 * rate)
+    assert not any("limit" in said for said in parflex.run_control(inside, REFERENCE).summary["warnings"])
+    words = ("control", "5r", "--law", "ctc", "--reference", REFERENCE)
+    words = (*words, "--set", f"legs.frame.1.velocity_limit={0.5 * rate}")
+    code, _, err = command(capsys, *words)
+    assert code == 2 and "faster than its velocity_limit" in err
+    assert not warned(capsys, *words, "--ignore-limits")
+
+
+def test_references_are_checked_at_passive_joints():
+    robot = parflex.load("3rrr", working_mode="+-+", settings={"legs.frame.2.limits": [3.0, 3.1]})
+    with pytest.raises(InputError, match=r"joint 'leg\d.2' is at .* \(and 2 more limits\)"):
+        parflex.run_control(robot, "circle:radius=0.05,time=0.5")
+
+
+def test_efforts_of_controlled_runs_warn(tracked):
+    most = float(np.abs(tracked["effort.left.1"]).max())
+    low = five_bar(effort_limit=0.9 * most)
+    said = [s for s in parflex.run_control(low, REFERENCE).summary["warnings"] if "effort_limit" in s]
+    assert len(said) == 1 and re.fullmatch(r"joint 'left.1' has the effort .*, beyond its .*, at t = .* s", said[0])
+    for words in ({"ignore_limits": True}, {"effort_limit": 2 * most}):
+        assert not any("effort_limit" in s for s in parflex.run_control(low, REFERENCE, **words).summary["warnings"])
+
+
+def test_studies_refuse_references_beyond_limits():
+    table = {"robot": "3rrr", "working_mode": "+-+", "settings": {"legs.frame.1.velocity_limit": 0.01}}
+    table |= {"reference": {"kind": "circle", "radius": 0.05, "time": 0.5}, "laws": ["ctc"], "templates": 1}
+    with pytest.raises(InputError, match=r"faster than its velocity_limit 0\.01"):
+        parflex.run_study(parflex.StudyFile.model_validate(table))
+
+
+# -- other formats ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", ["urdf", "mjcf"])
+def test_limits_go_to_other_formats_and_back(form, tmp_path):
+    settings = {"frame.upper.limits": [-1, 2], "frame.upper.velocity_limit": 3, "frame.upper.effort_limit": 40}
+    settings |= {"frame.lower.velocity_limit": 5, "frame.lower.effort_limit": 6}
+    robot = parflex.load(ROBOTS / "planar-arm.toml", settings=settings)
+    file = tmp_path / f"arm.{'urdf' if form == 'urdf' else 'xml'}"
+    (parflex.export_urdf if form == "urdf" else parflex.export_mjcf)(robot, file)
+    back = parflex.load(parflex.import_robot(file, tmp_path / "back.toml").file)
+    for name, limits, velocity, effort in (
+        ("upper", (-1, 2), 3, 40),
+        ("lower", None, 5, 6),
+        ("hand", None, None, None),
+    ):
+        link = back.tree.links[back.tree.number(name)]
+        assert (link.limits, link.effort_limit) == (limits, effort)
+        assert link.velocity_limit == (velocity if form == "urdf" else None)  # MuJoCo has none
