@@ -298,9 +298,6 @@ def test_the_command_motion_refuses_and_ignores(crane, capsys, tmp_path):
     assert code == 2 and "strut 'ram' moves at 0.1875, faster than its velocity_limit 0.1, at t = 0.25 s" in err
     assert "change the motion or the limit, or ignore the limits" in err and err.count("\n") == 1
     assert command(capsys, "motion", file, fast, "--ignore-limits")[0] == 0
-    words = ("codegen", file, "motion", "--target", "c", "--motion", fast, "-o", tmp_path / "c")
-    assert command(capsys, *words)[0] == 2
-    assert command(capsys, *words, "--ignore-limits")[0] == 0
 
 
 # -- runs -------------------------------------------------------------------------------------------------------------
