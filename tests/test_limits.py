@@ -290,7 +290,7 @@ def test_time_optimal_plans_are_checked_like_others():
         parflex.plan_motion(robot, motion, velocity_limit=0.3)
 
 
-def test_the_command_motion_refuses_and_ignores(crane, capsys, tmp_path):
+def test_the_command_motion_refuses_and_ignores(crane, capsys):
     file = crane("velocity_limit = 0.1\nlimits = [0.5, 2]")
     slow, fast = (f'{{ moves = [{{ "ram" = 0.05 }}], duration = {t}, law = "quintic" }}' for t in (2, 0.5))
     assert command(capsys, "motion", file, slow)[0] == 0
