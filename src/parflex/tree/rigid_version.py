@@ -30,7 +30,8 @@ def rigid_version(robot: schema.RobotFile, tree: Tree) -> schema.RobotFile:
 
     Joints, springs and couplings stay. Closures and elements with both ends on one rigid body have no effect and go.
     """
-    entries = [*robot.frame, *([] if robot.platform is None else [robot.platform])]
+    entries: list[schema.Frame | schema.PlatformTable] = [*robot.frame]
+    entries += [] if robot.platform is None else [robot.platform]
     flexible = [entry for entry in entries if any(getattr(entry, key, None) is not None for key in FLEXIBLE)]
     if not flexible:
         return robot
