@@ -213,6 +213,14 @@ def test_a_component_that_follows_from_others_is_named_with_the_value_that_they_
         parflex.inverse_dynamics(robot, "home", {"crank": 2.0}, {"crank": -3.0, "rocker": 1.0})
 
 
+def test_robots_with_fewer_motors_refuse_impossible_accelerations():
+    robot = loaded("cart-pendulum")
+    with pytest.raises(parflex.InputError, match=r"cannot have 'cart.y' = 1 m/s2: at this pose it can only be 0 m/s2"):
+        parflex.inverse_dynamics(robot, acceleration={"cart.y": 1.0})
+    with pytest.raises(parflex.InputError, match=r"2 accelerations \(1 independent\) for 1 motor"):
+        parflex.inverse_dynamics(robot, acceleration={"cart.x": 1.0, "cart.y": 0.0})
+
+
 def test_a_motion_that_the_motors_do_not_hold_is_possible():
     robot = loaded("5r")
     height = np.sqrt(0.3**2 - (0.4 - 0.12) ** 2)  # both distal links on one line: the tip is free along y
