@@ -6,6 +6,7 @@ import json
 import random
 import re
 import shutil
+import sys
 import time
 import tracemalloc
 from pathlib import Path
@@ -420,3 +421,43 @@ def test_noise_in_a_file_is_always_a_sentence():
             parse_toml(noise, "noise.toml")
         except ParflexError as error:
             assert error.file == "noise.toml"
+
+
+MANY_LEGS = """format = 1
+name = "many"
+[legs]
+names = [{names}]
+[[legs.frame]]
+name = "1"
+joint = "revolute"
+start = 0.1
+inertia = {{ M = 1.0, ZZ = 0.1, XX = 0.1, YY = 0.1 }}
+[[legs.point]]
+name = "tip"
+frame = "1"
+position = [1, 0, 0]
+"""
+
+
+def lines_of_check(path, legs: int) -> int:
+    """Number of lines of Python that the check of a robot with so many legs executes: unlike time, always the same."""
+    path.write_text(MANY_LEGS.format(names=", ".join(f'"l{k}"' for k in range(legs))))
+    count = 0
+
+    def trace(frame, event, argument):
+        nonlocal count
+        count += 1
+        return trace
+
+    sys.settrace(trace)
+    try:
+        unusual(parflex.load(path))
+    finally:
+        sys.settrace(None)
+    return count
+
+
+def test_the_work_of_a_check_is_proportional_to_the_number_of_legs(tmp_path):
+    lines_of_check(tmp_path / "legs.toml", 2)  # imports
+    few, more, many = (lines_of_check(tmp_path / "legs.toml", legs) for legs in (30, 60, 120))
+    assert (many - more) / (more - few) < 2.05  # 2 in proportion; where every leg looks at all others it nears 4

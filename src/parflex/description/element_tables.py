@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -156,7 +156,7 @@ def _check_coordinate(name: str, places: Container[str], key: str) -> None:
 
 
 def check_elements(
-    robot: schema.RobotFile, known: Container[str], places: Iterable[str], hint: Callable[[str], str]
+    robot: schema.RobotFile, known: Container[str], places: Container[str], hint: Callable[[str], str]
 ) -> None:
     """Raise at the first element that does not fit the rest of the file."""
     owners = {closure.name: "closure" for closure in robot.closure if closure.name}
@@ -177,14 +177,14 @@ def check_elements(
             raise RobotFileError(
                 f"the element '{element.name}' is there twice", key=key, value=element.name, hint="rename one of them"
             )
-        if taken is None and element.name in set(places):
+        if taken is None and element.name in places:
             taken = "point" if any(point.name == element.name for point in robot.point) else "frame"
         if taken is not None:
             raise RobotFileError(
                 f"a {taken} is called '{element.name}' too", key=key, value=element.name, hint="rename one of them"
             )
         if element.measured:
-            _check_coordinate(element.name, set(places), key)
+            _check_coordinate(element.name, places, key)
         owners[element.name] = "element"
         for end in element.between:
             if end not in known:

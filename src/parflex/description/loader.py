@@ -219,12 +219,14 @@ def _leg_names(family: Any, taken: Iterable[str]) -> list[str]:
             value=as_value(names),
             hint='write names = ["leg1", "leg2"]',
         )
-    for index, name in enumerate(names):
+    seen = set(taken)
+    for name in names:
         _read(Name, name, {}, "legs: names")
-        if name in names[:index] or name in taken:
+        if name in seen:
             raise RobotFileError(
                 f"the leg '{name}' appears twice", key="legs: names", value=name, hint="rename one of them"
             )
+        seen.add(name)
     return names
 
 

@@ -50,7 +50,7 @@ def _modal_owners(robot: schema.RobotFile) -> tuple[str, ...]:
 class _Known:
     """Names of places; what begins like a node of a modal body is looked up when its data are read."""
 
-    def __init__(self, places: list[str], owners: tuple[str, ...], beams: tuple[str, ...]) -> None:
+    def __init__(self, places: dict[str, str], owners: tuple[str, ...], beams: tuple[str, ...]) -> None:
         self.places = places
         self.owners = owners
         self.beams = beams
@@ -129,8 +129,8 @@ def _check_beam(robot: schema.RobotFile, name: str, beam: schema.Beam) -> None:
         )
 
 
-def _unique_places(robot: schema.RobotFile) -> list[str]:
-    """Names of all places; a joint of two axes takes the names of its axes too."""
+def _unique_places(robot: schema.RobotFile) -> dict[str, str]:
+    """Names of all places, and whose they are; a joint of two axes takes the names of its axes too."""
     places = [("base", "frame 'base'")]
     if robot.platform is not None:
         places.append((robot.platform.name, "platform: name"))
@@ -146,24 +146,24 @@ def _unique_places(robot: schema.RobotFile) -> list[str]:
             fix = "'base' is the ground; choose another name" if name == "base" else "rename one of them"
             raise RobotFileError(f"the name '{name}' is used twice", key=owner, value=name, hint=fix)
         owners[name] = owner
-    return list(owners)
+    return owners
 
 
 def _no_cycle(parents: dict[str, str]) -> None:
     safe: set[str] = set()
     for start in parents:
-        path: list[str] = []
+        path: dict[str, None] = {}
         name = start
         while name in parents and name not in safe:
             if name in path:
-                loop = " -> ".join([*path[path.index(name) :], name])
+                loop = " -> ".join([*list(path)[list(path).index(name) :], name])
                 raise RobotFileError(
                     f"the parents of the frames form a cycle: {loop}",
                     key=f"frame '{name}': parent",
                     value=parents[name],
                     hint="mount one of them on 'base' and close the loop with [[closure]]",
                 )
-            path.append(name)
+            path[name] = None
             parent = parents[name]
             name = parent if parent in parents else (split_place(parent) or (parent,))[0]
         safe.update(path)

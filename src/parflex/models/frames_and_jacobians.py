@@ -155,13 +155,8 @@ def counts(robot: Robot) -> dict[str, Any]:
     tree = robot.tree
     jointed = [frame for frame in robot.description.frame if frame.joint not in ("fixed", "free")]
     moving = set(robot.actuated)
-    active = [
-        frame.name
-        for frame in jointed
-        if any(
-            tree.links[tree.link_of_rate[k]].name in (frame.name, f"{frame.name}.1", f"{frame.name}.2") for k in moving
-        )
-    ]
+    driven = {tree.links[tree.link_of_rate[k]].name for k in moving}
+    active = [frame.name for frame in jointed if driven & {frame.name, f"{frame.name}.1", f"{frame.name}.2"}]
     struts = [element.name for element in robot.description.element if element.measured]
     active += [name for name in struts if name in robot.actuated_names]
     joints = [*(frame.name for frame in jointed), *struts]

@@ -138,7 +138,7 @@ class Robot(ArrayOrder, Record):
         stated = {link.name for link in self.tree.links if {link.name, link.name[:-2]} & self.said_starts}
         return with_starts([*couplings, *resting_rows(self.tree)], q, stated)
 
-    @property
+    @cached_property
     def said_starts(self) -> set[str]:
         """Frames of which the file or the working mode says where they start."""
         return {frame.name for frame in self.description.frame if frame.start} | set(self.mode.start)

@@ -317,8 +317,12 @@ class Tree(Record):
             raise
 
     def number(self, name: str) -> int:
-        """Number of the link of this name."""
-        return next(j for j, link in enumerate(self.links) if link.name == name)
+        """Return the number of the link of this name."""
+        return self._numbers[name]
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {link.name: j for j, link in reversed(list(enumerate(self.links)))}  # of equal names the first
 
 
 def _join(name: str, label: str) -> str:

@@ -98,8 +98,9 @@ class HomePose:
         warnings = coupling_warnings(self.robot.closures.constraints, self.robot.tree, said)
         given = self.robot.description.poses.get("home", {})
         flipped = self.robot.assembler.legs_of_other_sign(self.robot.start)
+        links = {link.q.start: link for link in self.robot.tree.links if link.q.stop > link.q.start}
         for index in self.stated_starts:
-            link = next(link for link in self.robot.tree.links if link.q.start == index and link.q.stop > index)
+            link = links[index]
             away = float(self.robot.home[index] - self.robot.start[index])
             away = float(np.arctan2(np.sin(away), np.cos(away))) if link.periodic else away
             if (
