@@ -181,7 +181,7 @@ def test_gaps_are_openings_with_chords_for_angles(name):
         assert 2 / np.pi - 1e-9 < ratio < 1 + 1e-9  # of 2 sin(a / 2) to a
 
 
-# -- more motors than freedoms ---------------------------------------------------------------------------------------
+# -- more motors than freedoms, coordinates --------------------------------------------------------------------------
 
 
 def test_the_status_of_spare_motors_says_whether_they_fit():
@@ -198,6 +198,18 @@ def test_the_status_of_spare_motors_says_whether_they_fit():
     assert status(sensed, of.home) == status(sensed + apart, of.home) == 0.0
     there = parflex.configure(of, {"x": 0.06, "y": 0.06, "theta": 0.5}).q
     assert status(there[motors], of.home) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("model", "coordinates"), [("inverse", "motors"), ("kinematics", "motors"), ("direct", "platform")]
+)
+def test_models_in_coordinates_that_are_found_by_newton_steps_have_a_status(model, coordinates):
+    program = parflex.model(robot("5r"), model, coordinates=coordinates)
+    near = program.sample
+    far = near | {"last": near["last"] + np.array([1.2, -1.2, 1.2, -1.2])}
+    assert program(**near)["status"][0] == 0.0
+    assert program(**far)["status"][0] == 1.0
+    assert not {"status"} & set(parflex.model(robot("5r"), model, coordinates="all").outputs)
 
 
 # -- FMU -------------------------------------------------------------------------------------------------------------

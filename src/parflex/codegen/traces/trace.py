@@ -107,7 +107,7 @@ def _jacobian_of_inverse(tracer: Tracer, form: Form, options: Options) -> Output
     for name, symbols in list(tracer.inputs.items()):
         rows = jacobian(effort, list(symbols.flat))
         result[f"by_{name}"] = np.array(rows, dtype=object).reshape(len(effort), *symbols.shape)
-    return result, labels
+    return result | {name: outputs[name] for name in ("residual",) if name in outputs}, labels
 
 
 def _geometry(tracer: Tracer, form: Form, options: Options) -> Outputs:

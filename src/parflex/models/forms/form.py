@@ -267,6 +267,10 @@ class Form(ABC):
         """The state in which the platform stands and moves so."""
         raise self._not_made("a motion of the platform")
 
+    def missed_platform(self, state: Any, given: Given) -> Answer:
+        """Return the `residual` of the Newton steps that found a state from a platform pose; nothing if none did."""
+        return {}
+
     def for_platform(self, state: Any, given: Given) -> Given:
         """The accelerations that `inverse` takes, from those of the platform."""
         raise self._not_made("a motion of the platform")

@@ -30,7 +30,7 @@ from parflex.models.forms.closing import (
     unitless_block,
 )
 from parflex.models.forms.form import FAR, GUESSED, Answer, Form, Given, Groups, Question
-from parflex.models.forms.platform_frame import PlatformFrame, platform_frame, shown
+from parflex.models.forms.platform_frame import PlatformFrame, platform_frame, shown, world
 from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.recursion import Pose, jacobians, mass_matrix, pose
@@ -306,6 +306,12 @@ class GeneralForm(Form):
     def by_platform(self, given: Given) -> GeneralState:
         """Positions by Newton with the platform at its prescribed pose, then rates."""
         return driving.platform_state(self, self.frame, given)
+
+    def missed_platform(self, state: GeneralState, given: Given) -> Answer:
+        """Return how far loops are open, and the platform from its pose in the components that are read."""
+        gaps = (self.finder or self).robot.closures.gaps(state.at)
+        p, R = world(self.robot.tree.planar, given["position"], given["rotation"])
+        return {"residual": residual_of(np.concatenate([gaps, self.frame.gaps(state.at, p, R)]))}
 
     def for_platform(self, state: GeneralState, given: Given) -> Given:
         """Independent accelerations."""
