@@ -234,9 +234,9 @@ class LegForm(Form):
         if self.question.model == "geometry-direct":
             sensed = given["motor_position"]
             found = self._found(sensed, given)
-            values = [own for _, own in follow(self.legs, found, self.question.angle or _plain_angle)]
+            joint_values = [own for _, own in follow(self.legs, found, self.question.angle or _plain_angle)]
             answer = {"position": found.position, "turn": found.turn}
-            answer["residual"] = residual_of(motor_gaps(self.legs, values, sensed))
+            answer["residual"] = residual_of(motor_gaps(self.legs, joint_values, sensed))
             return answer, {"motor_position": self.robot.actuated_names}
         p, R = world(self.legs.planar, given["position"], given["rotation"])
         still, e = np.zeros(3), given["elastic"] if self._modes else np.zeros(0)

@@ -56,7 +56,7 @@ class PlatformFrame(Record):
         return np.concatenate([p - p_here, turn])[list(self.read)]
 
     def gaps(self, at: Pose, p: Array, R: Array) -> Array:
-        """Return lengths in metres that vanish at the pose; 2 tan(a / 2) of an angle a, which grows up to half a turn."""
+        """Return lengths in metres that vanish at the pose; 2 tan(a / 2) of an angle a grows up to half a turn."""
         R_here, _ = at.of(self.place)
         sizes = np.array([1.0, 1.0, 1.0, *3 * [self.tree.length * 4.0 / (1.0 + np.trace(R @ R_here.T))]])
         return self.missing(at, p, R) * sizes[list(self.read)]
