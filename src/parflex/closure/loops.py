@@ -115,6 +115,19 @@ class Loop(Record):
             parts.append(np.array([self.u1 @ (turn @ self.u2)]))
         return np.concatenate(parts)
 
+    def gaps(self, at: Pose, length: float) -> Array:
+        """Return lengths in metres that vanish at a closed loop alone, over any scalar; angles as chords."""
+        (R1, P1), (R2, P2) = at.of(self.first), at.of(self.second)
+        turn = R1.T @ R2
+        parts = [self.translations @ (R1.T @ (P2 - P1))]
+        if self.turning == "about-axis":
+            parts.append(length * (turn @ self.u2 - self.u1))
+        elif self.turning == "none":
+            parts.append(length / np.sqrt(2.0) * (turn - E3).ravel())  # of a turn by a: 2 sin(a / 2) in all
+        elif self.turning == "universal":
+            parts.append(np.array([length * self.u1 @ (turn @ self.u2)]))
+        return np.concatenate(parts)
+
     def turned_away(self, at: Pose) -> Any:
         """1 less the cosine of an angle that must vanish, over any scalar: sines do not tell opposite directions."""
         (R1, _), (R2, _) = at.of(self.first), at.of(self.second)
@@ -299,6 +312,13 @@ class Closures(Record):
     def linear_residual(self, at: Pose) -> Array:
         """How far nearly closed loops are from closed, over any scalar."""
         parts = [row.linear_residual(at) for row in self.rows]
+        return np.concatenate(parts) if parts else np.zeros(0)
+
+    def gaps(self, at: Pose) -> Array:
+        """Return lengths in metres that vanish at closed poses alone, over any scalar."""
+        length = self.tree.length
+        parts = [loop.gaps(at, length) for loop in self.loops]
+        parts += [row.scale(length) * row.linear_residual(at) for row in self.constraints]
         return np.concatenate(parts) if parts else np.zeros(0)
 
     def jacobian(self, at: Pose, links: Sequence[tuple[Array, Array]]) -> Array:

@@ -83,8 +83,10 @@ class _Names:
         """Name and unit of one entry."""
         if direction == "output" and self.model == "energy" and group in ENERGIES:
             return group, "J"
-        if direction == "output" and group in CHECKS:
+        if direction == "output" and group in (*CHECKS, "status"):
             return group, "1"
+        if direction == "output" and group == "residual":
+            return group, "m"
         if group == "gates":
             return f"gate {index[0]}", "1"
         if group == "mass_matrix":

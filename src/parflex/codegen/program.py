@@ -63,6 +63,11 @@ class Program(Record):
         """What was counted, here or before the program was kept; None: nothing yet."""
         return self.found.get("counts")
 
+    @property
+    def status(self) -> int | None:
+        """Return which output is the status of Newton steps; None of a program that does none."""
+        return next((k for k, (name, _) in enumerate(self.outputs) if name == "status[0]"), None)
+
     def counts(self) -> dict[str, int]:
         """Operators of one call; `total` is additions, subtractions, multiplications and divisions.
 

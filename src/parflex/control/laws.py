@@ -19,7 +19,7 @@ from parflex.codegen.traces.feedback import motor_inertias
 from parflex.codegen.traces.spare_parameters import KEPT
 from parflex.control.following import Track
 from parflex.control.gains import Gains
-from parflex.errors import InputError, did_you_mean
+from parflex.errors import InputError, UnreachableError, did_you_mean
 from parflex.models.configuration import Configuration
 from parflex.models.dynamics.spare_motors import EffortLimit, Preload, Weights, spare_motors
 from parflex.models.robot import Robot
@@ -52,6 +52,13 @@ class Law(Record):
     def __call__(self, measured: Any, rates: Any, reference: Any, last: Any) -> tuple[Array, Array]:
         """Efforts and the pose found, from measured positions and rates, a row of the reference and the last pose."""
         q = self.geometry(guess=last, measured=measured)["q"]
+        found = self.geometry(guess=q, measured=measured)  # twice, as in a run
+        q = found["q"]
+        if found["status"][0]:
+            raise UnreachableError(
+                f"the loops do not close at the measured positions (residual {found['residual'][0]:.3g} m)",
+                key="measured", value=str(measured), hint="give a nearer last pose",
+            )  # fmt: skip
         flat = np.concatenate([q, np.ravel(rates), np.ravel(reference)])
         kernel, constants = self.program.machine_code()
         return kernel.one(np.concatenate([flat, constants])), q

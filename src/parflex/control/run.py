@@ -33,7 +33,6 @@ from parflex.simulation.integrators.system import NOT_CONVERGED, System
 from parflex.simulation.run_checks import cable_warnings, coupling_summary
 
 Array = np.ndarray
-OPEN = 1e-4  # m or rad: by so much the pose found from the sensors may still move when it is found again
 TOLERANCE = 1e-9  # m or rad, of the iteration of the implicit method; with less, held efforts that jump cost many steps
 MOST_ROWS = 1_000_000
 WORDS = {
@@ -151,7 +150,7 @@ class SampledRun:
         links = [law.robot.tree.links[law.robot.tree.number(name)] for name in law.sensed]
         places = [link.q.start for link in links]
         self.memory = Memory(
-            track.start.copy(), np.zeros(nq),
+            track.start.copy(), np.zeros(len(law.geometry.program.outputs)),
             np.concatenate([track.start[places], track.start_rates[[link.v.start for link in links]]]),
             np.zeros(motors_count),
             np.zeros((loop.delay + 1, motors_count)),
@@ -163,7 +162,7 @@ class SampledRun:
             np.concatenate([np.zeros(nq + m + reference.shape[1]), b]), nq, plant.places(law.sensed),
             np.array([int(link.periodic) for link in links]),
             np.full(m, float(loop.resolution)), float(grid.out_step), int(loop.rates == "differences"),
-            int(loop.delay), lower, upper, OPEN,
+            int(loop.delay), lower, upper,
         )  # fmt: skip
 
     def go(self, q: Array, qd: Array, shown: Callable[[float], None] | None) -> IntegratedRows:

@@ -80,7 +80,7 @@ def slopes(graph: Graph, node: int) -> list[Scalar]:
         case expression.ATAN2:
             square = value[0] * value[0] + value[1] * value[1]
             return [value[1] / square, -value[0] / square]
-        case _:  # a sign is flat
+        case _:  # a sign and a comparison are flat
             return [0.0] * len(value)
 
 

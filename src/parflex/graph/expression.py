@@ -18,10 +18,10 @@ from numpy import sign as numpy_sign
 if TYPE_CHECKING:
     from parflex.graph.calls import Calls
 
-INPUT, CONST, ADD, MUL, DIV, SQRT, SIN, COS, SIGN, SOLVE, PICK, HOLD, ATAN2, CALL = range(14)
+INPUT, CONST, ADD, MUL, DIV, SQRT, SIN, COS, SIGN, SOLVE, PICK, HOLD, ATAN2, CALL, NOT_WITHIN, EITHER = range(16)
 OP_NAMES = (
     *("input", "const", "add", "mul", "div", "sqrt", "sin", "cos", "sign", "solve", "pick", "hold", "atan2"),
-    "call",
+    *("call", "not_within", "either"),
 )
 Scalar = Any  # a float or an Expression
 System = tuple[int, tuple[int, ...], tuple[int, ...]]  # unknowns, edges of the matrix by rows, edges of a right side
@@ -188,7 +188,7 @@ class Graph:
     def arguments(self, node: int) -> list[int]:
         """Edges that a node uses."""
         op = self.op[node]
-        if op in (ADD, MUL, DIV, ATAN2):
+        if op in (ADD, MUL, DIV, ATAN2, NOT_WITHIN, EITHER):
             return [self.a[node], self.b[node]]
         if op in (SQRT, SIN, COS, SIGN, PICK, HOLD):
             return [self.a[node]]
@@ -312,6 +312,16 @@ class Expression:
         """Angle of the point (other, self)."""
         g = self.graph
         return Expression(g, g.node(ATAN2, self.edge, g.edge(other)) << 1)
+
+    def not_within(self, limit: float) -> Expression:
+        """Return 0 where the absolute value is below a limit, else 1: also where it is not a number."""
+        g = self.graph
+        return Expression(g, g.node(NOT_WITHIN, self.edge & ~1, g.edge(limit)) << 1)
+
+    def either(self, other: Expression) -> Expression:
+        """Return 1 where one of two flags is 1, else 0."""
+        g = self.graph
+        return Expression(g, g.node(EITHER, self.edge, other.edge) << 1)
 
     def sign(self) -> Expression:
         """-1, 0 or 1."""

@@ -155,12 +155,12 @@ class Regressor:
         x = np.concatenate([np.concatenate([guess, ends[-1:]]), position[:count]], axis=1)
         size = ends.shape[1]
         before = x[:, :size].copy()
-        y = first = self._geometry.call(x)
+        y = first = self._geometry.call(x)[:, :size]
         for _ in range(MOST_STEPS):
             if np.abs(y - before).max() < CLOSED:
                 break
             before, x[:, :size] = y, y
-            y = self._geometry.call(x)
+            y = self._geometry.call(x)[:, :size]
         way = np.abs(np.concatenate([ends[1:] - ends[:-1], ends[-1:] - ends[-2:-1]]) * self._felt).max(axis=1)
         open_still = ~(np.abs(y - before).max(axis=1) < CLOSED)
         bent = np.abs((y - first) * self._felt).max(axis=1) > STRAIGHT * np.maximum(
@@ -179,17 +179,16 @@ class Regressor:
         """
         assert self._geometry is not None
         size = len(near)
-        x, first = np.concatenate([near, measured]), np.empty(size)
-        self._geometry.call(x, first)
-        y, before = first, near
+        x = np.concatenate([near, measured])
+        y = first = self._geometry.call(x)[:size]
+        before = near
         for _ in range(MOST_STEPS):
             if np.abs(y - before).max() < CLOSED:
                 missed, way = np.abs((y - first) * self._felt).max(), np.abs((first - near) * self._felt).max()
                 far = np.abs((y - near) * self._felt / self._longest).max() > 1
                 return y, np.inf if far else float(missed / max(way, CLOSED))
             x[:size] = before = y
-            y = np.empty(size)
-            self._geometry.call(x, y)
+            y = self._geometry.call(x)[:size]
         return None, np.inf
 
     @cached_property

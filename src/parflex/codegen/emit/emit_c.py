@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from parflex.codegen.emit.files import MARK
@@ -10,6 +11,7 @@ from parflex.codegen.emit.heading import entries, heading, identifier, index_nam
 from parflex.codegen.emit.workspace import workspace
 from parflex.codegen.ports import Signal
 from parflex.codegen.program import Program
+from parflex.models.given_states.closed_positions import OPEN, SINGLE
 
 CHUNK = 400  # instructions of one function: longer ones take compilers minutes
 
@@ -19,9 +21,25 @@ def emit_c(
 ) -> dict[str, str]:
     """File name -> text."""
     program = program.inlined()
+    if float32:
+        program = _with_single_tolerance(program)
     name = identifier(program.name)
     header = _header(program, name, float32, signals, about or {})
     return {f"{name}.h": header, f"{name}.c": _source(program, name, float32)}
+
+
+def _with_single_tolerance(program: Program) -> Program:
+    """Return the program with the closure tolerance of single precision in its status."""
+    if program.status is None:
+        return program
+    base, instructions = len(program.inputs), list(program.instructions)
+    size = ("abs", dict(program.outputs)["residual[0]"])
+    sizes = [base + k for k, instruction in enumerate(program.instructions) if instruction == size]
+    for k, (operation, *arguments) in enumerate(program.instructions):
+        if operation == "greater" and arguments[1] in sizes:
+            instructions[k] = ("greater", base + len(instructions), arguments[1])
+            instructions.append(("const", SINGLE * instructions[arguments[0] - base][1]))
+    return replace(program, instructions=tuple(instructions))
 
 
 def _header(program: Program, name: str, float32: bool, signals: Sequence[Signal], about: dict[str, Any]) -> str:
@@ -40,6 +58,7 @@ def _header(program: Program, name: str, float32: bool, signals: Sequence[Signal
         *([" * p, in order:", *_listed(program, signals, "parameter")] if program.parameters else []),
         " * y, in order:",
         *_listed(program, signals, "output"),
+        *_return_lines(program, OPEN * SINGLE if float32 else OPEN),
         " */",
         f"#ifndef {upper}_H",
         f"#define {upper}_H",
@@ -65,15 +84,32 @@ def _header(program: Program, name: str, float32: bool, signals: Sequence[Signal
             f"void {name}_setup(const {real} *p, {real} *s);",
             "",
         ]
-    lines.append(f"void {name}(const {real} *x, {constants}{real} *y);")
+    kind = _kind(program)
+    lines.append(f"{kind} {name}(const {real} *x, {constants}{real} *y);")
     if work:
         lines += [
             "",
             f"/* the same with {upper}_WORK numbers w to work in, which {name} itself puts on the stack */",
-            f"void {name}_in(const {real} *x, {constants}{real} *w, {real} *y);",
+            f"{kind} {name}_in(const {real} *x, {constants}{real} *w, {real} *y);",
         ]
     lines += ["", "#ifdef __cplusplus", "}", "#endif", "", f"#endif /* {upper}_H */", ""]
     return "\n".join(lines)
+
+
+def _kind(program: Program) -> str:
+    """Return the type of the function: only programs with Newton steps can fail."""
+    return "void" if program.status is None else "int"
+
+
+def _return_lines(program: Program, tolerance: float) -> list[str]:
+    """Return the lines on the status."""
+    if program.status is None:
+        return []
+    return [
+        " *",
+        f" * Returns the status, which is also y[{program.status}]: 0 if the Newton steps converged, with a residual",
+        f" * below {tolerance:g} of the typical length, and y is finite; else 1, and y must not be used.",
+    ]
 
 
 def _listed(program: Program, signals: Sequence[Signal], direction: str) -> list[str]:
@@ -170,8 +206,13 @@ def _functions(program: Program, name: str, real: str, float32: bool) -> list[st
     if not _work(program):
         body = _statements(program, writer, range(end), real, {})
         results = [f"  y[{k}] = {writer.where[value]};" for k, (_, value) in enumerate(program.outputs)]
-        return [f"void {name}(const {real} *x{extra}, {real} *y) {{", *_unused(program), *body, *results, "}", ""]
+        head = f"{_kind(program)} {name}(const {real} *x{extra}, {real} *y) {{"
+        return [head, *_unused(program), *body, *results, *_returned(program), "}", ""]
     return _in_pieces(program, writer, name, real, extra)
+
+
+def _returned(program: Program) -> list[str]:
+    return [] if program.status is None else [f"  return (int)y[{program.status}];"]
 
 
 def _work(program: Program) -> int:
@@ -213,17 +254,19 @@ def _in_pieces(program: Program, writer: _Writer, name: str, real: str, extra: s
             body += [f"  y[{k}] = {writer.where[value]};" for k, (_, value) in enumerate(program.outputs)]
         lines += [f"static void {name}_{number}{arguments} {{", *silence, *body, "}", ""]
     table = ", ".join(f"{name}_{number}" for number in range(len(starts)))
+    kind = _kind(program)
     return [
         *lines,
         f"static void (*const {name}_pieces[]){arguments} = {{{table}}};",
         "",
-        f"{'static ' if name.endswith('_setup') else ''}void {name}_in{arguments} {{",
+        f"{'static ' if name.endswith('_setup') else ''}{kind} {name}_in{arguments} {{",
         f"  for (int k = 0; k < {len(starts)}; ++k) {name}_pieces[k]{given};",
+        *_returned(program),
         "}",
         "",
-        f"void {name}(const {real} *x{extra}, {real} *y) {{",
+        f"{kind} {name}(const {real} *x{extra}, {real} *y) {{",
         f"  {real} w[{max(size, 1)}];",
-        f"  {name}_in{given};",
+        f"  {'' if kind == 'void' else 'return '}{name}_in{given};",
         "}",
         "",
     ]

@@ -24,12 +24,12 @@ def emit_c_example(program: Program, x: Sequence[float], p: Sequence[float], flo
         lines.append(f"static const {real} p[{upper}_PARAMETERS] = {{{_numbers(p, float32)}}};")
     lines += ["", "int main(void) {", f"  {real} y[{upper}_OUTPUTS];"]
     if program.parameters:
-        lines += [f"  {real} s[{upper}_SETUP + 1];", f"  {name}_setup(p, s);", f"  {name}(x, s, y);"]
-    else:
-        lines.append(f"  {name}(x, y);")
+        lines += [f"  {real} s[{upper}_SETUP + 1];", f"  {name}_setup(p, s);"]
+    call = f"{name}(x, s, y);" if program.parameters else f"{name}(x, y);"
+    lines.append(f"  {call}" if program.status is None else f"  const int status = {call}")
     lines += [
         f'  for (int k = 0; k < {upper}_OUTPUTS; ++k) printf("%.17g\\n", (double)y[k]);',
-        "  return 0;",
+        f"  return {'0' if program.status is None else 'status'};",
         "}",
         "",
     ]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 
-from parflex.codegen.passes.lower import FUNCTIONS, Emission, hoisted, lower
+from parflex.codegen.passes.lower import Emission, hoisted, lower
 from parflex.codegen.passes.nary import Nary
 from parflex.codegen.program import Program
 from parflex.graph.calls import Calls
@@ -111,7 +111,7 @@ class _Straight(Emission):
                 called = self.emit(f"call {self.functions[number]}", *(self.plain(edge) for edge in edges))
                 self.values[node] = called, 1
         else:
-            self.values[node] = self.emit(FUNCTIONS[op], *(self.plain(edge) for edge in edges)), 1
+            self.values[node] = self.function(op, [self.plain(edge) for edge in edges]), 1
 
     def _sum(self, x: int, s: int, y: int, t: int) -> tuple[int, int]:
         if s == t:

@@ -7,7 +7,7 @@ from typing import Any
 
 from parflex.codegen.passes.nary import Nary, Signed
 from parflex.codegen.program import OPERATIONS, Instruction, Program
-from parflex.graph.expression import ATAN2, COS, HOLD, INPUT, PICK, SIGN, SIN, SOLVE, SQRT
+from parflex.graph.expression import ATAN2, COS, EITHER, HOLD, INPUT, NOT_WITHIN, PICK, SIGN, SIN, SOLVE, SQRT
 
 FUNCTIONS = {SQRT: "sqrt", SIN: "sin", COS: "cos", SIGN: "sign", ATAN2: "atan2"}
 
@@ -75,6 +75,16 @@ class Emission:
         """The value of a node with its sign worked in."""
         value, sign = self.values[signed[0]]
         return value if sign * signed[1] > 0 else self.emit("neg", value)
+
+    def function(self, op: int, arguments: list[int]) -> int:
+        """The value of a function of the graph."""
+        if op == NOT_WITHIN:
+            value, limit = arguments
+            within = self.emit("greater", limit, self.emit("abs", value))  # false for what is not a number
+            return self.emit("select", within, self.constant(0.0), self.constant(1.0))
+        if op == EITHER:
+            return self.emit("select", self.emit("greater", arguments[0], self.constant(0.0)), *arguments)
+        return self.emit(FUNCTIONS[op], *arguments)
 
     def solved(self, n: int, plain: list[int]) -> list[Signed]:
         """One right side, behind the matrix, through the pivoted elimination of n unknowns."""
@@ -174,7 +184,7 @@ class _Lowering(Emission):
             value, sign = self.values[arguments[0][0]]
             self.values[node] = value, sign * arguments[0][1]
         else:
-            self.values[node] = self.emit(FUNCTIONS[op], *(self.plain(argument) for argument in arguments)), 1
+            self.values[node] = self.function(op, [self.plain(argument) for argument in arguments]), 1
 
 
 class _Elimination:

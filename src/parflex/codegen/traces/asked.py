@@ -25,21 +25,21 @@ def inverse(tracer: Tracer, form: Form, options: Options) -> Outputs:
     """Accelerations in, efforts out."""
     asked, given, state = _moving(tracer, form, options)
     given |= tracer.groups(asked.motion_groups)
-    outputs = asked.inverse(state, given)
+    outputs = asked.inverse(state, given) | asked.missed(state, given)
     return outputs | (checks_of(form, state, given, motors=True) if options.checks else {}), asked.labels
 
 
 def direct(tracer: Tracer, form: Form, options: Options) -> Outputs:
     """Efforts in, accelerations out."""
     asked, given, state = _moving(tracer, form, options)
-    outputs = asked.direct(state, tracer.group("effort", len(form.robot.actuated)))
+    outputs = asked.direct(state, tracer.group("effort", len(form.robot.actuated))) | asked.missed(state, given)
     return outputs | (checks_of(form, state, given, motors=False) if options.checks else {}), asked.labels
 
 
 def kinematics(tracer: Tracer, form: Form, options: Options) -> Outputs:
     """Positions and rates of what is asked for in, those of the rest out."""
-    asked, _, state = _moving(tracer, form, options)
-    return asked.kinematics(state), asked.labels
+    asked, given, state = _moving(tracer, form, options)
+    return asked.kinematics(state) | asked.missed(state, given), asked.labels
 
 
 def mass_matrix(tracer: Tracer, form: Form, options: Options) -> Outputs:
@@ -49,7 +49,7 @@ def mass_matrix(tracer: Tracer, form: Form, options: Options) -> Outputs:
     still = {name: np.zeros(shape) for name, shape in asked.rate_groups.items()}
     state = asked.state(given | still)
     M, names = asked.mass_matrix(state)
-    return {"mass_matrix": M} | asked.found(state), asked.labels | {"mass_matrix": names}
+    return {"mass_matrix": M} | asked.found(state) | asked.missed(state, given), asked.labels | {"mass_matrix": names}
 
 
 MODELS: dict[str, Callable[[Tracer, Form, Options], Outputs]] = {

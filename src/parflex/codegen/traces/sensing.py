@@ -27,8 +27,8 @@ def step(tracer: Tracer, form: Any, options: Options) -> Outputs:
     """A whole controller: what sensors give, the reference and the last pose in; efforts and the pose out."""
     guess, count = tracer.group("last", form.robot.tree.nq), len(form.independent)
     measured, rates = (tracer.group(name, count) for name in ("measured", "measured_rate"))
-    q = form.geometry({"guess": guess, "measured": measured})[0]["q"]
-    return {"effort": _controlled(tracer, form, (q, rates)), "q": q}, form.labels
+    found = form.geometry({"guess": guess, "measured": measured})[0]
+    return {"effort": _controlled(tracer, form, (found["q"], rates))} | found, form.labels
 
 
 def _controlled(tracer: Tracer, form: Any, state: tuple[Array, Array]) -> Array:

@@ -13,6 +13,7 @@ import numpy as np
 from parflex.codegen.model_options import Options, prepared
 from parflex.codegen.traces import asked, feedback, sensing
 from parflex.codegen.traces.moving import energy, prescribed_rates, state_rates
+from parflex.codegen.traces.newton_status import with_status
 from parflex.codegen.traces.parameters import grouped_robot
 from parflex.codegen.traces.spare_parameters import symbolic_sharing
 from parflex.codegen.traces.tracing import Outputs, Trace, Tracer
@@ -62,6 +63,7 @@ def _traced(form: Form, model: str, options: Options, graph: Graph, values: dict
         form = replace(form, question=replace(form.question, sharing=symbolic_sharing(tracer, form.robot, options)))
     made = MODELS if options.coordinates is None else MODELS | asked.MODELS
     outputs, labels = made[model](tracer, form, options)
+    outputs = with_status(outputs, form.robot.tree.length)
     used = {name: words for name, words in labels.items() if name in {*tracer.inputs, *outputs}}
     named = (used, form.independent_names, asked.rates_read(form, options))
     return Trace(model, form.name, graph, tracer.inputs, outputs, values | tracer.parameters, *named)
@@ -105,7 +107,7 @@ def _jacobian_of_inverse(tracer: Tracer, form: Form, options: Options) -> Output
     for name, symbols in list(tracer.inputs.items()):
         rows = jacobian(effort, list(symbols.flat))
         result[f"by_{name}"] = np.array(rows, dtype=object).reshape(len(effort), *symbols.shape)
-    return result, labels
+    return result | {name: outputs[name] for name in ("residual",) if name in outputs}, labels
 
 
 def _geometry(tracer: Tracer, form: Form, options: Options) -> Outputs:

@@ -17,7 +17,6 @@ from parflex.codegen.program import Program
 from parflex.codegen.traces.trace import MODELS, Tracer
 from parflex.control.gains import gains_from
 from parflex.control.laws import LAWS, Law, make_law
-from parflex.control.run import OPEN
 from parflex.errors import InputError, did_you_mean
 from parflex.exchange.fmu.description_xml import Variable
 from parflex.exchange.fmu.fmu_plant import column_unit, unit_files
@@ -92,7 +91,8 @@ class FmuController(Record):
         setup = "program_main_setup((s)->parameters, (s)->constants)" if main.parameters else "(void)(s)"
         lines += ["}", f"#define SET_UP(s) {setup}"]
         given = "x, s->constants, y" if main.parameters else "x, y"
-        lines.append(f"#define MAIN(s, x, y) program_main({given})".replace("s->", "(s)->"))
+        call = f"program_main({given})".replace("s->", "(s)->")
+        lines.append(f"#define MAIN(s, x, y) {call if main.status is not None else f'({call}, 0)'}")
         return files | unit_files(HEAD + "\n".join(lines) + "\n" + self.text, ("function.c",), self.kind, fmi, token)
 
     def variables(self) -> list[Variable]:
@@ -159,7 +159,8 @@ def _of_law(law: Law, q: Array, kind: str) -> FmuController:
     anywhere = not any(link.wound for link in tree.links)  # springs tell a turn from the next
     turning = [link.periodic and anywhere for link in links]
     located = _Located(tree, [int(p) for p in places], turning, lengths)
-    text = located.text(_LAW_LOCATE) + _LAW.format(reference=len(inputs) - 2 * m)
+    locate = _LAW_LOCATE.format(outputs=len(law.geometry.program.outputs))
+    text = located.text(locate) + _LAW.format(reference=len(inputs) - 2 * m)
     programs = {"program_geometry": law.geometry.program, "program_main": law.program.program}
     return FmuController(inputs, outputs, memory, parameters, programs, text, f"the law {law.name}", kind, m)
 
@@ -207,7 +208,9 @@ def _of_model(robot: Robot, made: Model, name: str, q: Array, kind: str) -> FmuC
         prefix = "q" if group in kept else group
         into += [(f"{prefix}.{one['name']}", _unit(one["unit"]), float(v)) for one, v in zip(own, values, strict=True)]
     outputs = [
-        (f"{one['group']}.{one['name']}", _unit(one["unit"])) for one in made.signals if one["direction"] == "output"
+        (one["group"] if one["name"] == one["group"] else f"{one['group']}.{one['name']}", _unit(one["unit"]))
+        for one in made.signals
+        if one["direction"] == "output"
     ]
     inside = {entry for entry, _, _ in inputs}
     outputs = [(f"{word} out" if word in inside else word, unit) for word, unit in outputs]
@@ -283,8 +286,7 @@ class _Located:
         """Tables, and the function that finds positions from a guess, if there is one."""
         tables = {"position_units": list(position_units(self.tree)), "given_units": list(self.units)}
         lines = [f"#define LOCATED {self.tree.nq if locate else 0}", f"#define GIVEN {len(self.places)}"]
-        lines += [f"#define NEAR_BY {LOOK!r}", f"#define OPEN_POSITION {OPEN!r}"]
-        lines.append(f"#define OPEN_LOOP {OPEN_LOOP * self.tree.length!r}")
+        lines += [f"#define NEAR_BY {LOOK!r}", f"#define OPEN_LOOP {OPEN_LOOP * self.tree.length!r}"]
         if locate:
             for name, whole in (("turning", self.turning), ("given_places", self.places)):
                 lines.append(f"static const int {name}[] = {{{', '.join(str(int(v)) for v in [*whole, 0])}}};")
@@ -315,32 +317,35 @@ _OPENING = """static double opening(const State *s) {{
   return most;
 }}
 """
-_MODEL_LOCATE = """static void locate(const State *s, const double *given, const double *guess, double *found) {{
+_MODEL_LOCATE = """static int locate(const State *s, const double *given, const double *guess, double *found) {{
   double x[{inputs}], y[{outputs}];
 {lines}
-  MAIN(s, x, y);
+  int status = MAIN(s, x, y);
   memcpy(found, y + {at}, sizeof(double) * LOCATED);
+  return status;
 }}
 """
-_MODEL = """static void compute(State *s) {{
+_MODEL = """static int compute(State *s) {{
   double x[{inputs}];
 {guesses}{lines}
-  MAIN(s, x, s->columns);
+  return MAIN(s, x, s->columns);
 }}
 """
-_LAW_LOCATE = """static void locate(const State *s, const double *given, const double *guess, double *found) {
-  double g[LOCATED + GIVEN];
+_LAW_LOCATE = """static int locate(const State *s, const double *given, const double *guess, double *found) {{
+  double g[LOCATED + GIVEN], y[{outputs}];
   (void)s;
   memcpy(g, guess, sizeof(double) * LOCATED);
   memcpy(g + LOCATED, given, sizeof(double) * GIVEN);
-  program_geometry(g, found);
-}
+  int status = program_geometry(g, y);
+  memcpy(found, y, sizeof(double) * LOCATED);
+  return status;
+}}
 """
-_LAW = """static void compute(State *s) {{
+_LAW = """static int compute(State *s) {{
   enum {{ M = GIVEN, NQ = LOCATED, REFERENCE = {reference} }};
   double x[NQ + M + REFERENCE];
   memcpy(x, s->found, sizeof(double) * NQ);
   memcpy(x + NQ, s->inputs + M, sizeof(double) * (M + REFERENCE));
-  MAIN(s, x, s->columns);
+  return MAIN(s, x, s->columns);
 }}
 """

@@ -27,19 +27,16 @@ static double way_between(const double *a, const double *b) {
   return way;
 }
 
-/* closed positions, which stay where they are when they are found again */
+/* closed positions; found twice at least, so that they are exact to rounding */
 static int closed_near(const State *s, const double *given, const double *guess, double *found) {
-  double q[LOCATED], moved = 0;
+  double q[LOCATED];
+  int status = 1;
   memcpy(q, guess, sizeof q);
-  for (int once = 0; once < 3; ++once) {
-    locate(s, given, q, found);
-    moved = 0;
-    for (int k = 0; k < LOCATED; ++k)
-      if (!(fabs(found[k] - q[k]) <= moved)) moved = fabs(found[k] - q[k]);
+  for (int calls = 0; calls < 2 || (status && calls < 3); ++calls) {
+    status = locate(s, given, q, found);
     memcpy(q, found, sizeof q);
-    if (once && moved <= OPEN_POSITION) break;
   }
-  return moved <= OPEN_POSITION && way_between(found, guess) < NEAR_BY;
+  return !status && way_between(found, guess) < NEAR_BY;
 }
 
 static int placed(State *s) {
@@ -85,7 +82,10 @@ static int look(Model *m) {
     tell(m, 3, "the loops are open at the positions that are given: give all positions of a closed pose");
     return 0;
   }
-  compute(s);
+  if (compute(s)) {
+    tell(m, 3, "the Newton steps of the model do not converge: give a last pose that is nearer");
+    return 0;
+  }
   int fine = 1;
   for (int k = 0; k < COLUMNS; ++k) fine = fine && isfinite(s->columns[k]);
   if (!fine) tell(m, 3, "outputs are not finite: the pose cannot be reached, or is singular");

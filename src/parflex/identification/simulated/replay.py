@@ -191,7 +191,7 @@ def _law(robot: Robot, law: FeedbackLaw, gains: Array, offset: Array, rows: Arra
         guess, measured = tracer.group("guess", tree.nq), tracer.group("measured", len(motors))
         q = guess.copy()
         q[places] = measured
-        return {"q": q}
+        return {"q": q, "status": np.zeros(1)}
 
     def efforts(tracer: Tracer) -> dict[str, Array]:
         q, qd = tracer.group("q", tree.nq)[places], tracer.group("qd", len(motors))

@@ -17,6 +17,7 @@ from parflex.recursion import jacobians, pose
 from parflex.spatial.linear import scalar_type, solve
 
 Array = np.ndarray
+UNRESOLVED = 1e-30  # m2, far below rounding: derivatives of a norm stay finite at zero; single precision holds it
 CHANGE = 1e-9  # lengths and directions that differ by less between two random poses are the same, but for rounding
 
 
@@ -73,6 +74,11 @@ def closed_by(robot: Robot, part: Partition, q: Any, steps: int) -> Any:
         step[part.dependent] = solve(block, -robot.closures.linear_residual(at)[part.rows])
         q = tree.moved(q, step)
     return q
+
+
+def residual_of(gaps: Array) -> Array:
+    """Return the norm of lengths in metres as the only entry of an array, over any scalar."""
+    return np.array([np.sqrt(gaps @ gaps + UNRESOLVED)], dtype=scalar_type(gaps))
 
 
 def unitless_block(robot: Robot, part: Partition, block: Array) -> Array:

@@ -42,6 +42,15 @@ def fitted_rates(robot: Robot, J_a: Array, values: Array) -> Array:
     return best_fit(J_a, values, robot.tree.rate_units[list(robot.actuated)])
 
 
+def unfitted(robot: Robot, state: Any, sensed: Array, independent: Array) -> Array:
+    """Return the slopes of half the squared errors of the motors, in metres: zero where positions fit them best."""
+    tree, motors = robot.tree, list(robot.actuated)
+    places = [tree.links[tree.link_of_rate[k]].q.start for k in motors]
+    units = tree.rate_units[motors]
+    errors = (sensed - state.q[places]) / units
+    return tree.length * ((state.J_a / units[:, None] * tree.rate_units[independent]).T @ errors)
+
+
 def fitted_positions(form: Any, sensed: Array, q: Any) -> Any:
     """All positions after Newton steps: loops closed, and more motors than freedoms where they fit best."""
     finder = form.finder or form

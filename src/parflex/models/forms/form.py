@@ -237,10 +237,16 @@ class Form(ABC):
         """The pose that a controller remembers."""
         return {}
 
+    def missed(self, state: Any, sensed: Array) -> Answer:
+        """Return the `residual` of the Newton steps that found a state from motor positions; nothing if none did."""
+        return {}
+
     def step(self, sensed: Array, rates: Array, desired: Array, last: Given) -> Answer:
-        """Efforts from sensed and desired motor motion, and the pose to remember."""
+        """Efforts from sensed and desired motor motion, the pose to remember, and the residual of the Newton steps."""
         state = self.by_motors(sensed, rates, last)
-        return self.inverse(state, self.for_motors(state, desired)) | self.remembered(state)
+        return (
+            self.inverse(state, self.for_motors(state, desired)) | self.remembered(state) | self.missed(state, sensed)
+        )
 
     @property
     def place_groups(self) -> Groups:
@@ -260,6 +266,10 @@ class Form(ABC):
     def by_platform(self, given: Given) -> Any:
         """The state in which the platform stands and moves so."""
         raise self._not_made("a motion of the platform")
+
+    def missed_platform(self, state: Any, given: Given) -> Answer:
+        """Return the `residual` of the Newton steps that found a state from a platform pose; nothing if none did."""
+        return {}
 
     def for_platform(self, state: Any, given: Given) -> Given:
         """The accelerations that `inverse` takes, from those of the platform."""

@@ -21,9 +21,16 @@ from parflex.models.dynamics.program_efforts import program_efforts
 from parflex.models.dynamics.rigid_losses import RigidLosses, losses_of, with_losses
 from parflex.models.dynamics.spare_motors import Sharing
 from parflex.models.forms import driving
-from parflex.models.forms.closing import best_rows, cheapest_closures, closed_by, holding, unitless_block
+from parflex.models.forms.closing import (
+    best_rows,
+    cheapest_closures,
+    closed_by,
+    holding,
+    residual_of,
+    unitless_block,
+)
 from parflex.models.forms.form import FAR, GUESSED, Answer, Form, Given, Groups, Question
-from parflex.models.forms.platform_frame import PlatformFrame, platform_frame, shown
+from parflex.models.forms.platform_frame import PlatformFrame, platform_frame, shown, world
 from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.recursion import Pose, jacobians, mass_matrix, pose
@@ -253,7 +260,9 @@ class GeneralForm(Form):
     def geometry(self, given: Given) -> tuple[Answer, dict[str, list[str]]]:
         """All positions by Newton from a guess, in which the independent ones are held."""
         names = list(self.robot.tree.position_names)
-        return {"q": closed_by(self.robot, self.partition, given["guess"], FAR)}, {"guess": names, "q": names}
+        q = closed_by(self.robot, self.partition, given["guess"], FAR)
+        residual = residual_of(self.robot.closures.gaps(pose(self.robot.tree, q)))
+        return {"q": q, "residual": residual}, {"guess": names, "q": names}
 
     # -- driven by motors or the platform --------------------------------------------------------------
 
@@ -279,6 +288,16 @@ class GeneralForm(Form):
         """All positions."""
         return {"q": state.q}
 
+    def missed(self, state: GeneralState, sensed: Array) -> Answer:
+        """Return how far loops are open, and more motors than freedoms from the fit; nothing without loops."""
+        robot = (self.finder or self).robot  # its loops are seen as in the file
+        if not robot.closures.size:
+            return {}
+        gaps = robot.closures.gaps(state.at)
+        if len(robot.actuated) > len(self.independent):
+            gaps = np.concatenate([gaps, driving.unfitted(robot, state, sensed, self.independent)])
+        return {"residual": residual_of(gaps)}
+
     @cached_property
     def frame(self) -> PlatformFrame:
         """The platform, or the end effector."""
@@ -287,6 +306,12 @@ class GeneralForm(Form):
     def by_platform(self, given: Given) -> GeneralState:
         """Positions by Newton with the platform at its prescribed pose, then rates."""
         return driving.platform_state(self, self.frame, given)
+
+    def missed_platform(self, state: GeneralState, given: Given) -> Answer:
+        """Return how far loops are open, and the platform from its pose in the components that are read."""
+        gaps = (self.finder or self).robot.closures.gaps(state.at)
+        p, R = world(self.robot.tree.planar, given["position"], given["rotation"])
+        return {"residual": residual_of(np.concatenate([gaps, self.frame.gaps(state.at, p, R)]))}
 
     def for_platform(self, state: GeneralState, given: Given) -> Given:
         """Independent accelerations."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from parflex.closure.closed_form import TwoBars
 from parflex.models.dynamics.grouping import cleaned_body, grouped_tree, moments_scale
+from parflex.models.forms.closing import residual_of
 from parflex.models.forms.driving import inertia_along
 from parflex.models.forms.form import FAR, Answer, Form, Given, Groups, Question
 from parflex.models.forms.on_legs import leg_equations, leg_following
@@ -21,7 +22,14 @@ from parflex.models.forms.on_legs.platform_legs import (
     find_legs,
     leg_values,
 )
-from parflex.models.forms.on_legs.platform_newton import PlatformPose, motor_accelerations, motor_motion, newton
+from parflex.models.forms.on_legs.platform_newton import (
+    PlatformPose,
+    follow,
+    motor_accelerations,
+    motor_gaps,
+    motor_motion,
+    newton,
+)
 from parflex.models.forms.platform_frame import shown, world, world_vectors
 from parflex.models.robot import Robot
 from parflex.spatial.linear import solve_positive
@@ -224,8 +232,12 @@ class LegForm(Form):
     def geometry(self, given: Given) -> tuple[Answer, dict[str, list[str]]]:
         """Joint values of the legs in closed form; or the pose of the platform by Newton."""
         if self.question.model == "geometry-direct":
-            found = self._found(given["motor_position"], given)
-            return {"position": found.position, "turn": found.turn}, {"motor_position": self.robot.actuated_names}
+            sensed = given["motor_position"]
+            found = self._found(sensed, given)
+            joint_values = [own for _, own in follow(self.legs, found, self.question.angle or _plain_angle)]
+            answer = {"position": found.position, "turn": found.turn}
+            answer["residual"] = residual_of(motor_gaps(self.legs, joint_values, sensed))
+            return answer, {"motor_position": self.robot.actuated_names}
         p, R = world(self.legs.planar, given["position"], given["rotation"])
         still, e = np.zeros(3), given["elastic"] if self._modes else np.zeros(0)
         values = plain_values(self.legs, self._values(PlatformMotion(R, p, still, still, still, still, e)))
@@ -276,6 +288,10 @@ class LegForm(Form):
         """The pose of the platform."""
         assert state.found is not None
         return {"position": state.found.position, "turn": state.found.turn}
+
+    def missed(self, state: LegState, sensed: Array) -> Answer:
+        """Return how far the motors are from their positions."""
+        return {"residual": residual_of(motor_gaps(self.legs, state.values, sensed))}
 
     @property
     def place_groups(self) -> Groups:

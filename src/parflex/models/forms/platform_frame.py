@@ -55,6 +55,12 @@ class PlatformFrame(Record):
         turn = np.array([E[2, 1] - E[1, 2], E[0, 2] - E[2, 0], E[1, 0] - E[0, 1]]) / 2
         return np.concatenate([p - p_here, turn])[list(self.read)]
 
+    def gaps(self, at: Pose, p: Array, R: Array) -> Array:
+        """Return lengths in metres that vanish at the pose; 2 tan(a / 2) of an angle a grows up to half a turn."""
+        R_here, _ = at.of(self.place)
+        sizes = np.array([1.0, 1.0, 1.0, *3 * [self.tree.length * 4.0 / (1.0 + np.trace(R @ R_here.T))]])
+        return self.missing(at, p, R) * sizes[list(self.read)]
+
     def picked(self, slide: Any, turn: Any) -> Array:
         """Of two world vectors the components that are read."""
         return np.concatenate([slide, turn])[list(self.read)]

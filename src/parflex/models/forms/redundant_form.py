@@ -10,7 +10,8 @@ import numpy as np
 from parflex.errors import InputError
 from parflex.models.forms.by_sensors.redundant_equations import extended_effort, redundant_effort
 from parflex.models.forms.by_sensors.redundant_sets import RedundantSets, redundant_sets
-from parflex.models.forms.by_sensors.sensor_geometry import geometry_step, with_measured
+from parflex.models.forms.by_sensors.sensor_geometry import geometry_gaps, geometry_step, with_measured
+from parflex.models.forms.closing import residual_of
 from parflex.models.forms.form import FAR, Answer, Form, Given, Groups, Question
 from parflex.models.robot import Robot
 
@@ -81,7 +82,7 @@ class RedundantForm(Form):
         q = with_measured(self.sets, given["guess"], given["measured"])
         for _ in range(FAR):
             q = self.robot.tree.moved(q, geometry_step(self.sets, q)[0])
-        return {"q": q}, self.labels
+        return {"q": q, "residual": residual_of(geometry_gaps(self.sets, q))}, self.labels
 
 
 def not_invertible() -> InputError:

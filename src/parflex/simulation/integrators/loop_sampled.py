@@ -20,8 +20,9 @@ TURN = 2 * math.pi
 class Sampled(Bundle):
     """What the loop knows of a law: two programs, and where their numbers come from.
 
-    The first closes the nominal robot from what is measured: (guess, measured, constants) -> positions. The second is
-    the law: (positions, measured rates, reference, gains and constants) -> efforts.
+    The first closes the nominal robot from what is measured: (guess, measured, constants) -> positions, and other
+    outputs, of which the last is the status. The second is the law: (positions, measured rates, reference, gains and
+    constants) -> efforts.
     """
 
     geometry: int  # addresses
@@ -37,7 +38,6 @@ class Sampled(Bundle):
     delay: int  # samples
     lower: Array  # limits of efforts
     upper: Array
-    open: float  # m or rad by which a closed pose may still move
 
 
 class Given(Bundle):
@@ -52,7 +52,7 @@ class Memory(Bundle):
     """What a run remembers: the last pose found and measured, and efforts that wait for their time."""
 
     guess: Array  # all positions of the nominal robot
-    closed: Array
+    closed: Array  # outputs of the geometry
     last: Array  # measured positions, then rates
     tau: Array
     waiting: Array  # (delay + 1, motors)
@@ -73,19 +73,15 @@ def act(
     """Measure, find the nominal robot, ask the law, and write the efforts of sample k; False if it is not found."""
     closed, guess, last, m = memory.closed, memory.guess, memory.last, len(sampled.joints)
     _measure(sampled, k, y, noise, rate_noise, last, system.positions)
-    moved = 0.0
-    for _ in range(2):  # the second time from where the first ended: it must stay there
+    for _ in range(2):  # the second time from where the first ended
         for i in range(sampled.positions):
             sampled.geometry_x[i] = guess[i]
         for i in range(m):
             sampled.geometry_x[sampled.positions + i] = last[i]
         call_model(sampled.geometry, sampled.geometry_x.ctypes.data, closed.ctypes.data)
-        moved = 0.0
         for i in range(sampled.positions):
-            if not abs(closed[i] - guess[i]) <= moved:
-                moved = abs(closed[i] - guess[i])
             guess[i] = closed[i]
-    if not moved <= sampled.open:
+    if closed[len(closed) - 1] != 0.0:
         return False
     for i in range(sampled.positions):
         sampled.law_x[i] = closed[i]

@@ -22,7 +22,7 @@ from parflex.closure.mobility import SINGULAR, condition
 from parflex.errors import InputError, SingularError, UnreachableError
 from parflex.models.forms.by_sensors.redundant_sets import RedundantSets, redundant_sets
 from parflex.models.robot import Robot
-from parflex.recursion import jacobians, pose
+from parflex.recursion import Pose, jacobians, pose
 from parflex.spatial.linear import scalar_type, solve
 
 Array = np.ndarray
@@ -51,17 +51,34 @@ def geometry_step(form: RedundantSets, q: Any) -> tuple[Array, Array]:
         A, right = J[np.ix_(part.rows, part.dependent)], -closures.linear_residual(at)[part.rows]
         unknown = part.dependent
     else:
-        unknown = np.array([*form.platform, *form.others], dtype=int)
-        closures = _loops(form)
-        links, units = jacobians(tree, at), closures.row_units()[:, None]
-        opened = _opened(closures)
-        J_c = units * closures.jacobian(at, links)[:, unknown]
-        A = J_c.T @ (units * opened.jacobian(at, links)[:, unknown])
-        right = -(J_c.T @ (units[:, 0] * closures.linear_residual(at)))
+        A, right, unknown = _normal_equations(form, at)
     step: Array = np.zeros(tree.n, dtype=scalar_type(A, right))
     if len(unknown):
         step[unknown] = solve(A, right)
     return step, A
+
+
+def _normal_equations(form: RedundantSets, at: Pose) -> tuple[Array, Array, Array]:
+    """Matrix, right side and unknown rates of a step towards the least squared openings."""
+    tree, closures = form.robot.tree, _loops(form)
+    unknown = np.array([*form.platform, *form.others], dtype=int)
+    links, units = jacobians(tree, at), closures.row_units()[:, None]
+    J_c = units * closures.jacobian(at, links)[:, unknown]
+    A = J_c.T @ (units * _opened(closures).jacobian(at, links)[:, unknown])
+    return A, -(J_c.T @ (units[:, 0] * closures.linear_residual(at))), unknown
+
+
+def geometry_gaps(form: RedundantSets, q: Any) -> Array:
+    """Return lengths in metres that vanish where positions fit the sensors best, over any scalar.
+
+    With sensors in passive joints these are slopes of half the squared openings, else the openings themselves.
+    """
+    tree = form.robot.tree
+    at = pose(tree, q)
+    if not form.overdetermined:
+        return form.robot.closures.gaps(at)
+    _, right, unknown = _normal_equations(form, at)
+    return right * tree.rate_units[unknown] / tree.length
 
 
 def _opened(closures: Closures) -> Closures:

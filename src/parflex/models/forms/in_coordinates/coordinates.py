@@ -72,6 +72,10 @@ class Coordinates(Record, ABC):
         """Positions that had to be found, which the next call starts from."""
         return {}
 
+    def missed(self, state: Any, given: Given) -> Answer:
+        """Return the `residual` of the Newton steps that found the positions; nothing where all positions are given."""
+        return {}
+
     def inverse(self, state: Any, given: Given) -> Answer:
         """Efforts, and accelerations that follow from them."""
         return self.form.inverse(state, self.motion(state, given)) | self.found(state)

@@ -69,6 +69,10 @@ class MotorCoordinates(Coordinates):
         """In the rates of the motors."""
         return self.form.motor_inertia(state), self.form.robot.actuated_names
 
+    def missed(self, state: Any, given: Given) -> Answer:
+        """Return how far the last step left loops and motors."""
+        return self.form.missed(state, given["motor_position"])
+
     def found(self, state: Any) -> Answer:
         """All positions, unless the motors say them."""
         return {"q": state.q} if self.form.robot.closures.size else {}

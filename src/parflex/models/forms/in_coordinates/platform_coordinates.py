@@ -75,6 +75,10 @@ class PlatformCoordinates(Coordinates):
         """In components of the platform's twist, as many as freedoms."""
         return self.form.platform_inertia(state), self.form.twist_read
 
+    def missed(self, state: Any, given: Given) -> Answer:
+        """Return how far the last step left loops and the platform; nothing of joints in closed form."""
+        return self.form.missed_platform(state, given)
+
     def found(self, state: Any) -> Answer:
         """All positions, where the next call needs them."""
         return {"q": state.q} if "last" in self.place_groups else {}

@@ -6,6 +6,7 @@ be generated; the platform's rotation is a unit quaternion that the steps keep n
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,6 +75,20 @@ def _missing(leg: Leg, own: int, here: Any, desired: Any) -> Any:
     if not leg.tree.links[own].periodic:
         return desired - here
     return np.sin(desired) * np.cos(here) - np.cos(desired) * np.sin(here)
+
+
+def motor_gaps(form: Legs, values: Sequence[Any], motors: Array) -> Array:
+    """Return how far motors are from the given values, in metres; angles as chords, which vanish at no other angle."""
+    length, gaps = form.robot.tree.length, []
+    for leg, joints in zip(form.legs, values, strict=True):
+        for own, motor in zip(leg.actuated, leg.motors, strict=True):
+            link, here, desired = leg.tree.links[own], joints[own], motors[motor]
+            if link.periodic:
+                gaps += [length * (np.sin(desired) - np.sin(here)), length * (np.cos(desired) - np.cos(here))]
+            else:
+                unit = length if link.joint.rate_units[0] == "rad" else 1.0
+                gaps.append(unit * (desired - here))
+    return np.array(gaps)
 
 
 def motor_motion(form: Legs, pose: PlatformPose, rates: Array, angle: Angle) -> tuple[PlatformMotion, list[Any]]:
