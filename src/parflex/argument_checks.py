@@ -245,7 +245,7 @@ CHECKS: dict[str, Check | None] = {
     "refined": None,  # modes or a run: the function says what they lack
     **dict.fromkeys(("keys", "worst"), None),  # names of the file, a choice: the functions say more
     **dict.fromkeys(("reactions", "shapes", "check_width", "check_steps", "quick", "checks", "stops"), checking.flag),
-    **dict.fromkeys(("csv", "floating", "keep_spikes", "physical"), checking.flag),
+    **dict.fromkeys(("closed", "csv", "floating", "keep_spikes", "physical"), checking.flag),
     **dict.fromkeys(("frame", "name", "title", "drive", "method", "law", "actuation", "working_mode", "paper"), _word),
     "end_effector": _word,
     "model": _word,
