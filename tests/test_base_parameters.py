@@ -15,8 +15,11 @@ from oracles.reader import read_robot
 from states import Draws, random_states
 
 import parflex
+from parflex.identification.base_columns import base_columns
+from parflex.identification.regressors import Regressor
+from parflex.identification.unknowns import unknowns
 from parflex.models.configuration import Configuration
-from parflex.models.dynamics.base_parameters import body_parameters, regressor
+from parflex.models.dynamics.base_parameters import PARAMETERS, body_parameters, regressor
 from parflex.models.dynamics.forces import tree_forces
 
 SERIAL = ("rx90", "puma560")
@@ -115,3 +118,16 @@ def test_what_the_rules_leave_is_grouped_by_rank():
             for r in (robot, base.robot)
         )
         assert largest(one - other) < 1e-11 * largest(one)  # as for the catalogue
+
+
+@pytest.mark.parametrize("name", ["5r", "3rrr"])
+def test_base_parameters_of_the_closed_robot_are_fewer_and_give_the_same_efforts(name):
+    robot = parflex.load(name)
+    of_tree, of_loops = parflex.base_parameters(robot), parflex.base_parameters(robot, closed=True)
+    inertial = [one for one in unknowns(robot, "none") if one.name.split("[")[0] in PARAMETERS]
+    assert len(of_loops.names) == len(base_columns(Regressor(robot, inertial)).kept) < len(of_tree.names)
+    rng = np.random.default_rng(3)
+    for _ in range(3):
+        moving = [dict(zip(robot.motors, rng.uniform(-2, 2, len(robot.motors)).tolist(), strict=True)) for _ in "va"]
+        efforts = [parflex.inverse_dynamics(one, "home", *moving).efforts for one in (robot, of_loops.robot)]
+        assert efforts[1] == pytest.approx(efforts[0], rel=1e-9, abs=1e-9)  # rounding of the projected regressor

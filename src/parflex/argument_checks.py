@@ -248,7 +248,7 @@ CHECKS: dict[str, Check | None] = {
         ("reactions", "shapes", "check_width", "check_steps", "quick", "checks", "stops", "ignore_limits", "rigid"),
         checking.flag,
     ),
-    **dict.fromkeys(("csv", "floating", "keep_spikes", "physical"), checking.flag),
+    **dict.fromkeys(("closed", "csv", "floating", "keep_spikes", "physical"), checking.flag),
     **dict.fromkeys(("frame", "name", "title", "drive", "method", "law", "actuation", "working_mode", "paper"), _word),
     "end_effector": _word,
     "model": _word,

@@ -102,6 +102,7 @@ WORDS: dict[str, Word] = {
         "",
         "Link or joint of a URDF that is the end effector; None is the only moving link that carries no other.",
     ),
+    "closed": Word("bool", "", "Of the closed robot, not of its open tree of legs and platform."),
     "floating": Word("bool", "", "The root of a URDF is a free body, not fixed to the ground."),
     "agreement": Word("float", "dimensionless", "MAC from which two shapes are one mode."),
     "finest": Word("float", "dimensionless", "Smallest share of the way between two poses."),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -102,7 +102,7 @@ def _print_block(
     for index in block:
         more = min(spare, natural[index] - least[index])
         spare -= more
-        justify = "right" if index in numeric else "left"
+        justify: Literal["left", "right"] = "right" if index in numeric else "left"
         table.add_column(Text(columns[index]), justify=justify, width=least[index] + more)
     for row in cells:
         table.add_row(*(Text(row[index], style=styles.get(row[index], "")) for index in block))

@@ -211,7 +211,7 @@ def _told(run: SampledRun, found: IntegratedRows, settings: dict[str, Any]) -> C
         failure, stopped = "singularity", float(t[seen.crossed[0]])
         why = f"the plant crosses a singularity {seen.crossed[1]}"
     columns, error, turn = _columns(run, found, seen)
-    if failure and failure != "interrupted":
+    if failure in ("geometry", "plant"):
         failure, why = _unstable(run, columns, t <= stopped) or (failure, why)
     errors: dict[str, float | None] = dict.fromkeys(INDEXES, None)
     if not failure:

@@ -97,7 +97,7 @@ def identify(
 @click.option("--time", type=float, default=10.0, show_default=True, metavar="T", help="Duration, s.")
 @click.option("--harmonics", type=int, default=5, show_default=True, metavar="N", help="Harmonics of the motors.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the starts.")
-@click.option("--amplitude", type=float, metavar="A",
+@click.option("--amplitude", type=float,
               help="Reach of all motors about home, within the limits of the file, rad or typical lengths; "
               "default: 0.5 for motors without limits.")  # fmt: skip
 @click.option("--velocity-limit", metavar="V|JOINT=V,...", help="Largest velocities of the motors, m/s or rad/s.")

@@ -15,19 +15,22 @@ import numpy as np
 import scipy
 
 from parflex.bodies import RigidBody
-from parflex.errors import InputError
+from parflex.errors import InputError, SingularError, UnreachableError
+from parflex.models.configuration import Configuration
 from parflex.models.robot import Robot
 from parflex.records import Answer, brief, counted, listed
 from parflex.recursion import motion, newton_euler, pose
 from parflex.tree import Tree
 
 Array = np.ndarray
+REACH = 0.5  # rad or typical lengths: how far motors go from home, far enough for ranks of regular poses
+NEARER = 0.9  # of that reach, after a pose that cannot be assembled
 PARAMETERS = ("XX", "XY", "XZ", "YY", "YZ", "ZZ", "MX", "MY", "MZ", "M")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class BaseParameters(Answer):
-    """Names and values of the base parameters of the legs and platform, and a robot that has only them.
+    """Names and values of the base parameters, and a robot that has only them.
 
     Attributes
     ----------
@@ -130,10 +133,10 @@ def _check(robot: Robot, samples: int) -> None:
         raise InputError("the number of samples must be positive", key="samples", value=samples, hint="give e.g. 40")
 
 
-def base_parameters(robot: Robot, samples: int = 40) -> BaseParameters:
-    """Base inertial parameters of the open tree of legs and platform.
+def base_parameters(robot: Robot, samples: int = 40, *, closed: bool = False) -> BaseParameters:
+    """Base inertial parameters of the open tree of legs and platform, or of the closed robot.
 
-    The closed robot has the same forces with them.
+    The closed robot has the same forces with those of the tree, but loops leave fewer to identify from its motors.
 
     Parameters
     ----------
@@ -141,6 +144,8 @@ def base_parameters(robot: Robot, samples: int = 40) -> BaseParameters:
         Robot, from `load`.
     samples : int, default 40
         Random states from which ranks are found.
+    closed : bool, default False
+        Base parameters of the closed robot: those that its forces along independent rates determine.
 
     Returns
     -------
@@ -155,7 +160,7 @@ def base_parameters(robot: Robot, samples: int = 40) -> BaseParameters:
     tree = hand_down(robot.tree)
     labels = [f"{parameter}[{link.name}]" for link in tree.links for parameter in PARAMETERS]
     values = np.concatenate([body_parameters(link.body.as_rigid()) for link in tree.links])
-    matrix = _stacked_regressor(tree, samples)
+    matrix = _closed_regressor(robot, tree, samples) if closed else _stacked_regressor(tree, samples)
     size = np.abs(matrix).max(axis=0)
     ruled_out = {k for k, _ in _handed_down_columns(tree)}
     candidates = [k for k in range(len(labels)) if size[k] > 1e-10 * size.max() and k not in ruled_out]
@@ -204,4 +209,29 @@ def _stacked_regressor(tree: Tree, samples: int) -> Array:
     for _ in range(samples):
         q = tree.moved(tree.start, rng.uniform(-1, 1, tree.n) * 2)
         rows.append(regressor(tree, q, rng.uniform(-2, 2, tree.n), rng.uniform(-4, 4, tree.n)))
+    return np.concatenate(rows)
+
+
+def _closed_regressor(robot: Robot, tree: Tree, samples: int) -> Array:
+    """Return rows of forces along independent rates at closed states, each state scaled by its largest entry."""
+    rng, reach, rows = np.random.default_rng(0), REACH, []
+    motors = [
+        (robot.tree.rate_names[k], robot.tree.links[robot.tree.link_of_rate[k]].q.start, k) for k in robot.actuated
+    ]
+    while len(rows) < samples:
+        drawn = rng.uniform(-1, 1, len(motors))
+        pose = {
+            name: float(robot.home[place] + reach * robot.gearing.units[k] * part)
+            for (name, place, k), part in zip(motors, drawn, strict=True)
+        }
+        try:
+            here = Configuration(robot, robot.assemble(pose))
+            J = here.J
+        except (UnreachableError, SingularError):
+            reach *= NEARER
+            continue
+        qd = J @ rng.uniform(-2, 2, J.shape[1])
+        qdd = J @ rng.uniform(-4, 4, J.shape[1]) + here.acceleration_bias(qd)
+        W = J.T @ regressor(tree, here.q, qd, qdd)
+        rows.append(W / np.abs(W).max())
     return np.concatenate(rows)
