@@ -145,6 +145,7 @@ def test_every_verb_has_its_section_and_its_example() -> None:
         "docs/maps.md",
         "docs/design.md",
         "docs/redundant.md",
+        "docs/robot-file.md",
         "docs/exchange.md",
     ),
 )
