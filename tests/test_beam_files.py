@@ -41,6 +41,11 @@ beam = { length = 0.8, material = "steel", section = "bar" }
 """
 BEAM = 'beam = { length = 0.8, material = "steel", section = "bar" }'
 BAD = {  # what is replaced, by what, and words of the sentence
+    "universal joint": (
+        BEAM,
+        'joint = "universal"\n' + BEAM.replace(" }", ", elements = 3 }"),
+        "a beam needs a joint with one axis or none",
+    ),
     "no length": ("length = 0.8", "length = 0", "length 0.0 is not positive"),
     "negative length": ("length = 0.8", 'length = "-0.8"', "not positive"),
     "negative modulus": ("200e9", "-200e9", "elastic_modulus = -200000000000.0 is not positive"),

@@ -114,6 +114,18 @@ BAD_MJCF = {
     "cut off": (mjcf()[:60], "is not whole XML"),
     "another": ('<robot name="x"/>', "begins with <robot>, not with <mujoco>"),
     "unknown": (mjcf('<joint type="screw"/>'), "MuJoCo cannot compile it"),
+    "replicates": (
+        mjcf('<replicate count="1000000"><geom size="0.1"/></replicate>'),
+        "<replicate> in line 1 repeats elements more than",
+    ),
+    "nested": (
+        mjcf('<replicate count="1000"><replicate count="1000"><geom size="0.1"/></replicate></replicate>'),
+        "<replicate> in line 1 repeats elements more than 10000 times",
+    ),
+    "composite": (
+        mjcf('<composite type="cable" count="1000 1000 1"><joint kind="main"/><geom size="0.1"/></composite>'),
+        "<composite> in line 1 repeats",
+    ),
 }
 
 
@@ -131,12 +143,13 @@ HANGING = '<replicate count="1000000000"><geom size="1"/></replicate>'
 
 def test_mujoco_files_that_its_compiler_does_not_end_with_are_stopped_and_others_read_after_them(tmp_path, monkeypatch):
     pytest.importorskip("mujoco", minversion="3.2.3")
-    from parflex.exchange.importing.from_mujoco import mjcf_compiler
+    from parflex.exchange.importing.from_mujoco import mjcf_compiler, mjcf_files
 
     assert read(tmp_path, mjcf(), "robot.xml").check["ok"]
     process = mjcf_compiler.mujoco_compiler().process
     assert read(tmp_path, mjcf(), "robot.xml").check["ok"] and mjcf_compiler.mujoco_compiler().process is process
     monkeypatch.setattr(mjcf_compiler, "MAX_SECONDS", 0.5)
+    monkeypatch.setattr(mjcf_files, "MAX_REPEATED", 1e12)
     with pytest.raises(parflex.InputError, match=r"MuJoCo's compiler is not done after 0\.5 s"):
         read(tmp_path, mjcf().replace("</worldbody>", HANGING + "</worldbody>"), "robot.xml")
     assert process.poll() is not None
@@ -164,6 +177,19 @@ def test_a_file_that_includes_itself_is_read_once(tmp_path):
     pytest.importorskip("mujoco", minversion="3.2.3")
     with pytest.raises(parflex.InputError, match="MuJoCo cannot compile it"):
         read(tmp_path, mjcf(top='<include file="robot.xml"/>'), "robot.xml")
+
+
+def test_repeated_includes_count_as_often_as_they_are_made(tmp_path):
+    pytest.importorskip("mujoco", minversion="3.2.3")
+    many = '<mujocoinclude><replicate count="1000"><geom size="0.1"/></replicate></mujocoinclude>'
+    (tmp_path / "part.xml").write_text(many)
+    with pytest.raises(parflex.InputError, match="repeats elements more than 10000 times"):
+        read(tmp_path, mjcf('<replicate count="500"><include file="part.xml"/></replicate>'), "robot.xml")
+    for k in range(1500):
+        (tmp_path / f"p{k}.xml").write_text(f'<mujocoinclude><include file="p{k + 1}.xml"/></mujocoinclude>')
+    (tmp_path / "p1500.xml").write_text("<mujocoinclude/>")
+    with pytest.raises(parflex.InputError, match="nested too deeply"):
+        read(tmp_path, mjcf('<include file="p0.xml"/>'), "robot.xml")
 
 
 def test_included_files_are_looked_for_beside_the_first_one_then_beside_the_one_that_includes_them(tmp_path):

@@ -136,8 +136,8 @@ def _unique_places(robot: schema.RobotFile) -> dict[str, str]:
         places.append((robot.platform.name, "platform: name"))
     for frame in robot.frame:
         axes: tuple[str, ...] = ("", ".1", ".2") if frame.joint in ("universal", "cylindrical") else ("",)
-        if frame.beam is not None:
-            axes += (*(f".{number}" for number in range(1, frame.beam.elements)), ".tip")
+        if frame.beam is not None:  # with one axis or none, as is checked later
+            axes = ("", *(f".{number}" for number in range(1, frame.beam.elements)), ".tip")
         places += [(frame.name + axis, f"frame '{frame.name}'") for axis in axes]
     places += [(point.name, f"point '{point.name}'") for point in robot.point]
     owners: dict[str, str] = {}
