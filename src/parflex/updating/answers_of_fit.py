@@ -1,40 +1,29 @@
-"""What a fit says: intervals of the numbers and of what was held out, and what stays in doubt."""
+"""The answer of a fit: intervals of the numbers and of what was held out, and warnings."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import combinations
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 import scipy.special
 
-from parflex.updating.mode_fitting import FittedModes, Fitting
+from parflex.updating.determined import undetermined
+from parflex.updating.mode_fitting import NO_PRIOR, FittedModes, Fitting
 from parflex.updating.shared_errors import shared_errors
-from parflex.updating.solved.minima import Minimum
-from parflex.updating.solved.other_solutions import alternatives, told_of
-from parflex.updating.solved.second_order import CurvedValleys
-from parflex.updating.solved.solutions import STRAINED
+from parflex.updating.solutions import Solution
 from parflex.updating.updated import Updated
 
 Array = np.ndarray
-ALIKE = 0.95  # cosine from which two numbers are not told apart
-OPEN = 0.2  # of the prior, or of a prior of 30 %: where measurements leave less, numbers are told however alike
-SAID = 0.1  # of the prior, that measurements must take away
-MOVED = 0.5  # of the prior, by which measurements that say nothing do not move a number
-USUAL = 0.3  # of a number, a prior where none is given
+STRAINED = 3.0  # deviations of its prior, beyond which a number is one of 300 by chance
 UNLIKE = 0.8  # MAC below which a mode is another one
-TAKEN = 0.75  # of the squares of residuals, that numbers take where their priors are what the data contradict
-MOST_NAMED = 3  # pairs in doubt
+MOST_NAMED = 3  # pairs in doubt, other solutions
 SURELY = 1e-6  # of a row, that others must tell
 TAKEN_UP = (
     "intervals hold it as one error of each mode at all poses, but not what the numbers take up of it: they are of "
     "this model, and may be far from those of the robot"
 )
 FEW = 3.0  # freedoms below which an error is known to a factor of three at best
-MIXED = 0.3  # of the largest part of a combination, one that is named
-BENT = 0.5  # of a deviation, what numbers that are not told add by the squares of theirs: more is told
 COUNTS = 1e-3  # of a number, a shift by few elements that is told
 
 
@@ -42,16 +31,16 @@ class FitAnswers:
     """The answer of an update, from the model of the file and the updated one."""
 
     def __init__(
-        self, fitting: Fitting, before: FittedModes, fit: FittedModes, others: Sequence[Minimum] = ()
+        self, fitting: Fitting, before: FittedModes, found: Sequence[Solution], without_error: FittedModes
     ) -> None:  # fmt: skip
-        self.fitting, self.before, self.fit, self.others = fitting, before, fit, others
+        self.fitting, self.before, self.fit, self.others = fitting, before, found[0].fit, found[1:]
+        fit, self.best, self.without_error = self.fit, found[0], without_error
         self.shift = fitting.shift_by_elements(fit)
         self.plain = fitting.covariance(fit)
         plain, self.freedoms = shared_errors(fitting, fit)
         self.shifted = np.abs(self.shift) > np.maximum(np.sqrt(np.diag(plain)), COUNTS * np.abs(fit.shares))
-        curved = CurvedValleys(fitting, fit).covariance()
-        self.curved = np.diag(curved) > (BENT**2) * np.diag(plain)
-        self.covariance = plain + np.outer(self.shift, self.shift) + curved
+        self.covariance = plain + np.outer(self.shift, self.shift)
+        self.undetermined = undetermined(fitting, fit)
         self.used = fitting.used(fit)
         known = not fitting.error.any()
         self.width = float(scipy.special.ndtri(0.975) if known else scipy.special.stdtrit(self.freedoms, 0.975))
@@ -72,26 +61,55 @@ class FitAnswers:
         shares |= {"damping": float(fitting.error[1])} if fitting.damped else {}
         lost = [{"pose": one.pose, "measured": one.frequency}
                 for one, mode in zip(fitting.rows, self.fit.modes, strict=True) if mode < 0]  # fmt: skip
-        solutions = alternatives(fitting, self.others, self.fit)
+        others = [self._alternative(one) for one in self.others]
         return Updated(
             fitting.robot.name, parameters, self.covariance * np.outer(fitting.first, fitting.first), self.cosines,
             pairs, self._macs(), error, shares, self._errors(pairs), fitting.keys, lost,
-            [*told_of(solutions), *warnings, *self._doubts(pairs, parameters, lost)], solutions,
+            [*_of_others(others), *warnings, *self._doubts(pairs, parameters, lost)], others,
+            [dict(zip(fitting.keys, map(float, one), strict=True)) for one in self.undetermined.combinations],
         )  # fmt: skip
+
+    def _alternative(self, one: Solution) -> dict[str, Any]:
+        """Another solution: its numbers, its cost beyond that of the best, and its error of held out frequencies."""
+        fitting, kept = self.fitting, self.fitting.partners()
+        fitting.restore(one.partners)
+        deviations = np.sqrt(np.diag(fitting.covariance(one.fit)))
+        open_ones = undetermined(fitting, one.fit).numbers
+        fitting.restore(kept)
+        numbers = {
+            key: {"value": float(first * share), "deviation": None if unknown else float(abs(first) * deviation)}
+            for key, first, share, deviation, unknown in zip(
+                fitting.keys, fitting.first, one.fit.shares, deviations, open_ones, strict=True
+            )
+        }
+        found = {"parameters": numbers, "more": one.cost - self.best.cost}
+        rows = range(len(fitting.rows))
+        apart = [k for k in rows if fitting.apart[k] and np.isfinite(one.fit.values[k])]
+        if apart:
+            off = one.fit.values[apart] / fitting.y[apart] - 1
+            found["held_out_after"] = float(np.sqrt(np.mean(off**2)))
+        return found
 
     def _parameters(self) -> dict[str, dict[str, Any]]:
         fitting, found = self.fitting, {}
         deviations = np.sqrt(np.diag(self.covariance))
-        for key, first, share, deviation, prior in zip(
-            fitting.keys, fitting.first, self.fit.shares, deviations, fitting.given_prior, strict=True
+        for key, first, share, deviation, prior, unknown in zip(
+            fitting.keys,
+            fitting.first,
+            self.fit.shares,
+            deviations,
+            fitting.prior,
+            self.undetermined.numbers,
+            strict=True,
         ):
-            value, own = float(first * share), float(abs(first) * deviation)
             ends = sorted(first * max(share + side * self.width * deviation, 0.0) for side in (-1, 1))  # signs are kept
             found[key] = {
-                "value": value, "before": float(first), "deviation": own,
-                "interval": [float(end) for end in ends],
-                "relative": float(deviation / abs(share)), "prior": finite(abs(first) * prior),
-                "told": float(1 - min(deviation / prior, 1.0)) if np.isfinite(prior) else 1.0,
+                "value": float(first * share), "before": float(first),
+                "deviation": None if unknown else float(abs(first) * deviation),
+                "interval": None if unknown else [float(end) for end in ends],
+                "relative": None if unknown else float(deviation / abs(share)),
+                "prior": float(abs(first) * prior) if prior < NO_PRIOR else None,
+                "told": None if unknown else float(1 - min(deviation / prior, 1.0)),
             }  # fmt: skip
         return found
 
@@ -183,54 +201,29 @@ class FitAnswers:
         self, pairs: Sequence[Mapping[str, Any]], parameters: Mapping[str, Mapping[str, Any]],
         lost: Sequence[Mapping[str, Any]],
     ) -> list[str]:  # fmt: skip
-        """What the measurements do not tell, and what the model does not fit."""
+        """Warnings: what the measurements leave to the priors, and what the model does not fit."""
         keys, error = self.fitting.keys, self.fitting.error
-        left = np.sqrt(np.diag(self.covariance)) / np.minimum(self.fitting.prior, USUAL)
-        still_open = {int(k) for k in np.flatnonzero(left > OPEN)}
-        alike = [
-            (j, i) for i in range(len(keys)) for j in range(i)
-            if abs(self.cosines[i, j]) > ALIKE and {i, j} & still_open
-        ]  # fmt: skip
-        found = [
-            f"'{keys[j]}' and '{keys[i]}' are not told apart (cosine {self.cosines[i, j]:.3f})" for j, i in alike
-        ] + self._combinations(alike)
-        contradicted = self._contradicted()
-        strained = [
-            key for key, one in parameters.items()
-            if one["prior"] and abs(one["value"] - one["before"]) > STRAINED * one["prior"] and key not in contradicted
-        ]  # fmt: skip
-        unsaid = [
-            key for key, one in parameters.items() if one["told"] < SAID and key not in {*contradicted, *strained}
+        found = self._left_to_priors() + [
+            f"'{key}' moved by {far:.2g} times the deviation of its prior: check units and mode numbers, or widen the "
+            "prior"
+            for key, far in self._strained(self.fit).items()
         ]
-        for key in unsaid:
-            far = abs(parameters[key]["value"] - parameters[key]["before"]) / parameters[key]["prior"]
-            found.append(
-                f"the measurements say nothing of '{key}': its deviation is that before them" if far < MOVED else
-                f"the measurements move '{key}' by {far:.2g} times the deviation of its prior, and leave it as open as "
-                "before: they and the model do not agree"
-            )  # fmt: skip
-        found += [
-            f"'{key}' moved by {abs(one['value'] - one['before']) / one['prior']:.2g} times the deviation of its "
-            "prior: check pairs and units"
-            for key in strained for one in [parameters[key]]
-        ]  # fmt: skip
-        found += contradicted.values()
         if self.shifted.any():
             names = ", ".join(f"'{keys[k]}' by {abs(self.shift[k] / self.fit.shares[k]):.1%}"
                               for k in np.flatnonzero(self.shifted))  # fmt: skip
             found.append(f"too few elements may shift {names}: divide the elements of beams (elements=4)")
-        if self.curved.any():
-            names = ", ".join(f"'{keys[k]}'" for k in np.flatnonzero(self.curved))
-            found.append(
-                f"squares of what the measurements do not tell move {names}: intervals hold that to both sides, though "
-                "it goes to one"
-            )
         if error[0]:
-            tried = f" from {self.fitting.starts} starts" if self.fitting.starts > 1 else ""
             found.append(
                 f"residuals are larger than their deviations: the model has an error of {error[0]:.2%} of the "
-                f"frequencies that these numbers do not take away{tried}; {TAKEN_UP}"
+                f"frequencies that these numbers do not remove from {self.fitting.starts} starts: check units and mode "
+                f"numbers (an empty number pairs by frequency and shape); {TAKEN_UP}"
             )
+        if error.any():
+            found += [
+                f"without an error of the model, '{key}' moves by {far:.2g} times the deviation of its prior: if that "
+                "prior is too narrow, widen it"
+                for key, far in self._strained(self.without_error).items()
+            ]
         if error[1]:
             found.append(f"the model has an error of {error[1]:.0%} of the damping ratios; {TAKEN_UP}")
         if error.any() and self.freedoms < FEW:
@@ -248,31 +241,22 @@ class FitAnswers:
         ]  # fmt: skip
         return found + self._unsure(pairs, lost)
 
-    def _contradicted(self) -> dict[str, str]:
-        """By number that would explain what is taken for an error of the model, if its prior let it: what to say."""
-        fitting = self.fitting
-        overruled = fitting.prior > fitting.given_prior
-        if overruled.any():
-            return self._contradictions(self.fit, overruled, "and are followed: check both")
-        loose = fitting.loosened(self.fit)
-        if loose is None:
-            return {}
-        spread = np.hypot(fitting.given, fitting.few(self.fit))
-        now, then = (float((((fitting.y - one.values) / spread)[self.used] ** 2).sum()) for one in (self.fit, loose))
-        if not then < (1 - TAKEN) * now:
-            return {}
-        far = np.abs(loose.shares - 1) > STRAINED * fitting.prior
-        left = "and are explained then" if fitting.explains(loose) else "but leave too much"
-        return self._contradictions(loose, far, f"{left}: check both, or widen the prior")
+    def _left_to_priors(self) -> list[str]:
+        """A warning that names the undetermined numbers."""
+        count, fitting = len(self.undetermined.combinations), self.fitting
+        if not count:
+            return []
+        names = ", ".join(f"'{key}'" for key, one in zip(fitting.keys, self.undetermined.numbers, strict=True) if one)
+        what = "1 combination" if count == 1 else f"{count} combinations"
+        return [
+            f"the measurements determine {what} of the numbers less than the prior does; undetermined, without an "
+            f"interval: {names or 'no single number'}: vary fewer numbers, or measure more modes or poses"
+        ]
 
-    def _contradictions(self, loose: FittedModes, which: Array, what: str) -> dict[str, str]:
-        fitting = self.fitting
-        away = np.abs(loose.shares - 1) / fitting.given_prior
-        return {
-            fitting.keys[k]: f"the measurements contradict the prior of '{fitting.keys[k]}': they ask for "
-            f"{fitting.first[k] * loose.shares[k]:.3g}, {away[k]:.2g} times its deviation away, {what}"
-            for k in np.flatnonzero(which)
-        }
+    def _strained(self, fit: FittedModes) -> dict[str, float]:
+        """Numbers that a fit moves farther than their priors have them, with how many deviations."""
+        away = np.abs(fit.shares - 1) / self.fitting.prior
+        return {key: float(far) for key, far in zip(self.fitting.keys, away, strict=True) if far > STRAINED}
 
     def _unsure(self, pairs: Sequence[Mapping[str, Any]], lost: Sequence[Mapping[str, Any]]) -> list[str]:
         """Pairs that may be others."""
@@ -281,7 +265,10 @@ class FitAnswers:
             name = f"mode {one['mode']} at '{one['pose']}'"
             if one["mac"] < UNLIKE:
                 what = "is unlike the measured shape" if one["mac_of"] == "measured" else "changed its shape"
-                found.append(f"{name} {what} (MAC {one['mac']:.2f}): its pair is not sure{self._exchanged(one)}")
+                found.append(
+                    f"{name} {what} (MAC {one['mac']:.2f}): its pair is not sure: check "
+                    "sensors and mode number; an empty number pairs by frequency and shape"
+                )
             if one["held_out"] and not _within(one):
                 found.append(f"{name}, held out, is measured outside of its interval")
         near = [one for one in pairs if "also" in one]
@@ -291,27 +278,6 @@ class FitAnswers:
             found.append(f"{len(near)} pairs in all may be others: number the modes, or measure shapes")
         return found + [f"{one['measured']:.5g} Hz at '{one['pose']}' has no partner in the model and is left out"
                         f"{self._too_many(one['pose'])}" for one in lost]  # fmt: skip
-
-    def _exchanged(self, pair: Mapping[str, Any]) -> str:
-        """With which measured mode of its pose a mode with a number would have to be exchanged, by their shapes."""
-        fitting, fit, pose = self.fitting, self.fit, pair["pose"]
-        own = [k for k in fitting.of_pose[pose] if fit.modes[k] >= 0 and len(fitting.rows[k].shape) > 1]
-        one = next((k for k in own if fitting.rows[k].mode == pair["mode"]), None)
-        if one is None:
-            return ""
-
-        def macs(first: int, second: int) -> list[float]:
-            here = fit.models[pose]
-            return [here.mac(fitting.rows[a].shape, fit.modes[b]) for a, b in ((first, second), (second, first))]
-
-        for other in own:
-            number, (there, back) = fitting.rows[other].mode, macs(one, other)
-            if other != one and number is not None and min(there, back) > UNLIKE:
-                return (
-                    f"; numbers {pair['mode']} and {number} exchanged there, shapes fit (MAC {there:.2f} and "
-                    f"{back:.2f}): check them"
-                )
-        return ""
 
     def _too_many(self, pose: str) -> str:
         """What to do where more was measured than there is."""
@@ -323,27 +289,22 @@ class FitAnswers:
             "goes with another order or band"
         )
 
-    def _combinations(self, alike: Sequence[tuple[int, int]]) -> list[str]:
-        """Combinations of three and more numbers of which the measurements say less than the prior.
 
-        Those in which every two numbers are alike are named by these.
-        """
-        wide = np.where(np.isfinite(self.fitting.prior), self.fitting.prior, 1e3)
-        S = self.fitting.information(self.fit) * wide
-        found, rest, keys = [], np.eye(S.shape[1]), self.fitting.keys
-        untold = "is not told by the measurements, only by the prior"
-        scale = self.fit.shares / wide  # all numbers by one factor
-        scale = scale / np.linalg.norm(scale)
-        every = set(combinations(range(len(keys)), 2))
-        if len(keys) > 2 and float(np.square(S @ scale).sum()) < 1 and not every <= set(alike):
-            found.append(f"the common scale of {', '.join(map(repr, keys))} {untold}")
-            rest = scipy.linalg.null_space(scale[None, :])
-        values, vectors = np.linalg.eigh(rest.T @ S.T @ S @ rest)
-        for value, vector in zip(values, (rest @ vectors).T, strict=True):
-            parts = np.flatnonzero(np.abs(vector) > MIXED * np.abs(vector).max())
-            if value < 1 and len(parts) > 2 and not set(combinations(parts.tolist(), 2)) <= set(alike):
-                found.append(f"a combination of {', '.join(repr(keys[k]) for k in parts)} {untold}")
-        return found
+def _of_others(others: Sequence[Mapping[str, Any]]) -> list[str]:
+    """A warning for each of the next solutions."""
+    found = []
+    for one in others[:MOST_NAMED]:
+        numbers = ", ".join(f"'{key}' = {number['value']:.4g}" for key, number in one["parameters"].items())
+        apart = ""
+        if "held_out_after" in one:
+            apart = f", held out frequencies off by {one['held_out_after']:.2%}"
+        found.append(
+            f"another solution fits as well: {numbers} (sum of squares {one['more']:+.1f}{apart}); intervals are "
+            "of one solution alone: measure shapes or other poses, or narrow a prior"
+        )
+    if len(others) > MOST_NAMED:
+        found.append(f"{len(others)} other solutions in all fit as well: see alternatives")
+    return found
 
 
 def _within(pair: Mapping[str, Any]) -> bool:

@@ -32,16 +32,16 @@ from parflex.updating.pairing import (
 )
 
 Array = np.ndarray
-MOST_ROUNDS = 30
+MOST_STEPS = 12  # of Gauss's method without a model error: it converges in fewer, or hardly at all
+MOST_ROUNDS = 30  # of Gauss's method and the model error
 SETTLED = 1e-6  # of the numbers, by which a round may still change them
 NEAR = 1e-3  # of the deviation of a number: the same
 HALVINGS = 8
 WIDENINGS = 12  # rounds in which the error of the model is found
 STEADY = 0.03  # of it, by which it may still change
 PAIRINGS = 4  # rounds in which measured modes find their partners
-NARROW, WIDE = 0.1, 1.0  # of a number, a deviation that may keep it from what was measured, and one that does not
 UNSEEN = 1e-12  # of the largest motion of a mode, at a sensor: rounding
-HOPELESS = 3.0  # times what a step took away, what is still too much: no few steps more take that
+NO_PRIOR = 1e3  # of a number, its deviation without a prior: wider than any answer of use
 CHANCE = 0.05  # of sums of squares of residuals that are as large as their deviations say are larger
 
 
@@ -72,9 +72,8 @@ class Fitting:
         circumstances: Circumstances,
     ) -> None:  # fmt: skip
         self.robot, self.keys, self.first, self.rows = robot, list(keys), first, list(rows)
-        self.prior, self.circumstances = prior, circumstances
+        self.prior, self.circumstances = np.minimum(prior, NO_PRIOR), circumstances
         self.designs = ReboundRobots(robot, keys, circumstances)
-        self.given_prior = prior  # where measurements overrule one, the prior is wider
         self.of_pose: dict[str, list[int]] = {}
         for k, one in enumerate(self.rows):
             self.of_pose.setdefault(one.pose, []).append(k)
@@ -127,17 +126,6 @@ class Fitting:
         """Pairs as they were."""
         self.base, self.pairs, self.others = dict(kept.base), dict(kept.pairs), dict(kept.others)
         self.error = kept.error
-
-    def recounted(self, fit: FittedModes) -> bool:
-        """Count measured modes as this model has them; whether that changes pairs."""
-        changed = False
-        for pose, now in fit.models.items():
-            own = self.of_pose[pose]
-            found = first_pairs([self.rows[k] for k in own], now)
-            if not same_pairs(found.modes, [fit.modes[k] for k in own], now):
-                changed = True
-                self._pair(pose, now, found)
-        return changed
 
     def at(self, shares: Array, every: bool = True, counted: bool = False) -> FittedModes:
         """The model with these shares of the first numbers; of modes that are held out only if every one is asked.
@@ -215,8 +203,10 @@ class Fitting:
 
     def covariance(self, fit: FittedModes) -> Array:
         """Of the shares, behind the measurements and the prior."""
-        S = self.information(fit)
-        return np.linalg.pinv(S.T @ S + np.diag(1 / self.prior**2))
+        rows = np.vstack([self.information(fit) * self.prior, np.eye(len(self.prior))])
+        _, sizes, vectors = np.linalg.svd(rows, full_matrices=False)  # no squares: accurate however wide priors are
+        half = self.prior[:, None] * vectors.T / sizes
+        return np.asarray(half @ half.T)
 
     def shift_by_elements(self, fit: FittedModes) -> Array:
         """By how much shares are off because elements are too few: frequencies are too high all at once.
@@ -278,33 +268,21 @@ class Fitting:
         high = float(np.sqrt((left**2 / sizes**2).sum() / freedoms)) + 1e-12
         return float(scipy.optimize.brentq(over, 0.0, high)) if over(0.0) > 0 else 0.0
 
-    def plain(self, fit: FittedModes) -> FittedModes:
-        """The best shares where the model has no error; steps end where no few more would explain what is left."""
+    def plain(self, fit: FittedModes, leads: Callable[[FittedModes, Array], FittedModes | None]) -> FittedModes:
+        """Return the best shares without a model error, or the known fit to which the next step leads."""
         self.error = np.zeros(2)
-        left = self.left(fit)
-        for _ in range(MOST_ROUNDS):
+        for _ in range(MOST_STEPS):
+            known = leads(fit, self.gauss_step(fit)[0])
+            if known is not None:
+                return known
             fit, small = self.stepped(fit)
-            before, left = left, self.left(fit)
-            too_much = left - scipy.special.chdtri(self.used(fit).sum(), CHANCE)
-            if small or too_much > HOPELESS * abs(before - left):
+            if small:
                 break
         return fit
 
-    def left(self, fit: FittedModes) -> float:
-        """Sum of squares of residuals over the deviations that were given."""
-        return float((((self.y - fit.values) / np.hypot(self.given, self.few(fit)))[self.used(fit)] ** 2).sum())
-
     def explains(self, fit: FittedModes) -> bool:
-        """Whether what is left of all that was measured may be chance, without an error of the model."""
-        return not self.shown_error(fit).any()
-
-    def shown_error(self, fit: FittedModes) -> Array:
-        """The error of the model that what is left shows, beyond chance."""
-        kept, self.error = self.error, np.zeros(2)
-        try:
-            return np.array([self._error(fit, kind) for kind in (0, 1)])
-        finally:
-            self.error = kept
+        """Whether the residuals of a fit without a model error may be chance."""
+        return not any(self._error(fit, kind) for kind in (0, 1))
 
     def weighed(self, fit: FittedModes) -> FittedModes:
         """The best shares, with the error of the model where residuals are larger than chance makes them.
@@ -336,11 +314,8 @@ class Fitting:
         found = self.freedoms(fit, kind)
         return found if found > 0.5 else 0.0
 
-    def paired(
-        self, fit: FittedModes, search: Callable[[FittedModes], FittedModes] | None = None
-    ) -> tuple[FittedModes, bool]:
+    def paired(self, fit: FittedModes, search: Callable[[FittedModes], FittedModes]) -> tuple[FittedModes, bool]:
         """The best shares, with partners by the updated model; and whether pairs were settled."""
-        search = search or self.weighed
         for _ in range(PAIRINGS):
             fit = self.at(search(fit).shares)
             changed = False
@@ -358,19 +333,6 @@ class Fitting:
                 return fit, True
             fit = self.at(fit.shares, every=False)
         return self.at(search(fit).shares), False
-
-    def loosened(self, fit: FittedModes) -> FittedModes | None:
-        """The best shares where no prior is narrow; None where none is, or the model fits as it is."""
-        kept, error = self.prior, self.error
-        if not (error.any() and (kept < NARROW).any()):
-            return None
-        self.prior = np.where(kept < NARROW, WIDE, kept)
-        try:
-            return self.weighed(fit)
-        except ParflexError:
-            return None
-        finally:
-            self.prior, self.error = kept, error
 
     def before(self, fit: FittedModes, first: FittedModes) -> FittedModes:
         """The model of the file beside all that was measured, with the partners that were found."""

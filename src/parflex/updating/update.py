@@ -17,12 +17,10 @@ from parflex.updating.answers_of_fit import FitAnswers
 from parflex.updating.first_doubts import gravity_doubts, unit_doubts
 from parflex.updating.fitting_steps import FittingSteps, Progress
 from parflex.updating.measured_modes import MeasuredMode, read_held_out, read_rows, read_table
-from parflex.updating.mode_fitting import FittedModes, Fitting
+from parflex.updating.mode_fitting import Fitting
 from parflex.updating.response_files import is_responses
 from parflex.updating.response_modes import modes_of_responses
-from parflex.updating.solved.minima import Minimum
-from parflex.updating.solved.other_starts import OtherStarts
-from parflex.updating.solved.solutions import Solutions
+from parflex.updating.solutions import solutions
 from parflex.updating.updated import Updated
 
 Array = np.ndarray
@@ -30,7 +28,6 @@ PRIOR = 0.3  # of a number, its deviation before anything was measured
 SEEING = "check directions: FRAME.x is along an axis of the world, FRAME.local_x along one of the frame"
 RESPONSES = "responses"  # key of a table that names a file of frequency responses
 UNSETTLED = "pairs of measured modes and those of the model kept changing: number the modes"
-COUNTED = "modes change their order between the file and the updated model, and are counted as that has them"
 
 
 def update(
@@ -110,28 +107,9 @@ def update(
                          hint="divide the elements of beams (elements=4)" if few
                          else "".join(units) or (SEEING if blind else "number the modes, or start from a model that is "
                                                  "nearer"))  # fmt: skip
-    fit, others, told = _best_fit(fitting, start, steps)
-    return FitAnswers(fitting, fitting.before(fit, start), fit, others).updated([*warnings, *told])
-
-
-def _best_fit(
-    fitting: Fitting, start: FittedModes, steps: FittingSteps
-) -> tuple[FittedModes, list[Minimum], list[str]]:
-    """The best fit, other solutions beside it, and warnings: without an error of the model where one explains all."""
-    minima, kept = Solutions(fitting, start, steps), fitting.partners()
-    found = minima.explained()
-    if found is not None:
-        told = [COUNTED] if minima.order_changed(found[0]) else []
-        return *found, [*told, *([] if minima.settled else [UNSETTLED])]
-    fitting.restore(kept)
-    steps.expect(1)
-    fit, settled = fitting.paired(start)
-    steps.step()
-    fit, told = OtherStarts(fitting, fit, steps).best(minima.found[1:])
-    best, others, same = minima.judged(fit)
-    if not same:
-        told, settled = [COUNTED] if minima.order_changed(best) else [], True
-    return best, others, [*told, *([] if settled else [UNSETTLED])]
+    found, plain = solutions(fitting, start, steps)
+    warnings += [] if found[0].settled else [UNSETTLED]
+    return FitAnswers(fitting, fitting.before(found[0].fit, start), found, plain).updated(warnings)
 
 
 def read_measured(source: Any, steps: FittingSteps | None = None) -> tuple[list[MeasuredMode], list[str]]:

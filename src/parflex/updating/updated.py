@@ -26,11 +26,12 @@ class Updated(Record):
         Its name.
     parameters : dict[str, dict[str, Any]]
         By key: value, before, deviation, interval (95 %, not beyond zero: numbers keep their signs), relative, prior
-        (deviation before), told (share of the prior that is gone).
+        (deviation before; None: no prior), told (share of the prior that is gone). Deviation, interval,
+        relative and told are None where a number is undetermined.
     covariance : Array
-        Of the parameters, behind the measurements; with the error of the model where there is one.
+        Of the parameters, behind the measurements and the prior; with the error of the model where there is one.
     cosines : Array
-        Between the columns of the weighted sensitivities: near 1 or -1 two parameters are not told apart.
+        Between the columns of the weighted sensitivities: near 1 or -1 frequencies hardly separate two parameters.
     pairs : list[dict[str, Any]]
         Of each measured mode: pose, mode, measured, deviation, before, after (Hz), predicted_deviation (Hz: of the
         parameters, of elements that are too few and of the model), interval (95 % of what will be measured), mac (of
@@ -54,8 +55,10 @@ class Updated(Record):
     alternatives : list[dict[str, Any]]
         Other solutions that fit within 95 % of the region of the best one: parameters (by key: value, deviation) and
         more, by how much their sum of squares of residuals and priors, and of shapes, is larger (deviations that are
-        wider than given cost twice the logarithm of that); held_out, by how much they predict worse what was held out
-        (-2 log of likelihoods, negative: better; beyond 6 decisive).
+        wider than given cost twice the logarithm of that); held_out_after, as in errors.
+    undetermined : list[dict[str, float]]
+        Combinations of the parameters, in shares of their priors, that the measurements determine less than the prior
+        does. A parameter is undetermined if they make up more than half of its variance.
     """
 
     robot: str
@@ -71,6 +74,7 @@ class Updated(Record):
     unpaired: list[dict[str, Any]] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     alternatives: list[dict[str, Any]] = field(default_factory=list)
+    undetermined: list[dict[str, float]] = field(default_factory=list)
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -79,7 +83,7 @@ class Updated(Record):
             "covariance": self.covariance.tolist(), "cosines": self.cosines.tolist(), "pairs": self.pairs,
             "macs": {pose: one.tolist() for pose, one in self.macs.items()}, "unpaired": self.unpaired,
             "model_error": self.model_error, "model_share": self.model_share, "errors": self.errors,
-            "alternatives": self.alternatives,
+            "alternatives": self.alternatives, "undetermined": self.undetermined,
         }  # fmt: skip
 
     def _told(self) -> str:

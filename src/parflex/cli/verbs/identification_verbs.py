@@ -233,9 +233,12 @@ def update(
 
         answer["page"] = str(write_update(page, found))
     numbers = [
-        (key, one["before"], one["value"], one["deviation"], f"{one['interval'][0]:.5g} ... {one['interval'][1]:.5g}")
+        (key, one["before"], one["value"], *(
+            ("undetermined", "") if one["interval"] is None
+            else (one["deviation"], f"{one['interval'][0]:.5g} ... {one['interval'][1]:.5g}")
+        ))
         for key, one in found.parameters.items()
-    ]
+    ]  # fmt: skip
     pairs = [
         (one["pose"], one["mode"], one["measured"], one["before"], one["after"], one["predicted_deviation"],
          f"{one['mac']:.3f}", "yes" if one["held_out"] else "")

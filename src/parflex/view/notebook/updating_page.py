@@ -19,9 +19,11 @@ PAIRS = ["pose", "mode", "measured (Hz)", "before (Hz)", "after (Hz)", "95 % fro
 def updating_page(found: Updated) -> str:
     """The text of the page; everything is in it."""
     numbers = [
-        [key, one["before"], one["value"], one["deviation"], *one["interval"], one["prior"], f"{one['told']:.0%}"]
+        [key, one["before"], one["value"],
+         *(["undetermined", "", ""] if one["interval"] is None else [one["deviation"], *one["interval"]]),
+         _shown(one["prior"]), "" if one["told"] is None else f"{one['told']:.0%}"]
         for key, one in found.parameters.items()
-    ]
+    ]  # fmt: skip
     pairs = [
         [one["pose"], one["mode"], one["measured"], one["before"], one["after"], *map(_shown, one["interval"]),
          one["mac"], "yes" if one["held_out"] else ""]
