@@ -255,7 +255,7 @@ for _count, _robot in enumerate(RIGID):
     _words: dict[str, Any] = {"without": ["gravity", "friction"], "reactions": True}
     add("inverse_dynamics", f"{_robot} {named(_other)} light", inverse(_robot, _other, _count, {}, **_words))
     add("forward_dynamics", f"{_robot} {named(_other)}", direct(_robot, _other, _count))
-    add("mass_matrix", f"{_robot} {named(_first)}", matrix(_robot, _first, "actuated"))
+    add("mass_matrix", f"{_robot} {named(_first)}", matrix(_robot, _first, "motors"))
     add("jacobian", f"{_robot} {named(_first)}", jacobian(_robot, _first))
     add("energies", f"{_robot} {named(_first)}", energy(_robot, _first))
 for _count, _robot in enumerate(BENDING):
