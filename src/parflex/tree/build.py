@@ -351,13 +351,13 @@ class _Builder:
                 v,
                 start,
                 terms,
-                limited and limited.limits,
+                limited.limits if limited else None,
                 group,
                 node,
                 e,
                 e_v,
-                velocity_limit=limited and limited.velocity_limit,
-                effort_limit=limited and limited.effort_limit,
+                velocity_limit=limited.velocity_limit if limited else None,
+                effort_limit=limited.effort_limit if limited else None,
             )
         )
         self.places[name] = Place(len(self.links) - 1, np.eye(3), np.zeros(3))

@@ -203,14 +203,15 @@ class _UrdfReader:
             raise self.bad("the axis has no length", f"{key}: axis", element, None, 'write e.g. <axis xyz="0 0 1"/>')
         R, p = self.origin(element, key)
         limit, dynamics = element.find("limit"), element.find("dynamics")
-        bounds = [self.number(limit, word, UNBOUNDED, key) for word in ("velocity", "effort")]
+        velocity, effort = (self.number(limit, word, UNBOUNDED, key) for word in ("velocity", "effort"))
         return UrdfJoint(
             name, kind, ends[0], ends[1], R, p, axis,
             self._limits(limit, kind, key),
             abs(self.number(dynamics, "damping", 0.0, key)),
             abs(self.number(dynamics, "friction", 0.0, key)),
             self._mimic(element.find("mimic"), key),
-            *(value if value < UNBOUNDED else None for value in bounds),
+            velocity if velocity < UNBOUNDED else None,
+            effort if effort < UNBOUNDED else None,
             tuple(one.tag for one in element if one.tag in ("calibration", "safety_controller")),
         )  # fmt: skip
 
