@@ -15,7 +15,7 @@ from parflex.control.study import Bench, run_study
 from parflex.control.study_file import StudyFile
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
-from oracles import three_rrr
+from support.oracles import three_rrr
 
 NAME = "control"
 ROUNDS, PEER_ROUNDS = 10, 2

@@ -18,7 +18,7 @@ from parflex.maps.grid import frequency_map
 from parflex.maps.positions import OK
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
-from oracles.navaro_frame import Navaro, directions
+from support.oracles.navaro_frame import Navaro, directions
 
 POSES = 10_000
 ROUNDS = 3

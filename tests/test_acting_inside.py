@@ -6,11 +6,11 @@ A place where something acts is a node, whatever the number of elements, in redu
 from fractions import Fraction
 from pathlib import Path
 
-import bars
 import numpy as np
 import pytest
-from oracles import exact_beams
-from oracles.beam_element import Bar
+from support import bars
+from support.oracles import exact_beams
+from support.oracles.beam_element import Bar
 
 import parflex
 from parflex.bodies.reduced_link import frequency_bound

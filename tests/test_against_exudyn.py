@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from traced import VERIFY
+from support.traced import VERIFY
 
 import parflex
 from parflex.models.elastic.stiffness import deflection

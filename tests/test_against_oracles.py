@@ -7,10 +7,10 @@ import os
 import numpy as np
 import pytest
 from conftest import CATALOGUE, RIGID
-from oracles.energy import EnergyModel
-from oracles.pinocchio_tree import PinocchioTree
-from oracles.reader import read_robot
-from states import Draws, random_states
+from support.oracles.energy import EnergyModel
+from support.oracles.pinocchio_tree import PinocchioTree
+from support.oracles.reader import read_robot
+from support.states import Draws, random_states
 
 import parflex
 

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 import pytest
-from comparison import written
 from mpmath import mp, mpf
-from traced import ROBOTS, made
+from support.comparison import written
+from support.traced import ROBOTS, made
 
 import parflex
 from parflex.description.expressions import evaluate

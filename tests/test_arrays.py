@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import CATALOGUE
-from oracles.pinocchio_tree import PinocchioTree
-from oracles.reader import read_robot
-from states import Draws, random_states
+from support.oracles.pinocchio_tree import PinocchioTree
+from support.oracles.reader import read_robot
+from support.states import Draws, random_states
 
 import parflex
 from parflex.arrays.array_answers import state_calls

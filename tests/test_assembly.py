@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from comparison import largest, nearby_states, positions
+from support.comparison import largest, nearby_states, positions
 
 import parflex
 from parflex.closure.assembly.assembler import Assembler

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 import scipy.optimize
-from oracles import columns
+from support.oracles import columns
 
 import parflex
 from parflex.bodies import ElasticBody

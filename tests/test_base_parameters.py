@@ -7,12 +7,12 @@ from functools import cache
 import numpy as np
 import pinocchio as pin
 import pytest
-from comparison import largest
 from conftest import CATALOGUE, RIGID
-from mechanisms import invented
-from oracles.pinocchio_tree import PinocchioTree
-from oracles.reader import read_robot
-from states import Draws, random_states
+from support.comparison import largest
+from support.mechanisms import invented
+from support.oracles.pinocchio_tree import PinocchioTree
+from support.oracles.reader import read_robot
+from support.states import Draws, random_states
 
 import parflex
 from parflex.identification.base_columns import base_columns

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse.linalg
-from published import published
+from support.published import published
 
 import parflex
 from parflex.bodies.beam import Material, Section, beam, rolled

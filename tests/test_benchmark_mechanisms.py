@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from oracles.benchmarks import SQUEEZER_END, bricard, slider_crank, squeezer, squeezer_angles
-from oracles.constrained import accelerations, integrate
-from oracles.references import TABLES, read
-from traced import long
+from support.oracles.benchmarks import SQUEEZER_END, bricard, slider_crank, squeezer, squeezer_angles
+from support.oracles.constrained import accelerations, integrate
+from support.oracles.references import TABLES, read
+from support.traced import long
 
 import parflex
 

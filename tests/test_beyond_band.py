@@ -1,8 +1,8 @@
 """Frequencies of reduced beams: how much too high they are is estimated, and told beyond the band of the reduction."""
 
-import bars
 import numpy as np
 import pytest
+from support import bars
 
 import parflex
 from parflex.models.vibration.beyond_band import band_warnings

@@ -9,10 +9,10 @@ from itertools import combinations
 import casadi as ca
 import numpy as np
 import pytest
-from comparison import largest, nearby_states, order_of, positions, written
 from conftest import CATALOGUE
-from oracles.energy import EnergyModel
-from oracles.reader import read_robot
+from support.comparison import largest, nearby_states, order_of, positions, written
+from support.oracles.energy import EnergyModel
+from support.oracles.reader import read_robot
 
 import parflex
 from parflex.errors import RobotFileError

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from comparison import largest
 from conftest import CATALOGUE, MACHINES, RIGID
 from scipy.spatial.transform import Rotation
-from states import Draws, random_states
-from variants import read_table
+from support.comparison import largest
+from support.states import Draws, random_states
+from support.variants import read_table
 
 import parflex
 from parflex.models.frames_and_jacobians import counts

@@ -9,15 +9,16 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from mechanisms import invented
-from oracles.references import read
-from oracles.stops import Ball
 from scipy.integrate import solve_ivp
 from scipy.linalg import expm
 from scipy.special import ellipj, ellipk
-from test_integrators import swinging
-from test_simulation import FREE, momenta, moving_start, robot
-from test_stops import ball
+from support.free_robots import FREE, momenta, moving_start, robot
+from support.mechanisms import invented
+from support.oracles.references import read
+from support.oracles.stops import Ball
+from support.slider import SLIDER
+from support.stop_robots import ball
+from support.swinging import swinging
 
 import parflex
 from parflex.cli.main import cli, main
@@ -304,20 +305,6 @@ def test_the_command_says_steps_and_errors(tmp_path, pendulum, capsys):
     sentence = capsys.readouterr().err
     assert left.value.code == 2
     assert "too long for the tolerance" in sentence and len(sentence.strip().splitlines()) <= 3
-
-
-SLIDER = """
-format = 1
-name = "slider"
-motion = "planar"
-gravity = [0, 0, 0]
-[[frame]]
-name = "s"
-joint = "prismatic"
-place = { rotation = [0, "pi/2", 0] }
-inertia = { mass = 2 }
-spring = { stiffness = 5e5 }
-"""
 
 
 def test_small_vibrations_do_not_grow_under_short_steps_of_generalized_alpha(tmp_path):

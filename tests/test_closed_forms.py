@@ -7,8 +7,8 @@ import itertools
 import numpy as np
 import pytest
 import scipy.integrate
-from oracles.beam_element import Bar
-from oracles.exact_beams import CLAMPED, FREE, PINNED, ROLLER, corner, frequencies, ring, transfer
+from support.oracles.beam_element import Bar
+from support.oracles.exact_beams import CLAMPED, FREE, PINNED, ROLLER, corner, frequencies, ring, transfer
 
 import parflex
 from parflex.bodies.beam import Material, Section, beam

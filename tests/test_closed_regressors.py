@@ -6,8 +6,8 @@ import numpy as np
 import pinocchio as pin
 import pytest
 from conftest import CATALOGUE
-from oracles.led_records import LedRobot
-from oracles.pinocchio_tree import PinocchioTree
+from support.oracles.led_records import LedRobot
+from support.oracles.pinocchio_tree import PinocchioTree
 
 import parflex
 from parflex.identification.regressors import Regressor

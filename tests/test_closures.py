@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from comparison import largest, order_of, positions, written
-from mechanisms import invented
-from oracles.energy import EnergyModel
-from oracles.reader import read_robot
+from support.comparison import largest, order_of, positions, written
+from support.mechanisms import invented
+from support.oracles.energy import EnergyModel
+from support.oracles.reader import read_robot
 
 import parflex
 from parflex.models.configuration import Configuration

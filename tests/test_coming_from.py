@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_documentation import ROOT
+from support.documentation import ROOT
 
 import parflex
 from parflex.models.configuration import Configuration

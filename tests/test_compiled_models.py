@@ -15,8 +15,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_command_line import answered, refused
-from traced import difference, expected, inputs, made, samples
+from support.command_line import answered, refused
+from support.traced import difference, expected, inputs, made, samples
 
 import parflex
 from parflex.codegen import disk_cache, kept_instructions, program_store

@@ -8,8 +8,8 @@ from functools import cache
 
 import numpy as np
 import pytest
-from oracles import three_rrr
-from traced import long
+from support.oracles import three_rrr
+from support.traced import long
 
 import parflex
 from parflex.control import references

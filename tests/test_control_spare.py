@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from mechanisms import invented
-from traced import long
+from support.mechanisms import invented
+from support.traced import long
 
 import parflex
 from parflex.control.laws import LAWS

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from oracles.stepped_beams import Step, frequencies
-from traced import VERIFY
+from support.oracles.stepped_beams import Step, frequencies
+from support.traced import VERIFY
 
 import parflex
 from parflex.cli.main import main

@@ -9,14 +9,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from conftest import CATALOGUE
-from oracles.energy import EnergyModel
-from oracles.pinocchio_tree import PinocchioTree
-from oracles.reader import read_robot
-from test_command_line import answered
-from test_flexible_programs import bent_state, bent_states
-from test_ports import check_signals
-from traced import VERIFY, Sample, inputs, long, robot, samples
-from traced import _input as sample_input
+from support.command_line import answered
+from support.flexible_states import bent_state, bent_states
+from support.fmu_signals import check_signals
+from support.oracles.energy import EnergyModel
+from support.oracles.pinocchio_tree import PinocchioTree
+from support.oracles.reader import read_robot
+from support.traced import VERIFY, Sample, inputs, long, robot, samples
+from support.traced import _input as sample_input
 
 import parflex
 from parflex.codegen.model import Model

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_command_line import answered
-from traced import ROBOTS, VERIFY, long, made
+from support.chains import chain
+from support.command_line import answered
+from support.traced import ROBOTS, VERIFY, long, made
 
 import parflex
 from parflex.codegen.passes.optimise import make_program
@@ -171,19 +172,6 @@ def test_the_command_line_counts_open_robots_with_symbols_and_closed_ones_with_n
 
 
 # -- growth --------------------------------------------------------------------------------------------------------
-
-
-def chain(joints: int, folder: Path) -> Path:
-    """A serial chain of revolute joints with three kinds of links in turn."""
-    lines = ["format = 1", 'name = "chain"', "gravity = [0, 0, -9.81]"]
-    for k in range(1, joints + 1):
-        lines += ["[[frame]]", f'name = "{k}"', f'parent = "{k - 1 if k > 1 else "base"}"']
-        lines += ['joint = "revolute"', "actuated = true"]
-        lines += [f"mdh = {{ alpha = {(0, 1.1, -0.7)[k % 3]}, d = 0.3, r = 0.1 }}"]
-        lines += ["inertia = { mass = 2, centre = [0.15, 0.05, 0.1], about_centre = [0.1, 0.2, 0.25] }"]
-    file = folder / f"chain-{joints}.toml"
-    file.write_text("\n".join(lines), encoding="utf-8")
-    return file
 
 
 def per_joint(folder: Path, model: str, sizes: tuple[int, ...]) -> list[float]:

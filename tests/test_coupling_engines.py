@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from comparison import largest, nearby_states, positions, written
-from oracles.engine_couplings import mimic_equations, mujoco_accelerations
-from oracles.reader import read_robot
-from test_couplings import RIGID, ROBOTS
+from support.comparison import largest, nearby_states, positions, written
+from support.coupled_robots import RIGID, ROBOTS
+from support.oracles.engine_couplings import mimic_equations, mujoco_accelerations
+from support.oracles.reader import read_robot
 
 import parflex
 

@@ -6,13 +6,22 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from comparison import largest, nearby_states, order_of, positions, written
-from emitted import c_library, casadi_file, casadi_function, jax_file, llvm_batch, llvm_scalar, numpy_file, numpy_run
-from oracles.energy import EnergyModel
-from oracles.flexible_energy import FlexibleEnergyModel
-from oracles.gear_losses import LossyGear, driven, pushed
-from oracles.reader import read_robot
-from test_couplings import PAIR, RIGID, ROBOTS, pair
+from support.comparison import largest, nearby_states, order_of, positions, written
+from support.coupled_robots import PAIR, RIGID, ROBOTS, pair
+from support.emitted import (
+    c_library,
+    casadi_file,
+    casadi_function,
+    jax_file,
+    llvm_batch,
+    llvm_scalar,
+    numpy_file,
+    numpy_run,
+)
+from support.oracles.energy import EnergyModel
+from support.oracles.flexible_energy import FlexibleEnergyModel
+from support.oracles.gear_losses import LossyGear, driven, pushed
+from support.oracles.reader import read_robot
 
 import parflex
 from parflex.errors import InputError, RobotFileError, SingularError

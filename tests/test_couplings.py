@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
-from comparison import error_against, largest, nearby_states, order_of, positions, written
-from emitted import c_library, llvm_batch
-from oracles.energy import EnergyModel
-from oracles.flexible_energy import FlexibleEnergyModel
-from oracles.pinocchio_tree import PinocchioTree
-from oracles.reader import read_robot
+from support.comparison import error_against, largest, nearby_states, positions, written
+from support.coupled_robots import PAIR, RIGID, ROBOTS, pair, saddle
+from support.emitted import c_library, llvm_batch
+from support.oracles.energy import EnergyModel
+from support.oracles.flexible_energy import FlexibleEnergyModel
+from support.oracles.pinocchio_tree import PinocchioTree
+from support.oracles.reader import read_robot
 
 import parflex
 from parflex.cli.main import main
@@ -30,8 +30,6 @@ from parflex.view.page.stage import Stage
 from parflex.view.scene.coupling_parts import coupling_labels
 from parflex.view.scene.robot_scene import reaction_arrows, scene
 
-ROBOTS = Path(__file__).parent / "robots"
-RIGID = {"differential": None, "planetary": "two", "screw-jack": "both", "geared-five-bar": None, "nut-in-loop": None}
 BEAMS = "geared-beams"
 TIGHT = 1e-10  # systems of condition up to 1e4 in double precision
 
@@ -45,20 +43,6 @@ def load(name):
 def lagrange(name):
     kind = FlexibleEnergyModel if name == BEAMS else EnergyModel
     return kind(read_robot(ROBOTS / f"{name}.toml"))
-
-
-def saddle(oracle, at, qd, efforts):
-    """Accelerations and multipliers by one system of all rates and all rows, in our order of rates."""
-    robot, named = at.robot, positions(at)
-    back = np.argsort(order_of(robot, oracle))
-    M, c = oracle.mass_matrix_and_bias(named, qd[back])
-    A, bias = oracle.closure_jacobian(named, qd[back])
-    force = np.zeros(len(M))
-    for name, value in efforts.items():
-        force[oracle.coordinates.index(name)] = value
-    zero = np.zeros((len(A), len(A)))
-    found = np.linalg.solve(np.block([[M, -A.T], [A, zero]]), np.concatenate([force - c, -bias]))
-    return found[: len(M)][order_of(robot, oracle)], found[len(M) :]
 
 
 # -- against other engines -----------------------------------------------------------------------------------
@@ -373,38 +357,6 @@ def accelerated(found, name, what="accelerations"):
 
 
 # -- redundant and contradictory -----------------------------------------------------------------------------
-
-PAIR = """
-format = 1
-name = "pair"
-motion = "planar"
-gravity = [0, 0, 0]
-[[frame]]
-name = "pinion"
-joint = "revolute"
-actuated = true
-inertia = { mass = 1, about_centre = [0, 0, 0.01] }
-[[frame]]
-name = "wheel"
-joint = "revolute"
-inertia = { mass = 1, about_centre = [0, 0, 0.2] }
-[[frame]]
-name = "rack"
-joint = "prismatic"
-locked = true
-place = { rotation = [0, "pi/2", 0] }
-inertia = { mass = 1 }
-[[frame]]
-name = "ball"
-joint = "free"
-locked = true
-inertia = { mass = 1, about_centre = [0, 0, 1] }
-"""
-
-
-def pair(folder, coupling, more="", name="pair"):
-    head = '[[coupling]]\nname = "mesh"\njoint = "wheel"\n'
-    return parflex.load(written(PAIR + head + coupling + "\n" + more, folder, name))
 
 
 def test_a_coupling_that_repeats_a_loop_or_a_coupling_is_redundant(tmp_path):

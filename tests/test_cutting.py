@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 import test_flexible_lagrange as beams
 import test_modal_frequencies as plates
-from comparison import largest, positions, written
-from mechanisms import invented
-from modal_robots import ARM, GRAVITY, lagrange
-from oracles.flexible_energy import FlexibleEnergyModel
-from oracles.modal_data import invented as invented_modes
-from oracles.plate_on_beams import gough_stewart_on_beams
-from oracles.reader import read_robot
-from test_flexible_lagrange import reduced
-from test_forms_lagrange import BEHIND, held_from_behind
+from support.comparison import largest, positions, written
+from support.flexible_states import reduced
+from support.forms_lagrange import BEHIND, held_from_behind
+from support.mechanisms import invented
+from support.modal_robots import ARM, GRAVITY, lagrange
+from support.oracles.flexible_energy import FlexibleEnergyModel
+from support.oracles.modal_data import invented as invented_modes
+from support.oracles.plate_on_beams import gough_stewart_on_beams
+from support.oracles.reader import read_robot
 
 import parflex
 from parflex.maps.batches import Geometry

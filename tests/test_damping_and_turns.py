@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from test_flexible_programs import bent_state
+from support.flexible_states import bent_state
 
 import parflex
 from parflex.errors import RobotFileError

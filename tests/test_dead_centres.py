@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from comparison import written
+from support.comparison import written
 
 import parflex
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from emitted import function_of_file, jax_in_doubles
-from traced import LONG_JACOBIANS, ROBOTS, inputs, long, made, samples
+from support.emitted import function_of_file, jax_in_doubles
+from support.traced import LONG_JACOBIANS, ROBOTS, inputs, long, made, samples
 
 from parflex.codegen.passes.optimise import make_program
 from parflex.graph import Graph

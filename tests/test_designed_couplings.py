@@ -6,8 +6,8 @@ import os
 
 import numpy as np
 import pytest
-from designed_machines import MACHINES, keys_of
 from scipy.optimize import brentq
+from support.designed_machines import MACHINES, keys_of
 
 import parflex
 from parflex.designs.design_numbers import number_at

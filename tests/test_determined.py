@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from oracles import rocking_bar, sliding_chain
+from support.oracles import rocking_bar, sliding_chain
 
 import parflex
 

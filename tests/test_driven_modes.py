@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from oracles.vibrations import clamped_free, duhamel
-from test_chosen_steps import SLIDER
+from support.driven_beam import BEAM
+from support.oracles.vibrations import clamped_free, duhamel
+from support.slider import SLIDER
 
 import parflex
 from parflex.simulation.inputs.polynomials import Polynomials, linear
@@ -134,37 +135,6 @@ def test_modes_that_cannot_be_told_apart_are_said(tmp_path, monkeypatch):
     run = slid(tmp_path, effort={"s": PULSES["gauss"]})
     told = [words for words in run.summary["warnings"] if "are not known: give a step" in words]
     assert len(told) == 1 and told[0].startswith("the steps of 0.0005 s follow no vibration")
-
-
-BEAM = """
-format = 1
-name = "stub"
-motion = "planar"
-gravity = [0, 0, 0]
-end_effector = "arm.tip"
-[materials.steel]
-elastic_modulus = 210e9
-density = 7850
-[sections.flat]
-shape = "rectangle"
-y = {thickness}
-z = 0.02
-[[frame]]
-name = "car"
-joint = "prismatic"
-actuated = true
-place = {{ rotation = [0, "pi/2", 0] }}
-inertia = {{ mass = 1 }}
-[[frame]]
-name = "back"
-parent = "car"
-place = {{ rotation = [0, "-pi/2", 0] }}
-[[frame]]
-name = "arm"
-parent = "back"
-place = {{ rotation = [0, 0, "pi/2"] }}
-beam = {{ length = 0.1, material = "steel", section = "flat", elements = 4 }}
-"""
 
 
 def shaken(tmp_path, thickness, motion, base, force, **given):

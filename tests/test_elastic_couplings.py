@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from comparison import largest, order_of, positions, written
-from oracles.energy import EnergyModel
-from oracles.flexible_energy import FlexibleEnergyModel
-from oracles.reader import read_robot
-from test_couplings import PAIR, RIGID, ROBOTS, pair, saddle
+from support.comparison import largest, order_of, positions, written
+from support.coupled_robots import PAIR, RIGID, ROBOTS, pair, saddle
+from support.oracles.energy import EnergyModel
+from support.oracles.flexible_energy import FlexibleEnergyModel
+from support.oracles.reader import read_robot
 
 import parflex
 from parflex.control.plant import family

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from comparison import written
 from scipy.integrate import cumulative_simpson
-from test_machine_matrix import arm
+from support.comparison import written
+from support.machine_matrix import arm
 
 import parflex
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.linalg
-from comparison import largest, order_of, positions, written
-from emitted import c_library, llvm_batch
-from oracles.energy import EnergyModel
-from oracles.flexible_energy import FlexibleEnergyModel
-from oracles.reader import read_robot
+from support.comparison import largest, order_of, positions, written
+from support.emitted import c_library, llvm_batch
+from support.oracles.energy import EnergyModel
+from support.oracles.flexible_energy import FlexibleEnergyModel
+from support.oracles.reader import read_robot
 
 import parflex
 from parflex.codegen.family import family_model, member

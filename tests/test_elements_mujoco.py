@@ -6,8 +6,8 @@ An arm of two links has an element from the wall to its hand, in both.
 from __future__ import annotations
 
 import pytest
-from comparison import written
-from test_machine_matrix import arm
+from support.comparison import written
+from support.machine_matrix import arm
 
 import parflex
 

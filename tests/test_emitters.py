@@ -7,20 +7,17 @@ import sys
 
 import numpy as np
 import pytest
-from emitted import (
+from support.emitted import (
+    EMITTERS,
+    SHORT,
+    STATES,
     c_library,
     casadi_file,
-    casadi_function,
     flat,
     function_of_file,
-    jax_file,
-    llvm_batch,
-    llvm_scalar,
-    numpy_file,
-    numpy_run,
     shaped,
 )
-from traced import (
+from support.traced import (
     CLOSED,
     LEG_FORM,
     LONG_JACOBIANS,
@@ -51,18 +48,8 @@ TOLERANCE = 1e-11
 # a pose found by Newton is known to rounding times the condition, 1e-13; rates come by that condition again, squared
 STEP_TOLERANCE = 1e-9
 DRIVEN = ("step", "classical-step", "state-rates-driven")  # rates of motors in, all others from them
-STATES = 200 if VERIFY else 45  # no whole number of lanes; the float path takes milliseconds for each
-EMITTERS = {  # and the number of states: all for those that take them side by side
-    "llvm batch": (llvm_batch, STATES),
-    "llvm scalar": (llvm_scalar, 20),
-    "numpy run": (numpy_run, STATES),
-    "numpy file": (numpy_file, STATES),
-    "jax file": (jax_file, 20),
-    "casadi function": (casadi_function, 20),
-}
 ALWAYS = ("llvm batch", "llvm scalar", "numpy run")
 SMALL = ("rx90", "four-bar", "5r", "3rrr")  # an arm, loops, a platform: all emitters in every run
-SHORT = 1_500  # instructions up to which that is so
 LONG = {(name, "jacobian-of-inverse") for name in LONG_JACOBIANS} | {
     ("gough-stewart", model) for model in ("extended-law", "direct", "step", "state-rates-driven", "state-rates")
 }

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 
-import bars
 import numpy as np
 import pytest
 import scipy.integrate
 import scipy.linalg
 import scipy.optimize
-from oracles.beam_loops import BeamLoops
+from support import bars
+from support.oracles.beam_loops import BeamLoops
 
 import parflex
 from parflex.closure.reduction import reduction

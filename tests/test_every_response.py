@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
-from test_sensitivities import LIMIT, extrapolated
+from support.differences import LIMIT, extrapolated
 
 import parflex
 from parflex.design.answers import slope_of, value_of

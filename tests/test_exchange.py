@@ -11,8 +11,8 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from conftest import RIGID
-from exchanged import Moving, by_mujoco, by_pinocchio
-from states import Draws, random_states
+from support.exchanged import Moving, by_mujoco, by_pinocchio
+from support.states import Draws, random_states
 
 import parflex
 from parflex.cli.main import main

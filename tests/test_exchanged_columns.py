@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from test_identification import BY_HAND, axis_record, slide
-from test_lack_of_fit import led, led_record
+from support.recordings import BY_HAND, axis_record, slide
+from support.sliding_axis_records import led, led_record
 
 import parflex
 

@@ -7,8 +7,8 @@ import json
 import numpy as np
 import pytest
 from conftest import CATALOGUE
-from oracles import led_records
-from test_command_line import answered, refused
+from support.command_line import answered, refused
+from support.oracles import led_records
 
 import parflex
 from parflex.errors import InputError

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
-from test_command_line import answered, refused
+from support.command_line import answered, refused
 
 import parflex
 from parflex.cli.main import main

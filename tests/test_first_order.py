@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import warnings
 
-import bars
 import numpy as np
 import pytest
+from support import bars
 
 import parflex
 

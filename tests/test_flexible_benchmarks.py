@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from oracles import flexible_benchmarks as benchmarks
-from oracles.cable import Cable
-from oracles.references import read
+from support.oracles import flexible_benchmarks as benchmarks
+from support.oracles.cable import Cable
+from support.oracles.references import read
 
 import parflex
 from parflex.recursion import motion, pose

@@ -6,9 +6,9 @@ import itertools
 
 import numpy as np
 import pytest
-from oracles.beam_robots import dualemps_model, gough_stewart_model
-from oracles.navaro_frame import POSES, navaro_model
-from published import published
+from support.oracles.beam_robots import dualemps_model, gough_stewart_model
+from support.oracles.navaro_frame import POSES, navaro_model
+from support.published import published
 
 import parflex
 from parflex.models.frames_and_jacobians import counts

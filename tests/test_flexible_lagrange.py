@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from comparison import largest, order_of, positions
 from conftest import CATALOGUE
-from oracles.flexible_energy import FlexibleEnergyModel
-from oracles.reader import read_robot
-from test_flexible_programs import batch, error_of
-from traced import VERIFY, long
+from support.comparison import largest, order_of, positions
+from support.flexible_states import batch, error_of, reduced
+from support.oracles.flexible_energy import FlexibleEnergyModel
+from support.oracles.reader import read_robot
+from support.traced import VERIFY, long
 
 import parflex
 from parflex.models.configuration import Configuration
@@ -120,13 +120,6 @@ def test_mass_matrix_and_all_forces_are_those_of_the_energies(name, stiffness, f
     assert errors["mass matrix"] < 1e-12 and errors["at rest"] < 1e-12  # sums of products
     # of real beams the elastic forces, up to 1e7 N, are subtracted to see those of motion, up to 100 N
     assert errors["moving"] < (1e-8 if stiffness == REAL else 1e-12)
-
-
-def reduced(at: Configuration, rates: np.ndarray, efforts: np.ndarray) -> np.ndarray:
-    """All accelerations by the general reduction."""
-    M, c, b = reduced_equations(at, rates)
-    units = 1 / np.sqrt(np.diag(M))  # of the rates: metres beside radians cost digits
-    return at.J @ (units * np.linalg.solve(M * np.outer(units, units), units * (at.J_a.T @ efforts - c))) + b
 
 
 @pytest.mark.parametrize("stiffness", SIZES)

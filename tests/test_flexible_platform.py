@@ -7,14 +7,13 @@ from functools import cache
 
 import numpy as np
 import pytest
-from comparison import largest, order_of, positions
 from conftest import CATALOGUE
-from emitted import c_library
-from modal_robots import TWIST
-from test_command_line import answered
-from test_emitters import EMITTERS
-from test_modal_programs import inputs, pair, states
-from traced import VERIFY, long
+from support.command_line import answered
+from support.comparison import largest, order_of, positions
+from support.emitted import EMITTERS, c_library
+from support.modal_programs import inputs, pair, states
+from support.modal_robots import TWIST
+from support.traced import VERIFY, long
 
 import parflex
 from parflex.codegen.model import SCRIPT_LIMIT

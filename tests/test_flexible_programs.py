@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import numpy as np
 import pytest
 from conftest import CATALOGUE, EVERYTHING
-from emitted import c_library
-from test_command_line import answered
-from test_emitters import EMITTERS, SHORT
-from traced import long, made
+from support.command_line import answered
+from support.emitted import EMITTERS, SHORT, c_library
+from support.flexible_states import batch, bent_state, bent_states, error_of, robot
+from support.traced import long, made
 
 import parflex
 from parflex.codegen.compile import Kernel
@@ -23,9 +21,7 @@ from parflex.models.forms.form import Question
 from parflex.models.forms.general_form import general_form
 from parflex.models.forms.in_pieces.node_equations import accelerations_under, node_state
 from parflex.models.forms.in_pieces.pieces import PREFERENCES, pieces
-from parflex.models.robot import Robot
 from parflex.models.terms import acting
-from parflex.recursion import mass_matrix
 from parflex.recursion.newton_euler import JOINT_TERMS
 from parflex.spatial.elimination import solve_symmetric
 
@@ -43,62 +39,6 @@ CASES = [pytest.param(name, marks=long if name in LARGE else []) for name in FLE
 # of the largest acceleration, and of the largest force that an effort is the sum of: beams and slides push against
 # each other with much more than what remains for a motor
 TOLERANCE = 1e-11
-BENT = 1e-4  # elastic coordinates in m and rad: beams of these robots carry no more
-
-
-@cache
-def robot(name: str) -> Robot:
-    return parflex.load(name)
-
-
-@cache
-def bent_states(name: str, count: int) -> list[dict]:
-    """Closed, bent positions with rates, efforts and what they cause, by the general reduction."""
-    rng = np.random.default_rng(3)
-    return [bent_state(robot(name), rng) for _ in range(count)]
-
-
-def bent_state(of: Robot, rng: np.random.Generator, bent: float = BENT) -> dict:
-    tree = of.tree
-    step = rng.uniform(-1, 1, tree.n) * np.where(np.isin(np.arange(tree.n), tree.elastic), bent, 0.05)
-    q, error = of.assembler.newton(tree.moved(of.home, step), of.free, list(of.closures.rows))
-    assert error < 1e-12
-    at = Configuration(of, q)
-    rates = at.J @ rng.uniform(-1, 1, at.J.shape[1])
-    M, c, b = reduced_equations(at, rates, without=JOINT_TERMS)
-    efforts = rng.uniform(-100, 100, len(of.actuated))
-    accelerations = at.J @ np.linalg.solve(M, at.J_a.T @ efforts - c) + b
-    inertia = np.abs(mass_matrix(tree, at.at, JOINT_TERMS)[list(of.actuated)]) @ np.abs(accelerations)
-    sizes = {"effort": float(max(inertia.max(), np.abs(efforts).max())), "qdd": float(np.abs(accelerations).max())}
-    return {"at": at, "q": q, "rates": rates, "effort": efforts, "accelerations": accelerations, "sizes": sizes}
-
-
-def batch(states: list[dict], program, of: Robot) -> tuple[dict, dict]:
-    """Inputs of a program and what it must give."""
-    numbers = {name: k for k, name in enumerate(of.tree.rate_names)}
-    independent = [numbers[name] for name in program.labels["qd"]]
-    motors = list(of.actuated)
-    groups = {
-        "q": [state["q"] for state in states],
-        "qd": [state["rates"][independent] for state in states],
-        "effort": [state["effort"] for state in states],
-        "motor_acceleration": [state["accelerations"][motors] for state in states],
-        "qdd": [state["accelerations"][independent] for state in states],
-        "free_acceleration": [
-            state["accelerations"][[k for k in independent if k not in set(motors)]] for state in states
-        ],
-    }
-    arrays = {name: np.array(value) for name, value in groups.items()}
-    return {name: arrays[name] for name in program.inputs}, {name: arrays[name] for name in program.outputs}
-
-
-def error_of(found: dict, wanted: dict, states: list[dict]) -> float:
-    """Largest difference, relative to the numbers that it is the rounding of."""
-    worst = 0.0
-    for group, value in wanted.items():
-        sizes = [state["sizes"]["effort" if group == "effort" else "qdd"] for state in states[: len(value)]]
-        worst = max(worst, float((np.abs(found[group] - value).max(axis=1) / sizes).max()))
-    return worst
 
 
 @pytest.mark.parametrize("model", ["inverse", "direct"])

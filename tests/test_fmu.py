@@ -18,8 +18,8 @@ import fmpy.fmi3
 import numpy as np
 import pytest
 from fmpy.validation import validate_fmu
-from fmu_units import EFFORTS, STEP, Unit, as_run, exported, given
-from shared_libraries import libraries_in
+from support.fmu_units import EFFORTS, STEP, Unit, as_run, exported, given
+from support.shared_libraries import libraries_in
 
 import parflex
 from parflex.cli.main import main

@@ -11,7 +11,7 @@ from pathlib import Path
 import fmpy
 import numpy as np
 import pytest
-from fmu_units import STEP
+from support.fmu_units import STEP
 
 import parflex
 

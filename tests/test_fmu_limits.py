@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from conftest import CATALOGUE
 from fmpy.fmi1 import FMICallException
-from fmu_units import STEP, Unit, exported, given
+from support.fmu_units import STEP, Unit, exported, given
 
 import parflex
 from parflex.exchange.fmu.description_xml import Variable

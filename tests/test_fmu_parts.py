@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from fmpy.fmi1 import FMICallException
 from fmpy.validation import validate_fmu
-from fmu_units import STEP, Unit
+from support.fmu_units import STEP, Unit
 
 import parflex
 from parflex.control.following import track

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from fmu_units import Unit, exported, given
+from support.fmu_units import Unit, exported, given
 
 import parflex
 

@@ -9,7 +9,7 @@ from tempfile import mkdtemp
 import numpy as np
 import pytest
 from fmpy.fmi1 import FMICallException
-from fmu_units import STEP, Unit, exported
+from support.fmu_units import STEP, Unit, exported
 
 import parflex
 

@@ -6,10 +6,10 @@ import copy
 
 import numpy as np
 import pytest
-from comparison import written
-from mechanisms import INVENTED, invented
-from traced import LEG_FORM, Sample, difference, expected, inputs, made, robot, samples
-from variants import read_table, toml_text
+from support.comparison import written
+from support.mechanisms import INVENTED, invented
+from support.traced import LEG_FORM, Sample, difference, expected, inputs, made, robot, samples
+from support.variants import read_table, toml_text
 
 import parflex
 from parflex.codegen.passes.optimise import make_program

@@ -8,20 +8,14 @@ Bodies are soft and bend far, that no term is too small to be seen.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
-from pathlib import Path
-from tempfile import mkdtemp
 
 import numpy as np
 import pytest
 import test_flexible_lagrange as beams
 import test_modal_lagrange as modes
-from comparison import largest, written
-from mechanisms import invented
-from oracles.flexible_energy import FlexibleEnergyModel
-from oracles.reader import read_robot
+from support.comparison import largest
+from support.forms_lagrange import BEHIND, STATES, held_from_behind
 
-import parflex
 from parflex.models.dynamics.reduced import reduced_equations
 from parflex.models.forms.choice import motor_partition
 from parflex.models.forms.form import Question
@@ -46,36 +40,9 @@ IN_PIECES = [
 ]
 IN_LOOPS = ["with a tool on a corner, soft", "links in a loop, hinged", "links in a loop, welded"]
 ON_LEGS = ["free modes, soft", "other modes, soft"]
-STATES = 2
 
 
-BEHIND = {  # closures of a robot whose twists spread back over a joint to the tip of a beam
-    "held from behind, welded": 'joint = "welded"',
-    "held from behind, hinged": 'joint = "revolute"\naxis = [0.6, 0.0, 0.8]',
-    "held from behind, sliding": 'joint = "cylindrical"\naxis = "x"',
-    "held from behind, sliding the other way": 'joint = "cylindrical"\naxis = "x"',
-    "held from behind, on a ball": 'joint = "spherical"',
-    # axes in both places, or in the first alone
-    "held from behind, on a cross": 'joint = "universal"\naxis = [0.6, 0.0, 0.8]\naxis_2 = [0.8, 0.0, -0.6]',
-    "held from behind, on a cross the other way": 'joint = "universal"\naxis = [0.6, 0.8, 0.0]\naxis_2 = "z"',
-    "held from behind, on a table": 'joint = "planar"\naxis = [0.0, 0.6, 0.8]',
-    "held from behind, led on a line": 'joint = "point-on-line"\naxis = [0.0, 0.6, 0.8]',
-    "held from behind, led on a line the other way": 'joint = "point-on-line"\naxis = [0.0, 0.6, 0.8]',
-    "held from behind, led on a plane": 'joint = "point-on-plane"\naxis = [0.6, 0.0, 0.8]',
-    "held from behind, led on a plane the other way": 'joint = "point-on-plane"\naxis = [0.6, 0.0, 0.8]',
-}
 IN_PIECES += BEHIND
-
-
-@cache
-def held_from_behind(case: str) -> tuple[Robot, list[dict]]:
-    text = invented("held-from-behind").read_text(encoding="utf-8").replace('joint = "welded"', BEHIND[case])
-    if "other way" in case:
-        text = text.replace('["hand", "grip"]', '["grip", "hand"]')
-    path = written(text, Path(mkdtemp()))
-    robot, rng = parflex.load(path), np.random.default_rng(4)
-    oracle = FlexibleEnergyModel(read_robot(path))
-    return robot, [beams._state(robot, oracle, rng, 0.1) for _ in range(STATES)]
 
 
 def robot_and_states(case: str) -> tuple[Robot, list[dict]]:

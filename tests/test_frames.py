@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from conftest import EVERYTHING
-from oracles.navaro_frame import POSES, Navaro, directions, navaro_model
-from published import published
-from twins import random_twin
+from support.oracles.navaro_frame import POSES, Navaro, directions, navaro_model
+from support.published import published
+from support.twins import random_twin
 
 import parflex
 from parflex.closure import mobility

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from comparison import after, largest, order_of, positions
 from conftest import CATALOGUE, RIGID
-from mechanisms import invented
-from oracles.energy import EnergyModel
-from oracles.reader import read_robot
-from states import Draws, random_states
+from support.comparison import after, largest, order_of, positions
+from support.mechanisms import invented
+from support.oracles.energy import EnergyModel
+from support.oracles.reader import read_robot
+from support.states import Draws, random_states
 
 import parflex
 from parflex.models.configuration import Configuration

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 import pytest
-from emitted import c_library
-from oracles.stick_slip import spring_turns
+from support.emitted import c_library
+from support.oracles.stick_slip import spring_turns
 
 import parflex
 from parflex.errors import RobotFileError

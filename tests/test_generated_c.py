@@ -10,10 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from emitted import STRICT, c_library, compile_c, tool, write_c
-from test_counts import chain
-from test_documentation import ROOT, blocks, commands, run_parflex, shows
-from traced import ROBOTS, difference, expected, inputs, long, made, samples
+from support.chains import chain
+from support.documentation import ROOT, blocks, commands, run_parflex, shows
+from support.emitted import STRICT, c_library, compile_c, tool, write_c
+from support.traced import ROBOTS, difference, expected, inputs, long, made, samples
 
 import parflex
 from parflex.codegen.compile import Kernel

@@ -9,19 +9,13 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from conftest import PUBLIC
 from golden import QUESTIONS, SharedRobots, answer_to, differing, fresh_answers, same, stored
+from support.drawn_questions import SEED, quick
 
 DRAWS = 300 if os.environ.get("PARFLEX_VERIFY") else 100
 THREADS = 4
 ALWAYS = ["puma560", "rx90", "four-bar"]  # whose poses once depended on what was asked before
 SHORT = 0.35 if os.environ.get("PARFLEX_VERIFY") else 0.05  # seconds of a new process: each of these is asked
 QUICK = 0.35  # longer ones are left to the long proof, and to some draws
-SEED = int(os.environ.get("PARFLEX_SEED", random.SystemRandom().randrange(10**6)))
-
-
-def quick(limit: float) -> list[str]:
-    """Questions that take no longer, without those of the time loop, which one worker takes in a test of its own."""
-    kept = stored()
-    return [key for key, question in QUESTIONS.items() if not question.loop and kept[key]["seconds"] <= limit]
 
 
 def drawn(chance: random.Random, count: int, limit: float) -> list[str]:

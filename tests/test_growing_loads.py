@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.optimize
-from test_resting_maps import TRUSS
+from support.truss import TRUSS
 
 import parflex
 from parflex.models.elastic.equilibrium import BEYOND

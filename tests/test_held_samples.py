@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from test_geared_arm import FILE, GEAR, recorded
+from support.geared_arm import FILE, GEAR, recorded
 
 import parflex
 from parflex.errors import InputError

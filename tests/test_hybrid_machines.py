@@ -6,12 +6,12 @@ from functools import cache
 
 import numpy as np
 import pytest
-from comparison import error_against, largest, nearby_states, order_of, positions, written
 from conftest import CATALOGUE
-from oracles.energy import EnergyModel
-from oracles.pinocchio_tree import PinocchioTree
-from oracles.reader import read_robot
 from scipy.spatial.transform import Rotation
+from support.comparison import error_against, largest, nearby_states, order_of, positions, written
+from support.oracles.energy import EnergyModel
+from support.oracles.pinocchio_tree import PinocchioTree
+from support.oracles.reader import read_robot
 
 import parflex
 from parflex.closure.mobility import refuse_other_branch

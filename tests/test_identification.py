@@ -12,11 +12,12 @@ import numpy as np
 import pinocchio as pin
 import pytest
 from conftest import CATALOGUE
-from oracles import measured
-from oracles import three_rrr as hand
-from oracles.pinocchio_tree import PinocchioTree
-from oracles.reader import read_robot
-from test_command_line import answered, refused
+from support.command_line import answered, refused
+from support.oracles import measured
+from support.oracles import three_rrr as hand
+from support.oracles.pinocchio_tree import PinocchioTree
+from support.oracles.reader import read_robot
+from support.recordings import ARM, AXIS, BY_HAND, HAND, RUBBED, UNDER_CONTROL, arm_record, axis_record, loaded, slide
 
 import parflex
 from parflex.errors import InputError, SingularError
@@ -52,7 +53,6 @@ limit = 10
 """
 FINE = partial(measured.as_measured, noise=1e-7, lines=2**24)  # so that differences do not hide what is looked for
 VERIFY = pytest.mark.verify
-RUBBED = {"legs.frame.1.friction": {"viscous": 0.1, "coulomb": 0.1}}
 
 
 @pytest.fixture
@@ -273,42 +273,6 @@ def test_outliers_are_left_to_reweighting():
     assert off["irls"] < off["ols"]
 
 
-AXIS = """
-format = 1
-name = "axis"
-gravity = [0, 0, 0]
-[[frame]]
-name = "axis"
-joint = "prismatic"
-actuated = true
-inertia = { M = 5 }
-friction = { viscous = 1, coulomb = 1 }
-"""
-
-
-@cache
-def axis_record(payload=0.0, noise=0.0):
-    """A mass that slides, with friction that differs by direction, written down by hand."""
-    t = np.arange(4000) * 1e-3
-    x = 0.1 * np.sin(2 * t) + 0.05 * np.sin(7 * t)
-    v = 0.2 * np.cos(2 * t) + 0.35 * np.cos(7 * t)
-    a = -0.4 * np.sin(2 * t) - 2.45 * np.sin(7 * t)
-    force = (8.0 + payload) * a + np.where(v > 0, 12 * v + 3, 20 * v - 5)
-    wander = np.cumsum(np.random.default_rng(0).standard_normal(len(t))) * noise
-    return {"t": t, "x": 1e3 * (x - 0.3), "i": force / 2.5 + wander}
-
-
-def slide(tmp_path):
-    (tmp_path / "axis.toml").write_text(AXIS)
-    return parflex.load(tmp_path / "axis.toml")
-
-
-BY_HAND = {
-    "position": {"axis": {"column": "x", "gain": 1e-3, "offset": 0.3}},
-    "effort": {"axis": {"column": "i", "gain": 2.5}},
-}
-
-
 def test_friction_by_direction_is_told_apart(tmp_path):
     robot = slide(tmp_path)
     found = parflex.identify(robot, axis_record(), BY_HAND, friction="direction", cutoff=50)
@@ -363,16 +327,6 @@ def test_a_known_payload_is_not_taken_for_the_robot(tmp_path):
     both = BY_HAND | {"payload": {"record": [2.0, 0, 0, 0.1]}}
     found = parflex.identify(slide(tmp_path), axis_record(2.0), both, friction="direction", cutoff=50)
     assert found.parameters["M[axis]"].value == pytest.approx(8.0, rel=2e-4)
-
-
-def loaded(tmp_path, carried):
-    """Two records, without and with a payload."""
-    rng = np.random.default_rng(5)
-    for name, payload in (("empty", 0.0), ("loaded", carried)):
-        one = dict(axis_record(payload))
-        one["i"] = one["i"] + 0.02 * rng.standard_normal(len(one["i"]))
-        np.savez(tmp_path / f"{name}.npz", **one)
-    return [str(tmp_path / "empty.npz"), str(tmp_path / "loaded.npz")]
 
 
 @pytest.mark.parametrize(("carried", "doubted"), [(3.0, False), (3.6, True)])
@@ -435,23 +389,6 @@ def test_degrees_are_suspected():
     with pytest.raises((SingularError, InputError), match="do not close") as told:
         parflex.identify(three_rrr(), record)
     assert "degrees" in str(told.value)
-
-
-ARM = (
-    'format = 1\nname = "arm"\nmotion = "planar"\ngravity = [0, -9.81, 0]\n'
-    '[[frame]]\nname = "s"\njoint = "revolute"\nactuated = true\ninertia = { M = 3, ZZ = 0.1, MX = 0.6 }\n'
-    '[[frame]]\nname = "e"\nparent = "s"\njoint = "revolute"\nactuated = true\nplace = { position = [0.5, 0, 0] }\n'
-    "inertia = { M = 2, ZZ = 0.1, MX = 0.4 }\nfriction = { viscous = 0.5, coulomb = 0.5 }\n"
-)
-
-
-def arm_record(robot):
-    """Small motions: in degrees they are below a turn in radians."""
-    t = np.arange(0, 4, 2e-3)
-    q = np.stack([0.06 * np.sin(5 * t), 0.05 * np.sin(7 * t + 1)], axis=1)
-    qd, qdd = np.gradient(q, t, axis=0), np.gradient(np.gradient(q, t, axis=0), t, axis=0)
-    tau = np.array([parflex.inverse_dynamics(robot, *row) for row in zip(q, qd, qdd, strict=True)])
-    return {"t": t, "q.s": q[:, 0], "q.e": q[:, 1], "effort.s": tau[:, 0], "effort.e": tau[:, 1]}
 
 
 def test_degrees_of_small_motions_are_suspected(tmp_path):
@@ -804,14 +741,6 @@ def test_gains_of_drives_of_a_closed_robot_follow_from_a_known_payload(tmp_path)
 
 
 # -- simulation under the controller ---------------------------------------------------------------------------------
-
-UNDER_CONTROL = {
-    "position": {"axis": "x"},
-    "effort": {"axis": {"column": "i", "gain": 2.5}},
-    "reference": {"axis": "ref"},
-    "controller": {"kp": 60, "kv": 40, "limit": 30},
-}
-HAND = {"M[axis]": 8.0, "FV[axis]": 12.0, "FS[axis]": 3.0}
 
 
 def test_a_simulated_axis_under_its_controller_has_the_numbers_of_the_measured_one(tmp_path):

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from oracles import led_records
+from support.oracles import led_records
 
 import parflex
 from parflex.errors import InputError

@@ -8,28 +8,25 @@ import os
 import numpy as np
 import pytest
 from conftest import RIGID
-from exchanged import Moving
-from foreign_robots import random_mjcf, random_urdf
-from imported import (
+from support.foreign_robots import random_mjcf, random_urdf
+from support.imported import (
+    TOLERANCE,
     MujocoPeer,
     PinocchioPeer,
     anywhere,
-    driven,
+    compare,
     import_some,
     loops_of,
     round_trip_misses,
     total_mass,
     tree_misses,
 )
-from states import Draws, random_states
+from support.states import Draws, random_states
 
 import parflex
 from parflex.cli.main import main
 
-# files have up to 17 digits, states conditions up to 1e4
-TOLERANCE = 1e-8
 LONG = (pytest.mark.verify, pytest.mark.skipif(not os.environ.get("PARFLEX_VERIFY"), reason="long: make verify"))
-COUNT = 3
 
 FIVE_BAR = """<?xml version="1.0"?>
 <robot name="bars">
@@ -82,17 +79,6 @@ def five_bar(tmp_path):
     loops |= {"rotor_inertia": {"near_left": 0.05}, "gravity": [0.5, 0, -9.81]}
     (tmp_path / "loops.yaml").write_text("".join(f"{key}: {json.dumps(value)}\n" for key, value in loops.items()))
     return tmp_path
-
-
-def compare(robot, peer, count=COUNT, seed=3, spread=None):
-    """Largest errors of the inverse and of the direct model at random closed states."""
-    rng, worst = np.random.default_rng(seed), [0.0, 0.0]
-    for state in random_states(robot, count, seed, Draws(), spread):
-        moving = Moving(robot, state)
-        assert peer.opening(peer.state(moving)[0]) < TOLERANCE
-        worst[0] = max(worst[0], peer.inverse_misses(moving))
-        worst[1] = max(worst[1], peer.direct_misses(*driven(robot, state, rng)))
-    return worst
 
 
 def test_pinocchio_finds_our_dynamics_in_a_urdf_with_loops(five_bar):

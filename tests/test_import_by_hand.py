@@ -5,10 +5,9 @@ from __future__ import annotations
 from xml.etree import ElementTree
 
 import pytest
-from exchanged import Moving
-from imported import MujocoPeer, PinocchioPeer, import_some
-from states import Draws, random_states
-from test_import import TOLERANCE, compare
+from support.exchanged import Moving
+from support.imported import TOLERANCE, MujocoPeer, PinocchioPeer, compare, import_some
+from support.states import Draws, random_states
 
 import parflex
 
@@ -123,7 +122,7 @@ def delta(folder) -> tuple[str, dict]:
 
 @pytest.mark.parametrize("written", [pytest.param(plotter, marks=pytest.mark.verify), delta])
 def test_two_loops_and_five_loops_of_a_urdf_move_as_in_pinocchio(written, tmp_path, figure):
-    from test_import_foreign import changed
+    from support.import_foreign import changed
 
     motor, loops = written(tmp_path)
     urdf = str(tmp_path / "robot.urdf")

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pinocchio as pin
 import pytest
-from damaged import damaged
-from foreign_robots import random_urdf
-from imported import PinocchioPeer, anywhere, tree_misses
+from support.damaged import damaged
+from support.foreign_robots import random_urdf
+from support.imported import PinocchioPeer, anywhere, tree_misses
 
 import parflex
 from parflex.cli.main import main
@@ -228,7 +228,7 @@ def test_the_sample_that_comes_with_mujoco_is_read(tmp_path):
     mujoco = pytest.importorskip("mujoco", minversion="3.2.3")
     from pathlib import Path
 
-    from imported import MujocoPeer
+    from support.imported import MujocoPeer
 
     sample = Path(mujoco.__file__).parent / "testdata" / "model.xml"
     if not sample.exists():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from test_lack_of_fit import ROBOT, followed, noisy
+from support.sliding_axis_records import ROBOT, followed, noisy
 
 import parflex
 from parflex.identification.doubts import impossible_bodies

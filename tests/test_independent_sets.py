@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from mechanisms import invented
-from modal_robots import with_platform
-from oracles.beam_robots import HEXAGON
-from oracles.modal_data import invented as invented_modes
-from traced import VERIFY, long
+from support.mechanisms import invented
+from support.modal_robots import with_platform
+from support.oracles.beam_robots import HEXAGON
+from support.oracles.modal_data import invented as invented_modes
+from support.traced import VERIFY, long
 
 import parflex
 from parflex.closure import mobility

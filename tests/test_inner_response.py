@@ -7,7 +7,7 @@ import os
 
 import numpy as np
 import pytest
-from oracles.beam_sections import ShakenCantilever
+from support.oracles.beam_sections import ShakenCantilever
 
 import parflex
 from parflex.errors import SingularError

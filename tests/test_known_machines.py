@@ -7,15 +7,15 @@ from functools import cache
 
 import numpy as np
 import pytest
-from comparison import chosen, largest, order_of, positions, written
 from conftest import CATALOGUE
-from oracles import closing, known_machines
-from oracles.energy import EnergyModel
-from oracles.pinocchio_tree import PinocchioTree
-from oracles.reader import read_robot
-from states import State, random_motion
-from traced import long
-from variants import read_table, toml_text
+from support.comparison import chosen, largest, order_of, positions, written
+from support.oracles import closing, known_machines
+from support.oracles.energy import EnergyModel
+from support.oracles.pinocchio_tree import PinocchioTree
+from support.oracles.reader import read_robot
+from support.states import State, random_motion
+from support.traced import long
+from support.variants import read_table, toml_text
 
 import parflex
 from parflex.errors import UnreachableError

@@ -7,11 +7,11 @@ from functools import cache
 
 import numpy as np
 import pytest
-from comparison import after, largest
 from conftest import CATALOGUE, RIGID
 from scipy.spatial.transform import Rotation
-from states import Draws, random_states
-from variants import base_moved, read_table, toml_text
+from support.comparison import after, largest
+from support.states import Draws, random_states
+from support.variants import base_moved, read_table, toml_text
 
 import parflex
 from parflex.closure import mobility

@@ -10,8 +10,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from linkages import CHAINS, draw
-from mechanisms import ROBOTS
+from support.linkages import CHAINS, draw
+from support.mechanisms import ROBOTS
 
 import parflex
 from parflex.cli.main import main

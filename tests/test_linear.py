@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import bars
 import numpy as np
 import pytest
-from test_command_line import answered, refused
+from support import bars
+from support.command_line import answered, refused
 
 import parflex
 from parflex.errors import InputError, SingularError

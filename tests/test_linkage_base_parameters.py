@@ -7,7 +7,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from oracles import led_records
+from support.oracles import led_records
 
 import parflex
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from test_command_line import answered, refused
+from support.command_line import answered, refused
 
 import parflex
 from parflex.errors import InputError

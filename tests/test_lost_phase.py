@@ -9,10 +9,10 @@ import re
 
 import numpy as np
 import pytest
-from oracles.vibrations import clamped_free_shape
 from scipy.linalg import expm
-from test_chosen_steps import SLIDER
-from test_driven_modes import BEAM
+from support.driven_beam import BEAM
+from support.oracles.vibrations import clamped_free_shape
+from support.slider import SLIDER
 
 import parflex
 from parflex.simulation.integrators.integrate import method_named

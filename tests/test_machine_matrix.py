@@ -13,10 +13,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.linalg
-from comparison import largest, order_of, positions
-from emitted import c_library, casadi_function, numpy_run
-from oracles.energy import EnergyModel
-from oracles.reader import read_robot
+from support.comparison import largest, order_of, positions
+from support.emitted import c_library, casadi_function, numpy_run
+from support.machine_matrix import arm
+from support.oracles.energy import EnergyModel
+from support.oracles.reader import read_robot
 
 import parflex
 from parflex.models.configuration import Configuration
@@ -28,47 +29,6 @@ TIGHT = 1e-10  # systems of condition below 1e3 in double precision leave 1e-13
 STEP = 1e-3  # s; fourth order: 1e-9 of the energy that moves
 
 # -- rows ----------------------------------------------------------------------------------------------------
-
-ARM = """
-format = 1
-name = "arm"
-motion = "planar"
-gravity = [0, -9.81, 0]
-[[frame]]
-name = "shoulder"
-joint = "revolute"
-start = 0.4
-actuated = SHOULDER
-inertia = { mass = 2.0, centre = [0.2, 0.01, 0], about_centre = [0, 0, 0.02] }
-[[frame]]
-name = "elbow"
-parent = "shoulder"
-joint = "revolute"
-start = 0.7
-actuated = ELBOW
-place = { position = [0.4, 0, 0] }
-inertia = { mass = 1.0, centre = [0.15, 0.02, 0], about_centre = [0, 0, 0.01] }
-[[point]]
-name = "hand"
-frame = "elbow"
-position = [0.3, 0.05, 0]
-[[point]]
-name = "wall"
-frame = "base"
-position = [0.1, 0.9, 0]
-[[element]]
-name = "part"
-between = ["wall", "hand"]
-"""
-
-
-def arm(keys: str, shoulder: bool = True, elbow: bool = True) -> str:
-    """A planar arm of two links with an element from the wall to its hand."""
-    marks = {"SHOULDER": str(shoulder).lower(), "ELBOW": str(elbow).lower()}
-    text = ARM
-    for word, mark in marks.items():
-        text = text.replace(word, mark)
-    return text + keys.replace("; ", "\n") + "\n"
 
 
 RAM = """[[frame]]

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from oracles.navaro_frame import Navaro, directions
+from support.oracles.navaro_frame import Navaro, directions
 
 import parflex
 from parflex.cli.main import main

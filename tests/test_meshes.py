@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from damaged import damaged
+from support.damaged import damaged
 
 import parflex
 from parflex.recursion import pose

@@ -8,11 +8,11 @@ from tempfile import mkdtemp
 
 import numpy as np
 import pytest
-from comparison import largest
 from conftest import CATALOGUE
-from oracles.beam_robots import tube
-from oracles.modal_data import Modes, clamped_beam, free_bar
-from test_flexible_lagrange import reduced
+from support.comparison import largest
+from support.flexible_states import reduced
+from support.oracles.beam_robots import tube
+from support.oracles.modal_data import Modes, clamped_beam, free_bar
 
 import parflex
 from parflex.bodies.modal import ModalData, integrals, modal_body, momenta, normalised

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import CATALOGUE
-from oracles.beam_robots import HEXAGON
-from oracles.modal_data import Modes, invented
+from support.oracles.beam_robots import HEXAGON
+from support.oracles.modal_data import Modes, invented
 
 import parflex
 from parflex.bodies.modal_file import load_modal, save_modal

@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from comparison import largest, positions
 from conftest import CATALOGUE
-from modal_robots import PRINTED_STIFFNESS, lagrange, with_platform
-from oracles.beam_robots import HEXAGON, add_legs
-from oracles.frame import FrameModel
-from oracles.modal_data import Modes, invented, read_modes
-from oracles.plate_on_beams import gough_stewart_on_beams
 from scipy.spatial.transform import Rotation
-from traced import long
+from support.comparison import largest, positions
+from support.modal_robots import PRINTED_STIFFNESS, lagrange, with_platform
+from support.oracles.beam_robots import HEXAGON, add_legs
+from support.oracles.frame import FrameModel
+from support.oracles.modal_data import Modes, invented, read_modes
+from support.oracles.plate_on_beams import gough_stewart_on_beams
+from support.traced import long
 
 import parflex
 from parflex.models.robot import Robot

@@ -9,9 +9,10 @@ from tempfile import mkdtemp
 
 import numpy as np
 import pytest
-from comparison import largest, order_of, positions
 from conftest import CATALOGUE
-from modal_robots import (
+from support.comparison import largest, order_of, positions
+from support.flexible_states import batch, error_of, reduced
+from support.modal_robots import (
     ARM,
     CHAIN,
     GRAVITY,
@@ -24,12 +25,10 @@ from modal_robots import (
     lagrange,
     with_platform,
 )
-from oracles.beam_robots import HEXAGON
-from oracles.modal_data import Modes, invented, read_modes
-from oracles.modal_lagrange import ModalEnergyModel
-from test_flexible_lagrange import reduced
-from test_flexible_programs import batch, error_of
-from traced import VERIFY, long
+from support.oracles.beam_robots import HEXAGON
+from support.oracles.modal_data import Modes, invented, read_modes
+from support.oracles.modal_lagrange import ModalEnergyModel
+from support.traced import VERIFY, long
 
 import parflex
 from parflex.models.configuration import Configuration

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from comparison import largest, positions
 from conftest import CATALOGUE
-from modal_robots import GRAVITY, TRIANGLE, efforts_of, steadily_bent, with_platform
-from oracles.beam_robots import HEXAGON
-from oracles.modal_data import Modes, invented
-from oracles.pinocchio_tree import PinocchioTree
-from oracles.reader import RobotData, read_robot
 from scipy.spatial.transform import Rotation
-from traced import long
+from support.comparison import largest, positions
+from support.modal_robots import GRAVITY, TRIANGLE, efforts_of, steadily_bent, with_platform
+from support.oracles.beam_robots import HEXAGON
+from support.oracles.modal_data import Modes, invented
+from support.oracles.pinocchio_tree import PinocchioTree
+from support.oracles.reader import RobotData, read_robot
+from support.traced import long
 
 import parflex
 from parflex.models.configuration import Configuration

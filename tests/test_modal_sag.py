@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from comparison import largest
 from conftest import CATALOGUE
-from modal_robots import PRINTED_STIFFNESS, steadily_bent, with_platform
-from oracles.modal_data import Modes, read_modes
-from traced import long
+from support.comparison import largest
+from support.modal_robots import PRINTED_STIFFNESS, steadily_bent, with_platform
+from support.oracles.modal_data import Modes, read_modes
+from support.traced import long
 
 import parflex
 from parflex.models.elastic.driven_frame import held_frame

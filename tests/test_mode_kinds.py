@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.linalg
-from oracles import super_elements as oracle
+from support.oracles import super_elements as oracle
 
 import parflex
 from parflex.bodies.finite_elements import craig_bampton

@@ -6,7 +6,7 @@ import os
 
 import numpy as np
 import pytest
-from test_sensitivities import extrapolated
+from support.differences import extrapolated
 
 import parflex
 from parflex.description.motion_tables import MotionTable

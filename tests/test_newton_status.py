@@ -7,7 +7,8 @@ import ctypes
 import numpy as np
 import pytest
 from conftest import CATALOGUE
-from emitted import (
+from fmpy.fmi1 import FMICallException
+from support.emitted import (
     STRICT,
     casadi_function,
     compile_c,
@@ -20,13 +21,12 @@ from emitted import (
     numpy_run,
     write_c,
 )
-from fmpy.fmi1 import FMICallException
-from fmu_units import STEP, Unit
-from linkages import CHAINS, draw
-from oracles.energy import EnergyModel
-from oracles.reader import read_robot
-from test_random_linkages import FREEDOMS
-from traced import inputs, made, robot, samples
+from support.fmu_units import STEP, Unit
+from support.linkages import CHAINS, draw
+from support.oracles.energy import EnergyModel
+from support.oracles.reader import read_robot
+from support.random_linkages import FREEDOMS
+from support.traced import inputs, made, robot, samples
 
 import parflex
 from parflex.codegen.emit.emit_c import identifier

@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
-from browser import Watched, chromium, screenshot
+from support.browser import Watched, chromium, screenshot
 
 import parflex
 from parflex.records import Record

@@ -6,9 +6,9 @@ from functools import cache
 
 import numpy as np
 import pytest
-from oracles import measured
-from oracles import three_rrr as hand
-from test_lack_of_fit import ROBOT, followed, noisy
+from support.oracles import measured
+from support.oracles import three_rrr as hand
+from support.sliding_axis_records import ROBOT, followed, noisy
 
 import parflex
 

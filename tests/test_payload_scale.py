@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from oracles import measured
-from test_lack_of_fit import ROBOT, followed, noisy
+from support.oracles import measured
+from support.sliding_axis_records import ROBOT, followed, noisy
 
 import parflex
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from oracles.inside_beams import Element, cantilever, section
+from support.oracles.inside_beams import Element, cantilever, section
 
 import parflex
 from parflex.models.dynamics.forces import forces_along_rates, on_links

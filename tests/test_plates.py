@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from oracles.free_plates import free_disc, kirchhoff_rectangle, mindlin_rectangle
+from support.oracles.free_plates import free_disc, kirchhoff_rectangle, mindlin_rectangle
 
 from parflex.bodies.finite_elements import (
     Plate,

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from oracles.known_machines import orthoglide_design, orthoglide_slides
+from support.oracles.known_machines import orthoglide_design, orthoglide_slides
 
 import parflex
 from parflex.closure.point_legs import LegSide

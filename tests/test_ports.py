@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import CATALOGUE
-from emitted import STRICT, c_library, compile_c, write_c
-from test_command_line import answered
+from support.command_line import answered
+from support.emitted import STRICT, c_library, compile_c, write_c
+from support.fmu_signals import check_signals
 
 import parflex
 from parflex.codegen.emit.heading import index_names
@@ -21,7 +22,6 @@ from parflex.models.configuration import Configuration
 from parflex.models.robot import Robot
 
 ROBOTS = Path(__file__).parent / "robots"
-UNITS = re.compile(r"1(/s2?)?|(m|rad)(/s2?)?|N( m)?|J|kg( m2?)?|\(N( m)?\)/\(.+\)|N/m|N m/rad|N s/m|N m s/rad|1/s2?")
 DEFINE = re.compile(r"^#define (\w+) (\d+)$", re.M)
 
 
@@ -71,17 +71,6 @@ def test_motors_stand_in_the_order_of_the_file():
     of = parflex.load(ROBOTS / "tripod-wrist.toml")
     assert of.actuated_names == ["a.P", "b.P", "c.P", "w1", "w2"]
     assert list(of.tree.rate_names[6:]) == ["a.P", "a.R", "b.P", "b.R", "c.P", "c.R", "w1", "w2"]
-
-
-def check_signals(signals: list[dict], model: str) -> None:
-    for direction in ("input", "output", "parameter"):
-        own = [signal for signal in signals if signal["direction"] == direction]
-        assert [signal["index"] for signal in own] == list(range(len(own))), (model, direction)
-        for signal in own:
-            assert UNITS.fullmatch(signal["unit"]), (model, signal)
-            assert signal["name"] and "[" not in signal["name"].replace(".R[", ""), (model, signal)
-        told = [(signal["group"], signal["name"]) for signal in own]
-        assert len(set(told)) == len(told), (model, direction)
 
 
 @pytest.mark.parametrize("name", ["3rrr", "rx90", "gough-stewart", "dualemps", "four-bar", "gough-stewart-flexible"])

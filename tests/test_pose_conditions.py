@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import scipy.optimize
 from conftest import CATALOGUE
-from oracles import tripod_wrist
-from oracles.pinocchio_tree import PinocchioTree
-from oracles.reader import read_robot
+from support.oracles import tripod_wrist
+from support.oracles.pinocchio_tree import PinocchioTree
+from support.oracles.reader import read_robot
 
 import parflex
 from parflex.closure import mobility

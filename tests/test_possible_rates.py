@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from linkages import CHAINS, draw
 from scipy.spatial.transform import Rotation
-from traced import long
+from support.linkages import CHAINS, draw
+from support.traced import long
 
 import parflex
 from parflex.cli.main import main

@@ -7,8 +7,8 @@ from functools import cache
 
 import numpy as np
 import pytest
-from mechanisms import invented
-from oracles.preload import FourLegs, hinged_beam_under_tension, slide_between_struts
+from support.mechanisms import invented
+from support.oracles.preload import FourLegs, hinged_beam_under_tension, slide_between_struts
 
 import parflex
 from parflex.cli.main import main

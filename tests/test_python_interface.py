@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from test_command_line import answered, refused
-from test_robot_files import changed
+from support.changed_files import changed
+from support.command_line import answered, refused
 
 import parflex
 from parflex.cli.output import in_flags

@@ -6,10 +6,10 @@ import os
 
 import numpy as np
 import pytest
-from comparison import largest, order_of, positions, written
-from oracles.energy import EnergyModel
-from oracles.gear_losses import LossyGear, driven, pushed
-from oracles.reader import read_robot
+from support.comparison import largest, order_of, positions, written
+from support.oracles.energy import EnergyModel
+from support.oracles.gear_losses import LossyGear, driven, pushed
+from support.oracles.reader import read_robot
 
 import parflex
 from parflex.errors import SingularError

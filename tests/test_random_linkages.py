@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from linkages import CHAINS, draw
-from oracles.constrained import StoppedError, integrate, moving
-from oracles.planar_bodies import Led
-from traced import long
+from support.linkages import CHAINS, draw
+from support.oracles.constrained import StoppedError, integrate, moving
+from support.oracles.planar_bodies import Led
+from support.random_linkages import FREEDOMS
+from support.traced import long
 
 import parflex
 
 TIME, ROWS = 1.0, 11
-FREEDOMS = {"four-bar": 1, "slider-crank": 1, "five-bar": 2}
 
 
 def cases(many: int) -> list:

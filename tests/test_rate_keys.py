@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
+from support.ball_arm import BALL_ARM
 
 import parflex
 from parflex.models.configuration import configure
@@ -84,36 +85,6 @@ def test_a_frame_that_moves_steadily_has_the_accelerations_of_joints_that_differ
     assert np.abs(found).max() > 0.1
     motors = dict(zip(robot.motors, found[[robot.rates.index(name) for name in robot.motors]], strict=True))
     assert here.accelerations(motors, qd, None) == pytest.approx(found, rel=1e-9)
-
-
-BALL_ARM = """
-format = 1
-name = "ball-arm"
-end_effector = "hand"
-[materials.steel]
-elastic_modulus = 200e9
-density = 7850
-[sections.box]
-shape = "rectangle"
-y = 0.02
-z = 0.01
-[[frame]]
-name = "arm"
-joint = "revolute"
-actuated = true
-[[frame]]
-name = "link"
-parent = "arm"
-place = { rotation = [0, 0.9, 0] }
-beam = { length = 0.4, material = "steel", section = "box" }
-[[frame]]
-name = "hand"
-parent = "link.tip"
-joint = "spherical"
-inertia = { mass = 0.6, centre = [0, 0, -0.05], about_centre = [1e-3, 2e-3, 1.5e-3] }
-[poses.home]
-arm = 0
-"""
 
 
 def test_a_design_keeps_the_turn_of_a_ball_that_the_pose_names(tmp_path):

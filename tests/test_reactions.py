@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from comparison import after, error_against, largest, nearby_states, order_of, positions
 from conftest import CATALOGUE, RIGID
-from mechanisms import INVENTED, invented
-from oracles.energy import EnergyModel
-from oracles.reader import read_robot
-from states import Draws, random_states
+from support.comparison import after, error_against, largest, nearby_states, order_of, positions
+from support.mechanisms import INVENTED, invented
+from support.oracles.energy import EnergyModel
+from support.oracles.reader import read_robot
+from support.states import Draws, random_states
 
 import parflex
 from parflex.recursion import joint_forces, motion

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from oracles.stops import JOINTS, FiveBar
+from support.oracles.stops import JOINTS, FiveBar
 
 import parflex
 from parflex.cli.main import cli

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from oracles import spring_chain
+from support.oracles import spring_chain
 
 import parflex
 from parflex.design.design_state import Circumstances, SensitiveDesign

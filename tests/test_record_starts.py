@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from oracles import measured
-from test_identification import HAND, UNDER_CONTROL, slide
+from support.oracles import measured
+from support.recordings import HAND, UNDER_CONTROL, slide
 
 import parflex
 from parflex.identification.base_columns import base_columns

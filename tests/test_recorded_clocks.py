@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from test_identification import slide
+from support.recordings import slide
 
 import parflex
 from parflex.errors import InputError

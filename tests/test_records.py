@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import PUBLIC
-from imported import import_some
+from support.imported import import_some
 
 import parflex
 from parflex.control.study_file import StudyFile

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from oracles.beam_element import Bar
-from oracles.beam_robots import tube
-from oracles.chains import assembly, chain, clamped, moving_energy, shortening
-from test_command_line import answered, refused
-from test_flexible_programs import bent_state
+from support.command_line import answered, refused
+from support.flexible_states import bent_state
+from support.oracles.beam_element import Bar
+from support.oracles.beam_robots import tube
+from support.oracles.chains import assembly, chain, clamped, moving_energy, shortening
 
 import parflex
 from parflex.bodies import sections

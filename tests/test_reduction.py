@@ -7,9 +7,9 @@ import itertools
 import numpy as np
 import pytest
 import scipy.linalg
-from oracles.beam_element import Bar
-from oracles.frame import FrameModel
 from scipy import sparse
+from support.oracles.beam_element import Bar
+from support.oracles.frame import FrameModel
 
 import parflex
 from parflex.bodies.finite_elements.interface_modes import (

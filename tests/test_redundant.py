@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from comparison import positions
 from conftest import CATALOGUE, EVERYTHING, RIGID
-from oracles import three_legs
-from oracles.pinocchio_tree import PinocchioTree
-from oracles.reader import read_robot
-from three_legs_states import CROSSING, MODES, as_file, draw, signs_of, varied
-from traced import made
+from support.comparison import positions
+from support.oracles import three_legs
+from support.oracles.pinocchio_tree import PinocchioTree
+from support.oracles.reader import read_robot
+from support.three_legs_states import CROSSING, MODES, as_file, draw, signs_of, varied
+from support.traced import made
 
 import parflex
 from parflex.errors import ActuationError, InputError, RobotFileError, SingularError, UnreachableError

@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import bars
 import numpy as np
 import pytest
+from support import bars
 
 import parflex
 from parflex.codegen import program_store

@@ -11,8 +11,8 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
-from browser import Watched, chromium
-from test_documentation import run_parflex
+from support.browser import Watched, chromium
+from support.documentation import run_parflex
 
 import parflex
 from parflex.errors import InputError

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from published import FOLDER, published
-from test_documentation import run_parflex
-from traced import long
+from support.documentation import run_parflex
+from support.published import FOLDER, published
+from support.traced import long
 
 import parflex
 from parflex.reproduction import published_tables

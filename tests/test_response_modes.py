@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from oracles import spring_chain, uff_text
-from test_command_line import answered, refused
-from test_updating import DAMPER_KEYS, DAMPERS, KEYS, TRUE, damped_chain
+from support.command_line import answered, refused
+from support.damped_chains import DAMPER_KEYS, DAMPERS, KEYS, TRUE, damped_chain
+from support.oracles import spring_chain, uff_text
 
 import parflex
 from parflex.errors import InputError

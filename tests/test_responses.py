@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from test_sensitivities import INSIDE, LENGTHS, conditions, extrapolated
+from support.differences import INSIDE, LENGTHS, conditions, extrapolated
 
 import parflex
 from parflex.cli.main import cli

@@ -7,7 +7,8 @@ from contextlib import nullcontext
 import numpy as np
 import pytest
 from scipy.optimize import brentq
-from test_rate_keys import BALL_ARM
+from support.ball_arm import BALL_ARM
+from support.truss import TRUSS
 
 import parflex
 from parflex.maps.responses import response_rows
@@ -42,33 +43,6 @@ kind = "spring"
 between = ["post", "tip"]
 stiffness = 40
 rest = 0.3
-"""
-TRUSS = """
-format = 1
-name = "truss"
-end_effector = "roof"
-gravity = [0, 0, 0]
-[[frame]]
-name = "lift"
-joint = "prismatic"
-actuated = true
-place = { position = [0, 0, 0.05] }
-inertia = { mass = 1 }
-[[frame]]
-name = "roof"
-parent = "lift"
-joint = "prismatic"
-inertia = { mass = 1 }
-[[frame]]
-name = "wall"
-parent = "lift"
-place = { position = [1, 0, -0.05] }
-[[element]]
-name = "bar"
-kind = "spring"
-between = ["wall", "roof"]
-stiffness = 1000
-rest = 1.001249219725039
 """
 
 

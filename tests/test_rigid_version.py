@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from oracles import super_elements as oracle
+from support.oracles import super_elements as oracle
 
 import parflex
 from parflex.cli.main import main

@@ -9,11 +9,11 @@ import shutil
 import sys
 import time
 import tracemalloc
-from pathlib import Path
 
 import pytest
 from conftest import CATALOGUE
-from test_command_line import answered, refused, run
+from support.changed_files import FIVE_BAR, PAGE, changed
+from support.command_line import answered, refused, run
 
 import parflex
 from parflex.description.inheritance import inherited
@@ -22,15 +22,7 @@ from parflex.description.source import parse_toml
 from parflex.errors import ParflexError
 from parflex.models.posing.whole_check import unused_constants, unusual
 
-PAGE = (Path(__file__).parents[1] / "docs" / "robot-file.md").read_text(encoding="utf-8")
-FIVE_BAR = re.search(r"## A whole robot.*?```toml\n(.*?)```", PAGE, re.DOTALL).group(1)
 ARM = 'format = 1\nname = "arm"\n[[frame]]\nname = "a"\njoint = "revolute"\n'
-
-
-def changed(old: str, new: str, text: str = FIVE_BAR) -> str:
-    """The robot of the documentation with one thing made wrong."""
-    assert old in text
-    return text.replace(old, new, 1)
 
 
 def added(text: str) -> str:

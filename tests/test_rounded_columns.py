@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import test_lack_of_fit as lack
-from oracles import measured
+from support.oracles import measured
 
 import parflex
 from parflex.identification.doubts.noise_of_positions import noise_doubts

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from oracles.rubbing_loops import SliderCrank, shared
+from support.oracles.rubbing_loops import SliderCrank, shared
 
 import parflex
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from comparison import error_against, largest, nearby_states, written
-from oracles.energy import EnergyModel
-from oracles.pinocchio_tree import PinocchioTree
-from oracles.reader import read_robot
+from support.comparison import error_against, largest, nearby_states, written
+from support.oracles.energy import EnergyModel
+from support.oracles.pinocchio_tree import PinocchioTree
+from support.oracles.reader import read_robot
 
 import parflex
 from parflex.codegen.traces.feedback import wrapped

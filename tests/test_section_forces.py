@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import math
 
-import bars
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from oracles.beam_sections import ShakenCantilever, wrench_beyond
+from support import bars
+from support.oracles.beam_sections import ShakenCantilever, wrench_beyond
 
 import parflex
 from parflex.cli.main import cli

@@ -8,12 +8,12 @@ shortest step leaves about 1e-10.
 from __future__ import annotations
 
 import os
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.linalg
+from support.differences import INSIDE, LENGTHS, LIMIT, STEP, conditions, extrapolated
 
 import parflex
 from parflex.design.design_state import Circumstances, read_with_slopes
@@ -22,20 +22,6 @@ from parflex.design.questions import read_question
 from parflex.designs.design_numbers import number_at
 from parflex.errors import ParflexError
 from parflex.models.loading import redesigned
-
-STEP, LEVELS = 0.008, 4
-LIMIT = 1e-8  # of the largest elasticity of the response
-
-
-def extrapolated(function, levels: int = LEVELS, step: float = STEP) -> float:
-    """Derivative at zero by central differences with Richardson's extrapolation."""
-    table = []
-    for level in range(levels):
-        h = step / 2**level
-        table.append((function(h) - function(-h)) / (2 * h))
-    for order in range(1, levels):
-        table = [(4**order * b - a) / (4**order - 1) for a, b in pairwise(table)]
-    return table[0]
 
 
 def given_pose(robot, pose):
@@ -98,10 +84,6 @@ def powers(robot, pose, **given):
     return sum(abs(rate * found.efforts[name]) for rate, name in zip(rates, robot.actuated_names, strict=True))
 
 
-def conditions(robot, pose, **given):
-    return parflex.configure(robot, pose).condition.platform
-
-
 def distances(robot, pose, **given):
     """As maps have it: 1 over the largest of all condition numbers."""
     found = parflex.configure(robot, pose).condition
@@ -126,8 +108,6 @@ def shaken(robot, pose, frame, **given):
 MOVING = {"velocity": {"x": 0.3, "y": 0.2, "wz": 1.0}, "acceleration": {"x": 2.0, "y": 1.0, "wz": 3.0}}
 LOAD = {"wrench": {"P": [1.0, 3.0, 0.2]}}
 BLADE = ["constants.offset", "constants.blade", "sections.blade.y", "frame.14.inertia.M"]
-LENGTHS = ["constants.proximal", "constants.distal", "constants.arm"]
-INSIDE = {"x": 0.02, "y": 0.03, "theta": 0.1}
 
 SHAKEN = {"velocity": {"11": 0.1, "21": 0.2}, "acceleration": {"11": 3.0, "21": 1.0}, "without": ("friction",)}
 TIP = {"x": 0.05, "y": 0.5}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from oracles import sliding_pair
-from test_command_line import answered
+from support.command_line import answered
+from support.oracles import sliding_pair
 
 import parflex
 from parflex.updating import fitting_steps

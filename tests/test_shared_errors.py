@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import scipy.special
-from oracles import spring_chain
+from support.oracles import spring_chain
 
 from parflex.updating.shared_errors import shared_errors
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from golden import QUESTIONS, SharedRobots, answer_to, same, stored
-from test_golden import SEED, quick
+from support.drawn_questions import SEED, quick
 
 
 def test_runs_do_not_depend_on_what_was_asked_before():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from mechanisms import invented
+from support.mechanisms import invented
 
 import parflex
 from parflex.errors import InputError

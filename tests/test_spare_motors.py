@@ -8,12 +8,12 @@ from functools import cache
 import numpy as np
 import pytest
 from conftest import CATALOGUE
-from mechanisms import invented
-from oracles import sharing
-from oracles.pinocchio_tree import PinocchioTree
-from oracles.reader import read_robot
 from scipy.optimize import linprog
-from states import Draws, State, random_states
+from support.mechanisms import invented
+from support.oracles import sharing
+from support.oracles.pinocchio_tree import PinocchioTree
+from support.oracles.reader import read_robot
+from support.states import Draws, State, random_states
 
 import parflex
 from parflex.cli.main import main

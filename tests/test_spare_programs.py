@@ -6,8 +6,8 @@ from functools import cache
 
 import numpy as np
 import pytest
-from emitted import c_library
-from mechanisms import invented
+from support.emitted import c_library
+from support.mechanisms import invented
 
 import parflex
 from parflex.errors import InputError

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from oracles import led_records
-from test_identification import ARM, arm_record
+from support.oracles import led_records
+from support.recordings import ARM, arm_record
 
 import parflex
 from parflex.errors import InputError

@@ -8,14 +8,14 @@ from tempfile import mkdtemp
 
 import numpy as np
 import pytest
-from comparison import order_of, positions
 from conftest import CATALOGUE
-from modal_robots import lagrange, with_platform
-from oracles.beam_robots import HEXAGON
-from oracles.flexible_energy import FlexibleEnergyModel
-from oracles.modal_data import invented
-from oracles.reader import read_robot
-from oracles.starting import after_impulse, least_elastic_rates
+from support.comparison import order_of, positions
+from support.modal_robots import lagrange, with_platform
+from support.oracles.beam_robots import HEXAGON
+from support.oracles.flexible_energy import FlexibleEnergyModel
+from support.oracles.modal_data import invented
+from support.oracles.reader import read_robot
+from support.oracles.starting import after_impulse, least_elastic_rates
 
 import parflex
 from parflex.errors import InputError

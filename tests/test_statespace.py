@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 import warnings
 
-import bars
 import numpy as np
 import pytest
 import scipy.io
 import scipy.linalg
 import scipy.signal
-from test_command_line import answered, refused
+from support import bars
+from support.command_line import answered, refused
 
 import parflex
 from parflex.errors import InputError

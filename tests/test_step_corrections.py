@@ -8,8 +8,8 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
-from oracles.modal_data import invented
-from traced import VERIFY, long
+from support.oracles.modal_data import invented
+from support.traced import VERIFY, long
 
 import parflex
 from parflex.codegen.emit.emit_python import functions_of, run

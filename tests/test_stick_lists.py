@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from oracles.stick_beam import RubbingBeam
+from support.oracles.stick_beam import RubbingBeam
 
 import parflex
 

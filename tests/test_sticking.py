@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 import pytest
-from oracles.stick_slip import Arm, Belt, Rubbing, spring_turns
-from oracles.stops import JOINTS, FiveBar
 from scipy.optimize import brentq
-from test_command_line import answered
+from support.command_line import answered
+from support.oracles.stick_slip import Arm, Belt, Rubbing, spring_turns
+from support.oracles.stops import JOINTS, FiveBar
 
 import parflex
 from parflex.errors import InputError, RobotFileError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.linalg
-from test_rate_keys import BALL_ARM
+from support.ball_arm import BALL_ARM
 
 import parflex
 

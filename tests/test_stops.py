@@ -8,32 +8,12 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from conftest import CATALOGUE
-from oracles.stops import JOINTS, Ball, five_bar_with_stop
+from support.oracles.stops import JOINTS, Ball, five_bar_with_stop
+from support.stop_robots import FILE, ball
 
 import parflex
 from parflex.cli.main import cli
 from parflex.errors import InputError, RobotFileError
-
-FILE = """
-format = 1
-name = "ball"
-gravity = [0, 0, 0]
-[[frame]]
-name = "ball"
-joint = "prismatic"
-actuated = true
-inertia = {{ mass = 2 }}
-spring = {{ stiffness = {spring}, rest = 0 }}
-limits = [-0.3, 0.1]
-{stop}
-"""
-STOP = "stop = {{ stiffness = 2e4, damping = {} }}"
-
-
-def ball(tmp_path, spring=50.0, damping=0.0, stop=None):
-    path = tmp_path / "ball.toml"
-    path.write_text(FILE.format(spring=spring, stop=STOP.format(damping) if stop is None else stop))
-    return parflex.load(path)
 
 
 def moved(robot, time=1.0, speed=2.0, **more):

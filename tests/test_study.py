@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from traced import long
+from support.traced import long
 
 import parflex
 from parflex.control.control_result import INDEXES, error_indexes

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 import scipy.io
 import scipy.linalg
-from damaged import damaged
-from foreign_matrices import NUMBERS, abaqus_entries, abaqus_substructure, market, nastran_punch
-from oracles import super_elements as oracle
+from support.damaged import damaged
+from support.foreign_matrices import NUMBERS, abaqus_entries, abaqus_substructure, market, nastran_punch
+from support.oracles import super_elements as oracle
 
 import parflex
 from parflex.bodies import RigidBody

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from oracles import led_records
-from test_coverage import ROBOTS, three_rrr
-from test_identification import ARM, arm_record
-from unseen_robots import recorded, written
+from support.oracles import led_records
+from support.pinocchio_trees import ROBOTS, three_rrr
+from support.recordings import ARM, arm_record
+from support.unseen_robots import recorded, written
 
 import parflex
 from parflex.identification.base_columns import base_columns

@@ -12,8 +12,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 from conftest import CATALOGUE
-from test_command_line import answered, refused
-from traced import Sample, long
+from support.command_line import answered, refused
+from support.traced import Sample, long
 
 import parflex
 from parflex.codegen.traces.trace import MODELS, form_of, trace

@@ -7,8 +7,8 @@ import os
 
 import numpy as np
 import pytest
-from oracles.fastest import fastest_time
 from scipy.interpolate import CubicSpline
+from support.oracles.fastest import fastest_time
 
 import parflex
 from parflex.cli.main import cli

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import CATALOGUE
-from oracles import tripod_wrist
-from oracles.pinocchio_tree import PinocchioTree
-from oracles.reader import read_robot
+from support.oracles import tripod_wrist
+from support.oracles.pinocchio_tree import PinocchioTree
+from support.oracles.reader import read_robot
 
 import parflex
 from parflex.control.following import track

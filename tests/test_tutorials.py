@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from conftest import PUBLIC
-from test_documentation import ROOT, blocks, run_parflex, shows
+from support.documentation import ROOT, blocks, run_parflex, shows
 
 HERE = Path(__file__).resolve().parent
 PAGES = [

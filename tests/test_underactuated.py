@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import CATALOGUE
-from oracles.pinocchio_tree import PinocchioTree
-from oracles.reader import read_robot
+from support.oracles.pinocchio_tree import PinocchioTree
+from support.oracles.reader import read_robot
 
 import parflex
 from parflex.errors import ActuationError, InputError

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from oracles import spring_chain, spring_fork
-from test_command_line import answered, refused, run
+from support.command_line import answered, refused, run
+from support.damped_chains import DAMPER_KEYS, DAMPERS, KEYS, TRUE, chain, damped_chain
+from support.oracles import spring_chain, spring_fork
 
 import parflex
 import parflex.updating.modelled.pose_modes
@@ -21,14 +22,6 @@ from parflex.updating.pairing import followed_pairs, same_pairs
 from parflex.updating.update import read_measured
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
-TRUE = np.array([900.0, 400.0, 150.0])
-KEYS = ["constants.first", "constants.second", "constants.third"]
-
-
-def chain(tmp_path, stiffness=(1100.0, 320.0, 180.0)):
-    path = tmp_path / "chain.toml"
-    path.write_text(spring_chain.FILE.format(*stiffness))
-    return parflex.load(path)
 
 
 def rows(noise=0.002, seed=0, poses=("home", "bent", "folded"), numbered=True):
@@ -239,16 +232,6 @@ def test_wrong_numbers_are_refused(tmp_path):
         parflex.update(robot, [{"pose": "home", "frequency": 3}], KEYS)
     with pytest.raises(InputError, match="a file, or rows"):
         parflex.update(robot, 3, KEYS)
-
-
-DAMPERS = np.array([3.0, 0.8, 0.2])
-DAMPER_KEYS = ["constants.first_damper", "constants.second_damper", "constants.third_damper"]
-
-
-def damped_chain(tmp_path, dampers=(2.0, 1.0, 0.3)):
-    settings = dict(zip(DAMPER_KEYS, dampers, strict=True))
-    chain(tmp_path)
-    return parflex.load(tmp_path / "chain.toml", settings=settings)
 
 
 def shaped_rows(seed=1, poses=("home", "bent", "folded")):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from comparison import error_against, nearby_states, written
 from conftest import CATALOGUE, RIGID
-from mechanisms import INVENTED, invented
-from oracles.energy import EnergyModel
-from oracles.pinocchio_tree import PinocchioTree
-from oracles.reader import read_robot
-from states import Draws, random_states
-from variants import base_moved, changed, read_table, renamed, toml_text
+from support.comparison import error_against, nearby_states, written
+from support.mechanisms import INVENTED, invented
+from support.oracles.energy import EnergyModel
+from support.oracles.pinocchio_tree import PinocchioTree
+from support.oracles.reader import read_robot
+from support.states import Draws, random_states
+from support.variants import base_moved, changed, read_table, renamed, toml_text
 
 import parflex
 from parflex.models.frames_and_jacobians import counts

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from browser import PATIENCE, Watched, chromium, screenshot
+from support.browser import PATIENCE, Watched, chromium, screenshot
 
 import parflex
 

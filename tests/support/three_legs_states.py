@@ -7,9 +7,10 @@ from pathlib import Path
 
 import numpy as np
 from conftest import CATALOGUE
-from oracles import three_legs
-from oracles.three_legs import Parameters
-from variants import read_table, toml_text
+
+from support.oracles import three_legs
+from support.oracles.three_legs import Parameters
+from support.variants import read_table, toml_text
 
 MODES = ["+-+", "-+-", "+++", "++-"]  # do the circle without a singularity
 CROSSING = ["---", "--+", "-++", "+--"]

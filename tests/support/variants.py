@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from oracles.expressions import number, numbers
 from scipy.spatial.transform import Rotation
+
+from support.oracles.expressions import number, numbers
 
 Table = dict[str, Any]
 QUATERNION = ("qw", "qx", "qy", "qz")

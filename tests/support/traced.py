@@ -10,8 +10,6 @@ from functools import cache
 import numpy as np
 import pytest
 from conftest import CATALOGUE, RIGID
-from mechanisms import invented
-from states import Draws, random_states
 
 import parflex
 from parflex.codegen.model import Model
@@ -26,6 +24,8 @@ from parflex.models.terms import acting
 from parflex.recursion import motion, pose
 from parflex.recursion.energy import energies
 from parflex.recursion.newton_euler import JOINT_TERMS
+from support.mechanisms import invented
+from support.states import Draws, random_states
 
 Array = np.ndarray
 Arrays = dict[str, Array]

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import numpy as np
 
-from oracles import flexible_benchmarks
-from oracles.benchmarks import CORNERS, bricard, double_four_bar, slider_crank, squeezer_angles, squeezer_track
-from oracles.constrained import integrate
+from support.oracles import flexible_benchmarks
+from support.oracles.benchmarks import CORNERS, bricard, double_four_bar, slider_crank, squeezer_angles, squeezer_track
+from support.oracles.constrained import integrate
 
 Array = np.ndarray
 Table = dict[str, Array]
-FOLDER = Path(__file__).resolve().parents[1] / "references"
+FOLDER = Path(__file__).resolve().parents[2] / "references"
 
 
 def _tolerance(coarse: bool) -> float:

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from states import CONDITION_LIMIT, MAX_RATE, State
 
 import parflex
 from parflex.models.configuration import Configuration
 from parflex.models.robot import Robot
+from support.states import CONDITION_LIMIT, MAX_RATE, State
 
 
 def written(text: str, folder: Path, name: str = "robot") -> Path:

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import numpy as np
 from conftest import CATALOGUE
-from oracles.modal_data import Modes
-from oracles.modal_lagrange import ModalEnergyModel
-from oracles.reader import Frame, RobotData, read_robot
 from scipy.spatial.transform import Rotation
 
 import parflex
 from parflex.models.configuration import Configuration
 from parflex.models.dynamics.reduced import reduced_equations
 from parflex.models.robot import Robot
+from support.oracles.modal_data import Modes
+from support.oracles.modal_lagrange import ModalEnergyModel
+from support.oracles.reader import Frame, RobotData, read_robot
 
 # [Long2014, Table 2]: generalized stiffness of modes 7 to 16
 PRINTED_STIFFNESS = [

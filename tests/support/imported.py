@@ -9,11 +9,12 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pinocchio as pin
-from exchanged import Moving, loop_rows
 
 import parflex
 from parflex.recursion import motion, newton_euler, pose
 from parflex.recursion.newton_euler import joint_forces
+from support.exchanged import Moving, loop_rows
+from support.states import Draws, random_states
 
 Array = np.ndarray
 STEP = 1e-3  # of time, in a difference of fourth order: 1e-12 and rounding of 1e-13
@@ -288,3 +289,21 @@ def round_trip_misses(robot, again, state) -> float:
 def total_mass(robot) -> float:
     """Mass of all bodies that move."""
     return float(sum(link.body.inertia_matrix(np.zeros(link.body.size))[0, 0] for link in robot.tree.links))
+
+
+# files have up to 17 digits, states conditions up to 1e4
+TOLERANCE = 1e-8
+
+
+COUNT = 3
+
+
+def compare(robot, peer, count=COUNT, seed=3, spread=None):
+    """Largest errors of the inverse and of the direct model at random closed states."""
+    rng, worst = np.random.default_rng(seed), [0.0, 0.0]
+    for state in random_states(robot, count, seed, Draws(), spread):
+        moving = Moving(robot, state)
+        assert peer.opening(peer.state(moving)[0]) < TOLERANCE
+        worst[0] = max(worst[0], peer.inverse_misses(moving))
+        worst[1] = max(worst[1], peer.direct_misses(*driven(robot, state, rng)))
+    return worst

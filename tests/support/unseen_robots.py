@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from oracles import led_records
+
+from support.oracles import led_records
 
 Array = np.ndarray
 # both slides on one rail: no effort feels that they are shifted together

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from itertools import combinations, pairwise
 
 import numpy as np
-from oracles.planar_bodies import GROUND, Line, Linkage, Pin, Upright
+
+from support.oracles.planar_bodies import GROUND, Line, Linkage, Pin, Upright
 
 Array = np.ndarray
 CHAINS = {  # corners, and the chains of links through them that begin on the ground and meet at corner 2

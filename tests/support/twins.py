@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from oracles.beam_element import Bar
-from oracles.frame import FrameModel
 from scipy.spatial.transform import Rotation
+
+from support.oracles.beam_element import Bar
+from support.oracles.frame import FrameModel
 
 Array = np.ndarray
 HEAD = 'format = 1\nname = "twin"\nmotion = "{motion}"\ngravity = [0, 0, 0]\n'

@@ -13,9 +13,9 @@ from __future__ import annotations
 import numpy as np
 from scipy.integrate import solve_ivp
 
-from oracles.constrained import Track, closed, integrate, started
-from oracles.planar_bodies import GROUND, Linkage, Pin, Spring
-from oracles.spatial_bodies import Assembly, Ball, Square, hinge, quaternion
+from support.oracles.constrained import Track, closed, integrate, started
+from support.oracles.planar_bodies import GROUND, Linkage, Pin, Spring
+from support.oracles.spatial_bodies import Assembly, Ball, Square, hinge, quaternion
 
 Array = np.ndarray
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from oracles import three_rrr
+from support.oracles import three_rrr
 
 Array = np.ndarray
 SIGNS = np.array([1.0, -1.0, 1.0])

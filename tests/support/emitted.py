@@ -15,6 +15,9 @@ import pytest
 
 from parflex.codegen.emit.emit_c import identifier
 from parflex.codegen.model import Model
+from support.traced import (
+    VERIFY,
+)
 
 Array = np.ndarray
 Arrays = dict[str, Array]
@@ -149,3 +152,19 @@ def c_library(model: Model, arrays: Arrays, folder: Path, float32: bool = False,
     for row, result in zip(rows, y, strict=True):
         library[name](pointer(np.ascontiguousarray(row[:variables])), *setup, pointer(result))
     return shaped(model, y)
+
+
+STATES = 200 if VERIFY else 45  # no whole number of lanes; the float path takes milliseconds for each
+
+
+EMITTERS = {  # and the number of states: all for those that take them side by side
+    "llvm batch": (llvm_batch, STATES),
+    "llvm scalar": (llvm_scalar, 20),
+    "numpy run": (numpy_run, STATES),
+    "numpy file": (numpy_file, STATES),
+    "jax file": (jax_file, 20),
+    "casadi function": (casadi_function, 20),
+}
+
+
+SHORT = 1_500  # instructions up to which that is so

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.polynomial import legendre
 from scipy.linalg import eig, eigh
 
-from oracles.cable import Cable, run
+from support.oracles.cable import Cable, run
 
 Array = np.ndarray
 

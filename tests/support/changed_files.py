@@ -1,0 +1,17 @@
+"""Helpers of test_robot_files that other tests use."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+PAGE = (Path(__file__).parents[2] / "docs" / "robot-file.md").read_text(encoding="utf-8")
+
+
+FIVE_BAR = re.search(r"## A whole robot.*?```toml\n(.*?)```", PAGE, re.DOTALL).group(1)
+
+
+def changed(old: str, new: str, text: str = FIVE_BAR) -> str:
+    """The robot of the documentation with one thing made wrong."""
+    assert old in text
+    return text.replace(old, new, 1)

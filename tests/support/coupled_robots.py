@@ -1,0 +1,62 @@
+"""Helpers of test_couplings that other tests use."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+import parflex
+from support.comparison import order_of, positions, written
+
+ROBOTS = Path(__file__).parents[1] / "robots"
+
+
+RIGID = {"differential": None, "planetary": "two", "screw-jack": "both", "geared-five-bar": None, "nut-in-loop": None}
+
+
+def saddle(oracle, at, qd, efforts):
+    """Accelerations and multipliers by one system of all rates and all rows, in our order of rates."""
+    robot, named = at.robot, positions(at)
+    back = np.argsort(order_of(robot, oracle))
+    M, c = oracle.mass_matrix_and_bias(named, qd[back])
+    A, bias = oracle.closure_jacobian(named, qd[back])
+    force = np.zeros(len(M))
+    for name, value in efforts.items():
+        force[oracle.coordinates.index(name)] = value
+    zero = np.zeros((len(A), len(A)))
+    found = np.linalg.solve(np.block([[M, -A.T], [A, zero]]), np.concatenate([force - c, -bias]))
+    return found[: len(M)][order_of(robot, oracle)], found[len(M) :]
+
+
+PAIR = """
+format = 1
+name = "pair"
+motion = "planar"
+gravity = [0, 0, 0]
+[[frame]]
+name = "pinion"
+joint = "revolute"
+actuated = true
+inertia = { mass = 1, about_centre = [0, 0, 0.01] }
+[[frame]]
+name = "wheel"
+joint = "revolute"
+inertia = { mass = 1, about_centre = [0, 0, 0.2] }
+[[frame]]
+name = "rack"
+joint = "prismatic"
+locked = true
+place = { rotation = [0, "pi/2", 0] }
+inertia = { mass = 1 }
+[[frame]]
+name = "ball"
+joint = "free"
+locked = true
+inertia = { mass = 1, about_centre = [0, 0, 1] }
+"""
+
+
+def pair(folder, coupling, more="", name="pair"):
+    head = '[[coupling]]\nname = "mesh"\njoint = "wheel"\n'
+    return parflex.load(written(PAIR + head + coupling + "\n" + more, folder, name))

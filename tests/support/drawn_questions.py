@@ -1,0 +1,16 @@
+"""Helpers of test_golden that other tests use."""
+
+from __future__ import annotations
+
+import os
+import random
+
+from golden import QUESTIONS, stored
+
+SEED = int(os.environ.get("PARFLEX_SEED", random.SystemRandom().randrange(10**6)))
+
+
+def quick(limit: float) -> list[str]:
+    """Questions that take no longer, without those of the time loop, which one worker takes in a test of its own."""
+    kept = stored()
+    return [key for key, question in QUESTIONS.items() if not question.loop and kept[key]["seconds"] <= limit]
