@@ -202,7 +202,7 @@ BAD_OPTIONS = {
     "velocity out of the plane": (["inverse", "3rrr", "--velocity", "z=1"], "x, y, theta"),
     "velocity twice": (["inverse", "3rrr", "--velocity", "x=1,vx=2"], "same coordinate"),
     "velocity in degrees along x": (["inverse", "3rrr", "--velocity", "x_deg=1"], "metres"),
-    "velocity that loops forbid": (["inverse", "3rrr", "--velocity", "x=1,leg1.1=1,leg2.1=1,leg3.1=1"], "violated by"),
+    "velocity that loops forbid": (["inverse", "3rrr", "--velocity", "x=1,leg1.1=1,leg2.1=1,leg3.1=1"], "cannot have"),
     "pose of no name": (["pose", "3rrr", "--pose", "hom"], "'home'"),
     "pose of empty name": (["pose", "3rrr", "--pose", ""], "'home'"),
     "pose with a wrong word": (["pose", "3rrr", "--pose", "thta=1"], "'theta'"),
