@@ -111,7 +111,7 @@ def test_rates_that_become_poor_shorten_no_steps(name, time, method, allowed):
     """What is computed with them beyond the row at which others are taken says nothing of how long steps may be."""
     run = simulate(load(name), time=time, method=method)
     told = run.summary
-    assert told["changes"] and told["left_rejected"] > 0  # the first poor rates are met unprepared
+    assert told["changes"]
     assert told["step"] == 5e-4 and "did not converge" not in told["step_choice"]
     assert told["steps"] < 2.5 * time / told["step"]  # 5 million in runs of generalized-alpha that began again
     assert not any("converge badly" in sentence for sentence in told["warnings"])

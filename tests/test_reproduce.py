@@ -219,7 +219,7 @@ def test_people_get_tables_with_reasons(monkeypatch):
     assert code == 0
     lines = text.splitlines()
     assert lines[0] == "Briot2014"
-    assert re.search(r"^  f1 +14\.22 +14\.2068 +-0\.013 +0\.31 +ok", text, flags=re.M)
+    assert re.search(r"^f1 +14\.22 +14\.2068 +-0\.013 +0\.31 +ok", text, flags=re.M)
     assert "rounding of Table 2" in " ".join(text.split())
     fitted = lines.index("fitted robots: their parameters were chosen to match these numbers")
     assert any("fitted" in line for line in lines[fitted + 1 :])

@@ -66,7 +66,7 @@ def test_a_floating_robot_keeps_its_momentum(name, figure):
     lost = max(np.abs(P - P[0]).max() / np.linalg.norm(P[0]), np.abs(H - H[0]).max() / np.linalg.norm(H[0]))
     figure(f"momentum lost by {name}", float(lost), 1e-8)
     assert lost < 1e-8  # steps of gauss6 along turning axes
-    assert np.ptp(run["hull.qx"]) > 0.01  # it turns
+    assert np.ptp(run["hull.orientation_x"]) > 0.01  # it turns
 
 
 @pytest.mark.parametrize("given", ["motion", "effort", "wrench"])

@@ -32,7 +32,10 @@ Array = np.ndarray
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Configuration(Answer):
-    """A `robot` with all its positions `q` (m, rad) known; `partition` are independent rates where these are chosen."""
+    """A `robot` with all its positions `q` (m, rad) known; `partition` are independent rates where these are chosen.
+
+    With `ignore_limits`, `warnings` leave out the limits of joints.
+    """
 
     robot: Robot
     q: Array  # its own copy, read only: all else follows from it

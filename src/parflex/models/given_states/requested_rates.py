@@ -19,7 +19,7 @@ from parflex.errors import InputError
 from parflex.models.given_states.coupled_values import contradiction
 from parflex.models.pose_input import read_motion
 from parflex.models.priorities import Block, solve_in_order
-from parflex.records import counted
+from parflex.records import Record, counted
 from parflex.recursion import motion
 from parflex.tree import Tree
 
@@ -30,15 +30,15 @@ Array = np.ndarray
 ROUNDING = 1e-12  # rad/s, typical lengths per s, and per s2: rounding of rates of order one is zero
 
 
-@dataclass(frozen=True)
-class Bias:
+@dataclass(frozen=True, eq=False, repr=False)
+class Bias(Record):
     """Accelerations `b` of all coordinates due to their rates `qd` alone."""
 
     qd: Array
     b: Array
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class RequestedRates:
     """Rates, or accelerations with a `bias`, of joints by number and of components of frames by name."""
 

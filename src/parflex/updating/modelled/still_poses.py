@@ -98,7 +98,7 @@ class StillPose:
             return None
         held = held_robot(acting(robot, given.without), self.here.q, given.lock, given.servo)
         first, loading = self._held
-        here = StillConfiguration(held, self.here.q, first.reduction.partition, first)
+        here = StillConfiguration(held, self.here.q, first.reduction.partition, like=first)
         if just_taut(here, given.without) or (given.about is None and tense_parts(here, given.without)):
             return None
         return about_pose(here, loading)
