@@ -1,4 +1,4 @@
-"""Helpers of test_rate_keys that other tests use."""
+"""An arm on a spherical joint."""
 
 from __future__ import annotations
 

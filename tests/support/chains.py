@@ -1,4 +1,4 @@
-"""Helpers of test_counts that other tests use."""
+"""Serial chains of any length."""
 
 from __future__ import annotations
 

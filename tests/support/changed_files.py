@@ -1,4 +1,4 @@
-"""Helpers of test_robot_files that other tests use."""
+"""The five-bar robot file of the documentation, and changes of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Helpers of test_command_line that other tests use."""
+"""Run the command line in this process; return its JSON, or its error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Helpers of test_couplings that other tests use."""
+"""Robots whose joints are coupled by gears and screws."""
 
 from __future__ import annotations
 

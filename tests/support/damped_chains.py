@@ -1,4 +1,4 @@
-"""Helpers of test_updating that other tests use."""
+"""Chains of masses, springs and dampers with known frequencies."""
 
 from __future__ import annotations
 

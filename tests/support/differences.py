@@ -1,4 +1,4 @@
-"""Helpers of test_sensitivities that other tests use."""
+"""Extrapolated differences of responses, to compare with sensitivities."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Helpers of test_documentation that other tests use."""
+"""Commands and code blocks of the documentation."""
 
 from __future__ import annotations
 

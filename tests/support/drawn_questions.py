@@ -1,4 +1,4 @@
-"""Helpers of test_golden that other tests use."""
+"""Stored questions in random order."""
 
 from __future__ import annotations
 

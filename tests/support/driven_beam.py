@@ -1,4 +1,4 @@
-"""Helpers of test_driven_modes that other tests use."""
+"""A beam on a prismatic motor."""
 
 from __future__ import annotations
 

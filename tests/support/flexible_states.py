@@ -1,4 +1,4 @@
-"""Helpers of test_flexible_lagrange that other tests use."""
+"""Random states of flexible robots, and errors of programs there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Helpers of test_ports that other tests use."""
+"""Signals of generated programs and their units."""
 
 from __future__ import annotations
 

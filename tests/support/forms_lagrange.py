@@ -1,4 +1,4 @@
-"""Helpers of test_forms_lagrange that other tests use."""
+"""Links in a row that a robot holds from behind, with states."""
 
 from __future__ import annotations
 

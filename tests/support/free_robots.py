@@ -1,4 +1,4 @@
-"""Helpers of test_simulation that other tests use."""
+"""Robots that float, their momenta and starts."""
 
 from __future__ import annotations
 

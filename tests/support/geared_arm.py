@@ -1,4 +1,4 @@
-"""Helpers of test_geared_arm that other tests use."""
+"""An arm behind a gear, and its recording."""
 
 from __future__ import annotations
 

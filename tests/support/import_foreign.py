@@ -1,4 +1,4 @@
-"""Helpers of test_import_foreign that other tests use."""
+"""Pinocchio's model of an imported URDF whose loops name other kinds of joints."""
 
 from __future__ import annotations
 

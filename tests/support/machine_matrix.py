@@ -1,4 +1,4 @@
-"""Helpers of test_machine_matrix that other tests use."""
+"""A planar arm with options for each joint."""
 
 from __future__ import annotations
 

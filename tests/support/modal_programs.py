@@ -1,4 +1,4 @@
-"""Helpers of test_modal_programs that other tests use."""
+"""Programs of robots with modal bodies: inputs, states, cases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Helpers of test_coverage that other tests use."""
+"""Robots that Pinocchio reads as trees, for intervals of identified parameters."""
 
 from __future__ import annotations
 

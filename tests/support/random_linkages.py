@@ -1,4 +1,4 @@
-"""Helpers of test_random_linkages that other tests use."""
+"""Degrees of freedom of random linkages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Helpers of test_identification that other tests use."""
+"""Recordings of an arm and of an axis, computed from known parameters."""
 
 from __future__ import annotations
 

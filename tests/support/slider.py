@@ -1,4 +1,4 @@
-"""Helpers of test_chosen_steps that other tests use."""
+"""A slider on a spring."""
 
 from __future__ import annotations
 

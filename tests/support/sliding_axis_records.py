@@ -1,4 +1,4 @@
-"""Helpers of test_lack_of_fit that other tests use."""
+"""Recordings of an axis under a controller, with noise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Helpers of test_stops that other tests use."""
+"""A ball between stops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Helpers of test_integrators that other tests use."""
+"""A pendulum that swings, and its whole periods."""
 
 from __future__ import annotations
 

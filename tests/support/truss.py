@@ -1,4 +1,4 @@
-"""Helpers of test_resting_maps that other tests use."""
+"""A truss of bars."""
 
 from __future__ import annotations
 
