@@ -213,6 +213,18 @@ def test_states_as_arrays_are_checked(crane):
         parflex.inverse_dynamics(robot, at.q, still, still)
 
 
+def test_a_joint_on_its_limit_is_inside_in_single_states_and_batches():
+    robot = parflex.load("5r")
+    home = robot.home
+    on = robot.home[robot.coordinates.index("left.1")] + 1e-10  # positions close to 1e-12
+    robot = five_bar(limits=[float(on), 9.0])
+    still = np.zeros(robot.nv)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        parflex.inverse_dynamics(robot, home, still, still)
+        parflex.inverse_dynamics(robot, np.stack([home, home]), np.stack([still, still]), np.stack([still, still]))
+
+
 def test_whole_turns_count():
     robot = parflex.load("rx90")
     name = robot.motors[0]

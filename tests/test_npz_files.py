@@ -103,3 +103,10 @@ def test_a_huge_body_is_refused(tmp_path, no_room):
     (tmp_path / "p.toml").write_text(text.format("huge.npz"))
     with pytest.raises(parflex.ParflexError, match="declare arrays of 80 GB"):
         parflex.load(tmp_path / "p.toml")
+
+
+def test_entries_that_are_no_arrays_are_refused(tmp_path):
+    with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
+        archive.writestr("x", b"hello")
+    with pytest.raises(ValueError, match="'x' is not an array"):
+        read_npz(tmp_path / "a.npz")

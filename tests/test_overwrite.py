@@ -11,6 +11,7 @@ import pytest
 import parflex
 from parflex.cli.group import OUTPUTS, Verb
 from parflex.cli.main import cli, main
+from parflex.description.inheritance import files_of
 from parflex.errors import InputError
 from parflex.whole_files import refuse_overwrite
 
@@ -147,3 +148,15 @@ def test_a_robot_of_the_catalogue_does_not_protect_a_file_of_the_same_name(tmp_p
     robot = parflex.load("5r")
     assert robot.files == ()
     refuse_overwrite(["5r.toml"], robot.files)
+
+
+def test_data_files_of_a_robot_are_inputs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    mesh = tmp_path / "link.stl"
+    mesh.write_text("solid link\nendsolid link\n")
+    (tmp_path / "robot.toml").write_text(PENDULUM + '[[visual]]\nframe = "a"\nfile = "link.stl"\n')
+    assert str(mesh) in files_of("robot.toml")
+    with pytest.raises(SystemExit):
+        main(["simulate", "robot.toml", "--time", "0.01", "-o", "link.stl"])
+    assert "is an input, which would be overwritten" in capsys.readouterr().err
+    assert mesh.read_text().startswith("solid")

@@ -26,6 +26,31 @@ H = 2e-3  # rad, or typical lengths: differences of fourth order are off by h^4 
 NEVER, MOVES = 1e-7, 1e-5  # sizes of singular values that are zero by differences, and of those that are not
 
 
+TWO_LINKS = """
+format = 1
+name = "arm"
+motion = "planar"
+gravity = [0, 0, 0]
+end_effector = "tip"
+[[frame]]
+name = "shoulder"
+joint = "revolute"
+actuated = true
+inertia = { mass = 1, centre = [0.5, 0, 0], about_centre = [0, 0, 0.1] }
+[[frame]]
+name = "elbow"
+parent = "shoulder"
+joint = "revolute"
+actuated = true
+place = { position = [1, 0, 0] }
+inertia = { mass = 1, centre = [0.5, 0, 0], about_centre = [0, 0, 0.1] }
+[[point]]
+name = "tip"
+frame = "elbow"
+position = [1, 0, 0]
+"""
+
+
 def cases() -> list:
     names = [*parflex.catalogue_names(), *OTHERS]
     return [pytest.param(name, marks=long if name in HEAVY else []) for name in names]
@@ -330,3 +355,22 @@ def test_random_linkages_have_the_velocity_space_of_the_oracle(kind, seed, tmp_p
             if rank < len(chosen):
                 with pytest.raises(parflex.InputError, match="cannot have"):
                     call(dict(zip([names[k] for k in chosen], (outside + values).tolist(), strict=True)))
+
+
+def test_a_possible_velocity_of_more_components_than_degrees_of_freedom_needs_no_acceleration(tmp_path):
+    """Zero acceleration of all components contradicts the centripetal one, and nobody requested it."""
+    file = tmp_path / "arm.toml"
+    file.write_text(TWO_LINKS)
+    robot = parflex.load(file)
+    pose = {"shoulder": 0.0, "elbow": 0.3}
+    one = parflex.inverse_dynamics(robot, pose, {"tip.y": 1.0})
+    both = parflex.inverse_dynamics(robot, pose, {"tip.x": 0.0, "tip.y": 1.0})
+    assert both.rates == pytest.approx(one.rates, abs=1e-12)
+    rates = dict(zip(robot.motors, one.rates, strict=True))
+    all_rates = parflex.inverse_dynamics(robot, pose, {"tip.x": 0.0, "tip.y": 1.0, **rates})
+    assert all_rates.rates == pytest.approx(one.rates, abs=1e-12)
+    assert np.isfinite([*all_rates.efforts.values()]).all()
+    with pytest.raises(parflex.ParflexError, match="the mechanism cannot have"):
+        parflex.inverse_dynamics(
+            robot, pose, {"tip.x": 0.0, "tip.y": 1.0, **rates}, dict.fromkeys(("tip.x", "tip.y", *rates), 0.0)
+        )

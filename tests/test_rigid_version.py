@@ -324,3 +324,11 @@ def test_the_option_of_the_command_line(capsys, tmp_path):
     assert (
         code == 2 and answer["error"]["key"] == "rigid" and answer["error"]["hint"] == "load the robot without --rigid"
     )
+
+
+def test_poses_lose_their_deformations():
+    settings = {"poses.bent": {"11": 0.05, "21": 0.02, "13.uy": 0.001}, "poses.only_bent": {"13.uy": 0.001}}
+    robot = parflex.load("dualemps", rigid=True, settings=settings)
+    assert robot.description.poses["bent"] == {"11": 0.05, "21": 0.02}
+    assert "only_bent" not in robot.description.poses
+    assert parflex.configure(robot, "bent").q == pytest.approx(parflex.configure(robot, {"11": 0.05, "21": 0.02}).q)

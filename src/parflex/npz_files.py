@@ -38,9 +38,10 @@ def read_npz(source: str | Path | BinaryIO, names: Collection[str] | None = None
 def _refuse_large(archive: zipfile.ZipFile, file: str | None) -> None:
     declared: dict[str, int] = {}
     for entry in archive.infolist():
-        if entry.filename.endswith(".npy"):
-            with archive.open(entry) as stream:
-                declared[entry.filename] = _declared_bytes(stream)
+        if not entry.filename.endswith(".npy"):
+            raise ValueError(f"'{entry.filename}' is not an array")
+        with archive.open(entry) as stream:
+            declared[entry.filename] = _declared_bytes(stream)
     total = sum(declared.values())
     if total > MAX_BYTES:
         raise InputError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +23,23 @@ def read_family(robot: str | Path) -> tuple[dict[str, Any], list[str]]:
     return _complete(raw, files), files
 
 
-def extended_files(robot: str | Path) -> list[str]:
-    """Return the files that a robot file extends; none if it is not a valid robot file."""
+def files_of(robot: str | Path) -> list[str]:
+    """Return the files of a robot: those it extends, modal data, super-elements, meshes; none of an invalid file."""
     try:
-        return [file for file in read_family(robot)[1] if Path(file).is_absolute()]  # else of the catalogue
+        table, files = read_family(robot)
     except RobotFileError:
         return []
+    return [file for file in (*files, *data_files(table)) if Path(file).is_absolute()]  # else of the catalogue
+
+
+def data_files(table: Any) -> Iterator[str]:
+    """Yield the files that a table names: modal data, super-elements and meshes."""
+    if isinstance(table, dict):
+        named = table.get("file")
+        yield from [named] if isinstance(named, str) else []
+        yield from (name for name in (named.values() if isinstance(named, dict) else ()) if isinstance(name, str))
+    for value in table.values() if isinstance(table, dict) else table if isinstance(table, list) else ():
+        yield from data_files(value)
 
 
 def inherited(table: dict[str, Any], file: str) -> dict[str, Any]:

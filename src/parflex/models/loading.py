@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from parflex.closure.loops import build_closures, neutral_rotation
 from parflex.description import schema
+from parflex.description.inheritance import data_files
 from parflex.description.loader import describe, describe_sections, load_table
 from parflex.description.name_checks import AXES
 from parflex.description.names import catalogue_names
@@ -67,7 +68,7 @@ def load(
     table, (file, *parents) = load_table(source, settings)
     read = [] if source in catalogue_names() else [str(Path(file).absolute())]
     read += [
-        name for name in (*parents, *_data_files(table)) if Path(name).is_absolute()
+        name for name in (*parents, *data_files(table)) if Path(name).is_absolute()
     ]  # parents of the catalogue are names
     description = describe(copy.deepcopy(table), file)
     if elements is not None and not 1 <= elements <= 100:
@@ -90,16 +91,6 @@ def load(
     except ParflexError as error:
         error.file = error.file or file
         raise
-
-
-def _data_files(table: Any) -> Iterator[str]:
-    """Yield the files that a table names: modal data, super-elements and meshes."""
-    if isinstance(table, dict):
-        named = table.get("file")
-        yield from [named] if isinstance(named, str) else []
-        yield from (name for name in (named.values() if isinstance(named, dict) else ()) if isinstance(name, str))
-    for value in table.values() if isinstance(table, dict) else table if isinstance(table, list) else ():
-        yield from _data_files(value)
 
 
 def _build(

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from parflex.description.inheritance import files_of
 from parflex.errors import InputError, did_you_mean
 from parflex.records import TimedRecord, brief, counted
 from parflex.simulation.table_files import read_settings, read_table, write_table
@@ -85,7 +86,8 @@ class Run(TimedRecord, Mapping[str, Array]):
     def save(self, path: str | Path) -> list[Path]:
         """Write the npz or CSV file `path`, a CSV file with its settings beside it; whole or not at all."""
         made_of = [one for word in ("file", "motion") if isinstance(one := self.settings.get(word), str)]
-        refuse_overwrite([path], made_of)
+        robot = self.settings.get("file")
+        refuse_overwrite([path], [*made_of, *(files_of(robot) if isinstance(robot, str) else [])])
         return write_table(path, self.columns, {"settings": self.settings, "summary": self.summary})
 
     def _told(self) -> str:

@@ -62,8 +62,19 @@ def rigid_version(robot: schema.RobotFile, tree: Tree) -> schema.RobotFile:
             "closure": tuple(one for one in robot.closure if kept(one.between)),
             "element": tuple(one for one in robot.element if kept(one.between)),
             "end_effector": tree.end_effector,
+            "poses": {name: rest for name, pose in robot.poses.items() if (rest := _undeformed(pose, tree))},
+            "working_modes": {
+                name: mode.model_copy(update={"start": _undeformed(mode.start, tree)})
+                for name, mode in robot.working_modes.items()
+            },
         }
     )
+
+
+def _undeformed(pose: Any, tree: Tree) -> Any:
+    """A pose without deformations."""
+    deformations = {tree.rate_names[k] for k in tree.elastic}
+    return {word: value for word, value in pose.items() if word not in deformations}
 
 
 def _nodes(tree: Tree, root: int) -> dict[int, Any]:

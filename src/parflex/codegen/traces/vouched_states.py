@@ -28,7 +28,7 @@ from parflex.models.forms.closing import best_rows, cheapest_closures
 from parflex.models.forms.form import Question
 from parflex.models.given_states.closed_positions import OPEN
 from parflex.models.given_states.given_rates import MISSED
-from parflex.models.limits import SHARE
+from parflex.models.limits import AT_LIMIT, SHARE
 from parflex.models.robot import Robot
 from parflex.recursion import Pose, jacobians, motion
 from parflex.spatial.elimination import eliminate, substitute
@@ -222,10 +222,11 @@ class _Traced:
         """By how much each limit is exceeded, and what counts as on the limit."""
         efforts = dict(zip(self.robot.actuated, answer.get("effort", ()), strict=False))
         for link in self.robot.tree.links:
-            if link.limits is not None:
+            if link.limits is not None and link.terms.stop is None:
                 (low, high), q = link.limits, self.q[link.q.start]
-                yield q - high, 1e-12 * (1.0 + abs(high))
-                yield low - q, 1e-12 * (1.0 + abs(low))
+                near = AT_LIMIT * self.robot.tree.rate_units[link.v.start]
+                yield q - high, near
+                yield low - q, near
             for values, limit in ((self.qd, link.velocity_limit), (efforts, link.effort_limit)):
                 if limit is not None and (values is self.qd or link.v.start in efforts):
                     yield values[link.v.start] - limit, SHARE * limit

@@ -42,13 +42,15 @@ class AskedMotion:
     ) -> Array:
         """All accelerations (m/s^2, rad/s^2) from `given` ones, at all rates `qd_tot` (m/s, rad/s).
 
-        Where none is given, what `like` names does not accelerate.
+        Without them, the components that `like` names accelerate as little as the mechanism allows.
         """
         bias = Bias(qd_tot, self.here.acceleration_bias(qd_tot))
-        wanted = given or dict.fromkeys(like or {}, 0.0)
-        requested = requested_rates(self.here, wanted, bias)
+        requested = requested_rates(self.here, given or {}, bias)
         requested.refuse_contradicted()
-        return requested.solve(self._rest(requested)) + bias.b
+        if given:
+            return requested.solve(self._rest(requested)) + bias.b
+        still = requested_rates(self.here, dict.fromkeys(like or {}, 0.0), bias)
+        return requested.solve([still.block, *self._rest(still)]) + bias.b
 
     def _rest(self, requested: RequestedRates) -> list[Block]:
         """What is to rest, in falling priority: deformations, the first frame, motors, all coordinates."""

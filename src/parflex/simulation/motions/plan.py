@@ -1,4 +1,4 @@
-"""Plans of motions: a motion by itself, before any run, for tables, for programs and for its limits."""
+"""Plans of motions: a motion by itself, before any run, for tables and for its limits."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def plan_motion(
     -------
     MotorMotion
         Motion for `simulate`; `at(t)` has position, velocity and acceleration of the motors (SI), `table(step)` all of
-        them, `files(name)` a C program, `timing` how a time-optimal one was found.
+        them, `timing` how a time-optimal one was found.
 
     Examples
     --------

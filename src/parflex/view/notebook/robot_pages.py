@@ -43,8 +43,12 @@ def configuration_page(configuration: Configuration) -> str:
     numbers += [(f"leg {name}", value) for name, value in condition.legs.items()]
     told = table(rows, ["coordinate", "rad or m"])
     judged = table([(name, float(value)) for name, value in numbers], ["condition number of", ""])
-    warnings = [*limit_warnings(robot, configuration.q), *condition.warnings()]
-    return card(f"{robot.name} at a pose", beside(robot_picture(configuration), told, judged), notes(warnings))
+    limits = [] if configuration.ignore_limits else limit_warnings(robot, configuration.q)
+    return card(
+        f"{robot.name} at a pose",
+        beside(robot_picture(configuration), told, judged),
+        notes([*limits, *condition.warnings()]),
+    )
 
 
 def flexible_bodies(robot: Robot) -> list[str]:
