@@ -54,10 +54,9 @@ class Track(Record):
         """
         t, q, qd = self.visited
         rows, tree = t <= end, robot.tree
-        values = [dict(zip(names, part[rows].T, strict=True)) for names, part in (
-            (tree.position_names, q), (tree.rate_names, qd)
-        )]  # fmt: skip
-        found = {(one.joint, one.key): one for one in check_limits(robot, *values, times=t[rows])}
+        positions = dict(zip(tree.position_names, q[rows].T, strict=True))
+        velocities = dict(zip(tree.rate_names, qd[rows].T, strict=True))
+        found = {(one.joint, one.key): one for one in check_limits(robot, positions, velocities, times=t[rows])}
         found |= {(one.joint, one.key): one for one in check_channels(robot, self.names, self.pieces, end)}
         refuse_violations(one for (joint, key), one in found.items() if key != POSITION or joint not in stopped)
 
@@ -88,8 +87,9 @@ def track(robot: Robot, reference: Reference, names: list[str], step: float = KN
         pieces, _, q = joints_along(rigid, road, q, max(8, int(np.ceil((end - begin) / step))))
         parts.append(pieces)
     assert way.start is not None
-    visited = (np.array(part) for part in zip(*way.visited, strict=True))
-    return Track(reference, names, joined(parts), *way.start, way.driven, tuple(visited))
+    times, positions, velocities = (np.array(part) for part in zip(*way.visited, strict=True))
+    visited = (times, positions, velocities)
+    return Track(reference, names, joined(parts), *way.start, way.driven, visited)
 
 
 def _left(t: float) -> str:

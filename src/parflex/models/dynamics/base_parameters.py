@@ -214,7 +214,8 @@ def _stacked_regressor(tree: Tree, samples: int) -> Array:
 
 def _closed_regressor(robot: Robot, tree: Tree, samples: int) -> Array:
     """Return rows of forces along independent rates at closed states, each state scaled by its largest entry."""
-    rng, reach, rows = np.random.default_rng(0), REACH, []
+    rng, reach = np.random.default_rng(0), REACH
+    rows: list[Array] = []
     motors = [
         (robot.tree.rate_names[k], robot.tree.links[robot.tree.link_of_rate[k]].q.start, k) for k in robot.actuated
     ]

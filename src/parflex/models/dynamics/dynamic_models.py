@@ -107,7 +107,7 @@ def inverse_dynamics(
 
 def exceeded_limits(result: Result, sharing: Sharing | None = None) -> list[str]:
     """Return a sentence for each limit that a state, or the efforts of an inverse model, exceed."""
-    efforts = {} if result.direct else result.efforts
+    efforts: Mapping[str, Any] = {} if result.direct else result.efforts
     if sharing is not None:
         efforts = efforts_of_file(efforts, sharing.lower, sharing.upper)
     return limit_warnings(result.robot, result.configuration.q, result.rates, efforts)

@@ -31,7 +31,8 @@ def run_limit_warnings(
     found = {(one.joint, one.key): one for one in check_limits(robot, values["q"], values["qd"], efforts, columns["t"])}
     if isinstance(motion, MotorMotion):
         t, q, qd = extreme_rows(motion.pieces, float(columns["t"][-1]))
-        between = check_limits(robot, *(dict(zip(motion.motors, part.T, strict=True)) for part in (q, qd)), times=t)
+        positions, velocities = (dict(zip(motion.motors, part.T, strict=True)) for part in (q, qd))
+        between = check_limits(robot, positions, velocities, times=t)
         found |= {(one.joint, one.key): one for one in between}
     return [one.sentence for one in found.values()]
 
