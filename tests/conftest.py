@@ -106,6 +106,9 @@ def _long_ones_first(items: list[pytest.Item]) -> None:
 EVERYTHING = bool(os.environ.get("PARFLEX_VERIFY") or os.environ.get("PARFLEX_ALL_CASES"))
 
 
+FEW = 2  # cases of a test marked `few` that `make test` runs: one case may pass by chance, two differ in a parameter
+
+
 def left_out() -> dict[str, tuple[str, ...]]:
     """Beginnings of the names of cases that only `make verify` runs, by file."""
     table = tomllib.loads((Path(__file__).parent / "left_out.toml").read_text(encoding="utf-8"))
@@ -122,8 +125,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if os.environ.get("PARFLEX_VERIFY"):
         return
     cases = {} if os.environ.get("PARFLEX_ALL_CASES") else left_out()
+    runs: Counter[str] = Counter()
     for item in items:
-        if item.get_closest_marker("verify") or item.name.startswith(cases.get(item.path.name, "\0")):
+        function = item.nodeid.partition("[")[0]
+        long = item.get_closest_marker("verify") or item.name.startswith(cases.get(item.path.name, "\0"))
+        if not long and item.get_closest_marker("few") and not os.environ.get("PARFLEX_ALL_CASES"):
+            runs[function] += 1
+            long = runs[function] > FEW
+        if long:
             item.add_marker(pytest.mark.skip(reason="a long proof: make verify"))
 
 

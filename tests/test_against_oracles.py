@@ -51,6 +51,7 @@ def compare(path, oracle_type, count, seed, wrench=True):
     return worst, draws, slowest
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("name", WITH_PINOCCHIO)
 def test_efforts_equal_those_of_pinocchio(name, figure):
     worst, draws, fastest = compare(CATALOGUE / f"{name}.toml", PinocchioTree, STATES, 1)
@@ -63,6 +64,7 @@ def test_efforts_equal_those_of_pinocchio(name, figure):
     assert fastest > 5  # the states are not all slow
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("name", RIGID)
 def test_efforts_equal_those_of_lagrange(name, figure):
     worst, draws, _ = compare(CATALOGUE / f"{name}.toml", EnergyModel, STATES, 2)
@@ -74,6 +76,7 @@ def test_efforts_equal_those_of_lagrange(name, figure):
     assert worst < TOLERANCE
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("name", RIGID)
 def test_mass_matrix_equals_that_of_lagrange(name):
     from parflex.recursion import mass_matrix

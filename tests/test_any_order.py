@@ -42,6 +42,7 @@ def questions(robot, rng):
     return [*near, place | far] if len(robot.actuated) == 6 else near
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("name", ROBOTS)
 def test_poses_in_any_order_are_those_of_a_robot_that_was_just_loaded(name):
     rng = np.random.default_rng(5)

@@ -92,6 +92,7 @@ def test_arrays_are_in_the_order_that_the_robot_says():
     assert (spatial.nq, spatial.nv) == (len(spatial.coordinates), len(spatial.rates)) == (13, 12)  # a quaternion
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("kind", KINDS)
 def test_efforts_and_accelerations_equal_those_by_names(kind):
     robot = robot_of(kind)

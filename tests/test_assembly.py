@@ -34,6 +34,7 @@ def wrapped(robot, q, other):
     return difference
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("mode", ["".join(signs) for signs in itertools.product("+-", repeat=3)])
 def test_a_working_mode_of_the_3rrr_keeps_its_signs(mode):
     robot = parflex.load("3rrr", working_mode=mode)
@@ -92,6 +93,7 @@ def test_a_leg_with_a_cross_and_a_stroke_has_four_solutions(name):
             assert max(largest(turns), abs(one[f"{leg}.3"] - other[f"{leg}.3"])) > 1e-3
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("name", WITH_PLATFORM)
 def test_direct_geometry_undoes_inverse_geometry(name, figure):
     robot, worst = parflex.load(name), 0.0
@@ -104,6 +106,7 @@ def test_direct_geometry_undoes_inverse_geometry(name, figure):
     assert worst < 1e-9  # loops closed to 1e-15, times the condition of the motors, some hundreds
 
 
+@pytest.mark.few
 @pytest.mark.parametrize(
     ("name", "pose"),
     [
@@ -137,6 +140,7 @@ def missed(name, pose):
     return found[1], float(found[2])
 
 
+@pytest.mark.few
 @pytest.mark.parametrize(
     ("name", "given"), [("delta", {"x": 3.0}), ("3rrr-flexible", {"x": 3.0, "y": 0.0}), ("navaro", {"y": 9.0})]
 )

@@ -100,6 +100,7 @@ def buckles_at(robot, load: float, within: float = 3e-5) -> bool:
     return softest(robot, -(1 - within) * load) > 0 > softest(robot, -(1 + within) * load)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(
     ("ends", "published"),

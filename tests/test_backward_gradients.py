@@ -64,6 +64,7 @@ CASES = [
 ]
 
 
+@pytest.mark.few
 @pytest.mark.parametrize(("name", "keys", "pose", "given"), CASES)
 def test_backward_derivatives_of_modes_are_those_of_numbers_with_slopes(name, keys, pose, given):
     robot = parflex.load(name)

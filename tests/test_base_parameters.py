@@ -70,6 +70,7 @@ def test_a_six_axis_arm_has_36_base_parameters(name, figure):
     assert rank(np.hstack([matrix, rotors])) == 40
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("name", RIGID)
 def test_base_parameters_are_as_many_as_the_regressor_has_rank(name):
     _, base = based(name)
@@ -77,6 +78,7 @@ def test_base_parameters_are_as_many_as_the_regressor_has_rank(name):
     assert len(base.names) <= base.after_rules
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("name", RIGID)
 def test_a_robot_of_base_parameters_has_the_same_efforts(name, figure):
     robot, base = based(name)

@@ -75,6 +75,7 @@ def test_the_tables_are_what_the_references_give(name, figure):
 # -- parflex against them ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.verify
 def test_andrews_squeezer_moves_as_the_reference(figure):
     table = read("squeezer")
     run = simulated("squeezer", 0.03, effort={"K1": 0.033}, step=1e-4, out_step=1e-3)
@@ -87,6 +88,7 @@ def test_andrews_squeezer_moves_as_the_reference(figure):
         assert np.abs(run[f"qd.{name}"] - table[f"{name}.rate"]).max() < 1e-5  # of 1e3 rad/s
 
 
+@pytest.mark.verify
 @pytest.mark.parametrize("method", ["gauss6", *(pytest.param(method, marks=long) for method in ("rk4", "gauss4"))])
 def test_the_double_four_bar_swings_as_a_pendulum_through_singular_poses(method, figure):
     table = read("double-four-bar")

@@ -93,6 +93,7 @@ def both_rows(kernel: Kernel, rows: np.ndarray) -> np.ndarray:
     return found
 
 
+@pytest.mark.few
 @CASES
 @pytest.mark.parametrize("by_pairs", [True, False])
 def test_steps_that_call_functions_solve_as_those_written_out(name, by_pairs):

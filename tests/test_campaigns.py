@@ -169,6 +169,7 @@ def workers(address, count):
             time.sleep(0.1)
 
 
+@pytest.mark.verify
 def test_a_cluster_whose_worker_is_killed_finds_the_same_table(cluster, tmp_path):
     address, start = cluster
     path, pair = tmp_path / "sweep.toml", []
@@ -199,6 +200,7 @@ def doubled(state, argument):
     return 2 * state.here.condition.platform
 
 
+@pytest.mark.verify
 def test_workers_import_responses_of_users(tmp_path):
     path = tmp_path / "sweep.toml"
     path.write_text(SWEEP.replace("40", "3"))

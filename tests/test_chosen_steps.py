@@ -60,6 +60,7 @@ def swings():
     return system._replace(metres=np.ones(2)), kernel
 
 
+@pytest.mark.few
 @pytest.mark.parametrize(("name", "longest"), [("gauss4", 0.3), ("gauss6", 0.6), ("generalized-alpha", 0.1)])
 def test_the_estimated_error_of_a_step_is_near_the_true_one(name, longest, figure):
     system, kernel = swings()
@@ -147,6 +148,7 @@ def test_a_force_that_jumps_ends_a_step(tmp_path):
         assert np.abs(run["q.ball"] - 0.1 * (1 - np.cos(5.0 * since))).max() < most  # 5 N on 50 N/m, 2 kg
 
 
+@pytest.mark.few
 @pytest.mark.parametrize(("method", "most"), [("gauss4", 2e-6), ("gauss6", 2e-6), ("generalized-alpha", 2e-4)])
 def test_stops_are_met_with_chosen_steps(tmp_path, method, most):
     of, start = ball(tmp_path, damping=40.0), {"pose": {"ball": 0.0}, "velocity": {"ball": 2.0}}

@@ -75,6 +75,7 @@ def bound(bar: Bar, expected: np.ndarray, element: float) -> np.ndarray:
     return 1.33 * (bending + sliding / E + sliding * bar.A / (bar.G * bar.shear_y))
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("shear", [False, True], ids=["slender", "shear"])
 @pytest.mark.parametrize("rotary", [False, True], ids=["line", "rotary"])
 @pytest.mark.parametrize("support", SUPPORTS)

@@ -53,6 +53,7 @@ def closed_configurations(robot, count=4):
         yield Configuration(robot, q)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize(("motion_kind", "kind", "ends"), CASES, ids=NAMES)
 def test_a_closure_holds_what_lagrange_holds(motion_kind, kind, ends, tmp_path):
     path = made_up(motion_kind, kind, ends, tmp_path)
@@ -109,6 +110,7 @@ def test_axes_that_coincide_point_the_same_way(tmp_path):
         assert largest(first - second) < 1e-12  # rounding of two products of rotations
 
 
+@pytest.mark.few
 @pytest.mark.parametrize(("motion_kind", "kind", "ends"), CASES, ids=NAMES)
 def test_a_closed_loop_seen_from_its_other_end_or_taken_as_closed_holds_the_same(motion_kind, kind, ends, tmp_path):
     robot = parflex.load(made_up(motion_kind, kind, ends, tmp_path))

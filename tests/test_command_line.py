@@ -43,6 +43,7 @@ def test_list_names_every_robot_with_title_and_source(capsys):
     assert all(set(robot) == {"name", "title", "source"} and robot["source"] for robot in robots)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("robot", sorted(path.stem for path in CATALOGUE.glob("*.toml")))
 def test_every_verb_answers_for_every_robot_with_the_promised_keys(capsys, robot):
     info = answered(capsys, "info", robot)
@@ -228,6 +229,7 @@ BAD_OPTIONS = {
 }
 
 
+@pytest.mark.few
 @pytest.mark.parametrize(("arguments", "words"), BAD_OPTIONS.values(), ids=BAD_OPTIONS.keys())
 def test_a_bad_option_is_one_sentence_with_a_hint(capsys, arguments, words):
     error = refused(capsys, *arguments)

@@ -276,6 +276,7 @@ def test_without_a_cache_nothing_is_written(small, monkeypatch):
     assert not folder.exists() and disk_cache.folder() is None
 
 
+@pytest.mark.verify
 def test_two_processes_at_once_share_a_cache(tmp_path):
     started = [process(CALL, PARFLEX_CACHE=str(tmp_path)) for _ in range(2)]
     answers = {ended(one) for one in started}
@@ -456,6 +457,7 @@ def test_machine_code_that_others_can_write_is_not_loaded(monkeypatch, tmp_path,
 # -- what is refused -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.few
 @pytest.mark.parametrize(
     ("arguments", "key", "text"),
     [

@@ -103,6 +103,7 @@ def test_right_encoders_and_efforts_of_spare_motors_are_not_doubted(robot):
     assert not told(robot)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize(
     ("change", "words"),
     [

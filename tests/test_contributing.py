@@ -66,6 +66,7 @@ def test_a_joint_angle_goes_the_way_of_the_page(monkeypatch, tmp_path):
     assert len(line) == 1 and line[0] in sources["four_bar_inverse.c"]
 
 
+@pytest.mark.verify
 @pytest.mark.skipif(not MAP.is_file(), reason="the hooks of the documentation are not there")
 def test_the_map_of_the_packages_is_that_of_the_source():
     drawn = runpy.run_path(str(MAP))

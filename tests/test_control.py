@@ -155,6 +155,7 @@ def test_pd_holds_the_weight_and_pushes_errors_back():
         assert law("pd").program.parameters[f"stiffness[{motor}]"] == pytest.approx(stiffness * inertia, rel=1e-9)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("name", ["pd", "ctc", "extended"])
 def test_errors_of_joints_are_taken_the_short_way_round(name):
     q = circle().at(np.array([0.0, 0.7]))[0][1]
@@ -174,6 +175,7 @@ def test_a_law_without_passive_sensors_asks_for_motors_alone():
 # -- the loop ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.verify
 @pytest.mark.parametrize(
     ("name", "percentage"),
     [("ctc", 5), ("extended", 5), *(pytest.param(name, 0, marks=long) for name in ("ctc", "extended"))],
@@ -329,6 +331,7 @@ def test_a_plant_that_cannot_be_where_it_starts_is_a_failure_not_an_error():
     assert run.failure == "start" and run.errors["iae"] is None and len(run["t"]) == 0
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("mode", ["---", "--+", "-++", "+--"])
 def test_a_reference_through_a_singularity_is_refused(mode):
     with pytest.raises(parflex.errors.ParflexError, match="singular") as refusal:
@@ -404,6 +407,7 @@ def test_references_go_through_their_poses(kind, times):
     assert middle < 1e-9 if kind == "quintic" else middle > 0.1  # a spline does not stop
 
 
+@pytest.mark.verify
 @pytest.mark.parametrize("mode", ["+-+", *(pytest.param(mode, marks=long) for mode in ("-+-", "+++", "++-"))])
 def test_joints_of_a_reference_are_those_of_the_robot_by_hand(mode):
     t = np.linspace(0.0, 2.0, 41) + np.r_[0, np.full(39, 3e-3), 0]  # between knots too
@@ -549,6 +553,7 @@ def test_laws_refuse_robots_that_they_cannot_control():
             make_law(robot, name, gains_from())
 
 
+@pytest.mark.verify
 def test_joints_of_a_plant_stick_as_in_a_run_with_the_same_efforts():
     """Efforts that a law held from sample to sample, given again by a controller that does not look."""
     of = parflex.load("5r")

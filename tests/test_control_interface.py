@@ -102,6 +102,7 @@ BAD = {
 }
 
 
+@pytest.mark.few
 @pytest.mark.parametrize(("arguments", "key", "words"), BAD.values(), ids=BAD.keys())
 def test_a_bad_option_is_one_sentence_with_a_hint(capsys, arguments, key, words):
     code, answer, err = call(capsys, "control", *arguments)

@@ -50,17 +50,20 @@ def test_every_law_keeps_a_preload_and_the_limits_of_the_motors(four, law, figur
            f"{np.abs(efforts[0]).max():.2f}, {np.abs(efforts[1]).max():.2f}")  # fmt: skip
 
 
+@pytest.mark.verify
 def test_limits_that_nothing_meets_act_on_each_motor(four):
     run = parflex.run_control(four, CIRCLE, "ctc", time=0.5, effort_limit={"leg3.1": 3.0, "leg1.1": (-5.0, 5.0)})
     assert np.abs(run["effort.leg3.1"]).max() == 3.0 and np.abs(run["effort.leg1.1"]).max() <= 5.0
     assert run["error"].max() > 1e-3
 
 
+@pytest.mark.verify
 def test_a_preload_without_spare_motors_is_refused_before_anything_is_compiled():
     with pytest.raises(InputError, match="so 'preload' has no effect"):
         parflex.run_control(parflex.load("3rrr"), "circle:radius=0.1", "ctc", preload={"leg1.1": 1.0})
 
 
+@pytest.mark.verify
 def test_the_other_motors_take_over_from_one_that_failed(four):
     failed = parflex.run_control(four, CIRCLE, "ctc", time=0.3, effort_limit={"leg3.1": (0.0, 0.0)})
     whole = parflex.run_control(four, CIRCLE, "ctc", time=0.3)

@@ -146,6 +146,7 @@ def rates_of(here: Coordinates, names: list[str], state: Sample) -> np.ndarray:
     return np.array([words[name.rpartition(".")[2]] for name in names])
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("coordinates", COORDINATES)
 @pytest.mark.parametrize(
     "name",
@@ -208,6 +209,7 @@ COUNTS = {  # operators of `5r` at most: they may fall
 TRACED = ["5r", *(pytest.param(name, marks=long) for name in ("3rrr", "gough-stewart", "delta", "rx90"))]
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("model", ["inverse", "direct", "mass-matrix", "kinematics"])
 @pytest.mark.parametrize("coordinates", COORDINATES)
 @pytest.mark.parametrize("name", TRACED)
@@ -301,6 +303,7 @@ def test_flexible_robots_answer_in_coordinates_as_the_general_reduction_does(nam
             assert error(found[group], state["accelerations"][rest]) < ROUNDING
 
 
+@pytest.mark.verify
 def test_arrays_and_programs_mean_the_same_independent_rates():
     for name in [*parflex.catalogue_names(), "sprung-beams"]:
         machine = robot(name)

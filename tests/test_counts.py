@@ -46,6 +46,7 @@ BASE_COUNTS = {
 LIMITS = {"rx90": ("base", 470), "puma560": ("base", 520), "gough-stewart": ("numbers", 1350)}
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("name", ROBOTS)
 def test_the_operators_of_every_robot_are_pinned(name, figure):
     found = {model: made(name, model).counts["total"] for model in ("inverse", "direct", "mass-matrix")}
@@ -71,6 +72,7 @@ def test_the_operators_of_mean_axial_strain_are_pinned(figure):
     assert found == MEAN_STRAIN
 
 
+@pytest.mark.verify
 @pytest.mark.parametrize("name", FLEXIBLE_PLATFORM)
 def test_the_operators_of_a_flexible_platform_are_pinned(name, figure):
     found = {model: made(name, model, include=("motor-inertia",)).counts["total"] for model in ("inverse", "direct")}
@@ -198,6 +200,7 @@ def grows_linearly(slopes: list[float]) -> bool:
     return max(slopes) < 1.15 * min(slopes)
 
 
+@pytest.mark.verify
 def test_operators_of_the_inverse_model_grow_with_the_number_of_joints(tmp_path):
     slopes = per_joint(tmp_path, "inverse", (5, 10, 20, 40, 80))
     assert grows_linearly(slopes) and max(slopes) < 160, slopes

@@ -69,6 +69,7 @@ def gears_of(robot, oracle, couplings):
     return found
 
 
+@pytest.mark.few
 def test_accelerations_efforts_and_gears_are_those_of_the_one_direction_of_power_that_fits(made, figure):
     robot, oracle, couplings = made
     rng, worst, changed = np.random.default_rng(8), 0.0, 0
@@ -231,6 +232,7 @@ def test_a_jack_whose_losses_leave_no_direction_of_power_is_refused_by_name(tmp_
 # -- balances ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("name", ["differential", "planetary", "screw-jack"])
 def test_power_and_energy_balance_over_ten_seconds_with_losses(name, tmp_path, figure):
     couplings = {word: (forward, max(back, 0.1)) for word, (forward, back) in LOSSY[name].items()}
@@ -268,6 +270,7 @@ EMITTED = {  # robot, what its couplings have, program
 }
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("case", EMITTED)
 def test_every_emitter_gives_the_numbers_of_coupled_robots(case, tmp_path, figure):
     """Forwards, backwards and at rest: signs of power and of play in every language."""

@@ -160,6 +160,7 @@ def imports() -> dict[str, set[tuple[str, bool]]]:
     return found
 
 
+@pytest.mark.verify
 def test_every_import_is_required_or_brought_by_what_is_required():
     groups: dict[str, set[str]] = {}
     for one in REQUIREMENTS:
@@ -202,6 +203,7 @@ print(loaded())
 """
 
 
+@pytest.mark.verify
 def test_answers_without_a_figure_load_neither_pictures_nor_compilers(tmp_path):
     """Numbers need neither matplotlib nor LLVM; a picture loads the first, and the second still not."""
     picture = tmp_path / "robot.svg"

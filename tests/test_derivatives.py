@@ -80,6 +80,7 @@ def test_what_an_output_does_not_depend_on_is_plain_zero():
 ROBOTS_WITH_LONG = [pytest.param(name, marks=long if name in LONG_JACOBIANS else []) for name in ROBOTS]
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("name", ROBOTS_WITH_LONG)
 def test_the_jacobian_of_the_inverse_model_equals_differences_of_the_inverse_model(name, figure):
     program, derived = made(name, "inverse"), made(name, "jacobian-of-inverse")

@@ -146,6 +146,7 @@ def redesigned(robot, designs, row):
     return parflex.load(robot.file, settings={key: float(values[row]) for key, values in designs.items()})
 
 
+@pytest.mark.few
 @pytest.mark.parametrize(
     ("kind", "seed", "word"),
     [

@@ -57,6 +57,7 @@ def usable(robot, key: str) -> bool:
         return False
 
 
+@pytest.mark.few
 @pytest.mark.parametrize(
     "name", ["navaro", "gough-stewart-beams", "dualemps", "3rrr", "delta", "three-beam-legs", "5r"]
 )

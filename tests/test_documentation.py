@@ -34,6 +34,7 @@ def test_shown_text_is_compared_as_people_read_it() -> None:
     assert not shows("... c", "a c b")
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("page", pages("README.md", "docs/command-line.md", "docs/codegen.md", "docs/reproduce.md"))
 def test_commands_print_what_the_page_shows(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -56,6 +57,7 @@ def test_every_verb_has_its_section_and_its_example() -> None:
     assert {line.split()[1] for line, _, _ in commands(page)} >= set(cli.commands)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize(
     "page",
     pages(
@@ -125,6 +127,7 @@ def test_the_example_of_control_writes_the_figures_of_the_paper(tmp_path: Path) 
         assert text.rstrip().endswith("</svg>")
 
 
+@pytest.mark.verify
 def test_the_example_of_the_gough_stewart_robot_writes_its_figure_and_table(tmp_path: Path) -> None:
     command = [sys.executable, str(ROOT / "examples" / "gough_stewart.py"), "--output", str(tmp_path), "--samples", "9"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)

@@ -116,6 +116,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
 }
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("function", PYTHON.values(), ids=PYTHON.keys())
 def test_every_function_of_python_reads_the_same_keys(function):
     for what, (given, wanted) in WORDS.items():

@@ -327,6 +327,7 @@ def test_a_table_is_smooth_goes_through_its_points_and_stores_its_integral(point
         assert below == pytest.approx(above, abs=1e-3 * max(map(abs, y)))
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("target", ["llvm", "c"])
 @pytest.mark.parametrize("name", ALL)
 def test_programs_of_robots_with_elements_equal_lagrange(name, target, tmp_path):
@@ -381,6 +382,7 @@ def test_other_programs_of_a_platform_on_struts_equal_its_models(model):
         assert out["effort"] == pytest.approx(list(found.efforts.values()), rel=1e-6)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("name", ALL)
 def test_robots_with_elements_keep_the_balance_of_energy(name, figure):
     robot = load(name)

@@ -67,6 +67,7 @@ def taken(arrays: dict, count: int) -> dict:
     return {name: value[:count] for name, value in arrays.items()}
 
 
+@pytest.mark.few
 @pytest.mark.parametrize(("name", "model"), CASES)
 def test_every_emitter_gives_the_numbers_of_the_float_path(name, model, tmp_path, figure):
     program, states = made(name, model), samples(name, STATES)
@@ -89,6 +90,7 @@ def test_every_emitter_gives_the_numbers_of_the_float_path(name, model, tmp_path
         assert difference(found, wanted, angles=model == "geometry") < tolerance, "c"
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("name", [name for name in CLOSED if name not in LEG_FORM])
 @pytest.mark.parametrize("model", ["geometry", "geometry-direct"])
 def test_newton_steps_close_the_loops_and_hold_what_is_given(name, model):

@@ -230,6 +230,7 @@ def thin(length: float) -> tuple:
     return "beam", length, bars.E * area, bars.E * 0.02 * 0.003**3 / 12, bars.DENSITY * area
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("held", ["servo", "locked", "free"])
 def test_equilibrium_and_tangent_are_those_of_an_energy_differentiated_elsewhere(tmp_path, held, figure):
     gravity, load = (1.0, -bars.G, 0), (6.0, -20.0) if held != "free" else (0.5, -2.0)

@@ -71,6 +71,7 @@ def test_pinocchio_finds_our_efforts_in_the_file_of_a_robot(name, tmp_path, figu
     assert missed < TOLERANCE and opened < TOLERANCE
 
 
+@pytest.mark.verify
 def test_robots_that_a_format_cannot_express_are_refused_with_the_reason(tmp_path):
     for name in ALL:
         robot = parflex.load(name)

@@ -64,6 +64,7 @@ def test_an_optimal_motion_tells_more_than_random_ones(found, search, limits):
     assert found.deviations["geometric_mean"] < min(search.deviations(W)["geometric_mean"] for W in rows)
 
 
+@pytest.mark.verify
 def test_an_optimal_motion_keeps_its_limits_in_a_run(found):
     robot = parflex.load("5r")
     run = parflex.simulate(robot, found.motion, 4.0)
@@ -169,6 +170,7 @@ def test_a_wrong_speed_is_refused_by_its_own_name(limit, said):
     assert read_speeds(["a", "b"], {"b": 2.0}).tolist() == [np.inf, 2.0]
 
 
+@pytest.mark.verify
 def test_an_amplitude_narrows_the_limits_of_the_file():
     robot = parflex.load("5r", settings={"legs.frame.0.limits": [-3.0, 3.0]})
     motor = robot.actuated_names[0]

@@ -48,6 +48,7 @@ def test_the_equations_are_those_of_the_theory_page():
     assert equations_of_the_page() == EQUATIONS
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("name", ROBOTS)
 def test_every_robot_is_explained_with_its_own_numbers(name):
     robot = parflex.load(name)
@@ -88,6 +89,7 @@ def test_every_model_is_asked_for_its_form():
     assert set(MODELS) == set(FORMS_OF)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("name", FORMS_TRIED)
 def test_the_form_that_is_told_of_every_model_is_that_of_its_trace(name):
     robot = parflex.load(name)

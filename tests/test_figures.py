@@ -85,6 +85,7 @@ def test_without_the_robot_both_units_of_a_joint_are_given():
     assert unit_of("effort.11")[0] == "N or N m" and unit_of("q.11")[0] == "rad or m"
 
 
+@pytest.mark.verify
 def test_every_figure_of_a_run_has_units_on_its_axes_and_is_the_same_file_again(tmp_path):
     wave = np.sin(2 * np.pi * T)
     run = run_of(P__x=wave, P__y=0 * T, effort__11=wave, energy__kinetic=wave**2, energy__total=wave**2)
@@ -191,6 +192,7 @@ def test_figures_need_no_window():
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.verify
 def test_figures_come_back_without_a_path_and_are_shown_by_notebooks(tmp_path):
     """No window, nothing that pyplot would keep, and a picture for the notebook; a path writes the same figure."""
     wave = np.sin(2 * np.pi * T)
@@ -255,6 +257,7 @@ def test_threads_that_draw_at_once_leave_the_settings_of_matplotlib_alone(tmp_pa
     assert set(pictures[::2]) == {alone.read_bytes()} and len(set(pictures[1::2])) == 1
 
 
+@pytest.mark.verify
 def test_a_figure_of_convergence_shows_the_changes_that_the_answer_has(tmp_path):
     of = parflex.load("dualemps")
     modes = parflex.natural_frequencies(of, modes=2, converge=2e-2)

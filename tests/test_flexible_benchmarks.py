@@ -74,6 +74,7 @@ def spun(elements: int, **settings) -> tuple[parflex.simulation.runs.Run, np.nda
 SLIDER_CRANK = {1: 0.42, 2: 0.083, 4: 0.0062, 8: 0.0006}
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("elements", [pytest.param(n, marks=[] if n < 8 else pytest.mark.verify) for n in SLIDER_CRANK])
 def test_the_rod_of_a_fast_slider_crank_bends_as_the_cable(elements, figure):
     table = read("slider-crank-flexible")
@@ -173,6 +174,7 @@ def hub(t: float) -> list[list[float]]:
 SPUN_UP = {1: 0.27, 2: 0.042, 4: 0.004}  # of 0.75 m, almost a tenth of the length
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("elements", SPUN_UP)
 def test_a_beam_that_is_spun_up_stays_bounded_and_bends_as_the_cable(elements, figure):
     table = read("spin-up")

@@ -61,6 +61,7 @@ def test_the_refined_navaro_equals_its_frame_model(figure):
     assert worst < 1e-9  # rounding of eigenvalue problems whose largest value is 1e8 times the lowest
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("driven", ["".join(digits) for digits in itertools.product("12", repeat=3)])
 def test_an_actuation_of_the_navaro_holds_one_link_of_each_leg(driven):
     plain = natural_frequencies(parflex.load("navaro", actuation=driven), "pose-4")

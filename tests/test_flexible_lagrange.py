@@ -100,6 +100,7 @@ def motors(state: dict, values: str) -> dict[str, float]:
     return {name: float(state[values][k]) for name, k in zip(of.actuated_names, of.actuated, strict=True)}
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("stiffness", SIZES)
 @pytest.mark.parametrize("name", ROBOTS)
 def test_mass_matrix_and_all_forces_are_those_of_the_energies(name, stiffness, figure):
@@ -136,6 +137,7 @@ def test_closed_robots_accelerate_as_by_lagrange(name, stiffness, figure):
     assert loops < 1e-12  # both say that the loops are closed
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("stiffness", SIZES)
 @pytest.mark.parametrize("name", ROBOTS)
 def test_inverse_and_direct_model_are_those_of_lagrange_when_motors_move(name, stiffness, figure):
@@ -162,6 +164,7 @@ def test_inverse_and_direct_model_are_those_of_lagrange_when_motors_move(name, s
     assert max(worst.values()) < TOLERANCE
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("model", ["direct", "inverse"])
 @pytest.mark.parametrize("name", [pytest.param(name, marks=[] if "dualemps" in name else long) for name in ROBOTS])
 def test_compiled_programs_give_the_numbers_of_lagrange(name, model, figure):

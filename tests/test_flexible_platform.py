@@ -57,6 +57,7 @@ def moving_state(robot: Robot, rng: np.random.Generator) -> dict:
 # -- programs ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.verify
 @pytest.mark.parametrize("model", ["inverse", "direct"])
 def test_every_emitter_gives_the_numbers_of_lagrange(model, tmp_path, figure):
     robot, _ = pair("the catalogue")

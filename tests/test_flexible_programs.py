@@ -41,6 +41,7 @@ CASES = [pytest.param(name, marks=long if name in LARGE else []) for name in FLE
 TOLERANCE = 1e-11
 
 
+@pytest.mark.verify
 @pytest.mark.parametrize("model", ["inverse", "direct"])
 @pytest.mark.parametrize("name", CASES)
 def test_every_emitter_gives_the_numbers_of_the_general_reduction(name, model, tmp_path, figure):
@@ -58,6 +59,7 @@ def test_every_emitter_gives_the_numbers_of_the_general_reduction(name, model, t
     assert error_of(c_library(program, given, tmp_path), wanted, states) < TOLERANCE, "c"
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("preferred", PREFERENCES)
 @pytest.mark.parametrize("name", FLEXIBLE)
 def test_pieces_move_as_the_tree_does_whatever_they_are_written_with(name, preferred, figure):
@@ -216,6 +218,7 @@ def test_the_general_form_drives_motors_too():
     assert np.abs(qdd - state["accelerations"][independent]).max() < TOLERANCE * np.abs(qdd).max()
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("name", ["dualemps", "5r", "space"])
 def test_a_state_gives_its_rates_whatever_is_guessed_for_dependent_positions(name):
     of = robot(name)

@@ -30,6 +30,7 @@ def pushed(unit: Unit, seconds: float) -> float:
     return seconds
 
 
+@pytest.mark.verify
 def test_rates_at_their_dead_centre_are_an_error_with_a_reason_and_better_ones_go_through():
     """The rocker turns back while the crank goes on: by its rate the crank would turn back too."""
     robot = parflex.load("four-bar")

@@ -134,6 +134,7 @@ LOOPS += [pytest.param(law, 3, "5r", [], marks=LONG) for law in ("extended", "ct
 LOOPS += [pytest.param(law, 3, "3rrr", [], marks=LONG) for law in ("ctc-task", "extended")]
 
 
+@pytest.mark.verify
 @pytest.mark.parametrize(("law", "fmi", "name", "without"), LOOPS)
 def test_a_plant_and_a_controller_as_fmus_are_a_controlled_run(law, fmi, name, without, tmp_path, figure):
     robot, samples = parflex.load(name), 60

@@ -44,6 +44,7 @@ def closed_form(crank: float, rate: float = 0.0) -> np.ndarray:
 COLUMNS = ["q.rod", "qd.rod", "pin.x", "pin.vx", "energy.kinetic"]
 
 
+@pytest.mark.few
 @pytest.mark.parametrize(("kind", "drive"), SET)
 def test_starts_over_the_whole_circle_are_those_of_the_closed_form(kind, drive):
     unit = Unit(slider_crank(kind, drive), KINDS[kind])

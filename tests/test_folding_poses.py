@@ -79,6 +79,7 @@ def test_a_fold_of_a_coordinate_is_no_other_working_mode(five_bar):
     assert folded > 5  # poses that the side of the fold would refuse
 
 
+@pytest.mark.few
 @pytest.mark.parametrize(
     ("crank", "x"),
     [(0.05, -0.2), (1.33, 0.1), (2.1, -0.15), (1.33, -0.4), (4.66, -0.1)],

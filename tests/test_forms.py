@@ -177,6 +177,7 @@ def with_two_hinges(table: dict) -> dict:
     return table
 
 
+@pytest.mark.verify
 @pytest.mark.parametrize("model", ["inverse", pytest.param("step", marks=pytest.mark.verify)])
 def test_a_universal_joint_costs_what_two_revolute_joints_cost(model, tmp_path, figure):
     program = made("six-ups", model)
@@ -211,6 +212,7 @@ def aligned_poses(name: str) -> list[dict[str, float]]:
     return poses
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("name", ["gough-stewart", "space", "3rrr"])
 def test_efforts_are_right_where_components_of_legs_vanish(name, figure):
     poses = awkward_poses(name) + (aligned_poses(name) if name != "3rrr" else [])
@@ -254,6 +256,7 @@ def test_a_working_mode_with_the_elbows_on_the_other_side_is_followed():
 # -- robots that were never in the catalogue -----------------------------------------------------------------------
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("name", sorted(INVENTED))
 @pytest.mark.parametrize("model", ["direct", "mass-matrix", "kinematics"])
 def test_programs_of_invented_robots_give_the_numbers_of_the_float_path(name, model):
@@ -265,6 +268,7 @@ def test_programs_of_invented_robots_give_the_numbers_of_the_float_path(name, mo
     assert difference(found, expected(name, model, states)) < 10 * ROUNDING  # conditions up to 1e4 in the mass matrix
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("name", sorted(INVENTED))
 def test_inverse_models_of_invented_robots_are_right_or_refused_by_name(name):
     of = robot(name)

@@ -75,6 +75,7 @@ def worst(
     return max(errors)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("preferred", PREFERENCES)
 @pytest.mark.parametrize("case", IN_PIECES)
 def test_robots_in_pieces_move_as_by_lagrange(case, preferred, figure):

@@ -75,6 +75,7 @@ def _with_other_coordinates(robot, weights):
     return chosen
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("name", ["navaro", "dualemps", "spatial twin"])
 def test_frequencies_do_not_depend_on_the_choice_of_coordinates(name, tmp_path, figure):
     path = tmp_path / "twin.toml"

@@ -113,6 +113,7 @@ def test_a_hand_with_seven_joints_keeps_its_turn_and_the_spare_motion_is_nearest
     assert best.fun >= distance(robot, q) - 1e-10  # a parabola is flat there
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("case", CASES)
 def test_motors_along_a_circle_return_and_do_not_shake(case, monkeypatch):
     monkeypatch.setattr("parflex.simulation.inputs.paths.KNOTS", 48)
@@ -150,6 +151,7 @@ def test_the_circle_of_a_robot_with_five_axes_needs_what_its_knots_need(monkeypa
     assert apart < 0.5  # of the spline through the knots
 
 
+@pytest.mark.verify
 def test_a_reference_that_a_robot_cannot_lead_whole_is_led_in_place():
     robot = loaded(CASES[0])
     driven = track(

@@ -19,6 +19,7 @@ def arm(tmp_path):
     return loaded
 
 
+@pytest.mark.few
 @pytest.mark.parametrize(("off", "gear"), [(4.0, GEAR), (-12.0, GEAR), (0.0, 0.0205)])
 def test_another_zero_or_ratio_of_a_gear_leaves_residuals_above_noise(arm, off, gear):
     record = recorded()

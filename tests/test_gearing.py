@@ -126,6 +126,7 @@ CASES = [
 ]  # fmt: skip
 
 
+@pytest.mark.few
 @pytest.mark.parametrize(("gears", "chains", "back"), CASES)
 def test_base_parameters_behind_gears_are_those_of_equations_by_hand(tmp_path, gears, chains, back):
     text, motors = five_bar(gears, chains, back)
@@ -215,6 +216,7 @@ def test_slopes_by_a_ratio_are_those_of_the_angle_that_it_turns(tmp_path, respon
     assert found[ratio]["derivative"] == pytest.approx(40 * (high - low) / 2e-5, rel=1e-6)
 
 
+@pytest.mark.verify
 @pytest.mark.parametrize("gears", GEARED)
 def test_maps_reach_what_they_reach_without_gears(tmp_path, gears):
     """Steps of positions were short beside the turns of a motor: four of five poses by x and y were lost."""

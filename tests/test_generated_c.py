@@ -40,6 +40,7 @@ VALGRIND = SHORT_RUNS + [
 ]
 
 
+@pytest.mark.few
 @pytest.mark.parametrize(("name", "model"), CASES)
 def test_the_example_compiles_strictly_and_prints_the_numbers_of_python(name, model, tmp_path):
     program = made(name, model)
@@ -52,6 +53,7 @@ def test_the_example_compiles_strictly_and_prints_the_numbers_of_python(name, mo
     assert np.abs(printed - wanted).max() <= 1e-12 * np.abs(wanted).max()
 
 
+@pytest.mark.few
 @pytest.mark.parametrize(("name", "model"), [("gough-stewart", "inverse"), ("delta", "direct"), ("3rrr", "geometry")])
 def test_the_header_serves_cpp(name, model, tmp_path):
     program = made(name, model)
@@ -72,6 +74,7 @@ def test_the_header_serves_cpp(name, model, tmp_path):
     )
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("name", ["gough-stewart", "3rrr", "rx90", "four-bar"])
 def test_single_precision_is_near(name, tmp_path):
     program, states = made(name, "inverse"), samples(name, 10)
@@ -83,6 +86,7 @@ def test_single_precision_is_near(name, tmp_path):
     assert "static const double" not in text and "double *" not in text
 
 
+@pytest.mark.few
 @pytest.mark.parametrize(("name", "model"), VALGRIND)
 def test_valgrind_finds_nothing(name, model, tmp_path):
     valgrind = tool("valgrind")

@@ -42,6 +42,7 @@ def test_there_are_questions_to_every_function_and_all_have_answers():
     assert stored().keys() == QUESTIONS.keys(), "python tests/golden.py --store-new"
 
 
+@pytest.mark.verify
 def test_answers_do_not_depend_on_what_was_asked_before():
     print(f"PARFLEX_SEED={SEED}")
     chance = random.Random(SEED)

@@ -94,6 +94,7 @@ def test_a_column_that_leans_buckles_to_the_side_it_leans_to(tmp_path):
 # -- random mechanisms -----------------------------------------------------------------------------------
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("lean", [3e-2, 1e-3, -1e-4])
 def test_a_column_that_leans_little_bends_far_beyond_its_critical_load(lean, tmp_path):
     """Three bars on springs, the stiffest at the foot; its own potential over absolute angles, loads grown."""

@@ -151,6 +151,7 @@ def alone(source, settings, pose):
         return 2, error.message
 
 
+@pytest.mark.few
 @pytest.mark.parametrize(("name", "count"), [("five-bar", 24), ("3rrr-flexible", 6), ("gough-stewart-beams", 4)])
 def test_rows_with_other_lengths_answer_what_a_robot_loaded_so_answers(name, count, tmp_path):
     states, many = check_rows(name, tmp_path, count, seed=3)
@@ -190,6 +191,7 @@ def test_designs_whose_rods_are_just_too_short_have_no_home(times, tmp_path):
     assert (found.status == np.where(gaps > 0, 3, 0)).all(), found.status[:6]
 
 
+@pytest.mark.few
 @pytest.mark.parametrize(
     ("name", "mode", "spread", "least"),  # at least such a share is proved; what motors leave open is followed in rows
     [

@@ -138,6 +138,7 @@ def attempt(call: Any, where: str) -> list[str]:
 FUNCTIONS = sorted(calls(Path()))
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_strange_arguments_get_one_clear_error(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

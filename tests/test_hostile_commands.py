@@ -472,6 +472,7 @@ def complaint(words: list[str], folder: Path, before: set[str]) -> str:
     return f"left behind {new}: {said}" if new else ""
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("verb", [*sorted(cli.commands), "frobnicate"])
 def test_hostile_command_lines_get_one_sentence_and_exit_code_2(verb, workplace):
     before = files_of(workplace)
@@ -488,6 +489,7 @@ def test_harmless_command_lines_are_answered(workplace):
     assert files_of(workplace) == before
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("line", ["info nothing", "pose 5r --pose x=0,y=100 --json", "map dualemps --over 11"])
 def test_a_process_of_its_own_says_the_same(line, workplace):
     words = shlex.split(line)

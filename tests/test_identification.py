@@ -240,6 +240,7 @@ def test_a_robot_by_hand_is_identified_through_its_loops(tmp_path):
         assert one.file_value == pytest.approx(one.value, abs=1e-9), name
 
 
+@pytest.mark.verify
 def test_bodies_that_can_be_predict_alike(tmp_path):
     pytest.importorskip("clarabel")
     found = parflex.identify(three_rrr(), FINE(clean(1), 0), cutoff=40, physical=True)
@@ -292,6 +293,7 @@ def test_friction_of_both_directions_is_looked_for_where_the_file_writes_both(tm
     assert found["FS_back[axis]"].value == pytest.approx(5.0, rel=2e-4)
 
 
+@pytest.mark.verify
 def test_deviations_of_reweighted_least_squares_are_those_of_their_parameters():
     # weights that follow the residuals make them 0.87 times as large (Huber); 400 spreads of five are known to 2 %, of
     # which three are allowed
@@ -743,6 +745,7 @@ def test_gains_of_drives_of_a_closed_robot_follow_from_a_known_payload(tmp_path)
 # -- simulation under the controller ---------------------------------------------------------------------------------
 
 
+@pytest.mark.verify
 def test_a_simulated_axis_under_its_controller_has_the_numbers_of_the_measured_one(tmp_path):
     record, robot = measured.sliding_mass(3.0, noise=2e-5), slide(tmp_path)
     found = parflex.identify(robot, record, UNDER_CONTROL, "didim", validate=measured.sliding_mass(1.0, noise=2e-5))
@@ -802,6 +805,7 @@ def test_efforts_at_their_limit_do_not_answer(tmp_path):
     assert stiffness == [2.5 * 60 * 40] and damping == [2.5 * 40]
 
 
+@pytest.mark.verify
 def test_simulation_does_not_mind_a_filter_that_is_badly_chosen(tmp_path):
     record, robot, off = measured.sliding_mass(7.0, noise=2e-5), slide(tmp_path), {}
     for estimator in ("wls", "didim"):

@@ -33,6 +33,7 @@ def noisy(seed: int) -> dict[str, Array]:
     return led_records.as_measured(clean(), seed, *NOISE)
 
 
+@pytest.mark.verify
 def test_springs_and_dampers_between_points_are_found_where_the_file_has_them_wrong():
     found = parflex.identify(parflex.load(str(SPRUNG), settings=WRONG), clean())
     for name, value in TRUE.items():
@@ -67,6 +68,7 @@ def test_intervals_of_springs_hold_what_they_say(figure):
     assert 0.88 < held < 0.995  # 300 numbers that are correlated within a record
 
 
+@pytest.mark.few
 @pytest.mark.parametrize(("settings", "wrong"), [(WRONG, True), ({"element.rope.stiffness": 375}, True), ({}, False)])
 def test_an_element_that_is_kept_and_wrong_leaves_residuals_above_noise(settings, wrong):
     robot = parflex.load(str(SPRUNG), settings=settings)
@@ -78,6 +80,7 @@ def test_an_element_that_is_kept_and_wrong_leaves_residuals_above_noise(settings
     assert wrong or not found.warnings
 
 
+@pytest.mark.verify
 def test_springs_are_found_by_simulation_beside_a_cable():
     oracle, t = led_records.LedRobot(SPRUNG), np.arange(1000) * 1e-3
     series, middle = (oracle.about_home(at, 3, 0.12) for at in (t, t + 5e-4))

@@ -155,6 +155,7 @@ SPRINGLESS = {"four-bar": {"frame.rocker.spring.stiffness": 0.0}}  # as URDF has
 ROUND_TRIPS = [name if name in ROUND else pytest.param(name, marks=LONG) for name in sorted({*RIGID, "4rrr", "par4"})]
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("name", ROUND_TRIPS)
 def test_robots_come_back_from_the_files_that_they_are_exported_to(name, tmp_path, figure):
     robot, tried = parflex.load(name), 0

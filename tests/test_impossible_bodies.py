@@ -21,6 +21,7 @@ def drawn(rng):
     return np.array([*inertia[np.triu_indices(3)], *(m @ at), m.sum()])
 
 
+@pytest.mark.few
 @pytest.mark.parametrize(
     ("weights", "never"),
     [
@@ -55,6 +56,7 @@ def told(load, monkeypatch=None, without=False):
     return parflex.identify(ROBOT, noisy(followed(1, load))).warnings
 
 
+@pytest.mark.verify
 def test_masses_that_no_bodies_have_are_told(monkeypatch):
     pytest.importorskip("clarabel")
     (text,) = told(-4.0)  # kg: a platform of -2.1 kg, whose group no sign forbids

@@ -60,6 +60,7 @@ def cases(name: str, folder: Path):
     return of, {"start": {"q": here.q, "qd": qd}, "time": 0.08, "step": 4e-3}, False
 
 
+@pytest.mark.few
 @pytest.mark.parametrize(
     "name",
     [

@@ -59,6 +59,7 @@ def words(*kinds):
     return [f"bar.{kind}@{s}" for kind in kinds for s in SHARES]
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("elements", [1, 2])
 @pytest.mark.parametrize("ends", ["clamped", "supported"])
 def test_a_heavy_beam_hangs_between_its_nodes_as_the_closed_form(ends, elements, tmp_path):

@@ -45,6 +45,7 @@ def error_of(name: str, step: float, reference: np.ndarray, tolerance: float) ->
     return float(np.abs(track.y[-1, :4] - reference).max())
 
 
+@pytest.mark.few
 @pytest.mark.parametrize(
     ("name", "order", "step"),
     [("gauss4", 4, 0.1), ("gauss6", 6, 0.25), ("rk4", 4, 0.05), ("generalized-alpha", 2, 0.02)],

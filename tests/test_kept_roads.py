@@ -47,6 +47,7 @@ def test_another_path_robot_or_start_is_followed_anew(found):
     assert len(calls) == 4
 
 
+@pytest.mark.verify
 def test_a_damaged_file_counts_as_none(found):
     robot, line, calls, folder = found
     follow(robot, line)

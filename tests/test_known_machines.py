@@ -100,6 +100,7 @@ def test_velocity_factors_of_the_orthoglide_lie_between_a_half_and_two_in_its_cu
     assert min(factors) > 0.5 - 1e-12 and max(factors) < 2 + 1e-12
 
 
+@pytest.mark.verify
 @pytest.mark.parametrize("name", ["orthoglide", "3-prrr"])
 def test_a_platform_that_cannot_turn_is_not_asked_to(name):
     with pytest.raises(UnreachableError, match="'platform' cannot turn: the loops keep its orientation; leave the rot"):
@@ -206,6 +207,7 @@ def errors(robot: parflex.Robot, path, kind: str, count: int) -> dict[str, float
     return worst
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("name", RANGES)
 def test_models_equal_those_of_lagrange_and_pinocchio(name, figure):
     worst = errors(machine(name), CATALOGUE / f"{name}.toml", name, 8)
@@ -258,6 +260,7 @@ def driven(name: str) -> parflex.Robot:
     return parflex.load(name, actuation="three-motors") if name == "4rrr" else machine(name)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("name", RANGES)
 def test_the_operators_of_known_machines_are_pinned(name, figure):
     found = {model: parflex.model(driven(name), model, include=()).counts["total"] for model in COUNTS[name]}

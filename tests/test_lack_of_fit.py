@@ -52,6 +52,7 @@ def test_right_records_are_not_doubted(estimator):
     assert not told(followed(1), estimator=estimator)  # without any noise
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_residuals_above_noise_are_reported_with_their_motors(mistake):
     (text,) = told(noisy(MISTAKES[mistake](followed(1))))
@@ -87,6 +88,7 @@ def test_a_suspicion_does_not_hide_that_efforts_are_missed():
     assert any(ABOVE in text for text in warnings)
 
 
+@pytest.mark.verify
 @pytest.mark.parametrize("wrong", [False, True])
 def test_residuals_of_drives_whose_gains_are_found_are_told(wrong, tmp_path):
     files = []
@@ -169,6 +171,7 @@ RIGHT = (
 )  # fmt: skip
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("name", RIGHT)
 @pytest.mark.parametrize("noise", [0.0, 3e-3])
 def test_right_records_of_other_robots_are_not_doubted(name, noise):

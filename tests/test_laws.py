@@ -49,6 +49,7 @@ def efforts_of(result):
     return np.array(list(result.efforts.values()))
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("name", ROBOTS)
 def test_the_direct_model_undoes_the_inverse_model(name, figure):
     robot, worst = robot_of(name), 0.0
@@ -209,6 +210,7 @@ def test_turning_the_whole_robot_changes_no_effort(name, figure, tmp_path):
     assert worst < 1e-10  # rounding of the turned positions (1e-16) times conditions up to 1e4
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("name", CLOSED)
 def test_the_choice_of_dependent_coordinates_changes_nothing(name, figure):
     robot, rng, worst, partitions = robot_of(name), np.random.default_rng(5), 0.0, set()

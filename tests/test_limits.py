@@ -244,6 +244,7 @@ def drawn_limits(rng, low, high, fastest):
     return (ends[0], ends[1]), most, (ends[0] < low and high < ends[1], fastest < most)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("name", ["delta", "rx90", "gough-stewart", "3rrr", "5r", "orthoglide"])
 @pytest.mark.parametrize("seed", range(3))
 def test_plans_beyond_limits_are_refused_and_no_others(name, seed):
@@ -326,6 +327,7 @@ def poses_along(robot, motion, times):
     return np.array(rows)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize(("kind", "seed"), [(kind, 0) for kind in CHAINS])
 def test_runs_warn_of_every_joint_and_of_no_others(kind, seed, tmp_path):
     rng = np.random.default_rng([seed, *kind.encode()])
@@ -412,6 +414,7 @@ def tracked():
     return parflex.run_control(five_bar(), REFERENCE)
 
 
+@pytest.mark.verify
 def test_references_beyond_limits_are_refused(tracked, capsys):
     places, t = tracked["reference.left.1"], tracked["t"]
     low, high, rate = float(places.min()), float(places.max()), float(np.abs(np.gradient(places, t)).max())

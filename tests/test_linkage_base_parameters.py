@@ -87,6 +87,7 @@ def test_parameters_of_a_six_bar_are_those_of_its_bars(files, reach, noise, leas
     assert found.relative_error < 1e-3 and not found.warnings
 
 
+@pytest.mark.verify
 def test_a_wide_motion_is_predicted_by_what_a_narrow_one_does_not_tell(files):
     # of a robot file that is right: what the record leaves open is as in the file, and nothing is lost of it
     narrow, wide = (record(str(files["true"]), reach, 0.0) for reach in (0.03, 0.5))

@@ -63,6 +63,7 @@ int run(System *s, Work *w, Tableau *b, double t, double h, int64_t every, d1 *q
     return types, ctypes.CDLL(str(folder / "loop.so"))
 
 
+@pytest.mark.verify
 @pytest.mark.parametrize(
     ("name", "word", "effort"), [*CASES, *(pytest.param(*case, marks=LONG) for case in MORE if case not in CASES)]
 )

@@ -258,6 +258,7 @@ COLUMNS = {
 }
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("column", COLUMNS)
 @pytest.mark.parametrize("row", ROWS)
 def test_machine(row, column, machines, tmp_path):

@@ -32,6 +32,7 @@ def poses_of(robot, count: int, seed: int = 2) -> tuple[list[str], np.ndarray]:
     return names, q + np.random.default_rng(seed).uniform(-1, 1, (count, len(names))) * spread
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("name", ["gough-stewart-beams", "dualemps", "3rrr-flexible"])
 def test_responses_of_many_poses_are_those_of_single_ones(robots, name):
     robot = robots[name]

@@ -148,6 +148,7 @@ def test_closed_robots_accelerate_as_by_lagrange(case, figure):
     assert loops < 1e-12  # both say that the loops are closed
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("case", ALL)
 def test_public_direct_and_inverse_models_are_those_of_lagrange(case, figure):
     """The functions take rates of motors; the body is bent but does not vibrate beyond what these ask for."""

@@ -32,6 +32,7 @@ def twist(state: State, values: np.ndarray) -> dict[str, float]:
     return dict(zip(words, [*state.flat(slide).tolist(), *state.flat(turn, True).tolist()], strict=True))
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("case", [pytest.param(case, marks=long if case in LARGE else []) for case in CASES])
 def test_the_closed_form_of_the_papers_gives_the_numbers_of_lagrange(case, figure):
     """[Long2014, eqs. (44)-(49)], over numbers, at joint values of the closed robot."""

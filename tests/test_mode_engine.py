@@ -150,6 +150,7 @@ def audit_shapes(name: str, count: int, modes: int) -> tuple[float, float, int]:
 SHAPED = {"navaro": 6, "3rrr-flexible": 3, "gough-stewart-beams": 6, "rolled-beams.toml": 2, "dualemps": 3}
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("name", list(SHAPED))
 def test_shapes_are_turned_by_no_more_than_is_promised(name):
     turned, longer, compared = audit_shapes(name, 100, SHAPED[name])
@@ -204,6 +205,7 @@ def at_home(robot: parflex.Robot, names: list[str]) -> np.ndarray:
     )
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("name", list(AUDITED))
 def test_every_kind_of_robot_is_answered_as_by_whole_matrices(name, figure):
     error, failed, count = audit(name, 200)
@@ -294,6 +296,7 @@ def test_sixteen_elements_cost_less_than_half_as_much_again_as_one():
     assert counts[1]["total"] < 1.3 * counts[0]["total"]
 
 
+@pytest.mark.verify
 def test_equal_halves_are_one_expression_in_every_design():
     """Numbers of designs are symbols, which mirror each other by the formulas of the file alone."""
     counts = []

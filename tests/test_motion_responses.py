@@ -74,6 +74,7 @@ def largest(row, **given):
     return swing(t, **given)[row].max()  # 1e-16 of it beside the top
 
 
+@pytest.mark.verify
 def test_largest_values_on_the_way_and_energy_are_those_of_the_closed_form(pendulum):
     keys = ["constants.mass", "constants.arm"]
     for row, name in enumerate(("effort", "speed", "power")):
@@ -212,6 +213,7 @@ def test_ends_of_pieces_are_the_instants_at_which_they_were_cut():
         assert piece.time(0.0) == pytest.approx((begin + end) / 2, rel=1e-15)
 
 
+@pytest.mark.verify
 @pytest.mark.parametrize(
     ("response", "settings"),
     [("energy:push", {}), *(pytest.param(*one, marks=LONG) for one in [

@@ -67,6 +67,7 @@ def inner_times(plan, away):
     return [t for t in TIMES if min(abs(t - edge) for edge in edges) > away and t > 0]
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("name", TABLES)
 def test_velocities_and_accelerations_are_the_derivatives(plans, name):
     plan, h = plans[name], 1e-3

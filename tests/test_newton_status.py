@@ -82,6 +82,7 @@ def returned_by_c(program, arrays, folder, float32: bool = False) -> tuple[list[
     return status, y
 
 
+@pytest.mark.few
 @pytest.mark.parametrize(("name", "model"), ITERATING)
 def test_every_target_reports_newton_steps_that_fail(name, model, tmp_path):
     program = made(name, model)
@@ -100,6 +101,7 @@ def test_every_target_reports_newton_steps_that_fail(name, model, tmp_path):
         assert status[2:].any()
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("float32", [False, True])
 @pytest.mark.parametrize(("name", "model"), [("delta", "step"), ("delta", "geometry"), ("3rrr", "step")])
 def test_the_c_function_returns_the_status(name, model, float32, tmp_path):
@@ -154,6 +156,7 @@ def says_whether_loops_close(of: parflex.Robot, energy: EnergyModel, model: str,
     return seen
 
 
+@pytest.mark.few
 @pytest.mark.parametrize(
     ("name", "model"), [("delta", "step"), ("3-prrr", "geometry-direct"), ("four-bar", "geometry"), ("5r", "step")]
 )
@@ -162,6 +165,7 @@ def test_the_status_says_whether_the_loops_of_an_oracle_close(name, model):
     assert set(seen) == {0.0, 1.0}
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("kind", CHAINS)
 @pytest.mark.parametrize("seed", range(3))
 def test_the_status_of_random_linkages_says_whether_they_close(kind, seed, tmp_path):
@@ -215,6 +219,7 @@ def test_models_in_coordinates_that_are_found_by_newton_steps_have_a_status(mode
 # -- FMU -------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("name", ["3rrr", "5r"])  # from the last pose of the platform, of all joints
 @pytest.mark.parametrize("fmi", [2, 3])
 def test_an_fmu_reports_newton_steps_that_fail(name, fmi, tmp_path):

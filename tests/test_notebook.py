@@ -46,6 +46,7 @@ def shown(cells, word: str) -> dict[str, str]:
     return results[0] if results else {}
 
 
+@pytest.mark.verify
 def test_all_cells_run_without_errors_and_words_of_warning(cells):
     streams = [output for cell in cells for output in cell.outputs if output.output_type == "stream"]
     complaints = "".join(output.text for output in streams if output.name == "stderr")

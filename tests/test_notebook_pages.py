@@ -136,6 +136,7 @@ def test_what_a_robot_file_says_is_escaped(tmp_path, flat):
     read(parflex.Run({"t": np.arange(3.0), evil: np.arange(3.0)}, {"robot": evil}, {"warnings": [evil]}))
 
 
+@pytest.mark.verify
 def test_in_a_browser_without_scripts_modes_move_and_nothing_is_asked_for(flexible, flat):
     pages = [parflex.natural_frequencies(flexible, modes=2)._repr_html_(), flat._repr_html_()]
     with chromium() as browser:

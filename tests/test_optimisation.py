@@ -91,6 +91,7 @@ def own_optimum(count: int) -> float:
     return best
 
 
+@pytest.mark.verify
 def test_a_cantilever_gets_the_frequency_of_a_dense_optimum(tmp_path):
     count = 3
     limit = cantilever(tmp_path, count)
@@ -116,6 +117,7 @@ def test_ten_elements_get_the_frequency_of_a_dense_optimum(tmp_path):
     assert found.objective == pytest.approx(own_optimum(10), rel=1e-4)
 
 
+@pytest.mark.verify
 def test_stock_sizes_come_from_their_list_and_the_rest_is_optimised_again(tmp_path):
     limit = cantilever(tmp_path, 2)
     path = problem(tmp_path, 2, limit, steps=40)
@@ -168,6 +170,7 @@ def test_a_limit_that_cannot_be_met_is_named(tmp_path):
     assert not any(one["multiplier"] for one in found.constraints)  # nothing is gained for limits
 
 
+@pytest.mark.verify
 def test_a_limit_that_is_not_met_yet_is_named(tmp_path):
     found = parflex.optimise(problem(tmp_path, 2, cantilever(tmp_path, 2), TOO_MUCH, steps=2))
     assert "'first' is after 2 steps not yet at least 1000" in found.message

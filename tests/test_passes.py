@@ -63,6 +63,7 @@ def lowered(program: Nary) -> Program:
     return lower(program, "random", names, [], [f"y{k}" for k in range(len(program.outputs))])
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("name", ALL)
 def test_a_pass_keeps_values_and_never_costs_operators(name):
     rng = np.random.default_rng(4)

@@ -105,6 +105,7 @@ def test_a_falling_five_bar_goes_on_when_its_rods_are_in_line():
     assert np.abs(positions(coarse) - positions(fine)).max() < 1e-4  # the coarse run; order four: a whip of 11 rad/s
 
 
+@pytest.mark.few
 @pytest.mark.parametrize(("name", "time"), [("5r", 0.6), ("3rrr", 0.5)])
 @pytest.mark.parametrize(("method", "allowed"), [("gauss4", 1e-4), ("gauss6", 1e-6), ("generalized-alpha", 2e-2)])
 def test_rates_that_become_poor_shorten_no_steps(name, time, method, allowed):
@@ -143,6 +144,7 @@ def test_a_run_back_in_time_ends_where_it_began():
 # -- singular poses -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.few
 @pytest.mark.parametrize(("method", "allowed"), [("gauss4", 1e-6), ("rk4", 5e-6), ("generalized-alpha", 0.1)])
 def test_the_double_four_bar_swings_through_the_line(method, allowed, figure):
     robot, wanted = load(HERE / "robots" / "double-four-bar.toml"), table("double-four-bar")
@@ -184,6 +186,7 @@ def test_where_the_loops_leave_the_motion_open_a_run_is_refused_in_words():
     assert clear.status == "ok" and clear.summary["energy_balance_error"] < 1e-8
 
 
+@pytest.mark.verify
 def test_a_led_slider_is_refused_at_its_own_dead_centre():
     robot = load(HERE / "robots" / "slider-crank-spatial.toml")
     run = simulate(robot, lambda t: ([0.2 + 0.5 * t], [0.5], [0.0]), time=0.4, step=1e-3, out_step=0.01)
@@ -265,6 +268,7 @@ def test_a_robot_that_bends_ends_at_a_singular_pose_in_words(tmp_path):
     assert run.summary["energy_balance_error"] < 1e-6
 
 
+@pytest.mark.few
 @pytest.mark.parametrize(("when", "rate"), [(0.49, 4.4), (0.52, 4.4), (0.52, 3.0), (0.535, 4.4), (0.54, 4.4)])
 def test_a_motor_whose_velocity_jumps_within_a_passage_pushes_with_an_impulse(when, rate):
     robot = load(HERE / "robots" / "parallelogram.toml")

@@ -29,6 +29,7 @@ def told(column, **others):
     return [text for text in warnings if ELBOW in text]
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("off", [0.0, 0.3, 2 * np.pi])
 def test_a_sensor_whose_zero_is_off_is_told_with_how_much(off):
     noise = 2e-3 * np.random.default_rng(0).standard_normal(len(elbow()))

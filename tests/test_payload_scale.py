@@ -45,6 +45,7 @@ def test_a_centre_that_is_not_the_one_named_is_told(tmp_path, named):
     assert len(told) == (named[1] != 0)
 
 
+@pytest.mark.verify
 def test_of_two_payloads_one_that_is_not_the_one_named_is_told(tmp_path):
     one = found(tmp_path, [[2.0, 0, 0, 0], [3.6, 0, 0, 0]], 2.0, 3.0)
     assert any("efforts fit a payload of" in text for text in one.warnings)

@@ -40,6 +40,7 @@ def par4_arms(values, angle, base=0.275, arm=0.375, rod=0.825, half=0.08, ratio=
     return np.array(found).T
 
 
+@pytest.mark.verify
 def test_reach_and_arms_of_par4_are_those_of_its_lengths():
     """The plate, its gear and four legs, of whose rows one repeats others; half of the cells are out of reach.
 

@@ -76,6 +76,7 @@ def test_the_modal_data_of_the_catalogue_are_made_again_by_their_script(hexagon)
     np.testing.assert_allclose(hexagon.shapes, kept.shapes, rtol=0, atol=1e-6 * np.abs(kept.shapes).max())
 
 
+@pytest.mark.verify
 def test_the_script_writes_modal_data_and_a_figure(script, hexagon, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(script, "make", lambda: hexagon)
     monkeypatch.setattr(sys, "argv", ["make_hexagon_plate.py", "--output", str(tmp_path / "new")])

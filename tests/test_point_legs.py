@@ -231,6 +231,7 @@ def opening_of_places(found_by, values):
     return max(np.abs(loop.residual(a, 1.0)).max() for a in at for loop in robot.closures.loops)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("closed_form", [True, False])
 @pytest.mark.parametrize("mounted", MOUNTED)
 def test_reach_and_arms_of_a_delta_with_parallelograms(mounted, closed_form, tmp_path, monkeypatch):
@@ -359,6 +360,7 @@ def robot_of(kind, tmp_path, hanging=False):
     return parflex.load(path)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("hanging", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
 def test_legs_of_every_kind_are_placed_and_told_apart(kind, hanging, tmp_path):

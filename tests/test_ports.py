@@ -73,6 +73,7 @@ def test_motors_stand_in_the_order_of_the_file():
     assert list(of.tree.rate_names[6:]) == ["a.P", "a.R", "b.P", "b.R", "c.P", "c.R", "w1", "w2"]
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("name", ["3rrr", "rx90", "gough-stewart", "dualemps", "four-bar", "gough-stewart-flexible"])
 def test_every_entry_of_every_model_has_a_name_and_a_unit(name):
     of, tried = parflex.load(name), 0

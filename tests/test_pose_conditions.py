@@ -160,6 +160,7 @@ FEW = ["5r", "five-axis", "serial-arm", "gough-stewart", "scara"]
 MANY = ["3rrr", "puma560", "rx90", "delta", "space", "3-prs", "dualemps", "navaro", "struts", "geared-five-bar", "c5"]
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("name", FEW + [pytest.param(name, marks=pytest.mark.verify) for name in MANY])
 def test_random_conditions_are_met_in_any_order_of_questions(name):
     file = ROBOTS / f"{name}.toml"

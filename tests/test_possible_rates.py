@@ -140,6 +140,7 @@ def subsets(at: Differenced, rng, many: int):
         yield sorted(rng.choice(count, int(rng.integers(1, min(count, 8) + 1)), replace=False).tolist())
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("name", cases())
 def test_velocities_are_accepted_where_they_are_in_the_velocity_space(name):
     robot = loaded(name)
@@ -159,6 +160,7 @@ def test_velocities_are_accepted_where_they_are_in_the_velocity_space(name):
     assert bool(refused) == (np.linalg.matrix_rank(at.rows @ at.N, MOVES) < len(at.words))
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("name", cases())
 def test_accelerations_are_accepted_where_the_velocity_and_the_loops_allow_them(name):
     robot = loaded(name)

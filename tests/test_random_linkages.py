@@ -31,6 +31,7 @@ def halved(of, step: float, **how):
     return runs[1], lambda column: float(np.abs(runs[0][column] - runs[1][column]).max())
 
 
+@pytest.mark.few
 @pytest.mark.parametrize(("kind", "seed"), cases(40))
 def test_pushed_linkages_move_as_the_oracle(kind, seed, tmp_path, figure):
     rng = np.random.default_rng([seed, *kind.encode()])
@@ -53,6 +54,7 @@ def test_pushed_linkages_move_as_the_oracle(kind, seed, tmp_path, figure):
         assert off < max(1e-6, 3 * change(f"q.{name}"))
 
 
+@pytest.mark.few
 @pytest.mark.parametrize(("kind", "seed"), cases(20))
 def test_led_linkages_need_the_efforts_of_the_oracle(kind, seed, tmp_path, figure):
     rng = np.random.default_rng([1000 + seed, *kind.encode()])

@@ -84,6 +84,7 @@ def wrenches_on_links(result, push):
     return total
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("name", ROBOTS)
 def test_every_body_moves_as_the_wrenches_on_it_say(name, figure):
     worst, h = 0.0, 1e-6
@@ -100,6 +101,7 @@ def test_every_body_moves_as_the_wrenches_on_it_say(name, figure):
     assert worst < 1e-7
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("name", ROBOTS)
 def test_a_joint_gives_along_its_axis_only_what_its_motor_and_its_terms_give(name):
     for state in states_of(name, 2)[1]:
@@ -121,6 +123,7 @@ def test_a_joint_gives_along_its_axis_only_what_its_motor_and_its_terms_give(nam
             assert largest(along - (motor - terms[link.v])) < 1e-10 * size
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("name", [name for name in ROBOTS if name not in (*OVER_CONSTRAINED, "puma560", "rx90")])
 def test_closure_wrenches_are_the_multipliers_of_lagrange(name, figure):
     path, states = states_of(name)

@@ -137,6 +137,7 @@ def parts_of(value, depth: int = 3) -> list:
     return [value, *(part for entry in inside for part in parts_of(entry, depth - 1))]
 
 
+@pytest.mark.verify
 def test_every_public_function_is_called_here(answers):
     assert {name for name in PUBLIC if not name.startswith("draw")} <= set(answers)
 

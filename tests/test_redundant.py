@@ -83,6 +83,7 @@ def moving(robot: Robot, count: int, seed: int) -> list[tuple[Configuration, np.
 # -- the robot of the paper ----------------------------------------------------------------------------
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("share", [0.0, 0.05], ids=["nominal", "5 %"])
 @pytest.mark.parametrize("mode", MODES)
 def test_efforts_equal_those_of_pinocchio_with_multipliers(mode, share, tmp_path, figure):

@@ -102,6 +102,7 @@ def robot(tmp_path, text, gravity, planar, motors=()):
     return bars.robot(tmp_path, text, gravity, "planar" if planar else "spatial")
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("case", CASES)
 def test_joints_start_where_the_pose_puts_them_and_bodies_at_rest(tmp_path, case):
     text, gravity, pose, planar, held = CASES[case]

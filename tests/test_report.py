@@ -181,6 +181,7 @@ def picture(page) -> str:
     return page.evaluate("document.querySelector('canvas').toDataURL()")
 
 
+@pytest.mark.verify
 def test_the_page_moves_its_modes_in_a_browser_without_a_complaint(page):
     with chromium() as browser:
         watched = Watched(browser, viewport={"width": 1100, "height": 800})

@@ -179,6 +179,7 @@ def test_a_number_that_is_wrong_differs_and_the_command_fails(wrong):
     assert found[0]["ok"] is False and found[0]["published"] == 189.3 and "mode 7" in found[0]["quantity"]
 
 
+@pytest.mark.verify
 def test_a_number_that_is_wrong_is_red_on_the_page(wrong):
     text = page(parflex.reproduce("Long2014"), quick=True)
     assert text.count('<td class="verdict differs">') == 1

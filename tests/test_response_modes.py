@@ -147,6 +147,7 @@ def test_a_file_that_pyuff_wrote_is_read(tmp_path):
     assert found.outputs == spring_chain.SENSORS
 
 
+@pytest.mark.verify
 def test_an_update_from_universal_files_finds_stiffness_and_damping(capsys, tmp_path):
     robot = damped_chain(tmp_path, (2.0, 1.0, 0.3))
     files = [as_uff(tmp_path / f"{pose}.uff", noisy(pose)) for pose in ("home", "bent")]

@@ -36,6 +36,7 @@ def pair(robot, settings):
     return parflex.natural_frequencies(redesigned(robot, settings), pose, modes=2).frequencies
 
 
+@pytest.mark.verify
 def test_double_modes_part_as_their_directional_derivatives_say(navaro):
     keys = ["constants.bar", "legs.gamma.0"]
     found = parflex.sensitivities(navaro, "frequency:1", keys, "pose-1")

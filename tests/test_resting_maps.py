@@ -59,6 +59,7 @@ def planar():
     return robot, names, q + np.random.default_rng(3).uniform(-0.03, 0.03, (9, len(names)))
 
 
+@pytest.mark.verify
 def test_equilibria_of_many_poses_are_those_of_single_ones(planar):
     robot, names, poses = planar
     tip = robot.tree.end_effector

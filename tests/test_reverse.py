@@ -14,6 +14,7 @@ from parflex.graph.reverse import gradient, sparsity
 from parflex.models.forms.platform_frame import given_frame
 
 
+@pytest.mark.few
 @pytest.mark.parametrize(
     "name", ["rx90", "5r", "gough-stewart", "3-prrr"]
 )  # a tree, a pivoted 2 x 2 block, legs with roots and a 6 x 6, legs with more rows than joints

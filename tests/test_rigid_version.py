@@ -49,6 +49,7 @@ def energy(robot, v, w) -> float:
     return total
 
 
+@pytest.mark.few
 @pytest.mark.parametrize(
     "name", [*FLEXIBLE, *(str(ROBOTS / f"{name}.toml") for name in ("unlike-legs", "geared-beams"))]
 )
@@ -96,6 +97,7 @@ def test_beams_are_uniform_rods(name):
         assert found == pytest.approx(wanted, rel=1e-12)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize(("name", "actuation"), [("dualemps", None), ("navaro", "111"), ("gough-stewart-beams", None)])
 def test_static_efforts_are_those_of_very_stiff_bodies(name, actuation):
     stiff = {"dualemps": "dural", "navaro": "dural", "gough-stewart-beams": "steel"}[name]

@@ -382,6 +382,7 @@ def mutated(text: str, rng: random.Random) -> str:
     return "\n".join(lines)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("robot", sorted(path.stem for path in CATALOGUE.glob("*.toml")))
 def test_no_accident_in_a_file_breaks_the_reader(robot, tmp_path):
     rng = random.Random(robot)

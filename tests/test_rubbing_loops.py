@@ -62,6 +62,7 @@ def check_rows(run, exact, friction, close):
     return rate
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("speed", [8.0, -6.0])
 def test_friction_of_a_slider_turns_at_its_dead_centres_and_takes_its_way_times_its_effort(tmp_path, method, speed):
@@ -76,6 +77,7 @@ def test_friction_of_a_slider_turns_at_its_dead_centres_and_takes_its_way_times_
     assert np.abs(runs[0]["q.crank"][::5] - runs[1]["q.crank"]).max() < max(1e-10, 1e-2 * METHODS[method])
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("seed", range(6))
 def test_slider_cranks_come_to_rest_as_their_energy_says_and_share_the_load(tmp_path, seed):
     rng = np.random.default_rng(seed)

@@ -195,6 +195,7 @@ def six_screws(folder, pitch=0.008):
     return written(text.replace(old, new).replace("start = 1.1", f"start = {1.1 / pitch}"), folder)
 
 
+@pytest.mark.verify
 def test_a_platform_on_six_screws_equals_lagrange_and_its_programs(tmp_path, figure):
     path = six_screws(tmp_path)
     robot, other = parflex.load(path), EnergyModel(read_robot(path))
@@ -221,6 +222,7 @@ def test_six_screws_stand_where_six_slides_stand(pitch, tmp_path):
         assert found * way == pytest.approx(expected, abs=1e-9)  # loops close to 1e-10 of 1.1 m
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("name", ["inverse", "direct", "mass-matrix", "energy", "state-rates"])
 @pytest.mark.parametrize("file", ["screw-loop", "ball-screw", "tree"])
 def test_programs_equal_the_models(name, file, tmp_path):

@@ -205,6 +205,7 @@ def compare(name, pose, response, keys, function, arguments, given, directions, 
         assert abs(mine @ direction - its) <= limit * np.abs(mine).max(), (keys, mine, direction, its)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize(("name", "pose", "response", "keys", "function", "arguments", "given"), CASES)
 def test_sensitivities_are_those_of_extrapolated_differences(name, pose, response, keys, function, arguments, given):
     direction = np.random.default_rng(3).uniform(-1, 1, len(keys))

@@ -23,6 +23,7 @@ def drift(run) -> float:
 # -- laws ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("name", ["5r", "space", "two-bodies", "satellite"])
 def test_rigid_robots_keep_their_energy_at_the_order_of_the_method(name, figure):
     of = robot(name)
@@ -69,6 +70,7 @@ def test_a_floating_robot_keeps_its_momentum(name, figure):
     assert np.ptp(run["hull.orientation_x"]) > 0.01  # it turns
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("given", ["motion", "effort", "wrench"])
 def test_energy_grows_by_the_work_of_inputs_less_the_losses(given):
     of = robot("dualemps")
@@ -129,6 +131,7 @@ def test_the_square_is_a_trapezoid_smoothed_by_a_box():
     assert np.allclose(motion.pieces.at(13.0), motion.pieces.at(0.5), atol=1e-12)  # period 12.5 s
 
 
+@pytest.mark.verify
 @pytest.mark.parametrize(("name", "ramp"), [("circle", 0.5), ("circle-harsh", 0.02)])
 def test_the_rigid_robot_follows_the_circle_at_the_arc_speed(name, ramp):
     of = robot("dualemps")
@@ -241,6 +244,7 @@ def test_the_width_of_friction_is_said_with_what_it_does():
     assert np.abs(free["power.loss"]).max() == 0
 
 
+@pytest.mark.verify
 def test_the_motion_does_not_depend_on_which_beam_closes_the_loop(tmp_path, figure):
     text = (CATALOGUE / "dualemps.toml").read_text(encoding="utf-8")
     for old, new in (  # the hinge of the knee belongs to the other leg, so the other beam is the dependent one

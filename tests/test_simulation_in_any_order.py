@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import random
 
+import pytest
 from golden import QUESTIONS, SharedRobots, answer_to, same, stored
 from support.drawn_questions import SEED, quick
 
 
+@pytest.mark.verify
 def test_runs_do_not_depend_on_what_was_asked_before():
     kept, bench, chance = stored(), SharedRobots(), random.Random(SEED + 3)
     runs = [key for key, question in QUESTIONS.items() if question.loop and " catalogue " not in key]

@@ -81,6 +81,7 @@ def test_a_bad_motion_is_refused_with_its_key(text, key, words, tmp_path):
     assert refusal.value.hint
 
 
+@pytest.mark.few
 @pytest.mark.parametrize(("text", "key", "words"), BAD_FOR_THE_ROBOT.values(), ids=BAD_FOR_THE_ROBOT.keys())
 def test_a_motion_that_the_robot_cannot_do_is_refused(text, key, words, tmp_path):
     file = tmp_path / "robot.toml"
@@ -301,6 +302,7 @@ def test_a_run_that_diverges_says_when_what_and_what_to_try(capsys, tmp_path):
     assert len(kept.t) == found["rows"] and np.isfinite(kept["P.x"]).all()
 
 
+@pytest.mark.verify
 @pytest.mark.parametrize("method", ["gauss4", pytest.param("generalized-alpha", marks=pytest.mark.verify), "rk4"])
 def test_motors_led_out_of_reach_stop_the_run(method):
     robot = parflex.load("5r")
@@ -332,6 +334,7 @@ def test_bad_options_exit_with_two_and_write_nothing(capsys, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.verify
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT for one process")
 def test_an_interrupt_keeps_what_was_computed(tmp_path):
     file = tmp_path / "run.npz"

@@ -53,6 +53,7 @@ def test_motors_that_fit_each_other_drive_the_robot_and_share_the_efforts(four, 
     assert np.abs((efforts * rates).sum(axis=0) - run["power.input"]).max() < 1e-12
 
 
+@pytest.mark.verify
 def test_motions_that_do_not_fit_are_refused_with_the_joint_and_the_amount(four, knots):
     moved = dict(knots)
     moved["leg4.1"] = knots["leg4.1"] + 0.02 * np.linspace(0, 1, 101)

@@ -103,6 +103,7 @@ def poles(robot, about):
     return np.array(sorted((abs(one) / (2 * np.pi), -one.real / abs(one)) for one in values))
 
 
+@pytest.mark.few
 @pytest.mark.parametrize(
     ("name", "about"),
     [

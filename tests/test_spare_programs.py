@@ -74,6 +74,7 @@ def test_generated_c_gives_the_same(tmp_path):
     assert set(units.values()) == {"N m"}
 
 
+@pytest.mark.verify
 def test_models_of_spare_motors_agree_with_each_other():
     robot = four()
     step = parflex.model(robot, "step")

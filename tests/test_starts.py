@@ -40,6 +40,7 @@ def knots():
     return {"t": t, "crank": SPEED * t}
 
 
+@pytest.mark.verify
 def test_a_crank_led_at_speed_carries_a_straight_rod_with_it(figure):
     of = parflex.load(ROBOTS / "slider-crank-beam.toml")
     for motion in (spinning, knots(), "spin"):
@@ -72,6 +73,7 @@ def bent(of, rng, size=1e-3):
     return Configuration(of, q)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("name", ["slider-crank-beam", "dualemps", "gough-stewart-beams", "bending-satellite", "modes"])
 def test_elastic_rates_at_the_start_are_those_of_the_equations_with_multipliers(name, figure):
     of, oracle = pair(name)

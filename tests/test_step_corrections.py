@@ -223,6 +223,7 @@ def dense(name: str, moving: bool, driven: bool, c1: complex, c2: complex) -> np
     return np.eye(len(free)) - c1 * by_rate - c2 * by_position
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("driven", [False, True], ids=["efforts", "driven"])
 @pytest.mark.parametrize("name", ROBOTS)
 def test_corrections_at_rest_are_those_of_the_dense_matrix(name, driven):
@@ -232,6 +233,7 @@ def test_corrections_at_rest_are_those_of_the_dense_matrix(name, driven):
         assert np.abs(corrections(name, False, driven, c1, c2) - wanted).max() < 2e-5 * np.abs(wanted).max()
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("driven", [False, True], ids=["efforts", "driven"])
 @pytest.mark.parametrize("name", ROBOTS)
 def test_iterations_in_motion_shrink_what_is_missed_ten_times(name, driven, figure):
@@ -244,6 +246,7 @@ def test_iterations_in_motion_shrink_what_is_missed_ten_times(name, driven, figu
     assert np.abs(np.linalg.eigvals(np.eye(len(matrix)) - matrix)).max() > 0.3  # without a matrix
 
 
+@pytest.mark.verify
 @pytest.mark.parametrize("name", [pytest.param(name, marks=() if name == "closed" else long) for name in ROBOTS])
 def test_implicit_runs_come_where_short_explicit_steps_do(name, figure):
     """A fall from home under weight, through vibrations of a few kHz: explicit steps resolve them a hundred times."""

@@ -78,6 +78,7 @@ def corrected(form: Pieces, q: np.ndarray, c1: complex, c2: complex, driven: boo
     return np.array([complex(x.re, x.im) if isinstance(x, Pair) else x for x in change])
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("driven", [False, True], ids=["efforts", "driven"])
 @pytest.mark.parametrize("name", ROBOTS)
 def test_a_step_of_newton_at_rest_is_that_of_the_dense_matrix(name, driven):

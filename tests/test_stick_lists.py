@@ -63,6 +63,7 @@ def written(path, text):
     return parflex.load(path)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("seed", range(6))
 def test_sticks_of_random_flexible_arms_follow_each_other_and_are_where_joints_rest(tmp_path, seed):
     rng = np.random.default_rng(seed)

@@ -170,6 +170,7 @@ def test_a_slide_on_an_incline_starts_stops_and_stays_as_its_loads_say(tmp_path,
     assert [one["time"] for one in run.summary["sticks"]] == pytest.approx(sticks, abs=1e-11)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_an_arm_with_friction_in_both_joints_moves_as_an_oracle_event_by_event(tmp_path, seed):
     rng = np.random.default_rng(seed)

@@ -962,6 +962,7 @@ def turned_modes(M: np.ndarray, K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return T.T @ M @ T, T.T @ K @ T
 
 
+@pytest.mark.verify
 def test_a_planar_robot_takes_the_motions_of_a_super_element_in_its_plane(tmp_path):
     """As many coordinates as the planar beam that the matrices are of: bending out of the plane is left out."""
     M, K = turned_modes(*beam_matrices(18, 4))

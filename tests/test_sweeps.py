@@ -94,6 +94,7 @@ def same(one: Path, other: Path) -> bool:
 # -- answers -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.verify
 def test_answers_are_those_of_robots_loaded_one_by_one(slow):
     _, found = slow
     assert (found.designs, found.done, found.computed, found.failed) == (14, 14, 14, 0)
@@ -261,6 +262,7 @@ parflex.sweep(sys.argv[1], sys.argv[2], jobs=int(sys.argv[4]), progress=kill)
 """
 
 
+@pytest.mark.verify
 @pytest.mark.skipif(os.name != "posix", reason="kills")
 def test_a_killed_sweep_loses_and_doubles_nothing(quick, tmp_path, folder):
     path, _ = quick
@@ -338,6 +340,7 @@ except parflex.InputError as error:
 """
 
 
+@pytest.mark.verify
 @pytest.mark.skipif(sys.platform != "linux", reason="limits the size of files")
 def test_a_full_disk_is_said_and_what_was_finished_is_kept(quick, tmp_path, folder):
     path, _ = quick

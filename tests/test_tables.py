@@ -93,6 +93,7 @@ def test_every_verb_with_tables_has_a_command():
     assert all(line.split()[0] == verb for verb, line in COMMANDS.items())
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("verb", sorted(COMMANDS))
 def test_tables_show_every_number_and_name_whole_at_all_widths(verb, folder, monkeypatch, capsys):
     printed, answers = [], []

@@ -187,6 +187,7 @@ def check(name: str, models: list[str], subsets: list[tuple[str, ...]]) -> None:
             assert miss(name, model, without) < SHARP, (model, without)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("name", [pytest.param(one, marks=long if one in SLOW else []) for one in ROBOTS])
 def test_functions_and_programs_answer_the_same_question(name):
     """Nothing left out, and some terms, other ones for each model."""
@@ -291,6 +292,7 @@ def test_words_that_contradict_themselves_are_refused(case):
     assert stop.value.hint
 
 
+@pytest.mark.verify
 def test_counts_keep_the_custom_and_say_what_they_leave_out(capsys):
     plain, more = (answered(capsys, "count", "rx90", "inverse", *words) for words in ((), ("--with", "friction")))
     assert plain["without"] == ["friction", "springs", "motor-inertia"]

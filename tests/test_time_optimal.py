@@ -104,6 +104,7 @@ def arm():
     return check_optimum(puma, 41)
 
 
+@pytest.mark.verify
 def test_a_puma_with_friction_is_as_fast_as_a_dense_optimum(arm):
     _, plan, best = arm
     assert plan.end == pytest.approx(best, rel=5e-3)
@@ -130,6 +131,7 @@ def test_one_limit_acts_at_every_place_and_the_answer_says_which(arm):
     assert 1 <= len(part.switching) <= 3
 
 
+@pytest.mark.verify
 def test_a_motion_of_constant_inertia_is_that_of_the_textbook():
     robot = parflex.load("5r")
     table = {"joints": [{"left.1": 2.1, "right.1": 1.0}, {"left.1": 1.7, "right.1": 0.8}], "law": "time-optimal"}
@@ -163,6 +165,7 @@ def test_a_row_without_inertia_does_not_make_the_motion_chatter():
         assert not len(plan.pieces.jumps(order)[0][plan.pieces.jumps(order)[0] < plan.end])
 
 
+@pytest.mark.verify
 def test_a_motor_that_stands_still_has_no_friction_of_either_sign():
     robot = parflex.load("dualemps")
     move = {"start": {"11": 0.02, "21": 0.02}, "moves": [{"11": 0.2}], "law": "time-optimal", "effort_limit": 100.0}
@@ -170,6 +173,7 @@ def test_a_motor_that_stands_still_has_no_friction_of_either_sign():
     assert np.abs(efforts).max() < 5  # Coulomb friction would be 25 N
 
 
+@pytest.mark.verify
 def test_a_joint_that_turns_back_has_its_friction_on_both_sides():
     robot = parflex.load("5r", settings={"legs.frame.1.friction": {"coulomb": 0.4}, "gravity": [0, 0, 0]})
     circle = {"centre": [0.05, 0.45, 0], "start": [0.1, 0.45, 0], "turns": 0.5}
@@ -182,6 +186,7 @@ def test_a_joint_that_turns_back_has_its_friction_on_both_sides():
     assert np.any(np.diff(np.sign(rates), axis=0))
 
 
+@pytest.mark.verify
 def test_spare_motors_share_the_effort_within_their_ranges():
     robot = parflex.load("4rrr")
     first, last = words(("x", "y", "theta"), (0, 0, 0)), words(("x", "y", "theta"), (0.04, 0.03, 0.1))
@@ -233,6 +238,7 @@ offset = 0.8
 """
 
 
+@pytest.mark.verify
 def test_a_load_on_a_cable_is_not_faster_than_free_fall(tmp_path):
     path = tmp_path / "hanging.toml"
     path.write_text(HANGING)
@@ -294,6 +300,7 @@ BAD = {
 }  # fmt: skip
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("message", BAD)
 def test_what_cannot_be_is_told_with_its_place(message):
     with pytest.raises(ParflexError, match=message) as error:

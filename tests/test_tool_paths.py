@@ -157,6 +157,7 @@ def test_poses_with_directions_are_reached_and_joints_given_too(five_axes, monke
     assert p == pytest.approx([0.015, 0.01, -0.435], abs=1e-8)
 
 
+@pytest.mark.verify
 def test_references_of_a_controller_keep_a_given_direction(five_axes):
     wanted = reference_from(five_axes, "circle:radius=0.03,time=1,z=-0.45,zx=0.1,zy=0")
     driven = track(five_axes, wanted, five_axes.actuated_names, 0.125)
@@ -204,6 +205,7 @@ def test_a_table_says_one_way_of_turning():
         arcs_of(table({"orientation": "tangent"}, lines), "path")
 
 
+@pytest.mark.verify
 def test_what_a_robot_cannot_turn_is_refused_in_words(five_axes):
     robot = parflex.load("5r")
     circle = {"centre": [0, 0.45, 0], "start": [0.03, 0.45, 0]}

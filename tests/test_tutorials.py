@@ -52,6 +52,7 @@ def run_shell(text: str) -> str:
     return done.stdout
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_can_be_followed_literally(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -80,6 +81,7 @@ def has_its_own_test(name: str) -> bool:
     return any(name in path.read_text(encoding="utf-8") for path in HERE.glob("test_*.py") if path != Path(__file__))
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("name", sorted(path.name for path in (ROOT / "examples").glob("*.py")))
 def test_every_example_runs_and_stands_in_the_gallery(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

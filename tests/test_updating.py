@@ -103,6 +103,7 @@ def test_intervals_cover_what_is_true_in_95_of_100(tmp_path):
     assert 0.92 < inside < 0.98 and 0.92 < predicted < 0.98
 
 
+@pytest.mark.verify
 def test_two_factors_of_one_stiffness_are_undetermined(capsys, tmp_path):
     text = (
         spring_chain.FILE.format(1100.0, 320.0, 180.0)
@@ -360,6 +361,7 @@ def test_slopes_of_frequencies_alone_are_exact(tmp_path, dampers):
             assert slopes[k] == pytest.approx(change, rel=1e-5, abs=1e-8)  # differences of second order
 
 
+@pytest.mark.verify
 def test_shapes_decide_where_frequencies_do_not(tmp_path):
     robot = chain(tmp_path, 0.45 * TRUE)  # the same shapes, and 4.42 Hz is nearer to its third mode
     shape = dict(zip(spring_chain.SENSORS, spring_chain.shapes("folded", TRUE)[:, 1], strict=True))
@@ -430,6 +432,7 @@ beam = {{ length = 0.4, material = "steel", section = "flat", elements = {} }}
 """
 
 
+@pytest.mark.verify
 @pytest.mark.parametrize("elements", [1, 2])
 def test_intervals_hold_what_too_few_elements_shift_however_many_poses_there_are(tmp_path, elements):
     (tmp_path / "carried.toml").write_text(CANTILEVER.format(elements))
@@ -657,6 +660,7 @@ def test_what_is_held_out_says_which_of_two_solutions_predicts_it(tmp_path, true
     assert any(f"held out frequencies off by {errors[1]:.2%}" in text for text in found.warnings)
 
 
+@pytest.mark.verify
 def test_shapes_show_wrong_mode_numbers_and_empty_numbers_pair_by_shapes(tmp_path):
     table = sorted(shaped_rows(poses=("home",)), key=lambda row: row["frequency_hz"])
 
@@ -731,6 +735,7 @@ def test_gravity_that_changes_frequencies_is_told_unless_a_state_is_asked_for(tm
     assert value == pytest.approx(60, rel=1e-3) and not told
 
 
+@pytest.mark.verify
 def test_more_modes_than_the_robot_has_are_left_out_with_a_word(tmp_path):
     """A pole that is not a mode stands among those of responses, which nobody can leave out."""
     poles = [row for row in rows(numbered=False) if row["pose"] == "home"]

@@ -58,6 +58,7 @@ def worst_error(path, states, planar):
     return worst
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("change", EACH)
 @pytest.mark.parametrize("name", RIGID)
 def test_a_changed_robot_of_the_catalogue_agrees_with_both_oracles(name, change, figure, tmp_path):
@@ -71,6 +72,7 @@ def test_a_changed_robot_of_the_catalogue_agrees_with_both_oracles(name, change,
     assert worst < TOLERANCE
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("name", INVENTED)
 def test_an_invented_robot_agrees_with_both_oracles(name, figure):
     robot = parflex.load(invented(name))

@@ -187,6 +187,7 @@ def test_the_longest_arrow_is_a_quarter_of_the_robot():
 # -- what a person does with it ------------------------------------------------------------------------
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("name", parflex.catalogue_names())
 def test_a_motor_slider_moves_every_robot_of_the_catalogue(name):
     session = Session(load(name))

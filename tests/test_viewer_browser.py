@@ -93,6 +93,7 @@ def complaints(watched: Watched) -> list[str]:
     return [text for text in watched.complaints if not text.startswith("warning")]
 
 
+@pytest.mark.verify
 def test_the_viewer_in_a_browser():
     robot = parflex.load("dualemps")
     with shown(robot) as viewer, chromium(*SOFTWARE) as browser:
@@ -145,6 +146,7 @@ def test_the_viewer_in_a_browser():
         assert all(address.startswith(here) for address in watched.requests), watched.requests
 
 
+@pytest.mark.verify
 def test_a_recorded_page_plays_offline(tmp_path):
     viewer = Viewer(parflex.load("dualemps"), port=0)
     try:
@@ -185,6 +187,7 @@ lower = 249.8
 """
 
 
+@pytest.mark.verify
 def test_a_slider_of_a_design_moves_robot_and_frequencies(tmp_path):
     from parflex.sweeps.sweep_file import read_design
     from parflex.view.studio.design_desk import DesignDesk

@@ -56,6 +56,7 @@ def hexapod() -> parflex.Robot:
     return parflex.load("gough-stewart")
 
 
+@pytest.mark.verify
 def test_legs_beyond_a_singular_pose_are_refused_alone_and_in_maps(hexapod: parflex.Robot) -> None:
     """Alone they ended in an assembly 2.5 rad away, in maps they were out of reach without a reason."""
     names = list(hexapod.actuated_names)

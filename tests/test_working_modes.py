@@ -51,6 +51,7 @@ def navaro_poses(count):
     return poses
 
 
+@pytest.mark.verify
 def test_random_poses_of_the_navaro_keep_knees_and_parallelograms():
     robot = parflex.load("navaro")
     assert navaro_sides(robot, robot.home) == [True, True] * 3
@@ -58,6 +59,7 @@ def test_random_poses_of_the_navaro_keep_knees_and_parallelograms():
         assert navaro_sides(robot, robot.assemble(pose)) == [True, True] * 3, pose
 
 
+@pytest.mark.verify
 def test_maps_and_single_poses_judge_by_the_same_blocks():
     robot = parflex.load("navaro")
     poses = navaro_poses(10)
@@ -147,6 +149,7 @@ def test_more_conditions_than_freedoms_are_counted():
     assert "leave out 1 of them" in caught.value.hint
 
 
+@pytest.mark.few
 @pytest.mark.parametrize(("name", "constant"), [("delta", "arm"), ("four-bar", "crank"), ("5r", "distal")])
 def test_a_robot_that_cannot_be_assembled_says_by_how_much(name, constant):
     with pytest.raises(UnreachableError, match=r"misses it by \d"):
