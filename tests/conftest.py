@@ -102,11 +102,11 @@ def _long_ones_first(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: ranks[_group(item.nodeid)])
 
 
-# whether tests take all that they can: in long proofs, and where a test is to notice an error
-EVERYTHING = bool(os.environ.get("PARFLEX_VERIFY") or os.environ.get("PARFLEX_ALL_CASES"))
+# `make verify` runs all cases of all tests
+EVERYTHING = bool(os.environ.get("PARFLEX_VERIFY"))
 
 
-FEW = 2  # cases of a test marked `few` that `make test` runs: one case may pass by chance, two differ in a parameter
+FEW = 2  # one case may pass by chance, two differ in a parameter
 
 
 def left_out() -> dict[str, tuple[str, ...]]:
@@ -116,24 +116,28 @@ def left_out() -> dict[str, tuple[str, ...]]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave what is marked as a long proof to `make verify`, which sets the variable.
+    """Skip long tests unless `make verify` runs.
 
-    Tests that are to notice an error run with all their cases: the other variable says so.
+    `verify` marks a test or a case (`pytest.param(..., marks=pytest.mark.verify)`). `few` keeps the first two cases of
+    a parametrised test, and `few("delta", "3rrr")` those whose names contain one of the texts.
     """
     if hasattr(config, "workerinput"):  # of one process the order is that of the files
         _long_ones_first(items)
-    if os.environ.get("PARFLEX_VERIFY"):
+    if EVERYTHING:
         return
-    cases = {} if os.environ.get("PARFLEX_ALL_CASES") else left_out()
+    cases = left_out()
     runs: Counter[str] = Counter()
     for item in items:
         function = item.nodeid.partition("[")[0]
         long = item.get_closest_marker("verify") or item.name.startswith(cases.get(item.path.name, "\0"))
-        if not long and item.get_closest_marker("few") and not os.environ.get("PARFLEX_ALL_CASES"):
+        few = item.get_closest_marker("few")
+        if not long and few and few.args:
+            long = not any(text in item.name.partition("[")[2] for text in few.args)
+        elif not long and few:
             runs[function] += 1
             long = runs[function] > FEW
         if long:
-            item.add_marker(pytest.mark.skip(reason="a long proof: make verify"))
+            item.add_marker(pytest.mark.skip(reason="long: make verify"))
 
 
 def _within(self: Any, actual: Any) -> bool:

@@ -33,8 +33,8 @@ from typing import Any
 import numpy as np
 
 import parflex
+from parflex import ParflexError
 from parflex.description.source import read_source
-from parflex.errors import ParflexError
 from parflex.models.frames_and_jacobians import counts
 
 ROBOTS = Path(__file__).parent / "robots"

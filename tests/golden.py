@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 import parflex
-from parflex.errors import ParflexError
+from parflex import ParflexError
 
 ROBOTS = Path(__file__).parent / "robots"
 ANSWERS = Path(__file__).parent / "data" / "answers.json.gz"
@@ -561,7 +561,7 @@ add("run_control", "5r wind", controlled("5r", "circle:radius=0.02,time=1", "win
 
 def studied(bench: Bench) -> Any:
     """The smallest study there is; a bench of its own, since it loads its robots itself."""
-    from parflex.control.study_file import StudyFile
+    from parflex import StudyFile
 
     circle = {"kind": "circle", "radius": 0.02, "time": 0.02}
     words: dict[str, Any] = {"robot": "5r", "laws": ["pd"], "reference": circle, "percentages": [5]}

@@ -11,9 +11,7 @@ import pytest
 from support.traced import VERIFY
 
 import parflex
-from parflex.models.elastic.stiffness import deflection
-from parflex.models.robot import Robot
-from parflex.models.vibration.natural_modes import natural_frequencies
+from parflex import Robot, deflection, natural_frequencies
 
 pytest.importorskip("exudyn", reason="Exudyn comes with the bench extra")
 sys.path.append(str(Path(__file__).resolve().parent.parent / "benchmarks"))

@@ -11,8 +11,8 @@ from support.comparison import written
 from support.traced import ROBOTS, made
 
 import parflex
+from parflex import RobotFileError
 from parflex.description.expressions import evaluate
-from parflex.errors import RobotFileError
 from parflex.spatial import mdh_transform, placed, rotation_from_vector
 from parflex.spatial.angles import cosine, sine, tangent
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import parflex
+from parflex import ParflexError
 from parflex.control.following import track
 from parflex.control.references import circle
-from parflex.errors import ParflexError
 from parflex.spatial import vector_from_rotation
 
 ROBOTS = ["puma560", "rx90", "four-bar", "bricard"]

@@ -20,11 +20,18 @@ from support.oracles.reader import read_robot
 from support.states import Draws, random_states
 
 import parflex
+from parflex import (
+    ActuationError,
+    Configuration,
+    InputError,
+    ParflexWarning,
+    Robot,
+    SingularError,
+    UnreachableError,
+    configure,
+)
 from parflex.arrays.array_answers import state_calls
 from parflex.codegen.traces.vouched_states import StateQuestion
-from parflex.errors import ActuationError, InputError, ParflexWarning, SingularError, UnreachableError
-from parflex.models.configuration import Configuration, configure
-from parflex.models.robot import Robot
 
 ROBOTS = Path(__file__).parent / "robots"
 # both ways solve systems of condition up to 1e4 in double precision (1e-16), which leaves 1e-12; ten times that

@@ -11,11 +11,10 @@ import pytest
 from support.comparison import largest, nearby_states, positions
 
 import parflex
+from parflex import Configuration, SingularError, UnreachableError
 from parflex.closure.assembly.assembler import Assembler
 from parflex.closure.assembly.unreached import missing_length
 from parflex.closure.targets import FrameTarget, Target
-from parflex.errors import SingularError, UnreachableError
-from parflex.models.configuration import Configuration
 from parflex.recursion import pose as pose_of
 from parflex.spatial.rotations import matrix_quaternion, rotation_from_vector
 from parflex.tree.branch import branch

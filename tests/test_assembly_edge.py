@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import parflex
+from parflex import InputError
 from parflex.design.problem_file import read_problem
 from parflex.design.search.assembly_edge import AssemblyEdge, EdgeReader
 from parflex.design.search.descent import Descent, Designs, Term, descend, with_slope_left
@@ -11,7 +12,6 @@ from parflex.design.search.optimisation import Optimisation
 from parflex.design.search.problem_designs import ProblemDesigns
 from parflex.design.search.sliding import MARGIN
 from parflex.design.search.worst_pieces import Piece
-from parflex.errors import InputError
 from parflex.models.loading import redesigned
 
 FIVE_BAR = """

@@ -9,10 +9,10 @@ import scipy.optimize
 from support.oracles import columns
 
 import parflex
+from parflex import linear_model
 from parflex.bodies import ElasticBody
 from parflex.bodies.beam import Material, Section, beam, rolled
 from parflex.bodies.elastic_body import with_damping
-from parflex.models.elastic.linear_model import linear_model
 from parflex.models.terms import acting
 from parflex.recursion import pose
 from parflex.recursion.energy import energies as tree_energies

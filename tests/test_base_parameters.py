@@ -15,10 +15,10 @@ from support.oracles.reader import read_robot
 from support.states import Draws, random_states
 
 import parflex
+from parflex import Configuration
 from parflex.identification.base_columns import base_columns
 from parflex.identification.regressors import Regressor
 from parflex.identification.unknowns import unknowns
-from parflex.models.configuration import Configuration
 from parflex.models.dynamics.base_parameters import PARAMETERS, body_parameters, regressor
 from parflex.models.dynamics.forces import tree_forces
 

@@ -12,11 +12,10 @@ import numpy as np
 import pytest
 
 import parflex
+from parflex import ParflexError, natural_frequencies
 from parflex.bodies.sections import SHAPES
 from parflex.cli.main import main
 from parflex.description.elastic_tables import SECTION_KEYS, SectionTable
-from parflex.errors import ParflexError
-from parflex.models.vibration.natural_modes import natural_frequencies
 
 ROBOT = """
 format = 1

@@ -8,14 +8,11 @@ import scipy.sparse.linalg
 from support.published import published
 
 import parflex
+from parflex import Configuration, energies, linear_model, natural_frequencies
 from parflex.bodies.beam import Material, Section, beam, rolled
 from parflex.bodies.sections import box, circle, rectangle, tube
 from parflex.description.schema import SectionTable
-from parflex.models.configuration import Configuration
-from parflex.models.dynamics.dynamic_models import energies
-from parflex.models.elastic.linear_model import linear_model
 from parflex.models.elastic.participation import participation
-from parflex.models.vibration.natural_modes import natural_frequencies
 from parflex.recursion import mass_matrix, motion, newton_euler, pose
 from parflex.tree.elements import read_section
 

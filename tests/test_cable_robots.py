@@ -15,7 +15,7 @@ from support.oracles.energy import EnergyModel
 from support.oracles.reader import read_robot
 
 import parflex
-from parflex.errors import RobotFileError
+from parflex import RobotFileError
 from parflex.models.dynamics.spare_motors import read_sharing
 from parflex.models.dynamics.taut_cables import driven_cables
 from parflex.simulation.inputs.spare_motions import SpareMotors

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import parflex
+from parflex import Model
 from parflex.codegen import compile, program_store
 from parflex.codegen.compile import Kernel
 from parflex.codegen.emit import emit_rows
@@ -18,7 +19,6 @@ from parflex.codegen.emit.emit_c import emit_c
 from parflex.codegen.emit.emit_python import functions_of, run
 from parflex.codegen.emit.row_plan import HOLE, arranged, row_plan, saved_by_rows, side_by_side
 from parflex.codegen.make_model import model_with
-from parflex.codegen.model import Model
 from parflex.codegen.passes.optimise import make_program
 from parflex.codegen.program import Program
 from parflex.codegen.step_programs import step_programs

@@ -17,12 +17,12 @@ import numpy as np
 import pytest
 
 import parflex
+from parflex import InputError
 from parflex.campaigns import crews
 from parflex.campaigns.chunk_tasks import ChunkTask, own_source, solve_chunk
 from parflex.campaigns.handing_out import answers
 from parflex.campaigns.journal import Journal
 from parflex.design.registry import RESPONSES
-from parflex.errors import InputError
 
 CHUNKS = [(k, k + 1) for k in range(9)]
 

@@ -21,8 +21,8 @@ from support.stop_robots import ball
 from support.swinging import swinging
 
 import parflex
+from parflex import InputError
 from parflex.cli.main import cli, main
-from parflex.errors import InputError
 from parflex.simulation.inputs import polynomials
 from parflex.simulation.integrators import integrate
 from parflex.simulation.integrators.integrate import Grid, method_named, run_loop

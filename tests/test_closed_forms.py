@@ -11,9 +11,9 @@ from support.oracles.beam_element import Bar
 from support.oracles.exact_beams import CLAMPED, FREE, PINNED, ROLLER, corner, frequencies, ring, transfer
 
 import parflex
+from parflex import natural_frequencies
 from parflex.bodies.beam import Material, Section, beam
 from parflex.bodies.sections import box, circle, rectangle, tube
-from parflex.models.vibration.natural_modes import natural_frequencies
 
 E, NU, RHO = 200e9, 0.3, 7800.0
 Y, Z, LENGTH = 0.06, 0.02, 0.5  # stocky: shear and rotary inertia matter

@@ -12,7 +12,7 @@ from support.oracles.energy import EnergyModel
 from support.oracles.reader import read_robot
 
 import parflex
-from parflex.models.configuration import Configuration
+from parflex import Configuration
 from parflex.recursion import motion
 
 SPATIAL = {  # rows of each kind: translations, rotations

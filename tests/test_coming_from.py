@@ -10,7 +10,7 @@ import pytest
 from support.documentation import ROOT
 
 import parflex
-from parflex.models.configuration import Configuration
+from parflex import Configuration
 
 PAGE = (ROOT / "docs" / "coming-from.md").read_text(encoding="utf-8")
 FOLDER = ROOT / "examples" / "coming_from"

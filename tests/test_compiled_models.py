@@ -19,6 +19,7 @@ from support.command_line import answered, refused
 from support.traced import difference, expected, inputs, made, samples
 
 import parflex
+from parflex import InputError
 from parflex.codegen import disk_cache, kept_instructions, program_store
 from parflex.codegen.compile import Kernel, meanwhile
 from parflex.codegen.emit import emit_llvm
@@ -26,7 +27,6 @@ from parflex.codegen.emit.files import MARK, write_files
 from parflex.codegen.passes.optimise import make_program
 from parflex.codegen.program import OPERATIONS
 from parflex.codegen.traces.trace import Options
-from parflex.errors import InputError
 from parflex.graph import Graph
 from parflex.models.terms import COUNTED_WITHOUT
 

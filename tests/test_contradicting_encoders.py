@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import parflex
-from parflex.errors import ParflexError
+from parflex import ParflexError
 
 FIRST, SECOND, RADIUS, MASS = 0.22, 0.24, 0.35, 2.0  # m, kg: a mass on the pin of three legs, by hand
 ANGLES = np.pi / 2 + 2 * np.pi / 3 * np.arange(3)

@@ -12,15 +12,14 @@ from support.oracles import three_rrr
 from support.traced import long
 
 import parflex
+from parflex import Gains, InputError, gains_from
 from parflex.control import references
 from parflex.control.following import track
-from parflex.control.gains import Gains, gains_from
 from parflex.control.laws import make_law
 from parflex.control.plant import family, make_plant
 from parflex.control.reference_text import reference_from
 from parflex.control.run import LoopSettings, run_law
 from parflex.control.variation import KINDS, parameters_of, varied
-from parflex.errors import InputError
 
 MODES = {"+-+": (1, -1, 1), "-+-": (-1, 1, -1), "+++": (1, 1, 1), "++-": (1, 1, -1)}
 SIGNS = np.array(MODES["+-+"], dtype=float)

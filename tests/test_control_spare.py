@@ -8,8 +8,8 @@ from support.mechanisms import invented
 from support.traced import long
 
 import parflex
+from parflex import InputError
 from parflex.control.laws import LAWS
-from parflex.errors import InputError
 
 LIMIT = 17.0  # N m: the circle takes 18 to 18.5 with the preload alone
 PRELOAD = {"leg2.1": 4.0}

@@ -11,15 +11,14 @@ from support.oracles.stepped_beams import Step, frequencies
 from support.traced import VERIFY
 
 import parflex
+from parflex import InputError, Run
 from parflex.cli.main import main
-from parflex.errors import InputError
 from parflex.models.elastic.deflection import deflection_warnings
 from parflex.models.vibration import converged_modes
 from parflex.models.vibration.element_errors import ElementErrors, element_warnings, inner_beams
 from parflex.simulation.refining import converged_run as runs
 from parflex.simulation.refining.run_changes import changes, largest_deflection
 from parflex.simulation.refining.strain_content import Content, content_warnings, strain_content
-from parflex.simulation.runs import Run
 
 E, NU, RHO = 7e10, 0.3, 2700.0
 G = E / (2 * (1 + NU))

@@ -19,22 +19,18 @@ from support.traced import VERIFY, Sample, inputs, long, robot, samples
 from support.traced import _input as sample_input
 
 import parflex
-from parflex.codegen.model import Model
+from parflex import Configuration, Model, ParflexError, Robot, explain
 from parflex.codegen.passes.optimise import make_program
 from parflex.codegen.program_condition import model_condition
 from parflex.codegen.traces.asked import COORDINATES
 from parflex.codegen.traces.trace import trace
 from parflex.codegen.traces.tracing import Options
-from parflex.errors import ParflexError
-from parflex.models.configuration import Configuration
 from parflex.models.dynamics.forces import forces_along_rates
-from parflex.models.explaining.explain import explain
 from parflex.models.forms.choice import choose
 from parflex.models.forms.form import Question
 from parflex.models.forms.in_coordinates.coordinates import Coordinates
 from parflex.models.forms.in_coordinates.input_checks import condition_bound
 from parflex.models.forms.platform_frame import given_frame, platform_frame
-from parflex.models.robot import Robot
 from parflex.models.terms import acting
 from parflex.recursion import motion
 from parflex.recursion.newton_euler import JOINT_TERMS

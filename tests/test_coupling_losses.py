@@ -24,8 +24,7 @@ from support.oracles.gear_losses import LossyGear, driven, pushed
 from support.oracles.reader import read_robot
 
 import parflex
-from parflex.errors import InputError, RobotFileError, SingularError
-from parflex.models.configuration import Configuration
+from parflex import Configuration, InputError, RobotFileError, SingularError
 from parflex.models.dynamics.dynamic_models import moved_by
 
 LOSSY = {  # robot: its couplings with the efficiencies both ways, and an actuation

@@ -16,12 +16,11 @@ from support.oracles.pinocchio_tree import PinocchioTree
 from support.oracles.reader import read_robot
 
 import parflex
+from parflex import Configuration, InputError, ParflexError, RobotFileError, UnreachableError
 from parflex.cli.main import main
 from parflex.codegen.traces.feedback import wrapped
 from parflex.control.plant import family
 from parflex.description.schema import json_schema
-from parflex.errors import InputError, ParflexError, RobotFileError, UnreachableError
-from parflex.models.configuration import Configuration
 from parflex.models.forms.general_form import GeneralForm
 from parflex.models.frames_and_jacobians import counts as info
 from parflex.view.figures.robot_figure import GEAR_MARK

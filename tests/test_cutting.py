@@ -22,16 +22,13 @@ from support.oracles.plate_on_beams import gough_stewart_on_beams
 from support.oracles.reader import read_robot
 
 import parflex
+from parflex import Configuration, Robot, many_frequencies, natural_frequencies
 from parflex.maps.batches import Geometry
 from parflex.maps.frequencies import FrequencySolver
-from parflex.maps.many import many_frequencies
 from parflex.maps.node_unknowns import closing_rank
-from parflex.models.configuration import Configuration
 from parflex.models.cutting import cut_at_beams
 from parflex.models.forms.in_pieces.node_equations import accelerations_under, efforts_for, node_state
 from parflex.models.forms.in_pieces.pieces import PREFERENCES, pieces, pieces_or_reason
-from parflex.models.robot import Robot
-from parflex.models.vibration.natural_modes import natural_frequencies
 
 TOLERANCE = 1e-10  # accelerations come out of systems whose condition is up to 1e6
 RUBBER = """

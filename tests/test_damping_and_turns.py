@@ -7,7 +7,7 @@ import pytest
 from support.flexible_states import bent_state
 
 import parflex
-from parflex.errors import RobotFileError
+from parflex import RobotFileError
 from parflex.models.forms.in_pieces.node_equations import accelerations_under, node_state
 from parflex.models.forms.in_pieces.pieces import pieces
 from parflex.recursion.newton_euler import JOINT_TERMS

@@ -123,8 +123,8 @@ def test_jax_differentiates_the_emitted_function_to_the_same_jacobian(name):
 
 def test_the_graph_knows_the_derivative_of_a_closed_geometry():
     """Joints by the platform's position: arctangents and roots of a robot with legs in closed form."""
+    from parflex import load
     from parflex.codegen.traces.trace import Options, trace
-    from parflex.models.loading import load
 
     traced = trace(load("3rrr"), "geometry", Options())
     position = traced.inputs["position"]

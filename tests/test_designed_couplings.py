@@ -10,8 +10,8 @@ from scipy.optimize import brentq
 from support.designed_machines import MACHINES, keys_of
 
 import parflex
+from parflex import ParflexError
 from parflex.designs.design_numbers import number_at
-from parflex.errors import ParflexError
 from parflex.maps.batches import Geometry
 from parflex.maps.kept_numbers import numbers_of_designs
 from parflex.maps.positions import OK, PositionSolver

@@ -10,12 +10,12 @@ import pytest
 from scipy.optimize import brentq
 
 import parflex
+from parflex import ParflexError, load
 from parflex.bodies.sections import rectangle
 from parflex.codegen.compile import Kernel
 from parflex.codegen.passes.optimise import make_program
 from parflex.designs.design_numbers import design_numbers, number_at
 from parflex.designs.traced_numbers import HOW, TracedDecisions, TracedNumber, holds
-from parflex.errors import ParflexError
 from parflex.graph.derivative import jacobian
 from parflex.graph.expression import Graph
 from parflex.maps import batches
@@ -24,7 +24,6 @@ from parflex.maps.engine.mode_finder import ModeFinder
 from parflex.maps.kept_numbers import TracedNumbers, _alike, numbers_of_designs
 from parflex.maps.rows.number_loop import number_rows, odd_rows
 from parflex.models.elastic.holding import locked_robot
-from parflex.models.loading import load
 from parflex.spatial.varied import Decisions, OneNumberError, Varied
 
 

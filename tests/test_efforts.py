@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 import parflex
-from parflex.errors import InputError
+from parflex import InputError, Robot
 from parflex.models.motor_values import by_motor, read_efforts
-from parflex.models.robot import Robot
 
 NAME = "5r"
 MOTORS = ["left.1", "right.1"]

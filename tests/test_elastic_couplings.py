@@ -11,9 +11,8 @@ from support.oracles.flexible_energy import FlexibleEnergyModel
 from support.oracles.reader import read_robot
 
 import parflex
+from parflex import Configuration, InputError, RobotFileError
 from parflex.control.plant import family
-from parflex.errors import InputError, RobotFileError
-from parflex.models.configuration import Configuration
 from parflex.models.elastic.holding import locked_robot
 from parflex.models.forms.general_form import GeneralForm
 from parflex.models.frames_and_jacobians import counts as info

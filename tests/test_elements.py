@@ -17,10 +17,9 @@ from support.oracles.flexible_energy import FlexibleEnergyModel
 from support.oracles.reader import read_robot
 
 import parflex
+from parflex import Configuration, ParflexError, RobotFileError
 from parflex.codegen.family import family_model, member
 from parflex.description.schema import json_schema
-from parflex.errors import ParflexError, RobotFileError
-from parflex.models.configuration import Configuration
 from parflex.models.dynamics.dynamic_models import moved_by, rigid_inverse
 from parflex.models.elastic.participation import energy_shares
 from parflex.models.frames_and_jacobians import counts as info

@@ -35,12 +35,12 @@ from support.traced import (
 )
 
 import parflex
+from parflex import InputError, Model
 from parflex.codegen.compile import Kernel
-from parflex.codegen.model import SCRIPT_LIMIT, Model
+from parflex.codegen.model import SCRIPT_LIMIT
 from parflex.codegen.passes.optimise import make_program
 from parflex.codegen.program import Program
 from parflex.codegen.traces.trace import MODELS
-from parflex.errors import InputError
 from parflex.graph import Graph
 
 # both sides divide by matrices of condition up to 1e3 in double precision (1e-16): rounding leaves 1e-13 to 1e-12

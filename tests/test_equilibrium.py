@@ -13,14 +13,18 @@ from support import bars
 from support.oracles.beam_loops import BeamLoops
 
 import parflex
+from parflex import (
+    Configuration,
+    InputError,
+    ParflexError,
+    SingularError,
+    deflection,
+    equilibrium,
+    linear_model,
+    natural_frequencies,
+)
 from parflex.closure.reduction import reduction
-from parflex.errors import InputError, ParflexError, SingularError
-from parflex.models.configuration import Configuration
-from parflex.models.elastic.equilibrium import equilibrium
-from parflex.models.elastic.linear_model import linear_model
 from parflex.models.elastic.loads_at_rest import tangent_stiffness
-from parflex.models.elastic.stiffness import deflection
-from parflex.models.vibration.natural_modes import natural_frequencies
 from parflex.spatial.dual import Dual, slopes, small_steps
 
 EI, EA, L = bars.EI, bars.EA, bars.LENGTH

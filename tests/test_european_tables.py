@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from parflex.errors import InputError
+from parflex import InputError
 from parflex.simulation.table_files import read_table
 
 PLAIN = "t,q.axis\n0,-1.5\n0.001,2e-3\n"

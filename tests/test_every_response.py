@@ -14,12 +14,12 @@ import pytest
 from support.differences import LIMIT, extrapolated
 
 import parflex
+from parflex import ParflexError
 from parflex.design.answers import slope_of, value_of
 from parflex.design.design_state import Circumstances
 from parflex.design.questions import Tolerances, read_question
 from parflex.design.registry import OWN_NAMES
 from parflex.designs.design_numbers import number_at
-from parflex.errors import ParflexError
 
 LONG = [pytest.mark.verify, pytest.mark.skipif(not os.environ.get("PARFLEX_VERIFY"), reason="long: make verify")]
 # rounding drowns short steps where an equilibrium is found to 1e-10, long ones leave higher orders; motions take long,

@@ -11,7 +11,7 @@ from support.command_line import answered, refused
 from support.oracles import led_records
 
 import parflex
-from parflex.errors import InputError
+from parflex import InputError
 from parflex.identification.exciting.motion_limits import read_motion_limits, read_speeds
 from parflex.identification.exciting.motion_search import Search
 

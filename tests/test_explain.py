@@ -10,11 +10,10 @@ import pytest
 from conftest import CATALOGUE
 
 import parflex
+from parflex import ParflexError, model
 from parflex.cli.main import main
-from parflex.codegen.make_model import model
 from parflex.codegen.traces.trace import MODELS, form_of, trace
 from parflex.codegen.traces.tracing import Options
-from parflex.errors import ParflexError
 from parflex.models.explaining.equations import EQUATIONS
 from parflex.models.forms.form import MODELS as FORMS_OF
 from parflex.models.forms.on_legs.platform_legs import find_legs

@@ -9,8 +9,8 @@ import warnings
 import pytest
 
 import parflex
+from parflex import RobotFileError
 from parflex.description.expressions import evaluate
-from parflex.errors import RobotFileError
 
 GOOD = {
     "1": 1.0,

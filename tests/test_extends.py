@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import parflex
+from parflex import RobotFileError
 from parflex.cli.main import main
 from parflex.description.loader import load_description, load_table
-from parflex.errors import RobotFileError
 
 PARENT = """
 format = 1

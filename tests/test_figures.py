@@ -16,10 +16,8 @@ from matplotlib.figure import Figure
 from support.command_line import answered, refused
 
 import parflex
+from parflex import FrequencyMap, InputError, Run
 from parflex.cli.main import main
-from parflex.errors import InputError
-from parflex.maps.grid import FrequencyMap
-from parflex.simulation.runs import Run
 from parflex.view.figures import run_figures, run_numbers
 from parflex.view.figures.map_figure import draw_panels
 from parflex.view.figures.units import unit_of

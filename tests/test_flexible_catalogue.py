@@ -11,8 +11,8 @@ from support.oracles.navaro_frame import POSES, navaro_model
 from support.published import published
 
 import parflex
+from parflex import natural_frequencies
 from parflex.models.frames_and_jacobians import counts
-from parflex.models.vibration.natural_modes import natural_frequencies
 
 MASSES = {"B": 0.4053, "C": 0.4079, "D": 0.4123, "E": 0.3108}
 CLUTCHES = (1998.5, 3895.0)

@@ -16,12 +16,10 @@ from support.oracles.reader import read_robot
 from support.traced import VERIFY, long
 
 import parflex
-from parflex.models.configuration import Configuration
+from parflex import Configuration, Robot, natural_frequencies
 from parflex.models.dynamics.forces import tree_forces
 from parflex.models.dynamics.reduced import reduced_equations
 from parflex.models.elastic.linear_model import tree_stiffness
-from parflex.models.robot import Robot
-from parflex.models.vibration.natural_modes import natural_frequencies
 from parflex.recursion import mass_matrix
 
 MEAN = "dualemps, mean strain"

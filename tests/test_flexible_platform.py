@@ -16,15 +16,13 @@ from support.modal_robots import TWIST
 from support.traced import VERIFY, long
 
 import parflex
+from parflex import Configuration, InputError, Robot, SingularError
 from parflex.codegen.model import SCRIPT_LIMIT
-from parflex.errors import InputError, SingularError
-from parflex.models.configuration import Configuration
 from parflex.models.dynamics.reduced import reduced_equations
 from parflex.models.elastic.deflection import deflection_warnings
 from parflex.models.elastic.driven_frame import check_system, held_frame, system_jacobian, zero_dynamics
 from parflex.models.elastic.linear_model import tree_stiffness
 from parflex.models.elastic.loads_at_rest import tangent_stiffness
-from parflex.models.robot import Robot
 from parflex.recursion import mass_matrix
 from parflex.recursion.newton_euler import JOINT_TERMS
 from parflex.simulation.inputs.poses import motors_through, pose_motion

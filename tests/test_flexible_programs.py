@@ -11,11 +11,10 @@ from support.flexible_states import batch, bent_state, bent_states, error_of, ro
 from support.traced import long, made
 
 import parflex
+from parflex import Configuration, InputError, SingularError
 from parflex.codegen.compile import Kernel
 from parflex.codegen.passes.optimise import make_program
-from parflex.errors import InputError, SingularError
 from parflex.graph import Graph
-from parflex.models.configuration import Configuration
 from parflex.models.dynamics.reduced import reduced_equations
 from parflex.models.forms.form import Question
 from parflex.models.forms.general_form import general_form

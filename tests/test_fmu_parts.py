@@ -11,8 +11,8 @@ from fmpy.validation import validate_fmu
 from support.fmu_units import STEP, Unit
 
 import parflex
+from parflex import gains_from
 from parflex.control.following import track
-from parflex.control.gains import gains_from
 from parflex.control.laws import make_law
 from parflex.control.reference_text import reference_from
 from parflex.exchange.fmu.plant_parameters import read_plant_parameters

@@ -12,10 +12,9 @@ from support.traced import LEG_FORM, Sample, difference, expected, inputs, made,
 from support.variants import read_table, toml_text
 
 import parflex
+from parflex import ActuationError, Configuration, ParflexError, configure
 from parflex.codegen.passes.optimise import make_program
-from parflex.errors import ActuationError, ParflexError
 from parflex.graph import Graph
-from parflex.models.configuration import Configuration, configure
 from parflex.models.dynamics.reduced import reduced_equations
 from parflex.models.forms.on_legs.platform_legs import find_legs
 from parflex.recursion import pose

@@ -16,6 +16,7 @@ import test_modal_lagrange as modes
 from support.comparison import largest
 from support.forms_lagrange import BEHIND, STATES, held_from_behind
 
+from parflex import Robot
 from parflex.models.dynamics.reduced import reduced_equations
 from parflex.models.forms.choice import motor_partition
 from parflex.models.forms.form import Question
@@ -24,7 +25,6 @@ from parflex.models.forms.in_pieces.node_equations import accelerations_under, e
 from parflex.models.forms.in_pieces.pieces import PREFERENCES, pieces, pieces_or_reason
 from parflex.models.forms.on_legs import leg_equations
 from parflex.models.forms.on_legs.platform_legs import PlatformMotion, end_masses_on_platform, find_legs
-from parflex.models.robot import Robot
 from parflex.recursion import motion, pose
 
 TOLERANCE = 1e-10  # accelerations come out of systems whose condition is up to 1e6

@@ -12,9 +12,8 @@ from support.published import published
 from support.twins import random_twin
 
 import parflex
+from parflex import Configuration, natural_frequencies
 from parflex.closure import mobility
-from parflex.models.configuration import Configuration
-from parflex.models.vibration.natural_modes import natural_frequencies
 
 
 def test_the_frame_model_of_the_navaro_gives_table_3():

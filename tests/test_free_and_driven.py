@@ -12,7 +12,7 @@ from support.oracles.reader import read_robot
 from support.states import Draws, random_states
 
 import parflex
-from parflex.models.configuration import Configuration
+from parflex import Configuration
 from parflex.models.dynamics.forces import tree_forces
 from parflex.recursion import motion
 

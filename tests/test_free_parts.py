@@ -9,10 +9,10 @@ import pytest
 import scipy.optimize
 
 import parflex
+from parflex import UnreachableError
 from parflex.control.following import track
 from parflex.control.references import line, through
 from parflex.description.motion_tables import MotionTable
-from parflex.errors import UnreachableError
 from parflex.recursion import pose
 from parflex.simulation.inputs.motor_motions import from_description
 from parflex.simulation.inputs.paths import arcs_of, follow

@@ -10,7 +10,7 @@ from support.emitted import c_library
 from support.oracles.stick_slip import spring_turns
 
 import parflex
-from parflex.errors import RobotFileError
+from parflex import RobotFileError
 
 W = math.pi  # rad/s: half a period is a second
 BOTH = {"viscous": 12.0, "viscous_back": 20.0, "coulomb": 3.0, "coulomb_back": 5.0, "offset": -0.7}

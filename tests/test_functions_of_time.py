@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import parflex
-from parflex.errors import InputError
+from parflex import InputError
 from parflex.simulation.inputs.function_samples import Span, through_samples
 from parflex.simulation.inputs.given import given_efforts
 from parflex.simulation.run_checks import width_effect

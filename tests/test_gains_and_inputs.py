@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 import parflex
-from parflex.errors import InputError
+from parflex import InputError, Sensed
 from parflex.simulation import first_compilation
-from parflex.simulation.controller import Sensed
 
 MOTORS = ["a", "b"]
 OSCILLATOR = """

@@ -7,7 +7,7 @@ import pytest
 from support.geared_arm import FILE, GEAR, recorded
 
 import parflex
-from parflex.errors import ParflexError
+from parflex import ParflexError
 
 
 @pytest.fixture

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import parflex
+from parflex import Configuration
 from parflex.identification.base_columns import base_columns
 from parflex.identification.exciting.motion_limits import read_motion_limits
 from parflex.identification.regressors import Regressor
 from parflex.identification.unknowns import unknowns
-from parflex.models.configuration import Configuration
 
 FEET, LENGTHS, HOME = ((-0.2, 0.0), (0.25, 0.05)), ((0.35, 0.5), (0.4, 0.45)), (1.6, 1.3)
 GRAVITY = np.array([0.0, -9.81])

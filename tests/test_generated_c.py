@@ -16,12 +16,13 @@ from support.emitted import STRICT, c_library, compile_c, tool, write_c
 from support.traced import ROBOTS, difference, expected, inputs, long, made, samples
 
 import parflex
+from parflex import Model
 from parflex.codegen.compile import Kernel
 from parflex.codegen.emit import emit_llvm
 from parflex.codegen.emit.emit_c import CHUNK, emit_c, identifier
 from parflex.codegen.emit.files import write_files
 from parflex.codegen.emit.workspace import workspace
-from parflex.codegen.model import TARGETS, Model
+from parflex.codegen.model import TARGETS
 from parflex.codegen.passes.optimise import make_program
 from parflex.codegen.program import Program
 from parflex.codegen.traces.trace import MODELS

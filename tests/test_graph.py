@@ -242,8 +242,8 @@ def test_numbers_that_differ_by_more_than_rounding_stay_two(graph, symbols, digi
 
 
 def test_tracing_takes_microseconds_for_an_operator(figure):
+    from parflex import load
     from parflex.codegen.traces.trace import trace
-    from parflex.models.loading import load
 
     robot = load("delta")
     start = time.process_time()

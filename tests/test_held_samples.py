@@ -7,7 +7,7 @@ import pytest
 from support.geared_arm import FILE, GEAR, recorded
 
 import parflex
-from parflex.errors import InputError
+from parflex import InputError
 from parflex.identification.column_map import read_column_map
 from parflex.identification.measured_files import read_measurement
 

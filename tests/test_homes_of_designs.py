@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import parflex
+from parflex import ParflexError, SingularError, UnreachableError
 from parflex.designs.design_numbers import number_at
-from parflex.errors import ParflexError, SingularError, UnreachableError
 from parflex.maps.batches import COMPILE_FROM, Geometry
 from parflex.maps.kept_numbers import numbers_of_designs
 from parflex.maps.placing.home_rows import home_rows

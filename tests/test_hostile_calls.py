@@ -15,9 +15,7 @@ import numpy as np
 import pytest
 
 import parflex
-from parflex.control.study_file import StudyFile
-from parflex.errors import ParflexError
-from parflex.models.robot import Robot
+from parflex import ParflexError, Robot, StudyFile
 
 NAN = float("nan")
 STRANGE: dict[str, Any] = {

@@ -14,9 +14,8 @@ from support.oracles.pinocchio_tree import PinocchioTree
 from support.oracles.reader import read_robot
 
 import parflex
+from parflex import Configuration, SingularError, UnreachableError
 from parflex.closure.mobility import refuse_other_branch
-from parflex.errors import SingularError, UnreachableError
-from parflex.models.configuration import Configuration
 from parflex.view.scene.skeleton import skeleton
 
 NAMES = ["par4", "3-prs-2r"]

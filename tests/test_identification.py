@@ -20,7 +20,7 @@ from support.oracles.reader import read_robot
 from support.recordings import ARM, AXIS, BY_HAND, HAND, RUBBED, UNDER_CONTROL, arm_record, axis_record, loaded, slide
 
 import parflex
-from parflex.errors import InputError, SingularError
+from parflex import InputError, SingularError
 from parflex.identification import regressors
 from parflex.identification.base_columns import base_columns, random_motion, stacked
 from parflex.identification.column_map import read_column_map

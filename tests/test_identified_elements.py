@@ -11,7 +11,7 @@ import pytest
 from support.oracles import led_records
 
 import parflex
-from parflex.errors import InputError
+from parflex import InputError
 from parflex.identification.unknowns import taken_from_file, unknowns
 from parflex.identification.written_robot import changed_elements, write_robot
 

@@ -10,7 +10,7 @@ import pytest
 from support.oracles.beam_sections import ShakenCantilever
 
 import parflex
-from parflex.errors import SingularError
+from parflex import SingularError
 from parflex.simulation.refining.inner_response import OFF, inner_error
 
 E, DENSITY, WIDTH = 2.1e11, 7800.0, 0.03

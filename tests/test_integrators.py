@@ -13,9 +13,9 @@ from scipy.integrate import quad, solve_ivp
 from support.swinging import swinging, whole
 
 import parflex
+from parflex import InputError
 from parflex.codegen.compile import Kernel
 from parflex.codegen.passes.optimise import make_program
-from parflex.errors import InputError
 from parflex.graph import Graph
 from parflex.simulation.inputs import polynomials, quintics
 from parflex.simulation.integrators import tableaux

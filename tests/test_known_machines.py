@@ -18,7 +18,7 @@ from support.traced import long
 from support.variants import read_table, toml_text
 
 import parflex
-from parflex.errors import UnreachableError
+from parflex import UnreachableError
 from parflex.models.limits import limit_warnings
 
 # both sides solve systems of condition up to 1e2 in double precision (1e-16): 1e-13 is left, 1e-10 is asked

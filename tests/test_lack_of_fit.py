@@ -11,7 +11,7 @@ from support.recordings import BY_HAND, UNDER_CONTROL, loaded, slide
 from support.sliding_axis_records import ROBOT, followed, led, led_record, noisy
 
 import parflex
-from parflex.errors import ParflexError
+from parflex import ParflexError
 
 FIRST, SECOND, THIRD = (f"effort.{m}" for m in measured.MOTORS)
 

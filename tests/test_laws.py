@@ -14,8 +14,8 @@ from support.states import Draws, random_states
 from support.variants import base_moved, read_table, toml_text
 
 import parflex
+from parflex import Configuration
 from parflex.closure import mobility
-from parflex.models.configuration import Configuration
 from parflex.recursion import motion
 
 ROBOTS = RIGID

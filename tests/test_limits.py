@@ -14,9 +14,9 @@ from support.linkages import CHAINS, draw
 from support.mechanisms import ROBOTS
 
 import parflex
+from parflex import InputError, ParflexWarning, RobotFileError, UnreachableError
 from parflex.cli.main import main
 from parflex.description.schema import json_schema
-from parflex.errors import InputError, ParflexWarning, RobotFileError, UnreachableError
 from parflex.models.given_states.joint_stops import with_tree
 from parflex.models.limits import check_limits
 

@@ -8,11 +8,8 @@ from support import bars
 from support.command_line import answered, refused
 
 import parflex
-from parflex.errors import InputError, SingularError
-from parflex.models.elastic.equilibrium import equilibrium
+from parflex import InputError, SingularError, cartesian_stiffness, deflection, equilibrium, natural_frequencies
 from parflex.models.elastic.participation import energy_shares, plane_normal
-from parflex.models.elastic.stiffness import cartesian_stiffness, deflection
-from parflex.models.vibration.natural_modes import natural_frequencies
 
 TWO_MASSES = """
 [[frame]]

@@ -7,7 +7,7 @@ import pytest
 from support.command_line import answered, refused
 
 import parflex
-from parflex.errors import InputError
+from parflex import InputError
 
 PLANE = {"three": [0.0, -5.0, 2.0], "six": [0.0, -5.0, 0.0, 0.0, 0.0, 2.0]}
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import parflex
-from parflex.simulation.runs import Run
+from parflex import Run
 
 MODULUS = 74e9  # N/m^2, of the blades of the DualEMPS
 

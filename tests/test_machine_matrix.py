@@ -20,7 +20,7 @@ from support.oracles.energy import EnergyModel
 from support.oracles.reader import read_robot
 
 import parflex
-from parflex.models.configuration import Configuration
+from parflex import Configuration
 from parflex.models.dynamics.dynamic_models import moved_by, rigid_inverse
 from parflex.view.page.viewer import Viewer
 from parflex.view.scene.robot_scene import scene

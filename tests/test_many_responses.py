@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import parflex
-from parflex.errors import InputError
+from parflex import InputError
 from parflex.maps.responses import response_rows
 from parflex.maps.rows import frequency_rows
 from parflex.maps.rows.row_chunks import chunks_of, in_order

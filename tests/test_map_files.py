@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import parflex
+from parflex import InputError
 from parflex.campaigns import campaign
 from parflex.cli.main import main
-from parflex.errors import InputError
 from parflex.maps import grid
 from parflex.maps.responses import response_rows
 from parflex.maps.rows import frequency_rows

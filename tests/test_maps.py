@@ -11,16 +11,14 @@ import pytest
 from support.oracles.navaro_frame import Navaro, directions
 
 import parflex
+from parflex import InputError, frequency_map, many_frequencies, natural_frequencies
 from parflex.cli.main import main
-from parflex.errors import InputError
 from parflex.maps import frequencies
 from parflex.maps.engine.mode_finder import ModeFinder
 from parflex.maps.frequencies import FrequencySolver
-from parflex.maps.grid import OK, UNREACHABLE, WAITING, frequency_map
-from parflex.maps.many import many_frequencies
+from parflex.maps.grid import OK, UNREACHABLE, WAITING
 from parflex.maps.positions import PositionSolver
 from parflex.maps.rows import frequency_rows
-from parflex.models.vibration.natural_modes import natural_frequencies
 
 
 @pytest.fixture(scope="module")

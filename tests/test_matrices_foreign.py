@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 import scipy.linalg
 
+from parflex import RobotFileError
 from parflex.bodies.super_elements import market_matrices, nastran_matrices
 from parflex.bodies.super_elements.market_matrices import read_matrix_market
 from parflex.bodies.super_elements.matrix_files import load_matrices
 from parflex.bodies.super_elements.super_body import super_element
-from parflex.errors import RobotFileError
 
 HERE = Path(os.environ.get("PARFLEX_FOREIGN", "nowhere"))
 pytestmark = [

@@ -15,11 +15,9 @@ from support.oracles.beam_robots import tube
 from support.oracles.modal_data import Modes, clamped_beam, free_bar
 
 import parflex
+from parflex import Configuration, Robot, natural_frequencies
 from parflex.bodies.modal import ModalData, integrals, modal_body, momenta, normalised
 from parflex.bodies.modal_file import load_modal
-from parflex.models.configuration import Configuration
-from parflex.models.robot import Robot
-from parflex.models.vibration.natural_modes import natural_frequencies
 
 TIP = ("ux", "uy", "uz", "rx", "ry", "rz")
 

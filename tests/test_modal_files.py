@@ -14,9 +14,9 @@ from support.oracles.beam_robots import HEXAGON
 from support.oracles.modal_data import Modes, invented
 
 import parflex
+from parflex import ParflexError
 from parflex.bodies.modal_file import load_modal, save_modal
 from parflex.cli.main import main
-from parflex.errors import ParflexError
 
 BODY = invented(HEXAGON, 4, seed=1)
 ROBOT = """format = 1

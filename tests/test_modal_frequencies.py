@@ -17,8 +17,7 @@ from support.oracles.plate_on_beams import gough_stewart_on_beams
 from support.traced import long
 
 import parflex
-from parflex.models.robot import Robot
-from parflex.models.vibration.natural_modes import natural_frequencies
+from parflex import Robot, natural_frequencies
 
 POSES = {  # x, y, z and a rotation vector
     "home": (0.25, 0.433, 1.0, 0.0, 0.0, 0.0),

@@ -31,9 +31,8 @@ from support.oracles.modal_lagrange import ModalEnergyModel
 from support.traced import VERIFY, long
 
 import parflex
-from parflex.models.configuration import Configuration
+from parflex import Configuration, Robot
 from parflex.models.dynamics.forces import tree_forces
-from parflex.models.robot import Robot
 from parflex.recursion import mass_matrix, motion
 
 STATES = 20 if VERIFY else 3

@@ -18,8 +18,7 @@ from support.oracles.reader import RobotData, read_robot
 from support.traced import long
 
 import parflex
-from parflex.models.configuration import Configuration
-from parflex.models.robot import Robot
+from parflex import Configuration, Robot
 
 POSE = {"x": 0.3, "y": 0.4, "z": 1.05, "rx": 0.1, "ry": -0.15, "rz": 0.2}
 VELOCITY, ACCELERATION = [0.4, -0.3, 0.5, 1.0, -1.5, 0.8], [2.0, 1.0, -3.0, 4.0, -2.0, 5.0]  # platform axes

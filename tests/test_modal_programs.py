@@ -14,11 +14,10 @@ from support.oracles.modal_lagrange import ModalEnergyModel
 from support.traced import long
 
 import parflex
-from parflex.models.configuration import Configuration
+from parflex import Configuration, Robot
 from parflex.models.elastic.driven_frame import held_frame, zero_dynamics
 from parflex.models.forms.on_legs import leg_equations
 from parflex.models.forms.on_legs.platform_legs import PlatformMotion, find_legs
-from parflex.models.robot import Robot
 
 QUICK = ("in the plane",)  # a small program; those of the others take ten seconds to make
 LARGE = ("few modes of a plate", "lumps with momentum")

@@ -9,12 +9,12 @@ import pytest
 from support.differences import extrapolated
 
 import parflex
+from parflex import ParflexError
 from parflex.description.motion_tables import MotionTable
 from parflex.design.design_state import DesignState
 from parflex.design.on_the_way.smooth_pieces import TimePiece
 from parflex.design.on_the_way.steady_motions import refuse_without_slopes
 from parflex.design.questions import read_question
-from parflex.errors import ParflexError
 from parflex.models.loading import redesigned
 from parflex.simulation.motions.frame_courses import frame_course
 from parflex.spatial import vector_from_rotation

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import parflex
+from parflex import InputError
 from parflex.cli.main import cli
-from parflex.errors import InputError
 from parflex.simulation.inputs.function_samples import Span
 from parflex.simulation.inputs.motor_motions import motion_of
 

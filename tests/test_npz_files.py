@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import parflex
+from parflex import InputError
 from parflex.cli.main import main
-from parflex.errors import InputError
 from parflex.npz_files import MAX_BYTES, read_npz
 
 MANY = 10**10

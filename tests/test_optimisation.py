@@ -13,6 +13,7 @@ import scipy.optimize
 from click.testing import CliRunner
 
 import parflex
+from parflex import ParflexError, ParflexWarning
 from parflex.cli.main import cli
 from parflex.description.inheritance import merged
 from parflex.design.design_state import Circumstances
@@ -25,7 +26,6 @@ from parflex.design.search.optimisation import Optimisation
 from parflex.design.search.pareto import hypervolume, pareto_front, undominated
 from parflex.design.search.polishing import polished
 from parflex.design.search.worst_pieces import Piece, pieces_of
-from parflex.errors import ParflexError, ParflexWarning
 
 SIDE, E, RHO = 0.02, 2.1e11, 7800.0
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import parflex
+from parflex import InputError
 from parflex.cli.group import OUTPUTS, Verb
 from parflex.cli.main import cli, main
 from parflex.description.inheritance import files_of
-from parflex.errors import InputError
 from parflex.whole_files import refuse_overwrite
 
 PENDULUM = """format = 1

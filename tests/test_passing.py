@@ -8,13 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from parflex import inverse_dynamics, load, simulate
+from parflex import InputError, SingularError, configure, inverse_dynamics, load, model, simulate
 from parflex.closure.mobility import choose_partition, scaled_jacobian
-from parflex.codegen.make_model import model
 from parflex.codegen.program_condition import model_condition
 from parflex.codegen.traces.open_tree import open_tree
-from parflex.errors import InputError, SingularError
-from parflex.models.configuration import configure
 from parflex.simulation.conditioning import Watch
 from parflex.simulation.problem import prepare
 from parflex.simulation.run_checks import balance_warnings

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import parflex
-from parflex.errors import InputError
+from parflex import InputError
 from parflex.simulation import run_checks
 
 ROBOTS = Path(__file__).parent / "robots"

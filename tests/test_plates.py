@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from support.oracles.free_plates import free_disc, kirchhoff_rectangle, mindlin_rectangle
 
+from parflex import InputError
 from parflex.bodies.finite_elements import (
     Plate,
     discretise,
@@ -23,7 +24,6 @@ from parflex.bodies.finite_elements import (
 from parflex.bodies.finite_elements.mesh import area, triangulate
 from parflex.bodies.modal import integrals, momenta, normalised
 from parflex.bodies.modal_file import load_modal
-from parflex.errors import InputError
 
 ROOT = Path(__file__).resolve().parents[1]
 CATALOGUE = ROOT / "src" / "parflex" / "description" / "catalogue"

@@ -13,13 +13,11 @@ from support.emitted import STRICT, c_library, compile_c, write_c
 from support.fmu_signals import check_signals
 
 import parflex
+from parflex import Configuration, Model, ParflexError, Robot
 from parflex.codegen.emit.heading import index_names
-from parflex.codegen.model import TARGETS, Model
+from parflex.codegen.model import TARGETS
 from parflex.codegen.ports import signals_of
 from parflex.codegen.traces.trace import MODELS, trace
-from parflex.errors import ParflexError
-from parflex.models.configuration import Configuration
-from parflex.models.robot import Robot
 
 ROBOTS = Path(__file__).parent / "robots"
 DEFINE = re.compile(r"^#define (\w+) (\d+)$", re.M)

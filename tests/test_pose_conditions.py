@@ -13,9 +13,9 @@ from support.oracles.pinocchio_tree import PinocchioTree
 from support.oracles.reader import read_robot
 
 import parflex
+from parflex import InputError, ParflexError, UnreachableError
 from parflex.closure import mobility
 from parflex.closure.pose_rows import as_rows, shortest_turn, spin_of_turn
-from parflex.errors import InputError, ParflexError, UnreachableError
 from parflex.recursion import pose
 
 ROBOTS = Path(__file__).parent / "robots"

@@ -11,8 +11,8 @@ from support.mechanisms import invented
 from support.oracles.preload import FourLegs, hinged_beam_under_tension, slide_between_struts
 
 import parflex
+from parflex import InputError
 from parflex.cli.main import main
-from parflex.errors import InputError
 
 # second derivatives by two exact methods; efforts that balance come from a system of condition below a hundred
 EXACT = 1e-9

@@ -8,9 +8,8 @@ from support.changed_files import changed
 from support.command_line import answered, refused
 
 import parflex
+from parflex import ActuationError, InputError, ParflexError, RobotFileError, SingularError, UnreachableError, configure
 from parflex.cli.output import in_flags
-from parflex.errors import ActuationError, InputError, ParflexError, RobotFileError, SingularError, UnreachableError
-from parflex.models.configuration import configure
 
 HEXAPOD = "gough-stewart"
 

@@ -12,8 +12,7 @@ from support.oracles.gear_losses import LossyGear, driven, pushed
 from support.oracles.reader import read_robot
 
 import parflex
-from parflex.errors import SingularError
-from parflex.models.configuration import Configuration
+from parflex import Configuration, SingularError
 from parflex.models.dynamics.dynamic_models import moved_by, rigid_inverse
 
 SEEDS = range(60) if os.environ.get("PARFLEX_VERIFY") else (0, 11, 23)  # the three have loss, spring and screw

@@ -12,7 +12,7 @@ from support.oracles.flexible_energy import FlexibleEnergyModel
 from support.oracles.reader import read_robot
 
 import parflex
-from parflex.models.configuration import Configuration
+from parflex import Configuration
 from parflex.models.dynamics.dynamic_models import moved_by, rigid_inverse
 
 SEEDS = range(200 if os.environ.get("PARFLEX_VERIFY") else 6)

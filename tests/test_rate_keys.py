@@ -6,7 +6,7 @@ from scipy.spatial.transform import Rotation
 from support.ball_arm import BALL_ARM
 
 import parflex
-from parflex.models.configuration import configure
+from parflex import configure
 from parflex.models.coordinate_words import InWorld
 
 ARM = "tests/robots/sprung-arm.toml"

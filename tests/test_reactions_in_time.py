@@ -11,9 +11,8 @@ from click.testing import CliRunner
 from support.oracles.stops import JOINTS, FiveBar
 
 import parflex
+from parflex import Configuration, InputError
 from parflex.cli.main import cli
-from parflex.errors import InputError
-from parflex.models.configuration import Configuration
 from parflex.models.dynamics.forces import tree_forces
 from parflex.models.dynamics.reactions import reactions_of
 from parflex.models.terms import acting

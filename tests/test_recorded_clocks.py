@@ -7,7 +7,7 @@ import pytest
 from support.recordings import slide
 
 import parflex
-from parflex.errors import InputError
+from parflex import InputError
 
 STEP = 1e-3  # s
 

@@ -19,7 +19,7 @@ from conftest import PUBLIC
 from support.imported import import_some
 
 import parflex
-from parflex.control.study_file import StudyFile
+from parflex import StudyFile
 from parflex.records import Record, brief, same
 
 LONGEST = 300  # letters: a line or two of a terminal

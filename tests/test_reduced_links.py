@@ -16,12 +16,11 @@ from support.oracles.beam_robots import tube
 from support.oracles.chains import assembly, chain, clamped, moving_energy, shortening
 
 import parflex
+from parflex import Configuration, InputError, Robot, RobotFileError
 from parflex.bodies import sections
 from parflex.bodies.beam import Material, Section
 from parflex.bodies.elastic_body import ElasticBody
 from parflex.bodies.reduced_link import frequency_bound, lowest_left_out, reduced_link
-from parflex.errors import InputError, RobotFileError
-from parflex.models.configuration import Configuration
 from parflex.models.dynamics.forces import tree_newton_euler
 from parflex.models.explaining.reductions import reduction_of, without_reduction
 from parflex.models.forms.in_pieces.node_equations import accelerations_under, efforts_for, node_state
@@ -29,7 +28,6 @@ from parflex.models.forms.in_pieces.pieces import PREFERENCES, pieces
 from parflex.models.inside_beams.beam_chains import FORCES
 from parflex.models.inside_beams.beam_loads import loads_of_beams
 from parflex.models.loading import redesigned
-from parflex.models.robot import Robot
 from parflex.recursion import pose as pose_of
 from parflex.recursion.newton_euler import JOINT_TERMS
 from parflex.view.scene.elastic_points import points_of_body

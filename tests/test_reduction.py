@@ -12,6 +12,7 @@ from support.oracles.beam_element import Bar
 from support.oracles.frame import FrameModel
 
 import parflex
+from parflex import InputError, natural_frequencies
 from parflex.bodies.finite_elements.interface_modes import (
     craig_bampton,
     craig_bampton_vectors,
@@ -22,8 +23,6 @@ from parflex.bodies.finite_elements.lumping import lumped
 from parflex.bodies.finite_elements.structure import structure
 from parflex.bodies.modal import ModalData, integrals, modal_body, momenta
 from parflex.bodies.modal_file import save_modal
-from parflex.errors import InputError
-from parflex.models.vibration.natural_modes import natural_frequencies
 
 BAR = Bar(70e9, 26e9, 2700, 4e-4, 1.3e-8, 2e-8, 2.2e-8, 3.3e-8, rotary=True)
 TIPS = {"a": 1, "b": 2, "c": 3}

@@ -16,13 +16,20 @@ from support.three_legs_states import CROSSING, MODES, as_file, draw, signs_of, 
 from support.traced import made
 
 import parflex
-from parflex.errors import ActuationError, InputError, RobotFileError, SingularError, UnreachableError
-from parflex.models.configuration import Configuration
+from parflex import (
+    ActuationError,
+    Configuration,
+    InputError,
+    Robot,
+    RobotFileError,
+    SingularError,
+    UnreachableError,
+    geometry_from_sensors,
+)
 from parflex.models.forms.by_sensors.redundant_equations import all_rates, extended_effort, redundant_effort
 from parflex.models.forms.by_sensors.redundant_matrices import redundant_matrices
 from parflex.models.forms.by_sensors.redundant_sets import RedundantSets, redundant_sets
-from parflex.models.forms.by_sensors.sensor_geometry import geometry_from_sensors, singular_steps
-from parflex.models.robot import Robot
+from parflex.models.forms.by_sensors.sensor_geometry import singular_steps
 
 # both sides solve systems of condition up to 1e2 (states near a singularity are drawn anew) in double precision, 1e-16:
 # rounding leaves 1e-13; the proof asks for 1e-11

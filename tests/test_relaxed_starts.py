@@ -13,8 +13,8 @@ import pytest
 from support import bars
 
 import parflex
+from parflex import Configuration
 from parflex.codegen import program_store
-from parflex.models.configuration import Configuration
 from parflex.models.posing.home_pose import HomePose
 from parflex.models.terms import acting
 from parflex.simulation import conditioning

@@ -15,9 +15,8 @@ from support.browser import Watched, chromium
 from support.documentation import run_parflex
 
 import parflex
-from parflex.errors import InputError
+from parflex import InputError, reproduce
 from parflex.reproduction import peers, report, svg
-from parflex.reproduction.checks import reproduce
 
 VOID = {"meta", "br", "input"}
 SVG_LEAVES = {"line", "rect", "circle", "path", "polyline"}

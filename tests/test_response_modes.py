@@ -9,7 +9,7 @@ from support.damped_chains import DAMPER_KEYS, DAMPERS, KEYS, TRUE, damped_chain
 from support.oracles import spring_chain, uff_text
 
 import parflex
-from parflex.errors import InputError
+from parflex import InputError
 from parflex.updating.response_files import Responses, read_responses
 from parflex.updating.response_modes import _shape_ends, found_modes, modes_of_responses
 

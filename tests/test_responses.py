@@ -10,12 +10,12 @@ from click.testing import CliRunner
 from support.differences import INSIDE, LENGTHS, conditions, extrapolated
 
 import parflex
+from parflex import InputError, ParflexError
 from parflex.cli.main import cli
 from parflex.design.answers import Cluster
 from parflex.design.design_state import DesignState
 from parflex.design.questions import joined
 from parflex.design.registry import RESPONSES
-from parflex.errors import InputError, ParflexError
 from parflex.models.loading import redesigned
 from parflex.spatial.dual import Sensitive
 

@@ -10,10 +10,10 @@ import pytest
 from support.oracles import super_elements as oracle
 
 import parflex
+from parflex import InputError, ParflexError
 from parflex.cli.main import main
 from parflex.codegen.program_store import digest_of
 from parflex.design.backward.traced_file import name_of_file
-from parflex.errors import InputError, ParflexError
 from parflex.spatial import hat
 
 ROBOTS = Path(__file__).parent / "robots"

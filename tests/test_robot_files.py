@@ -16,10 +16,10 @@ from support.changed_files import FIVE_BAR, PAGE, changed
 from support.command_line import answered, refused, run
 
 import parflex
+from parflex import ParflexError
 from parflex.description.inheritance import inherited
 from parflex.description.loader import load_table
 from parflex.description.source import parse_toml
-from parflex.errors import ParflexError
 from parflex.models.posing.whole_check import unused_constants, unusual
 
 ARM = 'format = 1\nname = "arm"\n[[frame]]\nname = "a"\njoint = "revolute"\n'

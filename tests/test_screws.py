@@ -12,9 +12,9 @@ from support.oracles.pinocchio_tree import PinocchioTree
 from support.oracles.reader import read_robot
 
 import parflex
+from parflex import RobotFileError
 from parflex.codegen.traces.feedback import wrapped
 from parflex.control.plant import family
-from parflex.errors import RobotFileError
 from parflex.models.elastic.participation import plane_normal
 
 ROBOTS = Path(__file__).parent / "robots"

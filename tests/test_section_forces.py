@@ -12,8 +12,8 @@ from support import bars
 from support.oracles.beam_sections import ShakenCantilever, wrench_beyond
 
 import parflex
+from parflex import InputError
 from parflex.cli.main import cli
-from parflex.errors import InputError
 from parflex.models.dynamics.forces import tree_newton_euler
 from parflex.models.elastic.stiffness import deflection_at
 from parflex.models.inside_beams.beam_loads import loads_of_beams

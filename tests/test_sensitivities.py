@@ -16,11 +16,11 @@ import scipy.linalg
 from support.differences import INSIDE, LENGTHS, LIMIT, STEP, conditions, extrapolated
 
 import parflex
+from parflex import ParflexError
 from parflex.design.design_state import Circumstances, read_with_slopes
 from parflex.design.number_slopes import numbers_by_program
 from parflex.design.questions import read_question
 from parflex.designs.design_numbers import number_at
-from parflex.errors import ParflexError
 from parflex.models.loading import redesigned
 
 

@@ -9,7 +9,7 @@ from scipy.integrate import cumulative_trapezoid
 from support.free_robots import FREE, momenta, moving_start, robot
 
 import parflex
-from parflex.errors import InputError
+from parflex import InputError
 from parflex.models.forms.in_pieces.pieces import pieces
 from parflex.simulation.inputs.function_samples import Span
 from parflex.simulation.inputs.motor_motions import motion_of

@@ -15,13 +15,12 @@ import pytest
 from conftest import CATALOGUE
 
 import parflex
+from parflex import InputError, ParflexError, RobotFileError, Run
 from parflex.cli.main import main
-from parflex.errors import InputError, ParflexError, RobotFileError
 from parflex.simulation.columns import frame_columns
 from parflex.simulation.inputs.function_samples import Span
 from parflex.simulation.inputs.given import given_efforts
 from parflex.simulation.inputs.motor_motions import motion_of
-from parflex.simulation.runs import Run
 from parflex.spatial.rotations import ORIENTATION
 
 DUALEMPS = (CATALOGUE / "dualemps.toml").read_text(encoding="utf-8")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import parflex
-from parflex.models.robot import Robot
+from parflex import Robot
 
 PENDULUM = """
 format = 1

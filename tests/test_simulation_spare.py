@@ -7,7 +7,7 @@ import pytest
 from support.mechanisms import invented
 
 import parflex
-from parflex.errors import InputError
+from parflex import InputError
 
 PRELOAD = {"leg2.1": 4.0}
 

@@ -16,8 +16,8 @@ from support.oracles.reader import read_robot
 from support.states import Draws, State, random_states
 
 import parflex
+from parflex import InputError
 from parflex.cli.main import main
-from parflex.errors import InputError
 
 EXACT = 1e-10  # rounding times the condition of the motors' rows (some hundreds) and of limits that act together
 HERE = {"x": 0.03, "y": -0.02, "theta": 0.1}

@@ -10,7 +10,7 @@ from support.emitted import c_library
 from support.mechanisms import invented
 
 import parflex
-from parflex.errors import InputError
+from parflex import InputError
 from parflex.models.dynamics.program_efforts import internal_direction
 
 SAME = 1e-12  # the same arithmetic in another order; systems of condition below a hundred

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 import parflex
+from parflex import InputError, StudyFile, run_study
 from parflex.control.references import from_function
-from parflex.control.study import Bench, run_study
-from parflex.control.study_file import StudyFile
+from parflex.control.study import Bench
 from parflex.design.questions import read_question
-from parflex.errors import InputError
 from parflex.sweeps.design_rows import DesignRows
 from parflex.sweeps.sweep_file import read_sweep
 

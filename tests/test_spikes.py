@@ -6,7 +6,7 @@ from support.oracles import led_records
 from support.recordings import ARM, arm_record
 
 import parflex
-from parflex.errors import InputError
+from parflex import InputError
 from parflex.identification.spikes import spikes
 
 T = np.arange(20_000) / 1000

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import parflex
-from parflex.errors import ActuationError, SingularError
-from parflex.models.configuration import configure
+from parflex import ActuationError, SingularError, configure
 
 ROBOTS = Path(__file__).parent / "robots"
 SPS = """

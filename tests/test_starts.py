@@ -18,8 +18,7 @@ from support.oracles.reader import read_robot
 from support.oracles.starting import after_impulse, least_elastic_rates
 
 import parflex
-from parflex.errors import InputError
-from parflex.models.configuration import Configuration
+from parflex import Configuration, InputError
 from parflex.models.dynamics.impulse import impulse_of_motors
 from parflex.simulation.starts.start import start_energy
 

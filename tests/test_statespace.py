@@ -14,8 +14,7 @@ from support import bars
 from support.command_line import answered, refused
 
 import parflex
-from parflex.errors import InputError
-from parflex.models.elastic.statespace import state_space
+from parflex import InputError, state_space
 from parflex.models.vibration.element_errors import bound_at
 
 

@@ -12,14 +12,13 @@ from support.oracles.modal_data import invented
 from support.traced import VERIFY, long
 
 import parflex
+from parflex import Configuration, Robot
 from parflex.codegen.emit.emit_python import functions_of, run
 from parflex.codegen.program import Program
 from parflex.codegen.step_programs import step_programs
-from parflex.models.configuration import Configuration
 from parflex.models.dynamics.reduced import reduced_equations
 from parflex.models.forms.in_pieces.piece_rates import piece_rates
 from parflex.models.forms.in_pieces.pieces import Pieces, pieces
-from parflex.models.robot import Robot
 from parflex.recursion import pose
 
 H = 5e-4  # s

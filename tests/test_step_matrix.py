@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import parflex
+from parflex import Robot
 from parflex.codegen.step_programs import step_programs
 from parflex.models.forms.in_pieces.node_equations import accelerations_under, efforts_for, node_state
 from parflex.models.forms.in_pieces.piece_rates import piece_rates
 from parflex.models.forms.in_pieces.pieces import Pieces, pieces
 from parflex.models.forms.in_pieces.step_matrix import JointSlope, StepMatrix
-from parflex.models.robot import Robot
 from parflex.models.terms import acting
 from parflex.recursion import pose
 from parflex.spatial.complex_pairs import Pair

@@ -12,7 +12,7 @@ from support.oracles.stick_slip import Arm, Belt, Rubbing, spring_turns
 from support.oracles.stops import JOINTS, FiveBar
 
 import parflex
-from parflex.errors import InputError, RobotFileError
+from parflex import InputError, RobotFileError
 
 W = math.pi  # rad/s: half a period is a second
 MASS = """

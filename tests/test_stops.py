@@ -12,8 +12,8 @@ from support.oracles.stops import JOINTS, Ball, five_bar_with_stop
 from support.stop_robots import FILE, ball
 
 import parflex
+from parflex import InputError, RobotFileError
 from parflex.cli.main import cli
-from parflex.errors import InputError, RobotFileError
 
 
 def moved(robot, time=1.0, speed=2.0, **more):

@@ -11,10 +11,9 @@ import scipy.linalg
 from numpy.polynomial import polynomial as poly
 
 import parflex
+from parflex import InputError, linear_model
 from parflex.bodies.modal import ModalData, normalised
 from parflex.bodies.modal_file import load_modal, save_modal
-from parflex.errors import InputError
-from parflex.models.elastic.linear_model import linear_model
 
 L, EA, EI, MASS = 0.5, 2e5, 4.0, 0.3  # a strip clamped at its root, MASS per length
 POWERS = range(2, 7)  # of x in the deflections: five shapes that are clamped at the root

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import parflex
-from parflex.errors import InputError, UnreachableError
+from parflex import InputError, UnreachableError
 from parflex.sweeps.sweep_file import read_design
 
 pytest.importorskip("viser", reason="the extra 'view' is not installed")

@@ -12,11 +12,11 @@ import pytest
 from support.traced import long
 
 import parflex
+from parflex import InputError, StudyFile, run_study
 from parflex.control.control_result import INDEXES, error_indexes
-from parflex.control.study import Bench, run_study
-from parflex.control.study_file import GainTable, LoopTable, StudyFile, read_study
+from parflex.control.study import Bench
+from parflex.control.study_file import GainTable, LoopTable, read_study
 from parflex.control.summary import summary
-from parflex.errors import InputError
 
 PAPER = {"robot": "3rrr", "working_mode": "+-+", "reference": {"kind": "circle", "radius": 0.1, "time": 2.0}}
 

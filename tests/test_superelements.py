@@ -18,11 +18,11 @@ from support.foreign_matrices import NUMBERS, abaqus_entries, abaqus_substructur
 from support.oracles import super_elements as oracle
 
 import parflex
+from parflex import RobotFileError
 from parflex.bodies import RigidBody
 from parflex.bodies.super_elements.matrix_files import load_matrices
 from parflex.bodies.super_elements.super_body import super_body, super_element
 from parflex.cli.main import main
-from parflex.errors import RobotFileError
 from parflex.spatial import hat
 from parflex.spatial.rotations import quaternion_matrix
 

@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 import parflex
+from parflex import InputError
 from parflex.cli.main import main
 from parflex.designs.design_numbers import number_at
-from parflex.errors import InputError
 from parflex.sweeps.design_samples import designs_of
 from parflex.sweeps.sweep_file import read_sweep
 

@@ -16,12 +16,10 @@ from support.command_line import answered, refused
 from support.traced import Sample, long
 
 import parflex
+from parflex import Configuration, InputError, Robot
 from parflex.codegen.traces.trace import MODELS, form_of, trace
 from parflex.codegen.traces.tracing import Options, Tracer
-from parflex.errors import InputError
-from parflex.models.configuration import Configuration
 from parflex.models.dynamics.taut_cables import driven_cables
-from parflex.models.robot import Robot
 from parflex.models.terms import COUNTED_WITHOUT, TERMS, acting
 
 ROBOTS = sorted(path.stem for path in CATALOGUE.glob("*.toml"))

@@ -11,8 +11,8 @@ from scipy.interpolate import CubicSpline
 from support.oracles.fastest import fastest_time
 
 import parflex
+from parflex import InputError, ParflexError, UnreachableError
 from parflex.cli.main import cli
-from parflex.errors import InputError, ParflexError, UnreachableError
 
 VERIFY = pytest.mark.skipif("PARFLEX_VERIFY" not in os.environ, reason="make verify")
 FRICTION = {"viscous": 0.5, "coulomb": 0.8}

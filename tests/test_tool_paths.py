@@ -12,10 +12,10 @@ from support.oracles.pinocchio_tree import PinocchioTree
 from support.oracles.reader import read_robot
 
 import parflex
+from parflex import InputError, UnreachableError
 from parflex.control.following import track
 from parflex.control.reference_text import reference_from
 from parflex.description.motion_tables import MotionTable
-from parflex.errors import InputError, UnreachableError
 from parflex.recursion import pose
 from parflex.simulation.inputs.motor_motions import from_table
 from parflex.simulation.inputs.paths import arcs_of, follow, frame_along

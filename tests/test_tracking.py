@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 import parflex
-from parflex.errors import InputError
-from parflex.models.elastic.tracking import Sight, close_groups, matched, track_modes
-from parflex.models.vibration.natural_modes import natural_frequencies
+from parflex import InputError, natural_frequencies, track_modes
+from parflex.models.elastic.tracking import Sight, close_groups, matched
 from parflex.recursion import mass_matrix, pose
 
 # two pendulums on springs that do not feel each other: the one turns a fixed inertia, the other a mass on a slider

@@ -11,7 +11,7 @@ from support.oracles.pinocchio_tree import PinocchioTree
 from support.oracles.reader import read_robot
 
 import parflex
-from parflex.errors import ActuationError, InputError
+from parflex import ActuationError, InputError
 
 ROBOTS = Path(__file__).parent / "robots"
 EXACT = 1e-11  # relative: both sides solve systems of condition up to 1e4 in double precision

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import parflex
-from parflex.errors import ParflexWarning, SingularError
+from parflex import ParflexWarning, SingularError
 from parflex.models.elastic.equilibrium import NOT_STABLE
 
 LENGTH, THICK, WIDE, MODULUS, HEAD = 0.8, 0.004, 0.03, 210e9, 3.0

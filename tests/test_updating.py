@@ -13,8 +13,8 @@ from support.oracles import spring_chain, spring_fork
 
 import parflex
 import parflex.updating.modelled.pose_modes
+from parflex import InputError
 from parflex.design.design_state import Circumstances
-from parflex.errors import InputError
 from parflex.updating.first_doubts import unit_doubts
 from parflex.updating.measured_modes import read_rows, read_table
 from parflex.updating.mode_fitting import Fitting

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import parflex
+from parflex import Configuration
 from parflex.bodies import sections
 from parflex.bodies.beam import Material, centre_line
-from parflex.models.configuration import Configuration
 from parflex.view.scene.skeleton import mode_shape_points, skeleton
 
 load = lru_cache(maxsize=None)(parflex.load)  # robots keep what they found out about themselves

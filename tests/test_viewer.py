@@ -17,9 +17,8 @@ import numpy as np
 import pytest
 
 import parflex
+from parflex import InputError, Run
 from parflex.cli.main import main
-from parflex.errors import InputError
-from parflex.simulation.runs import Run
 from parflex.view.page import server as pages
 from parflex.view.page.playback import Playback
 

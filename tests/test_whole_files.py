@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import parflex
+from parflex import InputError
 from parflex.cli.verbs.statics_verbs import write_arrays
 from parflex.codegen.emit.files import write_files
-from parflex.errors import InputError
 from parflex.simulation.table_files import write_table
 from parflex.view.figures.style import new_figure, write_picture
 from parflex.whole_files import check_writable, new_file, replacing, whole_file, whole_files

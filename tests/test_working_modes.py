@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import parflex
-from parflex.errors import UnreachableError
+from parflex import UnreachableError
 from parflex.maps.batches import Geometry
 from parflex.maps.positions import OK, PositionSolver
 from parflex.models.forms.choice import choose

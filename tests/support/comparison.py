@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 
 import parflex
-from parflex.models.configuration import Configuration
-from parflex.models.robot import Robot
+from parflex import Configuration, Robot
 from support.states import CONDITION_LIMIT, MAX_RATE, State
 
 

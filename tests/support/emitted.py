@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from parflex import Model
 from parflex.codegen.emit.emit_c import identifier
-from parflex.codegen.model import Model
 from support.traced import (
     VERIFY,
 )

@@ -7,9 +7,8 @@ from functools import cache
 import numpy as np
 
 import parflex
-from parflex.models.configuration import Configuration
+from parflex import Configuration, Robot
 from parflex.models.dynamics.reduced import reduced_equations
-from parflex.models.robot import Robot
 from parflex.recursion import mass_matrix
 from parflex.recursion.newton_euler import JOINT_TERMS
 

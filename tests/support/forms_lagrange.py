@@ -10,7 +10,7 @@ import numpy as np
 import test_flexible_lagrange as beams
 
 import parflex
-from parflex.models.robot import Robot
+from parflex import Robot
 from support.comparison import written
 from support.mechanisms import invented
 from support.oracles.flexible_energy import FlexibleEnergyModel

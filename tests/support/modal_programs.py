@@ -11,9 +11,8 @@ import numpy as np
 from conftest import CATALOGUE
 
 import parflex
-from parflex.models.configuration import Configuration
+from parflex import Configuration, Robot
 from parflex.models.elastic.driven_frame import system_jacobian
-from parflex.models.robot import Robot
 from support.comparison import largest, order_of, positions
 from support.modal_robots import PRINTED_STIFFNESS, TRIANGLE, lagrange, with_platform
 from support.oracles.beam_robots import HEXAGON

@@ -11,9 +11,8 @@ from conftest import CATALOGUE
 from scipy.spatial.transform import Rotation
 
 import parflex
-from parflex.models.configuration import Configuration
+from parflex import Configuration, Robot
 from parflex.models.dynamics.reduced import reduced_equations
-from parflex.models.robot import Robot
 from support.oracles.modal_data import Modes
 from support.oracles.modal_lagrange import ModalEnergyModel
 from support.oracles.reader import Frame, RobotData, read_robot

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 import parflex
-from parflex.errors import ParflexError
+from parflex import ParflexError
 from parflex.identification.regressors import Regressor
 from parflex.identification.unknowns import unknowns
 from support.oracles import measured

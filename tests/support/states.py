@@ -7,9 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from parflex.errors import ParflexError
-from parflex.models.configuration import Configuration, configure
-from parflex.models.robot import Robot
+from parflex import Configuration, ParflexError, Robot, configure
 
 CONDITION_LIMIT = 1e4
 MAX_RATE = 10.0

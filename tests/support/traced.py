@@ -12,14 +12,12 @@ import pytest
 from conftest import CATALOGUE, RIGID
 
 import parflex
-from parflex.codegen.model import Model
+from parflex import Configuration, Model, Robot
 from parflex.codegen.traces import sensing
-from parflex.models.configuration import Configuration
 from parflex.models.dynamics.reduced import reduced_equations
 from parflex.models.forms.by_sensors.redundant_equations import extended_effort
 from parflex.models.forms.by_sensors.redundant_sets import RedundantSets, redundant_sets
 from parflex.models.forms.closing import holding
-from parflex.models.robot import Robot
 from parflex.models.terms import acting
 from parflex.recursion import motion, pose
 from parflex.recursion.energy import energies
