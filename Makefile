@@ -30,7 +30,7 @@ demo: $(STAMP)
 	$(BIN)/parflex reproduce --report out
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 check: style types
 

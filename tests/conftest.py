@@ -42,66 +42,6 @@ PUBLIC = sorted([*(n for n in parflex.__all__ if inspect.isfunction(getattr(parf
 MACHINES = ["3-prs-2r", "4rrr", "emps", "hexaglide", "orthoglide", "par4", "planar-cable"]
 RIGID = [name for name in parflex.catalogue_names() if name not in MACHINES and not _bends(name)]
 
-# files whose tests run the compiled time loop: one worker takes them all, so that it is compiled once, not in each
-TIME_LOOP = ("test_against_exudyn", "test_control", "test_documentation", "test_integrators", "test_simulation")
-TIME_LOOP += (
-    "test_tables",
-    "test_fmu",
-    "test_loops_in_c",
-    "test_notebook",
-    "test_records",
-    "test_benchmark_mechanisms",
-    "test_coming_from",
-    "test_flexible_benchmarks",
-    "test_flexible_platform",
-    "test_study",
-    "test_tutorials",
-)
-
-# files whose tests share something that takes long to make: one worker takes each of these groups
-TOGETHER = {"test_flexible_lagrange": "lagrange", "test_modal_lagrange": "lagrange", "test_forms_lagrange": "lagrange"}
-TOGETHER |= dict.fromkeys(("test_catalogue", "test_dependencies"), "source")
-TOGETHER["test_public_api"] = "source"
-TOGETHER |= {
-    name: name for name in ("test_frames", "test_maps", "test_modal_frequencies", "test_plates", "test_reproduce")
-}
-
-# files whose tests share programs and random states of a robot: one worker takes those of each robot
-BY_ROBOT = ("test_emitters", "test_compiled_models", "test_derivatives", "test_coordinates", "test_forms")
-
-
-# groups that take long for the number of their tests: they begin first, so that no worker waits at the end for another
-LONG = ("time-loop", "test_reproduce", "test_fmu_elsewhere", "test_viewer_browser", "test_campaigns")
-
-
-def _group(nodeid: str) -> str:
-    """Tests that one worker takes: those of a file share its fixtures and programs, but where others share more."""
-    file = Path(nodeid.partition("::")[0]).stem
-    if file in BY_ROBOT:
-        given = nodeid.rpartition("[")[2].rstrip("]")
-        return max((name for name in RIGID if name in given), key=len, default=file)
-    return "time-loop" if file.startswith(TIME_LOOP) else TOGETHER.get(file, file)
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Share out groups of tests, the long ones first, then those with most tests."""
-    from xdist.scheduler.loadscope import LoadScopeScheduling
-
-    class Together(LoadScopeScheduling):
-        def _split_scope(self, nodeid: str) -> str:
-            return _group(nodeid)
-
-    config.option.loadscopereorder = False  # the order is that of the collection
-    return Together(config, log)
-
-
-def _long_ones_first(items: list[pytest.Item]) -> None:
-    sizes = Counter(_group(item.nodeid) for item in items)
-    ranks = {name: (LONG.index(name) if name in LONG else len(LONG), -size) for name, size in sizes.items()}
-    items.sort(key=lambda item: ranks[_group(item.nodeid)])
-
-
 # `make verify` runs all cases of all tests
 EVERYTHING = bool(os.environ.get("PARFLEX_VERIFY"))
 
@@ -115,14 +55,12 @@ def left_out() -> dict[str, tuple[str, ...]]:
     return {file: tuple(cases) for file, cases in table.items()}
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skip long tests unless `make verify` runs.
 
     `verify` marks a test or a case (`pytest.param(..., marks=pytest.mark.verify)`). `few` keeps the first two cases of
     a parametrised test, and `few("delta", "3rrr")` those whose names contain one of the texts.
     """
-    if hasattr(config, "workerinput"):  # of one process the order is that of the files
-        _long_ones_first(items)
     if EVERYTHING:
         return
     cases = left_out()

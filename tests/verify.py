@@ -86,7 +86,7 @@ def read_mutations() -> list[Mutation]:
 def run_tests(report: Report, folder: Path) -> tuple[str, str]:
     """Run the whole suite, the long proofs included."""
     figures, results = folder / "figures.jsonl", folder / "suite.xml"
-    command = [sys.executable, "-m", "pytest", str(TESTS), "-n", "auto", f"--junitxml={results}"]
+    command = [sys.executable, "-m", "pytest", str(TESTS), "-n", "auto", "--dist", "loadfile", f"--junitxml={results}"]
     environment = os.environ | {"PARFLEX_FIGURES": str(figures), "PARFLEX_VERIFY": "1"}
     code = subprocess.run(command, cwd=TESTS.parent, env=environment, check=False).returncode
     if figures.exists():
