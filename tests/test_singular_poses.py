@@ -1,4 +1,4 @@
-"""Dead points of motors and closures, rods that spin between two balls, too few motors: what is refused or warned of."""
+"""Dead points, rods that spin between two balls, too few motors: what is refused or warned of."""
 
 from __future__ import annotations
 
