@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 import parflex
 from parflex import ParflexError
-from parflex.control.following import track
-from parflex.control.references import circle
-from parflex.spatial import vector_from_rotation
 
 ROBOTS = ["puma560", "rx90", "four-bar", "bricard"]
 
@@ -29,11 +28,11 @@ def questions(robot, rng):
     position, rotation = parflex.frames(robot)[robot.tree.end_effector]
     axes = "xy" if robot.tree.planar else "xyz"
     place = {axis: float(value) for axis, value in zip(axes, position, strict=False)}
-    turn = vector_from_rotation(rotation)
+    turn = Rotation.from_matrix(rotation).as_rotvec()
     turned = (
         {"theta": float(turn[2])} if robot.tree.planar else dict(zip(("rx", "ry", "rz"), map(float, turn), strict=True))
     )
-    joints = {name: float(robot.home[k]) for k, name in enumerate(robot.tree.position_names) if "." not in name}
+    joints = {name: float(robot.home[k]) for k, name in enumerate(robot.coordinates) if "." not in name}
     first = next(iter(joints))
     asked = [{"x": place["x"]}, dict(place), {"y": place["y"]}, {first: joints[first]}, place | turned]
     size = 0.03 * robot.tree.length
@@ -42,7 +41,7 @@ def questions(robot, rng):
     return [*near, place | far] if len(robot.actuated) == 6 else near
 
 
-@pytest.mark.few
+@pytest.mark.few("puma560", "rx90")
 @pytest.mark.parametrize("name", ROBOTS)
 def test_poses_in_any_order_are_those_of_a_robot_that_was_just_loaded(name):
     rng = np.random.default_rng(5)
@@ -76,10 +75,25 @@ def test_an_answer_that_is_changed_changes_no_other_answer():
         configuration.q[0] = 1.0
 
 
-def test_samples_of_a_reference_are_those_of_the_times_that_were_asked_for():
+def test_a_copy_with_other_lengths_finds_its_own_home():
+    def longer(robot):
+        links = tuple(replace(link, position=1.1 * link.position) for link in robot.tree.links)
+        tree = replace(robot.tree, links=links)
+        return replace(robot, tree=tree, closures=replace(robot.closures, tree=tree))
+
     robot = parflex.load("5r")
-    driven = track(robot, circle(robot, 0.02, 0.5), robot.actuated_names, step=0.05)
-    even, other = np.linspace(0.0, 0.4, 5), np.array([0.0, 0.01, 0.02, 0.03, 0.4])
-    for times in (even, other, even):
-        assert np.array_equal(driven.at(times)[0], driven.pieces.at(times))
-        assert np.array_equal(driven.path(times).position, driven.reference.at(times).position)
+    wanted = longer(parflex.load("5r")).home
+    assert np.abs(wanted - robot.home).max() > 0.01  # home does depend on lengths
+    sensing = robot.sensing([])
+    assert np.array_equal(sensing.home, robot.home) and np.array_equal(longer(sensing).home, wanted)
+    locked = robot.locking(robot.actuated)  # locked joints stand as those of the robot that they were locked in
+    assert np.array_equal(locked.home, robot.home) and not np.array_equal(longer(locked).home, robot.home)
+
+
+def test_models_that_differ_in_numbers_alone_share_what_is_compiled():
+    model = parflex.model(parflex.load("5r"), "inverse", parameters="base")
+    name = next(iter(model.parameters))
+    other = model.with_parameters({name: model.parameters[name] + 1.0})
+    assert other.machine_code()[0] is model.machine_code()[0]
+    assert not np.array_equal(other.machine_code()[1], model.machine_code()[1])
+    assert replace(model, program=other.program).machine_code()[0] is not model.machine_code()[0]

@@ -1,25 +1,20 @@
-"""Dyads tell all assemblies of a planar part apart: against all that Newton finds from hundreds of random starts.
+"""Planar legs and dyads: their assemblies against circles and against all that Newton finds from random starts.
 
 Random linkages are bodies of random points in a plane, each two hinged to bodies before them and to each other. Their
 assemblies are found from positions and angles of the bodies, which know neither a tree nor what a dyad is.
 """
 
-import itertools
 from pathlib import Path
 
 import numpy as np
 import pytest
+from support.posing import OK, UNREACHABLE, any_robot, indices, pose_solver, sides_of, start_of
+from support.robots import load_robot, write_robot
 
 import parflex
-from parflex.closure.assembly.newton import CLOSED
-from parflex.closure.dyads import Dyad, dyads
+from parflex import Configuration
 from parflex.closure.targets import Target
-from parflex.closure.working_modes import Judged, sides
-from parflex.maps.batches import Geometry
-from parflex.maps.positions import OK, UNREACHABLE, PositionSolver
-from parflex.recursion import jacobians, pose
 
-ROBOTS = Path(__file__).parent / "robots"
 SAME = 1e-6  # rad: assemblies that are nearer are one; found to rounding
 Pivot = tuple[int, int, complex, complex]  # two bodies, and where it lies on each: 0 is the ground, 1 the crank
 
@@ -73,7 +68,7 @@ def all_assemblies(pivots: list[Pivot], first: np.ndarray, crank: float, seed: i
     return found
 
 
-def written(pivots: list[Pivot], angles: np.ndarray, crank: float, seed: int, motion: str) -> tuple[str, list[int]]:
+def robot_text(pivots: list[Pivot], angles: np.ndarray, crank: float, seed: int, motion: str) -> tuple[str, list[int]]:
     """A robot file of the linkage: a random tree of its pivots, the others as closures; and parents of bodies."""
     rng, bodies = np.random.default_rng(seed), len(angles) + 2
     turned = [0.0, crank, *angles]
@@ -106,47 +101,31 @@ def written(pivots: list[Pivot], angles: np.ndarray, crank: float, seed: int, mo
     return head + "".join(frames) + f"[poses.home]\nb1 = {crank}\n", [parent[k] for k in range(bodies)]
 
 
-def positions(robot: parflex.Robot, angles: np.ndarray, crank: float, parents: list[int]) -> np.ndarray:
-    """Joints of the linkage from angles of its bodies."""
-    turned, q = [0.0, crank, *angles], robot.home.copy()
-    for body in range(1, len(turned)):
-        q[robot.tree.links[robot.tree.number(f"b{body}")].q.start] = turned[body] - turned[parents[body]]
-    return q
-
-
-def patterns(robot: parflex.Robot, target: Target, found: list[np.ndarray], direct: bool) -> np.ndarray:
-    """Which assemblies fit the sides of which."""
-    tree, locked = robot.tree, robot.locked | frozenset(robot.deformations)
-    parts = [part for part in robot.assembler.parts(target, locked) if len(part.columns)]
-    fits = np.ones((len(found), len(found)), dtype=bool)
-    for (i, reference), part in itertools.product(enumerate(found), parts):
-        if direct:
-            found_dyads = dyads(tree, part.rows, part.columns, reference)
-            assert found_dyads is not None
-            told: list[Dyad | Judged] = list(found_dyads)
-        else:
-            judged = sides(tree, part.rows, part.columns, part.held, robot.preference, reference)
+def own_sides(robot: parflex.Robot, target: Target, assemblies: list[np.ndarray]) -> np.ndarray:
+    """Return which assemblies are on the sides of which."""
+    at = [Configuration(robot, q) for q in assemblies]
+    fits = np.ones((len(at), len(at)), dtype=bool)
+    for i, reference in enumerate(assemblies):
+        for judged in sides_of(robot, target, reference):
             assert judged.apart
-            told = [*judged.blocks, *judged.dyads]
-        for j, q in enumerate(found):
-            at = pose(tree, q)
-            fits[i, j] &= all(one.fits(tree, at, jacobians(tree, at)) for one in told)
+            fits[i] &= [judged.fit(robot.tree, here.at, here.link_jacobians) for here in at]
     return fits
 
 
 def check(seed: int, pairs: int, motion: str, folder: Path, starts: int) -> int:
-    """Signs of a random linkage: by dyads alone, and by blocks and dyads as they are used. How many assemblies."""
+    """Check that sides tell the assemblies of a random linkage apart; return how many there are."""
     pivots, crank, first = random_linkage(seed, pairs)
     found = all_assemblies(pivots, first, crank, seed, starts)
     assert len(found) <= 2**pairs
-    text, parents = written(pivots, found[0], crank, seed, motion)
-    (folder / "linkage.toml").write_text(text)
-    robot = parflex.load(folder / "linkage.toml")
-    at = [positions(robot, angles, crank, parents) for angles in found]
-    for direct in (True, False):
-        told = patterns(robot, Target(fixed=frozenset(robot.actuated)), at, direct)
-        assert np.array_equal(told, np.eye(len(at), dtype=bool))
-    solver = PositionSolver(Geometry(robot), ["b1"], [crank])  # as maps judge them
+    text, parents = robot_text(pivots, found[0], crank, seed, motion)
+    robot = parflex.load(write_robot(folder, text))
+    columns = indices(robot, [f"b{body}" for body in range(1, len(parents))])
+    at = [robot.home.copy() for _ in found]
+    for q, angles in zip(at, found, strict=True):
+        turned = np.array([0.0, crank, *angles])
+        q[columns] = turned[1:] - turned[parents[1:]]
+    assert np.array_equal(own_sides(robot, Target(fixed=frozenset(robot.actuated)), at), np.eye(len(at), dtype=bool))
+    solver = pose_solver(robot, ["b1"], [crank])  # as maps judge them
     assert solver.fast and not len(solver.unsettled)
     assert solver._newton(np.array(at))[1].tolist() == [OK] + [UNREACHABLE] * (len(at) - 1)
     return len(found)
@@ -166,41 +145,96 @@ def test_signs_of_many_random_linkages(seed: int, pairs: int, tmp_path: Path) ->
     check(seed, pairs, "planar" if seed % 2 else "spatial", tmp_path, 300)
 
 
-LEGS = {
-    "navaro": [5, 5, 5],
-    "dualemps": [3],
-    "nested": [4],
-    "squeezer": [8],
-    "flat-loop": [2],
-    "navaro-free": [5, 5, 5],
-}
+LEGS = {"navaro": 5, "dualemps": 3, "nested": 4, "squeezer": 8, "flat-loop": 2, "navaro-free": 5}
 
 
 @pytest.mark.verify
 @pytest.mark.parametrize("name", LEGS)
 def test_each_assembly_of_a_settled_part_has_signs_of_its_own(name: str) -> None:
     """All that Newton finds from random starts of the joints of one part."""
-    path = ROBOTS / f"{name}.toml"
-    robot = parflex.load(path if path.exists() else name)
-    tree, assembler = robot.tree, robot.assembler
-    given = assembler.free_bodies or frozenset(robot.actuated)
-    parts = assembler.parts(Target(fixed=given), robot.locked | frozenset(robot.deformations))
+    robot = any_robot(name)
+    tree, assembler, rng = robot.tree, robot.assembler, np.random.default_rng(1)
+    target = Target(fixed=assembler.free_bodies or frozenset(robot.actuated))
+    parts = assembler.parts(target, robot.locked | frozenset(robot.deformations))
     parts = [part for part in parts if len(part.columns)]
-    assert [len(part.columns) for part in parts] == LEGS[name]
-    rng = np.random.default_rng(1)
-    for part in parts[:1]:
-        assert assembler.settled(part, robot.home)
-        own = [tree.links[tree.link_of_rate[k]].q.start for k in part.columns]
-        found = [robot.home]
-        for _ in range(100):
-            start = robot.home.copy()
-            start[own] += rng.uniform(-3, 3, len(own)) * tree.rate_units[part.columns]
-            q, error = assembler.newton(start, part.columns, part.rows, 60)
-            known = any(assembler._distance(q, other, own) < SAME for other in found)
-            found += [q] if error < CLOSED and not known else []
-        at = [(pose(tree, q), jacobians(tree, pose(tree, q))) for q in found]
-        for i, reference in enumerate(found):
-            judged = sides(tree, part.rows, part.columns, part.held, robot.preference, reference)
-            fits = [judged.fit(tree, *there) for there in at]
-            assert not judged.apart or fits == [k == i for k in range(len(found))]
-        assert len(found) > 1
+    part = parts[0]
+    assert {len(part.columns) for part in parts} == {LEGS[name]} and assembler.settled(part, robot.home)
+    own = indices(robot, [tree.rate_names[k] for k in part.columns])
+    found = [robot.home]
+    for _ in range(100):
+        start = robot.home.copy()
+        start[own] += rng.uniform(-3, 3, len(own)) * tree.rate_units[part.columns]
+        q, error = assembler.newton(start, part.columns, part.rows, 60)
+        known = any(assembler._distance(q, other, own) < SAME for other in found)
+        found += [q] if error < 1e-10 and not known else []  # closed, of the typical length
+    at = [Configuration(robot, q) for q in found]
+    for i, reference in enumerate(found):
+        judged = sides_of(robot, target, reference)[0]
+        fits = [judged.fit(tree, here.at, here.link_jacobians) for here in at]
+        assert not judged.apart or fits == [k == i for k in range(len(found))]
+    assert len(found) > 1
+
+
+PROXIMAL, DISTAL, ARM = 0.7, 0.3, 0.1732  # of 3rrr with other links, so that poses may be too near as well
+BASES = np.array([-0.15 - 0.84j, 0.69 - 0.17j, -0.66 + 0.21j])
+PHI = np.pi * np.array([1 / 6, 5 / 6, 9 / 6])
+
+
+def test_reach_of_3rrr_is_that_of_its_lengths() -> None:
+    """A pose is reached where each attachment is between the difference and the sum of the lengths of its links."""
+    robot = parflex.load("3rrr", settings={"constants.proximal": PROXIMAL, "constants.distal": DISTAL})
+    found_by = pose_solver(robot, ["x", "y", "theta"], [0.0] * 3)
+    values = np.random.default_rng(2).uniform([-0.7, -0.7, -3.0], [0.7, 0.7, 3.0], (3000, 3))
+    attached = values[:, :1] + 1j * values[:, 1:2] - ARM * np.exp(1j * (values[:, 2:] + PHI))
+    far = np.abs(attached - BASES)
+    reached = ((far < PROXIMAL + DISTAL) & (far > PROXIMAL - DISTAL)).all(axis=1)
+    assert 300 < reached.sum() < 2700 and ((far < PROXIMAL + DISTAL).all(axis=1) & ~reached).any()
+    found = found_by(values)
+    assert np.array_equal(found.status, np.where(reached, OK, UNREACHABLE))
+    beyond, q = found_by.places(start_of(found_by, values))
+    assert np.array_equal(beyond, ~reached)
+    assert np.abs(q - found.q)[reached].max() < 1e-9  # near the edge of reach rounding is a square root
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_positions_at_the_edge_of_reach_are_those_of_circles(compiled: bool) -> None:
+    """Newton's method converges slowly there."""
+    found_by = pose_solver(parflex.load("navaro"), ["x", "y"], [0.0] * 2, compiled=compiled)
+    edge = [[-0.06636636636636636, -0.04054054054054054], [0.05355355355355357, 0.0987987987987988]]
+    line = np.array(edge)[:, None] * np.linspace(0.95, 1.0, 150)[:, None]
+    values = line.reshape(-1, 2)
+    beyond, q = found_by.places(start_of(found_by, values))
+    found, status = found_by._searched(values, np.arange(300))
+    assert not beyond.any() and (status == OK).all()
+    assert np.abs(np.sin(found - q)).max() < 1e-9
+
+
+def test_circles_of_designs_are_those_of_their_lengths() -> None:
+    """Elbows of `3rrr` with other links in each row, at the lengths that these have."""
+    robot, rng = parflex.load("3rrr"), np.random.default_rng(4)
+    keys = ["constants.proximal", "constants.distal", "constants.arm", "legs.base_x.0"]
+    rows = np.array([PROXIMAL, DISTAL, ARM, -0.15]) * rng.uniform(0.9, 1.1, (50, 4))
+    designs = {key: rows[:, k] for k, key in enumerate(keys)}
+    found_by = pose_solver(robot, ["x", "y", "theta"], [0.0] * 3, designs)
+    values = rng.uniform([-0.1, -0.1, -0.3], [0.1, 0.1, 0.3], (50, 3))
+    beyond, q = found_by.places(start_of(found_by, values))
+    bases = np.repeat(BASES[None], 50, axis=0)
+    bases[:, 0] = rows[:, 3] - 0.84j
+    arms = rows[:, 2:3] * np.exp(1j * (values[:, 2:] + PHI))
+    attached = values[:, :1] + 1j * values[:, 1:2] - arms
+    far = np.abs(attached - bases)
+    reached = (far < rows[:, :1] + rows[:, 1:2]).all(axis=1) & (far > np.abs(rows[:, :1] - rows[:, 1:2])).all(axis=1)
+    assert np.array_equal(beyond, ~reached) and reached.sum() > 10
+    turn = q[:, indices(robot, [f"leg{k}.{n}" for k in (1, 2, 3) for n in (1, 2)])].T
+    for leg in range(3):
+        elbow = bases[:, leg] + rows[:, 0] * np.exp(1j * turn[2 * leg])
+        end = elbow + rows[:, 1] * np.exp(1j * (turn[2 * leg] + turn[2 * leg + 1]))
+        assert np.abs(end - attached[:, leg])[reached].max() < 1e-9
+
+
+def test_axes_that_designs_tilt_do_not_count_as_parallel() -> None:
+    """A wedge that a design turns back otherwise: nothing proves any more that sides tell assemblies apart."""
+    robot = load_robot("wedged-four-bar")
+    for key, count in (("constants.bar", 0), ("constants.tilt", 2)):
+        solver = pose_solver(robot, ["crank"], [1.2], {key: np.array([0.1, 0.11, 0.12])})
+        assert solver.fast and solver.unsettled.size == count

@@ -1,38 +1,39 @@
-"""Far poses: what closes in several assemblies on one side of its singularities stays in that of home.
+"""Far poses: the assembly of home is kept where a pose is far, folds or lies behind a singular pose, or it is refused.
 
-The crank of a spatial four-bar places one end of its coupler, the rocker the other; their distance is the coupler's
-length. That is `a cos + b sin = c` for the rocker: two angles, told apart by the sign of their arc cosine. The cross
-at the other end flips with it, so that the determinant of the loop does not tell them apart.
+All assemblies are known from closed forms written here: circles that meet, spheres, lengths of legs.
 """
-
-from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
+from support.posing import OK, UNREACHABLE, end_effector, indices, pose_solver
+from support.robots import load_robot
 
 import parflex
-from parflex.maps.batches import Geometry
-from parflex.maps.positions import PositionSolver
+from parflex.closure.assembly.ways import ways
 
-FILE = Path(__file__).parent / "robots" / "spatial-four-bar.toml"
+ROUNDING = 1e-9  # m, rad: loops close to 1e-10 of the typical length
+CLEAR = 1e-3  # rad of sines: nearer to a fold or a stretched leg rounding chooses
+SAME = 1e-6  # rad: positions are closed to 1e-9 of lengths, and folds are 1e-3 away
+
+
+def apart(first, second) -> float:
+    """Return the largest difference of angles without whole turns."""
+    return float(np.abs(np.angle(np.exp(1j * np.subtract(first, second)))).max())
+
+
+# -- a spatial four-bar -----------------------------------------------------------------------------------------------
+
+# The crank places one end of the coupler, the rocker the other; their distance is the coupler's length. That is
+# `a cos + b sin = c` for the rocker: two angles, told apart by the sign of their arc cosine. The cross at the other end
+# flips with it, so that the determinant of the loop does not tell them apart.
 COUPLER, CROSS, PIVOT, BALL = 0.5, [0.12, 0.0, 0.02], [0.5, 0.1, 0.05], [0.25, 0.0, 0.03]
-ROUNDING = 1e-9  # rad: loops close to 1e-10 of the typical length
-
-
-def about(axis: int, angle: float) -> np.ndarray:
-    """A rotation about a coordinate axis."""
-    c, s = np.cos(angle), np.sin(angle)
-    first, second = [(1, 2), (2, 0), (0, 1)][axis]
-    result = np.eye(3)
-    result[np.ix_([first, second], [first, second])] = [[c, -s], [s, c]]
-    return result
 
 
 def rocker(robot: parflex.Robot, crank: float, branch: float) -> float:
-    """Angle of the rocker on one branch, from the length of the coupler alone."""
+    """Return the angle of the rocker on one branch, from the length of the coupler alone."""
     placed = robot.tree.links[robot.tree.number("rocker")].rotation
-    cross = about(2, crank) @ CROSS
-    away = placed.T @ (cross - PIVOT)
+    away = placed.T @ (Rotation.from_rotvec([0, 0, crank]).apply(CROSS) - PIVOT)
     # |Rz(t) ball - away| = coupler
     a = 2 * (BALL[0] * away[0] + BALL[1] * away[1])
     b = 2 * (BALL[0] * away[1] - BALL[1] * away[0])
@@ -40,22 +41,16 @@ def rocker(robot: parflex.Robot, crank: float, branch: float) -> float:
     return float(np.arctan2(b, a) + branch * np.arccos(c / np.hypot(a, b)))
 
 
-def apart(first: float, second: float) -> float:
-    """Difference of two angles, whole turns aside."""
-    return abs(float(np.angle(np.exp(1j * (first - second)))))
-
-
 @pytest.fixture(scope="module")
 def four_bar() -> tuple[parflex.Robot, float, int]:
     """The robot, the branch of its home, and where the rocker stands among the positions."""
-    robot = parflex.load(FILE)
-    index = robot.tree.links[robot.tree.number("rocker")].q.start
+    robot = load_robot("spatial-four-bar")
+    index = robot.coordinates.index("rocker")
     branch = next(sign for sign in (1.0, -1.0) if apart(rocker(robot, 0.4, sign), robot.home[index]) < ROUNDING)
     return robot, branch, index
 
 
-def test_a_far_crank_stays_in_the_assembly_of_home(four_bar: tuple[parflex.Robot, float, int]) -> None:
-    """1.253 ended on the other branch with its cross flipped; random ones beside it."""
+def test_a_far_crank_stays_in_the_assembly_of_home(four_bar) -> None:
     robot, branch, index = four_bar
     for crank in [1.253, *np.random.default_rng(5).uniform(-1.15, 1.5, 8)]:
         found = robot.assemble({"crank": float(crank)})[index]
@@ -65,57 +60,16 @@ def test_a_far_crank_stays_in_the_assembly_of_home(four_bar: tuple[parflex.Robot
 
 
 @pytest.mark.parametrize("count", [1, 9, 90])
-def test_far_cranks_of_maps_stay_in_the_assembly_of_home(
-    four_bar: tuple[parflex.Robot, float, int], count: int
-) -> None:
+def test_far_cranks_of_maps_stay_in_the_assembly_of_home(four_bar, count: int) -> None:
     """One pose, few from home, and many from their neighbours, the farthest first."""
     robot, branch, index = four_bar
     cranks = np.linspace(1.5, -1.15, count)[:, None] if count > 1 else np.array([[1.253]])
-    found = PositionSolver(Geometry(robot), ["crank"], [0.4])(cranks)
+    found = pose_solver(robot, ["crank"], [0.4])(cranks)
     assert not found.status.any()
-    errors = [apart(q[index], rocker(robot, float(crank), branch)) for q, (crank,) in zip(found.q, cranks, strict=True)]
-    assert max(errors) < ROUNDING
+    assert apart(found.q[:, index], [rocker(robot, float(crank), branch) for crank in cranks[:, 0]]) < ROUNDING
 
 
-SPRUNG = """
-format = 1
-name = "sprung-crank"
-motion = "planar"
-gravity = [0, 0, 0]
-[[frame]]
-name = "crank"
-joint = "revolute"
-actuated = true
-start = 0.5
-inertia = { mass = 0.1 }
-[[frame]]
-name = "pin"
-parent = "crank"
-place = { position = [0.1, 0, 0] }
-joint = "revolute"
-start = 0.3
-spring = { stiffness = 0.5 }
-inertia = { mass = 0.2, centre = [0.2, 0, 0] }
-[[frame]]
-name = "rocker"
-place = { position = [0.4, 0, 0] }
-joint = "revolute"
-start = 1.5
-inertia = { mass = 0.1 }
-[[point]]
-name = "a"
-frame = "pin"
-position = [0.4, 0, 0]
-[[point]]
-name = "b"
-frame = "rocker"
-position = [0.25, 0, 0]
-[[closure]]
-between = ["a", "b"]
-joint = "revolute"
-[poses.home]
-crank = 0.5
-"""
+# -- whole turns ------------------------------------------------------------------------------------------------------
 
 
 def coupler(crank: np.ndarray) -> np.ndarray:
@@ -127,19 +81,288 @@ def coupler(crank: np.ndarray) -> np.ndarray:
     return np.unwrap(np.angle(away) + inner - crank)
 
 
-def test_a_spring_is_wound_as_turning_there_from_home_winds_it(tmp_path: Path) -> None:
+def test_a_spring_is_wound_as_turning_there_from_home_winds_it() -> None:
     """Turns of a passive joint with a spring count: alone, in maps, and beside other rows."""
-    (tmp_path / "sprung.toml").write_text(SPRUNG)
-    robot = parflex.load(tmp_path / "sprung.toml")
-    pin = robot.tree.links[robot.tree.number("pin")].q.start
+    robot = load_robot("sprung-crank")
+    (pin,) = indices(robot, ["pin"])
     goals = np.array([-3.0, 4.5, -4.5, 0.7, 6.0, -9.0])
-    true = []
-    for goal in goals:
-        way = coupler(np.linspace(0.5, goal, 2001))
-        true.append(robot.home[pin] + way[-1] - way[0])
+    paths = [coupler(np.linspace(0.5, goal, 2001)) for goal in goals]
+    true = [robot.home[pin] + path[-1] - path[0] for path in paths]
     for goal, angle in zip(goals, true, strict=True):
         assert robot.assemble({"crank": float(goal)})[pin] == pytest.approx(angle, abs=ROUNDING)
-        alone = PositionSolver(Geometry(robot), ["crank"], [0.5])(np.array([[goal]]))
+        alone = pose_solver(robot, ["crank"], [0.5])(np.array([[goal]]))
         assert alone.q[0, pin] == pytest.approx(angle, abs=ROUNDING)
-    together = PositionSolver(Geometry(robot), ["crank"], [0.5])(goals[:, None])
+    together = pose_solver(robot, ["crank"], [0.5])(goals[:, None])
     assert not together.status.any() and together.q[:, pin] == pytest.approx(true, abs=ROUNDING)
+
+
+# -- paths around singular poses --------------------------------------------------------------------------------------
+
+# of the Gough-Stewart robot: legs are distances of points, and the assembly of home is followed by their own slopes
+GROUND = np.array([[0.1, 0.3, 1.3, 1.0, -0.2, -0.7], [-0.2, -0.2, 0.4, 1.0, 0.9, 0.5], np.zeros(6)]).T
+VERTICES = np.array([-2, -1, 0, 1, 2, 3]) * np.pi / 3
+TOPS = 0.5 * np.array([np.cos(VERTICES), np.sin(VERTICES), np.zeros(6)]).T
+HOME = np.array([0.25, 0.433, 1.0])
+MOVED = np.random.default_rng(3).uniform(-0.03, 0.03, (8, 6))
+BEYOND = [3, 7]  # rows of MOVED between which and home two assemblies meet and vanish
+
+
+def legs(place: np.ndarray, turn: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Lengths of the legs, and their slopes by translations and rotations of the platform in world axes."""
+    arms = TOPS @ turn.T
+    along = place + arms - GROUND
+    sizes = np.linalg.norm(along, axis=1)
+    unit = along / sizes[:, None]
+    return sizes, np.hstack([unit, np.cross(arms, unit)])
+
+
+def followed_home(change: np.ndarray, steps: int = 60) -> tuple[np.ndarray, np.ndarray] | None:
+    """Where the platform goes while all legs grow evenly; None where the slopes become singular before."""
+    place, turn = HOME, np.eye(3)
+    start, J = legs(place, turn)
+    side = np.linalg.det(J)
+    for step in range(1, steps + 1):
+        for _ in range(20):
+            sizes, J = legs(place, turn)
+            move = np.linalg.solve(J, start + step / steps * change - sizes)
+            if np.abs(move).max() > 0.3:
+                return None
+            place, turn = place + move[:3], Rotation.from_rotvec(move[3:]).as_matrix() @ turn
+        if np.linalg.det(legs(place, turn)[1]) * side <= 0 or np.abs(move).max() > ROUNDING:
+            return None
+    return place, turn
+
+
+@pytest.mark.verify
+def test_legs_beyond_a_singular_pose_are_refused_alone_and_in_maps() -> None:
+    hexapod = parflex.load("gough-stewart")
+    names = list(hexapod.actuated_names)
+    lengths = legs(HOME, np.eye(3))[0] + MOVED
+    true = [followed_home(change) for change in MOVED]
+    assert [k for k, one in enumerate(true) if one is None] == BEYOND
+    found = pose_solver(hexapod, names, lengths[0].tolist(), compiled=True)(lengths)
+    assert np.flatnonzero(found.status).tolist() == BEYOND and (found.status[BEYOND] == UNREACHABLE).all()
+    assert found.said is not None
+    assert all("only in another assembly mode" in found.said[k] for k in BEYOND)
+    for k, one in enumerate(true):
+        if one is not None and k < BEYOND[0]:
+            alone = hexapod.assemble(dict(zip(names, lengths[k].tolist(), strict=True)))
+            assert found.q[k] == pytest.approx(alone, abs=ROUNDING)
+        if one is not None:
+            assert found.q[k, :3] == pytest.approx(one[0], abs=ROUNDING)
+    refused = dict(zip(names, lengths[BEYOND[0]].tolist(), strict=True))
+    with pytest.raises(parflex.UnreachableError, match="only in another assembly mode"):
+        hexapod.assemble(refused)
+
+
+def test_a_path_around_a_singular_pose_stays_on_the_side_of_home() -> None:
+    """Straight to the other side of its axis an arm passes through it; around it, it keeps its tilt and pans."""
+    robot = load_robot("turret")
+    goals = np.array([[-0.5, 0.0, 0.7], [-0.3, 0.0, 0.8], [-0.2, 0.3, 0.9]])
+    mapped = pose_solver(robot, ["x", "y", "z"], goals[0].tolist())(goals)
+    assert (mapped.status == OK).all()
+    for row, goal in enumerate(goals):
+        far = np.hypot(goal[0], goal[1])
+        alone = robot.assemble(dict(zip("xyz", goal.tolist(), strict=True)))
+        for q in (alone, mapped.q[row]):
+            pan, tilt, slide = q[indices(robot, ["pan", "tilt", "slide"])]
+            assert np.exp(1j * pan) == pytest.approx((goal[0] + 1j * goal[1]) / far, abs=ROUNDING)
+            assert (tilt, slide) == pytest.approx((np.arctan2(far, goal[2]), np.linalg.norm(goal)), abs=ROUNDING)
+
+
+def test_paths_end_at_the_goal_and_lie_beside_each_other() -> None:
+    """The straight one first, whole turns aside next, then ways whose points are off it in comparable units."""
+    home, goal, units = np.array([0.1, 0.0]), np.array([0.1 + 1.5 * np.pi, 20.0]), np.array([1.0, 100.0])
+    found = list(ways(home, goal, units, np.array([True, False])))
+    assert np.array_equal(found[0], goal[None])
+    shorter = goal - [2 * np.pi, 0]
+    assert found[1] == pytest.approx(shorter[None])
+    assert all(np.abs(np.sin((way[-1, 0] - goal[0]) / 2)) < ROUNDING and way[-1, 1] == goal[1] for way in found)
+    beside = [way[0] for way in found if len(way) == 2][2:]
+    along = (shorter - home) / units
+    offs = [(point - (home + shorter) / 2) / units for point in beside]
+    assert len(offs) == 4 and [float(off @ along) for off in offs] == pytest.approx([0.0] * 4, abs=ROUNDING)
+    assert sorted({round(float(np.linalg.norm(off) / np.linalg.norm(along)), 6) for off in offs}) == [0.5, 1.0]
+
+
+def test_a_pose_that_is_given_by_more_joints_than_freedoms_is_that_of_these_joints():
+    """Nothing closes on a straight way of all joints: what is given tells the assembly."""
+    robot = parflex.load("3rrr")
+    q = robot.assemble({"x": 0.05, "y": -0.05, "theta": 0.9})
+    joints = {name: float(q[k]) for k, name in enumerate(robot.tree.position_names) if name.startswith("leg")}
+    assert np.allclose(robot.assemble(joints), q, atol=1e-9)  # of joints written with all digits
+
+
+def test_maps_say_where_only_another_working_mode_reaches_a_pose():
+    """An arm whose shoulder a four-bar turns: with its elbow on the other side it may reach what is out of its range.
+
+    Elbows and the range of the rocker by hand: the crank of 0.1 and the coupler of 0.3 span 0.2 to 0.4 from its pivot.
+    """
+    robot, poses = load_robot("arm-on-four-bar"), np.random.default_rng(2).uniform(-0.5, 0.5, (40, 2))
+    far = np.hypot(*poses.T)
+    within = (far < 0.55) & (far > 0.05)  # of upper arm and forearm
+    turn = np.arccos(np.clip((0.3**2 + far**2 - 0.25**2) / (0.6 * far), -1, 1))
+    spans = []
+    for side in (1, -1):  # at home the forearm is turned to the right of the upper arm
+        shoulder = np.arctan2(poses[:, 1], poses[:, 0]) + side * turn
+        span = np.hypot(0.15 * np.cos(shoulder) + 0.3, 0.15 * np.sin(shoulder))
+        spans.append(within & (span > 0.2) & (span < 0.4))
+    found = parflex.many_responses(robot, ["x", "y"], poses, ["mass"])
+    own, other = spans
+    assert np.array_equal(found.status == OK, own) and 3 < (~own & other).sum() < 30
+    for k in np.flatnonzero(~own):
+        said = "pin reaches this pose only in another working mode" if other[k] else "the pose cannot be reached"
+        assert found.reasons[k] == said
+    row = int(np.flatnonzero(~own & other)[0])
+    with pytest.raises(parflex.UnreachableError, match="pin reaches this pose only in another working mode"):
+        robot.assemble(dict(zip("xy", poses[row].tolist(), strict=True)))
+
+
+# -- folds of what is given -------------------------------------------------------------------------------------------
+
+# legs have the working mode of home; of two poses that have it, the one on its side of the fold is meant
+FEET, CRANK, ROD = (-0.12, 0.12), 0.3, 0.4  # of the 5r
+
+
+def sine(angle: float) -> float:
+    return float(np.sin(angle))
+
+
+def five_bars(crank: float, x: float) -> list[tuple[np.ndarray, float]]:
+    """All assemblies of a five-bar with its left crank and x of its tip given: angles, and the side of the fold."""
+    elbow = np.array([FEET[0], 0.0]) + CRANK * np.array([np.cos(crank), np.sin(crank)])
+    if abs(x - elbow[0]) > ROD:
+        return []
+    found = []
+    for turn in (1, -1):
+        rod = turn * np.arccos((x - elbow[0]) / ROD)
+        tip = elbow + ROD * np.array([np.cos(rod), np.sin(rod)]) - [FEET[1], 0.0]
+        bend = (tip @ tip - CRANK**2 - ROD**2) / (2 * CRANK * ROD)
+        for side in (1, -1) if abs(bend) <= 1 else ():
+            knee = side * np.arccos(bend)
+            foot = np.arctan2(tip[1], tip[0]) - np.arctan2(ROD * sine(knee), CRANK + ROD * np.cos(knee))
+            found.append((np.array([crank, rod - crank, foot, knee]), sine(rod)))
+    return found
+
+
+def meant(found: list[tuple[np.ndarray, float]]) -> np.ndarray | None:
+    """Left elbow to the left, right one to the right as at home, and above the fold if there is such a one."""
+    mode = [one for one in found if sine(one[0][1]) < 0 < sine(one[0][3])]
+    return max(mode, key=lambda one: one[1])[0] if mode else None
+
+
+def clear(found: list[tuple[np.ndarray, float]]) -> bool:
+    return all(min(abs(fold), abs(sine(q[1])), abs(sine(q[3]))) > CLEAR for q, fold in found)
+
+
+@pytest.fixture(scope="module")
+def five_bar() -> parflex.Robot:
+    return parflex.load("5r")
+
+
+def test_a_fold_of_a_coordinate_is_no_other_working_mode(five_bar):
+    turns, places = np.linspace(0.1, 6.1, 8), np.linspace(-0.4, 0.4, 5)
+    rows = np.array([(a, x) for a in turns for x in places if clear(five_bars(a, x))])
+    solver = pose_solver(five_bar, ["left.1", "x"], rows[0])
+    assert solver.fast
+    found, folded = solver(rows), 0
+    assert found.said is not None
+    for row, q, state, said in zip(rows, found.q, found.status, found.said, strict=True):
+        assemblies = five_bars(*row)
+        wanted = meant(assemblies)
+        if wanted is None:
+            assert state == UNREACHABLE, row
+            assert ("another working mode" in said) == bool(assemblies), row
+        else:
+            assert state == OK, row
+            assert apart(q, wanted) < SAME, row
+            folded += all(fold < 0 for other, fold in assemblies if apart(other, wanted) < SAME)
+    assert folded > 5  # poses that the side of the fold would refuse
+
+
+@pytest.mark.few
+@pytest.mark.parametrize(
+    ("crank", "x"),
+    [(0.05, -0.2), (1.33, 0.1), (2.1, -0.15), (1.33, -0.4), (4.66, -0.1)],
+    ids=["beyond the fold", "both sides", "one side", "another mode", "mirrored"],
+)
+def test_single_poses_are_those_of_maps(five_bar, crank, x):
+    wanted = meant(five_bars(crank, x))
+    if wanted is None:
+        with pytest.raises(parflex.UnreachableError, match="another working mode"):
+            five_bar.assemble({"left.1": crank, "x": x})
+    else:
+        assert apart(five_bar.assemble({"left.1": crank, "x": x}), wanted) < SAME
+
+
+def test_a_knee_that_is_given_is_as_it_is_given(five_bar):
+    q = five_bar.assemble({"left.2": 0.4, "x": 0.0})
+    assert q[1] == pytest.approx(0.4)
+    assert sine(q[3]) > 0  # the other leg is in the mode of home
+
+
+ARM, PROXIMAL, DISTAL = 0.1732, 0.5, 0.4  # of the 3rrr
+BASES = np.array([[-0.15, -0.84], [0.69, -0.17], [-0.66, 0.21]])
+PHI = np.array([1, 5, 9]) * np.pi / 6
+
+
+def turns_of_platform(crank: float, place: np.ndarray) -> list[tuple[float, float, bool]]:
+    """Turns at which leg 1 closes with its crank given: the sine of its knee, and whether the other legs reach it."""
+    elbow = BASES[0] + PROXIMAL * np.array([np.cos(crank), np.sin(crank)])
+    away = elbow - place
+    far = float(np.linalg.norm(away))
+    spread = (far**2 + ARM**2 - DISTAL**2) / (2 * far * ARM)
+    found = []
+    for side in (1, -1) if abs(spread) <= 1 else ():
+        attached = np.arctan2(away[1], away[0]) + side * np.arccos(spread)
+        rod = place + ARM * np.array([np.cos(attached), np.sin(attached)]) - elbow
+        angles = attached + PHI - PHI[0]
+        reach = place + ARM * np.column_stack([np.cos(angles), np.sin(angles)]) - BASES
+        reached = bool(np.all(np.abs(np.linalg.norm(reach[1:], axis=1) - PROXIMAL) < DISTAL))
+        found.append((attached - PHI[0] - np.pi, float(np.sin(np.arctan2(rod[1], rod[0]) - crank)), reached))
+    return found
+
+
+def test_platforms_follow_a_motor_and_their_place():
+    robot = parflex.load("3rrr")
+    home, spread = robot.home, np.random.default_rng(3).uniform(-1, 1, (16, 3))
+    rows = np.array([home[3], home[0], home[1]]) + spread * [1.5, 0.15, 0.15]
+    solver = pose_solver(robot, ["leg1.1", "x", "y"], rows[0])
+    assert solver.fast
+    found = solver(rows)
+    answered = 0
+    for row, q, state in zip(rows, found.q, found.status, strict=True):
+        all_turns = turns_of_platform(row[0], row[1:])
+        mode = [turn for turn, knee, reached in all_turns if reached and knee > 0]
+        assert (state == OK) == bool(mode), (row, all_turns)
+        if mode:
+            assert min(apart(turn, q[2]) for turn in mode) < SAME
+            assert [sine(q[k]) > 0 for k in (4, 6, 8)] == [True, False, True]
+            answered += 1
+    assert 2 < answered < len(rows)
+
+
+@pytest.mark.parametrize(
+    ("name", "by", "to"),
+    [("navaro", ["x", "y", "rz"], ["leg1.1", "leg2.1", "leg3.1"]), ("four-bar", None, ["x"])],
+    ids=["three motors of six", "one coordinate of two"],
+)
+def test_what_a_pose_names_moves_what_it_would_keep(name, by, to):
+    """Poses are read off as other coordinates, which give them again: those that are not named follow."""
+    robot = parflex.load(name)
+    by = by or [robot.actuated_names[0]]
+    spread = np.random.default_rng(5).uniform(-0.02, 0.02, (4, len(by)))
+
+    def read(q: np.ndarray, words: list[str]) -> list[float]:
+        P, R = end_effector(robot, q)
+        own = {"x": P[0], "y": P[1], "rz": np.arctan2(R[1, 0], R[0, 0])} | dict(zip(robot.coordinates, q, strict=True))
+        return [float(own[word]) for word in words]
+
+    poses = [robot.assemble(dict(zip(by, np.add(read(robot.home, by), row).tolist(), strict=True))) for row in spread]
+    rows = np.array([read(q, to) for q in poses])
+    solver = pose_solver(robot, to, rows[0])
+    found = solver(rows)
+    assert (found.status == OK).all()
+    for one, row, q in zip(poses, rows, found.q, strict=True):
+        assert np.abs(q - one[solver.geometry.kept]).max() < SAME
+        assert np.abs(robot.assemble(dict(zip(to, row.tolist(), strict=True))) - one).max() < SAME

@@ -2,35 +2,30 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import scipy.optimize
+from scipy.spatial.transform import Rotation
+from support.posing import end_effector, indices
+from support.robots import load_robot, write_robot
 
 import parflex
 from parflex import UnreachableError
 from parflex.control.following import track
-from parflex.control.references import line, through
-from parflex.description.motion_tables import MotionTable
-from parflex.recursion import pose
-from parflex.simulation.inputs.motor_motions import from_description
-from parflex.simulation.inputs.paths import arcs_of, follow
+from parflex.control.references import through
 from parflex.simulation.inputs.prescribed_frames import FrameMotion, joints_of_pose
 from parflex.simulation.inputs.roads import Road, joints_along
-from parflex.spatial import vector_from_rotation
 
-ROBOTS = Path(__file__).parent / "robots"
 CASES = [("tripod-wrist", None), ("serial-arm", "five"), ("serial-arm", None)]
 
 
 def loaded(case):
-    return parflex.load(ROBOTS / f"{case[0]}.toml", actuation=case[1])
+    return load_robot(case[0], actuation=case[1])
 
 
 def place(robot, q=None):
-    """Where the end effector is at home, or at positions."""
-    return pose(robot.tree, robot.home if q is None else q).of(robot.tree.places[robot.tree.end_effector])[1]
+    """Return where the end effector is at positions, at home by default."""
+    return end_effector(robot, q)[0]
 
 
 def words(robot, where):
@@ -51,7 +46,6 @@ def test_rates_along_a_path_are_derivatives_of_the_poses_on_it(case):
 
 
 def test_rates_of_a_platform_whose_place_is_given_are_derivatives_of_the_poses_too():
-    """Coordinates of a platform are no rows: its joints rested, and a path of it went from knot to knot by jerks."""
     robot = parflex.load("3rrr")
 
     def at(s):
@@ -73,9 +67,8 @@ def distance(robot, q):
     for link in robot.tree.links:
         here, there = q[link.q], robot.home[link.q]
         if link.joint.kind == "free":
-            turn = [pose(robot.tree, one).rotation[robot.tree.number(link.name)] for one in (q, robot.home)]
-            total += np.sum((here[:3] - there[:3]) ** 2)
-            total += length**2 * np.sum(vector_from_rotation(turn[0] @ turn[1].T) ** 2)
+            turn = [Rotation.from_quat(np.roll(part[3:], -1)) for part in (here, there)]
+            total += np.sum((here[:3] - there[:3]) ** 2) + length**2 * (turn[0] * turn[1].inv()).magnitude() ** 2
         elif link.joint.kind == "prismatic":
             total += float(here[0] - there[0]) ** 2
         else:
@@ -89,81 +82,75 @@ def test_no_pose_with_the_tool_there_is_nearer_to_home(case):
     target = np.add(place(robot), [0.03, -0.02, 0.03])
     found = robot.assemble(words(robot, target))
     assert np.abs(place(robot, found) - target).max() < 1e-10  # where Newton ends
-    motors = [robot.tree.links[robot.tree.link_of_rate[k]] for k in robot.actuated]
-    for motor in motors:  # other poses with the tool at the same place
-        other = robot.assemble(words(robot, target) | {motor.name: float(found[motor.q.start] + 0.003)}, found)
+    for motor, k in zip(robot.motors, indices(robot, robot.motors), strict=True):  # other poses of the same tool
+        other = robot.assemble(words(robot, target) | {motor: float(found[k] + 0.003)}, found)
         assert np.abs(place(robot, other) - target).max() < 1e-10  # where Newton ends
         assert distance(robot, other) > distance(robot, found)
 
 
 def test_a_hand_with_seven_joints_keeps_its_turn_and_the_spare_motion_is_nearest():
     robot = loaded(CASES[2])
-    hand = robot.tree.places["hand"]
-    R_home, p = pose(robot.tree, robot.home).of(hand)
-    q = robot.assemble(words(robot, np.add(p, [0.03, -0.02, 0.03])))
-    assert np.abs(pose(robot.tree, q).of(hand)[0] - R_home).max() < 1e-9  # where Newton ends
+    p, R_home = end_effector(robot)
+    target = words(robot, np.add(p, [0.03, -0.02, 0.03]))
+    q = robot.assemble(target)
+    assert np.abs(end_effector(robot, q)[1] - R_home).max() < 1e-9  # where Newton ends
 
     def opened(free):
-        return distance(
-            robot, robot.assemble(words(robot, np.add(p, [0.03, -0.02, 0.03])) | turned | {"1": float(free)}, q)
-        )
+        return distance(robot, robot.assemble(target | turned | {"1": float(free)}, q))
 
-    turned = {f"hand.r{a}": float(v) for a, v in zip("xyz", vector_from_rotation(R_home), strict=True)}
+    turned = {f"hand.r{a}": float(v) for a, v in zip("xyz", Rotation.from_matrix(R_home).as_rotvec(), strict=True)}
     best = scipy.optimize.minimize_scalar(opened, bracket=(q[0] - 0.02, q[0] + 0.02), tol=1e-6)
     assert best.fun >= distance(robot, q) - 1e-10  # a parabola is flat there
 
 
-@pytest.mark.few
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.few("serial-arm")
+@pytest.mark.parametrize("case", CASES, ids=["tripod-wrist", "serial-arm-five", "serial-arm"])
 def test_motors_along_a_circle_return_and_do_not_shake(case, monkeypatch):
     monkeypatch.setattr("parflex.simulation.inputs.paths.KNOTS", 48)
     robot = loaded(case)
     begin = place(robot)
     circle = {"centre": np.add(begin, [0.04, 0.03, 0]).tolist(), "start": begin.tolist(), "turns": 1}
-    arc = arcs_of(MotionTable.model_validate({"circle": circle, "speed": 0.3, "ramp": 0.1}), "circle")[0]
-    along, first, last = follow(robot, robot.tree.end_effector, arc, robot.home, "circle")
-    assert np.abs(first - last).max() < 1e-9  # the same pose, whatever the way
-    motors = [robot.tree.links[robot.tree.link_of_rate[k]].q.start for k in robot.actuated]
-    for s in (0.013, 0.1, 0.2):  # between knots: quintics err by h^6, about 1e-8 with so few
-        exact = robot.assemble(words(robot, arc.at(s)[0]), first)
-        assert np.abs(along.at(s) - exact[motors]).max() < 1e-6
-    jumps = np.abs(np.diff(along.at(np.linspace(0, arc.length, 400), 2), axis=0)).max()
-    assert jumps < 0.2 * np.abs(along.at(np.linspace(0, arc.length, 400), 2)).max()  # smooth: it shook by several times
+    table = {"frame": robot.tree.end_effector, "circle": circle, "speed": 0.3, "ramp": 0.1}
+    motion, motors = parflex.plan_motion(robot, table), indices(robot, robot.motors)
+    assert np.abs(motion.at(0.0)[0] - motion.at(motion.end)[0]).max() < 1e-9  # the same pose, whatever the way
+    for share in (0.1, 0.37, 0.7):  # between knots: quintics err by h^6, about 1e-8 with so few
+        positions = motion.at(share * motion.end)[0]
+        there = place(robot, robot.assemble(dict(zip(robot.motors, map(float, positions), strict=True))))
+        assert np.linalg.norm(there - circle["centre"]) == pytest.approx(0.05, abs=1e-6)
+        assert np.abs(positions - robot.assemble(words(robot, there))[motors]).max() < 1e-6
+    accelerations = np.array([motion.at(float(t))[2] for t in np.linspace(0, motion.end, 400)])
+    assert np.abs(np.diff(accelerations, axis=0)).max() < 0.2 * np.abs(accelerations).max()  # smooth
 
 
 @pytest.mark.verify
 def test_the_circle_of_a_robot_with_five_axes_needs_what_its_knots_need(monkeypatch):
     monkeypatch.setattr("parflex.simulation.inputs.paths.KNOTS", 80)
     robot = loaded(CASES[0])
-    motion = from_description(robot, "circle", 2.0)
-    end = float(motion.pieces.breaks[-1])
-    times = np.linspace(0.0, end, 120)
-    knots = {"t": times} | dict(zip(robot.actuated_names, motion.pieces.at(times).T, strict=True))
-    splined = parflex.simulation.inputs.motor_motions._from_knots(robot, knots, "knots")
+    motion = parflex.plan_motion(robot, "circle")
+    times = np.linspace(0.0, motion.end, 120)
+    knots = {"t": times} | dict(zip(robot.motors, motion.pieces.at(times).T, strict=True))
+    splined = parflex.plan_motion(robot, knots)
     worst, apart = np.zeros(5), 0.0
-    for t in np.linspace(0.3, end - 0.3, 12):  # away from the ramps, where a spline of so few knots is coarse
+    for t in np.linspace(0.3, motion.end - 0.3, 12):  # away from the ramps, where a spline of so few knots is coarse
         both = []
         for one in (motion, splined):
             state = [dict(zip(robot.actuated_names, map(float, part), strict=True)) for part in one.at(float(t))]
             both.append(np.array(list(parflex.inverse_dynamics(robot, *state).efforts.values())))
         worst, apart = np.maximum(worst, np.abs(both[0])), max(apart, np.abs(both[0] - both[1]).max())
-    assert 55 < worst[2] < 65 and worst[:3].max() < 90  # N; it was 4917, at rest about 50
+    assert 55 < worst[2] < 65 and worst[:3].max() < 90  # N; in static equilibrium about 50
     assert apart < 0.5  # of the spline through the knots
 
 
 @pytest.mark.verify
 def test_a_reference_that_a_robot_cannot_lead_whole_is_led_in_place():
     robot = loaded(CASES[0])
-    driven = track(
-        robot, through(robot, ["home", {"x": 0.0, "y": 0.02, "z": 0.8}, "home"], 1.0), robot.actuated_names, 0.1
-    )
+    reference = through(robot, ["home", {"x": 0.0, "y": 0.02, "z": 0.8}, "home"], 1.0)
+    driven = track(robot, reference, robot.motors, 0.1)
     assert np.isfinite(driven.pieces.coefficients).all()
     assert np.abs(driven.pieces.at(0.0) - driven.pieces.at(1.0)).max() < 1e-9  # back at home
 
 
 def test_a_reference_on_which_a_joint_jumps_is_refused_as_a_path_is(monkeypatch):
-    robot = parflex.load("5r")
-
     def jumping(*arguments):
         here, qd, qdd = joints_of_pose(*arguments)
         q = here.q + 0.2 * (arguments[2].position[0] > 0.01) * np.eye(len(here.q))[0]
@@ -172,23 +159,22 @@ def test_a_reference_on_which_a_joint_jumps_is_refused_as_a_path_is(monkeypatch)
     monkeypatch.setattr("parflex.control.following.joints_of_pose", jumping)
     monkeypatch.setattr("parflex.control.following._orientation", lambda here, driven: 1.0)
     with pytest.raises(UnreachableError, match=r"at t = 0\.\d+ s: 'left\.1' would jump by 0\.2") as caught:
-        track(robot, line(robot, {"x": 0.03, "y": 0.5}, 1.0), robot.actuated_names, 0.1)
+        parflex.run_control(parflex.load("5r"), "line:x=0.03,y=0.5,time=1")
     assert caught.value.key == "reference"
 
 
 def test_poses_ask_of_a_turn_only_what_the_robot_can_lead(tmp_path):
-    """The tip of a five-bar turns as it goes: between two poses no turn can be asked for."""
-    file = tmp_path / "five.toml"
+    """The tip of a five-bar turns as it goes: between two poses no turn can be asked for; control goes the same way."""
     head = 'format = 1\nname = "five"\nextends = "5r"\n[motions.there]\nduration = 0.6\n'
-    file.write_text(head + 'poses = ["home", { x = 0.03, y = 0.5 }]\n')
-    robot = parflex.load(file)
-    motion = from_description(robot, "there", 1.0)
-    way = np.array([0.03, 0.5, 0.0]) - place(robot)
-    half = dict(zip(robot.actuated_names, map(float, motion.at(0.3)[0]), strict=True))
-    assert place(robot, robot.assemble(half)) == pytest.approx(place(robot) + way / 2, abs=1e-9)  # knots are exact
-    driven = track(robot, line(robot, {"x": 0.03, "y": 0.5}, 0.6), robot.actuated_names)
-    t = np.linspace(0, 0.6, 25)  # control goes the same way: both err by 1e-6 of the fastest rate at most
-    assert np.abs(driven.at(t)[1] - motion.pieces.at(t, 1)).max() < 2e-6 * np.abs(motion.pieces.at(t, 1)).max()
+    robot = parflex.load(write_robot(tmp_path, head + 'poses = ["home", { x = 0.03, y = 0.5 }]\n'))
+    motion = parflex.plan_motion(robot, "there")
+    half = dict(zip(robot.motors, map(float, motion.at(0.3)[0]), strict=True))
+    middle = np.add(place(robot), [0.03, 0.5, 0.0]) / 2
+    assert place(robot, robot.assemble(half)) == pytest.approx(middle, abs=1e-9)  # knots are exact
+    run = parflex.run_control(robot, "line:x=0.03,y=0.5,time=0.6")
+    wanted, rates = (motion.pieces.at(run["t"], order) for order in (0, 1))
+    found = np.stack([run[f"reference.{motor}"] for motor in motion.motors], axis=1)
+    assert np.abs(found - wanted).max() < 2e-6 * np.abs(rates).max()  # both err by 1e-6 at most
 
 
 def test_a_partial_pose_does_not_depend_on_where_the_search_starts():
@@ -201,17 +187,17 @@ def test_a_partial_pose_does_not_depend_on_where_the_search_starts():
 @pytest.mark.verify
 def test_a_path_on_which_the_free_part_jumps_is_refused_where_it_does(monkeypatch):
     monkeypatch.setattr("parflex.simulation.inputs.paths.KNOTS", 9)
-    robot = parflex.load(ROBOTS / "planar-arm.toml")
+    robot = load_robot("planar-arm")
     with pytest.raises(UnreachableError) as caught:  # the hand keeps its turn while the wrist is within 0.9 m
-        from_description(robot, "out", 3.0)
+        parflex.plan_motion(robot, "out")
     way = np.sqrt(0.9**2 - 0.2**2) - 0.6
     assert f"the path stops {way:.3f}"[:-1] in caught.value.message and "would jump" in caught.value.message
     assert caught.value.key == "motions.out"
 
 
 def test_beyond_where_the_hand_keeps_its_turn_the_whole_pose_is_nearest():
-    robot = parflex.load(ROBOTS / "planar-arm.toml")
-    q = robot.assemble({"tip.x": 0.0, "tip.y": 1.0})  # it was called singular, which it is not
+    robot = load_robot("planar-arm")
+    q = robot.assemble({"tip.x": 0.0, "tip.y": 1.0})
     lengths = np.array([0.5, 0.4, 0.2])
 
     def tip(angles):
@@ -242,7 +228,7 @@ def test_knots_are_doubled_until_quintics_fit_between_them():
     s = np.linspace(0, 1, 501)
     exact = np.array([road.at(one, robot.home)[1] for one in s])
     assert len(pieces.breaks) > 41
-    assert np.abs(pieces.at(s, 1) - exact[:, 1]).max() < 1e-5  # FINE midway, somewhat more beside
+    assert np.abs(pieces.at(s, 1) - exact[:, 1]).max() < 1e-5  # of the midpoints, somewhat more beside
     assert len(joints_along(robot, kinked(0.3), robot.home, 40)[0].breaks) == 41
 
 

@@ -1,306 +1,155 @@
-"""Legs in space in closed form: reach by lengths alone, joints of every kind of leg, sides that single poses share."""
+"""Legs and arms in space in closed form: reach by lengths alone, joints of every kind of leg, sides, designs."""
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 from support.oracles.known_machines import orthoglide_design, orthoglide_slides
+from support.posing import OK, UNREACHABLE, end_effector, indices, pose_solver, sides_of, start_of
+from support.robots import load_robot, write_robot
 
 import parflex
+from parflex import Configuration
 from parflex.closure.point_legs import LegSide
-from parflex.closure.working_modes import sides
-from parflex.maps.batches import Geometry
-from parflex.maps.kept_numbers import numbers_of_designs
-from parflex.maps.positions import OK, UNREACHABLE, PositionSolver
-from parflex.recursion import jacobians, pose
-from parflex.spatial import vector_quaternion
 
-BASE, PLATFORM, ARM, ROD = 0.2, 0.05, 0.25, 0.5  # of delta
+DELTA = {"base": 0.2, "platform": 0.05, "arm": 0.25, "rod": 0.5}  # m
 LEGS = np.array([0.0, 2 * np.pi / 3, -2 * np.pi / 3])
+PLACE = ["x", "y", "z", "rx", "ry", "rz"]
+EDGE = 1e-9  # near the edge of reach rounding is a square root
+MIDDLE = np.array([0, 0, -0.4])  # m, of the workspace of the Delta robot
 
 
 def solver(robot, names, designs=None, compiled=False):
-    geometry = Geometry(robot, designs)
-    geometry.settle(10**6 if compiled else 1)
-    return PositionSolver(geometry, list(names), robot.home[:3].tolist() + [0.0] * (len(names) - 3))
+    position, rotation = end_effector(robot)
+    home = dict(zip(PLACE, [*position, *Rotation.from_matrix(rotation).as_rotvec()], strict=True))
+    return pose_solver(robot, names, [float(home[name]) for name in names], designs, compiled)
 
 
-def delta_arms(values, base=BASE, platform=PLATFORM, arm=ARM, rod=ROD):
-    """Angles of the arms of a Delta robot with its knees outside, below the horizontal; not a number out of reach."""
-    found = []
-    for gamma in LEGS:
-        out, across = np.array([np.cos(gamma), np.sin(gamma), 0]), np.array([-np.sin(gamma), np.cos(gamma), 0])
-        x, y, z = values @ out + platform - base, values @ across, values[:, 2]
-        far = np.hypot(x, z)
-        with np.errstate(invalid="ignore"):
-            cosine = (arm**2 + far**2 - (rod**2 - y**2)) / (2 * arm * far)
-            found.append(np.arctan2(z, x) + np.arccos(cosine))
-    return np.array(found).T
+def arm_angle(ball, gamma, base, arm, rod):
+    """Return the angle of an arm with its knee outside, in a plane at gamma; not a number out of reach."""
+    out, across = np.array([np.cos(gamma), np.sin(gamma), 0]), np.array([-np.sin(gamma), np.cos(gamma), 0])
+    x, y, z = ball @ out - base, ball @ across, ball[..., 2]
+    far = np.hypot(x, z)
+    with np.errstate(invalid="ignore"):
+        return np.arctan2(z, x) + np.arccos((arm**2 + far**2 - (rod**2 - y**2)) / (2 * arm * far))
+
+
+def delta_arms(values, base, platform, arm, rod):
+    """Return the angles of the arms of a Delta robot."""
+    return np.array([arm_angle(values, gamma, base - platform, arm, rod) for gamma in LEGS]).T
+
+
+def check_reach(robot, solver, values, joints, wanted, designs=None):
+    """Check reach and the angles of some joints against a closed form; return which poses are reached, and q."""
+    reached = np.isfinite(wanted).all(axis=1)
+    assert 0.2 * len(values) < reached.sum() < 0.9 * len(values)
+    found = solver(values) if designs is None else solver(values, designs)
+    assert np.array_equal(found.status, np.where(reached, OK, UNREACHABLE))
+    assert np.abs(np.sin(found.q[:, indices(robot, joints)] - wanted)[reached]).max() < EDGE
+    return reached, found.q
+
+
+def around(middle, size, count, seed=5):
+    return middle + size * np.random.default_rng(seed).uniform(-1, 1, (count, 3))
+
+
+ARMS = [f"leg{k}.arm" for k in (1, 2, 3)]
 
 
 @pytest.mark.parametrize("compiled", [False, True])
 def test_reach_and_arms_of_delta_are_those_of_its_lengths(compiled):
     robot = parflex.load("delta")
-    found_by = solver(robot, "xyz", compiled=compiled)
-    values = np.array([0, 0, -0.4]) + 0.4 * np.random.default_rng(5).uniform(-1, 1, (1500, 3))
-    arms = delta_arms(values)
-    reached = np.isfinite(arms).all(axis=1)
-    assert 500 < reached.sum() < 1000
-    found = found_by(values)
-    assert np.array_equal(found.status, np.where(reached, OK, UNREACHABLE))
-    own = found.q[:, [robot.tree.links[robot.tree.number(f"leg{k}.arm")].q.start for k in (1, 2, 3)]]
-    assert np.abs(np.sin(own - arms)[reached]).max() < 1e-9  # near the edge of reach rounding is a square root
+    delta, values = solver(robot, "xyz", compiled=compiled), around(MIDDLE, 0.4, 1500)
+    reached, _ = check_reach(robot, delta, values, ARMS, delta_arms(values, **DELTA))
     if not compiled:
-        places, start = found_by.places, np.repeat(found_by.geometry.home[None], len(values), axis=0)
-        assert np.array_equal(places(found_by.given.start(values, start))[0], ~reached)  # all of them are proved
+        assert np.array_equal(delta.places(start_of(delta, values))[0], ~reached)  # all of them are proved
 
 
 def test_single_poses_of_delta_are_in_the_same_mode():
-    """A determinant of four of five rows changed its sign where no leg is singular: knees were turned inside there."""
-    robot = parflex.load("delta")
-    values = np.array([0, 0, -0.4]) + 0.4 * np.random.default_rng(5).uniform(-1, 1, (160, 3))
-    arms = delta_arms(values)
+    robot, values = parflex.load("delta"), around(MIDDLE, 0.4, 160)
+    arms = delta_arms(values, **DELTA)
     reached = np.isfinite(arms).all(axis=1)
-    some = [*np.flatnonzero(reached)[:60:4], np.flatnonzero(~reached)[0]]
-    for row, own in zip(values[some], arms[some], strict=True):
-        try:
-            here = parflex.configure(robot, dict(zip("xyz", row, strict=True)))
-        except parflex.UnreachableError:
-            assert not np.isfinite(own).all()
-            continue
-        angles = [here.q[robot.tree.links[robot.tree.number(f"leg{k}.arm")].q.start] for k in (1, 2, 3)]
-        assert np.abs(np.sin(np.array(angles) - own)).max() < 1e-9
+    some = np.flatnonzero(reached)[:60:4]
+    for row, angles in zip(values[some], arms[some], strict=True):
+        q = parflex.configure(robot, dict(zip("xyz", row, strict=True))).q
+        assert np.abs(np.sin(q[indices(robot, ARMS)] - angles)).max() < EDGE
+    with pytest.raises(parflex.UnreachableError):
+        parflex.configure(robot, dict(zip("xyz", values[~reached][0], strict=True)))
 
 
 def test_sides_of_delta_are_its_numbers_alone():
     """Where knees are outside, whatever determinant of some of the rows is negative."""
-    robot, values = (
-        parflex.load("delta"),
-        np.array([0, 0, -0.4]) + 0.4 * np.random.default_rng(5).uniform(-1, 1, (300, 3)),
-    )
-    found_by = solver(robot, "xyz")
-    found = found_by(values)
-    parts = [part for part in robot.assembler.parts(found_by.target, robot.locked) if len(part.columns)]
-    judged = [sides(robot.tree, p.rows, p.columns, p.held, robot.preference, robot.home) for p in parts]
+    robot = parflex.load("delta")
+    delta = solver(robot, "xyz")
+    found, judged = delta(around(MIDDLE, 0.4, 300)), sides_of(robot, delta.target, robot.home)
     for q in found.q[found.status == OK]:
-        at = pose(robot.tree, q)
-        assert all(one.fit(robot.tree, at, jacobians(robot.tree, at)) for one in judged)
+        here = Configuration(robot, q)
+        assert all(one.fit(robot.tree, here.at, here.link_jacobians) for one in judged)
 
 
-def test_designs_of_delta_have_their_own_reach():
-    robot, rng = parflex.load("delta"), np.random.default_rng(3)
-    rows = np.array([BASE, PLATFORM, ARM, ROD]) * rng.uniform(0.8, 1.2, (400, 4))
-    keys = ["constants.base_radius", "constants.platform_radius", "constants.arm", "constants.rod"]
-    numbers = numbers_of_designs(robot, {key: rows[:, k] for k, key in enumerate(keys)})
-    found_by = solver(robot, "xyz", numbers)
-    assert found_by.places is not None
-    values = np.array([0, 0, -0.4]) + 0.3 * rng.uniform(-1, 1, (400, 3))
-    arms = np.array([delta_arms(row[None], *own)[0] for row, own in zip(values, rows, strict=True)])
-    reached = np.isfinite(arms).all(axis=1)
-    assert 100 < reached.sum() < 350
-    found = found_by(values, np.arange(400))
-    assert np.array_equal(found.status, np.where(reached, OK, UNREACHABLE))
-    own = found.q[:, [robot.tree.links[robot.tree.number(f"leg{k}.arm")].q.start for k in (1, 2, 3)]]
-    assert np.abs(np.sin(own - arms)[reached]).max() < 1e-9
+@pytest.mark.parametrize("name", ["delta", "delta-bars-on-elbow"])
+def test_designs_have_their_own_reach(name):
+    robot, rng = parflex.load(name) if name == "delta" else load_robot(name), np.random.default_rng(3)
+    keys = ["base_radius", "platform_radius", "arm", "rod"] if name == "delta" else [*DELTA, "half"]
+    rows = np.array([*DELTA.values(), 0.04])[: len(keys)] * rng.uniform(0.8, 1.2, (300, len(keys)))
+    designs = solver(robot, "xyz", {f"constants.{key}": rows[:, k] for k, key in enumerate(keys)})
+    values = MIDDLE + 0.3 * rng.uniform(-1, 1, (300, 3))
+    arms = np.array([delta_arms(row[None], *own[:4])[0] for row, own in zip(values, rows, strict=True)])
+    assert designs.places is not None
+    check_reach(robot, designs, values, ARMS, arms, np.arange(300))
 
 
-# -- parallelograms ------------------------------------------------------------------------------------------
-
-BARS = """
-format = 1
-name = "bars"
-[constants]
-base = 0.2
-platform = 0.05
-arm = 0.25
-rod = 0.5
-half = 0.04
-[platform]
-start = [0, 0, -0.4]
-inertia = { mass = 0.6, about_centre = [6e-4, 7e-4, 11e-4] }
-[legs]
-names = ["leg1", "leg2", "leg3"]
-gamma = [0, "2*pi/3", "-2*pi/3"]
-[[legs.frame]]
-name = "arm"
-joint = "revolute"
-actuated = true
-mdh = { gamma = "gamma", alpha = "pi/2", d = "base" }
-start = -0.2
-inertia = { mass = 0.7, about_centre = [2e-4, 2e-4, 2e-4] }
-[[legs.frame]]
-name = "elbow"
-parent = "arm"
-joint = "revolute"
-mdh = { d = "arm" }
-start = -2.2
-[[legs.frame]]
-name = "bar"
-parent = "elbow"
-joint = "revolute"
-mdh = { b = "-half", alpha = "-pi/2" }
-[[legs.frame]]
-name = "coupler"
-parent = "bar"
-joint = "revolute"
-mdh = { d = "rod" }
-[[legs.frame]]
-name = "bar2"
-joint = "revolute"
-BAR2
-[[legs.closure]]
-between = ["second", "end"]
-joint = "revolute"
-axis = "AXIS"
-axis_2 = "z"
-[[legs.point]]
-name = "middle"
-frame = "coupler"
-position = [0, "-half", 0]
-[[legs.point]]
-name = "attachment"
-frame = "platform"
-position = ["platform*cos(gamma)", "platform*sin(gamma)", 0]
-"""
-HINGE = """
-[[legs.closure]]
-between = ["attachment", "middle"]
-joint = "revolute"
-axis = ["-sin(gamma)", "cos(gamma)", 0]
-axis_2 = "y"
-"""
-WRIST = """
-[[legs.frame]]
-name = "wrist"
-parent = "coupler"
-joint = "revolute"
-place = { position = [0, "-half", 0], rotation = ["-pi/2", 0, 0] }
-[[legs.closure]]
-between = ["attachment", "wrist"]
-joint = "revolute"
-axis = ["0.6*cos(gamma)", "0.6*sin(gamma)", 0.8]
-axis_2 = "x"
-"""  # the hinge, then another in a direction of its own
-MOUNTED = {
-    "carrier": (
-        """
-parent = "elbow"
-mdh = { b = "half", alpha = "-pi/2" }
-[[legs.point]]
-name = "second"
-frame = "coupler"
-position = [0, "-2*half", 0]
-[[legs.point]]
-name = "end"
-frame = "bar2"
-position = ["rod", 0, 0]
-"""
-    ),
-    "coupler": (
-        """
-parent = "coupler"
-place = { position = [0, "-2*half", 0], rotation = [0, 0, "pi"] }
-[[legs.point]]
-name = "second"
-frame = "elbow"
-position = [0, 0, "half"]
-[[legs.point]]
-name = "end"
-frame = "bar2"
-position = ["rod", 0, 0]
-"""
-    ),
-}
+# -- parallelograms ---------------------------------------------------------------------------------------------------
 
 
-def robot_of_bars(tmp_path, mounted, end=HINGE):
-    """A Delta robot with bars in pairs, the second of which is mounted on the elbow or on the coupler."""
-    path = tmp_path / f"{mounted}.toml"
-    text = BARS.replace("BAR2", MOUNTED[mounted]).replace("AXIS", "z" if mounted == "carrier" else "y")
-    path.write_text(text + end)
-    return parflex.load(path)
-
-
-def arms_of(robot, q):
-    return q[:, [robot.tree.links[robot.tree.number(f"leg{k}.arm")].q.start for k in (1, 2, 3)]]
-
-
-def opening_of_places(found_by, values):
-    """How far loops are open, in metres, where the closed form puts all joints."""
-    robot, home = found_by.robot, found_by.geometry.home
-    q = found_by.places(found_by.given.start(values, np.repeat(home[None], len(values), axis=0)))[1]
-    at = [pose(robot.tree, row) for row in q]
-    return max(np.abs(loop.residual(a, 1.0)).max() for a in at for loop in robot.closures.loops)
+def opening_of_places(solver, values):
+    """Return how far loops are open, in metres, where the closed form puts all joints."""
+    q = solver.places(start_of(solver, values))[1]
+    at = [Configuration(solver.robot, row).at for row in q]
+    return max(np.abs(loop.residual(here, 1.0)).max() for here in at for loop in solver.robot.closures.loops)
 
 
 @pytest.mark.few
 @pytest.mark.parametrize("closed_form", [True, False])
-@pytest.mark.parametrize("mounted", MOUNTED)
-def test_reach_and_arms_of_a_delta_with_parallelograms(mounted, closed_form, tmp_path, monkeypatch):
-    """Rows of the parallelograms repeat others: determinants of some of them turned knees inside, or missed poses."""
-    robot = robot_of_bars(tmp_path, mounted)
+@pytest.mark.parametrize("mounted", ["elbow", "coupler"])
+def test_reach_and_arms_of_a_delta_with_parallelograms(mounted, closed_form, monkeypatch):
+    """Rows of the parallelograms repeat others, so that determinants of some of them tell nothing."""
     if not closed_form:  # as legs are judged that are no such legs; another number, as programs are kept
         monkeypatch.setattr("parflex.closure.point_legs.parallelogram", lambda *_: None)
-        robot = parflex.load(robot.file, settings={"platform.inertia.mass": 0.61})
-    found_by = solver(robot, "xyz", compiled=not closed_form)
-    assert (found_by.places is not None) == closed_form
-    found_by.walks = False
-    count = 600 if closed_form else 1500
-    values = np.array([0, 0, -0.4]) + 0.4 * np.random.default_rng(5).uniform(-1, 1, (count, 3))
-    arms = delta_arms(values)
-    reached = np.isfinite(arms).all(axis=1)
-    assert 0.3 * count < reached.sum() < 0.7 * count
-    found = found_by(values)
-    assert np.array_equal(found.status, np.where(reached, OK, UNREACHABLE))
-    assert np.abs(np.sin(arms_of(robot, found.q) - arms)[reached]).max() < 1e-9  # as above, near the edge of reach
+    robot = load_robot(f"delta-bars-on-{mounted}", settings={} if closed_form else {"platform.inertia.mass": 0.61})
+    delta = solver(robot, "xyz", compiled=not closed_form)
+    assert (delta.places is not None) == closed_form
+    delta.walks = False
+    values = around(MIDDLE, 0.4, 600 if closed_form else 1500)
+    arms = delta_arms(values, **DELTA)
+    reached, _ = check_reach(robot, delta, values, ARMS, arms)
     if closed_form:
-        assert opening_of_places(found_by, values[reached][:20]) < 1e-9
+        assert opening_of_places(delta, values[reached][:20]) < 1e-9
         for row in np.flatnonzero(reached)[:6]:
-            here = parflex.configure(robot, dict(zip("xyz", values[row], strict=True)))
-            assert np.abs(np.sin(arms_of(robot, here.q[None]) - arms[row])).max() < 1e-9
+            q = parflex.configure(robot, dict(zip("xyz", values[row], strict=True))).q
+            assert np.abs(np.sin(q[indices(robot, ARMS)] - arms[row])).max() < EDGE
 
 
-def test_a_wrist_behind_a_parallelogram_is_not_turned_by_it(tmp_path):
-    robot = robot_of_bars(tmp_path, "carrier", WRIST)
-    found_by = solver(robot, ["x", "y", "z", "rx", "ry", "rz"])
-    values = np.array([0, 0, -0.4, 0, 0, 0]) + np.random.default_rng(5).uniform(-1, 1, (40, 6)) * 0.1
-    values[:, 3:] = 0.0
-    arms = delta_arms(values[:, :3])
-    assert np.isfinite(arms).all() and opening_of_places(found_by, values) < 1e-9
-    assert np.abs(np.sin(arms_of(robot, found_by(values).q) - arms)).max() < 1e-9
-
-
-def test_designs_of_parallelograms_have_their_own_reach(tmp_path):
-    robot, rng = robot_of_bars(tmp_path, "carrier"), np.random.default_rng(3)
-    rows = np.array([BASE, PLATFORM, ARM, ROD, 0.04]) * rng.uniform(0.8, 1.2, (300, 5))
-    keys = [f"constants.{word}" for word in ("base", "platform", "arm", "rod", "half")]
-    found_by = solver(robot, "xyz", numbers_of_designs(robot, {key: rows[:, k] for k, key in enumerate(keys)}))
-    assert found_by.places is not None
-    values = np.array([0, 0, -0.4]) + 0.3 * rng.uniform(-1, 1, (300, 3))
-    arms = np.array([delta_arms(row[None], *own[:4])[0] for row, own in zip(values, rows, strict=True)])
-    reached = np.isfinite(arms).all(axis=1)
-    assert 100 < reached.sum() < 250
-    found = found_by(values, np.arange(300))
-    assert np.array_equal(found.status, np.where(reached, OK, UNREACHABLE))
-    assert np.abs(np.sin(arms_of(robot, found.q) - arms)[reached]).max() < 1e-9
+def test_a_wrist_behind_a_parallelogram_is_not_turned_by_it():
+    robot = load_robot("delta-bars-with-wrist")
+    delta = solver(robot, PLACE)
+    values = np.zeros((40, 6))
+    values[:, :3] = around(MIDDLE, 0.1, 40)
+    arms = delta_arms(values[:, :3], **DELTA)
+    assert np.isfinite(arms).all() and opening_of_places(delta, values) < 1e-9
+    assert np.abs(np.sin(delta(values).q[:, indices(robot, ARMS)] - arms)).max() < EDGE
 
 
 def test_reach_and_slides_of_the_orthoglide_are_those_of_its_lengths():
-    robot = parflex.load("orthoglide")
-    found_by, length = solver(robot, "xyz"), orthoglide_design(0.2, 0.5, 2.0)[0]
-    assert found_by.places is not None
-    values = 0.36 * np.random.default_rng(5).uniform(-1, 1, (600, 3))
+    robot, length = parflex.load("orthoglide"), orthoglide_design(0.2, 0.5, 2.0)[0]
+    values = around(np.zeros(3), 0.36, 600)
     with np.errstate(invalid="ignore"):
         slides = np.array([orthoglide_slides(row, length) for row in values]) - length
-    reached = np.isfinite(slides).all(axis=1)
-    assert 150 < reached.sum() < 300
-    found = found_by(values)
-    assert np.array_equal(found.status, np.where(reached, OK, UNREACHABLE))
-    own = found.q[:, [robot.tree.links[robot.tree.number(f"{k}.slide")].q.start for k in "xyz"]]
-    assert np.abs(own - slides)[reached].max() < 1e-9
-    bars = found.q[:, [robot.tree.links[robot.tree.number(f"{k}.bar")].q.start for k in "xyz"]]
-    assert np.abs(bars[reached]).max() < np.pi / 2  # no parallelogram is past its flat pose
+    reached, q = check_reach(robot, solver(robot, "xyz"), values, [f"{k}.slide" for k in "xyz"], slides)
+    # no parallelogram is past its flat pose
+    assert np.abs(q[:, indices(robot, [f"{k}.bar" for k in "xyz"])][reached]).max() < np.pi / 2
 
 
-# -- every kind ----------------------------------------------------------------------------------------------
+# -- every kind of leg ------------------------------------------------------------------------------------------------
 
 RIGHT = 1.5707963267948966
 KINDS = {  # joints of a leg, each with where it stands on the one before: position, then rotation
@@ -344,59 +193,50 @@ def robot_of(kind, tmp_path, hanging=False):
                 "inertia = { mass = 0.1, about_centre = [0.001, 0.001, 0.001] }\n"
             )
         text.append(f'[[point]]\nname = "end{leg}"\nframe = "l{leg}.2"\nposition = ["length", 0.02, 0.03]\n')
-    path = tmp_path / f"{kind}.toml"
-    path.write_text("".join(text))
-    open_one = parflex.load(path)
-    at = pose(open_one.tree, open_one.start)  # closures where the legs end at their start values
-    body = open_one.tree.number("platform")
+    robot = parflex.load(write_robot(tmp_path, "".join(text), kind))
+    frames = parflex.frames(robot, Configuration(robot, robot.start))  # closures where the legs end at their starts
+    body, turn = frames["platform"]
     for leg in range(3):
-        end = at.of(open_one.tree.places[f"end{leg}"])[1]
+        end = frames[f"end{leg}"].position
         if not hanging:
-            end = at.rotation[body].T @ (end - at.position[body])
+            end = turn.T @ (end - body)
         where = "base" if hanging else "platform"
         text.append(f'[[point]]\nname = "goal{leg}"\nframe = "{where}"\nposition = {end.tolist()}\n')
         text.append(f'[[closure]]\nbetween = ["goal{leg}", "end{leg}"]\njoint = "spherical"\n')
-    path.write_text("".join(text))
-    return parflex.load(path)
+    return parflex.load(write_robot(tmp_path, "".join(text), kind))
 
 
 @pytest.mark.few
 @pytest.mark.parametrize("hanging", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
 def test_legs_of_every_kind_are_placed_and_told_apart(kind, hanging, tmp_path):
-    """Joints go from home on a random way with loops closed: at its end the closed form must find them again."""
+    """Joints go from home along a random path with loops closed: at its end the closed form must find them again."""
     robot = robot_of(kind, tmp_path, hanging)
-    found_by = solver(robot, ["x", "y", "z", "rx", "ry", "rz"])
-    assert found_by.places is not None and found_by.fast
-    parts = [p for p in robot.assembler.parts(found_by.target, robot.locked) if len(p.columns)]
-    judged = [sides(robot.tree, p.rows, p.columns, p.held, robot.preference, robot.home) for p in parts]
-    legs = [one.dyads[0].leg for one in judged if isinstance(one.dyads[0], LegSide)]
-    assert {(leg.kind, leg.alone) for leg in legs} == {KINDS[kind][2:]} and len(legs) == 3
-    rng = np.random.default_rng(1)
+    legs = solver(robot, PLACE)
+    assert legs.places is not None and legs.fast
+    judged = sides_of(robot, legs.target, robot.home)
+    found = [one.dyads[0].leg for one in judged if isinstance(one.dyads[0], LegSide)]
+    assert {(leg.kind, leg.alone) for leg in found} == {KINDS[kind][2:]} and len(found) == 3
     home = np.concatenate([robot.home[:3], np.zeros(3)])
-    values = home + rng.uniform(-1, 1, (40, 6)) * np.array([0.1, 0.1, 0.1, 0.3, 0.3, 0.3])
+    values = home + np.random.default_rng(1).uniform(-1, 1, (40, 6)) * np.array([0.1, 0.1, 0.1, 0.3, 0.3, 0.3])
     values[:5] = home + 0.06 * (values[:5] - home)
-    start = found_by.given.start(values, np.repeat(found_by.geometry.home[None], 40, axis=0))
-    beyond, q = found_by.places(start)
-    walked = [_walked(robot, home, row) for row in values[:5]]
-    assert sum(gone is not None for gone in walked) >= 2
-    for gone, own, missed in zip(walked, q, beyond, strict=False):
-        assert gone is None or (not missed and np.abs(gone - own).max() < 1e-7)
-    good = ~beyond & np.isfinite(q).all(axis=1)
-    for own in q[good]:  # all that is placed is closed, on the sides of home
-        at = pose(robot.tree, own)
+    beyond, q = legs.places(start_of(legs, values))
+    followed = [follow(robot, home, row) for row in values[:5]]
+    assert sum(end is not None for end in followed) >= 2
+    for end, own, missed in zip(followed, q, beyond, strict=False):
+        assert end is None or (not missed and np.abs(end - own).max() < 1e-7)
+    for own in q[~beyond & np.isfinite(q).all(axis=1)]:  # all that is placed is closed, on the sides of home
+        at = Configuration(robot, own).at
         assert max(np.abs(loop.residual(at, 1.0)).max() for loop in robot.closures.loops) < 1e-9
         assert all(one.fit(robot.tree, at, []) for one in judged)
 
 
-def _walked(robot, home, values):
-    """Positions at the end of a straight way, by Newton's method in eight steps; None where a step is large."""
-    q, tree = robot.home.copy(), robot.tree
-    columns = np.arange(6, tree.n)
+def follow(robot, home, values):
+    """Return positions at the end of a straight path, by Newton's method in eight steps; None if a step is large."""
+    q, columns = robot.home.copy(), np.arange(6, robot.tree.n)
     for share in np.linspace(0, 1, 9)[1:]:
         now = home + share * (values - home)
-        q[:3] = now[:3]
-        q[3:7] = vector_quaternion(now[None, 3:])[0]
+        q[:3], q[3:7] = now[:3], np.roll(Rotation.from_rotvec(now[3:]).as_quat(), 1)
         before = q.copy()
         q, error = robot.assembler.newton(q, columns, robot.closures.loops, 20)
         if error > 1e-10 or np.abs(q[7:] - before[7:]).max() > 0.15:
@@ -410,17 +250,90 @@ def test_axes_that_designs_move_apart_do_not_count_as_crossing(tmp_path):
     text = text.replace(
         "position = [0, 0, 0], rotation = [1.4, 0, 0]", 'position = ["off", 0, 0], rotation = [1.4, 0, 0]'
     )
-    (tmp_path / "off.toml").write_text(text)
-    robot = parflex.load(tmp_path / "off.toml")
-    names, off = ["x", "y", "z", "rx", "ry", "rz"], np.array([0.0, 0.01, 0.02])
-    still = solver(robot, names, numbers_of_designs(robot, {"constants.off": 0.0 * off}))
-    assert still.places is not None  # where they happen to cross, they count as crossing
-    found_by = solver(robot, names, numbers_of_designs(robot, {"constants.off": off}))
-    assert found_by.places is None and found_by.unsettled.size == 9
+    robot, off = parflex.load(write_robot(tmp_path, text, "off")), np.array([0.0, 0.01, 0.02])
+    assert solver(robot, PLACE, {"constants.off": 0.0 * off}).places is not None  # where they happen to cross
+    legs = solver(robot, PLACE, {"constants.off": off})
+    assert legs.places is None and legs.unsettled.size == 9
     values = np.repeat(np.concatenate([robot.home[:3], np.zeros(3)])[None], 3, axis=0)
-    found = found_by(values, np.arange(3))
+    found = legs(values, np.arange(3))
     assert (found.status == OK).all()
     for row, own in enumerate(off):
-        one = parflex.load(tmp_path / "off.toml", settings={"constants.off": float(own)})
-        here = parflex.configure(one, dict(zip(names, values[row].tolist(), strict=True)))
+        one = parflex.load(robot.file, settings={"constants.off": float(own)})
+        here = parflex.configure(one, dict(zip(PLACE, values[row].tolist(), strict=True)))
         assert np.abs(here.q[7:] - found.q[row, 7 : robot.tree.nq]).max() < 1e-8
+
+
+# -- Par4 and open chains ---------------------------------------------------------------------------------------------
+
+PAR4 = {gamma: f"{leg}.arm" for gamma, leg in zip(
+    np.radians([45, 135, -135, -45]), ("front_left", "rear_left", "rear_right", "front_right"), strict=True
+)}  # fmt: skip
+
+
+def par4_arms(values, angle, half=0.08, ratio=4):
+    """Return the angles of the arms of a Par4: its tool turns `ratio` times as far as its bars, the other way."""
+    bar = -angle / ratio
+    front = values + np.array([0, 0, 0.06])
+    rear = front - 2 * half * np.stack([np.cos(bar), np.sin(bar), 0 * bar], axis=1)
+    aside = np.array([0, half, 0])
+    balls = (front + aside, rear + aside, rear - aside, front - aside)
+    return np.array([arm_angle(ball, gamma, 0.275, 0.375, 0.825) for gamma, ball in zip(PAR4, balls, strict=True)]).T
+
+
+@pytest.mark.verify
+def test_reach_and_arms_of_par4_are_those_of_its_lengths():
+    """The plate, its gear and four legs, of whose rows one repeats others; half of the cells are out of reach.
+
+    Of rows that repeat others any choice is singular somewhere: far out these would take the robot for one in another
+    mode, so that legs are judged by themselves.
+    """
+    robot = parflex.load("par4")
+    par4 = solver(robot, PLACE, compiled=True)
+    assert par4.fast
+    values = np.array([0.08, 0, -0.81, 0, 0, 0]) + np.random.default_rng(1).uniform(-1, 1, (1500, 6)) * 0.6
+    values[:, 3:5] = 0.0
+    par4.walks = False  # neighbours suffice
+    arms = par4_arms(values[:, :3], values[:, 5])
+    reached, found = np.isfinite(arms).all(axis=1), par4(values)
+    assert 500 < reached.sum() < 1000 and np.array_equal(found.status == OK, reached)
+    assert np.abs(np.sin(found.q[:, indices(robot, PAR4.values())] - arms)[reached]).max() < 10 * EDGE
+
+
+def test_what_is_not_named_is_kept_as_at_home():
+    robot = parflex.load("par4")
+    par4 = solver(robot, "xyz")
+    assert par4.fast and par4.keeps
+    par4.keeps = False  # nothing is left to single poses
+    values = around(np.array([0.08, 0, -0.81]), 0.15, 40, 1)
+    found, arms = par4(values), par4_arms(values, np.zeros(40))
+    assert (found.status == OK).all() and np.isfinite(arms).all()
+    assert np.abs(np.sin(found.q[:, indices(robot, PAR4.values())] - arms)).max() < 1e-9
+
+
+def test_hands_that_keep_their_direction_are_where_single_ones_are():
+    robot = parflex.load("rx90")
+    arm = solver(robot, "xyz")
+    assert arm.keeps
+    arm.keeps = False  # nothing is left to single poses
+    values = end_effector(robot)[0] + np.array([[0.1, 0.05, -0.05], [0.55, 0.3, 0.2], [2.0, 0, 0]])
+    found = arm(values)
+    assert found.status.tolist() == [OK, OK, UNREACHABLE]
+    for row, q in zip(values[:2], found.q, strict=False):
+        here = parflex.configure(robot, dict(zip("xyz", row.tolist(), strict=True)))
+        assert np.abs(np.sin((here.q - q) / 2)).max() < 1e-7
+
+
+@pytest.mark.parametrize("name", ["rx90", "puma560"])
+def test_hands_of_open_chains_are_where_they_were_taken_from(name):
+    """Joints go a random way from home: their hand is placed again, in the same assembly."""
+    robot, rng = parflex.load(name), np.random.default_rng(2)
+    joints = robot.home + 0.25 * rng.uniform(-1, 1, (40, robot.tree.nq))
+    hands = [end_effector(robot, q) for q in joints]
+    arm = solver(robot, PLACE)
+    assert arm.fast
+    found = arm(np.array([[*P, *Rotation.from_matrix(R).as_rotvec()] for P, R in hands]))
+    assert (found.status == OK).all()
+    for q, (P, R) in zip(found.q, hands, strict=True):
+        position, rotation = end_effector(robot, q)
+        assert np.abs(rotation - R).max() < 1e-8 and np.abs(position - P).max() < 1e-8
+    assert np.abs(np.sin((found.q - joints) / 2)).max(axis=1).min() < 1e-7

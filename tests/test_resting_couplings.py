@@ -3,88 +3,11 @@
 import numpy as np
 import pytest
 from scipy.optimize import brentq
+from support.posing import pose_solver
+from support.robots import load_robot
 
 import parflex
-from parflex.maps.batches import Geometry
-from parflex.maps.positions import PositionSolver
 
-GEAR = """
-format = 1
-name = "arm-on-a-gear"
-motion = "planar"
-gravity = [0, -9.81, 0]
-end_effector = "hand"
-[[frame]]
-name = "motor"
-joint = "revolute"
-actuated = true
-inertia = { mass = 0.1, about_centre = [0, 0, 1e-4] }
-[[frame]]
-name = "arm"
-joint = "revolute"
-inertia = { mass = 2.0, centre = [0.3, 0, 0], about_centre = [0, 0, 0.05] }
-[[point]]
-name = "hand"
-frame = "arm"
-position = [0.6, 0, 0]
-[[coupling]]
-name = "gear"
-joint = "arm"
-terms = { motor = 0.02 }
-stiffness = 800
-"""
-CHAIN = """
-format = 1
-name = "chain-of-gears"
-motion = "planar"
-gravity = [0, -9.81, 0]
-end_effector = "hand"
-[[frame]]
-name = "m1"
-joint = "revolute"
-actuated = true
-inertia = { mass = 0.1, about_centre = [0, 0, 1e-4] }
-[[frame]]
-name = "m2"
-joint = "revolute"
-actuated = true
-inertia = { mass = 0.1, about_centre = [0, 0, 1e-4] }
-[[frame]]
-name = "wheel"
-joint = "revolute"
-inertia = { mass = 0.1, about_centre = [0, 0, 1e-4] }
-[[frame]]
-name = "arm"
-joint = "revolute"
-inertia = { mass = 0.8, centre = [0.3, 0, 0], about_centre = [0, 0, 0.03] }
-[[frame]]
-name = "fore"
-parent = "arm"
-place = { position = [0.5, 0, 0] }
-joint = "revolute"
-inertia = { mass = 0.8, centre = [0.15, 0.01, 0], about_centre = [0, 0, 0.007] }
-[[point]]
-name = "hand"
-frame = "fore"
-position = [0.35, 0, 0]
-[[coupling]]
-name = "first"
-joint = "wheel"
-terms = { m1 = 0.2 }
-offset = 0.3
-stiffness = 900
-[[coupling]]
-name = "second"
-joint = "arm"
-terms = { wheel = -0.5 }
-stiffness = 700
-[[coupling]]
-name = "third"
-joint = "fore"
-terms = { m2 = 0.1, arm = -1 }
-offset = 0.9
-stiffness = 500
-"""
 # positions m1, m2, wheel, arm, fore by hand: wheel = 0.2 m1 + 0.3, arm = -0.5 wheel, fore = 0.1 m2 - arm + 0.9
 POSES = {
     ("m1",): ([2.0], [2.0, 0.0, 0.7, -0.35, 1.25]),
@@ -97,23 +20,21 @@ POSES = {
 
 
 @pytest.fixture(scope="module")
-def chain(tmp_path_factory):
-    file = tmp_path_factory.mktemp("chain") / "chain.toml"
-    file.write_text(CHAIN)
-    return parflex.load(file)
+def chain():
+    return load_robot("chain-of-gears")
 
 
 @pytest.mark.parametrize("names", POSES, ids="-".join)
 def test_joints_follow_couplings_at_rest_alone_and_among_others(chain, names):
     given, wanted = POSES[names]
-    solver = PositionSolver(Geometry(chain), list(names), given)
+    solver = pose_solver(chain, names, given)
     assert solver.fast
     assert solver(np.array([given])).q[0] == pytest.approx(wanted, abs=1e-12)
     assert chain.assemble(dict(zip(names, given, strict=True))) == pytest.approx(wanted, abs=1e-12)
 
 
 def test_a_pose_that_leaves_open_which_motor_moves_is_the_nearest_one_alone_and_among_others(chain):
-    solver = PositionSolver(Geometry(chain), ["fore"], [1.2])
+    solver = pose_solver(chain, ["fore"], [1.2])
     found = solver(np.array([[1.2], [0.8]]))
     assert not solver.fast
     for q, fore in zip(found.q, (1.2, 0.8), strict=True):
@@ -126,20 +47,14 @@ def test_slopes_of_a_pose_that_stretches_a_coupling_hold_the_others(chain):
     pose = {"m1": 2.0, "arm": -0.4}
     found = parflex.sensitivities(chain, "deflection:y", ["coupling.first.offset"], pose)
     step = 1e-5
-    ends = [
-        parflex.deflection(parflex.load(chain.file, settings={"coupling.first.offset": 0.3 + s}), pose).frames["hand"][
-            1
-        ]
-        for s in (step, -step)
-    ]
+    moved = [load_robot("chain-of-gears", settings={"coupling.first.offset": 0.3 + s}) for s in (step, -step)]
+    ends = [parflex.deflection(robot, pose).frames["hand"][1] for robot in moved]
     assert found.matrices.ravel() == pytest.approx([(ends[0] - ends[1]) / (2 * step)], rel=1e-6)  # of differences
 
 
-def test_poses_about_their_equilibrium_already_are_not_told_to_ask_for_it(tmp_path, recwarn):
+def test_poses_about_their_equilibrium_already_are_not_told_to_ask_for_it(recwarn):
     """A gear that is wound up by 0.5 rad is at rest by 0.5 rad from where the pose has it."""
-    file = tmp_path / "gear.toml"
-    file.write_text(GEAR)
-    robot = parflex.load(file)
+    robot = load_robot("geared-pendulum")
     for count in (1, 8):  # alone and together
         found = parflex.many_responses(robot, ["motor", "arm"], [[0.0, 0.5]] * count, ["deflection:rz"])
         assert found["deflection:rz"] == pytest.approx([-0.5 - 2.0 * 9.81 * 0.3 / 800] * count, rel=1e-4)  # cos 0
@@ -148,10 +63,8 @@ def test_poses_about_their_equilibrium_already_are_not_told_to_ask_for_it(tmp_pa
 
 @pytest.mark.parametrize("name", ["arm", "motor"])
 @pytest.mark.parametrize("designs", [None, {"frame.arm.inertia.mass": [2.0] * 6}], ids=["plain", "designs"])
-def test_an_arm_on_an_elastic_gear_sags_as_one_line_says(tmp_path, name, designs):
-    file = tmp_path / "gear.toml"
-    file.write_text(GEAR)
-    robot = parflex.load(file)
+def test_an_arm_on_an_elastic_gear_sags_as_one_line_says(name, designs):
+    robot = load_robot("geared-pendulum")
     arm = np.array([-2.5, -1.0, 0.0, 0.7, 1.5, 2.5])
     poses = (arm if name == "arm" else arm / 0.02)[:, None]
     inertia = 0.05 + 2.0 * 0.3**2

@@ -14,13 +14,10 @@ import pytest
 from conftest import CATALOGUE
 from support.changed_files import FIVE_BAR, PAGE, changed
 from support.command_line import answered, refused, run
+from support.robots import robot_file, write_robot
 
 import parflex
 from parflex import ParflexError
-from parflex.description.inheritance import inherited
-from parflex.description.loader import load_table
-from parflex.description.source import parse_toml
-from parflex.models.posing.whole_check import unused_constants, unusual
 
 ARM = 'format = 1\nname = "arm"\n[[frame]]\nname = "a"\njoint = "revolute"\n'
 
@@ -63,7 +60,7 @@ UNKNOWN_KEYS = {
     "frame of a closure": (changed('"right.end"]', '"right.edn"]'), "between", "'right.end'"),
     "end effector": (changed('end_effector = "tip"', 'end_effector = "tpi"'), "end_effector", "'tip'"),
     "name in an expression": (changed("1.2*proximal", "1.2*proxmal"), "constants.distal", "'proximal'"),
-}
+}  # fmt: skip
 WRONG_VALUES = {
     "format of tomorrow": (changed("format = 1", "format = 2"), "format", "format 2"),
     "format as text": (changed("format = 1", 'format = "1"'), "format", "format '1'"),
@@ -90,11 +87,8 @@ WRONG_VALUES = {
     "text for true": (changed(SHOULDER, 'locked = "yes"'), "locked", "not 'yes'"),
     "marks for two axes": (changed(SHOULDER, "actuated = [true, false]"), "actuated", "2 values for 1 axes"),
     "actuated and locked": (changed(SHOULDER, "actuated = true\nlocked = true"), "locked", "keep one"),
-    "fixed and actuated": (
-        changed(ARM, f'{ARM}[[frame]]\nname="b"\nactuated=true', ARM),
-        "actuated",
-        "give it a joint",
-    ),
+    "fixed and actuated": (changed(ARM, f'{ARM}[[frame]]\nname="b"\nactuated=true', ARM),
+        "actuated", "give it a joint"),
     "one limit": (changed(SHOULDER, "limits = [1]"), "limits", "two numbers are expected here, not [1]"),
     "limits in the wrong order": (changed(SHOULDER, "limits = [2, 1]"), "limits", "[low, high]"),
     "limits of no joint": (changed('joint = "revolute"', "limits = [0, 1]", ARM), "limits", "fixed"),
@@ -110,50 +104,32 @@ WRONG_VALUES = {
     "negative point mass": (changed(SHOULDER, "point_masses = [{ mass = -1 }]"), "point_masses.0.mass", "-1"),
     "mass missing": (changed("mass = 0.5, ", ""), "inertia.mass", "give the mass"),
     "a body in two ways": (changed("mass = 0.5", "mass = 0.5, M = 0.5"), "inertia.M", "same body twice"),
-    "motor inertia twice": (
-        changed("M = 0.4", "M = 1, IA = 1}\nmotor_inertia = 1 #"),
-        "inertia",
-        "'IA' is given twice",
-    ),
+    "motor inertia twice": (changed("M = 0.4", "M = 1, IA = 1}\nmotor_inertia = 1 #"),
+        "inertia", "'IA' is given twice"),
     "two moments of inertia": (changed(INERTIA, "about_centre = [0, 1]"), "about_centre", "not [0, 1]"),
     "two rows of a tensor": (changed(INERTIA, "about_centre = [[1, 0, 0], [0, 1, 0]]"), "about_centre", "three rows"),
-    "tensor not symmetric": (
-        changed(INERTIA, "about_centre = [[1, 1, 0], [0, 1, 0], [0, 0, 1]]"),
-        "about_centre",
-        "symmet",
-    ),
+    "tensor not symmetric": (changed(INERTIA, "about_centre = [[1, 1, 0], [0, 1, 0], [0, 0, 1]]"),
+        "about_centre", "symmet"),
     "mdh and place": (changed(SHOULDER, "mdh = {}"), "place", "keep one"),
     "universal start of one": (changed('"revolute"', '"universal"\nstart = 1', ARM), "start", "give 2"),
-    "start quaternion not unit": (
-        changed('"revolute"', '"spherical"\nstart = [1, 1, 0, 0]', ARM),
-        "start",
-        "length 1.414",
-    ),
+    "start quaternion not unit": (changed('"revolute"', '"spherical"\nstart = [1, 1, 0, 0]', ARM),
+        "start", "length 1.414"),
     "spring of a spherical joint": (changed('"revolute"', '"spherical"\ndamper = 1', ARM), "frame 'a'", "spherical"),
     "platform start of two": (added("[platform]\nstart = [1, 2]"), "platform: start", "give 3"),
     "platform point of two": (added("[platform]\npoints = { b = [1, 2] }"), "platform.points.b", "not [1, 2]"),
-    "platform point without a name": (
-        added('[platform]\npoints = { "{}" = [1, 2, 3] }'),
-        "platform: points",
-        "platform.{}",
-    ),
+    "platform point without a name": (added('[platform]\npoints = { "{}" = [1, 2, 3] }'),
+        "platform: points", "platform.{}"),
     "one end of a closure": (changed(CLOSURE, 'between = ["left.end"]'), "between", "not ['left.end']"),
     "text for two ends": (changed(CLOSURE, 'between = "left.end"'), "between", "two names"),
     "closed onto itself": (changed('"right.end"]', '"left.end"]'), "between", "two frames"),
     "closure twice": (added(f'[[closure]]\n{CLOSURE}\njoint = "revolute"'), "left.end~right.end", "twice"),
     "axis of no name": (changed(CLOSURE, f'{CLOSURE}\naxis = "w"'), "axis", "'w'"),
     "axis of no length": (changed(CLOSURE, f"{CLOSURE}\naxis_2 = [0, 0, 0]"), "axis_2", "no length"),
-    "closure out of the plane": (
-        changed('joint = "revolute"\n\n[poses', 'joint = "spherical"\n\n[poses'),
-        "joint",
-        "plane",
-    ),
+    "closure out of the plane": (changed('joint = "revolute"\n\n[poses', 'joint = "spherical"\n\n[poses'),
+        "joint", "plane"),
     "joint out of the plane": (changed('joint = "revolute"', 'joint = "universal"'), "joint", "plane"),
-    "universal without cross": (
-        f'{ARM}[[closure]]\nbetween = ["base", "a"]\njoint = "universal"\naxis = "x"',
-        "axis_2",
-        "give axis and axis_2",
-    ),
+    "universal without cross": (f'{ARM}[[closure]]\nbetween = ["base", "a"]\njoint = "universal"\naxis = "x"',
+        "axis_2", "give axis and axis_2"),
     "sign of a joint": (added('[working_modes.a]\nsigns = { "left.elbow" = "x" }'), "signs.left.elbow", "'+', '-'"),
     "joint named twice": (added('[actuation.a]\nactuated = ["left.elbow", "left.elbow"]'), "actuation.a", "twice"),
     "text for names": (added('[actuation.a]\nactuated = "left.elbow"'), "actuation.a.actuated", "not 'left.elbow'"),
@@ -162,14 +138,11 @@ WRONG_VALUES = {
     "pose without a name": (changed("[poses.home]", "[poses]"), "poses.tip.x", "a table is expected here, not 0.0"),
     "pose with a wrong name": (changed("[poses.home]", '[poses."a=b"]'), "poses", "'a=b'"),
     "pose with z in the plane": (changed('"tip.x"', '"tip.z"'), "poses.home", "x, y and theta"),
-}
+}  # fmt: skip
 STRUCTURE = {
     "one bracket for a frame": (added('[frame]\nname = "a"'), "frame", "[[frame]]"),
-    "one bracket for frames of legs": (
-        'format = 1\nname = "a"\n[legs]\nnames = ["l"]\n[legs.frame]\nname = "1"',
-        "legs.frame",
-        "[[legs.frame]]",
-    ),
+    "one bracket for frames of legs": ('format = 1\nname = "a"\n[legs]\nnames = ["l"]\n[legs.frame]\nname = "1"',
+        "legs.frame", "[[legs.frame]]"),
     "number for constants": ('format = 1\nname = "a"\nconstants = 3', "constants", "not 3"),
     "number for legs": ('format = 1\nname = "a"\nlegs = 3', "legs", "not 3"),
     "no names": (changed('names = ["left", "right"]', ""), "legs: names", "names = "),
@@ -189,21 +162,15 @@ STRUCTURE = {
     "frame of a leg twice": (changed('name = "elbow"', 'name = "shoulder"'), "left.shoulder", "used twice"),
     "frame of a leg without name": (changed('name = "elbow"', 'name = ""'), "name", "'' is not a valid name"),
     "frame called base": (f'{ARM}[[frame]]\nname = "base"', "frame 'base'", "ground"),
-    "frame called like an axis": (
-        changed('"revolute"', '"universal"', ARM) + '[[frame]]\nname = "a.1"',
-        "a.1",
-        "used twice",
-    ),
+    "frame called like an axis": (changed('"revolute"', '"universal"', ARM) + '[[frame]]\nname = "a.1"',
+        "a.1", "used twice"),
     "frame on itself": (changed('parent = "shoulder"', 'parent = "elbow"'), "left.elbow", "cycle"),
-    "frames in a circle": (
-        f'{ARM}[[frame]]\nname = "b"\nparent = "c"\n[[frame]]\nname = "c"\nparent = "b"',
-        "frame 'b': parent",
-        "b -> c -> b",
-    ),
+    "frames in a circle": (f'{ARM}[[frame]]\nname = "b"\nparent = "c"\n[[frame]]\nname = "c"\nparent = "b"',
+        "frame 'b': parent", "b -> c -> b"),
     "no frames": ('format = 1\nname = "a"', "frame", "[[frame]]"),
     "nothing can move": ('format = 1\nname = "a"\n[[frame]]\nname = "b"', "frame", "joint"),
     "key of our own": (f"leg_of = {{}}\n{ARM}", "leg_of", "'legs'"),
-}
+}  # fmt: skip
 BAD_FILES = {**UNKNOWN_KEYS, **WRONG_VALUES, **STRUCTURE}
 
 
@@ -276,22 +243,20 @@ def test_a_byte_order_mark_and_windows_lines_are_no_matter(capsys, tmp_path):
     assert answered(capsys, "check", file)["ok"] is True
 
 
-def test_check_reports_constants_that_nothing_refers_to(tmp_path):
-    file, child = tmp_path / "arm.toml", tmp_path / "child.toml"
+def test_check_reports_constants_that_nothing_refers_to(capsys, tmp_path):
     constants = '[constants]\nlong = 0.5\nhalf = "long/2"\nspare = 3\n'
     frames = '[[frame]]\nname = "a"\njoint = "revolute"\nplace = { position = ["half", 0, 0] }\n'
-    file.write_text(f'format = 1\nname = "arm"\n{constants}{frames}')
-    said = ["the constant 'spare' is not used: delete it, or refer to it"]
-    assert [note for note in unusual(parflex.load(file)) if "constant" in note] == said
-    child.write_text('format = 1\nname = "child"\nextends = "arm.toml"\n')  # the constants of another file
-    assert not [note for note in unusual(parflex.load(child)) if "constant" in note]
+    file = write_robot(tmp_path, f'format = 1\nname = "arm"\n{constants}{frames}')
+    said = "the constant 'spare' is not used: delete it, or refer to it"
+    assert said in answered(capsys, "check", file)["warnings"]
+    child = write_robot(tmp_path, 'format = 1\nname = "child"\nextends = "robot.toml"\n', "child")
+    assert said not in answered(capsys, "check", child)["warnings"]  # of another file
 
 
-@pytest.mark.parametrize("name", sorted(path.stem for path in CATALOGUE.glob("*.toml")))
-def test_robots_of_the_catalogue_use_their_constants(name):
-    table, files = load_table(name)
-    theirs = inherited(table, files[0]).get("constants", {})
-    assert set(unused_constants(table)) <= set(theirs)
+@pytest.mark.few("5r", "puma560")
+@pytest.mark.parametrize("name", parflex.catalogue_names())
+def test_robots_of_the_catalogue_use_their_constants(name, capsys):
+    assert not any("the constant" in text for text in answered(capsys, "check", name)["warnings"])
 
 
 def test_the_robot_of_the_documentation_passes_check_without_a_warning(capsys, tmp_path):
@@ -382,7 +347,7 @@ def mutated(text: str, rng: random.Random) -> str:
     return "\n".join(lines)
 
 
-@pytest.mark.few
+@pytest.mark.few("3rrr-flexible", "four-bar")
 @pytest.mark.parametrize("robot", sorted(path.stem for path in CATALOGUE.glob("*.toml")))
 def test_no_accident_in_a_file_breaks_the_reader(robot, tmp_path):
     rng = random.Random(robot)
@@ -406,35 +371,20 @@ def test_no_accident_in_a_file_breaks_the_reader(robot, tmp_path):
     assert refusals
 
 
-def test_noise_in_a_file_is_always_a_sentence():
-    rng = random.Random(5)
+def test_noise_in_a_file_is_always_a_sentence(tmp_path):
+    rng, file = random.Random(5), tmp_path / "noise.toml"
     for _ in range(300):
         noise = bytes(rng.choice(b"[]{}\"'=.,#ab01 \n\\\xc3\xa9") for _ in range(rng.randrange(1, 60)))
-        try:
-            parse_toml(noise, "noise.toml")
-        except ParflexError as error:
-            assert error.file == "noise.toml"
+        file.write_bytes(noise)
+        with pytest.raises(ParflexError) as refusal:
+            parflex.load(file)
+        assert refusal.value.file == str(file)
 
 
-MANY_LEGS = """format = 1
-name = "many"
-[legs]
-names = [{names}]
-[[legs.frame]]
-name = "1"
-joint = "revolute"
-start = 0.1
-inertia = {{ M = 1.0, ZZ = 0.1, XX = 0.1, YY = 0.1 }}
-[[legs.point]]
-name = "tip"
-frame = "1"
-position = [1, 0, 0]
-"""
-
-
-def lines_of_check(path, legs: int) -> int:
-    """Number of lines of Python that the check of a robot with so many legs executes: unlike time, always the same."""
-    path.write_text(MANY_LEGS.format(names=", ".join(f'"l{k}"' for k in range(legs))))
+def lines_of_check(capsys, tmp_path, legs: int) -> int:
+    """Return how many lines of Python the check of a robot with so many legs executes: unlike time, always the same."""
+    names = ", ".join(f'"l{k}"' for k in range(legs))
+    file = write_robot(tmp_path, robot_file("one-leg").read_text().replace('"l0"', names))
     count = 0
 
     def trace(frame, event, argument):
@@ -444,13 +394,13 @@ def lines_of_check(path, legs: int) -> int:
 
     sys.settrace(trace)
     try:
-        unusual(parflex.load(path))
+        answered(capsys, "check", file)
     finally:
         sys.settrace(None)
     return count
 
 
-def test_the_work_of_a_check_is_proportional_to_the_number_of_legs(tmp_path):
-    lines_of_check(tmp_path / "legs.toml", 2)  # imports
-    few, more, many = (lines_of_check(tmp_path / "legs.toml", legs) for legs in (30, 60, 120))
+def test_the_work_of_a_check_is_proportional_to_the_number_of_legs(capsys, tmp_path):
+    lines_of_check(capsys, tmp_path, 2)  # imports
+    few, more, many = (lines_of_check(capsys, tmp_path, legs) for legs in (30, 60, 120))
     assert (many - more) / (more - few) < 2.05  # 2 in proportion; where every leg looks at all others it nears 4
