@@ -11,11 +11,10 @@ from support.command_line import answered
 from support.published import published
 
 import parflex
-from parflex import Configuration, energies, linear_model, natural_frequencies
+from parflex import Configuration, linear_model, natural_frequencies
+from parflex.bodies import sections
 from parflex.bodies.beam import Material, Section, beam, rolled
 from parflex.bodies.elastic_body import with_damping
-from parflex.bodies.sections import box, circle, rectangle, tube
-from parflex.recursion import mass_matrix, motion, newton_euler
 
 STEEL = Material(200e9, 77e9, 7800)
 BAR = Section(2e-4, 2e-9, 6e-9, 5e-9, 8e-9, 5 / 6, 5 / 6)
@@ -24,29 +23,29 @@ BAR = Section(2e-4, 2e-9, 6e-9, 5e-9, 8e-9, 5 / 6, 5 / 6)
 def test_table_3_of_the_navaro(figure):
     """Germain2015, Table 3: eight poses, five frequencies, two decimals."""
     robot, table = parflex.load("navaro"), published("Germain2015", "Table 3, natural frequencies")
-    found = {k: natural_frequencies(robot, f"pose-{k}", modes=5) for k in range(1, 9)}
-    assert all(modes.independent_coordinates == 90 for modes in found.values())
-    worst = max(np.abs(modes.frequencies - table[f"pose {k}"]).max() for k, modes in found.items())
+    result = {k: natural_frequencies(robot, f"pose-{k}", modes=5) for k in range(1, 9)}
+    assert all(modes.independent_coordinates == 90 for modes in result.values())
+    worst = max(np.abs(modes.frequencies - table[f"pose {k}"]).max() for k, modes in result.items())
     figure("navaro: Table 3, largest difference in Hz", float(worst), 0.006)
     assert worst < 0.006  # half a unit of the last printed digit, and one thousandth for rounded data
     for k, same in ((5, 3), (6, 4), (7, 3), (8, 4)):
         # the same pose in a robot turned by 120 degrees: rounding of the eigenvalue solver alone
-        assert found[k].frequencies == pytest.approx(found[same].frequencies, abs=1e-8)
+        assert result[k].frequencies == pytest.approx(result[same].frequencies, abs=1e-8)
 
 
 def test_frequencies_of_the_dualemps_with_the_printed_table_2(figure):
     """Briot2014, Table 2 as printed; the values an independent model gives for it."""
-    found = natural_frequencies(parflex.load("dualemps")).frequencies
+    result = natural_frequencies(parflex.load("dualemps")).frequencies
     expected = np.array([14.21, 25.04, 48.16, 91.91, 110.33, 436.2])
-    figure("dualemps: largest difference of the first five in Hz", float(np.abs(found - expected)[:5].max()), 0.01)
-    assert np.abs(found - expected)[:5].max() < 0.01  # two printed decimals
-    assert abs(found[5] - expected[5]) < 0.1  # one printed decimal
+    figure("dualemps: largest difference of the first five in Hz", float(np.abs(result - expected)[:5].max()), 0.01)
+    assert np.abs(result - expected)[:5].max() < 0.01  # two printed decimals
+    assert abs(result[5] - expected[5]) < 0.1  # one printed decimal
 
 
 def test_modes_are_orthogonal_mass_normalised_and_share_their_energy(capsys):
     robot = parflex.load("navaro")
-    model, found = linear_model(robot, "pose-3"), natural_frequencies(robot, "pose-3", modes=6)
-    shapes = np.linalg.lstsq(model.J, found.shapes, rcond=None)[0]
+    model, result = linear_model(robot, "pose-3"), natural_frequencies(robot, "pose-3", modes=6)
+    shapes = np.linalg.lstsq(model.J, result.shapes, rcond=None)[0]
     # rounding of an eigenvalue problem of condition 1e8
     assert np.abs(shapes.T @ model.M @ shapes - np.eye(6)).max() < 1e-8
     for part in answered(capsys, "frequencies", "navaro", "--pose", "pose-3")["participation"]:
@@ -62,11 +61,15 @@ def test_a_rolled_square_beam_is_the_same_and_a_quarter_turn_swaps_its_sides():
 
 
 def test_a_box_is_a_rectangle_without_its_inside():
-    hollow, outer, inner = box(0.02, 0.03, 0.002), rectangle(0.02, 0.03), rectangle(0.016, 0.026)
+    hollow, outer, inner = (
+        sections.box(0.02, 0.03, 0.002),
+        sections.rectangle(0.02, 0.03),
+        sections.rectangle(0.016, 0.026),
+    )
     for name in ("A", "Iy", "Iz", "Ip"):
         assert getattr(hollow, name) == pytest.approx(getattr(outer, name) - getattr(inner, name), rel=1e-12)
     t = 1e-7  # of a thin wall to the first order: two webs, two flanges
-    thin = box(0.02, 0.03, t)
+    thin = sections.box(0.02, 0.03, t)
     assert pytest.approx(2 * t * 0.05, rel=1e-4) == thin.A
     assert thin.Iy == pytest.approx(2 * t * (0.03**3 / 12 + 0.02 * 0.015**2), rel=1e-4)
     assert thin.Iz == pytest.approx(2 * t * (0.02**3 / 12 + 0.03 * 0.01**2), rel=1e-4)
@@ -80,7 +83,9 @@ def test_a_box_is_a_rectangle_without_its_inside():
 def test_the_torsion_constant_of_a_box_is_bredts(y, z, t, low):
     coarse, fine = (hollow_torsion(y, z, t, cells) for cells in (5, 10))
     exact = fine + (fine - coarse) / (2 ** (4 / 3) - 1)  # the order that the corners of the hole leave
-    assert 100 * (1 - box(y, z, t).J / exact) == pytest.approx(low, abs=0.1)  # grids twice as fine move it by less
+    assert 100 * (1 - sections.box(y, z, t).J / exact) == pytest.approx(
+        low, abs=0.1
+    )  # grids twice as fine move it by less
 
 
 def hollow_torsion(y: float, z: float, t: float, cells: int) -> float:
@@ -109,52 +114,22 @@ def test_a_cantilever_of_a_box_has_the_frequencies_of_its_stiffness_and_mass(tmp
     Iz, A = (0.02 * 0.01**3 - 0.018 * 0.008**3) / 12, 0.02 * 0.01 - 0.018 * 0.008
     roots = np.array([1.8751040687, 4.6940911330, 7.8547574382])
     expected = roots**2 * np.sqrt(200e9 * Iz / (7800 * A * 0.8**4)) / (2 * np.pi)
-    found = natural_frequencies(hollow, modes=3).frequencies
-    assert found == pytest.approx(expected, rel=9e-4)  # 1.33 / 1440 of (root / 8)^4
-
-
-@pytest.mark.parametrize("name", ["dualemps", "navaro"])
-def test_velocity_terms_of_elastic_bodies_follow_from_the_mass_matrix(name):
-    """Lagrange's equations with the derivatives of M by differences: another way to the terms of the recursion."""
-    robot = parflex.load(name)
-    tree, rng = robot.tree, np.random.default_rng(3)
-    bent = np.zeros(tree.n)
-    bent[list(tree.elastic)] = rng.uniform(-0.05, 0.05, len(tree.elastic))
-    rigid = [k for k in range(tree.n) if tree.links[tree.link_of_rate[k]].joint.kind in ("free", "planar")]
-    qd = rng.uniform(-1, 1, tree.n)
-    qd[rigid] = 0.0  # rates of a free body are no derivatives of coordinates
-    q = tree.moved(robot.home, bent)
-
-    def mass(step: np.ndarray) -> np.ndarray:
-        return mass_matrix(tree, Configuration(robot, tree.moved(q, step)).at)
-
-    h = 1e-5
-    along = (mass(h * qd) - mass(-h * qd)) / (2 * h) @ qd
-    slope = np.zeros(tree.n)
-    used = [k for k in range(tree.n) if k not in rigid][:40]
-    for k in used:
-        step = np.zeros(tree.n)
-        step[k] = h
-        slope[k] = qd @ (mass(step) - mass(-step)) @ qd / (4 * h)
-    at = Configuration(robot, q).at
-    assert energies(Configuration(robot, q), qd)[0] == pytest.approx(0.5 * qd @ mass(0 * qd) @ qd, rel=1e-12)
-    forces = newton_euler(tree, at, motion(tree, at, qd, np.zeros(tree.n))).forces
-    still = newton_euler(tree, at, motion(tree, at, np.zeros(tree.n), np.zeros(tree.n))).forces
-    expected = along - slope
-    error = np.abs((forces - still - expected)[used]).max() / np.abs(expected[used]).max()
-    assert error < 1e-7  # central differences with steps of 1e-5
+    result = natural_frequencies(hollow, modes=3).frequencies
+    assert result == pytest.approx(expected, rel=9e-4)  # 1.33 / 1440 of (root / 8)^4
 
 
 @pytest.mark.parametrize("name", ["dualemps", "gough-stewart-beams"])
-def test_at_rest_forces_are_those_of_rates_that_vanish(name):
+def test_forces_at_zero_velocity_are_those_of_rates_that_vanish(name):
     """What does not move is computed by fewer operations: rates of 1e-200 take all of them, and are nothing."""
-    robot, rng, pull = parflex.load(name), np.random.default_rng(3), np.array([1e6, -2e6, 3e6])  # beyond stiffnesses
-    tree = robot.tree
-    at = Configuration(robot, tree.moved(robot.home, rng.uniform(-0.02, 0.02, tree.n))).at
-    moving = np.full(tree.n, 1e-200)
-    rest, nearly = (newton_euler(tree, at, motion(tree, at, v, v, pull)) for v in (0 * moving, moving))
-    for one, other in ((rest.forces, nearly.forces), (rest.f, nearly.f), (rest.m, nearly.m)):
-        np.testing.assert_allclose(one, other, rtol=0, atol=1e-14 * np.abs(other).max())  # sums in another order
+    robot = parflex.load(name)
+    efforts = dict.fromkeys(robot.actuated_names, 7.0)
+    still, nearly = (
+        parflex.forward_dynamics(
+            robot, "home", dict.fromkeys(robot.actuated_names, size), efforts, without=["friction"]
+        ).accelerations
+        for size in (0.0, 1e-200)
+    )
+    np.testing.assert_allclose(nearly, still, rtol=0, atol=1e-12 * np.abs(still).max())  # sums in another order
 
 
 def test_direct_and_inverse_models_of_a_robot_that_bends_undo_each_other():
@@ -187,9 +162,6 @@ def test_efforts_of_a_bending_robot_out_of_equilibrium_are_reported():
         assert all(any("not in equilibrium in this motion" in text for text in said) for said in (fast, straight))
     with pytest.warns(parflex.ParflexWarning, match="not in equilibrium in this motion"):
         parflex.inverse_dynamics(robot, q=robot.home, qdd=[1.0, 0.0, 0.0])
-
-
-# -- shear -------------------------------------------------------------------------------------------------
 
 
 LENGTH = 0.5
@@ -243,33 +215,35 @@ def _timoshenko_fields(x: float, y: float, z: float, ratio_y: float, ratio_z: fl
 
 
 def test_sections_have_their_textbook_moments_and_shear_coefficients():
-    square, flat, hollow = rectangle(0.02, 0.02), rectangle(0.01, 0.024), tube(0.03, 0.002)
+    square, flat, hollow = sections.rectangle(0.02, 0.02), sections.rectangle(0.01, 0.024), sections.tube(0.03, 0.002)
     assert pytest.approx(0.1405770 * 0.02**4, rel=1e-6) == square.J  # Saint-Venant
     assert pytest.approx(5.902e-9, rel=1e-3) == flat.J  # Germain2015, Table 2, four digits
-    assert pytest.approx(np.pi * 0.03**4 / 32, rel=1e-12) == circle(0.03).J
+    assert pytest.approx(np.pi * 0.03**4 / 32, rel=1e-12) == sections.circle(0.03).J
     assert hollow.Iy == pytest.approx(np.pi / 64 * (0.03**4 - 0.026**4), rel=1e-12)
     assert flat.Iy == pytest.approx(0.01 * 0.024**3 / 12) and flat.Iz == pytest.approx(0.024 * 0.01**3 / 12)
-    for section in (square, flat, circle(0.03), hollow):
+    for section in (square, flat, sections.circle(0.03), hollow):
         assert pytest.approx(section.Iy + section.Iz, rel=1e-12) == section.Ip  # the theorem of perpendicular axes
-    assert rectangle(0.01, 0.03).ky == pytest.approx(5 / 6)
-    assert circle(0.02).kz == pytest.approx(6 / 7)
-    assert tube(0.02, 1e-6).ky == pytest.approx(0.5, rel=1e-3)  # thin walls
-    assert box(0.02, 0.02, 0.001).ky == pytest.approx(5 / 12)  # Cowper's 20 (1 + nu) / (48 + 39 nu) of a square tube
-    assert box(1.0, 1e-6, 1e-7).ky == pytest.approx(5 / 6, rel=1e-5)  # webs alone are rectangles
+    assert sections.rectangle(0.01, 0.03).ky == pytest.approx(5 / 6)
+    assert sections.circle(0.02).kz == pytest.approx(6 / 7)
+    assert sections.tube(0.02, 1e-6).ky == pytest.approx(0.5, rel=1e-3)  # thin walls
+    assert sections.box(0.02, 0.02, 0.001).ky == pytest.approx(
+        5 / 12
+    )  # Cowper's 20 (1 + nu) / (48 + 39 nu) of a square tube
+    assert sections.box(1.0, 1e-6, 1e-7).ky == pytest.approx(5 / 6, rel=1e-5)  # webs alone are rectangles
 
 
 @pytest.mark.parametrize(("y", "z"), [(0.02, 0.05), (0.05, 0.02), (0.03, 0.04)])
 def test_a_thin_box_shears_by_the_energy_of_its_shear_flow(y, z):
     """k = I^2 / (A int Q^2 / t ds): without contraction sideways, Cowper's coefficient is that of the energy."""
     t = 1e-3
-    section, b, h = box(y, z, t), z - t, y - t  # a force along y: webs of height h, flanges of width b
+    section, b, h = sections.box(y, z, t), z - t, y - t  # a force along y: webs of height h, flanges of width b
     flange, web = np.linspace(0, b / 2, 2001), np.linspace(-h / 2, h / 2, 2001)
     Q = t * b / 2 * h / 2 + t * ((h / 2) ** 2 - web**2) / 2  # of half a flange and of the web beyond
     squares = 4 * scipy.integrate.simpson((t * flange * h / 2) ** 2, x=flange)
     squares += 2 * scipy.integrate.simpson(Q**2, x=web)
     I, A = t * h**3 / 6 + t * b * h**2 / 2, 2 * t * (b + h)
     assert section.ky == pytest.approx(I**2 / (A * squares / t), rel=1e-9)  # Simpson's rule on a quartic
-    assert box(z, y, t).kz == pytest.approx(section.ky, rel=1e-12)
+    assert sections.box(z, y, t).kz == pytest.approx(section.ky, rel=1e-12)
 
 
 def test_shear_adds_to_the_deflection_of_a_cantilever():
@@ -282,9 +256,6 @@ def test_shear_adds_to_the_deflection_of_a_cantilever():
         expected = LENGTH**3 / (3 * E * inertia) + LENGTH / (k * material.G * section.A)
         assert bent[direction] == pytest.approx(expected, rel=1e-12)  # rounding
         assert bent[turn] == pytest.approx(sign * LENGTH**2 / (2 * E * inertia), rel=1e-12)
-
-
-# -- damping and energy -----------------------------------------------------------------------------------
 
 
 STRIP = Section(6e-6, 4.5e-12, 2e-12, 5e-12, 1e-11, 5 / 6, 5 / 6)

@@ -11,8 +11,6 @@ from support.robots import load_robot
 import parflex
 from parflex import InputError, SingularError, cartesian_stiffness, deflection, equilibrium, natural_frequencies
 
-# -- how the motors are held -----------------------------------------------------------------------------------------
-
 
 @pytest.mark.parametrize(("name", "soft"), [("dualemps", 1e10), ("navaro", 1e8)])
 def test_stiff_servos_give_the_locked_frequencies_and_none_the_free_ones(name, soft, figure):
@@ -44,20 +42,17 @@ def test_a_servo_and_a_spring_of_the_file_share_a_joint(tmp_path):
     assert deflection(robot, servo=70, about="equilibrium").efforts["arm"] == pytest.approx(30 * 0.21, rel=1e-12)
 
 
-# -- stiffness -------------------------------------------------------------------------------------------------------
-
-
 def test_stiffness_of_the_end_of_a_cantilever_is_that_of_its_element(tmp_path):
     bar = bars.cantilever(tmp_path, motion="spatial", elements=2)
-    found = cartesian_stiffness(bar, frame="bar.tip")
-    L, K = bars.LENGTH, found.stiffness
+    result = cartesian_stiffness(bar, frame="bar.tip")
+    L, K = bars.LENGTH, result.stiffness
     EIy, EIz = bars.E * bars.IY, bars.EI
     expected = np.diag([bars.EA / L, 12 * EIz / L**3, 12 * EIy / L**3, K[3, 3], 4 * EIy / L, 4 * EIz / L])
     expected[1, 5] = expected[5, 1] = -6 * EIz / L**2
     expected[2, 4] = expected[4, 2] = 6 * EIy / L**2
     assert np.abs(K - expected).max() < 1e-9 * np.abs(expected).max()  # rounding of an inverse of condition 1e6
-    assert np.abs(K @ found.compliance - np.eye(6)).max() < 1e-9
-    assert found.rigid == []
+    assert np.abs(K @ result.compliance - np.eye(6)).max() < 1e-9
+    assert result.rigid == []
 
 
 @pytest.mark.parametrize(("name", "conditions"), [("navaro", {}), ("gough-stewart", {"servo": 1e7})])
@@ -65,30 +60,27 @@ def test_compliance_is_what_small_loads_move_and_obeys_maxwell(name, conditions,
     robot = parflex.load(name)
     frame = robot.tree.end_effector
     load = np.array([3.0, -2.0, 5.0, 0.0, 0.0, 0.0])
-    found = cartesian_stiffness(robot, about="equilibrium", wrench={frame: load}, **conditions)
-    worst, size = 0.0, float(np.abs(found.compliance).max())
+    result = cartesian_stiffness(robot, about="equilibrium", wrench={frame: load}, **conditions)
+    worst, size = 0.0, float(np.abs(result.compliance).max())
     for k in range(3):
         ends = []
         for sign in (-1, 1):
             more = load + sign * np.eye(6)[k]
             ends.append(deflection(robot, about="equilibrium", wrench={frame: more}, **conditions).frames[frame])
         moved = (ends[1] - ends[0]) / 2
-        worst = max(worst, float(np.abs(moved[:3] - found.compliance[:3, k]).max()) / size)
+        worst = max(worst, float(np.abs(moved[:3] - result.compliance[:3, k]).max()) / size)
     figure(f"{name}: compliance against finite loads, of the largest entry", worst)
     assert worst < 1e-5  # differences of a newton: the square of the deflection they make
     # deflections of one load under another are equal, as forces have a potential
-    assert np.abs(found.compliance - found.compliance.T).max() < 1e-9 * size
+    assert np.abs(result.compliance - result.compliance.T).max() < 1e-9 * size
 
 
 def test_a_direction_that_does_not_give_way_is_named():
     slide = load_robot("two-masses-on-springs")
-    found = cartesian_stiffness(slide, frame="second")
-    assert found.stiffness is None
-    assert found.rigid == ["y", "theta"]
-    assert found.compliance[0, 0] == pytest.approx(1 / 300 + 1 / 100, rel=1e-12)
-
-
-# -- what cannot be --------------------------------------------------------------------------------------------------
+    result = cartesian_stiffness(slide, frame="second")
+    assert result.stiffness is None
+    assert result.rigid == ["y", "theta"]
+    assert result.compliance[0, 0] == pytest.approx(1 / 300 + 1 / 100, rel=1e-12)
 
 
 def test_wrong_servos_and_states_are_refused(tmp_path):
@@ -113,16 +105,13 @@ def test_wrong_servos_and_states_are_refused(tmp_path):
 def test_a_wheel_that_nothing_drives_is_left_out_of_the_stiffness(tmp_path):
     wheel = '[[frame]]\nname = "wheel"\njoint = "revolute"\ninertia = { mass = 2, about_centre = [0.1, 0.1, 0.1] }\n'
     alone, beside = bars.cantilever(tmp_path), bars.robot(tmp_path, bars.CANTILEVER + wheel)
-    wanted, found = (cartesian_stiffness(robot, frame="bar.tip").compliance for robot in (alone, beside))
-    assert found == pytest.approx(wanted, rel=1e-9, abs=1e-12 * np.abs(wanted).max())  # rounding of eigenvectors
+    wanted, result = (cartesian_stiffness(robot, frame="bar.tip").compliance for robot in (alone, beside))
+    assert result == pytest.approx(wanted, rel=1e-9, abs=1e-12 * np.abs(wanted).max())  # rounding of eigenvectors
     with pytest.raises(SingularError, match="nothing constrains 'wheel'"):
         cartesian_stiffness(beside, frame="wheel")
-
-
-def test_a_motion_without_inertia_is_named(tmp_path):
-    text = '[[frame]]\nname = "arm"\njoint = "revolute"\nspring = { stiffness = 3 }\n'
+    light = '[[frame]]\nname = "arm"\njoint = "revolute"\nspring = { stiffness = 3 }\n'
     with pytest.raises(SingularError, match="'arm' has no positive inertia"):
-        natural_frequencies(bars.robot(tmp_path, text))
+        natural_frequencies(bars.robot(tmp_path, light))
 
 
 def test_the_verbs_say_what_is_wrong_with_their_options(capsys):
@@ -145,8 +134,8 @@ def test_the_verbs_say_what_is_wrong_with_their_options(capsys):
 def test_the_verb_stiffness_answers_like_python(capsys):
     answer = answered(capsys, "stiffness", "navaro", "--load", "platform:0,0,-50", "--about", "equilibrium")
     robot = parflex.load("navaro")
-    found = cartesian_stiffness(robot, about="equilibrium", wrench={"platform": [0, 0, -50]})
-    assert np.array(answer["stiffness"]) == pytest.approx(found.stiffness, rel=1e-12)
+    result = cartesian_stiffness(robot, about="equilibrium", wrench={"platform": [0, 0, -50]})
+    assert np.array(answer["stiffness"]) == pytest.approx(result.stiffness, rel=1e-12)
     assert answer["directions"] == ["x", "y", "z", "rx", "ry", "rz"]
     assert len(answer["section_forces"]) == 18
     assert answer["deflection"]["platform"][2] < 0

@@ -52,14 +52,14 @@ def test_the_stiffness_of_a_redundant_robot_is_the_second_derivative_of_its_ener
 
 
 def test_frequencies_rise_with_the_preload_and_fall_against_it():
-    robot, found = load_robot("four-rrr"), []
+    robot, result = load_robot("four-rrr"), []
     for effort in (-0.5, 0.0, 5.0, 20.0):
         modes = parflex.natural_frequencies(robot, servo=200.0, preload={"leg2.1": effort})
-        found.append(modes.frequencies[0])
+        result.append(modes.frequencies[0])
         stiff = parflex.cartesian_stiffness(robot, servo=200.0, preload={"leg2.1": effort})
         values = np.linalg.eigvals(np.linalg.solve(parflex.mass_matrix(robot).matrix, stiff.stiffness))
-        assert np.sqrt(values.real.min()) / (2 * np.pi) == pytest.approx(found[-1], rel=1e-6)
-    assert found == sorted(found) and found[-1] > 2 * found[1]
+        assert np.sqrt(values.real.min()) / (2 * np.pi) == pytest.approx(result[-1], rel=1e-6)
+    assert result == sorted(result) and result[-1] > 2 * result[1]
     free = parflex.natural_frequencies(robot, lock="none", preload={"leg2.1": -20.0})
     assert free.unstable_motions and any("not stable" in said for said in free.model.warnings)
 
