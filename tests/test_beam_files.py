@@ -3,42 +3,28 @@
 from __future__ import annotations
 
 import inspect
-import json
 import re
 from pathlib import Path
 from typing import get_args
 
 import numpy as np
 import pytest
+from support.command_line import answered, refused
+from support.robots import load_robot, robot_file
 
-import parflex
 from parflex import ParflexError, natural_frequencies
 from parflex.bodies.sections import SHAPES
-from parflex.cli.main import main
 from parflex.description.elastic_tables import SECTION_KEYS, SectionTable
 
-ROBOT = """
-format = 1
-name = "bar"
-gravity = [0, 0, 0]
-[materials.steel]
-elastic_modulus = 200e9
-density = 7800
-[sections.bar]
-shape = "rectangle"
-y = 0.01
-z = 0.02
-[sections.plain]
-shape = "numbers"
-A = 2e-4
-Iy = 2e-9
-Iz = 6e-9
-J = 5e-9
-[[frame]]
-name = "bar"
-beam = { length = 0.8, material = "steel", section = "bar" }
-"""
+ROBOT = robot_file("clamped-bar").read_text()
 BEAM = 'beam = { length = 0.8, material = "steel", section = "bar" }'
+
+
+def beam(keys: str) -> tuple[str, str]:
+    """The beam, and the same with more keys."""
+    return BEAM, BEAM.replace(" }", f", {keys} }}")
+
+
 BAD = {  # what is replaced, by what, and words of the sentence
     "universal joint": (
         BEAM,
@@ -64,12 +50,11 @@ BAD = {  # what is replaced, by what, and words of the sentence
     "section that is none": ("J = 5e-9", "J = -5e-9", "J = -5e-09 is not positive"),
     "unknown section": ('section = "bar"', 'section = "bat"', "there is no section 'bat'; did you mean 'bar'"),
     "unknown material": ('material = "steel"', 'material = "stel"', "there is no material 'stel'"),
-    "half an element": (BEAM, BEAM.replace(" }", ", elements = 0 }"), "elements"),
-    "shear as a word": (BEAM, BEAM.replace(" }", ', shear = "yes" }'), "shear"),
-    "coefficient without shear": (BEAM, BEAM.replace(" }", ", shear_coefficient = 0.8 }"), "write shear = true"),
+    "half an element": (*beam("elements = 0"), "elements"),
+    "shear as a word": (*beam('shear = "yes"'), "shear"),
+    "coefficient without shear": (*beam("shear_coefficient = 0.8"), "write shear = true"),
     "too large a coefficient": (
-        BEAM,
-        BEAM.replace(" }", ", shear = true, shear_coefficient = 1.2 }"),
+        *beam("shear = true, shear_coefficient = 1.2"),
         "shear_coefficient = 1.2 is not a shear coefficient",
     ),
     "negative share": ("J = 5e-9", "J = 5e-9\nky = -0.8", "ky = -0.8 is not positive"),
@@ -79,13 +64,6 @@ BAD = {  # what is replaced, by what, and words of the sentence
         "the section 'plain' has no shear coefficients; give its ky and kz",
     ),
 }
-
-
-def answer_of(capsys, *arguments: str) -> tuple[int, dict]:
-    """Exit code and JSON of the command line."""
-    with pytest.raises(SystemExit) as end:
-        main([*arguments, "--json"])
-    return end.value.code, json.loads(capsys.readouterr().out)
 
 
 def test_every_shape_of_a_section_is_made_of_its_keys_and_on_the_page():
@@ -103,54 +81,44 @@ def test_a_beam_that_cannot_be_is_refused_with_one_sentence(case, tmp_path, caps
     assert old in ROBOT
     path = tmp_path / "bar.toml"
     path.write_text(ROBOT.replace(old, new, 1))
-    code, answer = answer_of(capsys, "frequencies", str(path))
-    answer = answer["error"]
-    assert code == 2
-    sentence = f"{answer['message']}; {answer['hint']}"
-    assert words in sentence or words in str(answer["key"])
-    assert answer["file"] == str(path) and answer["key"] and answer["hint"]
+    error = refused(capsys, "frequencies", path)
+    assert words in f"{error['message']}; {error['hint']}" or words in str(error["key"])
+    assert error["file"] == str(path) and error["key"] and error["hint"]
 
 
-def test_a_rolled_beam_in_the_plane_is_refused(tmp_path):
-    path = tmp_path / "bar.toml"
-    path.write_text(
-        ROBOT.replace("gravity", 'motion = "planar"\ngravity').replace(BEAM, BEAM.replace(" }", ", roll = 1 }"))
-    )
-    with pytest.raises(ParflexError, match="a planar beam cannot be rolled"):
-        parflex.load(path)
-
-
-def test_motions_that_nothing_holds_are_named_by_what_moves(tmp_path, capsys):
-    path = tmp_path / "swing.toml"
-    path.write_text(ROBOT.replace('name = "bar"\nbeam', 'name = "bar"\njoint = "revolute"\nbeam'))
-    code, answer = answer_of(capsys, "frequencies", str(path), "--modes", "2")
-    assert code == 0
+def test_motions_that_nothing_holds_are_named_by_what_moves(capsys):
+    words = ("frequencies", robot_file("clamped-bar"), "--set", "frame.bar.joint=revolute", "--modes", "2")
+    answer = answered(capsys, *words)
     assert answer["free_motions"] == ["bar"]
     assert len(answer["frequencies_hz"]) == 2 and min(answer["frequencies_hz"]) > 1
 
 
-def test_more_modes_than_there_are_is_refused_with_their_number(tmp_path, capsys):
-    path = tmp_path / "bar.toml"
-    path.write_text(ROBOT)
-    assert len(natural_frequencies(parflex.load(path), modes=6).frequencies) == 6
-    code, answer = answer_of(capsys, "frequencies", str(path), "--modes", "7")
-    answer = answer["error"]
-    assert code == 2
-    assert answer["message"] == "7 modes are requested, but the robot has 6"
-    assert answer["key"] == "modes" and answer["value"] == 7
+def test_more_modes_than_there_are_and_a_rolled_beam_in_the_plane_are_refused(capsys):
+    with pytest.raises(ParflexError, match="a planar beam cannot be rolled"):
+        load_robot("clamped-bar", settings={"motion": "planar", "frame.bar.beam.roll": 1})
+    assert len(natural_frequencies(load_robot("clamped-bar"), modes=6).frequencies) == 6
+    error = refused(capsys, "frequencies", robot_file("clamped-bar"), "--modes", "7")
+    assert error["message"] == "7 modes are requested, but the robot has 6"
+    assert error["key"] == "modes" and error["value"] == 7
 
 
-def test_a_spring_in_a_joint_that_no_motor_moves_is_an_elastic_clamp(tmp_path):
+def test_a_spring_in_a_joint_that_no_motor_moves_is_an_elastic_clamp():
     """A stiff spring is a clamp, a soft one a swing of the rigid bar: omega^2 = 3 k / (m L^2)."""
-    path = tmp_path / "clamp.toml"
 
-    def lowest(joint: str) -> float:
-        path.write_text(ROBOT.replace('name = "bar"\nbeam', f'name = "bar"\n{joint}beam'))
-        return natural_frequencies(parflex.load(path), modes=1).frequencies[0]
+    def lowest(**joint) -> float:
+        settings = {f"frame.bar.{key}": value for key, value in joint.items()}
+        return natural_frequencies(load_robot("clamped-bar", settings=settings), modes=1).frequencies[0]
 
-    def sprung(stiffness: float) -> float:
-        return lowest(f'joint = "revolute"\nspring = {{ stiffness = {stiffness} }}\n')
-
-    assert sprung(1e9) == pytest.approx(lowest(""), rel=1e-5)  # the spring gives 1e-6 of what the bar does
+    stiff, soft = (lowest(joint="revolute", spring={"stiffness": k}) for k in (1e9, 1e-3))
+    assert stiff == pytest.approx(lowest(), rel=1e-5)  # the spring gives 1e-6 of what the bar does
     swing = np.sqrt(3 * 1e-3 / (7800 * 2e-4 * 0.8**3)) / (2 * np.pi)
-    assert sprung(1e-3) == pytest.approx(swing, rel=1e-5)  # the bar bends by 1e-6 of what the spring gives
+    assert soft == pytest.approx(swing, rel=1e-5)  # the bar bends by 1e-6 of what the spring gives
+
+
+def test_a_section_by_numbers_has_the_polar_moment_of_both_planes():
+    robot = load_robot(
+        "clamped-bar", settings={"frame.bar.beam.section": "plain", "materials.steel.shear_modulus": 8e10}
+    )
+    torsion = np.sqrt(3 * 8e10 * 5e-9 / (7800 * 8e-9 * 0.8**2)) / (2 * np.pi)  # linear twist of one element
+    result = natural_frequencies(robot, modes=6).frequencies
+    assert np.abs(result / torsion - 1).min() < 1e-9

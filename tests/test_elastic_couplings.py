@@ -5,17 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from support.comparison import largest, order_of, positions, written
-from support.coupled_robots import PAIR, RIGID, ROBOTS, pair, saddle
+from support.coupled_robots import pair, saddle
 from support.oracles.energy import EnergyModel
 from support.oracles.flexible_energy import FlexibleEnergyModel
 from support.oracles.reader import read_robot
+from support.robots import load_robot, robot_file
 
 import parflex
 from parflex import Configuration, InputError, RobotFileError
 from parflex.control.plant import family
-from parflex.models.elastic.holding import locked_robot
-from parflex.models.forms.general_form import GeneralForm
-from parflex.models.frames_and_jacobians import counts as info
 
 SPRING = "stiffness = 400\ndamping = 1.5"
 MADE = {  # robot, the coupling that gives way, all motors that its freedoms need
@@ -34,7 +32,7 @@ def folder(tmp_path_factory):
 def made(request, folder):
     """A robot one of whose couplings gives way, as many motors as freedoms, and its Lagrangian."""
     name, (_, old, motors) = request.param, MADE[request.param]
-    text = (ROBOTS / f"{name}.toml").read_text()
+    text = robot_file(name).read_text()
     assert text.count(old) == 1
     text = text.replace(old, f"{old}\n{SPRING}") + f"[actuation.all]\nactuated = {motors}\n"
     path = written(text, folder, name)
@@ -62,19 +60,19 @@ def test_accelerations_efforts_and_energies_are_those_of_lagrange(made, figure):
     robot, oracle, coupling = made
     worst = 0.0
     model = parflex.model(robot, "direct")
-    assert parflex.explain(robot).form == GeneralForm.name
+    assert "general" in parflex.explain(robot).form
     own = [robot.tree.rate_names.index(name) for name in model.labels["qd"]]
     for here, qd, effort in states(robot):
         expected, _ = saddle(oracle, here, qd, effort)
-        found = parflex.forward_dynamics(robot, here, named(robot, qd), effort, reactions=True)
+        result = parflex.forward_dynamics(robot, here, named(robot, qd), effort, reactions=True)
         out = model(q=here.q, qd=qd[own], effort=np.array(list(effort.values())))["qdd"]
-        error = max(largest(found.accelerations - expected), largest(out - expected[own])) / largest(expected)
+        error = max(largest(result.accelerations - expected), largest(out - expected[own])) / largest(expected)
         worst = max(worst, error)
         spring = robot.tree.springs[0]
         stretch = sum(c * here.q[k] for c, k in zip(spring.coefficients, spring.positions, strict=True)) - spring.offset
         rate = sum(c * qd[k] for c, k in zip(spring.coefficients, spring.rates, strict=True))
-        told = found.reactions["couplings"][coupling]["effort"]
-        assert told == pytest.approx(-400 * stretch - 1.5 * rate, rel=1e-10)
+        caught = result.reactions["couplings"][coupling]["effort"]
+        assert caught == pytest.approx(-400 * stretch - 1.5 * rate, rel=1e-10)
         kinetic, potential = parflex.energies(robot, here, named(robot, qd))
         back = np.argsort(order_of(robot, oracle))
         assert [kinetic, potential] == pytest.approx(oracle.energy(positions(here), qd[back]), rel=1e-9)
@@ -83,6 +81,15 @@ def test_accelerations_efforts_and_energies_are_those_of_lagrange(made, figure):
             assert list(again.efforts.values()) == pytest.approx(list(effort.values()), rel=1e-7, abs=1e-7)
     figure(f"{robot.name} with an elastic coupling against Lagrange", worst, 1e-9)
     assert worst < 1e-9  # beams are stiff: their forces take digits
+
+
+def test_an_elastic_coupling_is_explained_and_stretched_at_the_equilibrium(made):
+    robot, _, coupling = made
+    chapter = next(part for part in parflex.explain(robot).sections if part.key == "coordinates")
+    assert 43 in chapter.equations and any(coupling in line for line in chapter.text)
+    rest = parflex.equilibrium(robot, lock=["motor", "swing"] if robot.name == "screw-jack" else ["motor"])
+    assert abs(robot.tree.springs[0].stretch(rest.configuration.q)) > 1e-5
+    assert largest(parflex.forward_dynamics(rest.robot, rest.configuration).accelerations) < 1e-5
 
 
 def test_frequencies_are_those_of_stiffness_and_mass(made):
@@ -99,54 +106,27 @@ def test_frequencies_are_those_of_stiffness_and_mass(made):
         free = np.linalg.svd(np.vstack([A, held]))[2][len(A) + len(held) :].T
         expected = [np.sqrt(400 * float((free.T @ w)[0] ** 2 / (free.T @ M @ free)[0, 0])) / (2 * np.pi)]
     lock = [name for name in ("motor", "swing") if name in robot.tree.rate_names]
-    found = parflex.natural_frequencies(robot, at, len(expected), lock)
-    assert found.frequencies == pytest.approx(expected, rel=1e-8)
+    result = parflex.natural_frequencies(robot, at, len(expected), lock)
+    assert result.frequencies == pytest.approx(expected, rel=1e-8)
     many = parflex.many_frequencies(robot, ["motor"], np.array([[4.0], [-3.0]]), len(expected), lock)
     assert many.frequencies[0] == pytest.approx(expected, rel=1e-8)
 
 
-def test_a_run_keeps_the_balance_of_energy_and_ends_at_the_equilibrium(made, figure):
-    robot, _, _ = made
-    effort = dict.fromkeys(robot.actuated_names, 0.1)
-    run = parflex.simulate(robot, None, 0.2, effort=effort, step=2e-4, out_step=0.02, without=["friction"])
-    size = np.ptp(run["energy.kinetic"])
-    figure(
-        f"{robot.name} with an elastic coupling: balance of energy", run.summary["energy_balance_error"] / size, 1e-7
-    )
-    assert run.summary["energy_balance_error"] < 1e-7 * size
-    rest = parflex.equilibrium(robot, lock=["motor", "swing"] if robot.name == "screw-jack" else ["motor"])
-    pushed = abs(robot.tree.springs[0].stretch(rest.configuration.q))
-    assert pushed > 1e-5
-    still = parflex.forward_dynamics(rest.robot, rest.configuration)
-    assert largest(still.accelerations) < 1e-5
+PLAY = "terms = { pinion = -2 }\nstiffness = 80\nbacklash = 0.04"
 
 
-def test_a_stiff_coupling_approaches_the_rigid_one(tmp_path):
-    rigid = parflex.load(ROBOTS / "geared-five-bar.toml", actuation=RIGID["geared-five-bar"])
-    text = (ROBOTS / "geared-five-bar.toml").read_text()
-    ends = []
-    for k in (1e5, 1e6):
-        soft = parflex.load(
-            written(text.replace("terms = { motor = 0.04 }", f"terms = {{ motor = 0.04 }}\nstiffness = {k}"), tmp_path)
-        )
-        assert info(soft)["independent_coordinates"] == info(rigid)["independent_coordinates"] + 1
-        rest = parflex.equilibrium(soft, {"motor": 3.0}, lock="actuators")
-        ends.append(largest(rest.configuration.q - parflex.configure(rigid, {"motor": 3.0}).q))
-    # the stretch is the load over the stiffness; that the load turns with it is of second order, below a hundredth
-    assert ends[1] == pytest.approx(ends[0] / 10, rel=0.01)
-    assert len(parflex.inverse_dynamics(soft, {"motor": 3.0}).free) == 1  # 1 motor for 2 freedoms
-
-
-# -- play ----------------------------------------------------------------------------------------------------
+def pair_with_two_motors(folder) -> parflex.Robot:
+    both = '[actuation.both]\nactuated = ["pinion", "wheel"]\nlocked = ["rack", "ball"]\n'
+    return parflex.load(pair(folder, PLAY, both).file, actuation="both")
 
 
 def test_a_wheel_with_play_bounces_between_its_flanks_as_pieces_of_sines_and_lines(tmp_path, figure):
     """Pinion held: free flight at v over the play, half a period in each flank."""
-    robot = pair(tmp_path, "terms = { pinion = -2 }\nstiffness = 80\nbacklash = 0.04")
+    robot = pair(tmp_path, PLAY)
     omega, v, inertia = np.sqrt(80 / 0.2), 1.0, 0.2
     period = 2 * (0.04 / v + np.pi / omega)
     start = {"velocity": {"wheel": v, "pinion": 0.0}}
-    held = locked_robot(robot, ["pinion"])
+    held = parflex.linear_model(robot, lock=["pinion"]).robot
     run = parflex.simulate(held, None, 3 * period, step=1e-3, out_step=period / 8, start=start)
     t = np.minimum(np.arange(len(run["t"])) * period / 8, 3 * period)
     assert run["q.wheel"] == pytest.approx(
@@ -195,89 +175,35 @@ def bouncing(t, v, omega, half, period):
     return np.array(place)
 
 
-def test_linear_models_take_the_loaded_flank(tmp_path):
-    robot = pair(tmp_path, "terms = { pinion = -2 }\nstiffness = 80\nbacklash = 0.04")
-    found = parflex.natural_frequencies(robot).frequencies
-    assert found == pytest.approx([np.sqrt(80 / 0.2) / (2 * np.pi)], rel=1e-12)
-    loaded = parflex.equilibrium(
-        parflex.load(
-            written(PAIR + GEAR.replace("SPRING", "stiffness = 80\nbacklash = 0.04"), tmp_path, "loaded"),
-            actuation="both",
-        ),
-        lock=["pinion"],
-        pose={"wheel": 0.05, "pinion": 0.0},
-        effort={"wheel": 4.0},
-    )
-    assert loaded.configuration.q[1] == pytest.approx(0.02 + 4.0 / 80, rel=1e-9)
-
-
 @pytest.mark.parametrize("way", [1, -1])
-def test_an_equilibrium_goes_from_inside_the_play_to_the_flank_that_is_loaded(way, tmp_path):
-    text = PAIR + GEAR.replace("SPRING", "stiffness = 80\nbacklash = 0.04")
-    robot = parflex.load(written(text, tmp_path, "inside"), actuation="both")
-    held = {"lock": ["pinion"], "effort": {"wheel": 4.0 * way}}
-    rest = parflex.equilibrium(robot, **held)  # home is in the middle of the play
-    assert rest.configuration.q[1] == pytest.approx(way * (0.02 + 4.0 / 80), rel=1e-9)
-    unloaded = parflex.equilibrium(robot, lock=["pinion"])
-    assert unloaded.configuration.q[1] == 0
+def test_linear_models_and_equilibria_take_the_flank_that_is_loaded(way, tmp_path):
+    result = parflex.natural_frequencies(pair(tmp_path, PLAY)).frequencies
+    assert result == pytest.approx([np.sqrt(80 / 0.2) / (2 * np.pi)], rel=1e-12)
+    robot, held = pair_with_two_motors(tmp_path), {"lock": ["pinion"], "effort": {"wheel": 4.0 * way}}
+    for pose in ("home", {"wheel": 0.05, "pinion": 0.0}):  # home is in the middle of the play
+        rest = parflex.equilibrium(robot, pose, **held)
+        assert rest.configuration.q[1] == pytest.approx(way * (0.02 + 4.0 / 80), rel=1e-9)
+    assert parflex.equilibrium(robot, lock=["pinion"]).configuration.q[1] == 0
     with pytest.raises(parflex.SingularError, match="the backlash of 'mesh' is not taken up"):
         parflex.equilibrium(robot, lock="none", effort={"wheel": 4.0})
 
 
-GEAR = """
-[[coupling]]
-name = "mesh"
-joint = "wheel"
-terms = { pinion = -2 }
-SPRING
-[actuation.both]
-actuated = ["pinion", "wheel"]
-locked = ["rack", "ball"]
-"""
-
-# -- losses --------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("speed", "factor"), [(3.0, 1 / 0.8), (-3.0, 0.8)])
-def test_a_motor_lifts_against_losses_and_is_relieved_by_them_when_it_lowers(speed, factor, tmp_path):
+def test_a_motor_lifts_against_losses_and_is_relieved_by_them_when_it_lowers(speed, factor):
     """A table of 12 kg on a spindle: the motor feels m g lead / 2 pi over the efficiency, or times it."""
-    text = """
-format = 1
-name = "lift"
-end_effector = "table"
-[[frame]]
-name = "spindle"
-joint = "revolute"
-actuated = true
-inertia = { mass = 1, about_centre = [0.001, 0.001, 0.001] }
-[[frame]]
-name = "table"
-joint = "prismatic"
-inertia = { mass = 12 }
-[[coupling]]
-name = "thread"
-joint = "table"
-other = "spindle"
-lead = 0.01
-stiffness = 2e5
-damping = 600
-efficiency = 0.8
-"""
-    robot = parflex.load(written(text, tmp_path))
+    robot = load_robot("lift")
     way, weight = 0.01 / (2 * np.pi), 12 * 9.81
     sag = -weight / 2e5
     pose = {"spindle": 1.0, "table": way + sag}
-    both = parflex.load(
-        written(text.replace("inertia = { mass = 12 }", "actuated = true\ninertia = { mass = 12 }"), tmp_path, "both")
-    )
-    told = parflex.inverse_dynamics(
+    both = load_robot("lift", settings={"frame.table.actuated": True})
+    caught = parflex.inverse_dynamics(
         both, pose, {"spindle": speed, "table": way * speed}, {"spindle": 0.0, "table": 0.0}
     )
-    assert told.efforts["table"] == pytest.approx(0.0, abs=1e-9)
-    assert told.efforts["spindle"] == pytest.approx(way * weight * factor, rel=1e-9)
-    uneven = parflex.load(both.file, settings={"coupling.thread.efficiency_back": 0.3})
-    told = parflex.inverse_dynamics(uneven, pose, {"spindle": speed, "table": way * speed}, {"spindle": 0.0})
-    assert told.efforts["spindle"] == pytest.approx(way * weight * (factor if speed > 0 else 0.3), rel=1e-9)
+    assert caught.efforts["table"] == pytest.approx(0.0, abs=1e-9)
+    assert caught.efforts["spindle"] == pytest.approx(way * weight * factor, rel=1e-9)
+    uneven = load_robot("lift", settings={"frame.table.actuated": True, "coupling.thread.efficiency_back": 0.3})
+    caught = parflex.inverse_dynamics(uneven, pose, {"spindle": speed, "table": way * speed}, {"spindle": 0.0})
+    assert caught.efforts["spindle"] == pytest.approx(way * weight * (factor if speed > 0 else 0.3), rel=1e-9)
     still = parflex.inverse_dynamics(both, pose, None, None)
     assert still.efforts["spindle"] == pytest.approx(way * weight, rel=1e-9)  # at rest nothing passes
     start = {"q": robot.assemble(pose), "velocity": {"spindle": speed, "table": way * speed}}
@@ -289,9 +215,6 @@ efficiency = 0.8
     assert run.summary["energy_balance_error"] < 1e-6 * size
     lost = run["work.loss"][-1]
     assert lost == pytest.approx(size * abs(factor - 1), rel=1e-4)
-
-
-# -- the file ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -318,8 +241,8 @@ def test_terms_of_couplings_are_left_out_by_word(tmp_path):
     here = {"pinion": 0.0, "wheel": 0.1}
 
     def pull(*without):
-        found = parflex.forward_dynamics(robot, here, {"pinion": 1.0, "wheel": -1.0}, without=without)
-        return found.accelerations[:2] * [0.01, 0.2]
+        result = parflex.forward_dynamics(robot, here, {"pinion": 1.0, "wheel": -1.0}, without=without)
+        return result.accelerations[:2] * [0.01, 0.2]
 
     effort = 80 * 0.1 + 3 * (-1 + 2)
     assert pull("friction") == pytest.approx([-2 * effort, -effort])
@@ -342,14 +265,6 @@ def test_a_family_has_the_stiffness_of_each_and_one_play(tmp_path):
     loose = pair(tmp_path, "terms = { pinion = -2 }\nstiffness = 95\nefficiency = 0.7\nbacklash = 0.1", name="loose")
     with pytest.raises(InputError, match="differ in more than numbers"):
         family(one, loose)
-
-
-def test_an_elastic_coupling_is_told(made):
-    robot, _, coupling = made
-    told = parflex.explain(robot)
-    chapter = next(part for part in told.sections if part.key == "coordinates")
-    assert 43 in chapter.equations and any(coupling in line for line in chapter.text)
-    assert coupling in info(robot)["names"]["couplings"]
 
 
 def test_motors_lead_what_hangs_on_them_by_a_soft_belt(tmp_path):

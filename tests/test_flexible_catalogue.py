@@ -9,10 +9,10 @@ import pytest
 from support.oracles.beam_robots import dualemps_model, gough_stewart_model
 from support.oracles.navaro_frame import POSES, navaro_model
 from support.published import published
+from support.robots import load_robot
 
 import parflex
 from parflex import natural_frequencies
-from parflex.models.frames_and_jacobians import counts
 
 MASSES = {"B": 0.4053, "C": 0.4079, "D": 0.4123, "E": 0.3108}
 CLUTCHES = (1998.5, 3895.0)
@@ -39,9 +39,9 @@ def test_in_plane_rows_of_table_4_follow_from_the_refined_navaro(figure):
     )
     for number in range(1, 5):
         inside, outside = inner[f"pose {number}"], outer[f"pose {number}"]
-        found = natural_frequencies(robot, f"pose-{number}", modes=14)
-        assert found.independent_coordinates == 96  # 90 and a spring in each of six clutches
-        in_plane, out = by_plane(robot, found)
+        result = natural_frequencies(robot, f"pose-{number}", modes=14)
+        assert result.independent_coordinates == 96  # 90 and a spring in each of six clutches
+        in_plane, out = by_plane(robot, result)
         worst = max(worst, float(np.abs(in_plane[: len(inside)] - inside).max()))
         worst_out = max(worst_out, *(float(np.abs(out - row).min()) for row in outside))
         rows += len(inside)
@@ -55,8 +55,8 @@ def test_in_plane_rows_of_table_4_follow_from_the_refined_navaro(figure):
 def test_the_refined_navaro_equals_its_frame_model(figure):
     robot, worst = parflex.load("navaro-refined"), 0.0
     for number, pose in POSES.items():
-        found = natural_frequencies(robot, f"pose-{number}", modes=10).frequencies
-        worst = max(worst, float(np.abs(found / navaro_model(pose, MASSES, CLUTCHES).frequencies(10) - 1).max()))
+        result = natural_frequencies(robot, f"pose-{number}", modes=10).frequencies
+        worst = max(worst, float(np.abs(result / navaro_model(pose, MASSES, CLUTCHES).frequencies(10) - 1).max()))
     figure("navaro-refined: largest relative difference from its frame model", worst, 1e-9)
     assert worst < 1e-9  # rounding of eigenvalue problems whose largest value is 1e8 times the lowest
 
@@ -81,68 +81,49 @@ def test_elastic_drives_are_at_rest_in_every_pose():
         q = parflex.configure(robot, pose).q
         assert [q[robot.tree.links[number].q.start] for number in robot.drive_springs] == [0.0] * 6
         assert parflex.configure(robot, pose).condition.platform < 10  # motors hold all that is not elastic
-    assert counts(robot)["degrees_of_freedom"] == 3
-
-
-DRIVE = """format = 1
-name = "drive"
-[[frame]]
-name = "motor"
-joint = "{kind}"
-actuated = true
-inertia = {{ mass = 1, about_centre = [1, 1, 1] }}
-[[frame]]
-name = "arm"
-parent = "motor"
-joint = "{kind}"
-place = {{ {place} }}
-spring = {{ stiffness = 50 }}
-inertia = {{ mass = 1, about_centre = [1, 1, 1] }}
-"""
 
 
 @pytest.mark.parametrize(
     ("kind", "place", "drive"),
     [
-        ("revolute", "position = [0, 0, 0.1]", True),
-        ("revolute", 'rotation = ["pi", 0, 0]', True),
-        ("revolute", "position = [0.1, 0, 0]", False),
-        ("revolute", 'rotation = ["pi/2", 0, 0]', False),
-        ("prismatic", "position = [0.1, 0.2, 0]", True),
-        ("prismatic", "rotation = [0, 0.3, 0]", False),
+        ("revolute", {"position": [0, 0, 0.1]}, True),
+        ("revolute", {"rotation": ["pi", 0, 0]}, True),
+        ("revolute", {"position": [0.1, 0, 0]}, False),
+        ("revolute", {"rotation": ["pi/2", 0, 0]}, False),
+        ("prismatic", {"position": [0.1, 0.2, 0]}, True),
+        ("prismatic", {"rotation": [0, 0.3, 0]}, False),
     ],
 )
-def test_a_spring_is_an_elastic_drive_only_along_the_axis_of_its_motor(kind, place, drive, tmp_path):
-    path = tmp_path / "drive.toml"
-    path.write_text(DRIVE.format(kind=kind, place=place))
-    assert len(parflex.load(path).drive_springs) == drive
+def test_a_spring_is_an_elastic_drive_only_along_the_axis_of_its_motor(kind, place, drive):
+    settings = {"frame.motor.joint": kind, "frame.arm.joint": kind, "frame.arm.place": place}
+    assert len(load_robot("spring-behind-motor", settings=settings).drive_springs) == drive
 
 
 def test_frequencies_of_the_fitted_dualemps(figure):
     """Briot2014, Table 3: five frequencies by three fitted values, and a sixth that they do not fit exactly."""
     robot = parflex.load("dualemps-fitted")
     assert "chosen" in robot.description.reference.fitted[0]
-    found = natural_frequencies(robot).frequencies
+    result = natural_frequencies(robot).frequencies
     (printed,) = published("Briot2014", "Table 3, natural frequencies, row 'model'").values()
-    worst = float(np.abs(found[:5] - printed[:5]).max())
+    worst = float(np.abs(result[:5] - printed[:5]).max())
     figure("dualemps-fitted: Table 3, largest difference of the first five in Hz", worst, 0.01)
     assert worst < 0.01  # half of the last printed digit, and 0.005 Hz for the digits of the fit
-    assert found[5] == pytest.approx(423.08, rel=1e-3)
-    assert found[5] == pytest.approx(printed[5], rel=1e-3)
+    assert result[5] == pytest.approx(423.08, rel=1e-3)
+    assert result[5] == pytest.approx(printed[5], rel=1e-3)
 
 
 @pytest.mark.parametrize(("name", "values"), [("dualemps", PRINTED), ("dualemps-fitted", FITTED)])
 def test_the_dualemps_equals_its_frame_model(name, values, figure):
-    found = natural_frequencies(parflex.load(name), modes=9).frequencies
-    worst = float(np.abs(found / dualemps_model(values).frequencies(9) - 1).max())
+    result = natural_frequencies(parflex.load(name), modes=9).frequencies
+    worst = float(np.abs(result / dualemps_model(values).frequencies(9) - 1).max())
     figure(f"{name}: nine modes, largest relative difference from its frame model", worst, 1e-8)
     assert worst < 1e-8  # rounding of an eigenvalue problem whose largest value is 1e7 times the lowest
 
 
 def test_more_elements_take_the_dualemps_to_its_limit_at_the_fourth_power(figure):
     """Cubic shapes: halving the elements leaves a sixteenth of the error, seen by the steps from mesh to mesh."""
-    found = [natural_frequencies(parflex.load("dualemps", elements=n)).frequencies for n in (1, 2, 4, 8, 16)]
-    steps = [coarse - fine for coarse, fine in itertools.pairwise(found)]
+    result = [natural_frequencies(parflex.load("dualemps", elements=n)).frequencies for n in (1, 2, 4, 8, 16)]
+    steps = [coarse - fine for coarse, fine in itertools.pairwise(result)]
     assert all(np.all(step > 0) for step in steps)  # consistent mass: from above
     before, after = (np.log2(coarse / fine) for coarse, fine in itertools.pairwise(steps[1:]))
     figure("dualemps: rates from 4, 8, 16 elements, farthest from four", float(np.abs(after - 4).max()), 0.1)
@@ -156,9 +137,9 @@ def test_the_gough_stewart_robot_of_beams_equals_its_frame_model(figure):
     poses = ["home", {"x": 0.3, "y": 0.4, "z": 1.05, "rx": 0.1, "ry": -0.05, "rz": 0.2}]
     for pose in poses:
         position, rotation = parflex.frames(robot, pose)["platform"]
-        found = natural_frequencies(robot, pose, modes=20)
-        assert found.independent_coordinates == 72  # 6 x 12 elastic, 12 of universal joints, 6 of the plate; 18 rows
+        result = natural_frequencies(robot, pose, modes=20)
+        assert result.independent_coordinates == 72  # 6 x 12 elastic, 12 of universal joints, 6 of the plate; 18 rows
         expected = gough_stewart_model(position, rotation).frequencies(20)
-        worst = max(worst, float(np.abs(found.frequencies / expected - 1).max()))
+        worst = max(worst, float(np.abs(result.frequencies / expected - 1).max()))
     figure("gough-stewart-beams: twenty modes, largest relative difference from its frame model", worst, 1e-6)
     assert worst < 1e-6  # asked for; rounding is far below

@@ -6,30 +6,10 @@ import numpy as np
 import pytest
 from support import bars
 from support.command_line import answered, refused
+from support.robots import load_robot
 
 import parflex
 from parflex import InputError, SingularError, cartesian_stiffness, deflection, equilibrium, natural_frequencies
-from parflex.models.elastic.participation import energy_shares, plane_normal
-
-TWO_MASSES = """
-[[frame]]
-name = "first"
-joint = "prismatic"
-place = { rotation = [0, "pi/2", 0] }
-spring = { stiffness = 300 }
-damper = 0.4
-inertia = { M = 2 }
-[[frame]]
-name = "second"
-parent = "first"
-joint = "prismatic"
-spring = { stiffness = 100 }
-damper = 0.1
-inertia = { M = 1 }
-"""
-
-
-# -- how the motors are held -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("name", "soft"), [("dualemps", 1e10), ("navaro", 1e8)])
@@ -46,44 +26,33 @@ def test_stiff_servos_give_the_locked_frequencies_and_none_the_free_ones(name, s
     assert none.frequencies == pytest.approx(free.frequencies, rel=1e-12)
     assert none.free_motions == free.free_motions
     assert len(free.free_motions) == {"dualemps": 2, "navaro": 3}[name]
-
-
-def test_a_servo_on_a_rigid_arm_is_a_spring_and_a_damper_on_its_inertia(tmp_path):
-    arm = '[[frame]]\nname = "arm"\njoint = "revolute"\nactuated = true\ninertia = { ZZ = 0.5 }\n'
-    robot = bars.robot(tmp_path, arm)
-    found = natural_frequencies(robot, servo={"arm": 200}, servo_damping={"qarm": 3})
-    assert found.frequencies == pytest.approx([20 / (2 * np.pi)], rel=1e-12)
-    assert found.damping == pytest.approx([3 / (2 * 20 * 0.5)], rel=1e-12)
+    motor = robot.actuated_names[0]  # the others stay locked
+    one = natural_frequencies(robot, servo={motor: 1e5}, modes=1)
+    assert one.independent_coordinates == natural_frequencies(robot, modes=1).independent_coordinates + 1
 
 
 def test_a_servo_and_a_spring_of_the_file_share_a_joint(tmp_path):
-    text = '[[frame]]\nname = "arm"\njoint = "revolute"\nactuated = true\nstart = 0.2\ninertia = { ZZ = 1 }\n'
+    text = '[[frame]]\nname = "arm"\njoint = "revolute"\nactuated = true\nstart = 0.2\ninertia = { ZZ = 0.5 }\n'
+    alone = natural_frequencies(bars.robot(tmp_path, text), servo={"arm": 200}, servo_damping={"qarm": 3})
+    assert alone.frequencies == pytest.approx([20 / (2 * np.pi)], rel=1e-12)
+    assert alone.damping == pytest.approx([3 / (2 * 20 * 0.5)], rel=1e-12)
     robot = bars.robot(tmp_path, text + "spring = { stiffness = 30, rest = -0.1 }\n")
     rest = equilibrium(robot, servo=70)
     assert rest.configuration.q[0] == pytest.approx((30 * -0.1 + 70 * 0.2) / 100, rel=1e-12)
     assert deflection(robot, servo=70, about="equilibrium").efforts["arm"] == pytest.approx(30 * 0.21, rel=1e-12)
 
 
-def test_only_named_motors_get_a_servo_the_others_stay_locked(tmp_path):
-    robot = parflex.load("dualemps")
-    one = natural_frequencies(robot, servo={"11": 1e5}, modes=1)
-    assert one.independent_coordinates == natural_frequencies(robot).independent_coordinates + 1
-
-
-# -- stiffness -------------------------------------------------------------------------------------------------------
-
-
 def test_stiffness_of_the_end_of_a_cantilever_is_that_of_its_element(tmp_path):
     bar = bars.cantilever(tmp_path, motion="spatial", elements=2)
-    found = cartesian_stiffness(bar, frame="bar.tip")
-    L, K = bars.LENGTH, found.stiffness
+    result = cartesian_stiffness(bar, frame="bar.tip")
+    L, K = bars.LENGTH, result.stiffness
     EIy, EIz = bars.E * bars.IY, bars.EI
     expected = np.diag([bars.EA / L, 12 * EIz / L**3, 12 * EIy / L**3, K[3, 3], 4 * EIy / L, 4 * EIz / L])
     expected[1, 5] = expected[5, 1] = -6 * EIz / L**2
     expected[2, 4] = expected[4, 2] = 6 * EIy / L**2
     assert np.abs(K - expected).max() < 1e-9 * np.abs(expected).max()  # rounding of an inverse of condition 1e6
-    assert np.abs(K @ found.compliance - np.eye(6)).max() < 1e-9
-    assert found.rigid == []
+    assert np.abs(K @ result.compliance - np.eye(6)).max() < 1e-9
+    assert result.rigid == []
 
 
 @pytest.mark.parametrize(("name", "conditions"), [("navaro", {}), ("gough-stewart", {"servo": 1e7})])
@@ -91,97 +60,27 @@ def test_compliance_is_what_small_loads_move_and_obeys_maxwell(name, conditions,
     robot = parflex.load(name)
     frame = robot.tree.end_effector
     load = np.array([3.0, -2.0, 5.0, 0.0, 0.0, 0.0])
-    found = cartesian_stiffness(robot, about="equilibrium", wrench={frame: load}, **conditions)
-    worst, size = 0.0, float(np.abs(found.compliance).max())
+    result = cartesian_stiffness(robot, about="equilibrium", wrench={frame: load}, **conditions)
+    worst, size = 0.0, float(np.abs(result.compliance).max())
     for k in range(3):
         ends = []
         for sign in (-1, 1):
             more = load + sign * np.eye(6)[k]
             ends.append(deflection(robot, about="equilibrium", wrench={frame: more}, **conditions).frames[frame])
         moved = (ends[1] - ends[0]) / 2
-        worst = max(worst, float(np.abs(moved[:3] - found.compliance[:3, k]).max()) / size)
+        worst = max(worst, float(np.abs(moved[:3] - result.compliance[:3, k]).max()) / size)
     figure(f"{name}: compliance against finite loads, of the largest entry", worst)
     assert worst < 1e-5  # differences of a newton: the square of the deflection they make
     # deflections of one load under another are equal, as forces have a potential
-    assert np.abs(found.compliance - found.compliance.T).max() < 1e-9 * size
+    assert np.abs(result.compliance - result.compliance.T).max() < 1e-9 * size
 
 
-def test_a_direction_that_does_not_give_way_is_named(tmp_path):
-    slide = bars.robot(tmp_path, TWO_MASSES)
-    found = cartesian_stiffness(slide, frame="second")
-    assert found.stiffness is None
-    assert found.rigid == ["y", "theta"]
-    assert found.compliance[0, 0] == pytest.approx(1 / 300 + 1 / 100, rel=1e-12)
-
-
-# -- modes -----------------------------------------------------------------------------------------------------------
-
-
-def test_energies_of_two_masses_on_springs_are_where_the_closed_form_has_them(tmp_path):
-    robot = bars.robot(tmp_path, TWO_MASSES)
-    found = natural_frequencies(robot)
-    M, K = np.array([[3.0, 1.0], [1.0, 1.0]]), np.diag([300.0, 100.0])  # by the stretch of each spring
-    D = np.diag([0.4, 0.1])
-    squares, shapes = np.linalg.eig(np.linalg.solve(M, K))
-    order = np.argsort(squares)
-    assert found.frequencies == pytest.approx(np.sqrt(squares[order]) / (2 * np.pi), rel=1e-12)
-    for k, part in zip(order, energy_shares(found), strict=True):
-        v = shapes[:, k]
-        strain = np.diag(K) * v**2 / (v @ K @ v)
-        speed = np.array([2.0, 1.0]) * np.array([v[0], v[0] + v[1]]) ** 2 / (v @ M @ v)
-        assert part["strain"]["joints"] == pytest.approx(dict(zip(("first", "second"), strain, strict=True)), rel=1e-9)
-        assert part["kinetic"]["bodies"] == pytest.approx(dict(zip(("first", "second"), speed, strict=True)), rel=1e-9)
-        assert part["strain"]["bodies"] == {}
-        ratio = v @ D @ v / (2 * np.sqrt(squares[k]) * (v @ M @ v))
-        assert found.damping[list(order).index(k)] == pytest.approx(ratio, rel=1e-9)
-
-
-def test_a_hinged_bar_in_space_bends_in_the_plane_and_across_it(tmp_path):
-    text = bars.CANTILEVER.replace('name = "bar"\n', 'name = "bar"\njoint = "revolute"\nactuated = true\n')
-    bar = bars.robot(tmp_path, text, motion="spatial", elements=6)
-    found = natural_frequencies(bar, modes=4)
-    kinds = [part["kind"] for part in energy_shares(found)]
-    # the bar is twice as stiff across the plane as in it: roots of a cantilever times one and two
-    roots = {"in-plane": (1.8751040687, 4.6940911330), "out-of-plane": (1.8751040687, 4.6940911330)}
-    expected = sorted(
-        (bars.bending(root) * (1 if kind == "in-plane" else 2), kind) for kind, both in roots.items() for root in both
-    )
-    assert kinds == [kind for _, kind in expected]
-    assert found.frequencies == pytest.approx([hertz for hertz, _ in expected], rel=1e-3)  # six cubic elements
-    assert plane_normal(found.model.configuration) == pytest.approx([0, 0, 1], abs=1e-12)
-
-
-def test_every_mode_of_the_navaro_has_a_kind_and_shares_that_add_up():
-    found = natural_frequencies(parflex.load("navaro"), "pose-3", modes=12)
-    for part in energy_shares(found):
-        assert part["kind"] in ("in-plane", "out-of-plane")  # its plane is a plane of symmetry
-        assert min(part["in_plane"], 1 - part["in_plane"]) < 1e-9  # rounding
-        for table in (part["strain"]["legs"], part["kinetic"]["legs"]):
-            assert set(table) <= {"leg1", "leg2", "leg3"}
-            assert sum(table.values()) == pytest.approx(1, abs=1e-3)  # small shares are left out
-
-
-def test_hinges_that_are_not_parallel_leave_the_kind_open():
-    found = natural_frequencies(parflex.load("gough-stewart"), servo=1e6)
-    assert [part["kind"] for part in energy_shares(found)] == [None] * 6
-
-
-def test_free_motions_are_named_by_coordinates_that_differ(tmp_path):
-    text = '[[frame]]\nname = "bar"\njoint = "free"\nbeam = { length = 0.8, material = "steel", section = "bar" }\n'
-    found = natural_frequencies(bars.robot(tmp_path, text))
-    assert sorted(found.free_motions) == ["bar.vx", "bar.vy", "bar.wz"]
-
-
-def test_a_moment_that_keeps_its_axis_has_no_potential_and_a_force_has(tmp_path):
-    bar = bars.cantilever(tmp_path, motion="spatial", elements=2)
-    for load, told in (([300, 20, 30], False), ([0, 0, 0, 8, 0, 0], True)):
-        found = natural_frequencies(bar, about="equilibrium", wrench={"bar.tip": load})
-        K, D = found.model.K, np.sqrt(np.diag(found.model.K))
-        assert bool(np.abs((K - K.T) / np.outer(D, D)).max() > 1e-12) is told  # rounding leaves 1e-15
-        assert any("not conservative" in text for text in found.model.warnings) is told
-
-
-# -- what cannot be --------------------------------------------------------------------------------------------------
+def test_a_direction_that_does_not_give_way_is_named():
+    slide = load_robot("two-masses-on-springs")
+    result = cartesian_stiffness(slide, frame="second")
+    assert result.stiffness is None
+    assert result.rigid == ["y", "theta"]
+    assert result.compliance[0, 0] == pytest.approx(1 / 300 + 1 / 100, rel=1e-12)
 
 
 def test_wrong_servos_and_states_are_refused(tmp_path):
@@ -206,16 +105,13 @@ def test_wrong_servos_and_states_are_refused(tmp_path):
 def test_a_wheel_that_nothing_drives_is_left_out_of_the_stiffness(tmp_path):
     wheel = '[[frame]]\nname = "wheel"\njoint = "revolute"\ninertia = { mass = 2, about_centre = [0.1, 0.1, 0.1] }\n'
     alone, beside = bars.cantilever(tmp_path), bars.robot(tmp_path, bars.CANTILEVER + wheel)
-    wanted, found = (cartesian_stiffness(robot, frame="bar.tip").compliance for robot in (alone, beside))
-    assert found == pytest.approx(wanted, rel=1e-9, abs=1e-12 * np.abs(wanted).max())  # rounding of eigenvectors
+    wanted, result = (cartesian_stiffness(robot, frame="bar.tip").compliance for robot in (alone, beside))
+    assert result == pytest.approx(wanted, rel=1e-9, abs=1e-12 * np.abs(wanted).max())  # rounding of eigenvectors
     with pytest.raises(SingularError, match="nothing constrains 'wheel'"):
         cartesian_stiffness(beside, frame="wheel")
-
-
-def test_a_motion_without_inertia_is_named(tmp_path):
-    text = '[[frame]]\nname = "arm"\njoint = "revolute"\nspring = { stiffness = 3 }\n'
+    light = '[[frame]]\nname = "arm"\njoint = "revolute"\nspring = { stiffness = 3 }\n'
     with pytest.raises(SingularError, match="'arm' has no positive inertia"):
-        natural_frequencies(bars.robot(tmp_path, text))
+        natural_frequencies(bars.robot(tmp_path, light))
 
 
 def test_the_verbs_say_what_is_wrong_with_their_options(capsys):
@@ -238,8 +134,8 @@ def test_the_verbs_say_what_is_wrong_with_their_options(capsys):
 def test_the_verb_stiffness_answers_like_python(capsys):
     answer = answered(capsys, "stiffness", "navaro", "--load", "platform:0,0,-50", "--about", "equilibrium")
     robot = parflex.load("navaro")
-    found = cartesian_stiffness(robot, about="equilibrium", wrench={"platform": [0, 0, -50]})
-    assert np.array(answer["stiffness"]) == pytest.approx(found.stiffness, rel=1e-12)
+    result = cartesian_stiffness(robot, about="equilibrium", wrench={"platform": [0, 0, -50]})
+    assert np.array(answer["stiffness"]) == pytest.approx(result.stiffness, rel=1e-12)
     assert answer["directions"] == ["x", "y", "z", "rx", "ry", "rz"]
     assert len(answer["section_forces"]) == 18
     assert answer["deflection"]["platform"][2] < 0

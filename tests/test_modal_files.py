@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import fields, replace
 from pathlib import Path
@@ -10,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import CATALOGUE
+from support.command_line import refused
 from support.oracles.beam_robots import HEXAGON
 from support.oracles.modal_data import Modes, invented
 
 import parflex
 from parflex import ParflexError
 from parflex.bodies.modal_file import load_modal, save_modal
-from parflex.cli.main import main
 
 BODY = invented(HEXAGON, 4, seed=1)
 ROBOT = """format = 1
@@ -113,6 +112,13 @@ FILES: dict[str, tuple[Callable[[Path], object], str]] = {  # what lies in place
     "one array": (lambda path: np.save(path.open("wb"), np.eye(3)), "is not an npz file of modal data"),
     "an empty file": (lambda path: path.write_bytes(b""), "is not an npz file of modal data"),
 }
+
+
+def modal(keys: str) -> tuple[str, str]:
+    """The body, and the same with more keys."""
+    return MODAL, f'{{ file = "platform.npz", {keys} }}'
+
+
 ROBOTS: dict[str, tuple[str, str, str]] = {  # what is replaced in the robot file, by what, words of the sentence
     "an attachment off the plate": (
         "[platform]",
@@ -129,21 +135,20 @@ ROBOTS: dict[str, tuple[str, str, str]] = {  # what is replaced in the robot fil
         '[[frame]]\nname = "tool"\nparent = "platform"\n[platform]',
         "there is no node",
     ),
-    "too many modes": (MODAL, '{ file = "platform.npz", modes = 5 }', "5 modes are requested, but the data have 4"),
-    "no modes": (MODAL, '{ file = "platform.npz", modes = 0 }', "modes"),
-    "half a mode": (MODAL, '{ file = "platform.npz", modes = 2.5 }', "modes"),
-    "a word for the modes": (MODAL, '{ file = "platform.npz", modes = "all" }', "modes"),
-    "too few stiffnesses": (MODAL, '{ file = "platform.npz", stiffness = [1e4, 2e4] }', "2 stiffnesses for 4 modes"),
+    "too many modes": (*modal("modes = 5"), "5 modes are requested, but the data have 4"),
+    "no modes": (*modal("modes = 0"), "modes"),
+    "half a mode": (*modal("modes = 2.5"), "modes"),
+    "a word for the modes": (*modal('modes = "all"'), "modes"),
+    "too few stiffnesses": (*modal("stiffness = [1e4, 2e4]"), "2 stiffnesses for 4 modes"),
     "a negative stiffness": (
-        MODAL,
-        '{ file = "platform.npz", stiffness = [1e4, 2e4, -3e4, 4e4] }',
+        *modal("stiffness = [1e4, 2e4, -3e4, 4e4]"),
         "the modal stiffness -30000.0 is not positive",
     ),
-    "an endless stiffness": (MODAL, '{ file = "platform.npz", stiffness = [1e4, 2e4, inf, 4e4] }', "finite"),
-    "negative damping": (MODAL, '{ file = "platform.npz", damping = -0.1 }', "the damping ratio -0.1 is negative"),
+    "an endless stiffness": (*modal("stiffness = [1e4, 2e4, inf, 4e4]"), "finite"),
+    "negative damping": (*modal("damping = -0.1"), "the damping ratio -0.1 is negative"),
     "another file": (MODAL, '{ file = "plattform.npz" }', "there is no such file"),
     "no file": (MODAL, "{ modes = 4 }", "file"),
-    "an unknown key": (MODAL, '{ file = "platform.npz", mode = 4 }', "mode"),
+    "an unknown key": (*modal("mode = 4"), "mode"),
     "a number": (MODAL, "3", "modal"),
     "a mass of its own": ("inertia = { mass = 0 }\n", "inertia = { mass = 1 }\n", "takes its mass from its file"),
     "a mass on the frame": (
@@ -175,19 +180,16 @@ def test_modal_data_come_back_from_their_file_as_they_were(tmp_path):
         source="somebody",
     )
     assert given.second_moments is not None and given.thickness
-    found = load_modal(save_modal(given, tmp_path / "plate.npz"))
+    result = load_modal(save_modal(given, tmp_path / "plate.npz"))
     for field in fields(given):
-        assert np.array_equal(getattr(found, field.name), getattr(given, field.name)), field.name
+        assert np.array_equal(getattr(result, field.name), getattr(given, field.name)), field.name
 
 
-def refused(capsys, folder: Path, text: str = ROBOT) -> dict:
-    """The error of the command line: exit code 2 and one sentence with a hint, whatever was wrong."""
+def error_of(capsys, folder: Path, text: str = ROBOT) -> dict:
+    """The error of the command line."""
     path = folder / "modal.toml"
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(SystemExit) as end:
-        main(["info", str(path), "--json"])
-    error = json.loads(capsys.readouterr().out)["error"]
-    assert end.value.code == 2
+    error = refused(capsys, "info", path)
     assert error["hint"] and error["file"]
     return error
 
@@ -200,7 +202,7 @@ def sentence(error: dict) -> str:
 def test_data_that_cannot_be_are_refused_with_one_sentence(case, tmp_path, capsys):
     arrays, key, words = DATA[case]
     path = BODY.write(tmp_path / "platform.npz", **arrays)
-    error = refused(capsys, tmp_path)
+    error = error_of(capsys, tmp_path)
     assert words in sentence(error)
     assert (error["key"] or "").rpartition(".")[2] == key
     assert error["file"] == str(path)
@@ -213,7 +215,7 @@ def test_files_that_hold_no_modal_data_are_refused_with_one_sentence(case, tmp_p
     spoil, words = FILES[case]
     path = BODY.write(tmp_path / "platform.npz")
     spoil(path)
-    error = refused(capsys, tmp_path)
+    error = error_of(capsys, tmp_path)
     assert words in sentence(error) and error["file"] == str(path)
 
 
@@ -222,7 +224,7 @@ def test_robot_files_that_misuse_modes_are_refused_with_one_sentence(case, tmp_p
     old, new, words = ROBOTS[case]
     assert ROBOT.count(old) == 1
     BODY.write(tmp_path / "platform.npz")
-    error = refused(capsys, tmp_path, ROBOT.replace(old, new))
+    error = error_of(capsys, tmp_path, ROBOT.replace(old, new))
     assert words in sentence(error) and error["key"]
 
 
@@ -239,12 +241,12 @@ def test_a_node_without_rotations_takes_only_a_ball(joint, allowed, tmp_path, ca
         known = Modes(BODY.nodes, BODY.names, BODY.masses, BODY.second_moments, BODY.shapes, K, BODY.damping_ratios)
         known.write(tmp_path / "platform.npz")
         same = parflex.load(tmp_path / "modal.toml")
-        found, expected = (parflex.natural_frequencies(one, modes=4).frequencies for one in (robot, same))
-        assert found == pytest.approx(expected, rel=1e-12)
+        result, expected = (parflex.natural_frequencies(one, modes=4).frequencies for one in (robot, same))
+        assert result == pytest.approx(expected, rel=1e-12)
         return
-    error = refused(capsys, tmp_path, text)
+    error = error_of(capsys, tmp_path, text)
     assert "the rotations of the node at 'leg1.attachment' are not known" in error["message"]
     assert error["value"] == joint
     mounted = '[[frame]]\nname = "tool"\nparent = "platform"\nplace = { position = [0.5, 0, 0] }\n[platform]'
-    error = refused(capsys, tmp_path, ROBOT.replace("[platform]", mounted))
+    error = error_of(capsys, tmp_path, ROBOT.replace("[platform]", mounted))
     assert "the rotations of the node 'platform.vertex3' are not known" in error["message"]

@@ -2,41 +2,34 @@
 
 from __future__ import annotations
 
-import json
-from functools import cache
-
 import numpy as np
 import pytest
-from support.mechanisms import invented
+from support.command_line import answered
 from support.oracles.preload import FourLegs, hinged_beam_under_tension, slide_between_struts
+from support.robots import load_robot, robot_file
 
 import parflex
 from parflex import InputError
-from parflex.cli.main import main
 
 # second derivatives by two exact methods; efforts that balance come from a system of condition below a hundred
 EXACT = 1e-9
 ENDS = {"left": (-0.5, 0.12), "right": (0.7, -0.2)}
 
 
-@cache
-def four() -> parflex.Robot:
-    return parflex.load(invented("four-rrr"))
-
-
-def drawn() -> FourLegs:
+def drawn(robot: parflex.Robot) -> FourLegs:
     return FourLegs(
         base=[(-0.6, -0.52), (0.62, -0.55), (0.58, 0.5), (-0.61, 0.53)],
         phi=[5 * np.pi / 4, -np.pi / 4, np.pi / 4, 3 * np.pi / 4],
         upper=0.45, lower=0.42, arm=0.16,
-        side=[np.sign(four().home[four().tree.links[four().tree.number(f"leg{k}.2")].q.start]) for k in (1, 2, 3, 4)],
+        side=[np.sign(robot.home[robot.tree.links[robot.tree.number(f"leg{k}.2")].q.start]) for k in (1, 2, 3, 4)],
         upper_mass=[0.4, 0.45, 0.5, 0.55], upper_centre=(0.225, 0.01), lower_mass=0.3, lower_centre=0.21,
         plate_mass=1.4, plate_centre=(0.01, 0.02),
     )  # fmt: skip
 
 
 def test_the_stiffness_of_a_redundant_robot_is_the_second_derivative_of_its_energy(figure):
-    robot, oracle, rng, worst = four(), drawn(), np.random.default_rng(3), 0.0
+    robot, rng, worst = load_robot("four-rrr"), np.random.default_rng(3), 0.0
+    oracle = drawn(robot)
     for servo in (None, 150.0):
         for _ in range(3):
             pose = rng.uniform(-0.05, 0.05, 3)
@@ -59,34 +52,20 @@ def test_the_stiffness_of_a_redundant_robot_is_the_second_derivative_of_its_ener
 
 
 def test_frequencies_rise_with_the_preload_and_fall_against_it():
-    robot, found = four(), []
+    robot, result = load_robot("four-rrr"), []
     for effort in (-0.5, 0.0, 5.0, 20.0):
         modes = parflex.natural_frequencies(robot, servo=200.0, preload={"leg2.1": effort})
-        found.append(modes.frequencies[0])
+        result.append(modes.frequencies[0])
         stiff = parflex.cartesian_stiffness(robot, servo=200.0, preload={"leg2.1": effort})
         values = np.linalg.eigvals(np.linalg.solve(parflex.mass_matrix(robot).matrix, stiff.stiffness))
-        assert np.sqrt(values.real.min()) / (2 * np.pi) == pytest.approx(found[-1], rel=1e-6)
-    assert found == sorted(found) and found[-1] > 2 * found[1]
+        assert np.sqrt(values.real.min()) / (2 * np.pi) == pytest.approx(result[-1], rel=1e-6)
+    assert result == sorted(result) and result[-1] > 2 * result[1]
     free = parflex.natural_frequencies(robot, lock="none", preload={"leg2.1": -20.0})
     assert free.unstable_motions and any("not stable" in said for said in free.model.warnings)
 
 
-def struts(tmp_path):
-    """A slide along x between two struts with motors."""
-    file = tmp_path / "struts.toml"
-    rows = ["format = 1", 'name = "slide"', 'motion = "planar"', "gravity = [0, 0, 0]", "[[frame]]", 'name = "slide"']
-    rows += ['parent = "base"', 'joint = "prismatic"', "inertia = { mass = 3 }"]
-    rows += ['place = { rotation = [0, "pi/2", 0] }']
-    for name, (a, b) in ENDS.items():
-        rows += ["[[point]]", f'name = "{name}-end"', 'frame = "base"', f"position = [{a}, {b}, 0]"]
-        rows += ["[[element]]", f'name = "{name}"', 'kind = "strut"', "actuated = true"]
-        rows += [f'between = ["{name}-end", "slide"]']
-    file.write_text("\n".join(rows))
-    return parflex.load(file)
-
-
-def test_a_slide_between_two_struts_has_the_stiffness_of_the_closed_form(tmp_path):
-    robot = struts(tmp_path)
+def test_a_slide_between_two_struts_has_the_stiffness_of_the_closed_form():
+    robot = load_robot("struts-on-slide")
     for x, push in ((0.05, 40.0), (-0.1, -60.0)):
         for servo in (None, 500.0):
             words = {"lock": "none", "servo": servo, "preload": {"left": push}}
@@ -103,54 +82,8 @@ def test_a_slide_between_two_struts_has_the_stiffness_of_the_closed_form(tmp_pat
                 assert modes.unstable_motions
 
 
-BEAM = """
-format = 1
-name = "stretched"
-motion = "planar"
-gravity = [0, 0, 0]
-[materials.steel]
-elastic_modulus = 2e11
-density = 7800
-[sections.blade]
-shape = "rectangle"
-y = 0.002
-z = 0.02
-[[frame]]
-name = "first"
-parent = "base"
-joint = "prismatic"
-actuated = true
-place = { rotation = [0, "pi/2", 0] }
-inertia = { mass = 5 }
-[[frame]]
-name = "hinge"
-parent = "first"
-joint = "revolute"
-place = { rotation = [0, "-pi/2", 0] }
-[[frame]]
-name = "blade"
-parent = "hinge"
-joint = "fixed"
-beam = { length = 0.5, material = "steel", section = "blade", model = "planar", elements = 8 }
-[[frame]]
-name = "second"
-parent = "base"
-joint = "prismatic"
-actuated = true
-place = { rotation = [0, "pi/2", 0] }
-start = 0.5
-inertia = { mass = 5 }
-[[closure]]
-between = ["blade.tip", "second"]
-joint = "revolute"
-axis = "z"
-"""
-
-
-def test_a_beam_between_two_motors_sounds_higher_the_harder_they_pull(tmp_path, figure):
-    file = tmp_path / "stretched.toml"
-    file.write_text(BEAM)
-    robot = parflex.load(file)
+def test_a_beam_between_two_motors_sounds_higher_the_harder_they_pull(figure):
+    robot = load_robot("blade-between-motors")
     EI, mass = 2e11 * 0.02 * 0.002**3 / 12, 7800 * 0.002 * 0.02
     worst = 0.0
     for tension in (1.0, 100.0, 400.0):
@@ -165,7 +98,7 @@ def test_a_beam_between_two_motors_sounds_higher_the_harder_they_pull(tmp_path, 
 
 
 def test_a_preload_that_cannot_act_is_refused():
-    robot = four()
+    robot = load_robot("four-rrr")
     with pytest.raises(InputError, match="a preload acts about the equilibrium"):
         parflex.natural_frequencies(robot, about="undeformed", servo=1.0, preload={"leg1.1": 1.0})
     with pytest.raises(InputError, match="efforts of the motors are given, and a preload"):
@@ -177,15 +110,10 @@ def test_a_preload_that_cannot_act_is_refused():
 
 
 def test_the_command_line_tells_frequencies_and_stiffness_of_a_preload(capsys):
-    shared = [str(invented("four-rrr")), "--servo", "200", "--preload", "leg2.1=5", "--json"]
-    told = []
-    for verb in ("frequencies", "stiffness"):
-        with pytest.raises(SystemExit) as stop:
-            main([verb, *shared])
-        assert not stop.value.code
-        told.append(json.loads(capsys.readouterr().out))
-    modes = parflex.natural_frequencies(four(), servo=200.0, preload={"leg2.1": 5.0})
-    assert told[0]["frequencies_hz"] == modes.frequencies.tolist() and told[0]["about"] == "equilibrium"
-    assert told[0]["internal"] == told[1]["internal"] == modes.model.loading.internal
-    held = parflex.inverse_dynamics(four(), preload={"leg2.1": 5.0})
-    assert told[1]["efforts"] == pytest.approx(held.efforts)
+    shared, robot = [robot_file("four-rrr"), "--servo", "200", "--preload", "leg2.1=5"], load_robot("four-rrr")
+    frequencies, stiffness = (answered(capsys, verb, *shared) for verb in ("frequencies", "stiffness"))
+    modes = parflex.natural_frequencies(robot, servo=200.0, preload={"leg2.1": 5.0})
+    assert frequencies["frequencies_hz"] == modes.frequencies.tolist() and frequencies["about"] == "equilibrium"
+    assert frequencies["internal"] == stiffness["internal"] == modes.model.loading.internal
+    held = parflex.inverse_dynamics(robot, preload={"leg2.1": 5.0})
+    assert stiffness["efforts"] == pytest.approx(held.efforts)

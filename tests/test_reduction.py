@@ -7,22 +7,20 @@ import itertools
 import numpy as np
 import pytest
 import scipy.linalg
+import scipy.optimize
+from conftest import CATALOGUE
 from scipy import sparse
+from support.comparison import largest
 from support.oracles.beam_element import Bar
+from support.oracles.beam_robots import tube
 from support.oracles.frame import FrameModel
+from support.oracles.modal_data import clamped_beam, free_bar
+from support.robots import load_robot
 
-import parflex
 from parflex import InputError, natural_frequencies
-from parflex.bodies.finite_elements.interface_modes import (
-    craig_bampton,
-    craig_bampton_vectors,
-    free_reduction,
-    free_vectors,
-)
-from parflex.bodies.finite_elements.lumping import lumped
-from parflex.bodies.finite_elements.structure import structure
-from parflex.bodies.modal import ModalData, integrals, modal_body, momenta
-from parflex.bodies.modal_file import save_modal
+from parflex.bodies import finite_elements as fe
+from parflex.bodies.modal import ModalData, integrals, modal_body, momenta, normalised
+from parflex.bodies.modal_file import load_modal, save_modal
 
 BAR = Bar(70e9, 26e9, 2700, 4e-4, 1.3e-8, 2e-8, 2.2e-8, 3.3e-8, rotary=True)
 TIPS = {"a": 1, "b": 2, "c": 3}
@@ -46,7 +44,7 @@ def gram(data):
 
 def test_free_modes_have_the_frequencies_of_the_frame_and_no_momentum(figure):
     model, K, M, nodes = wye(12)
-    reduced = free_reduction(M, K, nodes, TIPS, 8, damping=0.01)
+    reduced = fe.interface_modes.free_reduction(M, K, nodes, TIPS, 8, damping=0.01)
     data = reduced.data
     hertz = np.sqrt(data.modal_stiffnesses) / (2 * np.pi)
     np.testing.assert_allclose(hertz, model.frequencies(8, skip=6), rtol=1e-8)  # rounding of the stiffest coordinate
@@ -59,7 +57,7 @@ def test_free_modes_have_the_frequencies_of_the_frame_and_no_momentum(figure):
 
 def test_nodal_masses_have_the_mass_centre_and_inertia_of_the_matrix():
     _, K, M, nodes = wye(4)
-    data = free_reduction(M, K, nodes, TIPS, 3).data
+    data = fe.interface_modes.free_reduction(M, K, nodes, TIPS, 3).data
     rigid = np.zeros((len(nodes), 6, 6))
     for block, (x, y, z) in zip(rigid, nodes, strict=True):
         block[:] = np.eye(6)
@@ -84,16 +82,16 @@ def test_matrices_of_a_frame_in_the_plane_are_reduced_as_they_are():
     inside = np.setdiff1d(np.arange(len(M)), out)
     exact = scipy.linalg.eigh(K[np.ix_(inside, inside)], M[np.ix_(inside, inside)], eigvals_only=True)
     nodes, ends = np.array(model.positions), {"a": corner[0], "b": corner[2]}
-    free = free_reduction(M, K, nodes, ends, 4)
+    free = fe.interface_modes.free_reduction(M, K, nodes, ends, 4)
     np.testing.assert_allclose(free.data.modal_stiffnesses, exact[3:7], rtol=1e-7)  # beside the stiffest coordinate
     assert not np.nan_to_num(free.data.shapes)[:, :, [2, 3, 4]].any()
-    held = craig_bampton(M, K, nodes, ends, 1, root="a")
+    held = fe.interface_modes.craig_bampton(M, K, nodes, ends, 1, root="a")
     clamped = np.setdiff1d(inside, np.arange(6 * corner[0], 6 * corner[0] + 6))
     compliance = np.linalg.inv(K[np.ix_(clamped, clamped)])
     tip = np.flatnonzero(np.isin(clamped, [6 * corner[2], 6 * corner[2] + 1]))
     shapes = held.data.shapes[:, list(held.data.interface).index("b"), :2]
-    found = np.einsum("ki,kj,k->ij", shapes, shapes, 1 / held.data.modal_stiffnesses)
-    np.testing.assert_allclose(found, compliance[np.ix_(tip, tip)], rtol=1e-8)
+    result = np.einsum("ki,kj,k->ij", shapes, shapes, 1 / held.data.modal_stiffnesses)
+    np.testing.assert_allclose(result, compliance[np.ix_(tip, tip)], rtol=1e-8)
 
 
 def test_discs_at_nodes_are_lumped_as_the_second_moments_that_they_have():
@@ -103,23 +101,25 @@ def test_discs_at_nodes_are_lumped_as_the_second_moments_that_they_have():
         M[6 * node : 6 * node + 3, 6 * node : 6 * node + 3] = mass * np.eye(3)
         M[6 * node + 3 : 6 * node + 6, 6 * node + 3 : 6 * node + 6] = J[node]
     K = np.block([[spring, -spring], [-spring, spring]])
-    masses, moments, distance = lumped(structure(M, K, [[0, 0, 0], [1.0, 0.5, 0.2]], {"end": 1}))
+    masses, moments, distance = fe.lumping.lumped(
+        fe.structure.structure(M, K, [[0, 0, 0], [1.0, 0.5, 0.2]], {"end": 1})
+    )
     assert masses == pytest.approx([3, 2], rel=1e-12) and distance < 1e-12
     wanted = np.trace(J, axis1=1, axis2=2)[:, None, None] / 2 * np.eye(3) - J  # of J = int (r^2 - r r^T) dm
     assert np.abs(moments - wanted).max() < 1e-11
 
 
 def test_sums_over_nodal_masses_tend_to_the_consistent_ones_with_the_square_of_the_element():
-    off = [free_reduction(*reversed(wye(n)[1:3]), wye(n)[3], TIPS, 4).sums for n in (8, 16)]
+    off = [fe.interface_modes.free_reduction(*reversed(wye(n)[1:3]), wye(n)[3], TIPS, 4).sums for n in (8, 16)]
     assert np.log2(off[0] / off[1]) == pytest.approx(2, abs=0.4)  # the next order is still seen
 
 
 @pytest.mark.parametrize("root", [None, "a"])
 def test_all_modes_of_craig_and_bampton_are_the_whole_body(root):
     _, K, M, nodes = wye(3)
-    body = structure(M, K, nodes, TIPS)
+    body = fe.structure.structure(M, K, nodes, TIPS)
     inner = 6 * (len(nodes) - len(TIPS))
-    values, vectors = craig_bampton_vectors(body, inner, root)
+    values, vectors = fe.interface_modes.craig_bampton_vectors(body, inner, root)
     kept = np.arange(len(K)) if root is None else np.setdiff1d(np.arange(len(K)), range(6, 12))
     exact = scipy.linalg.eigvalsh(K[np.ix_(kept, kept)], M[np.ix_(kept, kept)])[6 if root is None else 0 :]
     # rounding is relative to the highest eigenvalue, 1e10 times the first
@@ -131,8 +131,8 @@ def test_all_modes_of_craig_and_bampton_are_the_whole_body(root):
 def test_few_modes_of_craig_and_bampton_give_low_frequencies_from_above(figure):
     model, K, M, nodes = wye(8)
     exact = (2 * np.pi * model.frequencies(3, skip=6)) ** 2
-    body = structure(M, K, nodes, TIPS)
-    off = [craig_bampton_vectors(body, count)[0][:3] / exact - 1 for count in (0, 6, 18)]
+    body = fe.structure.structure(M, K, nodes, TIPS)
+    off = [fe.interface_modes.craig_bampton_vectors(body, count)[0][:3] / exact - 1 for count in (0, 6, 18)]
     figure("first modes by constraint modes and 0, 6, 18 more", ", ".join(f"{np.max(value):.1e}" for value in off))
     assert all((value > -1e-9).all() for value in off)  # Ritz' values are upper bounds, but for rounding
     assert off[0].max() > off[1].max() > off[2].max()
@@ -141,7 +141,7 @@ def test_few_modes_of_craig_and_bampton_give_low_frequencies_from_above(figure):
 
 def test_a_clamped_body_bends_at_its_interface_exactly_as_its_matrices_do():
     _, K, M, nodes = wye(10)
-    data = craig_bampton(M, K, nodes, TIPS, 4, root="a").data
+    data = fe.interface_modes.craig_bampton(M, K, nodes, TIPS, 4, root="a").data
     assert not data.shapes[:, 0].any()  # the root does not move at all
     np.testing.assert_allclose(gram(data), np.eye(data.count), atol=1e-11)
     rng = np.random.default_rng(3)
@@ -151,20 +151,15 @@ def test_a_clamped_body_bends_at_its_interface_exactly_as_its_matrices_do():
     u = np.zeros(len(K))
     u[kept] = np.linalg.solve(K[np.ix_(kept, kept)], load.ravel()[kept])
     q = np.einsum("mnk,nk->m", data.shapes[:, 1:3], load[2:4]) / data.modal_stiffnesses
-    found = np.einsum("m,mnk->nk", q, data.shapes[:, 1:3])
-    np.testing.assert_allclose(found, u.reshape(-1, 6)[2:4], atol=1e-8 * np.abs(u).max())
+    result = np.einsum("m,mnk->nk", q, data.shapes[:, 1:3])
+    np.testing.assert_allclose(result, u.reshape(-1, 6)[2:4], atol=1e-8 * np.abs(u).max())
 
 
 def test_a_link_of_a_robot_may_be_a_reduced_frame(tmp_path):
     model, K, M, nodes = wye(16)
-    data = craig_bampton(M, K, nodes - nodes[1], TIPS, 6, root="a").data
+    data = fe.interface_modes.craig_bampton(M, K, nodes - nodes[1], TIPS, 6, root="a").data
     save_modal(data, tmp_path / "wye.npz")
-    (tmp_path / "robot.toml").write_text(
-        'format = 1\nname = "wye"\ngravity = [0, 0, 0]\n'
-        '[[frame]]\nname = "link"\njoint = "fixed"\nmodal = { file = "wye.npz" }\n'
-        '[[frame]]\nname = "load"\nparent = "link.c"\ninertia = { mass = 0.5 }\n'
-    )
-    robot = parflex.load(tmp_path / "robot.toml")
+    robot = load_robot("reduced-wye", settings={"frame.link.modal.file": str(tmp_path / "wye.npz")})
     model.tie(1)
     model.mass(3, 0.5)
     # nodal masses of 16 elements a beam, six modes with the interface held
@@ -191,7 +186,7 @@ def solid(order):
 @pytest.mark.parametrize("order", [1, 2])
 def test_a_solid_without_rotations_keeps_its_frequencies_mass_and_inertia(order):
     M, K, nodes = solid(order)
-    reduced = free_reduction(M, K, nodes, {"one": 0}, 4)
+    reduced = fe.interface_modes.free_reduction(M, K, nodes, {"one": 0}, 4)
     data = reduced.data
     exact = scipy.linalg.eigvalsh(K.toarray(), M.toarray())[6:10]
     np.testing.assert_allclose(data.modal_stiffnesses, exact, rtol=1e-8)
@@ -209,12 +204,14 @@ def test_a_solid_without_rotations_keeps_its_frequencies_mass_and_inertia(order)
 
 def test_large_sparse_bodies_are_solved_like_small_ones(monkeypatch):
     _, K, M, nodes = wye(10)
-    small = free_vectors(structure(M, K, nodes, TIPS), 5)[0]
+    small = fe.interface_modes.free_vectors(fe.structure.structure(M, K, nodes, TIPS), 5)[0]
     monkeypatch.setattr("parflex.bodies.finite_elements.structure.DENSE", 0)
-    large = free_vectors(structure(sparse.csr_matrix(M), sparse.csr_matrix(K), nodes, TIPS), 5)[0]
+    large = fe.interface_modes.free_vectors(
+        fe.structure.structure(sparse.csr_matrix(M), sparse.csr_matrix(K), nodes, TIPS), 5
+    )[0]
     np.testing.assert_allclose(large, small, rtol=1e-8)
     with pytest.raises(InputError, match="negative stiffness"):
-        structure(sparse.csr_matrix(M), sparse.csr_matrix(K - 1e-3 * np.diag(np.diag(K))), nodes, TIPS)
+        fe.structure.structure(sparse.csr_matrix(M), sparse.csr_matrix(K - 1e-3 * np.diag(np.diag(K))), nodes, TIPS)
 
 
 def test_a_cantilever_given_by_its_modes_has_the_closed_integrals():
@@ -241,12 +238,77 @@ def test_a_cantilever_given_by_its_modes_has_the_closed_integrals():
     np.testing.assert_allclose(body.G[0, 0], np.diag([mass * length**2 / 3, 0, 0]), atol=1e-12)
 
 
-# -- bad input ---------------------------------------------------------------------------------------------
+def test_integrals_of_a_free_bar_are_the_analytic_ones(tmp_path, figure):
+    """Bending along y and z, and the first stretch, of a thin bar about its middle: sines and hyperbolic sines."""
+    length, mass, bends = 2.0, 3.0, 3
+    modes, roots = free_bar(length, mass, bends)
+    S, G = integrals(load_modal(modes.write(tmp_path / "modes.npz")))
+    expected_S, expected_G = np.zeros_like(S), np.zeros_like(G)
+    expected_G[0, 0, 0, 0] = mass * length**2 / 12
+    # int x phi dm of the stretch sqrt(2/m) cos(pi s): it moves mass outwards, so the inertia changes with it
+    expected_G[0, 1, 0, 0] = expected_G[1, 0, 0, 0] = -2 * np.sqrt(2 * mass) * length / np.pi**2
+    expected_G[1, 1, 0, 0] = 1.0
+    for k in range(bends):
+        y, z = 2 + 2 * k, 3 + 2 * k
+        expected_G[y, y, 1, 1] = expected_G[z, z, 2, 2] = 1.0
+        expected_G[y, z, 1, 2] = expected_G[z, y, 2, 1] = 1.0  # lam of a pair: along x
+    for k, root in enumerate(roots):  # the stretch shares mass with bending: int cos(pi s) curve(s)
+        shared = _stretch_and_bend(root)
+        for mode, axis in ((2 + 2 * k, 1), (3 + 2 * k, 2)):
+            expected_G[1, mode, 0, axis] = expected_G[mode, 1, axis, 0] = shared
+    worst = max(largest(S - expected_S), largest(G - expected_G))
+    figure("integrals of a free bar against analytic ones", worst, 1e-11)
+    assert worst < 1e-11  # sixty Gauss points; hyperbolic functions of 11 cost five digits
 
 
-def tampered(**change):
+def _stretch_and_bend(root: float) -> float:
+    """Integral over 0..1 of sqrt(2) cos(pi s) (cosh + cos - c (sinh + sin))(root s), in closed form."""
+    c = (np.cosh(root) - np.cos(root)) / (np.sinh(root) - np.sin(root))
+    # by parts twice: int cos(pi s) e^(a s) = a (-e^a - 1) / (a^2 + pi^2), for real and imaginary a
+    real = [a * (-np.exp(a) - 1) / (a**2 + np.pi**2) for a in (root, -root)]
+    turning = 1j * root * (-np.exp(1j * root) - 1) / (np.pi**2 - root**2)
+    cosh, sinh = (real[0] + real[1]) / 2, (real[0] - real[1]) / 2
+    return float(np.sqrt(2) * (cosh + turning.real - c * (sinh + turning.imag)))
+
+
+def test_free_modes_have_modal_mass_one_and_no_momentum(tmp_path):
+    plate = load_modal(CATALOGUE / "hexagon-plate.npz")
+    for body, limit in ((load_modal(free_bar(2.0, 3.0, 3)[0].write(tmp_path / "bar.npz")), 1e-11), (plate, 1e-9)):
+        _, G = integrals(body)
+        assert np.trace(G[1:, 1:], axis1=2, axis2=3) == pytest.approx(np.eye(body.count), abs=limit)
+        assert largest(momenta(body)) < limit * np.sqrt(body.mass)  # of a body that moves as a whole: the root
+
+
+def test_modes_that_were_scaled_mixed_and_shuffled_come_back_to_one_form(tmp_path):
+    modes = clamped_beam(0.6, tube(0.05, 0.008))
+    plain = load_modal(modes.write(tmp_path / "modes.npz"))
+    once = normalised(plain)
+    assert np.isfinite(once.shapes).all()
+    assert normalised(once).shapes == pytest.approx(once.shapes, abs=1e-9)
+    rng = np.random.default_rng(2)
+    shapes, order, sizes = modes.shapes.copy(), rng.permutation(6), rng.uniform(-3, 3, 6)
+    for first in (0, 2):  # pairs of one stiffness, turned
+        c, s = np.cos(0.7), np.sin(0.7)
+        shapes[first : first + 2] = np.tensordot(np.array([[c, -s], [s, c]]), shapes[first : first + 2], axes=1)
+    mixed = ModalData(
+        plain.nodes,
+        plain.masses,
+        (sizes[:, None, None] * shapes)[order],
+        (sizes**2 * plain.modal_stiffnesses)[order],
+        (sizes**2)[order],
+        plain.damping_ratios,
+        plain.interface,
+        plain.second_moments,
+    )
+    again = normalised(mixed)
+    assert again.modal_stiffnesses == pytest.approx(once.modal_stiffnesses, rel=1e-9)
+    assert again.modal_masses == pytest.approx(np.ones(6))
+    assert again.shapes == pytest.approx(once.shapes, abs=1e-9 * largest(once.shapes))
+
+
+def few_elements() -> dict:
     _, K, M, nodes = wye(2)
-    return {"M": M, "K": K, "nodes": nodes, "interface": TIPS, "modes": 2} | change
+    return {"M": M, "K": K, "nodes": nodes, "interface": TIPS, "modes": 2}
 
 
 def changed(matrix, row, column, factor):
@@ -285,15 +347,15 @@ def bad_inputs():
 def test_matrices_that_cannot_be_are_refused_in_one_sentence(case):
     change, words = bad_inputs()[case]
     with pytest.raises(InputError, match=words) as error:
-        free_reduction(**tampered(**change))
+        fe.interface_modes.free_reduction(**(few_elements() | change))
     assert "\n" not in str(error.value)
 
 
 def test_roots_that_cannot_be_are_refused():
     with pytest.raises(InputError, match="no interface node 'd'"):
-        craig_bampton(**tampered(), root="d")
+        fe.interface_modes.craig_bampton(**few_elements(), root="d")
     M, K, nodes = solid(1)
     with pytest.raises(InputError, match="leaves the body free to move"):
-        craig_bampton(M, K, nodes, {"one": 0}, 2, root="one")
+        fe.interface_modes.craig_bampton(M, K, nodes, {"one": 0}, 2, root="one")
     with pytest.raises(InputError, match="at most 24"):
-        craig_bampton(**tampered(modes=99))
+        fe.interface_modes.craig_bampton(**(few_elements() | {"modes": 99}))

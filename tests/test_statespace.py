@@ -30,9 +30,9 @@ def test_the_response_of_a_cantilever_is_that_of_the_differential_equation(tmp_p
     errors = []
     for elements in (10, 20):
         bar = bars.cantilever(tmp_path, elements=elements)
-        found = state_space(bar, ["bar.tip.fy"], ["bar.tip.y"]).response(hertz)[:, 0, 0]
-        assert np.abs(found.imag).max() == 0.0  # nothing damps
-        errors.append(float(np.abs(found / receptance(hertz) - 1).max()))
+        result = state_space(bar, ["bar.tip.fy"], ["bar.tip.y"]).response(hertz)[:, 0, 0]
+        assert np.abs(result.imag).max() == 0.0  # nothing damps
+        errors.append(float(np.abs(result / receptance(hertz) - 1).max()))
     figure("cantilever: receptance of twenty elements against the closed form", errors[1])
     # zeros and poles are off by up to (3.9 / elements)^4 / 1440; 60 Hz is a fifteenth from a zero: thirty times that
     assert errors[1] < 3e-5
@@ -50,15 +50,15 @@ def test_the_response_is_that_of_scipy_and_of_its_simulation():
     )
     hertz = np.array([0.5, 7.0, 33.0, 150.0])
     with pytest.warns(parflex.ParflexWarning, match="held at both ends"):  # the peer has the same elements
-        found = system.response(hertz)
+        result = system.response(hertz)
     peer = scipy.signal.StateSpace(system.A, system.B[:, :1], system.C, system.D[:, :1])
     for k, f in enumerate(hertz):
         s = 2j * np.pi * f
         expected = system.C @ np.linalg.solve(s * np.eye(len(system.A)) - system.A, system.B) + system.D
         # one solve of condition 1e8 each
-        assert np.abs(found[k] - expected).max() < 1e-7 * np.abs(expected).max()
-        assert found[k, 1] == pytest.approx(s * found[k, 0], rel=1e-9)  # velocity, then acceleration
-        assert found[k, 2] == pytest.approx(s * s * found[k, 0], rel=1e-6, abs=1e-9 * np.abs(found[k, 2]).max())
+        assert np.abs(result[k] - expected).max() < 1e-7 * np.abs(expected).max()
+        assert result[k, 1] == pytest.approx(s * result[k, 0], rel=1e-9)  # velocity, then acceleration
+        assert result[k, 2] == pytest.approx(s * s * result[k, 0], rel=1e-6, abs=1e-9 * np.abs(result[k, 2]).max())
     # in steady vibration the simulation has the amplitude of the response
     omega = 2 * np.pi * 7.0
     t = np.linspace(0, 12, 24001)
@@ -67,7 +67,7 @@ def test_the_response_is_that_of_scipy_and_of_its_simulation():
     wave = np.array([np.cos(omega * t[late]), -np.sin(omega * t[late])]).T
     fitted = np.linalg.lstsq(wave, y[late], rcond=None)[0]
     phasor = fitted[0] + 1j * fitted[1]
-    assert phasor[0] == pytest.approx(found[1, 0, 0], rel=1e-2)  # what is left of the start after ten seconds
+    assert phasor[0] == pytest.approx(result[1, 0, 0], rel=1e-2)  # what is left of the start after ten seconds
     assert np.all(np.linalg.eigvals(system.A).real < 0)
 
 
@@ -148,11 +148,11 @@ def test_elements_that_are_too_few_are_told_as_of_frequencies(tmp_path):
     own = 22.3733 / (2 * np.pi) * np.sqrt(bars.EI / bars.WEIGHT) / bars.LENGTH**2  # Hz: held at both ends
     cases = {0.3: "", 0.5: "zeros up to 15% too high, by 'bar' most.*use 2", 0.96: "not below the lowest.*'bar'.*use 2"}
     for share, words in cases.items():
-        with warnings.catch_warnings(record=True) as told:
+        with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            found = system.response([1.0, share * own])[1, 0, 0]
-        assert [bool(re.search(words, str(one.message))) for one in told] == [True] * bool(words)
-        off = abs(found / receptance(share * own) - 1)
+            result = system.response([1.0, share * own])[1, 0, 0]
+        assert [bool(re.search(words, str(one.message))) for one in caught] == [True] * bool(words)
+        off = abs(result / receptance(share * own) - 1)
         assert off > 0.2 if words else off < 0.1
 
 

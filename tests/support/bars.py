@@ -32,11 +32,20 @@ beam = { length = 0.8, material = "steel", section = "bar" }
 """
 
 
+HINGE = 'joint = "revolute"\nactuated = true'
+
+
 def robot(tmp_path: Path, text: str, gravity=(0, 0, 0), motion: str = "planar", elements: int | None = None):
     """A robot of bars, with the material and the section of this module."""
     path = tmp_path / f"bars-{len(list(tmp_path.iterdir()))}.toml"
     path.write_text(HEAD.format(motion=motion, gravity=list(gravity)) + text)
     return parflex.load(path, elements=elements)
+
+
+def beam(tmp_path: Path, keys: str = "", more: str = "", joint: str = "", **words):
+    """The bar with more keys of its beam, a joint at its root, and what is fixed to it."""
+    text = CANTILEVER.replace('"bar" }', f'"bar", {keys} }}' if keys else '"bar" }')
+    return robot(tmp_path, text.replace('name = "bar"\n', f'name = "bar"\n{joint}\n') + more, **words)
 
 
 def cantilever(tmp_path: Path, gravity=(0, 0, 0), motion: str = "planar", elements: int | None = None):

@@ -13,7 +13,8 @@ from scipy.spatial.transform import Rotation
 import parflex
 from parflex import Configuration, Robot
 from parflex.models.dynamics.reduced import reduced_equations
-from support.oracles.modal_data import Modes
+from support.oracles.beam_robots import HEXAGON
+from support.oracles.modal_data import Modes, invented, read_modes
 from support.oracles.modal_lagrange import ModalEnergyModel
 from support.oracles.reader import Frame, RobotData, read_robot
 
@@ -175,3 +176,22 @@ def steadily_bent(
         assert error < 1e-12
         at = Configuration(robot, q)
     raise AssertionError(f"the modes do not come to rest: {lack / K}")
+
+
+POSES = {  # x, y, z and a rotation vector
+    "home": (0.25, 0.433, 1.0, 0.0, 0.0, 0.0),
+    "low": (0.2, 0.4, 0.9, 0.1, -0.05, 0.2),
+    "aside": (0.35, 0.3, 1.05, -0.15, 0.1, -0.25),
+    "tilted": (0.25, 0.45, 1.0, 0.25, 0.2, 0.0),
+}
+MODES = 12  # compared: those of the plate below 200 Hz, of the legs from 90 Hz on, and mixed ones
+
+
+def bodies() -> dict[str, Modes]:
+    """A body of no symmetry, and the plate of the catalogue."""
+    plate = replace(read_modes(CATALOGUE / "hexagon-plate.npz"), stiffnesses=np.array(PRINTED_STIFFNESS))
+    return {"lumps": invented(HEXAGON, 10, seed=1), "plate": plate}
+
+
+def place(name: str) -> tuple[np.ndarray, np.ndarray]:
+    return np.array(POSES[name][:3]), Rotation.from_rotvec(POSES[name][3:]).as_matrix()
