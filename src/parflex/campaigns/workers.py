@@ -7,7 +7,7 @@ import os
 import sys
 import threading
 from contextlib import suppress
-from multiprocessing.connection import wait
+from multiprocessing.connection import wait as wait_for_any
 
 DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of prctl(2)
 KILL = 9
@@ -32,5 +32,5 @@ def end_with_parent(by_signal: bool = True) -> None:
 
 
 def _watch(sentinel: int) -> None:
-    wait([sentinel])
+    wait_for_any([sentinel])
     os._exit(1)

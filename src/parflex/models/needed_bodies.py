@@ -8,8 +8,7 @@ import numpy as np
 
 from parflex.closure import mobility
 from parflex.errors import InputError
-from parflex.models.elastic.participation import file_frame
-from parflex.models.robot import Robot
+from parflex.models.robot import Robot, file_frame
 from parflex.records import listed
 
 

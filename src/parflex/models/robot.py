@@ -323,3 +323,11 @@ def frames_at(robot: Robot, q: Array) -> dict[str, tuple[Array, Array]]:
         rotation, position = at.of(place)
         result[name] = (position, rotation)
     return result
+
+
+def file_frame(robot: Robot, link: str) -> str:
+    """The frame of the file that an element of a beam belongs to."""
+    names = {frame.name for frame in robot.description.frame}
+    while link not in names and "." in link:
+        link = link.rpartition(".")[0]
+    return link

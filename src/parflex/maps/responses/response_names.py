@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from parflex.errors import InputError, did_you_mean
-from parflex.models.elastic.participation import file_frame
 from parflex.models.inside_beams.beam_chains import beam_chains
-from parflex.models.robot import Robot
+from parflex.models.robot import Robot, file_frame
 from parflex.records import Record
 
 PLANAR, SPATIAL = ("x", "y", "theta"), ("x", "y", "z", "rx", "ry", "rz")

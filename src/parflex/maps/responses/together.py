@@ -13,10 +13,9 @@ from parflex.maps.nodes import Assembly
 from parflex.maps.responses.at_one_pose import picked, signed_twists
 from parflex.maps.responses.response_names import PLANAR, ResponseName
 from parflex.models.dynamics.forces import Wrench
-from parflex.models.elastic.participation import file_frame
 from parflex.models.elastic.stiff_system import REGULAR, ZERO, driven_freely, lowest_modes, split_stiffness
 from parflex.models.elastic.stiffness import RIGID
-from parflex.models.robot import Robot
+from parflex.models.robot import Robot, file_frame
 from parflex.tree.link_tree import GROUND
 
 Array = np.ndarray

@@ -9,7 +9,7 @@ import numpy as np
 
 from parflex.bodies.mirrored_shapes import mirrored_part
 from parflex.models.configuration import Configuration
-from parflex.models.robot import Robot
+from parflex.models.robot import Robot, file_frame
 from parflex.models.vibration.natural_modes import Modes
 from parflex.recursion.kinematics import place_jacobian
 from parflex.recursion.point_forces import line
@@ -192,11 +192,3 @@ def _body(robot: Robot, link: Link) -> str:
 
 def _leg(robot: Robot, link: Link) -> str | None:
     return link.leg
-
-
-def file_frame(robot: Robot, link: str) -> str:
-    """The frame of the file that an element of a beam belongs to."""
-    names = {frame.name for frame in robot.description.frame}
-    while link not in names and "." in link:
-        link = link.rpartition(".")[0]
-    return link
