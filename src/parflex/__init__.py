@@ -9,6 +9,7 @@ All names of the package are listed once, in `__init__.pyi`: editors and type ch
 
 import importlib
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +33,18 @@ def __getattr__(name: str) -> Any:
         from parflex.public_calls import checked
 
         found = checked(found)
+    records = sys.modules.get("parflex.records")
+    if records is not None:
+        records.html_page = _html_page
     globals()[name] = found
     return found
+
+
+def _html_page(record: Any) -> str | None:
+    """Return what a notebook shows of a record."""
+    from parflex.view.notebook import page_of
+
+    return page_of(record)
 
 
 def __dir__() -> list[str]:

@@ -12,7 +12,7 @@ from parflex.control.references import Reference as Reference
 from parflex.control.study import Study as Study
 from parflex.control.study import run_study as run_study
 from parflex.control.study_file import StudyFile as StudyFile
-from parflex.description.names import catalogue_names as catalogue_names
+from parflex.description.source import catalogue_names as catalogue_names
 from parflex.design.registry import Response as Response
 from parflex.design.registry import add_response as add_response
 from parflex.design.search.optimisation import Optimised as Optimised

@@ -6,22 +6,24 @@ import math
 import zipfile
 from collections.abc import Collection
 from pathlib import Path
-from typing import Any, BinaryIO
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from parflex.errors import InputError
 
-Array = np.ndarray
+if TYPE_CHECKING:
+    import numpy as np
+
 MAX_BYTES = 2_000_000_000  # of all arrays of a file: they fit into the memory of every machine that computes with them
 
 
-def read_npz(source: str | Path | BinaryIO, names: Collection[str] | None = None) -> dict[str, Array]:
+def read_npz(source: str | Path | BinaryIO, names: Collection[str] | None = None) -> dict[str, np.ndarray]:
     """Return the arrays of an npz file, or those with some names, without pickles.
 
     Raises OSError for a file that cannot be read, ValueError for a damaged one, and InputError where the headers
     declare more than `MAX_BYTES`.
     """
+    import numpy as np  # the command line starts without it
+
     try:
         with zipfile.ZipFile(source) as archive:
             _refuse_large(archive, None if hasattr(source, "read") else str(source))
@@ -55,6 +57,8 @@ def _refuse_large(archive: zipfile.ZipFile, file: str | None) -> None:
 
 def _declared_bytes(stream: Any) -> int:
     """Return the bytes of the array that the header of an npy file declares."""
+    import numpy as np
+
     readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
     version = np.lib.format.read_magic(stream)
     if version not in readers:

@@ -7,8 +7,7 @@ this base.
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import fields, is_dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -20,6 +19,7 @@ FEW = 6  # entries that are shown
 WORD = 40  # letters of a word that is shown
 TIMES = ("seconds", "preparation_seconds", "real_time_factor")  # of computing, in summaries
 READ_ONLY = "read only arrays"  # in a pickle: no name of a field
+html_page: Callable[[Any], str | None] | None = None  # of a record, for notebooks; the package root sets it
 
 
 def same(one: Any, other: Any) -> bool:
@@ -139,8 +139,8 @@ class Record:
         return f"<{clipped(f'{type(self).__name__} {self._told()}', LONGEST - 2)}>"
 
     def _repr_html_(self) -> str | None:
-        """What a notebook shows. The pages are made above all that has records, so they are looked up by name."""
-        return importlib.import_module("parflex.view.notebook").page_of(self)
+        """Return what a notebook shows."""
+        return html_page(self) if html_page else None
 
 
 class Answer(Record):

@@ -22,7 +22,7 @@ STATE_WORDS = ("pose", "velocity", "acceleration", "effort", "wrench")
 
 def complete_robot(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Robots of the catalogue; files where none begins so."""
-    from parflex.description.names import catalogue_names
+    from parflex.description.source import catalogue_names
 
     names = [name for name in catalogue_names() if name.startswith(incomplete)]
     return [CompletionItem(name) for name in names] or [CompletionItem(incomplete, type="file")]

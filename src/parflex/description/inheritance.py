@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from parflex.description.names import catalogue_names
-from parflex.description.source import NAMED_LISTS, named_file, read_source
+from parflex.description.source import NAMED_LISTS, catalogue_names, named_file, read_source
 from parflex.description.values import as_value, shown
 from parflex.errors import RobotFileError, did_you_mean
 

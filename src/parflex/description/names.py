@@ -1,22 +1,8 @@
-"""Names: of the robots that come with the package, without reading any of them, and of places inside bodies."""
+"""Names of places inside bodies."""
 
 from __future__ import annotations
 
-from importlib import resources
-
 INSIDE = "@"  # between the name of a flexible body and a place inside it
-
-
-def catalogue_names() -> list[str]:
-    """Names of the robots of the catalogue.
-
-    Returns
-    -------
-    list[str]
-        Names that `load` accepts.
-    """
-    folder = resources.files("parflex.description").joinpath("catalogue")
-    return sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml"))
 
 
 def share_of_length(where: str) -> float | None:

@@ -11,7 +11,6 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from parflex.description.names import catalogue_names
 from parflex.description.values import as_value, shown
 from parflex.errors import RobotFileError, did_you_mean
 
@@ -19,6 +18,18 @@ NAMED_LISTS = ("frame", "point", "closure", "coupling", "element")
 MAX_BYTES = 2_000_000
 MAX_DEPTH = 8
 MAX_KEY_PARTS = 50  # the reader of TOML takes quadratic time for a key of many parts
+
+
+def catalogue_names() -> list[str]:
+    """Names of the robots of the catalogue.
+
+    Returns
+    -------
+    list[str]
+        Names that `load` accepts.
+    """
+    folder = resources.files("parflex.description").joinpath("catalogue")
+    return sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml"))
 
 
 def read_source(robot: str | Path) -> tuple[dict[str, Any], str]:

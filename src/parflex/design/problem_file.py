@@ -10,8 +10,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from parflex.description.loader import read_tables
-from parflex.description.names import catalogue_names
-from parflex.description.source import named_file, parse_toml, read_bounded
+from parflex.description.source import catalogue_names, named_file, parse_toml, read_bounded
 from parflex.description.table import Table
 from parflex.description.values import Number, Text, complain
 from parflex.design.design_state import Circumstances

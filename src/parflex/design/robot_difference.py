@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from parflex.description.names import catalogue_names
-from parflex.description.source import NAMED_LISTS, apply_settings
+from parflex.description.source import NAMED_LISTS, apply_settings, catalogue_names
 from parflex.models.robot import Robot
 
 

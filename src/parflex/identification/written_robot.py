@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from parflex.description import schema
-from parflex.description.names import catalogue_names
+from parflex.description.source import catalogue_names
 from parflex.errors import InputError
 from parflex.identification.identified import Identified
 from parflex.identification.linear_elements import fields_of, linear_elements

@@ -13,8 +13,7 @@ from parflex.description import schema
 from parflex.description.inheritance import data_files
 from parflex.description.loader import describe, describe_sections, load_table
 from parflex.description.name_checks import AXES
-from parflex.description.names import catalogue_names
-from parflex.description.source import apply_settings
+from parflex.description.source import apply_settings, catalogue_names
 from parflex.errors import InputError, ParflexError, did_you_mean
 from parflex.models.needed_bodies import refuse_needed_bodies
 from parflex.models.payload import with_payload

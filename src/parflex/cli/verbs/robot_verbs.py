@@ -22,7 +22,7 @@ SAVED = ("operators", "microseconds")
 def list_robots(as_json: bool) -> None:
     """Robots of the catalogue."""
     from parflex.description.loader import load_description
-    from parflex.description.names import catalogue_names
+    from parflex.description.source import catalogue_names
 
     robots = []
     for name in catalogue_names():

@@ -11,7 +11,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from parflex.closure import mobility
 from parflex.closure.mobility import Partition
 from parflex.errors import InputError
 from parflex.models.configuration import Configuration
@@ -19,12 +18,11 @@ from parflex.models.dynamics.rigid_losses import refuse_open_losses
 from parflex.models.forms.closing import best_rows
 from parflex.models.forms.form import Form, Question
 from parflex.models.forms.general_form import GeneralForm, general_form, held_form
-from parflex.models.forms.in_pieces.pieces import pieces
 from parflex.models.forms.leg_form import leg_form
 from parflex.models.forms.node_form import node_form
 from parflex.models.forms.open_form import open_form
 from parflex.models.forms.redundant_form import not_invertible, redundant_form
-from parflex.models.given_states.coupled_values import contradiction, quoted
+from parflex.models.partition import has_motors, home_partition, motor_partition, named_partition
 from parflex.models.robot import Robot
 
 Array = np.ndarray
@@ -127,7 +125,7 @@ def _general(robot: Robot, question: Question) -> GeneralForm:
     if model == "state-rates-driven":
         return general_form(robot, motor_partition(robot), question)
     partition = home_partition(robot)
-    if (robot.tree.elastic or _free_beside_motors(robot, question)) and not _has_motors(robot, partition):
+    if (robot.tree.elastic or _free_beside_motors(robot, question)) and not has_motors(robot, partition):
         partition = _driven_partition(robot, question, partition)
     form = general_form(robot, partition, question)
     if model == "step" or question.coordinates == "motors":
@@ -165,48 +163,3 @@ def _held(robot: Robot, model: str) -> Sequence[int]:
     if model == "geometry-direct" or not bodies:
         return robot.actuated
     return [k for rates in bodies for k in range(rates.start, rates.stop)]
-
-
-def home_partition(robot: Robot) -> Partition:
-    """The rates that are independent at home; of a robot in pieces those that its beams leave so."""
-    found = pieces(robot) if robot.tree.elastic else None
-    return Configuration(robot, robot.home).reduction.partition if found is None else found.partition
-
-
-def named_partition(robot: Robot, independent: Sequence[str]) -> Partition:
-    """All other free rates depend on the named ones; of the rows there are as many as dependent rates."""
-    chosen = {robot.tree.rate_names.index(name) for name in independent}
-    dependent = np.array([k for k in robot.free if k not in chosen], dtype=int)
-    return Partition(np.arange(len(dependent)), dependent, np.array(sorted(chosen), dtype=int))
-
-
-def motor_partition(robot: Robot) -> Partition:
-    """The motors among the independent rates, however large their condition number is."""
-    J = mobility.scaled_jacobian(robot.closures, robot.home)
-    passive = np.array([k for k in robot.free if k not in set(robot.actuated)], dtype=int)
-    if mobility.rank(J[:, passive]) < robot.mobility.rank:
-        raise _dependent_motors(robot)
-    chosen = mobility.choose_partition(J, passive, robot.mobility.rank, robot.preference)
-    dependent = set(chosen.dependent.tolist())
-    independent = np.array([k for k in robot.free if int(k) not in dependent], dtype=int)
-    partition = Partition(chosen.rows, chosen.dependent, independent)
-    if not _has_motors(robot, partition):
-        raise _dependent_motors(robot)
-    return partition
-
-
-def _has_motors(robot: Robot, partition: Partition) -> bool:
-    return set(robot.actuated) <= set(partition.independent.tolist())
-
-
-def _dependent_motors(robot: Robot) -> InputError:
-    any_rates = {k: 1.0 + np.sqrt(2.0 + n) for n, k in enumerate(robot.actuated)}  # which no coupling would allow
-    tied = contradiction(robot.closures.constraints, robot.tree, any_rates, offsets=False)
-    names = "" if tied is None else f": {quoted([one.name for one in tied.couplings])} couple {quoted(tied.joints)}"
-    return InputError(
-        "the motors of this robot cannot all move independently, so their motion does not define that of the robot"
-        + names,
-        key="actuation",
-        value=robot.actuation,
-        hint="choose an actuation with fewer motors, or give efforts",
-    )

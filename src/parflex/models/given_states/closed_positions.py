@@ -81,11 +81,10 @@ class ArrayOrder:
     @cached_property
     def independent_rates(self: Robot) -> tuple[int, ...]:  # type: ignore[misc]
         """Numbers of the independent rates: those of its programs; where home is singular, of a pose nearby."""
-        from parflex.models.forms.choice import choose  # forms decide, and stand on robots
-        from parflex.models.forms.form import Question
+        from parflex.models.partition import independent_rates  # which takes robots
 
         try:
-            return tuple(int(k) for k in choose(self, Question("direct", coordinates="independent")).independent)
+            return tuple(int(k) for k in independent_rates(self))
         except SingularError:
             poses = self.reference_poses[1:]
             if not poses:

@@ -1,0 +1,85 @@
+"""The independent rates of a robot: those of its platform, those at home, those that a caller names, or its motors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from parflex.closure import mobility
+from parflex.closure.mobility import Partition
+from parflex.errors import InputError
+from parflex.models.configuration import Configuration
+from parflex.models.forms.in_pieces.pieces import pieces
+from parflex.models.forms.on_legs.platform_legs import find_legs
+from parflex.models.given_states.coupled_values import contradiction, quoted
+from parflex.models.robot import Robot
+
+Array = np.ndarray
+
+
+def independent_rates(robot: Robot) -> Array:
+    """Return the numbers of the independent rates that the programs of a robot take.
+
+    The platform's, if legs carry it; all free rates of a rigid tree; otherwise those independent at home, or the
+    motors, if a flexible robot cannot be driven by the rates at home.
+    """
+    legs = find_legs(robot)
+    if not isinstance(legs, str):
+        link = robot.tree.links[legs.platform]
+        return np.array([*range(link.v.start, link.v.stop), *range(link.e_v.start, link.e_v.stop)], dtype=int)
+    if not robot.closures.size and not robot.tree.elastic:
+        return robot.free
+    partition = home_partition(robot)
+    if robot.tree.elastic and pieces(robot) is None and not has_motors(robot, partition):
+        try:
+            return motor_partition(robot).independent
+        except InputError:  # dependent motors: the robot has no inverse model
+            pass
+    return partition.independent
+
+
+def home_partition(robot: Robot) -> Partition:
+    """The rates that are independent at home; of a robot in pieces those that its beams leave so."""
+    found = pieces(robot) if robot.tree.elastic else None
+    return Configuration(robot, robot.home).reduction.partition if found is None else found.partition
+
+
+def named_partition(robot: Robot, independent: Sequence[str]) -> Partition:
+    """All other free rates depend on the named ones; of the rows there are as many as dependent rates."""
+    chosen = {robot.tree.rate_names.index(name) for name in independent}
+    dependent = np.array([k for k in robot.free if k not in chosen], dtype=int)
+    return Partition(np.arange(len(dependent)), dependent, np.array(sorted(chosen), dtype=int))
+
+
+def motor_partition(robot: Robot) -> Partition:
+    """The motors among the independent rates, however large their condition number is."""
+    J = mobility.scaled_jacobian(robot.closures, robot.home)
+    passive = np.array([k for k in robot.free if k not in set(robot.actuated)], dtype=int)
+    if mobility.rank(J[:, passive]) < robot.mobility.rank:
+        raise _dependent_motors(robot)
+    chosen = mobility.choose_partition(J, passive, robot.mobility.rank, robot.preference)
+    dependent = set(chosen.dependent.tolist())
+    independent = np.array([k for k in robot.free if int(k) not in dependent], dtype=int)
+    partition = Partition(chosen.rows, chosen.dependent, independent)
+    if not has_motors(robot, partition):
+        raise _dependent_motors(robot)
+    return partition
+
+
+def has_motors(robot: Robot, partition: Partition) -> bool:
+    """Whether all motor rates are independent."""
+    return set(robot.actuated) <= set(partition.independent.tolist())
+
+
+def _dependent_motors(robot: Robot) -> InputError:
+    any_rates = {k: 1.0 + np.sqrt(2.0 + n) for n, k in enumerate(robot.actuated)}  # which no coupling would allow
+    tied = contradiction(robot.closures.constraints, robot.tree, any_rates, offsets=False)
+    names = "" if tied is None else f": {quoted([one.name for one in tied.couplings])} couple {quoted(tied.joints)}"
+    return InputError(
+        "the motors of this robot cannot all move independently, so their motion does not define that of the robot"
+        + names,
+        key="actuation",
+        value=robot.actuation,
+        hint="choose an actuation with fewer motors, or give efforts",
+    )
