@@ -35,6 +35,20 @@ def chosen(configuration: Configuration, values: np.ndarray) -> dict[str, float]
     return {name: float(values[names.index(name)]) for name in configuration.independent_names}
 
 
+def accelerated(configuration: Configuration, qd: np.ndarray, efforts: np.ndarray, **words):
+    """Accelerations under efforts of the motors at rates of all joints."""
+    robot = configuration.robot
+    tau = dict(zip(robot.actuated_names, map(float, efforts), strict=True))
+    return parflex.forward_dynamics(robot, configuration, chosen(configuration, qd), tau, **words)
+
+
+def driven(configuration: Configuration, qd: np.ndarray, motors: np.ndarray, **words):
+    """Efforts for accelerations of the motors at rates of all joints."""
+    robot = configuration.robot
+    acceleration = dict(zip(robot.actuated_names, map(float, motors), strict=True))
+    return parflex.inverse_dynamics(robot, configuration, chosen(configuration, qd), acceleration, **words)
+
+
 def largest(values) -> float:
     return float(np.abs(values).max(initial=0.0))
 
