@@ -152,7 +152,7 @@ LEAD_ANGLE = np.arctan(0.01 / (2 * np.pi * 0.012))
 
 
 def lift(friction, **settings):
-    return load_robot("lift", settings={"constants.friction": friction} | settings)
+    return load_robot("lift-with-friction", settings={"constants.friction": friction} | settings)
 
 
 @pytest.mark.parametrize("friction", [0.05, 0.2])  # rad; the lead angle is 0.132 rad: the second locks itself

@@ -241,7 +241,7 @@ def test_maps_have_the_frequencies_of_lagrange(case, figure):
 
 @pytest.mark.parametrize("case", BEHIND)
 def test_maps_and_programs_know_every_kind_of_closure(case, figure):
-    """Frequencies against Lagrange here, motions in `test_forms_lagrange.py`."""
+    """Frequencies against Lagrange here, motions in `test_flexible_lagrange.py`."""
     robot, _ = held_from_behind(case)
     assert (pieces(robot) is None) == ("led" in case or "table" in case)  # their equations cost less than their rates
     oracle = FlexibleEnergyModel(read_robot(robot.file))

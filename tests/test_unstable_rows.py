@@ -16,7 +16,7 @@ CRITICAL = np.pi**2 * BENDING / 4 / LENGTH**2
 
 def test_a_column_beyond_its_buckling_load_is_not_stable_however_slowly_it_leaves():
     """Below it the closed form of a massless column with a head; above, the row that lost its first mode says so."""
-    robot, load = load_robot("column"), 0.9 * CRITICAL
+    robot, load = load_robot("buckling-column"), 0.9 * CRITICAL
     below = parflex.natural_frequencies(robot, modes=1, wrench={"head": [0, -load, 0]})
     k = np.sqrt(load / BENDING)
     own = np.sqrt(load * k / (np.tan(k * LENGTH) - k * LENGTH) / HEAD) / (2 * np.pi)

@@ -82,7 +82,8 @@ def nearby_states(robot: Robot, count: int, seed: int, size: float = 0.3) -> Ite
         q, error = robot.assembler.newton(tree.moved(home.q, step), robot.free, robot.closures.rows)
         configuration = Configuration(robot, q)
         condition = configuration.condition
-        if error > 1e-12 or max(condition.platform, condition.closures, *condition.legs.values(), 1) > CONDITION_LIMIT:
+        motors = condition.platform if condition.enough_motors else 1.0
+        if error > 1e-12 or max(motors, condition.closures, *condition.legs.values(), 1) > CONDITION_LIMIT:
             continue
         yield State(configuration, *_motor_motion(configuration, rng))
         found += 1
