@@ -17,7 +17,7 @@ from conftest import CATALOGUE
 from support import modal_robots as modal
 from support.comparison import accelerated, largest, order_of, positions
 from support.flexible_states import batch, error_of
-from support.forms_lagrange import BEHIND, bent_lagrange_state, held_from_behind, lagrange_state
+from support.forms_lagrange import BEHIND, CUT, bent_lagrange_state, in_pieces, lagrange_state
 from support.oracles.beam_robots import HEXAGON
 from support.oracles.flexible_energy import FlexibleEnergyModel
 from support.oracles.modal_data import invented, read_modes
@@ -289,11 +289,11 @@ def test_another_choice_of_dependent_coordinates_changes_nothing(name, figure):
 # -- forms: what a program is traced from, with plain numbers ----------------------------------------------------------
 
 IN_LOOPS = ["with a tool on a corner, soft", "links in a loop, hinged", "links in a loop, welded"]
-IN_PIECES = ["on beams", "links in a row", *(f"{name}, soft" for name in [*BEAMS, "three-beam-legs"]), *BEHIND]
+IN_PIECES = ["on beams", "links in a row", *(f"{name}, soft" for name in [*BEAMS, "three-beam-legs"]), *BEHIND, *CUT]
 
 
 def robot_and_states(case: str) -> tuple[Robot, list[dict]]:
-    return held_from_behind(case) if case in BEHIND else (pair(case)[0], states(case)[:2])
+    return in_pieces(case) if case in BEHIND | CUT else (pair(case)[0], states(case)[:2])
 
 
 def worst(case: str, independent: np.ndarray, direct: Callable, inverse: Callable) -> float:
@@ -309,7 +309,7 @@ def worst(case: str, independent: np.ndarray, direct: Callable, inverse: Callabl
     return max(errors)
 
 
-@pytest.mark.few("links in a row-", "dualemps, soft-")
+@pytest.mark.few("links in a row-", "dualemps, soft-", "in the plane-root", "to another loop-root")
 @pytest.mark.parametrize("preferred", PREFERENCES)
 @pytest.mark.parametrize("case", IN_PIECES)
 def test_robots_in_pieces_move_as_by_lagrange(case, preferred, figure):
