@@ -9,7 +9,6 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
-from support.comparison import accelerated, driven
 from support.oracles.modal_data import invented
 from support.robots import robot_file
 from support.traced import VERIFY
@@ -17,6 +16,7 @@ from support.traced import VERIFY
 import parflex
 from parflex import Configuration, Robot
 from parflex.codegen.step_programs import step_programs
+from parflex.models.dynamics.reduced import reduced_equations
 from parflex.models.forms.in_pieces.pieces import pieces
 
 H = 5e-4  # s
@@ -81,13 +81,14 @@ def state(name: str, moving: bool) -> tuple[np.ndarray, np.ndarray]:
 
 
 def accelerations(name: str, q: np.ndarray, rates: np.ndarray) -> np.ndarray:
-    """Independent accelerations: without efforts, and with motors that do not accelerate."""
+    """Independent accelerations by the general reduction: without efforts, and with motors that do not accelerate."""
     robot, own = made(name), independent(name)
     at = Configuration(robot, q)
-    qd = all_rates(at, own, rates)
-    still = np.zeros(robot.nu)
-    results = [accelerated(at, qd, still), driven(at, qd, still) if robot.nu else accelerated(at, qd, still)]
-    return np.array([result.accelerations[own] for result in results])
+    M, c, b = reduced_equations(at, all_rates(at, own, rates))
+    J, m = at.J_a, len(at.J_a)
+    whole = np.block([[M, -J.T], [J, np.zeros((m, m))]])
+    still = np.linalg.solve(whole, np.concatenate([-c, -b[list(robot.actuated)]]))[: len(M)]
+    return np.array([(at.J @ change + b)[own] for change in (np.linalg.solve(M, -c), still)])
 
 
 @cache
@@ -114,7 +115,7 @@ def corrections(name: str, moving: bool, drive: bool, c1: complex, c2: complex) 
     count = step.solve.inputs["miss"][0] // (1 + by_pairs)
     miss = np.hstack([np.eye(count), np.zeros((count, count * by_pairs))])
     found = step.solve.evaluate("numpy", miss=miss, factors=np.tile(factors, (count, 1)))["change"].T
-    return found[:count] + (1j * found[count:] if by_pairs else 0.0)
+    return found[:count] + (1j * found[len(found) // 2 :][:count] if by_pairs else 0.0)
 
 
 def dense(name: str, moving: bool, drive: bool, c1: complex, c2: complex) -> np.ndarray:
