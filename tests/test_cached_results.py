@@ -1,4 +1,4 @@
-"""Results that are cached on disk: paths of tools, equilibria, homes and conditions are read for the same robot alone."""
+"""Results cached on disk: paths of tools, equilibria, homes and conditions are read for the same robot alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Starts of runs: rates that closures and motors allow, bodies at rest as if brakes held the joints, jumps of motions."""
+"""Starts of runs: rates that closures and motors allow, bodies at rest as if brakes held joints, jumps of motions."""
 
 from __future__ import annotations
 
