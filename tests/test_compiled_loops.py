@@ -320,7 +320,14 @@ def test_the_loop_in_c_makes_the_steps_of_the_compiled_one(name, word, tmp_path)
             structs = [struct_of(t, b) for t, b in zip(types, (system, work, method.tableau), strict=True)]
             views = [view_of(array) for array in (q, qd, x, y)]
             real, by = ctypes.c_double, ctypes.byref
-            given = [*map(by, structs), real(0.0), real(step), ctypes.c_int64(EVERY), *map(by, views[:2]), real(TOLERANCE)]
+            given = [
+                *map(by, structs),
+                real(0.0),
+                real(step),
+                ctypes.c_int64(EVERY),
+                *map(by, views[:2]),
+                real(TOLERANCE),
+            ]
             assert library.run(*given, *map(by, views[2:])) == 100 * ROWS
         else:
             assert method.steps(system, work, method.tableau, 0.0, step, EVERY, q, qd, TOLERANCE, x, y) == (ROWS, 0)
