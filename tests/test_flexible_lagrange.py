@@ -49,9 +49,9 @@ MODAL = {
     "on beams": ("gough-stewart-beams", True, 1.0),
     "a plate on beams": ("gough-stewart-elastic", True, 1.0),
     "with a tool on a corner, soft": ("gough-stewart", True, 1e-6),
-    "links in a row": (modal.CHAIN, False, 1e-3),
-    "links in a loop, hinged": (modal.LOOP.replace("{joint}", "revolute"), False, 1e-3),
-    "links in a loop, welded": (modal.LOOP.replace("{joint}", "welded"), False, 1e-3),
+    "links in a row": ("modal-arms-in-a-row", False, 1e-3),
+    "links in a loop, hinged": ("modal-arms-in-a-loop", False, 1e-3),
+    "links in a loop, welded": ("modal-arms-in-a-loop, welded", False, 1e-3),
 }
 CASES = [*BEAMS, *(f"{name}, soft" for name in BEAMS), *MODAL]
 # systems of beams have a condition of up to 1e6 (a blade's tip beside a slide of 95 kg), those of modes of 1e4
