@@ -232,7 +232,7 @@ def test_help_of_methods_names_their_arguments(kind, name):
 # -- command line and messages -------------------------------------------------------------------------------------
 
 # values differ from verb to verb: `parameters` of programs are inertial ones, of FMUs gravity and a payload too
-OTHER_VALUES = {*"parameters start modes out path outputs columns record measured drive".split()}
+OTHER_VALUES = {*["parameters", "start", "modes", "out", "path", "outputs", "columns", "record", "measured", "drive"]}
 
 
 def options() -> list[tuple[str, click.Option]]:
