@@ -35,7 +35,6 @@ TESTS = (
     "test_figures.py",
     "test_linear.py",
     "test_compiled_models.py",
-    "test_derivatives.py",
     "test_laws.py",
     "test_simulation.py",
     "test_modal_files.py",

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import itertools
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 from support.comparison import largest, nearby_states, positions
+from support.robots import load_robot
 
 import parflex
 from parflex import Configuration, SingularError, UnreachableError
 from parflex.closure.assembly.assembler import Assembler
 from parflex.closure.assembly.unreached import missing_length
 from parflex.closure.targets import FrameTarget, Target
-from parflex.recursion import pose as pose_of
-from parflex.spatial.rotations import matrix_quaternion, rotation_from_vector
-from parflex.tree.branch import branch
-
-ROBOTS = Path(__file__).parent / "robots"
 
 WITH_PLATFORM = ["3-prrr", "3rrr", "c5", "delta", "gough-stewart", "space"]
 
@@ -70,9 +66,8 @@ def test_a_leg_of_two_bars_has_two_solutions(pose):
         assert len(solutions) == 2
         elbows = [np.sin(value) for solution in solutions for name, value in solution.items() if name.endswith(".2")]
         assert abs(sum(elbows)) < 1e-9  # mirror images about the line from foot to attachment; closed to 1e-10
-        assert (
-            max(leg_closes(robot, configuration, solution) for solution in solutions) < 1e-9
-        )  # asked: 1e-10 of a length
+        # loops close to 1e-10 of a length
+        assert max(leg_closes(robot, configuration, solution) for solution in solutions) < 1e-9
 
 
 @pytest.mark.parametrize("name", ["gough-stewart", "space"])
@@ -81,11 +76,8 @@ def test_a_leg_with_a_cross_and_a_stroke_has_four_solutions(name):
     configuration = parflex.configure(robot)
     for leg, solutions in parflex.geometric_solutions(robot, configuration).items():
         strokes = [solution[f"{leg}.3"] for solution in solutions]
-        assert len(solutions) == 4
-        assert sum(stroke < 0 for stroke in strokes) == 2  # the leg pointing backwards
-        assert (
-            max(leg_closes(robot, configuration, solution) for solution in solutions) < 1e-9
-        )  # asked: 1e-10 of a length
+        assert len(solutions) == 4 and sum(stroke < 0 for stroke in strokes) == 2  # the leg pointing backwards
+        assert max(leg_closes(robot, configuration, solution) for solution in solutions) < 1e-9
         assert largest(np.abs(strokes) - abs(positions(configuration)[f"{leg}.3"])) < 1e-9  # one length, two signs
         for one, other in itertools.combinations(solutions, 2):
             turns = [np.sin((one[key] - other[key]) / 2) for key in one if not key.endswith(".3")]
@@ -98,7 +90,7 @@ def test_direct_geometry_undoes_inverse_geometry(name, figure):
     robot, worst = parflex.load(name), 0.0
     for state in nearby_states(robot, 8, 31, size=0.1):  # farther away the same motors may mean another assembly
         first = state.configuration
-        by_motors = {motor: float(positions(first)[motor]) for motor in robot.actuated_names}
+        by_motors = {motor: float(positions(first)[motor]) for motor in robot.motors}
         second = Configuration(robot, robot.assemble(by_motors))
         worst = max(worst, largest(wrapped(robot, second.q, first.q)))
     figure(f"{name}: direct o inverse geometry, largest difference", worst, 1e-9)
@@ -167,7 +159,7 @@ def test_no_leg_is_too_short_for_a_pose_that_it_has(name):
     there = [robot.assemble(FAR[name])] if name in FAR else []
     frame = robot.tree.place(robot.tree.end_effector)
     for q in [robot.home, *robot.reference_poses, *there]:
-        position = np.asarray(pose_of(robot.tree, q).of(frame)[1], dtype=float)
+        position = Configuration(robot, q).at.of(frame)[1]
         for axes in ((0,), (1,), (0, 1), (0, 1, 2)):
             target = Target(frames=(FrameTarget("end", frame, {k: float(position[k]) for k in axes}),))
             for part in robot.assembler.parts(target, robot.locked | set(robot.deformations)):
@@ -199,9 +191,7 @@ def test_a_singular_leg_is_told_from_a_singular_platform():
     assert condition.legs["left"] > 1e7 > 1e3 > max(condition.legs["right"], condition.platform)
     with pytest.raises(SingularError, match="'left' is at a singularity of the leg"):
         parflex.inverse_dynamics(robot, stretched, {"x": 0.1, "y": 0.2})
-    assert parflex.inverse_dynamics(
-        robot, stretched, {"left.1": 0.1, "right.1": 0.2}
-    ).efforts  # joints can still say it
+    assert parflex.inverse_dynamics(robot, stretched, {"left.1": 0.1, "right.1": 0.2}).efforts  # joints can
     aligned = {"x": 0.0, "y": 0.3 * np.sqrt(1 - (0.28 / 0.3) ** 2)}  # both rods on one line
     condition = parflex.configure(robot, aligned).condition
     assert condition.platform > 1e7 > 1e3 > max(condition.legs.values())
@@ -227,67 +217,15 @@ def test_one_motor_of_a_robot_that_bends_may_move_where_there_are_more_motors_th
     assert Configuration(robot, q).closure_error < 1e-10  # where Newton ends, of lengths below one metre
 
 
-@pytest.mark.parametrize("name", ["navaro", "gough-stewart", "gough-stewart-beams"])
-def test_a_part_of_a_tree_moves_as_in_the_whole(name):
-    tree = parflex.load(name).tree
-    rng, last = np.random.default_rng(3), len(tree.links) - 1
-    small = branch(tree, [last])
-    assert small.tree.length == tree.length
-    assert tuple(tree.rate_names[k] for k in small.rates) == small.tree.rate_names
-    start, step = tree.moved(tree.start, rng.uniform(-0.1, 0.1, tree.n)), rng.uniform(-0.1, 0.1, tree.n)
-    q = tree.moved(start, step)
-    own = small.tree.moved(start[small.positions], step[small.rates])
-    assert np.array_equal(own, q[small.positions])
-    whole, part = pose_of(tree, q), pose_of(small.tree, own)
-    for j, k in small.number.items():
-        if j >= 0:
-            assert np.array_equal(part.position[k], whole.position[j])
-            assert np.array_equal(part.rotation[k], whole.rotation[j])
-
-
-def test_a_step_of_the_rates_bends_turns_and_slides_by_their_units():
-    tree = parflex.load("gough-stewart-beams").tree
-    step = np.arange(1.0, tree.n + 1)
-    moved = tree.moved(tree.start, step)
-    for link in tree.links:
-        assert np.array_equal(moved[link.e] - tree.start[link.e], step[link.e_v])
-        if link.joint.kind in ("revolute", "prismatic"):
-            assert moved[link.q] - tree.start[link.q] == pytest.approx(step[link.v])
-            assert tree.rate_units[link.v] == (tree.length if link.joint.kind == "prismatic" else 1.0)
-        sliding = [label.startswith("u") for label in link.elastic_labels]
-        assert np.array_equal(tree.rate_units[link.e_v] == tree.length, sliding)
-
-
-@pytest.mark.parametrize("share", [0.25, 1.0])
-def test_part_of_the_way_to_a_target_is_a_part_of_its_turn_and_of_its_way(share):
-    robot = parflex.load("rx90")
-    place = robot.tree.places[robot.tree.end_effector]
-    turn = rotation_from_vector([0.4, -0.9, 0.7])
-    target = FrameTarget("hand", place, {0: 0.3, 2: 0.5}, turn)
-    at = pose_of(robot.tree, robot.tree.moved(robot.home, np.linspace(-0.5, 0.5, robot.tree.n)))
-    near = target.between(at, share)
-    assert near.residual(at, 1.0) == pytest.approx(share * target.residual(at, 1.0), abs=1e-12)
-    if share == 1.0:
-        assert near.rotation == pytest.approx(turn, abs=1e-12)
-
-
 @pytest.mark.parametrize("name", ["rx90", "puma560"])
 def test_an_arm_is_brought_to_where_its_hand_is_to_be_however_far(name):
-    robot = parflex.load(name)
-    rng = np.random.default_rng(7)
+    robot, rng = parflex.load(name), np.random.default_rng(7)
     for spread in (0.1, 0.5, 1.0):
-        there = parflex.configure(
-            robot,
-            {
-                f"{joint}": float(robot.home[k] + spread * rng.uniform(-1, 1))
-                for k, joint in enumerate(robot.actuated_names)
-            },
-        )
-        p, R = parflex.frames(robot, there)[robot.tree.end_effector]
-        words = dict(zip(("x", "y", "z", "qw", "qx", "qy", "qz"), [*p, *matrix_quaternion(R)], strict=True))
-        found, turned = parflex.frames(robot, {word: float(value) for word, value in words.items()})[
-            robot.tree.end_effector
-        ]
+        joints = robot.home[: robot.nu] + spread * rng.uniform(-1, 1, robot.nu)
+        p, R = parflex.frames(robot, dict(zip(robot.motors, joints.tolist(), strict=True)))[robot.tree.end_effector]
+        turn = Rotation.from_matrix(R).as_quat(scalar_first=True)
+        words = dict(zip(("x", "y", "z", "qw", "qx", "qy", "qz"), [*p.tolist(), *turn.tolist()], strict=True))
+        found, turned = parflex.frames(robot, words)[robot.tree.end_effector]
         assert largest(found - p) < 1e-9 and largest(turned - R) < 1e-9  # Newton ends far below
 
 
@@ -309,7 +247,6 @@ def test_words_of_a_pose_and_of_a_motion_mean_what_they_say():
 
 @pytest.mark.parametrize(("name", "more"), [("planar-rpr", "one.swing"), ("planetary", "ring")])
 def test_home_does_not_depend_on_the_chosen_actuation(name, more):
-    own = parflex.load(ROBOTS / f"{name}.toml")
-    settings = {"actuation.more": {"actuated": [*own.motors, more]}}
-    spare = parflex.load(ROBOTS / f"{name}.toml", settings=settings, actuation="more")
+    own = load_robot(name)
+    spare = load_robot(name, settings={"actuation.more": {"actuated": [*own.motors, more]}}, actuation="more")
     assert np.array_equal(spare.home, own.home) and len(spare.motors) == len(own.motors) + 1

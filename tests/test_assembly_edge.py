@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+from support.robots import load_robot, robot_file
 
-import parflex
 from parflex import InputError
 from parflex.design.problem_file import read_problem
 from parflex.design.search.assembly_edge import AssemblyEdge, EdgeReader
@@ -14,74 +14,13 @@ from parflex.design.search.sliding import MARGIN
 from parflex.design.search.worst_pieces import Piece
 from parflex.models.loading import redesigned
 
-FIVE_BAR = """
-format = 1
-name = "five"
-motion = "planar"
-gravity = [0, 0, 0]
-end_effector = "tip"
-[constants]
-A = 0.3
-B = 0.25
-[materials.alu]
-elastic_modulus = 70e9
-density = 2700
-[sections.bar]
-shape = "rectangle"
-y = 0.01
-z = 0.01
-[[frame]]
-name = "l1"
-joint = "revolute"
-actuated = true
-place = { position = [-0.1, 0, 0] }
-start = "120*deg"
-beam = { length = "A", material = "alu", section = "bar", elements = 1 }
-[[frame]]
-name = "l2"
-parent = "l1.tip"
-joint = "revolute"
-start = "-60*deg"
-inertia = { mass = 0.1, centre = ["B/2", 0, 0] }
-[[frame]]
-name = "r1"
-joint = "revolute"
-actuated = true
-place = { position = [0.1, 0, 0] }
-start = "60*deg"
-inertia = { mass = 0.1, centre = [0.15, 0, 0] }
-[[frame]]
-name = "r2"
-parent = "r1"
-joint = "revolute"
-place = { position = [0.3, 0, 0] }
-start = "60*deg"
-inertia = { mass = 0.1, centre = [0.15, 0, 0] }
-[[frame]]
-name = "tip"
-parent = "l2"
-place = { position = ["B", 0, 0] }
-inertia = { mass = 0.5 }
-[[point]]
-name = "eye"
-frame = "r2"
-position = [0.3, 0, 0]
-[[closure]]
-name = "pin"
-between = ["tip", "eye"]
-joint = "revolute"
-[poses.home]
-x = 0.0
-y = 0.4
-"""
 KEYS = ["constants.A", "constants.B"]
 FAR = {"x": 0.05, "y": 0.45}  # 0.4743 m from the left motor
 
 
 @pytest.fixture
-def five(tmp_path):
-    (tmp_path / "five.toml").write_text(FIVE_BAR)
-    return parflex.load(tmp_path / "five.toml")
+def five():
+    return load_robot("five-bar-in-designs")
 
 
 def test_the_squared_distance_from_the_edge_has_the_slopes_of_differences(five):
@@ -179,7 +118,7 @@ def test_ends_of_searches_are_told():
 
 def test_legs_of_designs_stay_on_their_sides_and_their_file_says_so(tmp_path, five):
     (tmp_path / "problem.toml").write_text(
-        'robot = "five.toml"\n[variables.constants.A]\nlower = 0.1\nupper = 0.4\n'
+        f'robot = "{robot_file("five-bar-in-designs")}"\n[variables.constants.A]\nlower = 0.1\nupper = 0.4\n'
         '[responses.f]\nresponse = "frequency:1"\npose = { x = 0.05, y = 0.45 }\n[objective]\nmaximise = "f"\n'
     )
     knee = five.tree.links[five.tree.number("l2")].q.start

@@ -1,4 +1,4 @@
-"""Base parameters: as many as in the literature, as many as another engine can tell apart, and the same efforts."""
+"""Base parameters and regressors, through the loops too, against literature and the regressors of Pinocchio."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 from conftest import CATALOGUE, RIGID
 from support.comparison import largest
 from support.mechanisms import invented
+from support.oracles.led_records import LedRobot
 from support.oracles.pinocchio_tree import PinocchioTree
 from support.oracles.reader import read_robot
 from support.states import Draws, random_states
@@ -18,7 +19,7 @@ import parflex
 from parflex import Configuration
 from parflex.identification.base_columns import base_columns
 from parflex.identification.regressors import Regressor
-from parflex.identification.unknowns import unknowns
+from parflex.identification.unknowns import Unknown, unknowns
 from parflex.models.dynamics.base_parameters import PARAMETERS, body_parameters, regressor
 from parflex.models.dynamics.forces import tree_forces
 
@@ -35,9 +36,8 @@ def based(name):
 def rank(matrix):
     """Number of singular values that are not rounding, columns of equal size."""
     sizes = np.linalg.norm(matrix, axis=0)
-    values = np.linalg.svd(
-        matrix[:, sizes > 1e-10 * sizes.max()] / sizes[sizes > 1e-10 * sizes.max()], compute_uv=False
-    )
+    kept = sizes > 1e-10 * sizes.max()
+    values = np.linalg.svd(matrix[:, kept] / sizes[kept], compute_uv=False)
     gap = values[:-1] / np.maximum(values[1:], 1e-300)
     count = int(np.sum(values > 1e-9 * values[0]))  # between the smallest true one (1e-4) and rounding (1e-15)
     assert count == len(values) or gap[count - 1] > 1e4  # the cut falls into a wide gap
@@ -70,7 +70,7 @@ def test_a_six_axis_arm_has_36_base_parameters(name, figure):
     assert rank(np.hstack([matrix, rotors])) == 40
 
 
-@pytest.mark.few
+@pytest.mark.few("four-bar", "3rrr")
 @pytest.mark.parametrize("name", RIGID)
 def test_base_parameters_are_as_many_as_the_regressor_has_rank(name):
     _, base = based(name)
@@ -78,7 +78,7 @@ def test_base_parameters_are_as_many_as_the_regressor_has_rank(name):
     assert len(base.names) <= base.after_rules
 
 
-@pytest.mark.few
+@pytest.mark.few("four-bar", "3rrr")
 @pytest.mark.parametrize("name", RIGID)
 def test_a_robot_of_base_parameters_has_the_same_efforts(name, figure):
     robot, base = based(name)
@@ -97,14 +97,10 @@ def test_a_robot_of_base_parameters_has_the_same_efforts(name, figure):
 
 def test_the_regressor_times_the_parameters_is_the_force():
     robot, rng = parflex.load("space"), np.random.default_rng(3)
-    configuration, n = parflex.configure(robot), robot.tree.n
-    qd, qdd = rng.uniform(-2, 2, n), rng.uniform(-4, 4, n)
+    qd, qdd = rng.uniform(-2, 2, robot.nv), rng.uniform(-4, 4, robot.nv)
     values = np.concatenate([body_parameters(link.body) for link in robot.tree.links])
-    terms = ("motor-inertia", "friction", "springs")
-    force = tree_forces(configuration, qd, qdd, without=terms)
-    assert largest(regressor(robot.tree, configuration.q, qd, qdd) @ values - force) < 1e-12 * largest(
-        force
-    )  # same sums
+    force = tree_forces(parflex.configure(robot), qd, qdd, without=("motor-inertia", "friction", "springs"))
+    assert largest(regressor(robot.tree, robot.home, qd, qdd) @ values - force) < 1e-12 * largest(force)  # same sums
 
 
 def test_what_the_rules_leave_is_grouped_by_rank():
@@ -122,7 +118,7 @@ def test_what_the_rules_leave_is_grouped_by_rank():
         assert largest(one - other) < 1e-11 * largest(one)  # as for the catalogue
 
 
-@pytest.mark.parametrize("name", ["5r", "3rrr"])
+@pytest.mark.parametrize("name", ["5r", pytest.param("3rrr", marks=pytest.mark.verify)])
 def test_base_parameters_of_the_closed_robot_are_fewer_and_give_the_same_efforts(name):
     robot = parflex.load(name)
     of_tree, of_loops = parflex.base_parameters(robot), parflex.base_parameters(robot, closed=True)
@@ -133,3 +129,73 @@ def test_base_parameters_of_the_closed_robot_are_fewer_and_give_the_same_efforts
         moving = [dict(zip(robot.motors, rng.uniform(-2, 2, len(robot.motors)).tolist(), strict=True)) for _ in "va"]
         efforts = [parflex.inverse_dynamics(one, "home", *moving).efforts for one in (robot, of_loops.robot)]
         assert efforts[1] == pytest.approx(efforts[0], rel=1e-9, abs=1e-9)  # rounding of the projected regressor
+
+
+ORDER = {name: k for k, name in enumerate(("M", "MX", "MY", "MZ", "XX", "XY", "YY", "XZ", "YZ", "ZZ"))}  # Pinocchio's
+REACH = {"3rrr": 0.2, "gough-stewart": 0.01, "delta": 0.2}  # rad, m about home; of the second towards singular poses
+
+
+class OtherRegressor:
+    """Rows of the motors of a closed robot by Pinocchio."""
+
+    def __init__(self, name: str) -> None:
+        self.led = LedRobot(CATALOGUE / f"{name}.toml")
+        self.tree = PinocchioTree(self.led.data)
+        self.work = self.tree.model.createData()
+        self.names = self.tree.coordinates
+        self.places = [self.names.index(motor) for motor in self.led.motors]
+
+    def rows(self, q: dict[str, float], rates, accelerations, every: list[Unknown]):
+        """Efforts of the motors per unit of each unknown."""
+        motors, tree = self.led.motors, self.tree
+        qd, qdd = tree.motion(q, *(dict(zip(motors, v, strict=True)) for v in (rates, accelerations)))
+        whole = pin.computeJointTorqueRegressor(tree.model, self.work, tree._position(q), qd, tree._components(qd, qdd))
+        loops, _ = tree.closure_jacobian(q)
+        others = [k for k in range(len(self.names)) if k not in self.places]
+        E = np.zeros((len(self.names), len(motors)))
+        E[self.places, range(len(motors))] = 1.0
+        E[others] = -np.linalg.lstsq(loops[:, others], loops[:, self.places], rcond=None)[0]
+        assert np.abs(loops @ E).max() < 1e-12
+        found = np.zeros((len(motors), len(every)))
+        for k, one in enumerate(every):
+            name = one.name.partition("[")[2].rstrip("]")
+            if one.symbol in ORDER:
+                joint = tree.model.getJointId(name) - 1
+                found[:, k] = E.T @ whole[:, 10 * joint + ORDER[one.symbol]]
+                continue
+            at = self.names.index(name)
+            value = {"IA": qdd[at], "FV": qd[at], "FS": np.sign(qd[at]), "offset": 1.0}[one.symbol]
+            found[:, k] = E[at] * value
+        return found
+
+
+@pytest.mark.parametrize(
+    "name", ["3rrr", *(pytest.param(name, marks=pytest.mark.verify) for name in ("gough-stewart", "delta"))]
+)
+def test_rows_of_closed_robots_are_those_of_another_engine(name):
+    robot, other = parflex.load(name), OtherRegressor(name)
+    every = unknowns(robot, "offset")
+    regressor = Regressor(robot, every, "offset")
+    rng, home = np.random.default_rng(7), other.led.home()
+    at = np.array([home[motor] for motor in other.led.motors])
+    position = at + rng.uniform(-1, 1, (8, len(at))) * REACH[name]
+    rate, acceleration = rng.uniform(-2, 2, (2, *position.shape))
+    position = np.linspace(at, position, 5).swapaxes(0, 1)  # each reached from home
+    for way, qd, qdd in zip(position, rate, acceleration, strict=True):
+        rows, _ = regressor.of(regressor.moving(way[-1:], qd[None], qdd[None]))
+        q = home
+        for step in way:
+            q = other.led.closed(q, dict(zip(other.led.motors, step, strict=True)))
+        wanted = other.rows(q, qd, qdd, every)
+        # loops are closed to 1e-11 m there and to 1e-9 by steps that converge quadratically here
+        assert np.abs(rows[0] - wanted).max() < 1e-10 * np.abs(wanted).max()
+
+
+def test_records_that_begin_far_from_home_are_in_its_assembly():
+    """On the way to zero a first step of Newton's method is seven radians long, and what follows is little of it."""
+    led, robot = LedRobot(CATALOGUE / "5r.toml"), parflex.load("5r")
+    q = home = led.home()
+    for share in np.linspace(0, 1, 100):
+        q = led.closed(q, {motor: (1 - share) * home[motor] for motor in led.motors})
+    found = Regressor(robot, unknowns(robot, "file")).first(np.zeros(2))
+    np.testing.assert_allclose(found, [q[name] for name in robot.tree.rate_names], atol=1e-8)  # loops closed to 1e-9

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from functools import cache
 from itertools import combinations
 
@@ -10,15 +9,14 @@ import casadi as ca
 import numpy as np
 import pytest
 from conftest import CATALOGUE
-from support.comparison import largest, nearby_states, order_of, positions, written
+from support.comparison import largest, nearby_states, positions
+from support.coupled_robots import saddle
 from support.oracles.energy import EnergyModel
 from support.oracles.reader import read_robot
+from support.robots import load_robot, write_robot
 
 import parflex
 from parflex import RobotFileError
-from parflex.models.dynamics.spare_motors import read_sharing
-from parflex.models.dynamics.taut_cables import driven_cables
-from parflex.simulation.inputs.spare_motions import SpareMotors
 from parflex.simulation.run_checks import cable_warnings
 
 LEGS = {"lower_left": (-1, -1), "upper_left": (-1, 1), "lower_right": (1, -1), "upper_right": (1, 1)}
@@ -29,13 +27,17 @@ TIGHT = 1e-10  # systems of condition up to 1e4 in double precision
 
 @cache
 def load(stiffness=None):
-    settings = {"legs.coupling.winding.stiffness": stiffness} if stiffness else None
-    return parflex.load("planar-cable", settings=settings)
+    return parflex.load("planar-cable", settings=stiffness and {"legs.coupling.winding.stiffness": stiffness})
 
 
-@cache
-def lagrange():
-    return EnergyModel(read_robot(CATALOGUE / "planar-cable.toml"))
+def tensions(result):
+    """Forces in the four cables."""
+    return np.array([result.elements[f"{leg}.cable"]["force"] for leg in LEGS])
+
+
+def at_drums(drums):
+    """The pose at the centre with these angles of the drums."""
+    return {"x": 0, "y": 0, "theta": 0} | {f"{leg}.drum": drum for leg, drum in zip(LEGS, drums, strict=True)}
 
 
 def length(x, y, theta, side):
@@ -54,27 +56,19 @@ def test_drums_wind_what_the_closed_form_says():
 
 
 def test_accelerations_tensions_and_energies_are_those_of_lagrange(figure):
-    robot, oracle, rng, worst = load(), lagrange(), np.random.default_rng(4), 0.0
-    order = order_of(robot, oracle)
-    back = np.argsort(order)
+    robot, rng, worst = load(), np.random.default_rng(4), 0.0
+    oracle = EnergyModel(read_robot(CATALOGUE / "planar-cable.toml"))
+    back = [robot.rates.index(name) for name in oracle.coordinates]
     for state in nearby_states(robot, 4, 2):
-        at, named = state.configuration, positions(state.configuration)
-        effort = {motor: float(rng.uniform(0, 3)) for motor in robot.actuated_names}
-        given = dict(list(state.velocity.items())[:3])
-        found = parflex.forward_dynamics(robot, at, given, effort)
-        M, c = oracle.mass_matrix_and_bias(named, found.rates[back])
-        A, bias = oracle.closure_jacobian(named, found.rates[back])
-        force = np.zeros(len(M))
-        for motor, value in effort.items():
-            force[oracle.coordinates.index(motor)] = value
-        whole = np.block([[M, -A.T], [A, np.zeros((len(A), len(A)))]])
-        solved = np.linalg.solve(whole, np.concatenate([force - c, -bias]))
-        qdd, tension = solved[: len(M)][order], -solved[-4:]
-        ours = [found.elements[f"{leg}.cable"]["force"] for leg in LEGS]
-        worst = max(
-            worst, largest(found.accelerations - qdd) / largest(qdd), largest(ours - tension) / largest(tension)
-        )
-        assert parflex.energies(at, found.rates) == pytest.approx(oracle.energy(named, found.rates[back]), rel=1e-11)
+        at = state.configuration
+        effort = {motor: float(rng.uniform(0, 3)) for motor in robot.motors}
+        found = parflex.forward_dynamics(robot, at, dict(list(state.velocity.items())[:3]), effort)
+        qdd, multipliers = saddle(oracle, at, found.rates, effort)
+        tension = -multipliers[-4:]
+        errors = (found.accelerations - qdd) / largest(qdd), (tensions(found) - tension) / largest(tension)
+        worst = max(worst, *map(largest, errors))
+        energies = oracle.energy(positions(at), found.rates[back])
+        assert tuple(parflex.energies(at, found.rates)) == pytest.approx(energies, rel=1e-11)
         assert any("push" in warning for warning in found.warnings) == bool((tension < 0).any())
     figure("planar cable robot: accelerations and tensions against Lagrange", worst, TIGHT)
     assert worst < TIGHT
@@ -86,7 +80,7 @@ def test_spare_motors_keep_all_cables_taut_with_the_smallest_internal_efforts():
     for pose in ("home", "left", "low"):
         motion = {"acceleration": dict(zip(("x", "y", "theta"), rng.uniform(-4, 4, 3), strict=True))}
         found = parflex.inverse_dynamics(robot, pose, **motion)
-        tension = np.array([found.elements[f"{leg}.cable"]["force"] for leg in LEGS])
+        tension = tensions(found)
         torque = np.array(list(found.efforts.values()))
         inertia = 7850 * np.pi * 0.035**2 * 0.04 * 0.035**2 / 2 + 64e-4
         drums = [robot.tree.rate_names.index(f"{leg}.drum") for leg in LEGS]
@@ -106,28 +100,18 @@ def test_spare_motors_keep_all_cables_taut_with_the_smallest_internal_efforts():
     assert turned.warnings[1] == "no internal efforts keep all cables taut at this pose and motion"
 
 
-def test_eight_cables_have_the_least_tensions_that_hold_a_body_in_space(tmp_path):
+def test_eight_cables_have_the_least_tensions_that_hold_a_body_in_space():
     """Against the quadratic program over all tensions, solved by its conditions for each set of cables that hang."""
-    ends = [(sx * 0.3, sy * 0.3, sz * 0.2) for sx in (1, -1) for sy in (1, -1) for sz in (1, -1)]
-    eyes = [(2.0 * ex / 0.3, 1.6 * -ey / 0.3, -1.5 * ez / 0.2) for ex, ey, ez in ends]
-    legs = {f"c{k}": pair for k, pair in enumerate(zip(eyes, ends, strict=True))}
-    points = ", ".join(f"{leg} = {list(end)}" for leg, (_, end) in legs.items())
-    text = 'format = 1\nname = "eight"\n[platform]\nstart = [0, 0, 0]\n'
-    text += f"inertia = {{ mass = 20, about_centre = [1, 1.2, 1.5] }}\npoints = {{ {points} }}\n"
-    for leg, (eye, _) in legs.items():
-        text += f'[[point]]\nname = "eye-{leg}"\nframe = "base"\nposition = {list(eye)}\n'
-        text += f'[[element]]\nname = "{leg}"\nkind = "cable"\nactuated = true\n'
-        text += f'between = ["eye-{leg}", "platform.{leg}"]\n'
-    robot = parflex.load(written(text, tmp_path))
+    robot = load_robot("eight-cables")
     pose = {"x": 0.3, "y": 0.2, "z": 0.1, "rx": 0.1, "ry": -0.05, "rz": 0.2}
     found = parflex.inverse_dynamics(robot, pose, acceleration=dict.fromkeys(pose, 0.5))
-    tension = np.array([found.elements[leg]["force"] for leg in legs])
+    tension = np.array([found.elements[leg]["force"] for leg in robot.motors])
     frames = parflex.frames(robot, pose)
-    p, R = frames["platform"]
-    columns = []
-    for leg in legs:
-        end = frames[f"platform.{leg}"][0]
-        pull = (frames[f"eye-{leg}"][0] - end) / np.linalg.norm(frames[f"eye-{leg}"][0] - end)
+    (p, R), columns = frames["platform"], []
+    for leg in robot.motors:
+        end = frames[f"platform.{leg}"].position
+        pull = frames[f"eye-{leg}"].position - end
+        pull /= np.linalg.norm(pull)
         columns.append([*pull, *np.cross(end - p, pull)])
     W = np.array(columns).T
     turn = R @ np.diag([1, 1.2, 1.5]) @ R.T @ np.full(3, 0.5)
@@ -147,15 +131,11 @@ def test_eight_cables_have_the_least_tensions_that_hold_a_body_in_space(tmp_path
 def test_a_motor_on_the_cable_itself_has_minus_its_tension_as_effort(tmp_path):
     text = (CATALOGUE / "planar-cable.toml").read_text(encoding="utf-8")
     head, _, rest = text.partition("[[legs.frame]]")
-    cable = 'name = "cable"\nkind = "cable"\n'
-    bare = (
-        rest.partition("[[legs.element]]")[2]
-        .partition("[[legs.coupling]]")[0]
-        .replace(cable, f"{cable}actuated = true\n")
-    )
-    path = written(f"{head}[[legs.element]]{bare}[poses.home]\nx = 0\ny = 0\ntheta = 0\n", tmp_path)
-    robot = parflex.load(path)
-    assert robot.actuated_names == driven_cables(robot) == [f"{leg}.cable" for leg in LEGS]
+    element = rest.partition("[[legs.element]]")[2].partition("[[legs.coupling]]")[0]
+    driven = element.replace('kind = "cable"\n', 'kind = "cable"\nactuated = true\n')
+    text = f"{head}[[legs.element]]{driven}[poses.home]\nx = 0\ny = 0\ntheta = 0\n"
+    robot = parflex.load(write_robot(tmp_path, text))
+    assert robot.motors == [f"{leg}.cable" for leg in LEGS]
     found, drums = parflex.inverse_dynamics(robot), parflex.inverse_dynamics(load())
     for name, effort in found.efforts.items():
         assert -effort == pytest.approx(found.elements[name]["force"], abs=1e-9)
@@ -184,11 +164,11 @@ def test_frequencies_grow_with_preload_and_fall_where_cables_hang_loose(drums, f
         q = q - 0.7 * np.linalg.solve(tangent, slope).ravel()
     expected = np.sort(np.sqrt(np.linalg.eigvals(np.diag([0.2, 0.2, 10]) @ tangent))) / (2 * np.pi)
     robot = load(STIFF)
-    pose = {"x": 0, "y": 0, "theta": 0} | {f"{leg}.drum": drum for leg, drum in zip(LEGS, drums, strict=True)}
+    pose = at_drums(drums)
     rest = parflex.equilibrium(robot, pose)
     assert rest.configuration.q[:3] == pytest.approx(q, abs=1e-9)
-    still = parflex.forward_dynamics(robot, rest.configuration).elements
-    assert [still[f"{leg}.cable"]["force"] for leg in LEGS] == pytest.approx(tension.ravel(), rel=1e-6, abs=1e-6)
+    still = tensions(parflex.forward_dynamics(robot, rest.configuration))
+    assert still == pytest.approx(tension.ravel(), rel=1e-6, abs=1e-6)
     modes = parflex.natural_frequencies(robot, pose)
     error = largest(modes.frequencies / expected - 1)
     figure("planar cable robot: frequencies under preload against the second derivatives of its energy", error, 1e-8)
@@ -198,52 +178,28 @@ def test_frequencies_grow_with_preload_and_fall_where_cables_hang_loose(drums, f
 
 
 def test_a_slack_cable_does_nothing():
-    robot = load(STIFF)
-    pose = {"x": 0, "y": 0, "theta": 0} | {
-        f"{leg}.drum": d for leg, d in zip(LEGS, (-0.3, 0.08, 0.055, 0.09), strict=True)
-    }
-    found = parflex.forward_dynamics(robot, pose)
-    slope = np.array(potential((-0.3, 0.08, 0.055, 0.09))(np.zeros(3))[0]).ravel()
+    drums = (-0.3, 0.08, 0.055, 0.09)
+    found = parflex.forward_dynamics(load(STIFF), at_drums(drums))
+    slope = np.array(potential(drums)(np.zeros(3))[0]).ravel()
     assert found.accelerations[:3] == pytest.approx(-slope / [5, 5, 0.1], rel=1e-9)
     assert found.elements["lower_left.cable"]["force"] == pytest.approx(0, abs=1e-9) and not found.warnings
 
 
-# -- doors ---------------------------------------------------------------------------------------------------
-
-TWO = """format = 1
-name = "hung"
-motion = "planar"
-gravity = [0, -9.81, 0]
-[platform]
-start = [0, -1, 0]
-inertia = { mass = 2, about_centre = [0, 0, 0.1] }
-[[frame]]
-name = "drum"
-joint = "revolute"
-actuated = true
-inertia = { mass = 1, about_centre = [0, 0, 0.01] }
-[[element]]
-name = "cable"
-kind = "cable"
-between = ["base", "platform"]
-"""
+WOUND = {"name": "w", "joint": "cable", "terms": {"drum": -0.1}, "stiffness": 9, "backlash": 0.1}
 
 
 @pytest.mark.parametrize(
-    ("more", "words"),
+    ("settings", "words"),
     [
-        ("", "neither elastic nor driven.*couple it to a drum"),
-        ("actuated = true\nstiffness = 5\nrest = 1\n", "a cable with a motor does not stretch"),
-        ('[[coupling]]\nname = "w"\njoint = "drum"\nterms = { cable = -5 }\nstiffness = 9\n', 'joint = "cable"'),
-        (
-            '[[coupling]]\nname = "w"\njoint = "cable"\nterms = { drum = -0.1 }\nstiffness = 9\nbacklash = 0.1\n',
-            "no backlash",
-        ),
+        ({}, "neither elastic nor driven.*couple it to a drum"),
+        ({"element.0.actuated": True, "element.0.stiffness": 5, "element.0.rest": 1}, "with a motor does not stretch"),
+        ({"coupling": [WOUND | {"joint": "drum", "terms": {"cable": -5}}]}, 'joint = "cable"'),
+        ({"coupling": [WOUND]}, "no backlash"),
     ],
 )
-def test_cables_that_nothing_winds_or_that_would_push_are_refused(more, words, tmp_path):
+def test_cables_that_nothing_winds_or_that_would_push_are_refused(settings, words):
     with pytest.raises(RobotFileError, match=words):
-        parflex.load(written(TWO + more, tmp_path))
+        load_robot("hung-on-cable", settings=settings)
 
 
 def test_arrays_have_the_efforts_of_names():
@@ -255,28 +211,12 @@ def test_arrays_have_the_efforts_of_names():
     assert found == pytest.approx(list(named.efforts.values()), abs=1e-9)
 
 
-def test_efforts_of_rows_of_a_run_are_those_of_the_inverse_model():
-    """From efforts at which cables push, those that cause the same motion and keep them taut."""
-    robot, rows = load(), []
-    spare = SpareMotors(robot, robot, read_sharing(robot))
-    for pose in ("left", "low"):
-        wanted = parflex.inverse_dynamics(robot, pose, acceleration={"x": 2.0, "theta": -1.0})
-        tau = np.array(list(wanted.efforts.values()))
-        internal = np.array(list(wanted.internal["efforts"].values()))
-        pushing = parflex.forward_dynamics(robot, pose, effort=dict(zip(robot.motors, tau - internal, strict=True)))
-        tension = [pushing.elements[name]["force"] for name in driven_cables(robot)]
-        rows.append((wanted.configuration.q, tau - internal, tension, tau))
-        assert min(tension) < -1
-    q, given, tension, tau = (np.array(column) for column in zip(*rows, strict=True))
-    assert spare.taut(q, given, tension) == pytest.approx(tau, abs=1e-9)
-
-
 @pytest.mark.verify
-@pytest.mark.skipif(not os.environ.get("PARFLEX_VERIFY"), reason="compiles a time loop: make verify")
 def test_a_run_keeps_its_cables_taut():
     run = parflex.simulate(load(), "circle", 0.06, step=2e-3, check_width=False, method="rk4")
     tension = np.array([run.columns[f"element.{leg}.cable.force"] for leg in LEGS])
     assert not run.summary["warnings"] and tension.min() > -1e-9 and tension.max() > 10
+    assert tension.min(axis=0) == pytest.approx(0, abs=1e-6)  # the least internal efforts: one cable just hangs
 
 
 def test_runs_tell_of_cables_that_push():
@@ -285,25 +225,6 @@ def test_runs_tell_of_cables_that_push():
     assert "'lower_left.cable' pulls only, but would have to push from t = 0.1 s on, at most with 4 N" in said
     columns["element.lower_left.cable.force"][2] = np.nan  # as in the last row of a run that failed
     assert "at most with 1 N" in cable_warnings(load(), columns)[0]
-
-
-LIFT = """format = 1
-name = "lift"
-motion = "planar"
-gravity = [0, -9.81, 0]
-end_effector = "load"
-[[frame]]
-name = "load"
-joint = "prismatic"
-place = { rotation = ["-pi/2", 0, 0] }
-start = -0.8
-inertia = { mass = 3 }
-[[element]]
-name = "cable"
-kind = "cable"
-between = ["base", "load"]
-actuated = true
-"""
 
 
 @pytest.mark.parametrize(
@@ -316,12 +237,12 @@ actuated = true
         lambda robot, **k: parflex.state_space(robot, robot.motors[:1], robot.motors[:1], **k).model,
     ],
 )
-def test_linear_models_tell_of_cables_that_push(ask, tmp_path):
+def test_linear_models_tell_of_cables_that_push(ask):
     """With a preload that slackens them, and under a force that lifts what a cable carries."""
     (said,) = ask(load(), servo=30.0, preload={"lower_left.drum": -1.0}).warnings
     assert all(f"'{leg}.cable' with" in said for leg in LEGS) and "would have to push here" in said
     assert not ask(load(), servo=30.0, preload={"lower_left.drum": 3.0}).warnings
-    lift = parflex.load(written(LIFT, tmp_path))
+    lift = load_robot("lift-on-cable")
     assert not ask(lift, servo=1e4).warnings
     (said,) = ask(lift, servo=1e4, wrench={"load": [0.0, 80.0, 0.0]}).warnings
     assert f"'cable' with {80 - 3 * 9.81:.4g} N" in said

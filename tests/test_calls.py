@@ -5,51 +5,46 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
+from support.robots import load_robot
 
 import parflex
 from parflex import Model
-from parflex.codegen import compile, program_store
+from parflex.codegen import compile
 from parflex.codegen.compile import Kernel
-from parflex.codegen.emit import emit_rows
-from parflex.codegen.emit.emit_c import emit_c
-from parflex.codegen.emit.emit_python import functions_of, run
-from parflex.codegen.emit.row_plan import HOLE, arranged, row_plan, saved_by_rows, side_by_side
+from parflex.codegen.emit.row_plan import arranged
 from parflex.codegen.make_model import model_with
 from parflex.codegen.passes.optimise import make_program
 from parflex.codegen.program import Program
 from parflex.codegen.step_programs import step_programs
 from parflex.codegen.traces.tracing import Options, Tracer
+from parflex.graph import Graph
 from parflex.graph.calls import Calls
-from parflex.graph.expression import Graph
 from parflex.spatial.alike import alike
-from parflex.spatial.block_elimination import eliminate_groups, substitute_groups
 from parflex.spatial.complex_pairs import Pair
 
 LIMIT = 2_000_000
-COUNTS = (5, 7, 9)  # elements per link: so many that the form is written in one way
-ROBOTS = {  # loops in the plane, driven; a body free in space that bends
-    "dualemps": ("dualemps", "state-rates-driven"),
-    "bending satellite": (Path(__file__).parent / "robots" / "bending-satellite.toml", "state-rates"),
-}
-ELEMENTS = {"dualemps": 2, "bending satellite": 1}
-CALL = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
-CASES = pytest.mark.parametrize("name", list(ROBOTS))
+
+
+ROBOTS = {"dualemps": "state-rates-driven", "bending satellite": "state-rates"}  # driven loops; a free body that bends
+
+
+@cache
+def robot(name: str) -> parflex.Robot:
+    return parflex.load(name, elements=2) if name == "dualemps" else load_robot("bending-satellite", elements=1)
 
 
 @cache
 def made(name: str, calls: bool) -> Model:
     """The model of a state."""
-    file, model = ROBOTS[name]
-    return model_with(parflex.load(file, elements=ELEMENTS[name]), model, Options(calls=calls), LIMIT)
+    return model_with(robot(name), ROBOTS[name], Options(calls=calls), LIMIT)
 
 
 def computed(program: Program, x: np.ndarray) -> np.ndarray:
-    """Outputs, by NumPy."""
-    return np.array(run(program, list(x), functions_of("numpy")), dtype=float)
+    """Outputs, in Python."""
+    return np.array(list(program.evaluate(dict(zip(program.inputs, x, strict=True))).values()))
 
 
 def near_home(model: Model) -> np.ndarray:
@@ -58,7 +53,7 @@ def near_home(model: Model) -> np.ndarray:
     return x + 1e-3 * np.random.default_rng(1).standard_normal(len(x))
 
 
-@CASES
+@pytest.mark.parametrize("name", ROBOTS)
 def test_a_model_that_calls_functions_gives_the_numbers_of_one_written_out(name):
     called, written = made(name, True), made(name, False)
     assert called.program.functions and not written.program.functions
@@ -66,6 +61,9 @@ def test_a_model_that_calls_functions_gives_the_numbers_of_one_written_out(name)
     found, expected = computed(called.program, x), computed(written.program, x)
     # sums in another order, through matrices whose condition is 1e4 to 1e5
     assert np.abs(found - expected).max() <= 1e-11 * np.abs(expected).max()
+    plain = called.program.inlined()
+    assert not plain.functions and plain.counts()["total"] == called.program.counts()["total"]
+    assert found.tolist() == computed(plain, x).tolist() and called.files("c")
 
 
 @pytest.mark.parametrize("written_out", [0, compile.WRITTEN_OUT])
@@ -75,75 +73,40 @@ def test_machine_code_with_calls_computes_what_the_program_says(monkeypatch, wri
     program, x = made("dualemps", True).program, near_home(made("dualemps", True))
     rows = np.array([x, 0.999 * x])
     kernel, expected = Kernel(program), np.array([computed(program, row) for row in rows])
-    found = [np.array([kernel.one(row) for row in rows]), both_rows(kernel, rows)]
+    results = [np.array([kernel.one(row) for row in rows])]
     if not written_out:  # lanes call functions whatever their length
-        found.append(kernel.many(rows))
-    for one in found:
-        # machine code rounds some products and sums together
-        assert np.abs(one - expected).max() <= 1e-12 * np.abs(expected).max()
-    single = np.zeros_like(expected[1])
-    CALL(kernel.address("single"))(rows[1].ctypes.data, single.ctypes.data, 1)
-    assert np.abs(single - expected[1]).max() <= 1e-12 * np.abs(expected).max()
-
-
-def both_rows(kernel: Kernel, rows: np.ndarray) -> np.ndarray:
-    """Outputs for two rows of inputs in one call."""
-    found = np.zeros((2, len(kernel.program.outputs)))
-    CALL(kernel.address("pair"))(rows.ctypes.data, found.ctypes.data, 1)
-    return found
+        results.append(kernel.many(rows))
+    for entry, count in (("pair", 2), ("single", 1)):
+        found = expected.copy()
+        found[:count] = 0.0
+        call = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)(kernel.address(entry))
+        call(rows.ctypes.data, found.ctypes.data, 1)
+        results.append(found)
+    for found in results:  # machine code rounds some products and sums together
+        assert np.abs(found - expected).max() <= 1e-12 * np.abs(expected).max()
 
 
 @pytest.mark.few
-@CASES
+@pytest.mark.parametrize("name", ROBOTS)
 @pytest.mark.parametrize("by_pairs", [True, False])
 def test_steps_that_call_functions_solve_as_those_written_out(name, by_pairs):
-    file, model = ROBOTS[name]
-    robot = parflex.load(file, elements=ELEMENTS[name])
     results = []
     for calls in (True, False):
-        step = step_programs(robot, model, 0.0, by_pairs, calls)
-        assert step is not None
+        step = step_programs(robot(name), ROBOTS[name], 0.0, by_pairs, calls)
         moving = near_home(made(name, False))[: len(step.factor.program.inputs) - 4]
         state = np.concatenate([moving, [1e-4, 5e-5, 1e-8, 5e-9]])  # coefficients of damping and stiffness
         miss = np.random.default_rng(2).standard_normal(step.solve.inputs["miss"][0])
-        factors = computed(step.factor.program, state)
-        results.append(computed(step.solve.program, np.concatenate([miss, factors])))
+        results.append(computed(step.solve.program, [*miss, *computed(step.factor.program, state)]))
     assert np.abs(results[0] - results[1]).max() <= 1e-11 * np.abs(results[1]).max()
 
 
-def test_calls_written_out_compute_the_same_and_cost_the_same():
-    program = made("dualemps", True).program
-    plain, x = program.inlined(), near_home(made("dualemps", True))
-    assert not plain.functions and plain.counts()["total"] == program.counts()["total"]
-    assert program.length == len(plain.instructions) and program.depth() == plain.depth()
-    found = program.evaluate(dict(zip(program.inputs, x, strict=True)))
-    assert list(found.values()) == computed(plain, x).tolist()
-    assert emit_c(program) == emit_c(plain)
-
-
-def test_programs_with_functions_are_kept_on_disk(tmp_path, monkeypatch):
-    monkeypatch.setenv("PARFLEX_CACHE", str(tmp_path))
-    model = made("dualemps", True)
-    program_store.write("kept.program", model)
-    kept = program_store.read("kept.program")
-    assert kept is not None
-    assert kept["program"] == model.program and kept["program"].digest() == model.program.digest()
-
-
-def test_tracing_and_programs_grow_linearly_and_functions_not_at_all(monkeypatch):
-    nodes: dict[int, int] = {}
-    sizes: dict[int, Program] = {}
-    for elements in COUNTS:
-        monkeypatch.setenv("PARFLEX_CACHE", "off")
-        graphs = []
-        monkeypatch.setattr(Options, "new_graph", lambda self, g=graphs: g.append(_calling()) or g[-1])
-        robot = parflex.load("dualemps", elements=elements)
-        sizes[elements] = model_with(robot, "state-rates-driven", Options(calls=True), LIMIT).program
-        nodes[elements] = len(graphs[0])
-    for grown in ([nodes[k] for k in COUNTS], [len(sizes[k].instructions) for k in COUNTS]):
-        # but for a constant that two lengths of elements may share
-        assert abs((grown[2] - grown[1]) - (grown[1] - grown[0])) <= 4
-    words = [[word for one in sizes[k].functions for word, *_ in one.instructions] for k in COUNTS]
+def test_programs_grow_linearly_with_the_elements_and_functions_not_at_all(monkeypatch):
+    monkeypatch.setenv("PARFLEX_CACHE", "off")
+    robots = [parflex.load("dualemps", elements=elements) for elements in (5, 7, 9)]
+    programs = [model_with(one, "state-rates-driven", Options(calls=True), LIMIT).program for one in robots]
+    five, seven, nine = (len(program.instructions) for program in programs)
+    assert abs((nine - seven) - (seven - five)) <= 4  # but for a constant that two lengths of elements may share
+    words = [[word for one in program.functions for word, *_ in one.instructions] for program in programs]
     assert words[0] == words[1] == words[2]  # their constants are those of longer and of shorter elements
 
 
@@ -190,23 +153,6 @@ def test_pairs_go_through_calls_and_zeros_among_them_stay_zeros():
     assert numbers == {"re": value.real, "im": value.imag}
 
 
-def test_groups_of_unknowns_are_eliminated_as_single_ones_are():
-    generator = np.random.default_rng(3)
-    size = 12
-    band = np.abs(np.subtract.outer(range(size), range(size))) < 5
-    A = np.where(band, generator.standard_normal((size, size)), 0.0)
-    A = ((A + A.T) / 2 + 10 * np.eye(size)).astype(object)
-    b = generator.standard_normal(size)
-    groups = [[3, 4, 5], [0, 1, 2], [6], [7, 8], [9, 10, 11]]
-    steps = eliminate_groups(A, groups)
-    assert sorted(k for step in steps for k in step.unknowns) == list(range(size))
-    assert sum(len(step.others) for step in steps) <= 15  # inwards from both ends
-    found = np.array(substitute_groups(steps, list(b)), dtype=float)
-    assert np.abs(A.astype(float) @ found - b).max() < 1e-14 * 10  # rounding, the condition is about 2
-    with pytest.raises(np.linalg.LinAlgError, match="no inertia"):
-        eliminate_groups(np.zeros((1, 1), dtype=object), [[0]])
-
-
 def six_legs(parameters: Sequence[str] = ()) -> Program:
     """Six legs of two alike parts that meet: one has a part of its own kind, another one more."""
     tracer = Tracer(_calling())
@@ -228,33 +174,17 @@ def six_legs(parameters: Sequence[str] = ()) -> Program:
     return make_program(tracer.graph, "legs", {"y": y}, list(parameters))
 
 
-def test_alike_calls_side_by_side_compute_what_each_alone_does(monkeypatch):
+@pytest.mark.parametrize("known", [0, 18])  # numbers that are parameters, of the twenty
+def test_alike_calls_in_machine_code_compute_what_each_alone_does(monkeypatch, known):
     monkeypatch.setenv("PARFLEX_CACHE", "off")
     monkeypatch.setattr(compile, "WRITTEN_OUT", 0)
-    monkeypatch.setattr(emit_rows, "PIECE", 20)  # values go from piece to piece
-    program = six_legs()
-    rows = row_plan(program).rows
-    assert any(row.wide and row.operation.startswith("call") and HOLE in row.lanes[:6] for row in rows)
-    x = np.random.default_rng(4).uniform(0.5, 1.5, 20)
-    expected = computed(program, x)
-    assert np.abs(Kernel(program).one(x) - expected).max() <= 1e-14 * np.abs(expected).max()
-    assert saved_by_rows(program) > 3
-
-
-def test_what_a_setup_hands_over_lies_in_the_lanes_of_those_who_take_it(monkeypatch):
-    monkeypatch.setenv("PARFLEX_CACHE", "off")
-    monkeypatch.setattr(compile, "WRITTEN_OUT", 0)
-    program = six_legs([f"x[{k}]" for k in range(18)])  # all but two numbers are known before
-    setup, main = arranged(*program.split())
-    handed = [name for name, _ in setup.outputs]
-    assert tuple(handed) == main.parameters and any(name.startswith("spare") for name in handed)
-    first, base = len(main.variables), len(main.inputs)
-    calls = [row for row in row_plan(main).rows if row.wide and row.operation.startswith("call")]
-    taken = [
-        lanes for row in calls for lanes in row.operands if max(lanes) < base and min(set(lanes) - {HOLE}) >= first
-    ]
-    assert taken and all(side_by_side(lanes, base) for lanes in taken)
-    x = np.random.default_rng(5).uniform(0.5, 1.5, 20)  # parameters stand behind the two variables
-    both = np.concatenate([x[18:], Kernel(setup).one(x[:18])])
-    expected = computed(program, np.concatenate([x[18:], x[:18]]))
-    assert np.abs(Kernel(main).one(both) - expected).max() <= 1e-14 * np.abs(expected).max()
+    monkeypatch.setattr("parflex.codegen.emit.emit_rows.PIECE", 20)  # values go from piece to piece
+    program, x = six_legs([f"x[{k}]" for k in range(known)]), np.random.default_rng(4).uniform(0.5, 1.5, 20)
+    expected = computed(program, [*x[known:], *x[:known]])  # parameters stand behind the variables
+    if known:
+        setup, main = arranged(*program.split())
+        assert [name for name, _ in setup.outputs] == list(main.parameters)
+        found = Kernel(main).one(np.concatenate([x[known:], Kernel(setup).one(x[:known])]))
+    else:
+        found = Kernel(program).one(x)
+    assert np.abs(found - expected).max() <= 1e-14 * np.abs(expected).max()

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from conftest import CATALOGUE, MACHINES, RIGID
 from scipy.spatial.transform import Rotation
+from support.command_line import answered
 from support.comparison import largest
 from support.states import Draws, random_states
 from support.variants import read_table
 
 import parflex
-from parflex.models.frames_and_jacobians import counts
-from parflex.models.robot import frames_at
+from parflex import Configuration
 from parflex.recursion import motion
 
 # bodies, joints, motors, coordinates, closure rows, redundant rows, freedoms: counted by hand from the structure
@@ -39,42 +39,35 @@ COUNTS = {
 KEYS = ("bodies", "joints", "active", "total_coordinates", "closure_rows", "redundant_closures", "degrees_of_freedom")
 
 
-@pytest.mark.parametrize("name", [*RIGID, *MACHINES])
-def test_a_robot_has_the_freedoms_that_its_structure_gives(name):
-    robot = parflex.load(name)
-    count = counts(robot)
+@pytest.mark.parametrize("name", COUNTS)
+def test_a_robot_has_the_freedoms_that_its_structure_gives_is_closed_at_home_and_cites_its_source(name, capsys):
+    robot, table = parflex.load(name), read_table(CATALOGUE / f"{name}.toml")
+    count = answered(capsys, "info", name)
     assert tuple(count[key] for key in KEYS) == COUNTS[name]
-    assert count["independent_coordinates"] == len(count["names"]["independent"]) == COUNTS[name][-1]
-    assert count["locked"]["independent_coordinates"] == 0  # the motors hold every robot of the catalogue
+    assert count["independent_coordinates"] == len(robot.independent) == COUNTS[name][-1]
     assert count["active"] + count["passive"] == count["joints"]
+    assert parflex.configure(robot, "home").closure_error < 1e-12  # Newton ends at rounding: 1e-16 of a metre
+    assert table["name"] == name and table["title"] and len(table["reference"]["source"]) > 15
 
 
-def test_rows_that_repeat_others_are_named():
-    rows = counts(parflex.load("3-prrr"))["names"]["redundant_closures"]
+def test_every_rigid_robot_is_counted():
+    assert {*COUNTS} == {*RIGID, *MACHINES}
+
+
+def test_rows_that_repeat_others_are_named(capsys):
     # the first leg forbids two turns, the second forbids one of them again, the third both of its own
-    assert rows == [
+    assert answered(capsys, "info", "3-prrr")["names"]["redundant_closures"] == [
         "along_x.attachment~along_x.end: rotation y",
         "along_y.attachment~along_y.end: rotation x",
         "along_y.attachment~along_y.end: rotation z",
     ]
-    (row,) = counts(parflex.load("bricard"))["names"]["redundant_closures"]
+    (row,) = answered(capsys, "info", "bricard")["names"]["redundant_closures"]
     assert row.startswith("sixth hinge: rotation")
-
-
-@pytest.mark.parametrize("name", [*RIGID, *MACHINES])
-def test_home_is_closed_and_the_source_is_cited(name):
-    robot = parflex.load(name)
-    assert parflex.configure(robot, "home").closure_error < 1e-12  # Newton ends at rounding: 1e-16 of a metre
-    assert parflex.configure(robot).closure_error < 1e-12  # the same pose, not named
-    table = read_table(CATALOGUE / f"{name}.toml")
-    assert len(table["reference"]["source"]) > 15
-    assert table["title"]
-    assert table["name"] == name
 
 
 def test_joint_values_of_long2014_put_the_attachments_on_the_hexagon(figure):
     robot = parflex.load("gough-stewart")
-    alone = frames_at(robot, robot.tree.start)  # legs at the joint values of Table 4, not closed
+    alone = parflex.frames(robot, Configuration(robot, robot.tree.start))  # legs as in Table 4, not closed
     worst = 0.0
     for leg, angle in enumerate(np.radians([-120, -60, 0, 60, 120, 180]), start=1):
         vertex = np.array([0.25, 0.433, 1.0]) + 0.5 * np.array([np.cos(angle), np.sin(angle), 0])
@@ -103,12 +96,10 @@ def test_the_c5_row_is_the_corrected_one_and_not_the_printed_one(figure):
         p, R = parflex.frames(robot, configuration)["platform"]
         v, w, vd, wd = (R @ part for part in (qd[:3], qd[3:6], qdd[:3], qdd[3:6]))
         printed = []
-        for k, (n, axis) in enumerate(
-            zip(np.repeat(np.eye(3), 2, axis=0), np.repeat(np.eye(3), 2, axis=0), strict=True)
-        ):
-            stroke = tree.rate_names.index(f"leg{k + 1}.rod")
+        for k, axis in enumerate(np.repeat(np.eye(3), 2, axis=0)):
+            stroke = robot.rates.index(f"leg{k + 1}.rod")
             foot = parflex.frames(robot, configuration)[f"leg{k + 1}.rod"][0] - p
-            r, slide, push = R @ n, axis * qd[stroke], axis * qdd[stroke]
+            r, slide, push = R @ axis, axis * qd[stroke], axis * qdd[stroke]
             common = r @ (vd + np.cross(wd, foot))
             corrected = common + r @ np.cross(w, 2 * slide - 2 * v - np.cross(w, foot))
             ours_error = max(ours_error, abs(r @ push - corrected - rows[k]) / abs(corrected))

@@ -1,13 +1,14 @@
-"""Rigid couplings that lose power: against every direction of power by brute force, closed forms, and balances."""
+"""Couplings that lose power, and made-up ones, against every direction of power by brute force, and balances."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
-from support.comparison import largest, nearby_states, order_of, positions, written
-from support.coupled_robots import PAIR, RIGID, ROBOTS, pair
+from support.comparison import accelerated, chosen, largest, nearby_states, order_of, positions
+from support.coupled_robots import RIGID, pair
 from support.emitted import (
     c_library,
     casadi_file,
@@ -22,10 +23,11 @@ from support.oracles.energy import EnergyModel
 from support.oracles.flexible_energy import FlexibleEnergyModel
 from support.oracles.gear_losses import LossyGear, driven, pushed
 from support.oracles.reader import read_robot
+from support.robots import load_robot, robot_file, write_robot
+from support.traced import VERIFY
 
 import parflex
 from parflex import Configuration, InputError, RobotFileError, SingularError
-from parflex.models.dynamics.dynamic_models import moved_by
 
 LOSSY = {  # robot: its couplings with the efficiencies both ways, and an actuation
     "differential": {"mean": (0.7, 0.6), "difference": (0.9, 0.9)},
@@ -37,59 +39,61 @@ LOSSY = {  # robot: its couplings with the efficiencies both ways, and an actuat
 }
 
 
-def losing(text, couplings):
-    """The same robot file with efficiencies in its couplings."""
-    head, mark, tail = text.partition("[[coupling]]")
+def losing(name, couplings, **settings):
+    """A robot with efficiencies in its couplings."""
+    names = [one.name for one in load_robot(name).description.coupling]
     for word, (forward, back) in couplings.items():
-        name = f'name = "{word}"\n'
-        assert tail.count(name) == 1
-        tail = tail.replace(name, f"{name}efficiency = {forward}\nefficiency_back = {back}\n")
-    return head + mark + tail
+        at = f"coupling.{names.index(word)}"
+        settings |= {f"{at}.efficiency": forward, f"{at}.efficiency_back": back}
+    return load_robot(name, settings=settings, actuation=RIGID.get(name))
 
 
-@pytest.fixture(scope="module", params=LOSSY)
-def made(request, tmp_path_factory):
-    """A robot whose rigid couplings lose power, its Lagrangian, and the losses apart."""
-    name, couplings = request.param, LOSSY[request.param]
-    text = losing((ROBOTS / f"{name}.toml").read_text(), couplings)
-    path = written(text, tmp_path_factory.mktemp(name), name)
+@cache
+def lossy(name):
+    """A robot whose rigid couplings lose power, and its Lagrangian without losses."""
     kind = FlexibleEnergyModel if name == "geared-beams" else EnergyModel
-    return parflex.load(path, actuation=RIGID.get(name)), kind(read_robot(ROBOTS / f"{name}.toml")), couplings
+    return losing(name, LOSSY[name]), kind(read_robot(robot_file(name)))
 
 
-def gears_of(robot, oracle, couplings):
-    """The losses in the order of the oracle's rates; rows of couplings are its last."""
-    data, first = oracle.data.couplings, oracle.closure_rows - len(oracle.data.couplings)
+def equations(robot, oracle, at, qd, efforts):
+    """Mass matrix, forces, closures, their bias and the pushes of motors, in the order of the oracle."""
+    back, named = np.argsort(order_of(robot, oracle)), positions(at)
+    M, c = oracle.mass_matrix_and_bias(named, qd[back])
+    A, bias = oracle.closure_jacobian(named, qd[back])
+    push = np.zeros(len(M))
+    push[[oracle.coordinates.index(name) for name in robot.motors]] = efforts
+    return M, c, A, bias, push, qd[back]
+
+
+def gears_of(oracle, rows, couplings):
+    """The losses in the order of the oracle's rates; rows of rigid couplings are the last ones."""
+    rigid = [one for one in oracle.data.couplings if one.stiffness is None]
     found = []
-    for k, coupled in enumerate(data):
-        joint = next(iter(coupled.weights))
-        others = np.array([0.0 if n == joint else coupled.weights.get(n, 0.0) for n in oracle.coordinates])
-        found.append(LossyGear(first + k, oracle.coordinates.index(joint), others, *couplings[coupled.name]))
+    for row, one in enumerate(rigid, rows - len(rigid)):
+        joint = next(iter(one.weights))
+        others = np.array([0.0 if n == joint else one.weights.get(n, 0.0) for n in oracle.coordinates])
+        if one.name in couplings:
+            found.append(LossyGear(row, oracle.coordinates.index(joint), others, *couplings[one.name]))
     return found
 
 
-@pytest.mark.few
-def test_accelerations_efforts_and_gears_are_those_of_the_one_direction_of_power_that_fits(made, figure):
-    robot, oracle, couplings = made
+@pytest.mark.few("screw-jack", "geared-five-bar")
+@pytest.mark.parametrize("name", LOSSY)
+def test_accelerations_efforts_and_gears_are_those_of_the_one_direction_of_power_that_fits(name, figure):
+    robot, oracle = lossy(name)
     rng, worst, changed = np.random.default_rng(8), 0.0, 0
-    order = order_of(robot, oracle)
-    back, model = np.argsort(order), parflex.model(robot, "direct")
-    own = [robot.tree.rate_names.index(name) for name in model.labels["qd"]]
+    order, model = order_of(robot, oracle), parflex.model(robot, "direct")
+    own = [robot.rates.index(rate) for rate in model.labels["qd"]]
+    motors = [oracle.coordinates.index(motor) for motor in robot.motors]
     for state in nearby_states(robot, 6, 3):
-        at = state.configuration
-        qd, named = at.rates(state.velocity), positions(at)
-        M, c = oracle.mass_matrix_and_bias(named, qd[back])
-        A, bias = oracle.closure_jacobian(named, qd[back])
-        gears = gears_of(robot, oracle, couplings)
-        effort = dict(zip(robot.actuated_names, rng.uniform(-5, 5, len(robot.actuated)), strict=True))
-        force = np.zeros(len(M))
-        for name, value in effort.items():
-            force[oracle.coordinates.index(name)] = value
-        ((qdd, lam),) = pushed(M, c, A, bias, force, gears, qd[back])
+        at, effort = state.configuration, rng.uniform(-5, 5, robot.nu)
+        M, c, A, bias, push, qd = equations(robot, oracle, at, at.rates(state.velocity), effort)
+        gears = gears_of(oracle, len(A), LOSSY[name])
+        ((qdd, lam),) = pushed(M, c, A, bias, push, gears, qd)
         found = parflex.forward_dynamics(robot, at, state.velocity, effort, reactions=True)
-        told = np.array([found.reactions["couplings"][c.name]["effort"] for c in oracle.data.couplings])
+        told = np.array([found.reactions["couplings"][one.name]["effort"] for one in oracle.data.couplings])
         expected = lam[[gear.row for gear in gears]]
-        program = model(q=at.q, qd=qd[own], effort=np.array(list(effort.values())))["qdd"]
+        program = model(q=at.q, qd=qd[order][own], effort=effort)["qdd"]
         errors = (
             largest(found.accelerations - qdd[order]) / largest(qdd),
             largest(program - qdd[order][own]) / largest(qdd),
@@ -100,28 +104,25 @@ def test_accelerations_efforts_and_gears_are_those_of_the_one_direction_of_power
         changed += largest(plain.accelerations - found.accelerations) > 1e-3 * largest(qdd)
         if robot.tree.elastic:
             continue
-        motors = [oracle.coordinates.index(name) for name in robot.actuated_names]
-        ((tau, _),) = driven(M @ qdd + c, A, gears, qd[back], motors)
-        assert tau == pytest.approx(list(effort.values()), rel=1e-7, abs=1e-7)  # the oracle agrees with itself
-        given = dict(zip(robot.actuated_names, found.accelerations[list(robot.actuated)], strict=True))
+        ((tau, _),) = driven(M @ qdd + c, A, gears, qd, motors)
+        assert tau == pytest.approx(effort, rel=1e-7, abs=1e-7)  # the oracle agrees with itself
+        given = dict(zip(robot.motors, found.accelerations[list(robot.actuated)], strict=True))
         again = parflex.inverse_dynamics(robot, at, state.velocity, given, reactions=True)
-        assert list(again.efforts.values()) == pytest.approx(list(effort.values()), rel=1e-7, abs=1e-7)
+        assert list(again.efforts.values()) == pytest.approx(effort, rel=1e-7, abs=1e-7)
     figure(f"{robot.name} with losses against brute force", worst, 1e-9)
     assert worst < 1e-9 and changed  # beams are stiff: their forces take digits
 
 
-def test_a_flexible_robot_with_a_lossy_gear_accelerates_as_its_inverse_says(tmp_path):
-    text = (ROBOTS / "geared-beams.toml").read_text().replace('name = "reducer"', 'name = "reducer"\nefficiency = 0.6')
-    robot = parflex.load(written(text, tmp_path))
+def test_a_flexible_robot_with_a_lossy_gear_accelerates_as_its_inverse_says():
+    robot = losing("geared-beams", {"reducer": (0.6, 0.6)})
     at, velocity = parflex.configure(robot, {"motor": 3.0}), {"motor": 8.0}
     told = parflex.inverse_dynamics(robot, at, velocity, {"motor": 40.0}, reactions=True)
     back = parflex.forward_dynamics(robot, at, velocity, told.efforts, reactions=True)
     assert back.accelerations == pytest.approx(told.accelerations, rel=1e-9, abs=1e-7)
-    assert back.reactions["couplings"]["reducer"]["effort"] == pytest.approx(
-        told.reactions["couplings"]["reducer"]["effort"], rel=1e-9
-    )
+    gears = [result.reactions["couplings"]["reducer"]["effort"] for result in (back, told)]
+    assert gears[0] == pytest.approx(gears[1], rel=1e-9)
     program = parflex.model(robot, "inverse")
-    own = [robot.tree.rate_names.index(name) for name in program.labels["qd"]]
+    own = [robot.rates.index(name) for name in program.labels["qd"]]
     out = program(q=at.q, qd=told.rates[own], motor_acceleration=[40.0])
     assert out["effort"] == pytest.approx([told.efforts["motor"]], rel=1e-9)
 
@@ -129,17 +130,9 @@ def test_a_flexible_robot_with_a_lossy_gear_accelerates_as_its_inverse_says(tmp_
 @pytest.mark.parametrize(
     "share", [{}, {"preload": {"one": 0.4}}, {"weights": {"two": 5.0}}, {"effort_limit": {"one": 0.2}}]
 )
-def test_two_motors_on_one_wheel_share_what_their_lossy_gears_leave(share, tmp_path):
+def test_two_motors_on_one_wheel_share_what_their_lossy_gears_leave(share):
     """One pinion drives, the other may brake: whatever they share, it causes the motion that was asked for."""
-    text = PAIR + "".join(
-        f'[[frame]]\nname = "{name}"\njoint = "revolute"\nactuated = true\n'
-        f"inertia = {{ mass = 1, about_centre = [0, 0, 0.01] }}\n" for name in ("one", "two")
-    )  # fmt: skip
-    text = text.replace("actuated = true", "locked = true", 1)
-    for name, ratio, efficiency in (("one", -0.5, 0.7), ("two", 0.5, 0.8)):
-        text += f'[[coupling]]\nname = "g{name}"\njoint = "wheel"\nterms = {{ {name} = {ratio} }}\n'
-        text += f"efficiency = {efficiency}\n"
-    robot = parflex.load(written(text, tmp_path))
+    robot = load_robot("two-pinions")
     told = parflex.inverse_dynamics(robot, None, {"wheel": 2.0}, {"wheel": 3.0}, reactions=True, **share)
     gears, efforts = told.reactions["couplings"], told.efforts
     assert sum(gear["effort"] for gear in gears.values()) == pytest.approx(0.2 * 3.0, rel=1e-10)
@@ -155,43 +148,17 @@ def test_two_motors_on_one_wheel_share_what_their_lossy_gears_leave(share, tmp_p
 
 # -- a screw with friction -----------------------------------------------------------------------------------
 
-LIFT = """
-format = 1
-name = "lift"
-end_effector = "table"
-[constants]
-radius = 0.012
-lead = 0.01
-friction = FRICTION
-angle = "atan(lead/(2*pi*radius))"
-[[frame]]
-name = "spindle"
-joint = "revolute"
-actuated = true
-inertia = { mass = 1, about_centre = [0.001, 0.001, 0.001] }
-[[frame]]
-name = "table"
-joint = "prismatic"
-inertia = { mass = 12 }
-[[coupling]]
-name = "thread"
-joint = "table"
-other = "spindle"
-lead = "lead"
-efficiency = "tan(angle)/tan(angle + friction)"
-efficiency_back = "tan(angle - friction)/tan(angle)"
-"""
 LEAD_ANGLE = np.arctan(0.01 / (2 * np.pi * 0.012))
 
 
-def lift(folder, friction):
-    return parflex.load(written(LIFT.replace("FRICTION", str(friction)), folder, f"lift{friction}"))
+def lift(friction, **settings):
+    return load_robot("lift-with-friction", settings={"constants.friction": friction} | settings)
 
 
 @pytest.mark.parametrize("friction", [0.05, 0.2])  # rad; the lead angle is 0.132 rad: the second locks itself
-def test_a_screw_jack_raises_and_lowers_with_the_torques_of_the_inclined_plane(friction, tmp_path):
+def test_a_screw_jack_raises_and_lowers_with_the_torques_of_the_inclined_plane(friction):
     """F r tan(angle + friction) up, F r tan(angle - friction) down: negative where the screw locks itself."""
-    robot, weight = lift(tmp_path, friction), 12 * 9.81
+    robot, weight = lift(friction), 12 * 9.81
     for speed in (2.0, -2.0):
         torque = weight * 0.012 * np.tan(LEAD_ANGLE + np.sign(speed) * friction)
         told = parflex.inverse_dynamics(robot, {"spindle": 40.0}, {"spindle": speed}, reactions=True)
@@ -205,9 +172,9 @@ def test_a_screw_jack_raises_and_lowers_with_the_torques_of_the_inclined_plane(f
     assert still.efforts["spindle"] == pytest.approx(weight * 0.01 / (2 * np.pi), rel=1e-12)  # at rest no loss
 
 
-def test_a_self_locking_jack_stays_and_one_that_is_not_runs_down(tmp_path):
+def test_a_self_locking_jack_stays_and_one_that_is_not_runs_down():
     """Without a motor torque: the first creeps below the width of friction, the second accelerates by its equation."""
-    runs = [parflex.simulate(lift(tmp_path, f), None, 1.0, step=1e-3, out_step=0.1) for f in (0.2, 0.05)]
+    runs = [parflex.simulate(lift(f), None, 1.0, step=1e-3, out_step=0.1) for f in (0.2, 0.05)]
     assert largest(runs[0]["qd.spindle"]) < 5 * runs[0].settings["friction_width"]
     way, share = 0.01 / (2 * np.pi), np.tan(LEAD_ANGLE - 0.05) / np.tan(LEAD_ANGLE)
     acceleration = -way * 12 * 9.81 * share / (0.001 + way**2 * 12 * share)
@@ -218,10 +185,9 @@ def test_a_self_locking_jack_stays_and_one_that_is_not_runs_down(tmp_path):
     assert runs[1].summary["energy_balance_error"] < 1e-8
 
 
-def test_a_jack_whose_losses_leave_no_direction_of_power_is_refused_by_name(tmp_path):
+def test_a_jack_whose_losses_leave_no_direction_of_power_is_refused_by_name():
     """Self-locking, and nearly all inertia on the load: it would stop at once, which no acceleration describes."""
-    text = LIFT.replace("FRICTION", "0.3").replace("0.001, 0.001, 0.001", "1e-6, 1e-6, 1e-6")
-    robot = parflex.load(written(text, tmp_path))
+    robot = lift(0.3, **{"frame.0.inertia.about_centre": [1e-6, 1e-6, 1e-6]})
     with pytest.raises(SingularError, match="the coupling 'thread' jams in this motion"):
         parflex.forward_dynamics(robot, None, {"spindle": -2.0})
     run = parflex.simulate(robot, None, 0.1, effort={"spindle": 0.0}, start={"velocity": {"spindle": -2.0}})
@@ -231,24 +197,23 @@ def test_a_jack_whose_losses_leave_no_direction_of_power_is_refused_by_name(tmp_
 # -- balances ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.few
+@pytest.mark.few("screw-jack", "differential")
 @pytest.mark.parametrize("name", ["differential", "planetary", "screw-jack"])
-def test_power_and_energy_balance_over_ten_seconds_with_losses(name, tmp_path, figure):
+def test_power_and_energy_balance_over_seconds_with_losses(name, figure):
     couplings = {word: (forward, max(back, 0.1)) for word, (forward, back) in LOSSY[name].items()}
-    text = losing((ROBOTS / f"{name}.toml").read_text(), couplings)
-    robot = parflex.load(written(text, tmp_path), actuation=RIGID[name])
+    robot, time = losing(name, couplings), 10.0 if VERIFY else 1.0
     assert all(row.lossy for row in robot.closures.constraints)
     effort = dict(zip(robot.actuated_names, (0.3, 0.1), strict=True))
-    run = parflex.simulate(robot, None, 10.0, effort=effort, step=1e-3, out_step=0.5)
+    run = parflex.simulate(robot, None, time, effort=effort, step=1e-3, out_step=time / 20)
     size = np.ptp(run["energy.kinetic"])
-    figure(f"{name} with losses: balance of energy over 10 s", run.summary["energy_balance_error"] / size, 1e-6)
+    figure(f"{name} with losses: balance of energy over {time:g} s", run.summary["energy_balance_error"] / size, 1e-6)
     assert run.status == "ok" and run.summary["energy_balance_error"] < 1e-6 * size
     rows, seen = robot.closures.constraints, 0
     for k in range(1, 20, 3):  # a row is what the models say of that state
+        pose = {name: run[f"q.{name}"][k] for name in robot.coordinates}
         told = parflex.forward_dynamics(
-            robot, {n: run[f"q.{n}"][k] for n in robot.coordinates},
-            {n: run[f"qd.{n}"][k] for n in robot.actuated_names}, effort, reactions=True,
-        )  # fmt: skip
+            robot, pose, {name: run[f"qd.{name}"][k] for name in robot.motors}, effort, reactions=True
+        )
         wide = [replace(row, width=run.settings["friction_width"]).turning(told.rates) for row in rows]
         if min(map(abs, wide)) < 0.99999:  # slower, the run has less than the whole loss
             continue
@@ -274,12 +239,10 @@ EMITTED = {  # robot, what its couplings have, program
 def test_every_emitter_gives_the_numbers_of_coupled_robots(case, tmp_path, figure):
     """Forwards, backwards and at rest: signs of power and of play in every language."""
     name, couplings, word = EMITTED[case]
-    text = losing((ROBOTS / f"{name}.toml").read_text(), couplings)
-    if case == "elastic belt":
-        text = text.replace("terms = { motor = 0.4 }", "terms = { motor = 0.4 }\nstiffness = 50\nbacklash = 0.02")
-    robot = parflex.load(written(text, tmp_path, name), actuation=None if case == "elastic belt" else RIGID[name])
+    belt = {"coupling.0.stiffness": 50, "coupling.0.backlash": 0.02} if case == "elastic belt" else {}
+    robot = losing(name, couplings, **belt)
     model, rng = parflex.model(robot, word), np.random.default_rng(5)
-    own = [robot.tree.rate_names.index(n) for n in model.labels["qd"]]
+    own = [robot.rates.index(n) for n in model.labels["qd"]]
     rows = {key: [] for key in model.inputs}
     wanted = []
     for k in range(8):
@@ -290,7 +253,7 @@ def test_every_emitter_gives_the_numbers_of_coupled_robots(case, tmp_path, figur
         at = Configuration(robot, q)
         qd = at.J @ rng.uniform(-3, 3, at.J.shape[1]) * (k > 0)
         effort = rng.uniform(-2, 2, len(robot.actuated))
-        found = moved_by(at, qd, effort)
+        found = accelerated(at, qd, effort)
         values = {"q": q, "qd": qd[own], "effort": effort, "qdd": found.accelerations[own]}
         for key in rows:
             rows[key].append(values[key])
@@ -320,28 +283,113 @@ def test_a_loss_that_nothing_determines_and_efficiencies_that_no_gear_has_are_re
         parflex.redundant_model(pair(tmp_path, "terms = { pinion = -4 }\nefficiency = 0.8"))
 
 
-def test_time_optimal_motions_refuse_losses_that_their_effort_limits_would_miss(tmp_path):
-    text = LIFT.replace("FRICTION", "0.05") + '[motions.up]\nlaw = "time-optimal"\nmoves = [{ spindle = 9 }]\n'
-    limited = parflex.load(written(text + "effort_limit = 1\n", tmp_path, "limited"))
+def test_time_optimal_motions_refuse_losses_that_their_effort_limits_would_miss():
+    limited = lift(0.05, **{"motions.up": {"law": "time-optimal", "moves": [{"spindle": 9}], "effort_limit": 1}})
     with pytest.raises(InputError, match="time-optimal motions do not know what the rigid coupling 'thread' loses"):
         parflex.simulate(limited, "up", 1.0)
 
 
 def test_losses_stiffness_and_play_are_told(tmp_path):
-    said = " ".join(parflex.explain(lift(tmp_path, 0.2)).as_text().split())  # its lines are broken
+    said = " ".join(parflex.explain(lift(0.2)).as_text().split())  # its lines are broken
     assert "thread: table = 0.00159155 spindle; efficiency 0.3849, driven back -0.5146 (self-locking)" in said
     robot = pair(tmp_path, "terms = { pinion = -2 }\nstiffness = 80\ndamping = 3\nbacklash = 0.1\nefficiency = 0.9")
     said = " ".join(parflex.explain(robot).as_text().split())
     assert (
         "mesh: wheel = -2 pinion: stiffness 80 N m/rad, damping 3 N m s/rad, backlash 0.1 rad; efficiency 0.9" in said
     )
-    for one in (lift(tmp_path, 0.05), robot):
+    for one in (lift(0.05), robot):
         assert any(49 in chapter.equations for chapter in parflex.explain(one).sections)
 
 
-def test_gears_of_two_efficiencies_are_no_family(tmp_path):
-    from parflex.control.plant import family
+SEEDS = range(60) if VERIFY else (0, 11, 23)  # the three have loss, spring and screw
 
-    one, two = (pair(tmp_path, f"terms = {{ pinion = -4 }}\nefficiency = {e}", name=f"e{e}") for e in (0.8, 0.7))
-    with pytest.raises(InputError, match="differ in more than numbers"):
-        family(one, two)
+
+def tree_of(rng) -> tuple[list[str], list[str]]:
+    """Lines of a tree of drawn joints, and their kinds; lengths differ by ten from one robot to another."""
+    size = 10 ** rng.uniform(-0.5, 0.5)
+    lines, names, kinds = ["format = 1", 'name = "made-up"', "gravity = [1.1, -2.0, -9.3]"], ["base"], []
+    for k in range(int(rng.integers(3, 7))):
+        kinds.append(str(rng.choice(["revolute", "prismatic", "revolute", "helical"])))
+        a, b, c = (rng.uniform(-0.3, 0.3, (3, 3)) * [[size], [1], [size]]).round(4).tolist()
+        about = (rng.uniform(0.02, 0.04, 3) * size**2).round(5).tolist()
+        lines += ["[[frame]]", f'name = "f{k}"', f'parent = "{rng.choice(names)}"', f'joint = "{kinds[-1]}"']
+        lines += [f"place = {{ position = {a}, rotation = {b} }}", f"damper = {rng.uniform(0, 1):.3f}"]
+        lines += [f"inertia = {{ mass = {rng.uniform(0.5, 2):.3f}, centre = {c}, about_centre = {about} }}"]
+        lines += [f"pitch = {rng.uniform(0.01, 0.3) * size:.4f}"] if kinds[-1] == "helical" else []
+        lines += [f"motor_inertia = {rng.uniform(0, 0.1) * size**2:.4f}"] if kinds[-1] != "prismatic" else []
+        names.append(f"f{k}")
+    return lines, kinds
+
+
+def couplings_of(rng, kinds) -> tuple[list[str], dict[str, tuple[float, float]]]:
+    """Lines of couplings that do not repeat each other, and the efficiencies of those that lose power."""
+    n, rows, lines, lossy = len(kinds), np.zeros((0, len(kinds))), [], {}
+    for i in range(int(rng.integers(1, n))):
+        joints = rng.permutation(n)[: int(rng.integers(2, min(n, 4) + 1))]
+        ratios = rng.uniform(0.05, 3, len(joints) - 1) * rng.choice([-1, 1], len(joints) - 1)
+        row = np.zeros(n)
+        row[joints[0]], row[joints[1:]] = 1.0, -ratios
+        if np.linalg.matrix_rank(np.vstack([rows, row]), tol=1e-2) <= len(rows):
+            continue
+        rows = np.vstack([rows, row])
+        slides = [kinds[j] == "prismatic" for j in joints]
+        lines += ["[[coupling]]", f'name = "c{i}"', f'joint = "f{joints[0]}"', f"offset = {rng.uniform(-0.3, 0.3):.3f}"]
+        if len(joints) == 2 and slides[0] != slides[1]:
+            lead = 2 * np.pi * ratios[0] if slides[0] else 2 * np.pi / ratios[0]
+            lines += [f'other = "f{joints[1]}"', f"lead = {float(lead)!r}"]
+        else:
+            terms = ", ".join(f"f{j} = {ratio!r}" for j, ratio in zip(joints[1:], map(float, ratios), strict=True))
+            lines.append(f"terms = {{ {terms} }}")
+        if rng.random() < 0.3:
+            lines += [f"stiffness = {rng.uniform(20, 300):.2f}", f"damping = {rng.uniform(0, 2):.2f}"]
+        elif rng.random() < 0.6:
+            lossy[f"c{i}"] = forward, back = tuple(map(float, rng.uniform(0.5, 0.99, 2)))
+            lines += [f"efficiency = {forward!r}", f"efficiency_back = {back!r}"]
+    return lines, lossy
+
+
+def any_motors(rng, robot) -> list[str]:
+    """As many joints as freedoms, which determine the motion at home; coupled-away joints among them."""
+    chosen: list[int] = []
+    motions = Configuration(robot, robot.home).motions
+    for k in map(int, rng.permutation(robot.tree.n)):
+        if np.linalg.matrix_rank(motions[[*chosen, k]], tol=0.02) == len(chosen) + 1:
+            chosen.append(k)
+    return [robot.tree.rate_names[k] for k in sorted(chosen)]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_made_up_couplings_move_and_carry_as_brute_force_says(seed, tmp_path, figure):
+    rng = np.random.default_rng(seed)
+    lines, kinds = tree_of(rng)
+    more, lossy = couplings_of(rng, kinds)
+    text = "\n".join([*lines, *more, ""])
+    plain = parflex.load(write_robot(tmp_path, text, "plain"))
+    path = write_robot(tmp_path, f"{text}[actuation.any]\nactuated = {any_motors(rng, plain)}\n", "made-up")
+    robot, oracle = parflex.load(path, actuation="any"), EnergyModel(read_robot(path))
+    q, error = robot.assembler.newton(robot.home + rng.uniform(-0.3, 0.3, robot.nq), robot.free, robot.closures.rows)
+    assert error < 1e-10
+    at, order = Configuration(robot, q), order_of(robot, oracle)
+    qd, tau = at.J @ rng.uniform(-2, 2, at.J.shape[1]), rng.uniform(-3, 3, robot.nu)
+    M, c, A, bias, push, rates = equations(robot, oracle, at, qd, tau)
+    gears = gears_of(oracle, len(A), lossy)
+    rigid = [one for one in oracle.data.couplings if one.stiffness is None]
+    ((qdd, lam),) = pushed(M, c, A, bias, push, gears, rates)
+    found = accelerated(at, qd, tau, reactions=True)
+    carried = np.array([found.reactions["couplings"][one.name]["effort"] for one in rigid])
+    errors = [largest(found.accelerations - qdd[order]) / largest(qdd)]
+    errors.append(largest(carried - lam[len(A) - len(rigid) :]) / max(largest(carried), 1.0))
+    motors = [oracle.coordinates.index(name) for name in robot.actuated_names]
+    ways = driven(M @ qdd + c, A, gears, rates, motors)
+    if len(ways) == 1:
+        back = parflex.inverse_dynamics(robot, at, chosen(at, qd), chosen(at, found.accelerations))
+        errors.append(largest(np.array(list(back.efforts.values())) - tau) / (1 + largest(found.accelerations)))
+    else:  # where motors stand, several efforts cause this motion
+        with pytest.raises(SingularError, match="jams in this motion"):
+            parflex.inverse_dynamics(robot, at, chosen(at, qd), chosen(at, found.accelerations))
+    model = parflex.model(robot, "direct")
+    own = [robot.rates.index(name) for name in model.labels["qd"]]
+    out = model.evaluate("numpy", q=q[None], qd=qd[own][None], effort=tau[None])["qdd"][0]
+    errors.append(largest(out - qdd[order][own]) / largest(qdd))
+    figure(f"made-up couplings, seed {seed}", max(errors), 1e-8)
+    assert max(errors) < 1e-8  # ratios up to 60 multiply: conditions up to 1e5

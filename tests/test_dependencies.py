@@ -22,34 +22,13 @@ REQUIREMENTS = lowest.requirements()
 
 OURS = {"parflex", "__future__", *sys.stdlib_module_names}
 # names of imports where they are not those of the packages
-PACKAGES = {
-    "skfem": "scikit-fem",
-    "pinocchio": "pin",
-    "mpl_toolkits": "matplotlib",
-    "pydantic_core": "pydantic-core",
-    "sdypy": "sdypy-EMA",
-}
+PACKAGES = {"skfem": "scikit-fem", "pinocchio": "pin", "mpl_toolkits": "matplotlib", "sdypy": "sdypy-EMA"}
+PACKAGES |= {"pydantic_core": "pydantic-core"}
 # imported, but required by a package that we require and that alone knows which version fits
-BROUGHT = {
-    "pydantic-core": "pydantic",
-    "cycler": "matplotlib",
-    "websockets": "viser",
-    "imageio": "viser",
-}
+BROUGHT = {"pydantic-core": "pydantic", "cycler": "matplotlib", "websockets": "viser", "imageio": "viser"}
 # imported inside functions that do without, or say what to install
-OPTIONAL = {
-    "casadi",
-    "clarabel",
-    "distributed",
-    "mujoco",
-    "pin",
-    "pyarrow",
-    "pymoo",
-    "pyuff",
-    "scikit-fem",
-    "sdypy-EMA",
-}
-OPTIONAL |= {"viser"}
+OPTIONAL = {"casadi", "clarabel", "distributed", "mujoco", "pin", "pyarrow", "pymoo", "pyuff", "scikit-fem"}
+OPTIONAL |= {"sdypy-EMA", "viser"}
 
 
 def as_packaging_reads() -> list[tuple[str, Requirement]]:
@@ -81,21 +60,20 @@ def test_all_but_the_builder_have_a_limit():
     assert [one.name for one in REQUIREMENTS if one.limit is None] == ["setuptools"]
 
 
-def test_a_package_has_one_range_in_all_groups():
-    lines = lowest.constraints(REQUIREMENTS)
-    assert len(lines) == len({one.name for one in REQUIREMENTS})
-    other = lowest.Requirement("fe", "numpy", "2.0", "3", "")
-    with pytest.raises(ValueError, match="numpy is bounded in two ways"):
-        lowest.constraints([*REQUIREMENTS, other])
-
-
 @pytest.mark.parametrize("line", ["numpy", "numpy==1.26", "numpy~=1.26", "numpy<3", "numpy[x]>=1.26"])
 def test_a_requirement_without_a_lowest_version_is_refused(line, tmp_path):
     file = tmp_path / "pyproject.toml"
-    text = f'[build-system]\nrequires = []\n[project]\ndependencies = ["{line}"]\n[project.optional-dependencies]\n'
-    file.write_text(text, encoding="utf-8")
+    extras = "[project.optional-dependencies]\n"
+    file.write_text(f'[build-system]\nrequires = []\n[project]\ndependencies = ["{line}"]\n{extras}', encoding="utf-8")
     with pytest.raises(ValueError, match="not written as"):
         lowest.requirements(file)
+
+
+def test_a_package_has_one_range_in_all_groups():
+    lines = lowest.constraints(REQUIREMENTS)
+    assert len(lines) == len({one.name for one in REQUIREMENTS})
+    with pytest.raises(ValueError, match="numpy is bounded in two ways"):
+        lowest.constraints([*REQUIREMENTS, lowest.Requirement("fe", "numpy", "2.0", "3", "")])
 
 
 def test_what_is_installed_here_is_what_the_project_file_allows():
@@ -114,24 +92,16 @@ def test_what_is_installed_here_is_what_the_project_file_allows():
     assert not wrong
 
 
-def brought_by(package: str) -> dict[str, Requirement]:
-    """What an installed package requires whatever its extras, by name."""
-    read = [Requirement(line) for line in metadata.requires(package) or []]
-    return {one.name.lower(): one for one in read if one.marker is None or one.marker.evaluate({"extra": ""})}
-
-
 @pytest.mark.parametrize("package", sorted(BROUGHT))
 def test_what_another_package_brings_is_required_by_it_alone(package):
     """Require such a package through its parent alone: two ranges of one package could conflict."""
-    bringer = BROUGHT[package]
-    required = {one.name for one in REQUIREMENTS}
-    assert bringer in required
-    assert package not in required
+    bringer, required = BROUGHT[package], {one.name for one in REQUIREMENTS}
+    assert bringer in required and package not in required
     try:
-        needs = brought_by(bringer)
+        lines = [Requirement(line) for line in metadata.requires(bringer) or []]
     except metadata.PackageNotFoundError:
         pytest.skip(f"{bringer} is not installed")
-    assert package in needs
+    needs = {one.name.lower(): one for one in lines if one.marker is None or one.marker.evaluate({"extra": ""})}
     assert needs[package].specifier.contains(metadata.version(package), prereleases=True)
 
 

@@ -1,13 +1,15 @@
-"""Elements between two points against spatial tendons of MuJoCo: exact where these are forces, else at its softness.
+"""An arm of two links with an element from the wall to its hand, against spatial tendons of MuJoCo, and its balances.
 
-An arm of two links has an element from the wall to its hand, in both.
+Exact where elements are forces, else at the softness of MuJoCo.
 """
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
-from support.comparison import written
+from scipy.integrate import cumulative_simpson
 from support.machine_matrix import arm
+from support.robots import write_robot
 
 import parflex
 
@@ -43,9 +45,9 @@ SOFT = 'solref="-1e7 -6e3" solimp="0.9999 0.9999 0.001"'  # nearest to rigid: a 
 STATES = [((0.4, 0.7), (0.0, 0.0)), ((0.9, -0.5), (1.5, -2.0)), ((1.4, 0.3), (-1.0, 3.0))]
 
 
-def model(tendon: str, more: str = "", step: float = 1e-3):
+def model(tendon: str, more: str = "", step: float = 1e-3, damping: str = ""):
     text = ARM.replace("TENDON", tendon).replace("MORE", more).replace("STEP", str(step))
-    made = mujoco.MjModel.from_xml_string(text)
+    made = mujoco.MjModel.from_xml_string(text.replace('axis="0 0 1"', f'axis="0 0 1" {damping}'))
     return made, mujoco.MjData(made)
 
 
@@ -66,7 +68,7 @@ FORCES = {
 @pytest.mark.parametrize("kind", FORCES)
 def test_forces_along_lines_accelerate_as_tendons(kind, tmp_path):
     keys, tendon = FORCES[kind]
-    robot = parflex.load(written(arm(keys, shoulder=kind != "strut"), tmp_path))
+    robot = parflex.load(write_robot(tmp_path, arm(keys, shoulder=kind != "strut")))
     made, data = model(tendon, MOTOR if kind == "strut" else "")
     for q, qd in STATES:
         data.qpos[:], data.qvel[:] = q, qd
@@ -78,7 +80,7 @@ def test_forces_along_lines_accelerate_as_tendons(kind, tmp_path):
         names = ("shoulder", "elbow")
         pose, rates = (dict(zip(names, values, strict=True)) for values in (q, qd))
         found = parflex.forward_dynamics(robot, pose, rates, efforts)
-        own = [robot.tree.rate_names.index(name) for name in names]
+        own = [robot.rates.index(name) for name in names]
         assert found.accelerations[own] == pytest.approx(data.qacc, rel=EXACT)
         assert found.elements["part"]["length"] == pytest.approx(data.ten_length[0], rel=EXACT)
         assert found.elements["part"]["rate"] == pytest.approx(data.ten_velocity[0], abs=EXACT)
@@ -86,7 +88,7 @@ def test_forces_along_lines_accelerate_as_tendons(kind, tmp_path):
 
 def test_a_cable_goes_slack_and_taut_in_a_run_as_a_tendon_does(tmp_path):
     """MuJoCo takes steps of a fixed length over the kinks, of fourth order in between."""
-    robot = parflex.load(written(arm(FORCES["cable"][0]), tmp_path))
+    robot = parflex.load(write_robot(tmp_path, arm(FORCES["cable"][0])))
     made, data = model(FORCES["cable"][1], step=1e-4)
     data.qpos[:] = 0.4, 0.7
     run = parflex.simulate(robot, None, 1.0, start={"pose": {"shoulder": 0.4, "elbow": 0.7}}, step=1e-3, out_step=0.1)
@@ -99,7 +101,7 @@ def test_a_cable_goes_slack_and_taut_in_a_run_as_a_tendon_does(tmp_path):
 
 
 def test_a_rod_holds_as_an_equality_of_a_tendon_at_its_softness(tmp_path):
-    robot = parflex.load(written(arm("kind = 'rod'", elbow=False), tmp_path))
+    robot = parflex.load(write_robot(tmp_path, arm("kind = 'rod'", elbow=False)))
     made, data = model("", f'<equality><tendon tendon1="part" {SOFT}/></equality>')
     data.qpos[:] = robot.home
     mujoco.mj_forward(made, data)
@@ -114,10 +116,8 @@ def test_a_rod_holds_as_an_equality_of_a_tendon_at_its_softness(tmp_path):
 
 def test_a_rope_that_hangs_comes_to_rest_as_on_the_limit_of_a_tendon(tmp_path):
     """Without elasticity in MuJoCo, with a stiff cable here: the same place and force, found by settling there."""
-    robot = parflex.load(written(arm("kind = 'cable'; stiffness = 1e5; rest = 0.5", False, False), tmp_path))
-    text = ARM.replace('axis="0 0 1"', 'axis="0 0 1" damping="2"').replace("STEP", "1e-3").replace("MORE", "")
-    made = mujoco.MjModel.from_xml_string(text.replace("TENDON", 'range="0 0.5" solreflimit="0.004 1"'))
-    data = mujoco.MjData(made)
+    robot = parflex.load(write_robot(tmp_path, arm("kind = 'cable'; stiffness = 1e5; rest = 0.5", False, False)))
+    made, data = model('range="0 0.5" solreflimit="0.004 1"', damping='damping="2"')
     data.qpos[:] = 0.4, 0.7
     for _ in range(10_000):
         mujoco.mj_step(made, data)
@@ -126,3 +126,35 @@ def test_a_rope_that_hangs_comes_to_rest_as_on_the_limit_of_a_tendon(tmp_path):
     assert rest.configuration.q == pytest.approx(data.qpos, abs=1e-3)  # the limit gives by some tenths of a millimetre
     # a force on a rope turns with its place, which is known to that
     assert rest.elements["part"]["force"] == pytest.approx(data.efc_force[0], rel=1e-3)
+
+
+PARTS = {  # keys, whether the shoulder has a motor, and whether the power is smooth enough for a quadrature of rows
+    "spring": ("kind = 'spring'; stiffness = 250; rest = 0.2; damping = 0.3", True, True),
+    "damper": ("kind = 'damper'; damping = 2", True, True),
+    "cable": ("kind = 'cable'; stiffness = 3000; rest = 0.6", True, False),
+    "damped cable": ("kind = 'cable'; stiffness = 3000; rest = 0.6; damping = 5", True, False),
+    "strut": ("kind = 'strut'; actuated = true; stiffness = 100; rest = 0.3; damping = 4", False, True),
+}
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_energy_and_power_balance_over_ten_seconds(part, tmp_path, figure):
+    """The energy changes by the work of the motors less that of dampers; a cable goes slack and taut on the way."""
+    keys, shoulder, smooth = PARTS[part]
+    robot = parflex.load(write_robot(tmp_path, arm(keys, shoulder=shoulder)))
+    effort = dict(zip(robot.actuated_names, (1.0, -0.5), strict=True))
+    run = parflex.simulate(robot, None, 10.0, effort=effort, step=1e-3, out_step=1e-3)
+    E, size = run["energy.total"], np.ptp(run["energy.kinetic"])
+    opened = np.abs(E - E[0] - run["work.input"] + run["work.loss"]).max() / size
+    figure(f"{part}: balance of energy over 10 s", opened, 1e-6)
+    assert run.status == "ok" and opened < 1e-6  # fourth order at this step; kinks are found, not stepped over
+    motors = sum(run[f"effort.{name}"] * run[f"qd.{name}"] for name in robot.actuated_names)
+    assert run["power.input"] == pytest.approx(motors, abs=1e-12 * np.abs(motors).max())
+    assert np.all(run["power.loss"] >= -1e-12 * np.abs(run["power.loss"]).max() - 1e-300)
+    for kind in ("input", "loss") if smooth else ("input",):
+        work = cumulative_simpson(run[f"power.{kind}"], x=run.t, initial=0)
+        assert run[f"work.{kind}"] == pytest.approx(work, abs=1e-5 * size)  # of the rule over a millisecond
+    if "cable" in part:
+        length, force = run["element.part.length"], run["element.part.force"]
+        assert np.sum(np.diff(np.sign(length - 0.6)) != 0) > 10
+        assert np.all(force[length < 0.6] == 0) and force.min() >= 0

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from conftest import CATALOGUE, RIGID
 from support.comparison import after, largest, order_of, positions
-from support.mechanisms import invented
 from support.oracles.energy import EnergyModel
 from support.oracles.reader import read_robot
+from support.robots import load_robot
 from support.states import Draws, random_states
 
 import parflex
@@ -30,35 +30,30 @@ def momentum(configuration, qd):
     return np.concatenate([linear, angular])
 
 
+def energy(configuration, qd):
+    return np.array(sum(parflex.energies(configuration, qd)))
+
+
 def satellite_motion(robot, rng):
     """Velocities of the hull in the world, of the motors, and of the hand."""
-    words = [f"hull.{part}" for part in ("x", "y", "z", "rx", "ry", "rz")] + list(robot.actuated_names)
+    words = [f"hull.{part}" for part in ("x", "y", "z", "rx", "ry", "rz")] + list(robot.motors)
     return dict(zip(words, rng.uniform(-2, 2, len(words)), strict=True))
 
 
-def test_a_free_robot_keeps_linear_and_angular_momentum(figure):
-    robot = parflex.load(invented("satellite"), settings={"legs.frame.shoulder.motor_inertia": 0})
-    configuration, rng, worst, h = parflex.configure(robot), np.random.default_rng(2), 0.0, 1e-5
-    for torque in (0.0, 8.0):  # motors act between bodies of the robot: they change no momentum either
-        for _ in range(5):
-            effort = {name: torque * rng.uniform(-1, 1) for name in robot.actuated_names}
-            result = parflex.forward_dynamics(robot, configuration, satellite_motion(robot, rng), effort)
-            ends = [momentum(*after(configuration, result.rates, result.accelerations, t)) for t in (h, -h)]
-            worst = max(worst, largest(ends[0] - ends[1]) / (2 * h) / largest(ends[0]))
-    figure("satellite: rate of momentum, per second, relative", worst, 1e-7)
-    assert worst < 1e-7  # central differences: truncation (3 rad/s * 1e-5 s)^2 = 1e-9, rounding 1e-16/1e-5 = 1e-11
-    still = momentum(configuration, np.zeros(robot.tree.n))
-    assert largest(still) == 0
-
-
-def test_a_free_robot_with_rotors_keeps_energy_without_effort():
-    robot = parflex.load(invented("satellite"))
-    configuration, rng, h = parflex.configure(robot), np.random.default_rng(3), 1e-5
-    for _ in range(5):
-        result = parflex.forward_dynamics(robot, configuration, satellite_motion(robot, rng), {})
-        ends = [sum(parflex.energies(*after(configuration, result.rates, result.accelerations, t))) for t in (h, -h)]
-        # truncation 1e-9 and rounding 1e-11, as above
-        assert abs(ends[0] - ends[1]) / (2 * h) < 1e-7 * abs(ends[0])
+def test_a_free_robot_keeps_momentum_under_torques_and_energy_without(figure):
+    """Motors act between bodies of the robot: they change no momentum; rotors have energy and are left out of it."""
+    h, rng = 1e-5, np.random.default_rng(2)
+    for settings, kept in (({"legs.frame.shoulder.motor_inertia": 0}, momentum), ({}, energy)):
+        robot = load_robot("satellite", settings=settings)
+        configuration, worst = parflex.configure(robot), 0.0
+        for torque in (0.0, 8.0) if kept is momentum else (0.0,):
+            for _ in range(5):
+                effort = {name: torque * rng.uniform(-1, 1) for name in robot.motors}
+                result = parflex.forward_dynamics(robot, configuration, satellite_motion(robot, rng), effort)
+                ends = [kept(*after(configuration, result.rates, result.accelerations, t)) for t in (h, -h)]
+                worst = max(worst, largest(ends[0] - ends[1]) / (2 * h) / largest(ends[0]))
+        figure(f"satellite: rate of {kept.__name__}, per second, relative", worst, 1e-7)
+        assert worst < 1e-7  # central differences: truncation (3 rad/s * 1e-5 s)^2 = 1e-9, rounding 1e-16/1e-5 = 1e-11
 
 
 def actuation(motors, locked=()):
@@ -79,9 +74,9 @@ def test_more_motors_than_freedoms_share_the_efforts_with_least_norm(figure):
         assert second.redundant_actuation
         assert any("least norm" in warning for warning in second.warnings)
         assert not first.redundant_actuation
-        tau = np.array([second.efforts[name] for name in redundant.actuated_names])
+        tau = np.array([second.efforts[name] for name in redundant.motors])
         J_a = configuration.J_a
-        plain = np.array([first.efforts.get(name, 0.0) for name in redundant.actuated_names])
+        plain = np.array([first.efforts.get(name, 0.0) for name in redundant.motors])
         f = tree_forces(configuration, second.rates, second.accelerations)
         inside = J_a @ np.linalg.lstsq(J_a, tau, rcond=None)[0]
         worst = max(
@@ -106,7 +101,7 @@ def test_a_locked_joint_stands_still_and_leaves_the_other_efforts_as_they_are():
     configuration = parflex.configure(locked)
     assert positions(configuration)["leg1.3"] == 1.025  # its start value
     rng = np.random.default_rng(6)
-    stroke = locked.tree.rate_names.index("leg1.3")
+    stroke = locked.rates.index("leg1.3")
     for _ in range(4):
         velocity, acceleration = ({name: rng.uniform(-1, 1) for name in motors[1:]} for _ in range(2))
         first = parflex.inverse_dynamics(locked, configuration, velocity, acceleration)
@@ -122,6 +117,7 @@ def test_a_locked_joint_stands_still_and_leaves_the_other_efforts_as_they_are():
         assert largest(found.accelerations - first.accelerations) < 1e-10 * largest(first.accelerations)
 
 
+@pytest.mark.few("3rrr", "rx90", "space", "four-bar")
 @pytest.mark.parametrize("name", RIGID)
 def test_energies_equal_those_of_lagrange(name):
     path = CATALOGUE / f"{name}.toml"

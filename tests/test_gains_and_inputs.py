@@ -7,23 +7,13 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from support.robots import load_robot
 
 import parflex
 from parflex import InputError, Sensed
 from parflex.simulation import first_compilation
 
 MOTORS = ["a", "b"]
-OSCILLATOR = """
-format = 1
-name = "oscillator"
-motion = "planar"
-gravity = [0, 0, 0]
-[[frame]]
-name = "m"
-joint = "revolute"
-spring = {stiffness = 50.0}
-inertia = {mass = 1.0, about_centre = [0, 0, 0.2]}
-"""
 
 
 def test_controllers_with_arrays_compare_and_hash():
@@ -67,10 +57,8 @@ def test_a_run_takes_gains_by_name_and_refuses_too_many():
 
 
 @pytest.fixture(scope="module")
-def oscillator(tmp_path_factory):
-    file = tmp_path_factory.mktemp("oscillator") / "oscillator.toml"
-    file.write_text(OSCILLATOR, encoding="utf-8")
-    return parflex.load(file)
+def oscillator():
+    return load_robot("oscillator")
 
 
 def test_a_response_takes_one_frequency_and_refuses_what_is_none(oscillator):

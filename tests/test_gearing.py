@@ -1,12 +1,14 @@
-"""Gears change units of motors and nothing else: base parameters, distances to singular poses, condition numbers."""
+"""Robots behind gears: base parameters, condition numbers and distances do not depend on ratios; records of arms."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from support.geared_arm import FILE, GEAR, recorded
+from support.robots import write_robot
 
 import parflex
-from parflex import Configuration
+from parflex import Configuration, ParflexError
 from parflex.identification.base_columns import base_columns
 from parflex.identification.exciting.motion_limits import read_motion_limits
 from parflex.identification.regressors import Regressor
@@ -76,9 +78,8 @@ def own_rows(gears, chains, motors, names, count, rng):
         bias = np.zeros(2 * chains)
         if chains == 2:
             J[0, 0] = J[2, 1] = 1.0
-            sides = [
-                (l1 * turned(way(p)), l2 * turned(way(t))) for (p, t), (l1, l2) in zip(angles, LENGTHS, strict=True)
-            ]
+            both = zip(angles, LENGTHS, strict=True)
+            sides = [(l1 * turned(way(p)), l2 * turned(way(t))) for (p, t), (l1, l2) in both]
             # end0 = end1: columns per shoulder and per elbow
             by_s = np.column_stack([sides[0][0] + sides[0][1], -(sides[1][0] + sides[1][1])])
             by_e = np.column_stack([sides[0][1], -sides[1][1]])
@@ -109,15 +110,10 @@ def own_rows(gears, chains, motors, names, count, rng):
                 W[:, names.index(f"ZZ[m{n}]")] = W[:, names.index(f"IA[m{n}]")] = gears[n] * acc[2 * n] * turn
                 W[:, names.index(f"MX[m{n}]")] = -turn * (turned(way(angle)) @ GRAVITY)
                 W[:, names.index(f"MY[m{n}]")] = turn * (way(angle) @ GRAVITY)
-        by_motor = np.array([gears[int(m[1])] * J[2 * int(m[1])] if m[0] == "m" else J["se".index(m[0]) + 2 * int(m[1])]
-                             for m in motors])  # fmt: skip
-        rows.append(np.linalg.solve(by_motor.T, W))
+        places = [(m, 2 * int(m[1])) for m in motors]
+        by_motor = [gears[k // 2] * J[k] if m[0] == "m" else J["se".index(m[0]) + k] for m, k in places]
+        rows.append(np.linalg.solve(np.transpose(by_motor), W))
     return np.concatenate(rows)
-
-
-def loaded(tmp_path, text):
-    (tmp_path / "geared.toml").write_text(text)
-    return parflex.load(tmp_path / "geared.toml")
 
 
 CASES = [
@@ -130,11 +126,11 @@ CASES = [
 @pytest.mark.parametrize(("gears", "chains", "back"), CASES)
 def test_base_parameters_behind_gears_are_those_of_equations_by_hand(tmp_path, gears, chains, back):
     text, motors = five_bar(gears, chains, back)
-    robot = loaded(tmp_path, text)
+    robot = parflex.load(write_robot(tmp_path, text))
     every = unknowns(robot, "none")
     base = base_columns(Regressor(robot, every, "none"))
     names = [one.name for one in every]
-    assert robot.actuated_names == motors
+    assert robot.motors == motors
     W = own_rows(gears, chains, motors, names, 40, np.random.default_rng(3))
     # each row and each column at its own size: neither gears nor units decide on the rank
     W = (W.reshape(40, 2, -1) / np.sqrt((W.reshape(40, 2, -1) ** 2).mean(axis=(0, 2)))[:, None]).reshape(80, -1)
@@ -152,18 +148,18 @@ def test_base_parameters_behind_gears_are_those_of_equations_by_hand(tmp_path, g
 def posed(robot, gears, ways):
     """Positions of the motors at which shoulders are so far from home."""
     home = np.array([0.0 if gear is not None else angle for gear, angle in zip(gears, HOME, strict=True)])
-    return dict(
-        zip(robot.actuated_names, home + [w * (g or 1.0) for w, g in zip(ways, gears, strict=True)], strict=True)
-    )
+    places = home + [w * (g or 1.0) for w, g in zip(ways, gears, strict=True)]
+    return dict(zip(robot.motors, places, strict=True))
 
 
 GEARED = [(100.0, -30.0), (0.01, -1000.0), (1.0, None), (-200.0, 0.3)]
 WAYS = [(0.0, 0.0), (0.4, -0.4), (0.6, -0.52)]  # the last of them near to where the outer links stretch
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("gears", GEARED)
 def test_condition_numbers_do_not_depend_on_gears(tmp_path, gears):
-    plain, robot = (loaded(tmp_path, five_bar(one, 2)[0]) for one in ((None, None), gears))
+    plain, robot = (parflex.load(write_robot(tmp_path, five_bar(one, 2)[0])) for one in ((None, None), gears))
     for ways in WAYS:
         wanted, found = (
             Configuration(one, one.assemble(posed(one, own, ways))).condition
@@ -175,7 +171,7 @@ def test_condition_numbers_do_not_depend_on_gears(tmp_path, gears):
     maps = []
     for one, own in ((plain, (None, None)), (robot, gears)):
         rows = np.array([list(posed(one, own, ways).values()) for ways in WAYS])
-        maps.append(parflex.many_responses(one, one.actuated_names, rows, asked))
+        maps.append(parflex.many_responses(one, one.motors, rows, asked))
     for name in asked:
         assert maps[1][name] == pytest.approx(maps[0][name], rel=1e-9)
     assert found.platform == pytest.approx(maps[1]["conditioning"][2]) and found.platform > 2 * numbers_at_home(robot)
@@ -185,11 +181,12 @@ def numbers_at_home(robot):
     return Configuration(robot, robot.home).condition.platform
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("gears", GEARED)
 def test_distances_of_exciting_motions_do_not_depend_on_gears(tmp_path, gears):
     found = []
     for own in ((None, None), gears):
-        robot = loaded(tmp_path, five_bar(own, 2)[0])
+        robot = parflex.load(write_robot(tmp_path, five_bar(own, 2)[0]))
         regressor = Regressor(robot, unknowns(robot, "none"), "none")
         limits = read_motion_limits(regressor, 0.5, None, None, None, 0.3)
         moving = regressor.moving(
@@ -205,13 +202,13 @@ def test_distances_of_exciting_motions_do_not_depend_on_gears(tmp_path, gears):
 @pytest.mark.parametrize("response", ["conditioning", "singularity"])
 def test_slopes_by_a_ratio_are_those_of_the_angle_that_it_turns(tmp_path, response):
     gears, ways, key = (100.0, -30.0), (0.4, -0.4), "frame.e0.place.position.0"
-    plain, robot = (loaded(tmp_path, five_bar(one, 2)[0]) for one in ((None, None), gears))
+    plain, robot = (parflex.load(write_robot(tmp_path, five_bar(one, 2)[0])) for one in ((None, None), gears))
     ratio = "coupling.gear0.terms.m0"
     found = parflex.sensitivities(robot, response, [key, ratio], posed(robot, gears, ways)).sensitivities
     wanted = parflex.sensitivities(plain, response, [key], posed(plain, (None, None), ways)).sensitivities
     assert found[key]["derivative"] == pytest.approx(wanted[key]["derivative"], rel=1e-8)
     beside = np.array([[HOME[0] + 0.4 + step, HOME[1] - 0.4] for step in (-1e-5, 1e-5)])
-    low, high = parflex.many_responses(plain, plain.actuated_names, beside, [response])[response]
+    low, high = parflex.many_responses(plain, plain.motors, beside, [response])[response]
     # the motor is at 40 rad; differences are as good as the square of their step
     assert found[ratio]["derivative"] == pytest.approx(40 * (high - low) / 2e-5, rel=1e-6)
 
@@ -220,7 +217,7 @@ def test_slopes_by_a_ratio_are_those_of_the_angle_that_it_turns(tmp_path, respon
 @pytest.mark.parametrize("gears", GEARED)
 def test_maps_reach_what_they_reach_without_gears(tmp_path, gears):
     """Steps of positions were short beside the turns of a motor: four of five poses by x and y were lost."""
-    plain, robot = (loaded(tmp_path, five_bar(one, 2)[0]) for one in ((None, None), gears))
+    plain, robot = (parflex.load(write_robot(tmp_path, five_bar(one, 2)[0])) for one in ((None, None), gears))
     x, y = np.meshgrid(np.linspace(-0.3, 0.4, 5), np.linspace(0.35, 0.75, 4))
     rows = np.column_stack([x.ravel(), y.ravel()])
     wanted, found = (parflex.many_responses(one, ["x", "y"], rows, ["conditioning"]) for one in (plain, robot))
@@ -228,3 +225,43 @@ def test_maps_reach_what_they_reach_without_gears(tmp_path, gears):
     assert found.status.tolist() == wanted.status.tolist()
     good = wanted.status == 0
     assert found["conditioning"][good] == pytest.approx(wanted["conditioning"][good], rel=1e-8)  # poses close to 1e-11
+
+
+# -- records of arms behind gears --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def arm(tmp_path):
+    return lambda gear=GEAR: parflex.load(write_robot(tmp_path, FILE.format(gear)))
+
+
+@pytest.mark.few("4.0", "0.0205")
+@pytest.mark.parametrize(("off", "gear"), [(4.0, GEAR), (-12.0, GEAR), (0.0, 0.0205)])
+def test_another_zero_or_ratio_of_a_gear_leaves_residuals_above_noise(arm, off, gear):
+    record = recorded()
+    assert not parflex.identify(arm(), record).warnings
+    warnings = parflex.identify(arm(gear), record | {"q.motor": record["q.motor"] + off}).warnings
+    assert any("residuals are above the noise level" in text and "'elbow'" in text for text in warnings)
+
+
+@pytest.mark.verify
+def test_the_motor_with_positions_in_degrees_is_named(arm):
+    record = recorded()
+    try:
+        words = " ".join(parflex.identify(arm(), record | {"q.elbow": np.degrees(record["q.elbow"])}).warnings)
+    except ParflexError as error:
+        words = str(error)
+    assert "with positions of 'elbow' in degrees" in words and "give its gain = 0.0174532925" in words
+
+
+@pytest.mark.few
+@pytest.mark.parametrize("estimator", ["wls", "irls"])
+def test_efforts_with_bursts_of_outliers_are_reported_as_unexplained(arm, estimator):
+    record, rng = recorded(), np.random.default_rng(1)
+    for name in ("effort.motor", "effort.elbow"):
+        record[name] = record[name].copy()
+        for start in rng.integers(200, 2700, 8):
+            record[name][start : start + 30] += 4 * record[name].std() * rng.choice([-1, 1])
+    warnings = parflex.identify(arm(), record, estimator=estimator).warnings
+    for motor in ("motor", "elbow"):
+        assert any(f"of the efforts of '{motor}' unexplained" in text and "outliers" in text for text in warnings)

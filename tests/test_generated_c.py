@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.chains import chain
+from support.command_line import answered
 from support.documentation import ROOT, blocks, commands, run_parflex, shows
 from support.emitted import STRICT, c_library, compile_c, tool, write_c
 from support.traced import ROBOTS, difference, expected, inputs, long, made, samples
@@ -20,28 +21,17 @@ from parflex import Model
 from parflex.codegen.compile import Kernel
 from parflex.codegen.emit import emit_llvm
 from parflex.codegen.emit.emit_c import CHUNK, emit_c, identifier
-from parflex.codegen.emit.files import write_files
-from parflex.codegen.emit.workspace import workspace
-from parflex.codegen.model import TARGETS
 from parflex.codegen.passes.optimise import make_program
 from parflex.codegen.program import Program
-from parflex.codegen.traces.trace import MODELS
 from parflex.graph import Graph
 
-BENDING = ["dualemps", "dualemps-fitted", "gough-stewart-beams", "navaro", "three-beam-legs"]
-LARGE = [name for name in BENDING if not name.startswith("dualemps")]  # up to 40 000 operators
-CASES = [
-    pytest.param(name, model, marks=long if name in LARGE else [])
-    for name in (*ROBOTS, *BENDING)
-    for model in ("inverse", "direct")
-]
-SHORT_RUNS = [("3rrr", "step"), ("gough-stewart", "inverse"), ("delta", "mass-matrix"), ("dualemps", "inverse")]
-VALGRIND = SHORT_RUNS + [
-    pytest.param(name, "inverse", marks=long) for name in (*ROBOTS, *BENDING) if (name, "inverse") not in SHORT_RUNS
-]
+BENDING = ["dualemps", "dualemps-fitted", "gough-stewart-beams", "navaro", "three-beam-legs"]  # up to 40 000 operators
+CASES = [(name, model) for name in (*ROBOTS, *BENDING) for model in ("inverse", "direct")]
+SHORT_RUNS = [("3rrr", "step"), ("delta", "mass-matrix")]
+VALGRIND = SHORT_RUNS + [(name, "inverse") for name in (*ROBOTS, *BENDING)]
 
 
-@pytest.mark.few
+@pytest.mark.few("four-bar-direct", "dualemps-inverse")
 @pytest.mark.parametrize(("name", "model"), CASES)
 def test_the_example_compiles_strictly_and_prints_the_numbers_of_python(name, model, tmp_path):
     program = made(name, model)
@@ -54,7 +44,7 @@ def test_the_example_compiles_strictly_and_prints_the_numbers_of_python(name, mo
     assert np.abs(printed - wanted).max() <= 1e-12 * np.abs(wanted).max()
 
 
-@pytest.mark.few
+@pytest.mark.few("3rrr")
 @pytest.mark.parametrize(("name", "model"), [("gough-stewart", "inverse"), ("delta", "direct"), ("3rrr", "geometry")])
 def test_the_header_serves_cpp(name, model, tmp_path):
     program = made(name, model)
@@ -75,7 +65,7 @@ def test_the_header_serves_cpp(name, model, tmp_path):
     )
 
 
-@pytest.mark.few
+@pytest.mark.few("3rrr", "four-bar")
 @pytest.mark.parametrize("name", ["gough-stewart", "3rrr", "rx90", "four-bar"])
 def test_single_precision_is_near(name, tmp_path):
     program, states = made(name, "inverse"), samples(name, 10)
@@ -87,7 +77,7 @@ def test_single_precision_is_near(name, tmp_path):
     assert "static const double" not in text and "double *" not in text
 
 
-@pytest.mark.few
+@pytest.mark.few("3rrr-step", "delta-mass")
 @pytest.mark.parametrize(("name", "model"), VALGRIND)
 def test_valgrind_finds_nothing(name, model, tmp_path):
     valgrind = tool("valgrind")
@@ -104,29 +94,35 @@ def test_parameters_are_set_up_by_a_function_of_their_own(tmp_path):
     found = c_library(program, inputs(program, states), tmp_path)
     assert difference(found, expected("rx90", "inverse", states)) < 1e-11  # rounding
     header = program.files("c")["rx90_inverse.h"]
+    for label in (*program.program.variables, *(name for name, _ in program.program.outputs)):
+        assert f": {label}  " in header
+    assert f"total {program.counts['total']}" in header
     assert "void rx90_inverse_setup(const double *p, double *s);" in header
     assert f"#define RX90_INVERSE_PARAMETERS {len(program.program.parameters)}" in header
     assert f"#define RX90_INVERSE_OPERATORS {program.counts['total']}" in header
 
 
-def test_the_makefile_builds_the_example(tmp_path):
+def test_the_makefile_builds_the_example(capsys, tmp_path):
     make = tool("make")
     tool("cc")
     (tmp_path / "Makefile").write_text("mine")
     for model in ("inverse", "direct"):  # two models in one folder, beside a Makefile of somebody else
-        write_files(tmp_path, made("four-bar", model).files("c"))
+        answered(capsys, "codegen", "four-bar", model, "--target", "c", "-o", tmp_path)
         name = f"four_bar_{model}"
         subprocess.run([make, "-C", str(tmp_path), "-f", f"{name}.mk"], capture_output=True, check=True)
         assert subprocess.run([str(tmp_path / f"{name}_example")], capture_output=True, check=True).stdout
     assert (tmp_path / "Makefile").read_text() == "mine"
 
 
-def test_the_header_lists_inputs_outputs_and_counts():
-    program = made("3rrr", "inverse")
-    header = program.files("c")["m_3rrr_inverse.h"]
-    for label in (*program.program.variables, *(name for name, _ in program.program.outputs)):
-        assert f": {label}  " in header
-    assert f"total {program.counts['total']}" in header
+@pytest.mark.parametrize(("robot", "name"), [("rx90", "rx90_inverse"), ("5r", "m_5r_inverse")])
+def test_names_of_generated_files_are_those_of_the_documentation(robot, name):
+    model, page = made(robot, "inverse"), PAGE.read_text(encoding="utf-8")
+    assert set(model.files("c")) == {f"{name}.h", f"{name}.c", f"{name}_example.c", f"{name}.mk"}
+    assert set(model.files("llvm")) == {f"{name}.ll"}
+    for target in ("numpy", "jax", "casadi", "sympy"):
+        assert set(model.files(target)) == {f"m_{robot}_inverse_{target}.py"} and f"`{target}`" in page
+    for word in parflex.explain(parflex.load(robot)).forms:
+        assert f"`{word}`" in page, word
 
 
 def test_a_program_without_inputs_or_with_constant_outputs_compiles(tmp_path):
@@ -150,6 +146,7 @@ def there_and_back(instructions: int, inputs: int) -> Program:
     return Program("long_one", names, (), tuple(made), 0, outputs)
 
 
+PAGE = ROOT / "docs" / "codegen.md"
 STACK = 24  # kB; a process that does nothing needs about ten
 SMALL_STACK = """
 #include <stdio.h>
@@ -175,48 +172,22 @@ def on_a_small_stack(program: Program, call: str, folder: Path) -> subprocess.Co
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-def runs_on_a_small_stack(program: Program, folder: Path, tolerance: float) -> None:
+@pytest.mark.verify
+@pytest.mark.parametrize("case", ["there and back", pytest.param("chain of 80 joints", marks=long)])
+def test_a_long_program_runs_on_a_small_stack_with_a_workspace_of_the_caller(case, tmp_path):
+    if case == "there and back":
+        program, tolerance = there_and_back(13_000, 30), 1e-12  # values of size one, halved again and again
+    else:  # accelerations of 1e4 from masses of condition 1e6
+        program, tolerance = parflex.model(parflex.load(chain(80, tmp_path)), "direct").program, 1e-6
     name = identifier(program.name)
-    done = on_a_small_stack(program, f"{name}_in(x, w, y)", folder)
+    # it does not find room on that stack by itself
+    assert on_a_small_stack(program, f"{name}(x, y); (void)w", tmp_path).returncode != 0
+    done = on_a_small_stack(program, f"{name}_in(x, w, y)", tmp_path)
     assert done.returncode == 0, done
     count = len(program.variables)
     x = np.array([0.1 + 0.8 * k / count for k in range(count)])
     wanted = np.array(list(program.evaluate(dict(zip(program.variables, x, strict=True))).values()))
     assert np.abs(np.array([float(line) for line in done.stdout.split()]) - wanted).max() < tolerance
-
-
-@pytest.mark.verify
-def test_a_long_program_runs_on_a_small_stack_with_a_workspace_of_the_caller(tmp_path):
-    program = there_and_back(13_000, 30)
-    _, size = workspace(program, CHUNK)
-    assert 8 * size > 1024 * STACK  # it would not find room on that stack, as the next lines show
-    assert on_a_small_stack(program, "long_one(x, y); (void)w", tmp_path).returncode != 0
-    runs_on_a_small_stack(program, tmp_path, 1e-12)  # values of size one, halved again and again
-
-
-@pytest.mark.parametrize("joints", [pytest.param(80, marks=long)])
-def test_the_direct_model_of_a_long_chain_runs_on_a_small_stack(joints, tmp_path):
-    program = parflex.model(parflex.load(chain(joints, tmp_path)), "direct").program
-    assert len(program.instructions) > 40_000
-    runs_on_a_small_stack(program, tmp_path, 1e-6)  # accelerations of 1e4 from masses of condition 1e6
-
-
-def test_places_of_the_workspace_are_used_again_but_never_while_they_are_needed():
-    program, piece = there_and_back(5000, 10), 100
-    places, size = workspace(program, piece)
-    assert size == max(places.values()) + 1 < len(places)
-    base = len(program.inputs)
-    reads: dict[int, set[int]] = {}
-    for k, (op, *arguments) in enumerate([*program.instructions, ("outputs", *(k for _, k in program.outputs))]):
-        for a in arguments if op != "const" else ():
-            number = min(k, len(program.instructions) - 1) // piece
-            if a >= base and program.instructions[a - base][0] != "const" and (a - base) // piece != number:
-                reads.setdefault(a, set()).add(number)
-    assert set(reads) == set(places)
-    for one, place in places.items():
-        for other in places:
-            if other > one and places[other] == place:
-                assert (other - base) // piece > max(reads[one])
 
 
 def test_every_kind_of_instruction_works_across_the_pieces_of_a_long_program(monkeypatch, tmp_path):
@@ -253,8 +224,6 @@ def test_every_kind_of_instruction_works_across_the_pieces_of_a_long_program(mon
 
 # -- the page about code -------------------------------------------------------------------------------------------
 
-PAGE = ROOT / "docs" / "codegen.md"
-
 
 def test_python_of_the_page_prints_what_it_shows():
     found = blocks(PAGE)
@@ -286,18 +255,3 @@ def test_commands_and_c_of_the_page_run(tmp_path, monkeypatch):
         angular_acceleration=[0],
     )["effort"]
     assert float(done.stdout) == pytest.approx(wanted[1], abs=6e-5)  # of 'leg2.1', four digits are printed
-
-
-def test_the_page_lists_every_model_and_every_target():
-    text = PAGE.read_text(encoding="utf-8")
-    for word in (*MODELS, *TARGETS):
-        assert f"`{word}`" in text, word
-
-
-@pytest.mark.parametrize(("robot", "name"), [("rx90", "rx90_inverse"), ("5r", "m_5r_inverse")])
-def test_names_of_generated_files_are_those_of_the_documentation(robot, name):
-    made = parflex.model(parflex.load(robot), "inverse")
-    stem = f"m_{robot}_inverse"
-    assert set(made.files("c")) == {f"{name}.h", f"{name}.c", f"{name}_example.c", f"{name}.mk"}
-    assert set(made.files("llvm")) == {f"{name}.ll"}
-    assert all(set(made.files(target)) == {f"{stem}_{target}.py"} for target in ("numpy", "jax", "casadi", "sympy"))

@@ -13,6 +13,7 @@ from parflex.codegen.passes.lower import lower
 from parflex.codegen.passes.nary import Nary
 from parflex.codegen.passes.optimise import collected, make_program, optimise, tidy
 from parflex.codegen.passes.parallel_axes import parallel_axes
+from parflex.codegen.passes.repeated_sums import with_products
 from parflex.codegen.passes.saving import PASSES
 from parflex.codegen.program import Program
 from parflex.graph import Expression, Graph
@@ -22,20 +23,16 @@ DOCS = Path(__file__).resolve().parents[1] / "docs"
 ROUNDING = 1e-12
 
 
-def angles(program: Nary) -> None:
-    """The pass over angles, in place like the others."""
-    program.__dict__.update(parallel_axes(program, tidy).__dict__)
+def in_place(change):
+    """A pass that returns a program, in place like the others."""
+    return lambda program: program.__dict__.update(change(program).__dict__)
 
 
-def everything(program: Nary) -> None:
-    program.__dict__.update(optimise(program).__dict__)
-
-
-def numbers(program: Nary) -> None:
-    program.__dict__.update(collected(program).__dict__)
-
-
-ALL = PASSES | {"parallel_axes": angles, "collect": numbers, "all together": everything}
+ALL = PASSES | {
+    "parallel_axes": in_place(lambda program: parallel_axes(program, tidy)),
+    "collect": in_place(collected),
+    "all together": in_place(optimise),
+}
 
 
 def random_outputs(rng: np.random.Generator, graph: Graph) -> list[Expression]:
@@ -63,7 +60,7 @@ def lowered(program: Nary) -> Program:
     return lower(program, "random", names, [], [f"y{k}" for k in range(len(program.outputs))])
 
 
-@pytest.mark.few
+@pytest.mark.few("factor", "all together")
 @pytest.mark.parametrize("name", ALL)
 def test_a_pass_keeps_values_and_never_costs_operators(name):
     rng = np.random.default_rng(4)
@@ -84,16 +81,6 @@ def test_a_pass_keeps_values_and_never_costs_operators(name):
         old, new = (np.array(list(version.evaluate(values).values())) for version in (before, after))
         assert np.abs(new - old).max() <= ROUNDING * max(1.0, np.abs(old).max())
     print(f"{name} saves {saved} operators in 60 programs")
-
-
-@pytest.mark.parametrize("trial", range(5))
-def test_the_cost_of_sums_and_products_is_what_the_instructions_cost(trial):
-    graph = Graph()
-    program = Nary(graph, [value.edge for value in random_outputs(np.random.default_rng(trial), graph)])
-    for step in ("flatten", "factor", "share"):
-        # instructions that happen to be equal are one, so the program may have fewer
-        assert lowered(program).counts()["total"] <= program.cost()
-        PASSES[step](program)
 
 
 def operators(name: str, build) -> tuple[int, int]:
@@ -132,25 +119,24 @@ def test_a_pass_saves_what_it_is_there_for(name, build, before, after):
     assert operators(name, build) == (before, after)
 
 
-def test_signs_and_quarters_of_sums_of_angles_are_right():
-    rng = np.random.default_rng(8)
-    for first in ("sin", "cos"):
-        for second in ("sin", "cos"):
-            for sign in (1, -1):
-                graph = Graph()
-                a, b, c, d = (graph.symbol(letter) for letter in "abcd")
-                other = {"sin": "cos", "cos": "sin"}
-                x = getattr(a, first)() * getattr(b, second)()
-                y = getattr(a, other[first])() * getattr(b, other[second])()
-                program = make_program(graph, "angles", {"y": (x + sign * y) * c + d})
-                assert program.counts()["total"] == 3
-                values = dict(zip("abcd", rng.uniform(-3, 3, 4), strict=True))
-                functions = {"sin": np.sin, "cos": np.cos}
-                u, v = values["a"], values["b"]
-                wanted = functions[first](u) * functions[second](v)
-                wanted += sign * functions[other[first]](u) * functions[other[second]](v)
-                found = program.evaluate(values)["y"]
-                assert found == pytest.approx(wanted * values["c"] + values["d"], abs=1e-14)  # rounding
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("first", ["sin", "cos"])
+@pytest.mark.parametrize("second", ["sin", "cos"])
+def test_signs_and_quarters_of_sums_of_angles_are_right(first, second, sign):
+    other = {"sin": "cos", "cos": "sin"}
+
+    def value(functions, a, b):
+        x = functions[first](a) * functions[second](b)
+        return x + sign * functions[other[first]](a) * functions[other[second]](b)
+
+    graph = Graph()
+    a, b, c, d = (graph.symbol(letter) for letter in "abcd")
+    y = value({"sin": Expression.sin, "cos": Expression.cos}, a, b)
+    program = make_program(graph, "angles", {"y": y * c + d})
+    assert program.counts()["total"] == 3
+    numbers = dict(zip("abcd", np.random.default_rng(8).uniform(-3, 3, 4), strict=True))
+    wanted = value({"sin": np.sin, "cos": np.cos}, numbers["a"], numbers["b"]) * numbers["c"] + numbers["d"]
+    assert program.evaluate(numbers)["y"] == pytest.approx(wanted, abs=1e-14)  # rounding
 
 
 def test_a_difference_that_is_there_the_other_way_round_is_taken_with_its_sign():
@@ -192,15 +178,6 @@ def test_arithmetic_on_parameters_alone_is_hoisted_in_front():
     assert main.counts()["total"] == 2 and setup.counts()["total"] == 3
 
 
-def test_a_program_is_run_in_python_by_the_definitions_of_its_operations():
-    graph = Graph()
-    a, b = graph.symbol("a"), graph.symbol("b")
-    terms = [np.sign(a), np.sign(b), a - b, a / b, np.sqrt(b), np.arctan2(a, b)]
-    program = make_program(graph, "some", {"y": np.array(terms, dtype=object)})
-    found = program.evaluate({"a": -2.0, "b": 4.0})
-    assert list(found.values()) == pytest.approx([-1, 1, -6, -0.5, 2, np.arctan2(-2, 4)], rel=1e-15)
-
-
 def test_every_pass_has_its_line_in_the_documentation():
     page = (DOCS / "codegen.md").read_text(encoding="utf-8")
     assert set(re.findall(r"^- `(\w+)`:", page, flags=re.M)) >= {*PASSES, "parallel_axes"}
@@ -212,39 +189,41 @@ def test_two_sums_that_would_become_each_other_stay_two():
     assert all(np.isfinite(value).all() for value in program(**program.sample).values())
 
 
-# -- effort --------------------------------------------------------------------------------------------------------
+def numbered(instructions, outputs):
+    return Program("sums", ("x", "d", "e"), (), tuple(instructions), 0, tuple((f"y{k}", k) for k in outputs))
 
 
-def test_a_program_is_put_in_order_once_between_two_changes(monkeypatch):
-    graph = Graph()
-    a, b, c = (graph.symbol(name) for name in "abc")
-    program = Nary(graph, [(a * b + b * c).edge, ((a + b) * c).edge])
-    ordered, before = [], Nary._ordered
-    monkeypatch.setattr(Nary, "_ordered", lambda self, change: (ordered.append(1), before(self, change))[1])
-    for _ in range(2):
-        program.cost(), program.uses(), program.divisors(), program.order()
-    assert len(ordered) == 1
-    program.rebuild({program.outputs[0][0]: (program.outputs[1][0], -1)})
-    program.cost(), program.uses()
-    assert len(ordered) == 3  # by the change, and once behind it
-    assert program.outputs[0][0] == program.outputs[1][0] and program.outputs[0][1] == -program.outputs[1][1]
-    assert program.uses()[program.outputs[0][0]] == 2
+def both(program, **given):
+    """Outputs as the program has them, and with products."""
+    return [np.array(list(own.evaluate(given).values())) for own in (program, with_products(program))]
 
 
-def test_what_a_change_does_not_reach_is_not_built_anew(monkeypatch):
-    graph = Graph()
-    chains = [[graph.symbol(f"{name}{k}") for k in range(30)] for name in "xy"]
-    totals = []
-    for chain in chains:
-        total = chain[0]
-        for x in chain[1:]:
-            total = (total * x + chain[0]).sqrt()
-        totals.append(total)
-    program = Nary(graph, [total.edge for total in totals])
-    first, other = (program.imported(chain[0].edge)[0] for chain in chains)
-    built, before = [], Nary._rebuilt
-    monkeypatch.setattr(Nary, "_rebuilt", lambda self, node, memo: (built.append(node), before(self, node, memo))[1])
-    kept = program.outputs[1]
-    program.rebuild({first: (other, 1)})
-    assert program.outputs[1] == kept
-    assert len(built) == 3 * 29  # products, sums and roots of the chain that changes, none of the other
+def test_a_number_that_is_added_sixteen_times_is_one_product():
+    chain = [("add", 0, 1)] + [("add", k, 1) if k % 2 else ("add", 1, k) for k in range(3, 18)]
+    program = numbered(chain, [18])
+    plain, made = both(program, x=0.3, d=0.7, e=0.0)
+    assert np.allclose(made, 0.3 + 16 * 0.7, rtol=1e-15) and np.allclose(plain, made, rtol=1e-14)  # sums round more
+    assert [word for word, *_ in with_products(program).instructions] == ["const", "mul", "add"]
+
+
+def test_sums_that_are_used_on_the_way_stay_as_they_are():
+    """Values 3 to 6: x + d, twice, three times, and three times with e; the second is asked for, the third squared."""
+    chain = [("add", 0, 1), ("add", 3, 1), ("add", 4, 1), ("add", 5, 2), ("mul", 5, 5), ("add", 6, 2)]
+    program = numbered(chain, [4, 8, 7])
+    plain, made = both(program, x=2.0, d=0.25, e=-4.0)
+    assert np.array_equal(plain, made) and np.array_equal(made, [2.5, -5.25, 2.75**2])  # exact in powers of two
+    assert with_products(program).instructions == program.instructions
+
+
+def test_random_sums_with_products_are_the_same():
+    rng = np.random.default_rng(4)
+    for _ in range(50):
+        made = [("add", 0, 1)]
+        while len(made) < 40:
+            last, word = len(made) + 2, rng.choice(["add", "add", "add", "add", "mul", "sub"])
+            other = int(rng.choice([1, 1, 1, 2, int(rng.integers(0, last + 1))]))
+            made.append((str(word), last, other) if rng.random() < 0.7 else (str(word), other, last))
+        program = numbered(made, sorted({len(made) + 2, *rng.integers(3, len(made) + 2, 2).tolist()}))
+        given = {name: float(x) for name, x in zip("xde", rng.uniform(-0.5, 0.5, 3), strict=True)}
+        plain, short = both(program, **given)
+        assert np.allclose(plain, short, rtol=1e-9, atol=1e-9)  # differences lose digits

@@ -19,7 +19,6 @@ import pytest
 import parflex
 from parflex.argument_checks import CHECKS, OTHERS
 from parflex.cli.main import cli
-from parflex.errors import did_you_mean, nearest
 from parflex.vocabulary import WORDS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -44,22 +43,14 @@ def test_everything_listed_is_there_and_is_completed():
     assert {"ParflexError", "InputError", "Robot", "Configuration", "Result", "Modes", "Model", "Run"} <= {
         *parflex.__all__
     }
-    assert set(parflex.__all__) <= set(dir(parflex))
-    assert not {"re", "importlib", "Path", "Any"} & set(dir(parflex))
+    assert set(parflex.__all__) <= set(dir(parflex)) and not {"re", "importlib", "Path", "Any"} & set(dir(parflex))
     for name in parflex.__all__:
         assert getattr(parflex, name) is getattr(parflex, name)
     with pytest.raises(AttributeError, match="nonsense"):
         _ = parflex.nonsense
-
-
-def test_every_error_is_exported_and_is_one_of_parflex():
-    kinds = {
-        n: k
-        for n, k in vars(importlib.import_module("parflex.errors")).items()
-        if getattr(k, "__module__", "") == "parflex.errors" and inspect.isclass(k)
-    }
-    for name, kind in kinds.items():
-        assert getattr(parflex, name) is kind and issubclass(kind, (parflex.ParflexError, Warning))
+    for name, kind in vars(importlib.import_module("parflex.errors")).items():
+        if inspect.isclass(kind) and kind.__module__ == "parflex.errors":
+            assert getattr(parflex, name) is kind and issubclass(kind, (parflex.ParflexError, Warning))
 
 
 def test_types_travel_with_the_package_and_the_version_is_written_once():
@@ -81,33 +72,28 @@ def test_arguments_are_words_of_one_vocabulary(name):
         assert word in CHECKS, f"'{word}' is no word of the vocabulary"
 
 
-def test_the_vocabulary_has_no_word_that_nobody_says():
-    said = {word for name in FUNCTIONS for word in words(name)}
-    assert set(CHECKS) <= said, set(CHECKS) - said
+def test_every_word_of_the_vocabulary_is_used_and_explained_once():
+    assert set(WORDS) == set(CHECKS) == {word for name in FUNCTIONS for word in words(name)}
     for name, own in OTHERS.items():
         assert set(own) <= set(words(name))
+    for word, (kind, _, text) in WORDS.items():
+        assert kind and text.endswith(".") and (text[0].isupper() or text[0] == "'"), word
 
 
-# -- names ---------------------------------------------------------------------------------------------------------
-
-
-def test_an_argument_that_another_function_has_is_refused():
-    with pytest.raises(parflex.InputError, match="has no argument 'loads'"):
-        parflex.jacobian(robot(), loads={})
-    with pytest.raises(parflex.InputError, match="has no argument 'wrench'; did you mean 'wrench_frames'"):
-        parflex.model(robot(), "state-rates", wrench={"tip": [0, 0, 0]})
-
-
-def test_an_argument_by_place_and_by_name_is_refused():
-    with pytest.raises(parflex.InputError, match="'pose' twice; keep one of them"):
-        parflex.inverse_dynamics(robot(), "home", pose="home")
-
-
-def test_a_misspelt_argument_is_answered_with_the_nearest():
-    with pytest.raises(parflex.InputError, match="did you mean 'acceleration'"):
-        parflex.inverse_dynamics(robot(), accelaration={})
+@pytest.mark.parametrize(
+    ("function", "given", "options", "match"),
+    [
+        ("jacobian", [], {"loads": {}}, "has no argument 'loads'"),
+        ("model", ["state-rates"], {"wrench": {}}, "has no argument 'wrench'; did you mean 'wrench_frames'"),
+        ("inverse_dynamics", ["home"], {"pose": "home"}, "'pose' twice; keep one of them"),
+        ("inverse_dynamics", [], {"accelaration": {}}, "did you mean 'acceleration'"),
+    ],
+)
+def test_arguments_that_are_unknown_or_given_twice_are_refused(function, given, options, match):
+    with pytest.raises(parflex.InputError, match=match):
+        getattr(parflex, function)(robot(), *given, **options)
     with pytest.raises(parflex.InputError, match="required: robot"):
-        parflex.inverse_dynamics()
+        getattr(parflex, function)()
 
 
 # -- what is returned ----------------------------------------------------------------------------------------------
@@ -124,7 +110,7 @@ def test_energies_have_names_and_unpack():
 def test_a_mass_matrix_names_its_rates_unpacks_and_is_an_array():
     found = parflex.mass_matrix(robot(), coordinates="motors")
     M, names = found
-    assert names == found.names == robot().actuated_names
+    assert names == found.names == robot().motors
     assert found[0] is M and found[1] is names and found[0, 1] == M[0, 1]
     rates = np.array([0.3, -0.2])
     for product in (found @ rates, M @ rates, np.asarray(found) @ rates, found.T @ rates):
@@ -135,7 +121,7 @@ def test_a_mass_matrix_names_its_rates_unpacks_and_is_an_array():
 
 def test_a_jacobian_names_its_rows_and_columns_and_is_an_array():
     found = parflex.jacobian(robot())
-    assert found.frame == robot().tree.end_effector and found.motors == robot().actuated_names
+    assert found.frame == robot().tree.end_effector and found.motors == robot().motors
     assert found.directions[0] == "vx" and found.shape == (6, 2)
     assert np.array_equal(found[[0, 1]], found.matrix[:2]) and np.array_equal(np.abs(found), np.abs(found.matrix))
     assert np.array_equal(found.T @ np.ones(6), found.matrix.sum(axis=0)) and len(list(found)) == 6
@@ -159,9 +145,8 @@ def test_warnings_of_a_result_contain_those_of_the_robot():
 def test_dir_of_a_robot_lists_the_names_of_the_documentation():
     shown = dir(robot())
     assert all(hasattr(robot(), name) and not name.startswith("_") for name in shown)
-    code = "".join(
-        re.findall(r"```python\n(.*?)```", "".join(p.read_text() for p in ROOT.glob("docs/*.md")), re.DOTALL)
-    )
+    text = "".join(path.read_text() for path in ROOT.glob("docs/*.md"))
+    code = "".join(re.findall(r"```python\n(.*?)```", text, re.DOTALL))
     used = {name for name in re.findall(r"\brobot\.([a-z_]+)\b", code) if hasattr(robot(), name)}
     assert used and used <= set(shown)
     assert not {"known_home", "pose_finder", "assembler", "resting_but"} & set(shown)
@@ -212,12 +197,6 @@ def test_help_describes_every_argument_with_type_unit_and_default_and_what_is_re
     assert returned, "it is not said what is returned"
 
 
-def test_the_vocabulary_explains_every_word_once():
-    assert set(WORDS) == set(CHECKS)
-    for word, (kind, _, text) in WORDS.items():
-        assert kind and text.endswith(".") and (text[0].isupper() or text[0] == "'"), word
-
-
 EVERYTHING = [getattr(parflex, name) for name in parflex.__all__]
 RECORDS = [thing for thing in EVERYTHING if dataclasses.is_dataclass(thing)]
 
@@ -234,7 +213,7 @@ def test_help_of_results_describes_their_fields(kind):
 
 METHODS = [
     (kind, name)
-    for kind in (getattr(parflex, name) for name in parflex.__all__)
+    for kind in EVERYTHING
     if inspect.isclass(kind)
     for name, thing in vars(kind).items()
     if inspect.isfunction(thing) and not name.startswith("_")
@@ -252,18 +231,8 @@ def test_help_of_methods_names_their_arguments(kind, name):
 
 # -- command line and messages -------------------------------------------------------------------------------------
 
-OTHER_VALUES = {
-    "parameters",  # of programs inertial ones, of FMUs gravity and a payload too
-    "start",
-    "modes",
-    "out",
-    "path",
-    "outputs",
-    "columns",
-    "record",
-    "measured",
-    "drive",
-}  # whose values differ from verb to verb
+# values differ from verb to verb: `parameters` of programs are inertial ones, of FMUs gravity and a payload too
+OTHER_VALUES = {*["parameters", "start", "modes", "out", "path", "outputs", "columns", "record", "measured", "drive"]}
 
 
 def options() -> list[tuple[str, click.Option]]:
@@ -324,20 +293,3 @@ def test_type_checkers_understand_a_script_of_a_user(tmp_path):
     file.write_text(USER + 'parflex.mass_matrix(robot, coordinates="nonsense")\nparflex.jacobian(robot, at="home")\n')
     found, _, code = api.run(["--strict", "--disable-error-code=type-arg", str(file)])
     assert code == 1 and found.count("error:") == 2, found
-
-
-@pytest.mark.parametrize(
-    ("word", "known", "meant"),
-    [
-        ("5R", ["c5", "5r"], "5r"),
-        ("RK5", ["rk4", "auto"], "rk4"),
-        ("acc", ["velocity", "acceleration"], "acceleration"),
-        ("12", ["11", "21"], None),
-        ("nope", ["fore", "tip"], None),
-        ("effort", ["form", "out"], None),
-    ],
-)
-def test_only_like_words_are_proposed(word, known, meant):
-    assert nearest(word, known) == meant
-    hint = did_you_mean(word, known)
-    assert hint == f"did you mean '{meant}'?" if meant else all(f"'{name}'" in hint for name in known)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from support.changed_files import changed
 from support.command_line import answered, refused
+from support.robots import write_robot
 
 import parflex
 from parflex import ActuationError, InputError, ParflexError, RobotFileError, SingularError, UnreachableError, configure
@@ -33,48 +34,34 @@ def efforts(robot, at=None, **options) -> np.ndarray:
 # -- poses ---------------------------------------------------------------------------------------------------------
 
 
-def test_quaternion_and_rotation_vector_are_the_same_pose(capsys):
+def test_words_of_a_pose_mean_the_same_in_other_units_and_coordinates(capsys):
+    def q(robot, words):
+        return answered(capsys, "pose", robot, "--pose", words)["q"]
+
     turn = np.array([0.1, -0.2, 0.3])
     angle = np.linalg.norm(turn)
-    quaternion = [np.cos(angle / 2), *(np.sin(angle / 2) * turn / angle)]
-    words = ",".join(
-        f"{name}={value!r}" for name, value in zip(("qw", "qx", "qy", "qz"), map(float, quaternion), strict=True)
-    )
-    by_vector = answered(capsys, "pose", HEXAPOD, "--pose", "z=1.1,rx=0.1,ry=-0.2,rz=0.3")["q"]
-    by_quaternion = answered(capsys, "pose", HEXAPOD, "--pose", f"z=1.1,{words}")["q"]
-    assert list(by_vector.values()) == pytest.approx(list(by_quaternion.values()), abs=1e-12)
-
-
-def test_degrees_are_degrees(capsys):
-    pose = answered(capsys, "pose", "3rrr", "--pose", "x=0.02,theta_deg=12")["q"]
+    quaternion = [float(np.cos(angle / 2)), *(np.sin(angle / 2) * turn / angle).tolist()]
+    words = ",".join(f"{name}={value!r}" for name, value in zip(("qw", "qx", "qy", "qz"), quaternion, strict=True))
+    assert q(HEXAPOD, f"z=1.1,{words}") == pytest.approx(q(HEXAPOD, "z=1.1,rx=0.1,ry=-0.2,rz=0.3"), abs=1e-12)
+    pose = q("3rrr", "x=0.02,theta_deg=12")
     assert pose["platform.theta"] == pytest.approx(np.radians(12), rel=1e-15)
-    assert pose == answered(capsys, "pose", "3rrr", "--pose", "x=1/50,theta=12*deg")["q"]
-    joint = answered(capsys, "pose", "puma560", "--pose", "2_deg=30")["q"]
-    assert joint["2"] == pytest.approx(np.pi / 6, rel=1e-15)
-
-
-def test_a_joint_may_be_named_with_q_in_front(capsys):
-    assert answered(capsys, "pose", "puma560", "--pose", "q2=0.3") == answered(
-        capsys, "pose", "puma560", "--pose", "2=0.3"
-    )
+    assert pose == q("3rrr", "x=1/50,theta=12*deg")
+    assert q("puma560", "2_deg=30")["2"] == pytest.approx(np.pi / 6, rel=1e-15)
+    assert q("puma560", "q2=0.3") == q("puma560", "2=0.3")  # a name may have a q in front
 
 
 def test_what_a_pose_leaves_open_stays_as_it_is_at_home():
     robot = parflex.load(HEXAPOD)
-    home = dict(zip(robot.tree.position_names, robot.home, strict=True))
-    moved = dict(zip(robot.tree.position_names, robot.assemble({"z": 1.2}), strict=True))
+    home, moved = (dict(zip(robot.coordinates, q, strict=True)) for q in (robot.home, robot.assemble({"z": 1.2})))
     assert moved["platform.z"] == pytest.approx(1.2)
     for name in ("platform.x", "platform.y", "platform.qw", "platform.qx"):
         assert moved[name] == pytest.approx(home[name], abs=1e-12)
 
 
 def test_a_free_body_that_is_mounted_with_an_offset_goes_where_the_pose_says(tmp_path):
-    file = tmp_path / "body.toml"
-    body = (
-        'place = { position = [1, 0, 0], rotation = [0, 0, "pi/2"] }\ninertia = { mass = 1, about_centre = [1, 1, 1] }'
-    )
-    file.write_text(f'format = 1\nname = "body"\n[[frame]]\nname = "b"\njoint = "free"\n{body}\n')
-    robot = parflex.load(file)
+    place = 'place = { position = [1, 0, 0], rotation = [0, 0, "pi/2"] }'
+    text = f'format = 1\nname = "body"\n[[frame]]\nname = "b"\njoint = "free"\n{place}\ninertia = {{ mass = 1 }}\n'
+    robot = parflex.load(write_robot(tmp_path, text))
     for pose in ({"x": 2}, {"x": 2, "y": 3, "z": 4}, {"x": 2, "rz": 0.3}):
         position, rotation = parflex.frames(robot, configure(robot, pose))["b"]
         assert position == pytest.approx([2, pose.get("y", 0), pose.get("z", 0)], abs=1e-9)
@@ -110,9 +97,8 @@ def test_settings_change_the_file_at_every_level():
     assert loaded("gravity.1", -1).gravity == (0, -1, 0)
     assert loaded("poses.other.x", 0.1).poses["other"] == {"x": 0.1}
     assert loaded("legs.frame.1.damper", 3).frame[0].damper == 3
-    assert parflex.load(HEXAPOD, settings={"frame.b1.place.position": [1, 2, 3]}).description.frame[
-        0
-    ].place.position == (1, 2, 3)
+    moved = parflex.load(HEXAPOD, settings={"frame.b1.place.position": [1, 2, 3]}).description
+    assert moved.frame[0].place.position == (1, 2, 3)
 
 
 def test_settings_on_the_command_line_mean_the_same(capsys):

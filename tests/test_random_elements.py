@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import os
-
 import numpy as np
 import pytest
-from support.comparison import largest, order_of, positions, written
+from support.comparison import accelerated, chosen, largest, order_of, positions
 from support.oracles.energy import EnergyModel
 from support.oracles.flexible_energy import FlexibleEnergyModel
 from support.oracles.reader import read_robot
+from support.robots import write_robot
+from support.traced import VERIFY
 
 import parflex
 from parflex import Configuration
-from parflex.models.dynamics.dynamic_models import moved_by, rigid_inverse
 
-SEEDS = range(200 if os.environ.get("PARFLEX_VERIFY") else 6)
+SEEDS = range(200 if VERIFY else 6)
 ROUNDING = 1e-9  # of the largest acceleration: systems of condition up to 1e6 in double precision
 CONDITION = 1e5  # of the whole system, without units: what is nearer to a singular one is drawn again
 
@@ -125,7 +124,7 @@ def drawn(seed, folder):
     rng = np.random.default_rng(seed)
     for _ in range(100):
         text, beams = robot_text(rng)
-        path = written(text, folder, f"robot-{seed}")
+        path = write_robot(folder, text, f"robot-{seed}")
         try:
             robot = parflex.load(path)
             home = Configuration(robot, robot.home)
@@ -176,7 +175,7 @@ def test_random_elements_act_as_lagrange_says(seed, tmp_path):
     robot, oracle, at, qd, tau, text = drawn(seed, tmp_path)
     units = robot.tree.rate_units
     qdd, condition = lagrange(robot, oracle, at, qd, tau)
-    found = moved_by(at, qd, tau, reactions=True)
+    found = accelerated(at, qd, tau, reactions=True)
     size = largest(qdd / units)
     assert largest((found.accelerations - qdd) / units) < max(ROUNDING, 1e-15 * condition) * size, text
     back = np.argsort(order_of(robot, oracle))
@@ -184,12 +183,12 @@ def test_random_elements_act_as_lagrange_says(seed, tmp_path):
     assert parflex.energies(at, qd) == pytest.approx(energies, rel=1e-9, abs=1e-9 * sum(map(abs, energies))), text
     motors = set(robot.actuated)
     if motors == set(at.reduction.partition.independent.tolist()) and not robot.tree.elastic:
-        again = rigid_inverse(at, qd, found.accelerations)
+        again = parflex.inverse_dynamics(robot, at, chosen(at, qd), chosen(at, found.accelerations))
         assert list(again.efforts.values()) == pytest.approx(tau, abs=1e-7 * largest(tau) + 1e-300), text
     if len(motors) > at.J.shape[1]:
         return  # no program says how spare motors share
     model = parflex.model(robot, "direct")
-    own = [robot.tree.rate_names.index(name) for name in model.labels["qd"]]
+    own = [robot.rates.index(name) for name in model.labels["qd"]]
     given = {"q": at.q, "qd": qd[own], "effort": tau}
     program = model.evaluate("numpy", **{name: given[name] for name in model.inputs})
     assert largest((program["qdd"] - qdd[own]) / units[own]) < max(ROUNDING, 1e-14 * condition) * size, text

@@ -8,7 +8,7 @@ from support.linkages import CHAINS, draw
 from support.oracles.constrained import StoppedError, integrate, moving
 from support.oracles.planar_bodies import Led
 from support.random_linkages import FREEDOMS
-from support.traced import long
+from support.robots import write_robot
 
 import parflex
 
@@ -16,12 +16,7 @@ TIME, ROWS = 1.0, 11
 
 
 def cases(many: int) -> list:
-    """A few in the ordinary run, many in `make verify`."""
-    return [
-        pytest.param(kind, seed, marks=long if seed >= 2 else [], id=f"{kind}-{seed}")
-        for kind in CHAINS
-        for seed in range(many)
-    ]
+    return [pytest.param(kind, seed, id=f"{kind}-{seed}") for kind in CHAINS for seed in range(many)]
 
 
 def halved(of, step: float, **how):
@@ -31,7 +26,7 @@ def halved(of, step: float, **how):
     return runs[1], lambda column: float(np.abs(runs[0][column] - runs[1][column]).max())
 
 
-@pytest.mark.few
+@pytest.mark.few("four-bar-0]", "five-bar-1]")
 @pytest.mark.parametrize(("kind", "seed"), cases(40))
 def test_pushed_linkages_move_as_the_oracle(kind, seed, tmp_path, figure):
     rng = np.random.default_rng([seed, *kind.encode()])
@@ -41,8 +36,7 @@ def test_pushed_linkages_move_as_the_oracle(kind, seed, tmp_path, figure):
     for name, effort in efforts.items():
         drawn.push(name, effort)
     made = integrate(drawn.linkage, np.linspace(0, TIME, ROWS), drawn.q, drawn.v, 1e-11)
-    (tmp_path / "drawn.toml").write_text(drawn.text)
-    of = parflex.load(tmp_path / "drawn.toml", actuation="drawn")
+    of = parflex.load(write_robot(tmp_path, drawn.text), actuation="drawn")
     start = {"pose": "home", "velocity": {name: float(drawn.value(name, drawn.v)) for name in stated}}
     run, change = halved(of, 1e-3, time=TIME, effort=efforts, start=start, independent=independent)
     assert run.summary["energy_balance_error"] < 1e-5  # J of some 10 J: the work is integrated in the loop
@@ -54,7 +48,7 @@ def test_pushed_linkages_move_as_the_oracle(kind, seed, tmp_path, figure):
         assert off < max(1e-6, 3 * change(f"q.{name}"))
 
 
-@pytest.mark.few
+@pytest.mark.few("four-bar-0]", "five-bar-1]")
 @pytest.mark.parametrize(("kind", "seed"), cases(20))
 def test_led_linkages_need_the_efforts_of_the_oracle(kind, seed, tmp_path, figure):
     rng = np.random.default_rng([1000 + seed, *kind.encode()])
@@ -78,8 +72,7 @@ def test_led_linkages_need_the_efforts_of_the_oracle(kind, seed, tmp_path, figur
         made = integrate(drawn.linkage, np.linspace(0, TIME, ROWS), drawn.q, v, 1e-11)
     except StoppedError as error:  # led out of reach
         stopped = error.time
-    (tmp_path / "drawn.toml").write_text(drawn.text)
-    of = parflex.load(tmp_path / "drawn.toml", actuation="drawn")
+    of = parflex.load(write_robot(tmp_path, drawn.text), actuation="drawn")
     order = of.actuated_names
     run = parflex.simulate(
         of, lambda t: np.array([at(name, t) for name in order]).T, TIME, step=1e-3, out_step=TIME / (ROWS - 1)

@@ -6,15 +6,17 @@ import numpy as np
 import pytest
 from conftest import CATALOGUE, RIGID
 from support.comparison import after, error_against, largest, nearby_states, order_of, positions
-from support.mechanisms import INVENTED, invented
+from support.mechanisms import INVENTED
 from support.oracles.energy import EnergyModel
 from support.oracles.reader import read_robot
+from support.robots import load_robot, robot_file
 from support.states import Draws, random_states
 
 import parflex
 from parflex.recursion import joint_forces, motion
 
 ROBOTS = [*RIGID, *INVENTED]
+FEW = pytest.mark.few("3rrr", "two-bodies")
 OVER_CONSTRAINED = ("3-prrr", "bricard")
 PUSH = np.array([12.0, -7.0, 5.0, 1.5, -2.0, 3.0])
 
@@ -22,7 +24,7 @@ PUSH = np.array([12.0, -7.0, 5.0, 1.5, -2.0, 3.0])
 def states_of(name, count=4):
     """The file of a robot and some states of it."""
     if name in INVENTED:
-        return invented(name), list(nearby_states(parflex.load(invented(name)), count, 41))
+        return robot_file(name), list(nearby_states(load_robot(name), count, 41))
     path = CATALOGUE / f"{name}.toml"
     robot = parflex.load(path)
     return path, list(random_states(robot, count, 41, Draws(), spread=0.1 * robot.tree.length))
@@ -31,15 +33,9 @@ def states_of(name, count=4):
 def with_reactions(state):
     robot = state.configuration.robot
     push = PUSH * ([1, 1, 0, 0, 0, 1] if robot.tree.planar else 1)
-    result = parflex.inverse_dynamics(
-        robot,
-        state.configuration,
-        state.velocity,
-        state.acceleration,
-        wrench={robot.tree.end_effector: push},
-        reactions=True,
-    )
-    return result, push
+    load = {robot.tree.end_effector: push}
+    given = (state.configuration, state.velocity, state.acceleration)
+    return parflex.inverse_dynamics(robot, *given, wrench=load, reactions=True), push
 
 
 def momenta(configuration, qd):
@@ -84,7 +80,7 @@ def wrenches_on_links(result, push):
     return total
 
 
-@pytest.mark.few
+@FEW
 @pytest.mark.parametrize("name", ROBOTS)
 def test_every_body_moves_as_the_wrenches_on_it_say(name, figure):
     worst, h = 0.0, 1e-6
@@ -92,16 +88,15 @@ def test_every_body_moves_as_the_wrenches_on_it_say(name, figure):
         result, push = with_reactions(state)
         ends = [momenta(*after(state.configuration, result.rates, result.accelerations, t)) for t in (h, -h)]
         growth, acting = (ends[0] - ends[1]) / (2 * h), wrenches_on_links(result, push)
-        rows = (
-            [0, 1, 5] if state.configuration.robot.tree.planar else range(6)
-        )  # a planar robot says nothing of the rest
+        # a planar robot says nothing of the rest
+        rows = [0, 1, 5] if state.configuration.robot.tree.planar else range(6)
         worst = max(worst, largest((growth - acting)[:, rows]) / max(largest(growth), largest(acting)))
     figure(f"{name}: balance of every body with its reactions, largest relative error", worst, 1e-7)
     # central differences at 10 rad/s: truncation (1e-5)^2 = 1e-10, rounding 1e-16/1e-6 = 1e-10, a hundred terms
     assert worst < 1e-7
 
 
-@pytest.mark.few
+@FEW
 @pytest.mark.parametrize("name", ROBOTS)
 def test_a_joint_gives_along_its_axis_only_what_its_motor_and_its_terms_give(name):
     for state in states_of(name, 2)[1]:
@@ -123,7 +118,7 @@ def test_a_joint_gives_along_its_axis_only_what_its_motor_and_its_terms_give(nam
             assert largest(along - (motor - terms[link.v])) < 1e-10 * size
 
 
-@pytest.mark.few
+@FEW
 @pytest.mark.parametrize("name", [name for name in ROBOTS if name not in (*OVER_CONSTRAINED, "puma560", "rx90")])
 def test_closure_wrenches_are_the_multipliers_of_lagrange(name, figure):
     path, states = states_of(name)
@@ -166,7 +161,7 @@ def test_a_robot_that_is_over_constrained_everywhere_is_marked_everywhere(name):
 
 def test_only_what_a_loop_strains_is_marked_and_what_is_known_is_right():
     """The pin of a flat loop in space has the forces of the planar robot in the plane; the others are not known."""
-    space, plane = (parflex.load(invented("flat-loop"), settings={"motion": kind}) for kind in ("spatial", "planar"))
+    space, plane = (parflex.load(robot_file("flat-loop"), settings={"motion": kind}) for kind in ("spatial", "planar"))
     assert len(space.mobility.redundant) == 3
     motion_given = {"crank": 3.0, "arm": -2.0}
     flat = parflex.inverse_dynamics(plane, "home", motion_given, motion_given, reactions=True)
@@ -180,7 +175,7 @@ def test_only_what_a_loop_strains_is_marked_and_what_is_known_is_right():
     for name, effort in flat.efforts.items():
         assert abs(effort - full.efforts[name]) < 1e-11 * abs(effort)  # as above
     state = next(nearby_states(space, 1, 3))
-    assert error_against(EnergyModel(read_robot(invented("flat-loop"))), state) < 1e-10  # as in the other comparisons
+    assert error_against(EnergyModel(read_robot(robot_file("flat-loop"))), state) < 1e-10  # as in the other comparisons
 
 
 def test_the_direct_model_tells_the_same_reactions():

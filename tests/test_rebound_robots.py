@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from support.oracles import spring_chain
+from support.robots import load_robot, write_robot
 
 import parflex
 from parflex.design.design_state import Circumstances, SensitiveDesign
@@ -17,10 +18,7 @@ DUALEMPS = ["materials.dural.elastic_modulus", "materials.dural.density", "frame
 CHAIN = ["constants.first", "constants.second_damper"]
 
 
-def chain(tmp_path):
-    (tmp_path / "chain.toml").write_text(spring_chain.FILE.format(900.0, 400.0, 150.0))
-    dampers = {"constants.first_damper": 2.0, "constants.second_damper": 1.0}
-    return parflex.load(tmp_path / "chain.toml", settings=dampers)
+DAMPERS = {"constants.first_damper": 2.0, "constants.second_damper": 1.0}
 
 
 def compared(robot, keys, pose, given, share=1.1, count=5):
@@ -33,29 +31,6 @@ def compared(robot, keys, pose, given, share=1.1, count=5):
     return designs.of(values).modes(pose, count), anew, designs.at(pose)
 
 
-CARRIAGE = """
-format = 1
-name = "carriage"
-motion = "planar"
-gravity = [0, 0, 0]
-end_effector = "b"
-[constants]
-rotor = 3.0
-spring = 500.0
-[[frame]]
-name = "a"
-joint = "revolute"
-actuated = true
-motor_inertia = "rotor"
-inertia = { M = 1.0, MX = 0.5, ZZ = 0.3 }
-[[frame]]
-name = "b"
-parent = "a"
-joint = "revolute"
-place = { position = [0.4, 0, 0] }
-inertia = { M = 2.0, MX = 0.4, ZZ = 0.2 }
-spring = { stiffness = "spring" }
-"""
 CASES = {
     "materials and masses of a closed loop": ("dualemps", DUALEMPS, {}),
     "servos on motors with inertia": ("carriage", ["constants.rotor", "constants.spring"], {"servo": 1e4}),
@@ -64,11 +39,11 @@ CASES = {
 }
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("case", CASES)
-def test_numbers_that_move_nothing_are_put_into_the_robot_as_it_stands(tmp_path, case):
+def test_numbers_that_move_nothing_are_put_into_the_robot_as_it_stands(case):
     name, keys, words = CASES[case]
-    (tmp_path / "carriage.toml").write_text(CARRIAGE)
-    robot = parflex.load(tmp_path / "carriage.toml" if name == "carriage" else name)
+    robot = load_robot(name) if name == "carriage" else parflex.load(name)
     kept, anew, pose = compared(robot, keys, "home", Circumstances(**words))
     assert pose is not None
     # sums in another order: rounding of eigenvalues, about 1e-16 of the highest squared frequency over that of a mode
@@ -79,15 +54,15 @@ def test_numbers_that_move_nothing_are_put_into_the_robot_as_it_stands(tmp_path,
 
 
 def test_dampers_too(tmp_path):
-    kept, anew, _ = compared(chain(tmp_path), CHAIN, "bent", Circumstances(), count=3)
+    robot = parflex.load(write_robot(tmp_path, spring_chain.FILE.format(900.0, 400.0, 150.0)), settings=DAMPERS)
+    kept, anew, _ = compared(robot, CHAIN, "bent", Circumstances(), count=3)
     for mine, other in zip(kept.damped(1), anew.damped(1), strict=True):
         assert mine == pytest.approx(other, rel=1e-9)
 
 
 def test_what_moves_frames_or_poses_is_put_together_again(tmp_path):
     text = spring_chain.FILE.format(900.0, 400.0, 150.0)
-    (tmp_path / "moved.toml").write_text(text + '\n[poses.turned]\nmotor-b = "first/900"\n')
-    robot = parflex.load(tmp_path / "moved.toml")
+    robot = parflex.load(write_robot(tmp_path, text + '\n[poses.turned]\nmotor-b = "first/900"\n'))
     kept, anew, pose = compared(robot, CHAIN[:1], "turned", Circumstances(), count=3)
     assert pose is None  # a stiffness stands in the pose: 10 % more turn the joint
     assert kept.modes.frequencies == pytest.approx(anew.modes.frequencies, rel=1e-12)

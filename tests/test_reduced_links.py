@@ -24,7 +24,6 @@ from parflex.models.forms.in_pieces.node_equations import accelerations_under, e
 from parflex.models.forms.in_pieces.pieces import PREFERENCES, pieces
 from parflex.recursion.newton_euler import JOINT_TERMS
 from parflex.simulation.refining.strain_content import content_warnings
-from parflex.view.scene.elastic_points import points_of_body
 
 LENGTH = 0.6
 REDUCE = {"error": 0.1, "band": 100}
@@ -181,25 +180,19 @@ def judge(name: str, errors: np.ndarray, bounds: np.ndarray, figure) -> None:
     inside = np.isfinite(errors)
     assert inside[:, 0].all()
     edge = np.array([(bounds[i, k] / errors[i, k]) for i, k in enumerate(inside.sum(axis=1) - 1)])
-    figure(
-        f"{name}: largest error of a frequency, share of its bound", float(np.nanmax((errors - ROUNDED) / bounds)), 1.0
-    )
+    largest = float(np.nanmax((errors - ROUNDED) / bounds))
+    figure(f"{name}: largest error of a frequency, share of its bound", largest, 1.0)
     figure(f"{name}: bound at the band's edge over the error, median", float(np.median(edge)), 200.0)
     assert np.all(errors[inside] <= bounds[inside] + ROUNDED)
     assert np.all(errors[inside] > -ROUNDED)  # reduction is never softer
     assert np.median(edge) <= 200
 
 
-@pytest.mark.few("navaro")
+@pytest.mark.few("4-3-navaro")
 @pytest.mark.parametrize("name", WAYS)
-def test_frequencies_of_reduced_robots_are_within_the_bound_at_random_poses(name, figure):
-    judge(name, *audit(name, 4, 3, 1), figure)
-
-
-@pytest.mark.verify
-@pytest.mark.parametrize("name", WAYS)
-def test_frequencies_are_within_the_bound_at_200_poses(name, figure):
-    judge(name, *audit(name, 16, 200, 2), figure)
+@pytest.mark.parametrize(("elements", "poses"), [(4, 3), (16, 200)])
+def test_frequencies_of_reduced_robots_are_within_the_bound_at_random_poses(elements, poses, name, figure):
+    judge(name, *audit(name, elements, poses, 1), figure)
 
 
 def loaded_arm(reduce: dict | None = None, **settings) -> Robot:
@@ -259,9 +252,8 @@ def bent(name: str, error: float, band: float, elements: int) -> tuple[Robot, di
 @pytest.mark.parametrize("preferred", PREFERENCES)
 def test_pieces_of_a_reduced_robot_move_as_the_tree_does(name, preferred, figure):
     """Modes with both ends held are unknowns beside the motion of the pieces; loops are closed by ends of beams."""
-    robot, state = bent(
-        str(robot_file(name)) if name == "rolled-beams" else name, 0.3, 200.0 if name == "navaro" else 60.0, 4
-    )
+    path = str(robot_file(name)) if name == "rolled-beams" else name
+    robot, state = bent(path, 0.3, 200.0 if name == "navaro" else 60.0, 4)
     assert any(link.body.held for link in robot.tree.links)
     form = pieces(robot, preferred)
     independent = form.partition.independent
@@ -290,18 +282,6 @@ def test_designs_of_a_reduced_robot_are_made_one_by_one_where_its_beams_change()
             assert row == pytest.approx(wanted, rel=1e-7)
 
 
-def test_points_along_a_reduced_beam_are_those_of_its_elements(cantilevers):
-    """As the viewer draws it: bent by any of its modes, the places of the nodes."""
-    link = cantilevers[0].tree.links[cantilevers[0].tree.number("arm")]
-    points = points_of_body(cantilevers[0], link, 33)
-    body = link.body
-    e = np.random.default_rng(2).uniform(-0.01, 0.01, body.size)
-    nodes, step = body.inner.shapes @ e, (len(points.r0) - 1) // 8
-    assert np.allclose(points.displaced(e)[::step], points.r0[::step] + nodes[:, :3], atol=1e-15)
-    assert np.allclose(points.Phi_r[::step] @ e, nodes[:, 3:], atol=1e-14)
-    assert np.allclose(points.displaced(e)[-1], body.nodes["tip"].r0 + body.nodes["tip"].Phi_d @ e)
-
-
 def test_sections_at_rest_are_those_of_all_elements(cantilevers):
     load = {"arm.tip": [3.0, -5.0, 4.0, 0.5, -0.2, 0.7]}
     result, wanted = (parflex.deflection(one, "home", wrench=load, about="equilibrium") for one in cantilevers)
@@ -321,9 +301,8 @@ def test_info_reports_the_reduction(capsys):
     assert (one["body"], one["elements"], one["of"]) == ("13", 4, 9)
     assert 0 < one["kept"] < 9 and 0 < one["bound_hz"] <= 0.1
     assert answered(capsys, "info", "dualemps")["reduction"] == []
-    assert "to its ends and" in json.dumps(
-        answered(capsys, "explain", "dualemps", "--set", f"{ARM}={{error=1,band=60}}")
-    )
+    answer = answered(capsys, "explain", "dualemps", "--set", f"{ARM}={{error=1,band=60}}")
+    assert "to its ends and" in json.dumps(answer)
 
 
 @pytest.mark.parametrize(
@@ -399,16 +378,15 @@ def test_beyond_the_band_frequencies_have_their_bound_and_a_warning(tmp_path):
 def test_maps_and_sensitivities_tell_of_frequencies_beyond_the_band(tmp_path):
     robot = cantilever(tmp_path, joint=bars.HINGE)
     poses = np.array([[0.1], [0.3]])
-    for call, subject in (
-        (lambda: parflex.many_frequencies(robot, ["bar"], poses, modes=2), "frequencies of the map"),
-        (
-            lambda: parflex.many_responses(robot, ["bar"], poses, ["frequency:2", "stiffness:y"]),
-            "frequencies of the map",
-        ),
-        (lambda: parflex.frequency_map(robot, [("bar", 0.1, 0.3, 2)], modes=2), "frequencies of the map"),
-        (lambda: parflex.sensitivities(robot, "frequency:2", ["frame.tip.inertia.mass"]), "frequency:2"),
+    for call in (
+        lambda: parflex.many_frequencies(robot, ["bar"], poses, modes=2),
+        lambda: parflex.many_responses(robot, ["bar"], poses, ["frequency:2", "stiffness:y"]),
+        lambda: parflex.frequency_map(robot, [("bar", 0.1, 0.3, 2)], modes=2),
+        lambda: parflex.sensitivities(robot, "frequency:2", ["frame.tip.inertia.mass"]),
     ):
-        with pytest.warns(parflex.ParflexWarning, match=f"{subject} .* beyond the band of 50 Hz"):
+        with pytest.warns(
+            parflex.ParflexWarning, match="(frequencies of the map|frequency:2) .* beyond the band of 50 Hz"
+        ):
             call()
 
 

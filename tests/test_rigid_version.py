@@ -2,38 +2,20 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
+from support.command_line import answered, refused
 from support.oracles import super_elements as oracle
+from support.posing import any_robot
+from support.robots import load_robot, robot_file, write_robot
 
 import parflex
 from parflex import InputError, ParflexError
-from parflex.cli.main import main
 from parflex.codegen.program_store import digest_of
 from parflex.design.backward.traced_file import name_of_file
-from parflex.spatial import hat
 
-ROBOTS = Path(__file__).parent / "robots"
-FLEXIBLE = [
-    "dualemps",
-    "3rrr-flexible",
-    "gough-stewart-beams",
-    "gough-stewart-flexible",
-    "gough-stewart-elastic",
-    "navaro",
-    "navaro-refined",
-    "three-beam-legs",
-]
-BEAMS = [name for name in FLEXIBLE if name not in ("gough-stewart-flexible", "gough-stewart-elastic")]
-
-
-def written(folder: Path, text: str) -> str:
-    path = folder / "robot.toml"
-    path.write_text(text)
-    return str(path)
+BEAMS = ["dualemps", "3rrr-flexible", "gough-stewart-beams", "navaro", "navaro-refined", "three-beam-legs"]
+FLEXIBLE = [*BEAMS, "gough-stewart-flexible", "gough-stewart-elastic", "unlike-legs", "geared-beams"]
 
 
 def energy(robot, v, w) -> float:
@@ -49,16 +31,13 @@ def energy(robot, v, w) -> float:
     return total
 
 
-@pytest.mark.few
-@pytest.mark.parametrize(
-    "name", [*FLEXIBLE, *(str(ROBOTS / f"{name}.toml") for name in ("unlike-legs", "geared-beams"))]
-)
+@pytest.mark.few("dualemps", "gough-stewart-flexible", "unlike-legs")
+@pytest.mark.parametrize("name", FLEXIBLE)
 def test_bodies_have_the_energy_of_the_undeformed_flexible_ones(name):
-    flexible, rigid = parflex.load(name), parflex.load(name, rigid=True)
+    flexible, rigid = any_robot(name), any_robot(name, rigid=True)
     assert flexible.tree.elastic and not rigid.tree.elastic
     rng = np.random.default_rng(1)
-    for _ in range(3):
-        v, w = rng.standard_normal((2, 3))
+    for v, w in rng.standard_normal((3, 2, 3)):
         assert energy(rigid, v, w) == pytest.approx(energy(flexible, v, w), rel=1e-12)  # sums of a hundred terms
     one, other = parflex.frames(flexible), parflex.frames(rigid)
     assert set(one) == set(other)
@@ -77,27 +56,26 @@ def solid(section) -> tuple[float, float, float]:
     return np.pi / 4 * (section.diameter**2 - inner**2), I, I
 
 
+@pytest.mark.few("dualemps", "gough-stewart-beams", "navaro")
 @pytest.mark.parametrize("name", BEAMS)
 def test_beams_are_uniform_rods(name):
     file = parflex.load(name).description
     rigid = {frame.name: frame.inertia for frame in parflex.load(name, rigid=True).description.frame}
     for frame in (frame for frame in file.frame if frame.beam is not None):
-        beam, inertia = frame.beam, rigid[frame.name]
-        A, Iy, Iz = solid(file.sections[beam.section])
+        beam, inertia, section = frame.beam, rigid[frame.name], file.sections[frame.beam.section]
+        A, Iy, Iz = solid(section)
         density, L = file.materials[beam.material].density, beam.length
-        Ip = file.sections[beam.section].Ip if file.sections[beam.section].shape == "numbers" else Iy + Iz
-        spin = (Ip, Iy, Iz) if beam.rotary_inertia else (Ip, 0.0, 0.0)
-        planar = (beam.model or file.motion) == "planar"
-        m = density * A * L
-        about_y, about_z = (m * L**2 / 3 + density * L * part for part in spin[1:])
+        Ip = section.Ip if section.shape == "numbers" else Iy + Iz
+        m, spin = density * A * L, (Iy, Iz) if beam.rotary_inertia else (0.0, 0.0)
+        about_y, about_z = (m * L**2 / 3 + density * L * part for part in spin)
         found, wanted = [inertia.M, inertia.MX, inertia.ZZ], [m, m * L / 2, about_z]
-        if not planar:
+        if (beam.model or file.motion) != "planar":
             found += [inertia.XX, inertia.YY]
             wanted += [density * L * Ip, about_y]
         assert found == pytest.approx(wanted, rel=1e-12)
 
 
-@pytest.mark.few
+@pytest.mark.few("dualemps")
 @pytest.mark.parametrize(("name", "actuation"), [("dualemps", None), ("navaro", "111"), ("gough-stewart-beams", None)])
 def test_static_efforts_are_those_of_very_stiff_bodies(name, actuation):
     stiff = {"dualemps": "dural", "navaro": "dural", "gough-stewart-beams": "steel"}[name]
@@ -109,118 +87,25 @@ def test_static_efforts_are_those_of_very_stiff_bodies(name, actuation):
     end = rigid.tree.end_effector
     wrench = {end: [40.0, -25.0, 3.0] if rigid.tree.planar else [40.0, -25.0, 0.0, 0.0, 0.0, 3.0]}
     wanted = parflex.deflection(parflex.load(name, actuation=actuation, settings=settings), wrench=wrench).efforts
-    found = parflex.inverse_dynamics(rigid, wrench=wrench).efforts
     scale = max(map(abs, wanted.values()))
     assert scale > 1
-    for motor, effort in wanted.items():
-        assert found[motor] == pytest.approx(effort, abs=1e-6 * scale)  # deflections are 1e-6 of those of the robot
+    # deflections are 1e-6 of those of the robot
+    assert parflex.inverse_dynamics(rigid, wrench=wrench).efforts == pytest.approx(wanted, abs=1e-6 * scale)
 
 
+@pytest.mark.few("dualemps", "gough-stewart-flexible")
 @pytest.mark.parametrize("name", ["dualemps", "3rrr-flexible", "gough-stewart-beams", "gough-stewart-flexible"])
 def test_inverse_dynamics_are_those_of_locked_elastic_coordinates(name):
     flexible, rigid = parflex.load(name), parflex.load(name, rigid=True)
-    locked = flexible.locking(flexible.tree.elastic)
     velocity = {motor: 0.3 * (-1) ** k for k, motor in enumerate(rigid.motors)}
     acceleration = {motor: 0.7 + k for k, motor in enumerate(rigid.motors)}
-    wanted = parflex.inverse_dynamics(locked, None, velocity, acceleration).efforts
-    found = parflex.inverse_dynamics(rigid, None, velocity, acceleration).efforts
+    locked = flexible.locking(flexible.tree.elastic)
+    wanted, found = (parflex.inverse_dynamics(one, None, velocity, acceleration).efforts for one in (locked, rigid))
     assert found == pytest.approx(wanted, rel=1e-8)  # loops close to 1e-12, and efforts are differences
 
 
-ARCH = """
-format = 1
-name = "arch"
-motion = "planar"
-gravity = [0, -9.81, 0]
-[materials.steel]
-elastic_modulus = 210e9
-density = 7850
-[sections.bar]
-shape = "rectangle"
-y = 0.01
-z = 0.02
-[[frame]]
-name = "hub"
-joint = "revolute"
-actuated = true
-inertia = { mass = 1.0, about_centre = [0.01, 0.01, 0.01] }
-[[frame]]
-name = "one"
-parent = "hub"
-place = { position = [0.0, 0.1, 0.0] }
-beam = { length = 0.3, material = "steel", section = "bar", elements = 2 }
-[[frame]]
-name = "other"
-parent = "hub"
-place = { position = [0.0, -0.1, 0.0] }
-beam = { length = 0.3, material = "steel", section = "bar", elements = 2 }
-[[frame]]
-name = "bridge"
-parent = "one.tip"
-place = { rotation = [0, 0, "-pi/2"] }
-beam = { length = 0.2, material = "steel", section = "bar" }
-[[closure]]
-between = ["bridge.tip", "other.tip"]
-joint = "revolute"
-[[frame]]
-name = "load"
-parent = "bridge@0.5"
-inertia = { mass = 0.5, centre = [0, 0, 0], about_centre = [0, 0, 0] }
-"""
-STAGE = """
-format = 1
-name = "stage"
-motion = "planar"
-gravity = [0, 0, -9.81]
-[materials.steel]
-elastic_modulus = 210e9
-density = 7850
-[sections.blade]
-shape = "rectangle"
-y = 0.0005
-z = 0.02
-[[frame]]
-name = "left"
-place = { rotation = [0, 0, "pi/2"] }
-beam = { length = 0.1, material = "steel", section = "blade" }
-[[frame]]
-name = "table"
-parent = "left.tip"
-place = { rotation = [0, 0, "-pi/2"] }
-inertia = { mass = 1.0, about_centre = [1e-3, 1e-3, 1e-3] }
-[[frame]]
-name = "boom"
-parent = "table"
-beam = { length = 0.1, material = "steel", section = "blade" }
-[[frame]]
-name = "right"
-place = { position = [0.2, 0, 0], rotation = [0, 0, "pi/2"] }
-beam = { length = 0.1, material = "steel", section = "blade" }
-[[point]]
-name = "corner"
-frame = "table"
-position = [0.2, 0, 0]
-rotation = [0, 0, "pi/2"]
-[[closure]]
-between = ["right.tip", "corner"]
-joint = "welded"
-[[frame]]
-name = "motor"
-joint = "prismatic"
-actuated = true
-place = { position = [0, 0.1, 0], rotation = [0, "pi/2", 0] }
-[[frame]]
-name = "pin"
-parent = "motor"
-place = { rotation = [0, "-pi/2", 0] }
-[[closure]]
-between = ["pin", "table"]
-joint = "revolute"
-"""
-
-
-def test_loops_inside_one_rigid_body_have_no_rows(tmp_path):
-    robot = parflex.load(written(tmp_path, ARCH), rigid=True)
+def test_loops_inside_one_rigid_body_have_no_rows():
+    robot = load_robot("arch-of-beams", rigid=True)
     assert robot.closures.size == 0 and robot.motors == ["hub"]
     bar = 7850 * 0.01 * 0.02
     arm = 2 * (0.3**2 / 2 * 0.3 * bar) / 0.3 + (0.3 * 0.2 * bar) + 0.3 * 0.5  # first moment about the hub, kg m
@@ -229,47 +114,34 @@ def test_loops_inside_one_rigid_body_have_no_rows(tmp_path):
     assert parflex.mass_matrix(robot)[0] == pytest.approx(moments, rel=1e-12)
 
 
-def test_flexures_are_refused_by_name(tmp_path):
-    path = written(tmp_path, STAGE)
-    assert parflex.load(path).tree.elastic
-    with pytest.raises(InputError) as error:
-        parflex.load(path, rigid=True)
-    assert error.value.key == "rigid" and error.value.message.startswith("'motor' can move only by the deformation of")
-    named = error.value.message
-    assert "'left'" in named and "'right'" in named and "'boom'" not in named
+def test_flexures_are_refused_by_name(capsys):
+    assert load_robot("flexure-stage").tree.elastic
+    error = refused(capsys, "info", robot_file("flexure-stage"), "--rigid")
+    assert error["key"] == "rigid" and error["hint"] == "load the robot without --rigid"
+    assert error["message"].startswith("'motor' can move only by the deformation of")
+    assert "'left'" in error["message"] and "'right'" in error["message"] and "'boom'" not in error["message"]
     with pytest.raises(InputError, match="'tie' can move only by the deformation of 'rod'"):  # it has no motors
-        parflex.load(ROBOTS / "tie.toml", rigid=True)
+        load_robot("tie", rigid=True)
 
 
 def test_a_super_element_is_the_rigid_body_in_its_matrices(tmp_path):
     M, K = oracle.reduced_beam(0.3, 4, oracle.round_bar(0.004), 2)
     np.savez(tmp_path / "bar.npz", M=M, K=K, positions=[[0, 0, 0], [0.3, 0, 0]])
-    text = """
-format = 1
-name = "arm"
-[[frame]]
-name = "arm"
-joint = "revolute"
-actuated = true
-superelement = { file = "bar.npz", nodes = { a = 1, b = 2 } }
-[[frame]]
-name = "hand"
-parent = "arm.b"
-inertia = { mass = 0.2, centre = [0, 0, 0], about_centre = [0, 0, 0] }
-"""
-    rigid = parflex.load(written(tmp_path, text), rigid=True)
-    turn = np.concatenate([[0, 0, 0], [0, 0, 1.0]])  # about z: of nodes at 0 and 0.3 on x
-    shape = np.concatenate([turn, np.concatenate([hat([0, 0, 1.0]) @ [0.3, 0, 0], [0, 0, 1.0]])])
-    order = M[:12, :12]
-    wanted = shape @ order @ shape + 0.2 * 0.3**2
-    assert parflex.mass_matrix(rigid)[0] == pytest.approx(wanted, rel=1e-9)
+    text = (
+        'format = 1\nname = "arm"\n[[frame]]\nname = "arm"\njoint = "revolute"\nactuated = true\n'
+        'superelement = { file = "bar.npz", nodes = { a = 1, b = 2 } }\n[[frame]]\nname = "hand"\nparent = "arm.b"\n'
+        "inertia = { mass = 0.2, centre = [0, 0, 0], about_centre = [0, 0, 0] }\n"
+    )
+    rigid = parflex.load(write_robot(tmp_path, text), rigid=True)
+    turn = np.array([0, 0, 0, 0, 0, 1.0, 0, 0.3, 0, 0, 0, 1.0])  # about z: of nodes at 0 and 0.3 on x
+    assert parflex.mass_matrix(rigid)[0] == pytest.approx(turn @ M[:12, :12] @ turn + 0.2 * 0.3**2, rel=1e-9)
 
 
-def test_springs_and_dampers_of_joints_and_elements_stay(tmp_path):
-    text = ARCH.replace("actuated = true\n", "actuated = true\nspring = { stiffness = 40.0 }\ndamper = 0.3\n")
-    robot = parflex.load(written(tmp_path, text), rigid=True)
-    assert (robot.tree.links[0].terms.stiffness, robot.tree.links[0].terms.damper) == (40.0, 0.3)
-    flexible, rigid = (parflex.load(ROBOTS / "sprung-beams.toml", rigid=rigid) for rigid in (False, True))
+def test_springs_and_dampers_of_joints_and_elements_stay():
+    settings = {"frame.hub.spring": {"stiffness": 40.0}, "frame.hub.damper": 0.3}
+    terms = load_robot("arch-of-beams", settings=settings, rigid=True).tree.links[0].terms
+    assert (terms.stiffness, terms.damper) == (40.0, 0.3)
+    flexible, rigid = (load_robot("sprung-beams", rigid=rigid) for rigid in (False, True))
     assert [one.name for one in rigid.tree.elements] == [one.name for one in flexible.tree.elements] != []
 
 
@@ -288,44 +160,20 @@ def test_programs_of_both_versions_are_apart():
     assert digest_of(flexible) != digest_of(rigid)
     assert name_of_file(flexible, ["constants.blade"]) != name_of_file(rigid, ["constants.blade"])
     assert parflex.model(rigid, "inverse").counts["total"] < parflex.model(flexible, "inverse").counts["total"]
+    assert digest_of(parflex.load("3rrr")) == digest_of(parflex.load("3rrr", rigid=True))  # its own rigid version
 
 
-def test_a_robot_without_flexible_bodies_is_its_own_rigid_version():
-    one, other = parflex.load("3rrr"), parflex.load("3rrr", rigid=True)
-    assert digest_of(one) == digest_of(other)
-
-
-@pytest.mark.parametrize(
-    "asked",
-    [
-        lambda robot: parflex.jacobian(robot),
-        lambda robot: parflex.inverse_dynamics(robot, None, None, {"x": 0.1}),
-        lambda robot: parflex.model(robot, "step"),
-        lambda robot: parflex.base_parameters(robot),
-    ],
-)
-def test_errors_about_flexible_bodies_name_the_remedy(asked):
-    with pytest.raises(ParflexError, match="rigid=True"):
-        asked(parflex.load("dualemps"))
-
-
-def printed(capsys, *words: str) -> tuple[int, dict]:
-    with pytest.raises(SystemExit) as left:
-        main([*words, "--json"])
-    return int(left.value.code or 0), json.loads(capsys.readouterr().out)
-
-
-def test_the_option_of_the_command_line(capsys, tmp_path):
-    code, counts = printed(capsys, "info", "dualemps", "--rigid")
-    assert code == 0 and counts["elastic"] == 0 and counts["independent_coordinates"] == 2
-    code, answer = printed(capsys, "inverse", "dualemps", "--rigid", "--acceleration", "x=0.1")
-    assert code == 0 and set(answer["efforts"]) == {"11", "21"}
-    code, answer = printed(capsys, "inverse", "dualemps", "--acceleration", "x=0.1")
-    assert code == 2 and "--rigid" in answer["error"]["hint"]
-    code, answer = printed(capsys, "info", written(tmp_path, STAGE), "--rigid")
-    assert (
-        code == 2 and answer["error"]["key"] == "rigid" and answer["error"]["hint"] == "load the robot without --rigid"
-    )
+def test_errors_about_flexible_bodies_name_the_remedy(capsys):
+    for call, *given in (
+        (parflex.jacobian,),
+        (parflex.inverse_dynamics, None, None, {"x": 0.1}),
+        (parflex.model, "step"),
+        (parflex.base_parameters,),
+    ):
+        with pytest.raises(ParflexError, match="rigid=True"):
+            call(parflex.load("dualemps"), *given)
+    assert "--rigid" in refused(capsys, "inverse", "dualemps", "--acceleration", "x=0.1")["hint"]
+    assert set(answered(capsys, "inverse", "dualemps", "--rigid", "--acceleration", "x=0.1")["efforts"]) == {"11", "21"}
 
 
 def test_poses_lose_their_deformations():

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import test_lack_of_fit as lack
-from support.oracles import measured
+from support.sliding_axis_records import ROBOT, followed, noisy
 
 import parflex
-from parflex.identification.doubts.noise_of_positions import noise_doubts
+from parflex.identification import identify
+from parflex.identification.doubts import noise_of_positions
 from parflex.identification.estimates.least_squares import EffortRows, _wider, fit
 
 TRUE = {"FV": 0.4, "FS": 0.25}  # of the record; all else is that of the file
@@ -36,10 +36,11 @@ def test_the_wider_of_two_covariances_needs_no_deviation_of_the_other():
     assert wide == pytest.approx(np.array([[4.0, 3.0, 0.0], [3.0, 9.0, 0.0], [0.0, 0.0, 2.0]]))
 
 
+@pytest.mark.few("100.0")
 @pytest.mark.parametrize(("cutoff", "moved"), [(None, False), (100.0, True)])
 def test_noise_of_positions_that_moves_parameters_is_told(cutoff, moved):
-    record = measured.as_measured(lack.followed(1), 0)
-    found = parflex.identify(lack.ROBOT, record, cutoff=cutoff)
+    record = noisy(followed(1))
+    found = parflex.identify(ROBOT, record, cutoff=cutoff)
     told = [text for text in found.warnings if "noise of positions moves" in text]
     assert len(told) == moved and all("use iv or didim, a cutoff below 100 Hz" in text for text in told)
     assert not any("slow samples" in text for text in found.warnings)
@@ -48,19 +49,16 @@ def test_noise_of_positions_that_moves_parameters_is_told(cutoff, moved):
 @pytest.mark.verify
 def test_noise_of_positions_moves_parameters_by_as_much_as_is_told(monkeypatch):
     """The mean of what parameters are off by, over noises, with a cutoff at which that is about a deviation."""
-    from parflex.identification import identify
-    from parflex.identification.doubts import noise_of_positions
-
-    said = []
+    said, original = [], noise_of_positions.noise_doubts
 
     def kept(*given):
         said.append(noise_of_positions.moved_by_noise(*given))
-        return noise_doubts(*given)
+        return original(*given)
 
     monkeypatch.setattr(identify, "noise_doubts", kept)
     off, spread = [], []
     for seed in range(40):
-        found = parflex.identify(lack.ROBOT, measured.as_measured(lack.followed(1), seed), cutoff=40.0)
+        found = parflex.identify(ROBOT, noisy(followed(1), seed), cutoff=40.0)
         every = found.parameters.items()
         off.append([one.value - TRUE.get(name.partition("[")[0], one.file_value) for name, one in every])
         spread.append([one.deviation for _, one in every])

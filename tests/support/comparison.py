@@ -35,6 +35,20 @@ def chosen(configuration: Configuration, values: np.ndarray) -> dict[str, float]
     return {name: float(values[names.index(name)]) for name in configuration.independent_names}
 
 
+def accelerated(configuration: Configuration, qd: np.ndarray, efforts: np.ndarray, **words):
+    """Accelerations under efforts of the motors at rates of all joints."""
+    robot = configuration.robot
+    tau = dict(zip(robot.actuated_names, map(float, efforts), strict=True))
+    return parflex.forward_dynamics(robot, configuration, chosen(configuration, qd), tau, **words)
+
+
+def driven(configuration: Configuration, qd: np.ndarray, motors: np.ndarray, **words):
+    """Efforts for accelerations of the motors at rates of all joints."""
+    robot = configuration.robot
+    acceleration = dict(zip(robot.actuated_names, map(float, motors), strict=True))
+    return parflex.inverse_dynamics(robot, configuration, chosen(configuration, qd), acceleration, **words)
+
+
 def largest(values) -> float:
     return float(np.abs(values).max(initial=0.0))
 
@@ -68,7 +82,8 @@ def nearby_states(robot: Robot, count: int, seed: int, size: float = 0.3) -> Ite
         q, error = robot.assembler.newton(tree.moved(home.q, step), robot.free, robot.closures.rows)
         configuration = Configuration(robot, q)
         condition = configuration.condition
-        if error > 1e-12 or max(condition.platform, condition.closures, *condition.legs.values(), 1) > CONDITION_LIMIT:
+        motors = condition.platform if condition.enough_motors else 1.0
+        if error > 1e-12 or max(motors, condition.closures, *condition.legs.values(), 1) > CONDITION_LIMIT:
             continue
         yield State(configuration, *_motor_motion(configuration, rng))
         found += 1

@@ -17,6 +17,7 @@ from support.oracles.beam_robots import HEXAGON
 from support.oracles.modal_data import Modes, invented, read_modes
 from support.oracles.modal_lagrange import ModalEnergyModel
 from support.oracles.reader import Frame, RobotData, read_robot
+from support.robots import robot_file, write_robot
 
 # [Long2014, Table 2]: generalized stiffness of modes 7 to 16
 PRINTED_STIFFNESS = [
@@ -43,8 +44,7 @@ inertia = {{ mass = 0 }}
 point_masses = []
 modal = {{ file = "platform.npz"{keys} }}
 """
-    (folder / "modal.toml").write_text(text, encoding="utf-8")
-    return parflex.load(folder / "modal.toml")
+    return parflex.load(write_robot(folder, text, "modal"))
 
 
 def lagrange(
@@ -81,62 +81,18 @@ TOOL_FRAME = Frame(
 )
 ARM = {"root": np.zeros(3), "end": np.array([0.5, 0.6, 0.0]), "side": np.array([0.2, 0.1, 0.1])}
 OTHER = {"root": np.zeros(3), "end": np.array([-0.5, 0.6, 0.0])}
-BODY = "inertia = { mass = 2, centre = [0.1, 0.05, -0.02], about_centre = [0.02, 0.03, 0.04] }"
-TWO_ARMS = f"""format = 1
-name = "arms"
-gravity = {GRAVITY}
-[[frame]]
-name = "arm"
-joint = "revolute"
-actuated = true
-modal = {{ file = "arm.npz" }}
-[[frame]]
-name = "lump"
-parent = "arm"
-place = {{ position = [0.2, 0.1, 0.1], rotation = [0.3, -0.2, 0.5] }}
-{BODY}
-"""
-CHAIN = f"""{TWO_ARMS}
-[[frame]]
-name = "fore"
-parent = "arm"
-place = {{ position = [0.5, 0.6, 0], rotation = [0.4, 0.3, -0.2] }}
-joint = "revolute"
-actuated = true
-modal = {{ file = "other.npz" }}
-[[frame]]
-name = "hand"
-parent = "fore"
-place = {{ position = [-0.5, 0.6, 0], rotation = [0, 1.1, 0] }}
-joint = "universal"
-{BODY}
-"""
-LOOP = f"""{TWO_ARMS}
-[[frame]]
-name = "fore"
-place = {{ position = [1, 0, 0] }}
-joint = "revolute"
-modal = {{ file = "other.npz" }}
-[[point]]
-name = "one"
-frame = "arm"
-position = [0.5, 0.6, 0]
-[[point]]
-name = "two"
-frame = "fore"
-position = [-0.5, 0.6, 0]
-[[closure]]
-between = ["one", "two"]
-joint = "{{joint}}"
-"""
 
 
-def arms(folder: Path, text: str, arm: Modes, other: Modes) -> tuple[Robot, ModalEnergyModel]:
-    """Two links given by modes, in a row or in a loop, with a lump on a node of the first."""
+def arms(folder: Path, name: str, arm: Modes, other: Modes) -> tuple[Robot, ModalEnergyModel]:
+    """Two links given by modes, in a row or in a loop (`welded` if its name says so), with a lump on a node."""
     arm.write(folder / "arm.npz")
     other.write(folder / "other.npz")
-    path = folder / "arms.toml"
-    path.write_text(text, encoding="utf-8")
+    file, _, joint = name.partition(", ")
+    text = robot_file(file).read_text(encoding="utf-8")
+    if joint:
+        head, closure, tail = text.partition("[[closure]]")
+        text = head + closure + tail.replace("revolute", joint)
+    path = write_robot(folder, text)
     return parflex.load(path), lagrange(str(path), {"arm": arm, "fore": other})
 
 

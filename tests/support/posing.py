@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from conftest import CATALOGUE
 
 import parflex
 from parflex import Configuration, Robot
@@ -15,13 +17,28 @@ from parflex.maps.kept_numbers import numbers_of_designs
 from parflex.maps.positions import OK, UNREACHABLE, PositionSolver
 from support.robots import ROBOTS
 
-__all__ = ["OK", "UNREACHABLE", "any_robot", "end_effector", "indices", "pose_solver", "sides_of", "start_of"]
+__all__ = [
+    "OK",
+    "UNREACHABLE",
+    "any_robot",
+    "end_effector",
+    "file_of",
+    "indices",
+    "pose_solver",
+    "sides_of",
+    "start_of",
+]
+
+
+def file_of(name: str) -> Path:
+    """Return the file of a robot in `tests/robots`, else of the catalogue."""
+    file = ROBOTS / f"{name}.toml"
+    return file if file.exists() else CATALOGUE / f"{name}.toml"
 
 
 def any_robot(name: str, **options: Any) -> Robot:
     """Load a robot of `tests/robots`, else of the catalogue."""
-    file = ROBOTS / f"{name}.toml"
-    return parflex.load(file if file.exists() else name, **options)
+    return parflex.load(file_of(name), **options)
 
 
 def indices(robot: Robot, names: Iterable[str]) -> list[int]:

@@ -25,21 +25,6 @@ def swinging(given: polynomials.Polynomials) -> tuple[System, Kernel]:
     kernel = Kernel(make_program(graph, "swing", {"q": q, "position_rates": qd, "rate_changes": changes}))
     none, both = whole(), whole(0, 1)
     simple = np.array([[0, 0], [1, 1]], dtype=np.int64)
-    fixed = (
-        kernel.address("one"),
-        2,
-        2,
-        both,
-        simple,
-        none,
-        none,
-        none,
-        none,
-        none,
-        none,
-        np.ones(2),
-        np.zeros(0),
-        6,
-        20,
-    )
+    positions = (kernel.address("one"), 2, 2, both, simple)
+    fixed = (*positions, *(none,) * 6, np.ones(2), np.zeros(0), 6, 20)
     return System(*fixed, given.breaks, given.coefficients), kernel

@@ -9,20 +9,14 @@ from functools import cache
 
 import numpy as np
 import pytest
-from conftest import CATALOGUE, RIGID
+from conftest import RIGID
 
 import parflex
 from parflex import Configuration, Model, Robot
 from parflex.codegen.traces import sensing
-from parflex.models.dynamics.reduced import reduced_equations
-from parflex.models.forms.by_sensors.redundant_equations import extended_effort
-from parflex.models.forms.by_sensors.redundant_sets import RedundantSets, redundant_sets
 from parflex.models.forms.closing import holding
-from parflex.models.terms import acting
-from parflex.recursion import motion, pose
-from parflex.recursion.energy import energies
-from parflex.recursion.newton_euler import JOINT_TERMS
-from support.mechanisms import invented
+from parflex.recursion import motion
+from support.posing import any_robot
 from support.states import Draws, random_states
 
 Array = np.ndarray
@@ -42,6 +36,8 @@ LONG_JACOBIANS = ["delta", "gough-stewart", "space"]  # 10 000 to 35 000 operato
 SEEDS = 6  # poses drawn over the workspace; the others lie around them
 CONDITION = 1e3  # of what a program divides by: three of sixteen digits may go
 
+JOINT_TERMS = ("friction", "motor-inertia", "springs")  # terms that programs include only on request
+
 VERIFY = bool(os.environ.get("PARFLEX_VERIFY"))
 long = [
     pytest.mark.verify,
@@ -52,8 +48,7 @@ long = [
 @cache
 def robot(name: str) -> Robot:
     """A robot of the catalogue, or one that only tests know."""
-    known = (CATALOGUE / f"{name}.toml").exists()
-    return parflex.load(name if known else invented(name))
+    return parflex.load(name) if name in parflex.catalogue_names() else any_robot(name)
 
 
 @cache
@@ -153,7 +148,7 @@ def _in_motion(configuration: Configuration, rng: np.random.Generator) -> Sample
         rates = configuration.null_space @ rng.standard_normal(configuration.null_space.shape[1])
         full = np.zeros(of.tree.n)
         full[of.free] = rates * size / np.abs(rates).max() * of.tree.rate_units[of.free]
-        given.append(dict(zip(of.actuated_names, full[list(of.actuated)], strict=True)))
+        given.append(dict(zip(of.motors, full[list(of.actuated)], strict=True)))
     result = parflex.inverse_dynamics(of, configuration, *given, without=JOINT_TERMS)
     return Sample(configuration, result.rates, result.accelerations, np.array(list(result.efforts.values())))
 
@@ -211,18 +206,19 @@ def sensor_data(state: Sample, names: list[str]) -> Arrays:
     }
 
 
-@cache
-def _form(name: str, sensed: bool) -> RedundantSets:
-    return redundant_sets(robot(name) if sensed else robot(name).sensing([]))
-
-
 def _law(name: str, model: str, state: Sample) -> Array:
-    """Efforts of a control law by the float path."""
-    form = _form(name, model.startswith("extended"))
-    data = sensor_data(state, form.names)
-    wanted = [data[group] for group in ("reference", "reference_rate", "reference_acceleration")]
-    q, gains = state.configuration.q, made(name, model).parameters
-    return extended_effort(form, q, data["measured_rate"], *wanted, gains["Kp"], gains["Kv"], JOINT_TERMS)
+    """Efforts of a control law, D (reference and feedback) + C qd + G, by the public model of its sensors."""
+    of = robot(name) if model.startswith("extended") else robot(name).sensing([])
+    rates = {word: float(state.rates[of.rates.index(word)]) for word in of.motors}
+    at = Configuration(of, state.configuration.q)
+    found = parflex.redundant_model(of, at, rates, without=JOINT_TERMS)
+    data, gains, own = sensor_data(state, found.names), made(name, model).parameters, labelled(of, found.names)
+    off = data["reference"] - data["measured"]
+    turning = [of.tree.links[of.tree.link_of_rate[k]].joint.kind == "revolute" for k in own]
+    off = np.where(turning, (off + np.pi) % (2 * np.pi) - np.pi, off)
+    command = data["reference_acceleration"] + gains["Kp"] * off
+    command = command + gains["Kv"] * (data["reference_rate"] - data["measured_rate"])
+    return found.D @ command + found.C @ data["measured_rate"] + found.G
 
 
 def _guess(model: Model, state: Sample, rng: np.random.Generator) -> Array:
@@ -237,20 +233,14 @@ def _guess(model: Model, state: Sample, rng: np.random.Generator) -> Array:
     return tree.moved(q, step)
 
 
-@cache
-def _independent(name: str) -> tuple[int, ...]:
-    at_home = Configuration(robot(name), robot(name).home)
-    return tuple(int(k) for k in at_home.reduction.partition.independent)
-
-
 def independent(of: Robot) -> list[int]:
     """Numbers of the rates that a program takes as independent: those that are best at home."""
-    return list(_independent(of.name))
+    return labelled(of, Configuration(of, of.home).independent_names)
 
 
 def labelled(of: Robot, names: list[str]) -> list[int]:
     """Numbers of rates by their names."""
-    return [of.tree.rate_names.index(name) for name in names]
+    return [of.rates.index(name) for name in names]
 
 
 def expected(name: str, model: str, states: list[Sample]) -> Arrays:
@@ -269,22 +259,16 @@ def _answer(name: str, model: str, state: Sample) -> Arrays:
     of, configuration = state.robot, state.configuration
     answer: Arrays
     if model == "mass-matrix":
-        M, _, _ = reduced_equations(configuration, state.rates, without=JOINT_TERMS)
+        M = parflex.mass_matrix(of, configuration, without=JOINT_TERMS).matrix
         T = np.linalg.inv(configuration.J[independent(of)])  # to the rates that are best at home
         return {"mass_matrix": T.T @ M @ T}
     if model == "kinematics":
-        tree = of.tree
-        R, p = configuration.at.of(tree.places[tree.end_effector])
-        twist = configuration.frame_rows(tree.end_effector) @ state.rates
-        return {
-            "position": p,
-            "rotation": R,
-            "velocity": twist[:3],
-            "angular_velocity": twist[3:],
-            "rates": state.rates,
-        }
+        p, R = parflex.frames(of, configuration)[of.tree.end_effector]
+        twist = configuration.frame_rows(of.tree.end_effector) @ state.rates
+        frame = {"position": p, "rotation": R, "velocity": twist[:3], "angular_velocity": twist[3:]}
+        return frame | {"rates": state.rates}
     if model == "energy":
-        found = energies(acting(of, JOINT_TERMS).tree, configuration.at, state.rates)
+        found = parflex.energies(of, configuration, state.rates, without=JOINT_TERMS)
         return {kind: np.array([getattr(found, kind)]) for kind in ("kinetic", "elastic", "gravity")}
     if model.startswith("state-rates"):
         chosen = labelled(of, made(name, model).labels["qd"])
@@ -301,8 +285,8 @@ def _answer(name: str, model: str, state: Sample) -> Arrays:
     answer = {"effort": state.efforts} if model in ("inverse", "step", "jacobian-of-inverse", "redundant") else {}
     leg_form = name in (*LEG_FORM, "six-ups")
     if model == "direct":
-        efforts = dict(zip(of.actuated_names, state.efforts.tolist(), strict=True))
-        velocity = {of.tree.rate_names[k]: state.rates[k] for k in of.actuated}
+        efforts = dict(zip(of.motors, state.efforts.tolist(), strict=True))
+        velocity = {of.rates[k]: state.rates[k] for k in of.actuated}
         result = parflex.forward_dynamics(of, configuration, velocity, efforts, without=JOINT_TERMS)
         if not leg_form:
             return {"qdd": result.accelerations[independent(of)]}
@@ -310,7 +294,7 @@ def _answer(name: str, model: str, state: Sample) -> Arrays:
         return {group: platform[group] for group in ("acceleration", "angular_acceleration")}
     if model == "geometry" and leg_form:
         names = made(name, model).labels["joints"]
-        return {"joints": configuration.q[[of.tree.position_names.index(joint) for joint in names]]}
+        return {"joints": configuration.q[[of.coordinates.index(joint) for joint in names]]}
     if model in ("geometry-direct", "step") and leg_form:
         platform = state.platform()
         return answer | {"position": platform["position"], "turn": platform["turn"]}
@@ -321,7 +305,7 @@ def _answer(name: str, model: str, state: Sample) -> Arrays:
 
 def closure_error(of: Robot, q: Array) -> float:
     """Largest opening of a loop."""
-    return float(np.abs(of.closures.residual(pose(of.tree, q))).max())
+    return float(np.abs(of.closures.residual(Configuration(of, q).at)).max())
 
 
 def difference(found: Arrays, wanted: Arrays, angles: bool = False) -> float:

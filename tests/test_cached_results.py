@@ -1,0 +1,142 @@
+"""Results cached on disk: paths of tools, equilibria, homes and conditions are read for the same robot alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import parflex
+from parflex import Configuration
+from parflex.codegen import program_store
+from parflex.models.posing.home_pose import HomePose
+from parflex.models.terms import acting
+from parflex.simulation import conditioning
+from parflex.simulation.inputs import paths
+from parflex.simulation.problem import prepare
+from parflex.simulation.starts import kept_home, kept_rest
+
+
+@pytest.fixture(autouse=True)
+def folder(monkeypatch, tmp_path):
+    monkeypatch.setenv("PARFLEX_CACHE", str(tmp_path))
+    return tmp_path
+
+
+def follow(robot, near=None, length=0.02):
+    at = np.array(parflex.frames(robot)[robot.tree.end_effector].position)
+    line = paths.Arc(length, False, at, np.zeros(3), np.array([1.0, 0.0, 0.0]), 1.0)
+    return paths.follow(robot, robot.tree.end_effector, line, robot.home if near is None else near, "line")
+
+
+def test_the_path_of_a_tool_is_computed_once_and_anew_for_another_path_robot_or_start(monkeypatch, folder):
+    monkeypatch.setattr(paths, "KNOTS", 4)
+    calls, followed = [], paths._followed
+    monkeypatch.setattr(paths, "_followed", lambda *given: (calls.append(1), followed(*given))[1])
+    robot = parflex.load("5r")
+    first, again = follow(robot), follow(parflex.load("5r"))
+    assert len(calls) == 1
+    assert (first[0].breaks == again[0].breaks).all() and (first[0].coefficients == again[0].coefficients).all()
+    assert (first[1] == again[1]).all() and (first[2] == again[2]).all()
+    (file,) = folder.glob("*.road")
+    file.write_bytes(file.read_bytes()[:-9])
+    follow(robot)
+    assert len(calls) == 2  # a damaged file counts as none
+    follow(robot, length=0.01)
+    follow(robot, robot.home + 1e-9)
+    follow(parflex.load("5r", settings={"constants.distal": 0.4000001}))
+    assert len(calls) == 5
+
+
+def with_longer_links(robot):
+    """The same with the file of shorter ones."""
+    links = tuple(replace(link, position=1.01 * link.position) for link in robot.tree.links)
+    tree = replace(robot.tree, links=links)
+    return replace(robot, tree=tree, closures=replace(robot.closures, tree=tree))
+
+
+@pytest.mark.parametrize("changed", [False, True])
+def test_elements_do_not_change_a_path_and_a_changed_robot_has_another(monkeypatch, changed):
+    """A path is computed with few elements unless the robot is not that of its file."""
+    monkeypatch.setattr(paths, "KNOTS", 4)
+    robot = parflex.load("dualemps", elements=3)
+    robot = with_longer_links(robot) if changed else robot
+    frame = robot.tree.end_effector
+    at = parflex.frames(robot, Configuration(robot, robot.home))[frame].position
+    line = paths.Arc(0.005, False, at, np.zeros(3), np.array([1.0, 0.0, 0.0]), 1.0)
+    found, expected = (how(robot, frame, line, robot.home, "line") for how in (paths._followed, paths._along))
+    for s in np.linspace(0, 0.005, 9):
+        np.testing.assert_allclose(found[0].at(s), expected[0].at(s), rtol=0, atol=1e-13)  # rounding
+        np.testing.assert_allclose(found[0].at(s, 1), expected[0].at(s, 1), rtol=0, atol=1e-10)  # over 1 mm
+    for own, whole in zip(found[1:], expected[1:], strict=True):
+        np.testing.assert_allclose(own, whole, rtol=0, atol=1e-13)
+
+
+def test_an_equilibrium_is_read_for_the_same_robot_pose_and_source_alone(monkeypatch):
+    found = []
+
+    def find():
+        found.append(1)
+        return kept_rest.Relaxed(np.array([0.1, len(found)]), ("a",), False)
+
+    def asked(robot, *choices):
+        return kept_rest.kept_rest(robot, choices, find)
+
+    robot = parflex.load("dualemps")
+    first = asked(robot, np.zeros(2), {"tip": [1.0]})
+    again = asked(parflex.load("dualemps"), np.zeros(2), {"tip": [1.0]})
+    assert len(found) == 1 and again == first and again.held == ("a",) and not again.steady
+    asked(robot, np.zeros(2), {"tip": [1.0 + 1e-15]})
+    asked(robot, np.full(2, 1e-300), {"tip": [1.0]})
+    asked(parflex.load("dualemps", settings={"constants.blade": 0.4505001}), np.zeros(2), {"tip": [1.0]})
+    asked(robot.locking([0]), np.zeros(2), {"tip": [1.0]})
+    monkeypatch.setattr(program_store, "_code", lambda: b"another version")
+    asked(robot, np.zeros(2), {"tip": [1.0]})
+    assert len(found) == 6
+
+
+def test_home_and_mobility_are_read_for_the_same_robot_and_source_alone(monkeypatch):
+    found = []
+    monkeypatch.setattr(HomePose, "found", lambda home: found.append(1) or home.assembled())
+
+    def again_from_disk(**more):
+        kept_home._known.clear()  # as in another process
+        return kept_home.with_kept_home(parflex.load("dualemps", **more))
+
+    first, again = again_from_disk(), again_from_disk()
+    other = again_from_disk(settings={"constants.blade": 0.4505001})
+    assert len(found) == 2  # the second time home was read
+    poses = len(first.reference_poses)
+    assert poses == 3
+    for one in (again, acting(again, ("friction",))):
+        assert np.array_equal(one.home, first.home)
+        assert (one.mobility.rank, one.mobility.redundant) == (first.mobility.rank, first.mobility.redundant)
+        assert np.array_equal(one.reference_poses, first.reference_poses)
+    assert not np.array_equal(other.home, first.home)
+    # closed poses of one robot serve another that knows its mobility only where its own loops close there
+    borrowed = replace(other, known_home=other.home, known_mobility=first.mobility)
+    assert len(borrowed.reference_poses) == poses
+    assert all(Configuration(borrowed, q).closure_error < 1e-11 for q in borrowed.reference_poses)
+    monkeypatch.setattr(program_store, "_code", lambda: b"another version")
+    again_from_disk()
+    assert len(found) == 3
+
+
+def test_how_near_singular_poses_are_is_read_for_the_same_robot_and_motors_alone(monkeypatch):
+    """A second start computes it no more; another robot, or rates that are led, have their own."""
+    monkeypatch.setattr(conditioning, "MANY_RATES", 0)
+    computed = []
+    spread = conditioning.Watch._spread
+    monkeypatch.setattr(conditioning.Watch, "_spread", lambda watch, J: computed.append(1) or spread(watch, J))
+
+    def near(prescribed, **more):
+        before = len(computed)
+        found = conditioning.Watch(prepare(parflex.load("5r", **more), prescribed)).near
+        return found, len(computed) > before
+
+    first, again = near("efforts"), near("efforts")
+    assert first[1] and not again[1] and again[0] == first[0]
+    assert near("motors")[1] and near("efforts", settings={"constants.distal": 0.45})[1]
+    monkeypatch.setenv("PARFLEX_CACHE", "off")
+    assert near("efforts") == (first[0], True)
