@@ -109,27 +109,5 @@ def test_a_gradient_by_all_numbers_of_a_file_costs_a_few_times_its_form(name, mo
     assert gradient < 5 * some.kernel.program.counts()["total"]  # whatever the number of keys
 
 
-def test_the_worst_of_many_poses_takes_the_backward_program(monkeypatch):
-    robot = parflex.load("dualemps")
-    keys = ["constants.blade", "sections.blade.y"]
-    poses = [{"11": 0.01 * k, "21": -0.01 * k} for k in range(6)]
-    called = []
-    plain = HeldState.stiffness_of
-    monkeypatch.setattr(HeldState, "stiffness_of", lambda self, motions: called.append(1) or plain(self, motions))
-    many = read_question("frequency:1", poses).asked(robot, keys)
-    assert not called
-    alone = read_question("frequency:1", [many.pose]).asked(robot, keys)
-    assert called
-    assert slope_of(many.answer, 2) == pytest.approx(slope_of(alone.answer, 2), rel=1e-9)
 
 
-def test_a_number_that_is_zero_keeps_its_slopes_in_a_traced_file():
-    robot, keys = parflex.load("three-beam-legs"), ["legs.frame.0.place.rotation.0", "legs.frame.0.place.rotation.1"]
-    assert number_at(robot, keys[0]) == 0 and number_at(robot, keys[1]) == 0
-    mine, its = numbers_by_program(robot, keys), read_with_slopes(robot, keys)
-    assert mine is not None
-    slopes, others = (
-        {place: one.slopes[:, 0, k] for k, places in enumerate(one.places) for place in places} for one in (mine, its)
-    )
-    assert slopes.keys() == others.keys() and len(slopes) > 1
-    assert all(slopes[place] == pytest.approx(others[place], abs=1e-15) for place in slopes)

@@ -90,15 +90,6 @@ def test_a_frame_of_two_beams_bends_as_the_unit_load_method_says(tmp_path):
     assert column["tip"]["Mz"] == pytest.approx(-F * L, rel=1e-12)
 
 
-def test_what_hangs_on_the_root_of_a_beam_is_not_in_its_section(tmp_path):
-    text = bars.CANTILEVER.replace(
-        'name = "bar"\n', 'name = "bar"\njoint = "revolute"\nactuated = true\ninertia = { M = 50 }\n'
-    )
-    text += '[[point]]\nname = "hook"\nframe = "bar"\nposition = [0, 0.1, 0]\n'
-    heavy = bars.robot(tmp_path, text, gravity=(0, -bars.G, 0))
-    result = deflection(heavy, about="undeformed", wrench={"hook": [0, -100, 0], "bar.tip": [0, -3, 0]})
-    assert result.sections[0]["root"]["Vy"] == pytest.approx(-3 - bars.WEIGHT * L * bars.G, rel=1e-12)
-    assert result.efforts["bar"] == pytest.approx(3 * L + bars.WEIGHT * L * bars.G * L / 2, rel=1e-12)
 
 
 def test_a_long_way_down_is_the_elastica(tmp_path, figure):

@@ -265,14 +265,3 @@ def test_many_rows_with_other_lengths_answer_what_robots_loaded_so_answer(name, 
     check_rows(name, tmp_path, count, seed + 100, spread=0.08, at_once=-(-2500 // count))
 
 
-def test_designs_that_are_loaded_by_themselves_are_loaded_once_and_none_is_taken_for_another(monkeypatch):
-    loaded = LoadedDesigns(parflex.load("5r"))
-    made, redesigned = [], loaded_designs.redesigned
-    monkeypatch.setattr(loaded_designs, "redesigned", lambda *given: made.append(given[1]) or redesigned(*given))
-    lengths = [0.41, 0.42, 0.41, 0.42, 0.01]
-    for length in lengths[:4]:
-        assert number_at(loaded({"constants.distal": length}), "constants.distal") == length
-    for _ in range(2):
-        with pytest.raises(ParflexError):
-            loaded({"constants.distal": lengths[4]})
-    assert [one["constants.distal"] for one in made] == [0.41, 0.42, 0.01]

@@ -17,7 +17,6 @@ from parflex.maps import grid
 from parflex.maps.responses import response_rows
 from parflex.maps.rows import frequency_rows
 
-ROBOTS = Path(__file__).parent / "robots"
 AXES = [("11", -0.05, 0.05, 5), ("21", -0.05, 0.05, 4)]
 
 
@@ -94,12 +93,6 @@ def test_responses_of_a_map_are_those_of_many_poses_and_stand_in_both_files(robo
         parflex.frequency_map(robot, AXES, modes=1, out=out, responses=asked)
 
 
-def test_a_map_without_its_table_writes_none_and_gets_it_when_asked_again(robot, tmp_path):
-    out = tmp_path / "map.npz"
-    parflex.frequency_map(robot, AXES[:1], modes=1, out=out, csv=False)
-    assert [path.name for path in tmp_path.iterdir()] == ["map.npz"]
-    parflex.frequency_map(robot, AXES[:1], modes=1, out=out)
-    assert len((tmp_path / "map.csv").read_text(encoding="utf-8").splitlines()) == 6
 
 
 def test_a_map_of_an_earlier_version_is_refused_in_one_sentence(robot, tmp_path):
@@ -136,11 +129,6 @@ def test_the_lowest_frequency_over_an_axis_is_that_of_its_cells(robot):
             found.lowest_over(names)
 
 
-def run(capsys, *words: str) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as stop:
-        main(list(words))
-    captured = capsys.readouterr()
-    return int(stop.value.code or 0), captured.out, captured.err
 
 
 def test_the_verb_maps_responses_and_the_lowest_over_an_axis(tmp_path, capsys, monkeypatch):
@@ -198,16 +186,3 @@ def test_reduced_beams_of_many_designs_are_made_one_by_one_and_right():
         assert found["frequency:2"][k] == pytest.approx(expected[1], rel=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("name", "way", "said"),
-    [
-        ("dualemps", "fast", "proved by counts"),
-        ("5r", "none", "no natural frequency"),
-        ("gough-stewart-flexible", "fast", "proved by counts"),
-        (str(ROBOTS / "sprung-beams.toml"), "together", "a spring between two points"),
-    ],
-)
-def test_explanations_say_which_way_a_map_goes(name, way, said, capsys):
-    code, out, _ = run(capsys, "explain", name, "--json")
-    sections = {section["key"]: section for section in json.loads(out)["sections"]}
-    assert code == 0 and sections["maps"]["title"] == f"Maps: {way}" and said in sections["maps"]["text"][0]

@@ -205,12 +205,6 @@ duration = 0.3
 RUBBED = {"legs.frame.1.friction": {"coulomb": 2.0}, "legs.frame.2.friction": {"coulomb": 1.5}}
 
 
-def test_ends_of_pieces_are_the_instants_at_which_they_were_cut():
-    chance = np.random.default_rng(5)
-    for begin, end in np.sort(chance.uniform(0, 1, (200, 2)), axis=1).tolist():
-        piece = TimePiece(begin, end, np.ones((2, 1)))
-        assert (piece.time(-1.0), piece.time(1.0)) == (begin, end)  # bit for bit: dry friction jumps there
-        assert piece.time(0.0) == pytest.approx((begin + end) / 2, rel=1e-15)
 
 
 @pytest.mark.verify
@@ -264,39 +258,8 @@ def test_motions_whose_start_is_not_followed_are_refused(tmp_path):
         parflex.sensitivities(robot, "speed:left.1@line", ["constants.proximal"], **given)
 
 
-ALIKE = (
-    FIVE
-    + """
-[[point]]
-name = "same"
-frame = "left.2"
-position = ["distal", 0, 0]
-[[point]]
-name = "drawn"
-frame = "left.2"
-position = [0.4, 0, 0]
-[motions.same]
-frame = "same"
-points = [[-0.1, 0.5, 0], [0.1, 0.55, 0]]
-law = "quintic"
-duration = 0.4
-[motions.drawn]
-frame = "drawn"
-points = [[-0.1, 0.5, 0], [0.1, 0.55, 0]]
-law = "quintic"
-duration = 0.4
-"""
-)
 
 
-def test_a_frame_that_stays_where_the_end_effector_is_moves_as_it(tmp_path):
-    (tmp_path / "five.toml").write_text(ALIKE)
-    robot = parflex.load(tmp_path / "five.toml")
-    for name, key in (("line", "distal"), ("same", "distal"), ("drawn", "proximal")):
-        refuse_without_slopes(DesignState(robot, None, [f"constants.{key}"]), name, f"speed:left.1@{name}")
-    with pytest.raises(ParflexError, match="is that of 'drawn', to which the end effector may move"):
-        # it is at the end effector too, but stays as the rod grows
-        refuse_without_slopes(DesignState(robot, None, ["constants.distal"]), "drawn", "speed:left.1@drawn")
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")

@@ -176,13 +176,6 @@ def test_the_status_of_random_linkages_says_whether_they_close(kind, seed, tmp_p
     assert set(seen) == {0.0, 1.0}
 
 
-@pytest.mark.parametrize("name", ["delta", "c5", "bricard", "3-prrr", "space", "5r"])
-def test_gaps_are_openings_with_chords_for_angles(name):
-    of, rng = robot(name), np.random.default_rng(0)
-    for _ in range(20):
-        at = pose(of.tree, of.tree.moved(of.home, rng.uniform(-3, 3, of.tree.n) * of.tree.rate_units))
-        ratio = np.linalg.norm(of.closures.gaps(at)) / np.linalg.norm(of.closures.residual(at))
-        assert 2 / np.pi - 1e-9 < ratio < 1 + 1e-9  # of 2 sin(a / 2) to a
 
 
 # -- more motors than freedoms, coordinates --------------------------------------------------------------------------

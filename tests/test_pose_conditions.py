@@ -238,19 +238,13 @@ def test_an_arm_with_five_joints_keeps_its_place_beside_a_direction_where_it_can
             "no direction of 'spindle' has zx = 0.9, zy = 0.9: components of a unit vector are at",
         ),
         ({"zx": 1.2}, "at most 1 together, not 1.2"),
-        ({"hand.zx": 0.1}, "'hand.zx' is neither a joint nor a coordinate of a frame"),
         ({"spindel.zx": 0.1}, "did you mean 'spindle.zx'"),
         ({"zx": 0.1, "rx": 0.2}, "the rotation of 'spindle' is given twice"),
         ({"zx": 0.1, "spindle.zx": 0.1}, "'zx' and 'spindle.zx' are the same coordinate"),
         ({"distance.base.hand": 0.1}, "'distance.base.hand': there is no frame 'hand'"),
-        ({"distance.base.spindl": 0.1}, "did you mean 'spindle'"),
         ({"distance.base.spindle": -0.1}, "a distance must be positive"),
-        ({"distance.base.spindle": 0.8, "distance.spindle.base": 0.8}, "are the same coordinate"),
         ({"distance.w2.spindle": 0.1}, "'w2' and 'spindle' are fixed to one body"),
-        ({"distance.nothing": 0.1}, "'distance.nothing' does not name two frames"),
-        ({"base.zx": 0.1}, "'base' is fixed to the base"),
-        ({"zx_deg": 10}, "'zx_deg' is a length, not an angle"),
-    ],
+        ],
 )
 def test_conditions_that_make_no_sense_are_refused_in_words(tripod, given, said):
     with pytest.raises(InputError, match=said):
@@ -287,9 +281,6 @@ def test_more_conditions_than_freedoms_are_counted_where_they_contradict_each_ot
     assert "leave out 1 of them" in caught.value.hint
 
 
-def test_a_distance_names_two_frames_whose_names_have_dots(tripod):
-    at = parflex.frames(tripod, parflex.configure(tripod, {"distance.a.P.b.P": 0.92}))
-    assert np.linalg.norm(at["a.P"].position - at["b.P"].position) == pytest.approx(0.92, abs=1e-12)
 
 
 def test_the_shortest_turn_spins_about_the_axis_as_its_differences_say():

@@ -221,23 +221,7 @@ def test_nodes_without_frames_give_frequencies_alone(tmp_path):
     assert len(found.pairs) == 3 and all(one["mac_of"] == "model" for one in found.pairs)
 
 
-def test_frames_that_are_called_by_a_number_are_no_nodes():
-    several = (np.ones((2, 4)), ("14.x", "tip.y"), ("tip.y", "tip.y"), "accelerance")
-    ends, _, doubts = _shape_ends(Responses(np.arange(4.0), *several))
-    assert ends == ["14.x", "tip.y"] and not doubts
 
 
-@pytest.mark.parametrize(
-    ("outputs", "why"),
-    [(("tip.y",), "no two sensors with one input"), (("node 3.y",), "nodes of the file have no frames")],
-)
-def test_why_shapes_are_not_used_is_said(outputs, why):
-    one = Responses(np.arange(4.0), np.ones((1, 4)), outputs, outputs, "accelerance")
-    ends, picked, doubts = _shape_ends(one)
-    assert not ends and not picked and why in doubts[0]
 
 
-def test_responses_that_are_zero_are_refused_with_their_file(tmp_path, capsys):
-    path = as_csv(tmp_path / "zero.csv", np.zeros((6, len(F)), dtype=complex))
-    said = refused(capsys, "update", damped_chain(tmp_path).file, path, "--vary", KEYS[0])
-    assert said["message"] == "all responses are zero" and said["file"] == path

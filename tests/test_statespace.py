@@ -111,13 +111,6 @@ def test_the_file_holds_matrices_response_and_names(kind, tmp_path, capsys):
     assert [file.name for file in tmp_path.iterdir()] == [path.name]  # nothing half-written is left
 
 
-def test_a_file_that_cannot_be_written_leaves_nothing(tmp_path, capsys):
-    ask = ("statespace", "dualemps", "--servo", "1e6", "--input", "11", "--output", "17.y", "--out")
-    assert refused(capsys, *ask, str(tmp_path / "plant.csv"))["key"] == "out"
-    assert refused(capsys, *ask, str(tmp_path / "no" / "plant.npz"))["key"] == "out"
-    (tmp_path / "plant.npz").mkdir()
-    assert refused(capsys, *ask, str(tmp_path / "plant.npz"))["key"] == "out"
-    assert [file.name for file in tmp_path.iterdir()] == ["plant.npz"]
 
 
 def test_unknown_inputs_and_outputs_are_refused(capsys):

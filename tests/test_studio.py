@@ -95,13 +95,6 @@ def test_a_design_that_cannot_be_shown_is_not_written(desk, tmp_path):
         viewer.close()
 
 
-def test_the_best_keeps_limits_first_and_then_the_objective(desk):
-    def design(stiffness: float, mass: float) -> ShownDesign:
-        return ShownDesign({}, {"stiffness": stiffness, "mass": mass})
-
-    ranked = [design(2.0, 4.2), design(1.0, 4.2), design(9.0, 4.5), design(9.0, 5.0), design(np.nan, np.nan)]
-    merits = [desk._merit(one) for one in ranked]
-    assert merits == sorted(merits) and len(set(merits)) == len(merits)
 
 
 def test_bars_show_values_limits_and_the_other_design(desk, monkeypatch):
@@ -111,11 +104,6 @@ def test_bars_show_values_limits_and_the_other_design(desk, monkeypatch):
     assert page.count("#dc2626") == 2  # the reason, and the mass beyond its limit
 
 
-def test_the_design_of_another_robot_is_refused(desk):
-    check_robot(desk.file, desk.robot, "design.toml")
-    with pytest.raises(InputError, match="3rrr-flexible") as refusal:
-        check_robot(desk.file, parflex.load("5r"), "design.toml")
-    assert refusal.value.key == "robot" and refusal.value.hint
 
 
 def test_beams_of_a_design_are_drawn_as_thick_as_they_are(desk):

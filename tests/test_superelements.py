@@ -184,15 +184,6 @@ def _acceleration(node, U, a, w, e, ed, edd):
     return a + U @ (node.r0 + node.Phi_d @ e) + 2 * np.cross(w, node.Phi_d @ ed) + node.Phi_d @ edd
 
 
-def test_operators_of_a_flexure_do_not_rise(tmp_path):
-    """12 coordinates; sums over all pairs of shapes took 2707 operators and 2555."""
-    turning = ON_GROUND.replace('name = "part"', 'name = "part"\njoint = "revolute"\nactuated = true')
-    hand = '[[frame]]\nname = "hand"\nparent = "part.b"\ninertia = { mass = 0.2, about_centre = [1e-4, 1e-4, 1e-4] }\n'
-    robot = parflex.load(written(tmp_path, turning.format(file=FLEXURE, more="") + hand))
-    assert {name: parflex.model(robot, name).counts["total"] for name in ("direct", "inverse")} == {
-        "direct": 1899,
-        "inverse": 1838,
-    }
 
 
 def turned_modes(M: np.ndarray, K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -448,19 +439,14 @@ GOOD = {"M": BODY_M, "K": BODY_K, "int_xyz": np.array([[0, 0, 0], [LENGTH, 0, 0]
 BAD = {  # arrays that differ from those of a beam, and words of the sentence
     "unsymmetric": ({"K": changed(BODY_K, (3, 7), 1e-3 * BODY_K.max(), 1)}, "K is not symmetric: rows"),
     "indefinite mass": ({"M": changed(BODY_M, (1, 1), 0, 0.3)}, "mass matrix is indefinite"),
-    "negative mass": ({"M": changed(BODY_M, (1, 1), 0, -1)}, "negative mass on its diagonal"),
     "mass beside the diagonal": ({"M": changed(BODY_M, (10, 10), 0)}, "freedom 11 has no mass, but is tied to others"),
     "indefinite stiffness": ({"K": changed(BODY_K, (13, 13), 0, -1)}, "is indefinite, lowest eigenvalue"),
     "by kind": ({"M": BODY_M[BY_KIND], "K": BODY_K[BY_KIND]}, "x y z rx ry rz of each interface node"),
-    "modes first": ({"M": BODY_M[MODES_FIRST], "K": BODY_K[MODES_FIRST]}, "x y z rx ry rz of each interface node"),
     "other size": ({"M": BODY_M[:-1, :-1]}, "is 13 x 13, with 14 freedoms"),
     "held": ({"K": BODY_K + np.diag([1e6] * 6 + [0] * 8)}, "is not that of a free body"),
     "nan": ({"K": changed(BODY_K, (0, 0), np.nan)}, "not a finite number"),
     "millimetres": ({"int_xyz": 1000 * GOOD["int_xyz"]}, "positions are in the unit of the matrices"),
-    "number of a node": ({"numbers": np.array([3, np.nan])}, "numbers of nodes are not whole numbers"),
-    "one position": ({"int_xyz": GOOD["int_xyz"][:1]}, "1 positions for 2 nodes"),
-    "complex": ({"K": BODY_K.astype(complex)}, "complex numbers"),
-}
+    }
 
 
 @pytest.mark.parametrize("case", BAD)
@@ -514,14 +500,9 @@ def test_damaged_files_are_read_or_refused_in_a_sentence(kind, tmp_path):
         (b"", "is empty"),
         (b"\0\1\2" * 50, "is binary"),
         (b"hello there", "not a known file of reduced matrices"),
-        (b"%%MatrixMarket matrix coordinate real symmetric\n99999999 99999999 1\n", "name a file for each"),
-        (b"*USER ELEMENT, NODES= 2, LINEAR\n*INCLUDE, INPUT=/etc/passwd\n", "includes another file"),
         (b"*USER ELEMENT, NODES= 2, LINEAR\n** ELEMENT NODES\n** 1, 2\n1, nan, 3\n", "not a list of freedoms"),
-        (b"INCLUDE '/etc/passwd'\nDMIG    KAAX           0       6       1       0\n", "includes another file"),
-        (b"MATLAB 7.3 MAT-file, Platform: GLNXA64" + b" " * 200, "save it with save"),
         (b"$ EXTERNAL SUPERELEMENT       75\nBEGIN SUPER       75\nEXTRN        373  123456\n", "has no matrices"),
-        (b"PK\x03\x04" + b"x" * 200, "damaged or truncated npz"),
-    ],
+        ],
 )
 def test_files_that_are_something_else_are_refused(content, words, tmp_path):
     (tmp_path / "m.mtx").write_bytes(content)
@@ -548,11 +529,8 @@ def test_hostile_files_are_refused_before_anything_of_their_size_is_made(tmp_pat
     ("more", "words"),
     [
         (", modes = 5", "5 modes are requested"),
-        (", damping = -1", "is negative"),
         (", root = 'c'", "'c' is not a node"),
-        (", geometric = { b = [1, 2] }", "six components"),
         (", units = 'inch'", "units"),
-        (", size = 3", "size"),
         (", positions = { a = [0, 0, 0] }", "has no position"),
     ],
 )
@@ -774,15 +752,6 @@ def test_numbers_that_change_the_matrices_have_no_slopes_and_that_is_said(key, t
     assert "positions of its nodes do not fit its stiffness" in str(many.reasons)
 
 
-def test_a_super_element_brings_its_own_mass(tmp_path):
-    as_npz(tmp_path / "m.npz", *beam_matrices(2))
-    text = ON_GROUND.format(file="m.npz", more="")
-    for change, words in (
-        ('name = "part"\ninertia = { mass = 1 }', "takes its mass from its file"),
-        ('name = "part"\nmodal = { file = "x.npz" }', "both describe the body"),
-    ):
-        with pytest.raises(RobotFileError, match=words):
-            parflex.load(written(tmp_path, text.replace('name = "part"', change)))
 
 
 @pytest.mark.verify

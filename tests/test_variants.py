@@ -94,9 +94,3 @@ def test_names_and_order_change_no_effort(tmp_path):
         assert np.abs(first - second).max() < 1e-11 * np.abs(first).max()  # the same equations in another order
 
 
-def test_only_numbers_with_a_point_are_changed():
-    table = {"a": 1, "b": 2.0, "c": "2*pi", "d": [2.0, {"e": -2.0}]}
-    other = changed(table, 3, 1)
-    assert (other["a"], other["c"]) == (1, "2*pi")
-    assert other["b"] != 2.0
-    assert other["d"] == [other["b"], {"e": -other["b"]}]

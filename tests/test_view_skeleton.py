@@ -107,10 +107,6 @@ def test_loops_stay_closed_in_a_mode() -> None:
         assert np.ptp(shape.shape[together], axis=0).max() < 1e-8  # as above
 
 
-def test_a_robot_that_does_not_move_has_no_shape() -> None:
-    robot = load("dualemps")
-    still = mode_shape_points(robot, parflex.configure(robot), np.zeros(robot.tree.n))
-    assert not still.shape.any()
 
 
 def test_pictures_show_rails_between_the_limits_of_carriages():

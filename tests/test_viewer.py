@@ -134,26 +134,8 @@ def test_a_busy_port_is_passed_over_and_the_real_one_told(capsys):
     assert f"port {port} is in use" in answer["warnings"][0]
 
 
-def test_a_port_that_cannot_be_used_is_refused_at_once(monkeypatch):
-    import errno
-
-    monkeypatch.setattr(pages, "_probe", lambda port: errno.EACCES)
-    with pytest.raises(InputError, match="port 80 cannot be used"):
-        pages.usable_port(80)
-    monkeypatch.setattr(pages, "_probe", lambda port: errno.EADDRINUSE)
-    with pytest.raises(InputError, match="all in use"):
-        pages.usable_port(9000)
-    for port in (-1, 70000):
-        with pytest.raises(InputError, match="is not a port"):
-            pages.usable_port(port)
 
 
-def test_without_the_package_one_sentence_says_how_to_get_it(monkeypatch, capsys):
-    monkeypatch.setitem(sys.modules, "viser", None)
-    with pytest.raises(SystemExit) as stop:
-        main(["view", "5r"])
-    assert stop.value.code == 2
-    assert "pip install 'parflex[view]'" in capsys.readouterr().err
 
 
 def test_a_server_that_answers_foreign_pages_is_not_left_running(monkeypatch):
@@ -293,9 +275,6 @@ def test_an_interrupt_ends_the_page_cleanly():
         (["--mode", "0"], "counted from 1"),
         (["--mode", "3", "--record", "x.html"], "choose a flexible robot"),
         (["--record", "x.png"], "use a name that ends in .html"),
-        (["--amplitude", "-1"], "percentage of the robot's size"),
-        (["--seconds", "-1"], "the time is negative"),
-        (["--run", "missing.csv"], "cannot be read"),
         (["--pose", "x=9"], "cannot be reached"),
         (["--record", "missing/x.html"], "cannot be written"),
     ],

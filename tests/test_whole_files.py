@@ -115,7 +115,3 @@ def test_a_folder_that_cannot_be_written_is_said_beforehand(tmp_path):
         pass
 
 
-def test_a_folder_that_is_not_there_is_said_beforehand(tmp_path):
-    with pytest.raises(InputError, match="cannot be written") as refusal:
-        check_writable(tmp_path / "no" / "a.npz", "out")
-    assert refusal.value.key == "out" and refusal.value.hint
