@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 from support.designed_machines import MACHINES, keys_of
+from support.robots import load_robot
 
 import parflex
 from parflex import ParflexError
@@ -20,38 +21,11 @@ from parflex.maps.responses.response_names import read_responses
 
 LONG = [pytest.mark.verify, pytest.mark.skipif(not os.environ.get("PARFLEX_VERIFY"), reason="long: make verify")]
 MASS, REACH, ABOUT, SOFT = 1.2, 0.2, 0.01, 50.0
-GEARED = f"""
-format = 1
-name = "geared"
-motion = "planar"
-gravity = [0, -9.81, 0]
-end_effector = "tip"
-[[frame]]
-name = "motor"
-joint = "revolute"
-actuated = true
-[[frame]]
-name = "arm"
-joint = "revolute"
-inertia = {{ mass = {MASS}, centre = [{REACH}, 0, 0], about_centre = [0, 0, {ABOUT}] }}
-[[point]]
-name = "tip"
-frame = "arm"
-position = [0.4, 0, 0]
-[[coupling]]
-name = "gear"
-joint = "arm"
-terms = {{ motor = 0.5 }}
-offset = 0.1
-stiffness = {SOFT}
-"""
 
 
 @pytest.fixture(scope="module")
-def geared(tmp_path_factory):
-    file = tmp_path_factory.mktemp("geared") / "geared.toml"
-    file.write_text(GEARED)
-    return parflex.load(file)
+def geared():
+    return load_robot("soft-gear")
 
 
 @pytest.mark.parametrize("name", ["motor", "arm"])
@@ -77,10 +51,9 @@ def test_an_arm_behind_a_soft_gear_sags_from_where_the_gear_of_its_design_holds_
 
 
 @pytest.mark.parametrize("rigid", [False, True])
-def test_joints_follow_the_gear_of_their_design_whether_it_is_rigid_or_not(tmp_path, rigid):
-    file = tmp_path / "gear.toml"
-    file.write_text(GEARED.replace(f"stiffness = {SOFT}", "") if rigid else GEARED)
-    robot, designs = parflex.load(file), {"coupling.gear.terms.motor": np.array([0.5, 0.7])}
+def test_joints_follow_the_gear_of_their_design_whether_it_is_rigid_or_not(rigid):
+    robot = load_robot("soft-gear", settings={"coupling.gear.stiffness": None if rigid else SOFT})
+    designs = {"coupling.gear.terms.motor": np.array([0.5, 0.7])}
     solver = PositionSolver(Geometry(robot, numbers_of_designs(robot, designs)), ["motor"], [0.4])
     assert not solver.fast or solver(np.full((2, 1), 0.4)).q[:, :2] == pytest.approx(
         np.array([[0.4, 0.3], [0.4, 0.38]])

@@ -8,21 +8,20 @@ from dataclasses import fields, is_dataclass, replace
 import numpy as np
 import pytest
 from scipy.optimize import brentq
+from support.robots import load_robot, robot_file
 
 import parflex
 from parflex import ParflexError, load
 from parflex.bodies.sections import rectangle
-from parflex.codegen.compile import Kernel
 from parflex.codegen.passes.optimise import make_program
 from parflex.designs.design_numbers import design_numbers, number_at
-from parflex.designs.traced_numbers import HOW, TracedDecisions, TracedNumber, holds
+from parflex.designs.traced_numbers import TracedDecisions, TracedNumber
 from parflex.graph.derivative import jacobian
 from parflex.graph.expression import Graph
 from parflex.maps import batches
 from parflex.maps.batches import Geometry
 from parflex.maps.engine.mode_finder import ModeFinder
-from parflex.maps.kept_numbers import TracedNumbers, _alike, numbers_of_designs
-from parflex.maps.rows.number_loop import number_rows, odd_rows
+from parflex.maps.kept_numbers import TracedNumbers, numbers_of_designs
 from parflex.models.elastic.holding import locked_robot
 from parflex.spatial.varied import Decisions, OneNumberError, Varied
 
@@ -131,39 +130,10 @@ def test_frequencies_of_poses_with_their_own_designs_are_those_of_robots_loaded_
     assert many.fallbacks < count
 
 
-SPRUNG = """
-format = 1
-name = "sprung"
-motion = "planar"
-gravity = [0, -9.81, 0]
-end_effector = "tool"
-[constants]
-mass = 0.8
-[[frame]]
-name = "slide"
-joint = "prismatic"
-actuated = true
-place = { rotation = [0, "pi/2", 0] }
-inertia = { mass = 1.3 }
-[[frame]]
-name = "arm"
-parent = "slide"
-joint = "revolute"
-place = { rotation = [0, "-pi/2", 0] }
-spring = { stiffness = 40, rest = 0.1 }
-[[frame]]
-name = "tool"
-parent = "arm"
-place = { position = [0.4, 0, 0] }
-inertia = { mass = "mass" }
-"""
-
-
 @pytest.mark.parametrize("about", ["undeformed", "equilibrium", None])
 @pytest.mark.parametrize("rows", [2, 40])  # one by one, and together
-def test_designs_with_springs_under_tension_are_about_what_was_asked_for(about, rows, tmp_path):
-    (tmp_path / "sprung.toml").write_text(SPRUNG)
-    robot, masses = parflex.load(tmp_path / "sprung.toml"), np.linspace(0.7, 0.9, rows)
+def test_designs_with_springs_under_tension_are_about_what_was_asked_for(about, rows):
+    robot, masses = load_robot("sprung-tool"), np.linspace(0.7, 0.9, rows)
     poses, keys = np.full((rows, 2), [0.05, 0.3]), {"constants.mass": masses}
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
@@ -182,15 +152,10 @@ def test_designs_with_springs_under_tension_are_about_what_was_asked_for(about, 
 
 
 @pytest.mark.parametrize("key", ["constants.start", "constants.distal", "constants.line_mass"])
-def test_what_a_pose_does_not_name_stands_as_at_the_home_of_its_design(key, tmp_path):
+def test_what_a_pose_does_not_name_stands_as_at_the_home_of_its_design(key):
     """Home is where legs close on the platform: motors that are not named stand otherwise for each length."""
-    text = '[constants]\nstart = 0.3\nline_mass = 0.5\n[[frame]]\nname = "turn"\njoint = "revolute"\nactuated = true\n'
-    text += 'spring = { stiffness = 9 }\ninertia = { mass = "line_mass" }\n[[frame]]\nname = "arm"\nparent = "turn"\n'
-    text += 'joint = "revolute"\nactuated = true\nstart = "start"\nplace = { position = [0.5, 0, 0] }\n'
-    text += "inertia = { mass = 2, centre = [0.4, 0, 0] }\n"
     arm = key != "constants.distal"
-    (tmp_path / "arm.toml").write_text(f'format = 1\nname = "arm"\nend_effector = "arm"\n{text}')
-    file, names = (tmp_path / "arm.toml", ["turn"]) if arm else ("3rrr-flexible", ["leg1.1", "leg2.1"])
+    file, names = (robot_file("arm-with-start"), ["turn"]) if arm else ("3rrr-flexible", ["leg1.1", "leg2.1"])
     robot = parflex.load(file)
     lock = ["arm"] if arm else "actuators"
     links = [robot.tree.links[robot.tree.link_of_rate[k]] for k in robot.actuated[: len(names)]]
@@ -219,8 +184,6 @@ def test_designs_that_are_read_otherwise_are_loaded_one_by_one_and_right():
         one = parflex.natural_frequencies(parflex.load("three-beam-legs", settings=settings), modes=3)
         # both by LAPACK, whose rounding is 1e-16 of the largest eigenvalue
         assert many.frequencies[row] == pytest.approx(one.frequencies, rel=1e-8)
-
-
 
 
 def test_steps_make_the_numbers_of_designs_as_arrays_have_them(monkeypatch):
@@ -292,13 +255,11 @@ def test_the_torsion_of_a_rectangle_has_slopes_also_where_it_is_square(y, z):
         ({"constants.bar": [1.0, 2.0, 3.0]}, "has 3 values for 2 poses"),
         ({"constants.bar": "long"}, "are not numbers"),
         ({"name": 3.0}, "is not a number of the robot file"),
-        ],
+    ],
 )
 def test_designs_that_make_no_sense_are_refused_in_one_sentence(designs, words):
     with pytest.raises(ParflexError, match=words):
         parflex.many_frequencies(parflex.load("navaro"), ["x", "y", "rz"], np.zeros((2, 3)), designs=designs)
-
-
 
 
 def test_functions_of_numbers_in_many_designs_and_their_slopes_are_those_of_numpy():
@@ -358,8 +319,6 @@ def test_functions_of_traced_numbers_are_those_of_numpy():
         number**0.3
 
 
-
-
 @pytest.mark.parametrize("value", [np.nan, np.inf, 1e300, -1e300, 0.0])
 def test_designs_that_are_no_numbers_have_a_reason_and_no_warnings_of_numpy(value):
     of = parflex.load("dualemps")
@@ -385,5 +344,3 @@ def test_files_of_the_same_robot_with_other_formulas_have_their_own_designs(tmp_
         numbers = numbers_of_designs(load(path), {"constants.a": np.array([0.7])})
         found.append(np.asarray(numbers.robot_of(0, np.zeros(1)).tree.links[0].position[:2], dtype=float))
     assert np.array_equal(found, [[0.7, 0.5], [0.5, 0.7], [0.7, 0.7]])
-
-

@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from support.robots import load_robot, robot_file
 
 import parflex
 from parflex import ParflexError, SingularError, UnreachableError
@@ -15,77 +16,12 @@ from parflex.maps.kept_numbers import numbers_of_designs
 from parflex.maps.placing.home_rows import home_rows
 from parflex.maps.placing.own_homes import as_the_file, followed
 from parflex.maps.positions import PositionSolver
-from parflex.maps.rows import loaded_designs
-from parflex.maps.rows.loaded_designs import LoadedDesigns
-
-FIVE_BAR = """
-format = 1
-name = "five-bar"
-motion = "planar"
-end_effector = "tip"
-[constants]
-base = 0.15
-near = 0.31
-far = 0.42
-other_near = 0.28
-other_far = 0.39
-[materials.al]
-elastic_modulus = 70e9
-density = 2700
-[sections.bar]
-shape = "tube"
-diameter = 0.02
-thickness = 0.002
-[[frame]]
-name = "left"
-joint = "revolute"
-actuated = true
-place = { position = ["-base", 0, 0] }
-start = 2.2
-beam = { length = "near", material = "al", section = "bar" }
-[[frame]]
-name = "left.rod"
-parent = "left.tip"
-joint = "revolute"
-start = -1.3
-beam = { length = "far", material = "al", section = "bar" }
-[[frame]]
-name = "right"
-joint = "revolute"
-actuated = true
-place = { position = ["base", 0, 0] }
-start = 0.94
-beam = { length = "other_near", material = "al", section = "bar" }
-[[frame]]
-name = "right.rod"
-parent = "right.tip"
-joint = "revolute"
-start = 1.3
-inertia = { mass = 0.3, centre = ["other_far/2", 0, 0], about_centre = [0, 0, "0.3*other_far**2/12"] }
-[[point]]
-name = "tip"
-frame = "left.rod.tip"
-position = [0, 0, 0]
-[[point]]
-name = "eye"
-frame = "right.rod"
-position = ["other_far", 0, 0]
-[[closure]]
-name = "pin"
-between = ["tip", "eye"]
-joint = "revolute"
-[poses.home]
-left = 2.1
-right = 1.0
-"""
 
 
-def robot_of(name, tmp_path):
+def robot_of(name):
     if name != "five-bar":
         return name, parflex.load(name)
-    file = tmp_path / "five-bar.toml"
-    file.write_text(FIVE_BAR)
-    return file, parflex.load(file)
+    return robot_file("designed-five-bar"), load_robot("designed-five-bar")
 
 
 CASES = {  # coordinates, middle of poses, how far they go, keys of the geometry
@@ -95,12 +31,12 @@ CASES = {  # coordinates, middle of poses, how far they go, keys of the geometry
 }
 
 
-def check_rows(name, tmp_path, count, seed, spread=0.5, at_once=None):
+def check_rows(name, count, seed, spread=0.5, at_once=None):
     """Rows of random designs are what fresh robots answer; gives how many answers of each state there are.
 
     `at_once` is how often the rows are repeated: many rows are solved by compiled programs.
     """
-    source, robot = robot_of(name, tmp_path)
+    source, robot = robot_of(name)
     coordinates, middle, far, keys = CASES[name]
     rng = np.random.default_rng(seed)
     home = robot.description.poses["home"]
@@ -153,8 +89,8 @@ def alone(source, settings, pose):
 
 @pytest.mark.few
 @pytest.mark.parametrize(("name", "count"), [("five-bar", 24), ("3rrr-flexible", 6), ("gough-stewart-beams", 4)])
-def test_rows_with_other_lengths_answer_what_a_robot_loaded_so_answers(name, count, tmp_path):
-    states, many = check_rows(name, tmp_path, count, seed=3)
+def test_rows_with_other_lengths_answer_what_a_robot_loaded_so_answers(name, count):
+    states, many = check_rows(name, count, seed=3)
     assert states[0]
     if name == "five-bar":  # some have no home, and some stand at home on another side than the file itself
         assert states[3] > 1
@@ -178,9 +114,9 @@ def test_homes_that_designs_place_elsewhere_are_those_of_robots_loaded_so():
 
 
 @pytest.mark.parametrize("times", [1, 4000])  # few rows are solved by arrays, many by machine code
-def test_designs_whose_rods_are_just_too_short_have_no_home(times, tmp_path):
+def test_designs_whose_rods_are_just_too_short_have_no_home(times):
     """The distance of the elbows at home is known; rods that miss it by a tenth of a micrometre have no home."""
-    robot = robot_of("five-bar", tmp_path)[1]
+    robot = robot_of("five-bar")[1]
     elbows = np.array([-0.15, 0.15]) + np.array([0.31, 0.28]) * np.exp(1j * np.array([2.1, 1.0]))
     gaps = np.array([1e-3, 3e-4, 1e-5, 1e-7, *[-1e-3] * times])  # in metres, of 0.6; the last ones meet
     designs = {
@@ -201,9 +137,9 @@ def test_designs_whose_rods_are_just_too_short_have_no_home(times, tmp_path):
         ("navaro", None, 0.4, 0.3),
     ],
 )
-def test_homes_that_are_proved_by_machine_code_are_those_of_robots_loaded_so(name, mode, spread, least, tmp_path):
+def test_homes_that_are_proved_by_machine_code_are_those_of_robots_loaded_so(name, mode, spread, least):
     """Every design that is proved is so by its row too, and a robot that is loaded with its numbers stands there."""
-    source = robot_of(name, tmp_path)[0]
+    source = robot_of(name)[0]
     robot = parflex.load(source, working_mode=mode)
     rng, count = np.random.default_rng(6), 1200
     keys = [key for key in (f"constants.{word}" for word in robot.description.constants) if number_at(robot, key) != 0]
@@ -239,7 +175,12 @@ def test_designs_that_start_an_elbow_on_the_other_side_are_not_proved(signed, tm
     tips = elbows[0] + across / abs(across) * (along + 1j * np.array([1, -1]) * np.sqrt(0.42**2 - along**2))
     rods = np.angle((tips[:, None] - elbows) * np.exp(-1j * motors))  # of both legs, at either point
     assert rods[0, 1] < 0 < rods[1, 1]
-    text = FIVE_BAR.replace("left = 2.1", "left = 1.4").replace("right = 1.0", "right = 1.8")
+    text = (
+        robot_file("designed-five-bar")
+        .read_text()
+        .replace("left = 2.1", "left = 1.4")
+        .replace("right = 1.0", "right = 1.8")
+    )
     text = text.replace("[constants]", f"[constants]\nbend = {rods[0, 0]}\nother_bend = {rods[0, 1]}")
     text = text.replace("start = -1.3", 'start = "bend"').replace("start = 1.3", 'start = "other_bend"')
     if signed:
@@ -260,8 +201,6 @@ def test_designs_that_start_an_elbow_on_the_other_side_are_not_proved(signed, tm
 @pytest.mark.verify
 @pytest.mark.parametrize(("name", "count"), [("five-bar", 400), ("3rrr-flexible", 120), ("gough-stewart-beams", 60)])
 @pytest.mark.parametrize("seed", [11, 12])
-def test_many_rows_with_other_lengths_answer_what_robots_loaded_so_answer(name, count, seed, tmp_path):
-    check_rows(name, tmp_path, count, seed)
-    check_rows(name, tmp_path, count, seed + 100, spread=0.08, at_once=-(-2500 // count))
-
-
+def test_many_rows_with_other_lengths_answer_what_robots_loaded_so_answer(name, count, seed):
+    check_rows(name, count, seed)
+    check_rows(name, count, seed + 100, spread=0.08, at_once=-(-2500 // count))

@@ -8,42 +8,18 @@ import os
 import numpy as np
 import pytest
 from support.oracles.beam_sections import ShakenCantilever
+from support.robots import load_robot
 
 import parflex
 from parflex import SingularError
 from parflex.simulation.refining.inner_response import OFF, inner_error
 
 E, DENSITY, WIDTH = 2.1e11, 7800.0, 0.03
-SHAKEN = """
-format = 1
-name = "shaken"
-motion = "planar"
-axial = "linear"
-gravity = [0, 0, 0]
-[materials.steel]
-elastic_modulus = 2.1e11
-density = 7800
-[sections.bar]
-shape = "rectangle"
-y = {height}
-z = 0.03
-[[frame]]
-name = "slide"
-joint = "prismatic"
-actuated = true
-place = {{ rotation = ["-pi/2", 0, 0] }}
-[[frame]]
-name = "beam"
-parent = "slide"
-place = {{ rotation = ["pi/2", 0, 0] }}
-beam = {{ length = {length}, material = "steel", section = "bar", elements = {elements} }}
-"""
 
 
-def shaken(folder, length, height, elements):
-    file = folder / f"shaken-{elements}.toml"
-    file.write_text(SHAKEN.format(length=length, height=height, elements=elements))
-    return parflex.load(file)
+def shaken(length, height, elements):
+    settings = {"frame.beam.beam.length": length, "frame.beam.beam.elements": elements, "sections.bar.y": height}
+    return load_robot("shaken-cantilever", settings=settings)
 
 
 def cubic_elements(count, length, EI, mu):
@@ -87,7 +63,7 @@ def tip_of(beam, t):
     return -beam.A * beam.shape([1.0])[0][:, 0] @ (beam.share[:, None] * answered)
 
 
-def true_and_estimated(folder, rng, counts=(1, 2, 4)):
+def true_and_estimated(rng, counts=(1, 2, 4)):
     """Errors of the tip of a random beam, of its largest deflection, and what is said of it."""
     length, height = rng.uniform(0.3, 1.0), rng.uniform(0.004, 0.02)
     EI, mu = E * WIDTH * height**3 / 12, DENSITY * WIDTH * height
@@ -98,7 +74,7 @@ def true_and_estimated(folder, rng, counts=(1, 2, 4)):
     tip = tip_of(beam, t)
     found = []
     for count in counts:
-        robot = shaken(folder, length, height, count)
+        robot = shaken(length, height, count)
         q, accelerations, way = rows_of(robot, beam, count, t)
         off = np.abs(way - tip).max() / np.abs(tip).max()
         found.append((count, off, inner_error(robot, True, t, q, accelerations).share))
@@ -116,26 +92,26 @@ def judged(found):
         assert off < OFF or 3 / 4 < said / off < 4 / 3, (count, off, said)
 
 
-def test_shaken_cantilevers_are_off_as_estimated(tmp_path):
+def test_shaken_cantilevers_are_off_as_estimated():
     rng = np.random.default_rng(5)
-    found = [one for _ in range(4) for one in true_and_estimated(tmp_path, rng)]
+    found = [one for _ in range(4) for one in true_and_estimated(rng)]
     judged(found)
     assert sum(off > OFF for _, off, _ in found) >= 2 and sum(off < OFF / 2 for _, off, _ in found) >= 4
 
 
 @pytest.mark.verify
 @pytest.mark.skipif(not os.environ.get("PARFLEX_VERIFY"), reason="a hundred beams: make verify")
-def test_a_hundred_shaken_cantilevers_are_off_as_estimated(tmp_path):
+def test_a_hundred_shaken_cantilevers_are_off_as_estimated():
     rng = np.random.default_rng(6)
     for _ in range(100):
-        judged(true_and_estimated(tmp_path, rng))
+        judged(true_and_estimated(rng))
 
 
 def refuse(*given, **words):
     raise SingularError("no modes here")
 
 
-def test_a_run_with_too_few_elements_says_so(tmp_path, monkeypatch):
+def test_a_run_with_too_few_elements_says_so(monkeypatch):
     """As much as its series says."""
     length, height = 0.6, 0.01
     w = 0.9 * 1.8751041**2 * math.sqrt(E * height**2 / 12 / (DENSITY * length**4))
@@ -143,7 +119,7 @@ def test_a_run_with_too_few_elements_says_so(tmp_path, monkeypatch):
     def base(t):
         return (w * t - math.sin(w * t)) / w**2, (1 - math.cos(w * t)) / w, math.sin(w * t)
 
-    robot = shaken(tmp_path, length, height, 1)
+    robot = shaken(length, height, 1)
     run = parflex.simulate(robot, base, 0.1, step=5e-4, start="rest")
     beam = ShakenCantilever(length, E * WIDTH * height**3 / 12, DENSITY * WIDTH * height, A=1.0, W=w)
     tip = tip_of(beam, run.t)

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.damaged import damaged
+from support.robots import load_robot
 
 import parflex
 from parflex.recursion import pose
@@ -65,38 +66,18 @@ def test_triangles_are_read_from_every_format(name, tmp_path):
     assert {tuple(map(tuple, points[face])) for face in faces} == {tuple(map(tuple, CORNERS[side])) for side in SIDES}
 
 
-ROBOT = """
-format = 1
-name = "arm"
-[[frame]]
-name = "arm"
-joint = "revolute"
-start = 0.5
-place = {{ position = [1, 0, 0], rotation = [0, "pi/2", 0] }}
-inertia = {{ mass = 1, about_centre = [1, 1, 1] }}
-[[visual]]
-frame = "{frame}"
-file = "{file}"
-scale = {scale}
-position = [0.1, 0.2, 0.3]
-rotation = [0, 0, "pi/2"]
-"""
+def robot_with(file: Path, scale: float | list[float] = 0.5) -> parflex.Robot:
+    return load_robot("arm-with-mesh", settings={"visual.0.file": str(file), "visual.0.scale": scale})
 
 
-def robot_with(folder, file: str, scale: str = "0.5", frame: str = "arm") -> parflex.Robot:
-    (folder / "robot.toml").write_text(ROBOT.format(file=file, scale=scale, frame=frame))
-    return parflex.load(folder / "robot.toml")
-
-
-@pytest.mark.parametrize("scale", ["0.5", "[1, -2, 3]"])
+@pytest.mark.parametrize("scale", [0.5, [1, -2, 3]])
 def test_a_mesh_is_drawn_on_its_frame(tmp_path, scale):
-    (tmp_path / "parts").mkdir()
-    (tmp_path / "parts" / "tetra.stl").write_bytes(binary())
-    robot = robot_with(tmp_path, "parts/tetra.stl", scale)
+    (tmp_path / "tetra.stl").write_bytes(binary())
+    robot = robot_with(tmp_path / "tetra.stl", scale)
     drawn = scene(robot)
     mesh = next(mesh for mesh in drawn.meshes if mesh.name == "meshes")
     found = drawn.vertices(robot.home)[mesh.vertices]
-    factors = np.array([0.5] * 3) if scale == "0.5" else np.array([1, -2, 3])
+    factors = np.ones(3) * scale
     own = (CORNERS * factors)[:, [1, 0, 2]] * [-1, 1, 1] + [0.1, 0.2, 0.3]  # a quarter of a turn about z
     at = pose(robot.tree, robot.home)
     expected = own @ at.rotation[0].T + at.position[0]
@@ -122,7 +103,7 @@ def test_meshes_that_cannot_be_shown_are_told_and_the_rest_is_drawn(name, tmp_pa
     content, says = BAD[name]
     if content is not None:
         (tmp_path / name).write_bytes(content)
-    robot = robot_with(tmp_path, name)
+    robot = robot_with(tmp_path / name)
     with pytest.warns(parflex.ParflexWarning, match=says):
         drawn = scene(robot)
     assert "meshes" not in [mesh.name for mesh in drawn.meshes] and drawn.meshes
@@ -142,15 +123,13 @@ def test_damaged_meshes_are_read_or_refused_in_a_sentence(name, tmp_path):
 
 def test_large_meshes_are_not_read(tmp_path, monkeypatch):
     (tmp_path / "tetra.stl").write_bytes(binary())
-    robot = robot_with(tmp_path, "tetra.stl")
+    robot = robot_with(tmp_path / "tetra.stl")
     for limit, value, says in (("MAX_MESH_BYTES", 100, "has more than"), ("MAX_TRIANGLES", 3, "4 triangles")):
         mesh_files._read.cache_clear()
         with monkeypatch.context() as patched:
             patched.setattr(mesh_files, limit, value)
             with pytest.warns(parflex.ParflexWarning, match=says):
                 scene(robot)
-
-
 
 
 URDF = """<robot name="r"><link name="ground"/><link name="arm">

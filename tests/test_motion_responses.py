@@ -7,13 +7,11 @@ import os
 import numpy as np
 import pytest
 from support.differences import extrapolated
+from support.robots import load_robot
 
 import parflex
 from parflex import ParflexError
 from parflex.description.motion_tables import MotionTable
-from parflex.design.design_state import DesignState
-from parflex.design.on_the_way.smooth_pieces import TimePiece
-from parflex.design.on_the_way.steady_motions import refuse_without_slopes
 from parflex.design.questions import read_question
 from parflex.models.loading import redesigned
 from parflex.simulation.motions.frame_courses import frame_course
@@ -23,39 +21,11 @@ LONG = [pytest.mark.verify, pytest.mark.skipif(not os.environ.get("PARFLEX_VERIF
 
 MASS, ARM, INERTIA, GRAVITY = 2.0, 0.4, 0.05, 9.81
 TURN, PULSE = 0.8, 2 * np.pi * 1.5  # of the swing: rad, rad/s
-PENDULUM = f"""
-format = 1
-name = "pendulum"
-gravity = [0, {-GRAVITY}, 0]
-[constants]
-mass = {MASS}
-arm = {ARM}
-wide = {TURN}
-[[frame]]
-name = "arm"
-joint = "revolute"
-actuated = true
-inertia = {{ mass = "mass", centre = ["arm", 0, 0], about_centre = [0.01, 0.01, {INERTIA}] }}
-[motions.swing]
-sines = {{ arm = ["wide"] }}
-frequency = 1.5
-duration = {2 / 1.5}
-[motions.lift]
-moves = [{{ arm = 1.2 }}]
-duration = 0.5
-ramp = 0.1
-[motions.fast]
-moves = [{{ arm = 1.2 }}]
-law = "time-optimal"
-effort_limit = 20
-"""
 
 
 @pytest.fixture(scope="module")
-def pendulum(tmp_path_factory):
-    path = tmp_path_factory.mktemp("pendulum") / "pendulum.toml"
-    path.write_text(PENDULUM)
-    return parflex.load(path)
+def pendulum():
+    return load_robot("motor-pendulum")
 
 
 def swing(t, mass=MASS, arm=ARM):
@@ -117,30 +87,9 @@ def test_instants_that_reach_the_largest_value_together_are_active_together(pend
     assert found.multiplicity == 5 and np.abs(found.directional["constants.mass"]).max() == 0
 
 
-SLIDER = """
-format = 1
-name = "slider"
-gravity = [0, 0, 0]
-[constants]
-mass = 2.0
-rub = 3.0
-[[frame]]
-name = "slide"
-joint = "prismatic"
-actuated = true
-inertia = { mass = "mass" }
-friction = { coulomb = "rub" }
-[motions.swing]
-sines = { slide = [0.1] }
-frequency = 2.0
-duration = 0.5
-"""
-
-
-def test_where_dry_friction_jumps_the_largest_effort_is_its_limit(tmp_path):
+def test_where_dry_friction_jumps_the_largest_effort_is_its_limit():
     """It is just behind the instant at which the slider turns back, before which friction helps to stop it."""
-    (tmp_path / "slider.toml").write_text(SLIDER)
-    robot = parflex.load(tmp_path / "slider.toml")
+    robot = load_robot("rubbing-slider")
     found = parflex.sensitivities(robot, "effort:slide@swing", ["constants.mass", "constants.rub"])
     push = 0.1 * (4 * np.pi) ** 2
     assert found.value == pytest.approx(2.0 * push + 3.0, rel=1e-10)
@@ -181,30 +130,7 @@ def test_what_a_motion_asks_of_a_frame_is_known_at_any_instant():
                 assert change == pytest.approx(here.acceleration[3:], abs=1e-4 * max(size, 1.0))
 
 
-FIVE = """
-format = 1
-name = "five-bar"
-extends = "5r"
-[poses.home]
-x = 0.0
-y = 0.55
-[motions.push]
-moves = [{ "left.1" = 0.2, "right.1" = -0.1 }]
-law = "quintic"
-duration = 0.3
-[motions.line]
-points = [[-0.1, 0.5, 0], [0.1, 0.55, 0]]
-law = "quintic"
-duration = 0.4
-[motions.there]
-joints = [{ "left.1" = 2.2 }, { "left.1" = 2.3, "right.1" = 0.9 }]
-duration = 0.3
-"""
-
-
 RUBBED = {"legs.frame.1.friction": {"coulomb": 2.0}, "legs.frame.2.friction": {"coulomb": 1.5}}
-
-
 
 
 @pytest.mark.verify
@@ -214,9 +140,8 @@ RUBBED = {"legs.frame.1.friction": {"coulomb": 2.0}, "legs.frame.2.friction": {"
         ("power:@line", {}), ("energy:line", {}), ("effort:left.1@line", RUBBED), ("energy:line", RUBBED),
         ("power:@line", RUBBED)])],
 )  # fmt: skip
-def test_slopes_over_motions_are_those_of_reloaded_robots(tmp_path, response, settings):
-    (tmp_path / "five.toml").write_text(FIVE)
-    robot = parflex.load(tmp_path / "five.toml", settings=settings)
+def test_slopes_over_motions_are_those_of_reloaded_robots(response, settings):
+    robot = load_robot("five-bar-motions", settings=settings)
     found = parflex.sensitivities(robot, response, ["constants.proximal"])
     nominal = robot.description.constants["proximal"]
 
@@ -248,18 +173,13 @@ def test_motions_that_change_with_the_key_have_no_slopes(pendulum, response, key
         parflex.sensitivities(pendulum, response, [key])
 
 
-def test_motions_whose_start_is_not_followed_are_refused(tmp_path):
-    (tmp_path / "five.toml").write_text(FIVE)
-    robot = parflex.load(tmp_path / "five.toml")
+def test_motions_whose_start_is_not_followed_are_refused():
+    robot = load_robot("five-bar-motions")
     with pytest.raises(ParflexError, match="starts where home puts motors"):
         parflex.sensitivities(robot, "speed:left.1@there", ["constants.proximal"])
     given = {"velocity": {"x": 0.1}}
     with pytest.raises(ParflexError, match="says how the robot moves"):
         parflex.sensitivities(robot, "speed:left.1@line", ["constants.proximal"], **given)
-
-
-
-
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")

@@ -8,16 +8,14 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from support.differences import INSIDE, LENGTHS, conditions, extrapolated
+from support.robots import load_robot
 
 import parflex
 from parflex import InputError, ParflexError
 from parflex.cli.main import cli
-from parflex.design.answers import Cluster
 from parflex.design.design_state import DesignState
-from parflex.design.questions import joined
 from parflex.design.registry import RESPONSES
 from parflex.models.loading import redesigned
-from parflex.spatial.dual import Sensitive
 
 
 @pytest.fixture(scope="module")
@@ -75,8 +73,6 @@ def test_the_worst_of_many_poses_has_the_derivatives_of_its_pose(planar):
     assert found.pose == poses[int(np.argmax(values))]
     alone = parflex.sensitivities(planar, "conditioning", LENGTHS, found.pose)
     assert found.sensitivities == alone.sensitivities
-
-
 
 
 def test_mean_and_quantile_over_tolerances_have_the_derivatives_of_the_samples(planar):
@@ -148,13 +144,11 @@ def test_what_a_key_does_not_touch_has_no_sensitivity(planar):
         ({"response": "effort:leg9"}, "there is no motor 'leg9'"),
         ({"response": "stiffness:platform.q", "servo": 1e4}, "does not end with a direction"),
         ({"response": "limits"}, "no joint has limits"),
-        ],
+    ],
 )
 def test_what_cannot_be_answered_is_refused_in_a_sentence(planar, given, says):
     with pytest.raises(ParflexError, match=says):
         parflex.sensitivities(planar, **{"response": "mass", "keys": ["constants.arm"]} | given)
-
-
 
 
 def test_a_key_whose_change_opens_the_loops_is_named(navaro):
@@ -177,35 +171,9 @@ def test_the_command_prints_sorted_elasticities_and_draws_them(tmp_path):
     assert shown.index("constants.blade") < shown.index("constants.offset")
 
 
-
-
-def test_the_mass_of_a_beam_is_that_of_all_its_elements_and_parts_of_a_body_are_refused(tmp_path):
-    file = tmp_path / "beam.toml"
-    file.write_text(
-        """
-format = 1
-name = "beam"
-[materials.m]
-elastic_modulus = 70e9
-density = 2700
-poisson_ratio = 0.3
-[sections.s]
-shape = "rectangle"
-y = 0.01
-z = 0.02
-[[frame]]
-name = "arm"
-joint = "revolute"
-actuated = true
-beam = { length = 0.5, material = "m", section = "s" }
-[[frame]]
-name = "tool"
-parent = "arm.tip"
-inertia = { mass = 0.3 }
-"""
-    )
+def test_the_mass_of_a_beam_is_that_of_all_its_elements_and_parts_of_a_body_are_refused():
     for elements in (1, 3):
-        robot = parflex.load(file, elements=elements)
+        robot = load_robot("beam-with-tool", elements=elements)
         found = parflex.sensitivities(robot, "mass:arm", ["materials.m.density"])
         assert found.value == pytest.approx(2700 * 0.5 * 2e-4, rel=1e-12)
         assert found.sensitivities["materials.m.density"]["derivative"] == pytest.approx(0.5 * 2e-4, rel=1e-12)
@@ -213,34 +181,12 @@ inertia = { mass = 0.3 }
             parflex.sensitivities(robot, "mass:tool", ["materials.m.density"])
 
 
-ROUND = """
-format = 1
-name = "round"
-motion = "MOTION"
-gravity = [0, 0, 0]
-[materials.m]
-elastic_modulus = 7e10
-shear_modulus = 2.6e10
-density = 2700
-[sections.t]
-shape = "tube"
-diameter = 0.02
-thickness = 0.002
-[[frame]]
-name = "b"
-joint = "revolute"
-actuated = true
-beam = { length = 0.5, material = "m", section = "t" }
-"""
-
-
 @pytest.mark.parametrize(
     ("motion", "force"), [("planar", [0.0, 10.0, 0.0]), ("spatial", [0.0, 6.0, 8.0, 0.0, 0.0, 0.0])]
 )
-def test_stress_of_round_beams_has_the_slopes_of_the_closed_form(tmp_path, motion, force):
-    (tmp_path / "round.toml").write_text(ROUND.replace("MOTION", motion))
+def test_stress_of_round_beams_has_the_slopes_of_the_closed_form(motion, force):
     keys = ["frame.b.beam.length", "sections.t.diameter", "materials.m.density"]
-    robot = parflex.load(tmp_path / "round.toml")
+    robot = load_robot("round-tube", settings={"motion": motion})
     found = parflex.sensitivities(robot, "stress:b", keys, about="undeformed", wrench={"b.tip": force})
 
     def closed(d):
@@ -252,10 +198,9 @@ def test_stress_of_round_beams_has_the_slopes_of_the_closed_form(tmp_path, motio
     np.testing.assert_allclose(elasticities, [1.0, by_diameter, 0.0], atol=1e-6)
 
 
-def test_keys_that_follow_from_other_keys_are_refused_beside_them(tmp_path):
-    text = ROUND.replace("MOTION", "planar").replace("diameter = 0.02", 'diameter = "2*h"')
-    (tmp_path / "round.toml").write_text(text.replace("[materials.m]", '[constants]\nr = 0.01\nh = "r"\n[materials.m]'))
-    robot = parflex.load(tmp_path / "round.toml")
+def test_keys_that_follow_from_other_keys_are_refused_beside_them():
+    settings = {"constants": {"r": 0.01, "h": "r"}, "sections.t.diameter": "2*h"}
+    robot = load_robot("round-tube", settings=settings)
     assert parflex.sensitivities(robot, "mass", ["constants.r"]).sensitivities["constants.r"]["derivative"] > 0
     with pytest.raises(ParflexError, match=r"'sections.t.diameter' follows from 'constants.r'"):
         parflex.sensitivities(robot, "mass", ["constants.r", "sections.t.diameter"])

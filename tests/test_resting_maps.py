@@ -7,48 +7,12 @@ from contextlib import nullcontext
 import numpy as np
 import pytest
 from scipy.optimize import brentq
-from support.ball_arm import BALL_ARM
-from support.truss import TRUSS
+from support.robots import load_robot
 
 import parflex
 from parflex.maps.responses import response_rows
 from parflex.maps.rest import rest_solver
 from parflex.maps.rows import single_positions
-
-SWING = """
-format = 1
-name = "swing"
-end_effector = "bob"
-[[frame]]
-name = "turn"
-joint = "revolute"
-actuated = true
-place = { rotation = ["pi/2", 0, 0] }
-[[frame]]
-name = "bob"
-parent = "turn"
-joint = "revolute"
-spring = { stiffness = 3, rest = 0.2 }
-inertia = { mass = 2, centre = [0.4, 0, 0], about_centre = [0.01, 0.01, 0.01] }
-[[point]]
-name = "tip"
-frame = "bob"
-position = [0.5, 0, 0]
-[[frame]]
-name = "post"
-place = { position = [0.1, 0, 0.7] }
-[[element]]
-name = "cord"
-kind = "spring"
-between = ["post", "tip"]
-stiffness = 40
-rest = 0.3
-"""
-
-
-def written(folder, text: str, **more):
-    (folder / "robot.toml").write_text(text)
-    return parflex.load(folder / "robot.toml", **more)
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +43,7 @@ def test_equilibria_of_many_poses_are_those_of_single_ones(planar):
 
 
 def swing_slope(angle, turn, order=1, k=3.0, rest=0.2, pull=40.0, length_at_rest=0.3, mass=2.0, reach=0.5):
-    """Of the potential of `SWING` along the angle of its bob, by hand: first or second derivative."""
+    """Of the potential of `sprung-swing` along the angle of its bob, by hand: first or second derivative."""
     whole = turn + angle
     r = reach * np.array([np.cos(whole), np.sin(whole)])
     d = reach * np.array([-np.sin(whole), np.cos(whole)])
@@ -92,9 +56,9 @@ def swing_slope(angle, turn, order=1, k=3.0, rest=0.2, pull=40.0, length_at_rest
     return -mass * 9.81 * 0.4 * np.sin(whole) + k + pull * (rate**2 + (length - length_at_rest) * bend)
 
 
-def test_equilibria_beside_springs_and_gravity_are_those_of_the_potential(tmp_path):
+def test_equilibria_beside_springs_and_gravity_are_those_of_the_potential():
     """Angle and frequency by hand: V = m g z + spring of the joint + spring between points, omega^2 = V'' / I."""
-    robot = written(tmp_path, SWING)
+    robot = load_robot("sprung-swing")
     turns = np.linspace(-0.6, 0.6, 8)
     many = parflex.many_responses(robot, ["turn"], turns[:, None], ["frequency:1", "motion:1", "deflection:bob"])
     plain = parflex.many_frequencies(robot, ["turn"], turns[:, None], modes=1)
@@ -109,9 +73,9 @@ def test_equilibria_beside_springs_and_gravity_are_those_of_the_potential(tmp_pa
         assert plain.frequencies[k, 0] == pytest.approx(exact, rel=1e-9)
 
 
-def test_equilibria_with_designs_are_those_of_the_potential(tmp_path):
+def test_equilibria_with_designs_are_those_of_the_potential():
     """Each row has its own springs, mass and place of the tip."""
-    robot = written(tmp_path, SWING)
+    robot = load_robot("sprung-swing")
     draw, count = np.random.default_rng(5), 8
     turns = np.linspace(-0.6, 0.6, count)
     own = {
@@ -144,9 +108,9 @@ def test_equilibria_with_designs_are_those_of_the_potential(tmp_path):
         assert plain.shapes[k, 0, 4] ** 2 == pytest.approx(1 / (here["mass"] * 0.4**2 + 0.01), rel=1e-9)
 
 
-def test_equilibria_beyond_a_limit_point_are_marked(tmp_path):
+def test_equilibria_beyond_a_limit_point_are_marked():
     """A shallow truss: the load of its limit point is the largest of k (1 - l0 / l(z)) z on the way down."""
-    robot = written(tmp_path, TRUSS)
+    robot = load_robot("truss")
     z = np.linspace(0, 0.05, 100001)
     limit = (1000 * (np.hypot(1, 0.05) / np.hypot(1, z) - 1) * z).max()
     lifts = np.linspace(0, 0.3, 6)[:, None]
@@ -186,11 +150,11 @@ def test_rows_that_programs_do_not_bring_to_rest_are_solved_one_by_one(planar, m
 
 
 @pytest.mark.parametrize("poses", [1, 6])
-def test_what_is_free_and_moves_no_end_is_not_a_singularity_of_any_mesh(tmp_path, poses):
+def test_what_is_free_and_moves_no_end_is_not_a_singularity_of_any_mesh(poses):
     """A ball behind the tip of a beam spins freely; the tip feels the beam alone: 3 E I / L^3 and E A / L."""
     rows = np.zeros((poses, 1))
     for elements in (1, 32):
-        robot = written(tmp_path, BALL_ARM, elements=elements)
+        robot = load_robot("ball-arm", elements=elements)
         found = parflex.many_responses(robot, ["arm"], rows, ["compliance:link.tip"])
         assert not found.status.any()
         C = found["compliance:link.tip"][0]
@@ -215,8 +179,8 @@ def test_conditions_of_many_poses_are_those_of_single_ones():
     assert max(here.legs.values()) > 1.0001
 
 
-def test_a_response_without_an_answer_leaves_the_others_of_its_row(tmp_path):
-    robot = written(tmp_path, BALL_ARM)
+def test_a_response_without_an_answer_leaves_the_others_of_its_row():
+    robot = load_robot("ball-arm")
     found = parflex.many_responses(robot, ["arm"], [[0.0], [0.3]], ["stiffness:hand", "frequency:1"])
     assert not found.status.any() and np.isfinite(found["frequency:1"]).all()
     assert np.isnan(found["stiffness:hand"]).all()

@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pytest
 from support.oracles.modal_data import invented
+from support.robots import load_robot
 from support.traced import VERIFY, long
 
 import parflex
@@ -26,124 +27,27 @@ ROOT = 0.25 + 0.14433756729740643j  # of Gauss collocation of order 4
 PAIR, REAL = (H * ROOT, (H * ROOT) ** 2), (0.5 * H, 0.3 * H**2)  # coefficients of damping and stiffness
 SMALL = 1e-6
 LONG, BENT, SPEED = 5e-3, 0.02, 1.0  # s; m, rad; m/s, rad/s
-HEAD = """format = 1
-name = "stepped"
-gravity = [1, -2, -9.81]
-[materials.soft]
-elastic_modulus = 7e9
-density = 1500
-[sections.flat]
-shape = "rectangle"
-y = 0.02
-z = 0.03
-[sections.round]
-shape = "circle"
-diameter = 0.025
-"""
-LOAD = "inertia = { mass = 0.4, centre = [0.02, 0.01, 0.03], about_centre = [0.002, 0.003, 0.0025] }"
-TREE = f"""{HEAD}
-[[frame]]
-name = "upper"
-joint = "revolute"
-actuated = true
-motor_inertia = 0.02
-beam = {{ length = 0.5, material = "soft", section = "flat", roll = 0.4 }}
-[[frame]]
-name = "fore"
-parent = "upper.tip"
-joint = "revolute"
-actuated = true
-place = {{ rotation = [1.2, 0.3, 0.2] }}
-start = 0.7
-beam = {{ length = 0.4, material = "soft", section = "round" }}
-[[frame]]
-name = "load"
-parent = "fore.tip"
-joint = "universal"
-{LOAD}
-"""
-SPRUNG = TREE.replace(
-    "actuated = true\nplace",
-    "spring = { stiffness = 900, rest = 0.7 }\ndamper = 2\nfriction = { viscous = 0.5 }\nplace",
-)
-REDUCED = TREE.replace('section = "flat"', 'section = "flat", elements = 4, reduce = { error = 2, band = 60 }')
-CLOSED = f"""{HEAD}
-[[frame]]
-name = "left"
-joint = "revolute"
-actuated = true
-beam = {{ length = 0.5, material = "soft", section = "flat", roll = 0.5 }}
-[[frame]]
-name = "wrist"
-parent = "left.tip"
-joint = "revolute"
-place = {{ rotation = [0.3, 0.2, 0] }}
-start = 1.2
-spring = {{ stiffness = 50, rest = 1.74727 }}  # home
-beam = {{ length = 0.3, material = "soft", section = "round" }}
-[[frame]]
-name = "right"
-joint = "revolute"
-actuated = true
-damper = 0.5
-place = {{ position = [0.6, 0.1, 0], rotation = [0.2, 0.1, 0] }}
-start = 2.0
-beam = {{ length = 0.45, material = "soft", section = "flat", roll = -0.3 }}
-[[frame]]
-name = "load"
-parent = "right.tip"
-{LOAD}
-[[closure]]
-between = ["wrist.tip", "right.tip"]
-joint = "spherical"
-"""
 CORNERS = {"one": np.array([-0.2, 0.0, 0.0]), "two": np.array([0.2, 0.05, 0.0])}
-PLATFORM = f"""{HEAD}
-[[frame]]
-name = "platform"
-joint = "free"
-start = [0.2, 0.1, 0.5, 0.1, -0.2, 0.3]
-modal = {{ file = "platform.npz" }}
-[[frame]]
-name = "first"
-joint = "revolute"
-actuated = true
-place = {{ rotation = [0.2, -1.2, 0.1] }}
-beam = {{ length = 0.5, material = "soft", section = "flat" }}
-[[frame]]
-name = "second"
-place = {{ position = [0.4, 0.1, 0], rotation = [-0.1, -1.4, 0.3] }}
-joint = "revolute"
-actuated = true
-beam = {{ length = 0.45, material = "soft", section = "round" }}
-[[point]]
-name = "one"
-frame = "platform"
-position = [-0.2, 0, 0]
-[[point]]
-name = "two"
-frame = "platform"
-position = [0.2, 0.05, 0]
-[[closure]]
-between = ["one", "first.tip"]
-joint = "spherical"
-[[closure]]
-between = ["two", "second.tip"]
-joint = "spherical"
-"""
-ROBOTS = {
-    "tree with a spring and dampers": SPRUNG, "reduced beams": REDUCED, "closed": CLOSED,
-    "modal platform on beams": PLATFORM,
-}  # fmt: skip
+SPRUNG = {"actuated": False, "spring": {"stiffness": 900, "rest": 0.7}, "damper": 2, "friction": {"viscous": 0.5}}
+ROBOTS = {  # files and settings
+    "tree with a spring and dampers": ("stepped-tree", {f"frame.fore.{key}": value for key, value in SPRUNG.items()}),
+    "reduced beams": (
+        "stepped-tree",
+        {"frame.upper.beam.elements": 4, "frame.upper.beam.reduce": {"error": 2, "band": 60}},
+    ),
+    "closed": ("stepped-loop", {}),
+    "modal platform on beams": ("stepped-platform", {}),
+}
 
 
 @cache
 def made(name: str) -> tuple[Robot, Pieces]:
+    file, settings = ROBOTS[name]
     with TemporaryDirectory() as folder:
-        file = Path(folder) / "stepped.toml"
-        file.write_text(ROBOTS[name])
-        invented(CORNERS, 2, seed=4, mass=3.0).write(file.with_name("platform.npz"))
-        robot = parflex.load(file)
+        if file == "stepped-platform":
+            modes = invented(CORNERS, 2, seed=4, mass=3.0).write(Path(folder) / "platform.npz")
+            settings = {"frame.platform.modal.file": str(modes)}
+        robot = load_robot(file, settings=settings)
     form = pieces(robot)
     assert form is not None
     return robot, form

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
+from support.robots import robot_file
 
 import parflex
 from parflex import InputError, Run
@@ -24,22 +25,6 @@ from parflex.view.page.playback import Playback
 
 viser = pytest.importorskip("viser", reason="the extra 'view' is not installed")
 Viewer = pytest.importorskip("parflex.view.page.viewer").Viewer
-
-FILE = """
-format = 1
-name = "pair"
-end_effector = "tip"
-[[frame]]
-name = "1"
-parent = "base"
-joint = "revolute"
-actuated = true
-inertia = {{ M = 1.0, ZZ = 0.1, XX = 0.1, YY = 0.1 }}
-[[point]]
-name = "tip"
-frame = "1"
-position = [{length}, 0, 0]
-"""
 
 
 @pytest.fixture
@@ -134,10 +119,6 @@ def test_a_busy_port_is_passed_over_and_the_real_one_told(capsys):
     assert f"port {port} is in use" in answer["warnings"][0]
 
 
-
-
-
-
 def test_a_server_that_answers_foreign_pages_is_not_left_running(monkeypatch):
     monkeypatch.setattr(pages, "_refusal", lambda token, connection, request: None)
     with pytest.raises(InputError, match="answers foreign requests"):
@@ -228,7 +209,8 @@ def test_a_mode_and_a_run_play():
 
 def test_a_file_that_changes_is_loaded_again_and_a_broken_one_keeps_the_last_good_robot(tmp_path):
     path = tmp_path / "pair.toml"
-    path.write_text(FILE.format(length=1.0), encoding="utf-8")
+    text = robot_file("one-link").read_text()
+    path.write_text(text)
     made = Viewer(parflex.load(path), port=0, reload=lambda: parflex.load(path), watched=path)
 
     def look() -> None:
@@ -237,16 +219,16 @@ def test_a_file_that_changes_is_loaded_again_and_a_broken_one_keeps_the_last_goo
 
     try:
         assert made.session.scene.size == pytest.approx(1.0)
-        path.write_text(FILE.format(length=2.5), encoding="utf-8")
+        path.write_text(text.replace("[1.0,", "[2.5,"))
         look()
         assert made.session.scene.size == pytest.approx(2.5)
-        path.write_text(FILE.format(length='"nonsense"'), encoding="utf-8")
+        path.write_text(text.replace("[1.0,", '["nonsense",'))
         look()
         assert "The file changed and cannot be used" in made.panel.status.content
         assert made.session.scene.size == pytest.approx(2.5)
         path.unlink()
         look()
-        path.write_text(FILE.format(length=0.5), encoding="utf-8")
+        path.write_text(text.replace("[1.0,", "[0.5,"))
         look()
         assert made.session.scene.size == pytest.approx(0.5)
         assert "cannot" not in made.panel.status.content
