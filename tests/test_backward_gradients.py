@@ -107,7 +107,3 @@ def test_a_gradient_by_all_numbers_of_a_file_costs_a_few_times_its_form(name, mo
     assert gradient < 3 * form and gradient < 3 * step
     some = form_program(robot, keys[:3], "actuators", None, ())
     assert gradient < 5 * some.kernel.program.counts()["total"]  # whatever the number of keys
-
-
-
-

@@ -90,8 +90,6 @@ def test_a_frame_of_two_beams_bends_as_the_unit_load_method_says(tmp_path):
     assert column["tip"]["Mz"] == pytest.approx(-F * L, rel=1e-12)
 
 
-
-
 def test_a_long_way_down_is_the_elastica(tmp_path, figure):
     """A cantilever bent by more than a third of its length, against the differential equation of the elastica."""
     P = EI / L**2

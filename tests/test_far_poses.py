@@ -170,8 +170,6 @@ def test_a_path_around_a_singular_pose_stays_on_the_side_of_home() -> None:
             assert (tilt, slide) == pytest.approx((np.arctan2(far, goal[2]), np.linalg.norm(goal)), abs=ROUNDING)
 
 
-
-
 def test_a_pose_that_is_given_by_more_joints_than_freedoms_is_that_of_these_joints():
     """Nothing closes on a straight way of all joints: what is given tells the assembly."""
     robot = parflex.load("3rrr")
@@ -280,8 +278,6 @@ def test_single_poses_are_those_of_maps(five_bar, crank, x):
             five_bar.assemble({"left.1": crank, "x": x})
     else:
         assert apart(five_bar.assemble({"left.1": crank, "x": x}), wanted) < SAME
-
-
 
 
 ARM, PROXIMAL, DISTAL = 0.1732, 0.5, 0.4  # of the 3rrr

@@ -48,8 +48,6 @@ def test_a_spectrum_shows_sines_at_their_frequencies_with_their_amplitudes(even)
     assert amplitude[0] < 1e-3  # the mean is taken off
 
 
-
-
 def test_the_difference_is_taken_at_the_measured_times_that_the_run_has():
     run = run_of(P__x=2.0 * T)
     measured = {"t": np.array([-1.0, 0.5, 1.25, 3.0, 9.0]), "P.x": np.array([7.0, 0.9, 2.6, 6.1, 7.0])}
@@ -74,8 +72,6 @@ def test_the_difference_is_taken_at_the_measured_times_that_the_run_has():
 )  # fmt: skip
 def test_columns_have_their_units(column, unit):
     assert unit_of(column, parflex.load("dualemps"))[0] == unit
-
-
 
 
 @pytest.mark.verify
@@ -155,7 +151,7 @@ def test_the_verb_draws_and_tells_the_numbers(tmp_path, monkeypatch, capsys):
         (["run.csv", "--measured", "other.csv", "-o", "x.svg"], "no column of the run"),
         (["run.csv", "-o", "missing/x.svg"], "cannot be written"),
         (["5r", "-o", "x.svg"], "nothing can move"),
-        ],
+    ],
 )
 def test_what_cannot_be_drawn_is_refused_in_one_sentence(words, sentence, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)

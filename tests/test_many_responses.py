@@ -183,8 +183,6 @@ def test_what_is_no_response_is_refused_in_one_sentence(robots, words, said):
     assert "\n" not in str(told.value)
 
 
-
-
 def test_a_rigid_direction_has_no_stiffness_and_no_compliance():
     robot = parflex.load("3rrr-flexible")
     names, poses = poses_of(robot, 1)
@@ -195,9 +193,7 @@ def test_a_rigid_direction_has_no_stiffness_and_no_compliance():
     assert found[f"compliance:{motor}"][0] == pytest.approx(one.compliance, abs=1e-18)
 
 
-
-
-@pytest.mark.parametrize("rows", [[[0.1, 0.2]], "home", ])
+@pytest.mark.parametrize("rows", [[[0.1, 0.2]], "home"])
 def test_poses_with_another_number_of_columns_are_refused(robots, rows):
     for ask in (parflex.many_frequencies, lambda *given: parflex.many_responses(*given, ["mass"])):
         with pytest.raises(InputError, match="poses"):

@@ -176,7 +176,7 @@ def test_the_verb_writes_map_table_and_picture(tmp_path, capsys, monkeypatch):
     assert "stiffness:x (N/m)" in (tmp_path / "k.svg").read_text(encoding="utf-8")
     lowest = answered(capsys, *words, "--lowest-over", "21")["lowest"]
     assert lowest["frequency_hz"] == answer["lowest_hz"] and set(lowest["at"]) == {"11", "21"}
-    for bad in (["--lowest-over", "31"], ["--response", "loudness"], ["--threads", "0"]):
+    for bad in (["--lowest-over", "31"], ["--response", "loudness"], ["--out", "new.npz", "--threads", "0"]):
         refused(capsys, *words, *bad)
 
 
@@ -205,12 +205,12 @@ def test_numbers_of_modes_that_cannot_be_are_refused(robot, modes):
     for ask in (
         lambda: parflex.frequency_map(robot, [("11", 0.0, 0.05, 2)], modes=modes),
         lambda: parflex.many_frequencies(robot, ["11", "21"], np.zeros((1, 2)), modes=modes),
-        lambda: parflex.track_modes(robot, ["home", {"11": 0.01}], modes=modes),
+        lambda: parflex.track_modes(robot, [{"11": 0.0}, {"11": 0.01}], modes=modes),
     ):
         with pytest.raises(InputError, match="modes"):
             ask()
     with pytest.raises(InputError, match="finest"):
-        parflex.track_modes(robot, ["home", {"11": 0.1}], modes=2, finest=0.0)
+        parflex.track_modes(robot, [{"11": 0.0}, {"11": 0.1}], modes=2, finest=0.0)
 
 
 # -- elements that are too few -------------------------------------------------------------------------------

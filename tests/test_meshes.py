@@ -50,12 +50,7 @@ def own_format() -> bytes:
     return counts + CORNERS.astype("<f4").tobytes() + bytes(48) + SIDES.astype("<i4").tobytes()
 
 
-KINDS = {
-    "binary.stl": binary,
-    "text.STL": text,
-    "wavefront.obj": wavefront,
-    "own.msh": own_format,
-}
+KINDS = {"binary.stl": binary, "text.STL": text, "wavefront.obj": wavefront, "own.msh": own_format}
 
 
 @pytest.mark.parametrize("name", KINDS)

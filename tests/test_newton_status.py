@@ -176,8 +176,6 @@ def test_the_status_of_random_linkages_says_whether_they_close(kind, seed, tmp_p
     assert set(seen) == {0.0, 1.0}
 
 
-
-
 # -- more motors than freedoms, coordinates --------------------------------------------------------------------------
 
 

@@ -170,8 +170,6 @@ def test_a_limit_that_cannot_be_met_is_named(tmp_path):
     assert not any(one["multiplier"] for one in found.constraints)  # nothing is gained for limits
 
 
-
-
 def test_steps_follow_the_kink_of_equal_values_to_its_top():
     # two values that part as soon as the second number changes: the best is where they are equal, at z = (0.7, 0.5)
     matrices = [np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([[0.0, 1.0], [1.0, 0.0]])]
@@ -381,8 +379,6 @@ def test_bounds_that_make_the_robot_impossible_are_named(tmp_path):
         parflex.optimise(path)
 
 
-
-
 @pytest.mark.verify
 @pytest.mark.skipif(not os.environ.get("PARFLEX_VERIFY"), reason="long: make verify")
 def test_sections_of_a_navaro_are_those_of_a_fine_grid(tmp_path):
@@ -419,8 +415,6 @@ response = "mass"
         }
     assert best <= found.objective * (1 + 1e-6)  # the limit is met to 1e-6
     assert found.objective == pytest.approx(best, rel=2e-3)  # the finest grid has steps of 1e-3 of the sides
-
-
 
 
 def test_the_mean_mass_over_tolerances_is_that_of_robots_loaded_one_by_one(tmp_path):

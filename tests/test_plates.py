@@ -74,8 +74,6 @@ def test_the_modal_data_of_the_catalogue_are_made_again_by_their_script(script, 
     np.testing.assert_allclose(made.shapes, hexagon.shapes, rtol=0, atol=1e-6 * np.abs(hexagon.shapes).max())
 
 
-
-
 def test_modes_of_the_hexagon_are_those_of_the_paper(script, hexagon, figure):
     own = np.sqrt(hexagon.modal_stiffnesses)
     off = own / np.array(script.PRINTED) - 1
@@ -266,7 +264,7 @@ def test_a_square_held_at_its_corners_sags_as_published():
         ({"polygon": [[0, 0], [1, 1], [1, 0], [0, 1]]}, "sides 1 and 3 of the polygon intersect"),
         ({"polygon": [[0, 0], [1, 0], [2, 0]]}, "on a line"),
         ({"thickness": -1.0}, "thickness of a plate must be a positive number"),
-        ],
+    ],
 )
 def test_a_plate_that_cannot_be_is_refused_in_one_sentence(change, words):
     with pytest.raises(InputError, match=words) as error:
@@ -286,8 +284,6 @@ def test_asking_too_much_of_a_plate_is_refused():
         fe.static_deflection(fe.discretise(plate, refinements=1), held=["aa"])
     with pytest.raises(InputError, match="do not constrain the plate"):
         fe.static_deflection(fe.discretise(plate, refinements=1), held=["a", "b"])
-
-
 
 
 def test_triangles_cover_the_polygon_once():

@@ -244,7 +244,7 @@ def test_an_arm_with_five_joints_keeps_its_place_beside_a_direction_where_it_can
         ({"distance.base.hand": 0.1}, "'distance.base.hand': there is no frame 'hand'"),
         ({"distance.base.spindle": -0.1}, "a distance must be positive"),
         ({"distance.w2.spindle": 0.1}, "'w2' and 'spindle' are fixed to one body"),
-        ],
+    ],
 )
 def test_conditions_that_make_no_sense_are_refused_in_words(tripod, given, said):
     with pytest.raises(InputError, match=said):
@@ -279,8 +279,6 @@ def test_more_conditions_than_freedoms_are_counted_where_they_contradict_each_ot
     ) as caught:
         parflex.configure(tripod, place | {"w1": 1.5})
     assert "leave out 1 of them" in caught.value.hint
-
-
 
 
 def test_the_shortest_turn_spins_about_the_axis_as_its_differences_say():

@@ -219,9 +219,3 @@ def test_nodes_without_frames_give_frequencies_alone(tmp_path):
     found = parflex.update(damped_chain(tmp_path), as_uff(tmp_path / "frf.uff", noisy("home")), KEYS)
     assert any("shapes are not used" in text for text in found.warnings)
     assert len(found.pairs) == 3 and all(one["mac_of"] == "model" for one in found.pairs)
-
-
-
-
-
-

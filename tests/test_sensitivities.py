@@ -260,8 +260,6 @@ def test_sensitivities_of_large_robots_are_those_of_differences(name, pose, resp
     compare(name, pose, response, keys, function, arguments, given, rng.uniform(-1, 1, (2, len(keys))))
 
 
-
-
 def test_a_slow_motion_displaces_as_the_loads_at_rest():
     robot = parflex.load("dualemps")
     still = {"velocity": {"11": 0.0, "21": 0.0}, "acceleration": {"11": 0.0, "21": 0.0}}
@@ -310,7 +308,7 @@ def test_the_area_of_a_five_bar_is_that_within_both_reaches():
         ("energy:round", "no motion 'round'"),
         ("transmission:left.1", "not a passive revolute joint"),
         ("area:x,0.3,0.1,10", "is not a range"),
-        ],
+    ],
 )
 def test_what_a_response_cannot_be_asked_is_refused_in_one_sentence(response, words):
     with pytest.raises(ParflexError, match=words):

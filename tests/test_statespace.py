@@ -111,8 +111,6 @@ def test_the_file_holds_matrices_response_and_names(kind, tmp_path, capsys):
     assert [file.name for file in tmp_path.iterdir()] == [path.name]  # nothing half-written is left
 
 
-
-
 def test_unknown_inputs_and_outputs_are_refused(capsys):
     robot = parflex.load("dualemps")
     for inputs, outputs, word in (

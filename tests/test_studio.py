@@ -95,15 +95,11 @@ def test_a_design_that_cannot_be_shown_is_not_written(desk, tmp_path):
         viewer.close()
 
 
-
-
 def test_bars_show_values_limits_and_the_other_design(desk, monkeypatch):
     monkeypatch.setattr(desk, "kept", ShownDesign({}, {"stiffness": 1e6, "mass": 4.0}))
     page = response_bars(desk, ShownDesign({}, {"stiffness": 2e6, "mass": 4.4}, "a reason <&>"))
     assert "2e+06 N/m (+100.00 %)" in page and "limit 4.3" in page and "a reason &lt;&amp;&gt;" in page
     assert page.count("#dc2626") == 2  # the reason, and the mass beyond its limit
-
-
 
 
 def test_beams_of_a_design_are_drawn_as_thick_as_they_are(desk):

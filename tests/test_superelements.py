@@ -184,8 +184,6 @@ def _acceleration(node, U, a, w, e, ed, edd):
     return a + U @ (node.r0 + node.Phi_d @ e) + 2 * np.cross(w, node.Phi_d @ ed) + node.Phi_d @ edd
 
 
-
-
 def turned_modes(M: np.ndarray, K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The same body with other modal coordinates: bending in two planes has one frequency, and shapes mix at will."""
     T = np.eye(len(M))
@@ -446,7 +444,7 @@ BAD = {  # arrays that differ from those of a beam, and words of the sentence
     "held": ({"K": BODY_K + np.diag([1e6] * 6 + [0] * 8)}, "is not that of a free body"),
     "nan": ({"K": changed(BODY_K, (0, 0), np.nan)}, "not a finite number"),
     "millimetres": ({"int_xyz": 1000 * GOOD["int_xyz"]}, "positions are in the unit of the matrices"),
-    }
+}
 
 
 @pytest.mark.parametrize("case", BAD)
@@ -502,7 +500,7 @@ def test_damaged_files_are_read_or_refused_in_a_sentence(kind, tmp_path):
         (b"hello there", "not a known file of reduced matrices"),
         (b"*USER ELEMENT, NODES= 2, LINEAR\n** ELEMENT NODES\n** 1, 2\n1, nan, 3\n", "not a list of freedoms"),
         (b"$ EXTERNAL SUPERELEMENT       75\nBEGIN SUPER       75\nEXTRN        373  123456\n", "has no matrices"),
-        ],
+    ],
 )
 def test_files_that_are_something_else_are_refused(content, words, tmp_path):
     (tmp_path / "m.mtx").write_bytes(content)
@@ -750,8 +748,6 @@ def test_numbers_that_change_the_matrices_have_no_slopes_and_that_is_said(key, t
     many = parflex.many_frequencies(robot, [], np.zeros((2, 0)), modes=2, designs={key: np.array([LENGTH, 0.9])})
     assert np.isfinite(many.frequencies).all(axis=1).tolist() == [True, False]
     assert "positions of its nodes do not fit its stiffness" in str(many.reasons)
-
-
 
 
 @pytest.mark.verify

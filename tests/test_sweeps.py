@@ -326,11 +326,7 @@ def test_a_bad_sweep_is_refused_with_its_key(text, key, words, tmp_path):
 
 @pytest.mark.parametrize(
     ("words", "key"),
-    [
-        ({"out": "table.csv"}, "out"),
-        ({"jobs": 0}, "jobs"),
-        ({"jobs": 2, "cluster": "tcp://127.0.0.1:1"}, "cluster"),
-    ],
+    [({"out": "table.csv"}, "out"), ({"jobs": 0}, "jobs"), ({"jobs": 2, "cluster": "tcp://127.0.0.1:1"}, "cluster")],
 )
 def test_a_sweep_that_nobody_can_compute_is_refused(words, key, quick, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -533,13 +529,7 @@ def test_workers_import_responses_of_users(tmp_path):
     assert result.responses["skew"] == pytest.approx(2 * own.responses["skew"], rel=1e-12)
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        "lambda",
-        "main",
-    ],
-)
+@pytest.mark.parametrize("kind", ["lambda", "main"])
 def test_a_response_that_workers_cannot_import_is_refused_in_one_sentence(kind, tmp_path, monkeypatch):
     def inner(state, _):
         return 1.0
@@ -590,13 +580,7 @@ def test_a_cluster_with_another_parflex_is_refused(cluster, tmp_path):
     old.kill()
 
 
-@pytest.mark.parametrize(
-    "address",
-    [
-        "tcp://127.0.0.1:1",
-        "http://",
-    ],
-)
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "http://"])
 def test_a_cluster_that_is_not_there_is_said_in_one_sentence(address, tmp_path):
     path = tmp_path / "sweep.toml"
     path.write_text(SWEEP)

@@ -246,8 +246,6 @@ def test_a_spring_in_a_leg_acts_in_its_programs():
     assert program(**given)["effort"] == pytest.approx(wanted, rel=1e-10)  # condition of the loops below 1e3
 
 
-
-
 REFUSED = {
     "unknown": (
         lambda of: parflex.model(of, "inverse", without=["wind"]),

@@ -92,5 +92,3 @@ def test_names_and_order_change_no_effort(tmp_path):
         first, second = (np.sort(list(effort.values())) for effort in efforts)
         assert list(efforts[0]) != list(efforts[1])
         assert np.abs(first - second).max() < 1e-11 * np.abs(first).max()  # the same equations in another order
-
-

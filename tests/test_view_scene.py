@@ -120,8 +120,6 @@ def test_sections_stay_whole_where_a_beam_bends():
     assert np.abs(bent - straight).max() > 0.01
 
 
-
-
 def test_vertices_follow_a_small_step_as_the_shape_of_a_mode_says():
     robot = load("gough-stewart-beams")
     made, modes = scene_of("gough-stewart-beams"), parflex.natural_frequencies(robot, modes=1)
@@ -171,8 +169,6 @@ def test_beams_have_the_colours_of_their_stress():
     assert np.linalg.norm(ends[0] - root) < 0.1 * np.linalg.norm(tip - root)
     assert np.linalg.norm(ends[1] - tip) < 0.1 * np.linalg.norm(tip - root)
     assert stress_colours(scene(parflex.load("5r"))) is None
-
-
 
 
 # -- what a person does with it ------------------------------------------------------------------------
@@ -257,8 +253,6 @@ def test_a_run_is_shown_at_its_times_and_its_bending_magnified(tmp_path):
     assert session.in_run(played, 0.1) - straight == pytest.approx(3 * (plain - straight))
     with pytest.raises(parflex.errors.InputError, match="not one of 'navaro'"):
         require_run(load("navaro"), str(path))
-
-
 
 
 # -- bodies given by modes -----------------------------------------------------------------------------

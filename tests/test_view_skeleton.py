@@ -107,8 +107,6 @@ def test_loops_stay_closed_in_a_mode() -> None:
         assert np.ptp(shape.shape[together], axis=0).max() < 1e-8  # as above
 
 
-
-
 def test_pictures_show_rails_between_the_limits_of_carriages():
     robot = load("orthoglide")
     lines = [line for line in parflex.draw(robot, "near").axes[0].lines if line.get_linewidth() == 5]

@@ -113,5 +113,3 @@ def test_a_folder_that_cannot_be_written_is_said_beforehand(tmp_path):
         check_writable(tmp_path / "a.npz")
     with pytest.raises(InputError, match="cannot be written"), whole_file(tmp_path / "a.npz"):
         pass
-
-
