@@ -250,7 +250,7 @@ def test_expressions_in_many_designs_and_their_slopes_are_those_of_numpy(text, f
     robot = load_robot("arm-with-start", settings={"frame.arm.inertia.mass": f"3 + {text}"})
     result = parflex.many_responses(robot, ["turn", "arm"], np.zeros((3, 2)), ["mass"], designs={key: x}, lock=["arm"])
     assert not result.fallbacks
-    assert result["mass"] == pytest.approx(3 + function(x), rel=1e-14)
+    assert result["mass"] == pytest.approx(3 + x + function(x), rel=1e-14)
     slope = parflex.sensitivities(robot, "mass:arm", [key]).sensitivities[key]["derivative"]
     # central differences: rounding 1e-16 / 1e-6 and 1e-12 of the third derivative, which is at most 100 here
     assert slope == pytest.approx((function(0.5 + step) - function(0.5 - step)) / (2 * step), abs=1e-8)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import warnings
 
 import numpy as np
 import pytest
@@ -325,38 +324,7 @@ def test_a_deflection_that_turns_a_body_beyond_a_tenth_says_that_first_order_doe
     assert all(f"{turn:.2g} rad" in text for text in said)
 
 
-def test_a_map_counts_poses_beyond_first_order_once(tmp_path):
-    """Along x a bar sinks by w L^4 / 8EI, half as much at 45 degrees, and not at all where it stands."""
-    gravity = 8 * bars.EI * 0.11 / (bars.WEIGHT * bars.LENGTH**3)
-    robot = bars.beam(tmp_path, joint=bars.HINGE, gravity=(0, -gravity, 0), elements=4)
-    axis, asked = [("bar", 0.0, np.pi / 2, 3)], ["deflection:bar.tip.y"]
-    with pytest.warns(parflex.ParflexWarning, match=r"1 of 3 poses .* ask about='equilibrium'") as caught:
-        result = parflex.frequency_map(robot, axis, modes=1, responses=asked)
-    assert len(caught) == 1
-    assert result.responses[asked[0]] == pytest.approx(-0.11 * bars.LENGTH * np.array([1, 0.5, 0]), abs=1e-3)
-    with pytest.warns(parflex.ParflexWarning, match="1 of 3 poses"):
-        parflex.many_responses(robot, ["bar"], [[0.0], [np.pi / 4], [np.pi / 2]], asked)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        parflex.frequency_map(robot, axis, modes=1, responses=asked, about="equilibrium")
-
-
 # -- loads that have no effect, and loads of planar robots ----------------------------------------------------------
-
-
-def test_a_load_without_a_word_about_it_means_the_equilibrium(capsys):
-    free, loaded, named, wrench = (
-        command_line.answered(capsys, "frequencies", "dualemps", "--modes", "1", *words)
-        for words in (
-            (),
-            ("--load", "17:20,0,0"),
-            ("--load", "17:20,0,0", "--about", "equilibrium"),
-            ("--wrench", "17=20,0,0"),
-        )
-    )
-    assert (free["about"], loaded["about"]) == ("undeformed", "equilibrium")
-    assert abs(loaded["frequencies_hz"][0] - free["frequencies_hz"][0]) > 0.01  # Hz: 14.207, then 13.906
-    assert loaded["frequencies_hz"] == named["frequencies_hz"] == wrench["frequencies_hz"]
 
 
 def test_a_load_that_would_change_nothing_is_refused(capsys):

@@ -31,7 +31,6 @@ from support.traced import inputs, made, robot, samples
 import parflex
 from parflex.codegen.emit.emit_c import identifier
 from parflex.models.given_states.closed_positions import OPEN, SINGLE
-from parflex.recursion import pose
 
 TARGETS = (llvm_batch, llvm_scalar, numpy_run, numpy_file, jax_file, casadi_function)
 STARTS = ("guess", "last", "last_position", "last_turn")
@@ -118,14 +117,6 @@ def test_the_c_function_returns_the_status(name, model, float32, tmp_path):
 
 def name_of(program) -> str:
     return identifier(program.name)
-
-
-def test_programs_without_newton_steps_have_no_status():
-    for name, model in (("delta", "inverse"), ("3rrr", "geometry"), ("rx90", "step"), ("5r", "state-rates")):
-        program = made(name, model)
-        assert not {"status", "residual"} & set(program.outputs)
-        header = program.files("c")[f"{name_of(program)}.h"]
-        assert f"void {name_of(program)}(" in header and "int " not in header
 
 
 # -- the residual against closures that share no code ----------------------------------------------------------------

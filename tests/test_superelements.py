@@ -139,20 +139,6 @@ def body(request, tmp_path_factory):
     return element, super_body(element)
 
 
-def test_the_kinetic_energy_at_rest_is_that_of_the_mass_matrix(body):
-    """T = 1/2 V^T M V with V the velocities of interfaces in moving axes and the modal rates."""
-    element, elastic = body
-    rng = np.random.default_rng(1)
-    for _ in range(5):
-        v, w, ed = rng.normal(size=3), rng.normal(size=3), rng.normal(size=elastic.size)
-        V = element.X @ np.concatenate([v, w]) + element.shapes()[0] @ ed
-        nodes = [elastic.inner.node(name) for name in ("a", "b")]
-        felt = [np.concatenate([v + np.cross(w, n.r0) + n.Phi_d @ ed, w + n.Phi_r @ ed]) for n in nodes]
-        assert np.concatenate(felt) == pytest.approx(V[:12], rel=1e-9, abs=1e-9)
-        T = elastic.kinetic_energy(v, w, np.zeros(elastic.size), ed)
-        assert pytest.approx(0.5 * V @ element.data.M @ V, rel=1e-7) == T  # masses along x and y differ by 2e-8
-
-
 def test_the_short_form_of_the_inertia_is_that_of_all_integrals(body):
     """Mean motions of the coordinates against sums over all pairs of shapes, S and G, far from small deflections."""
     fixed = RigidBody.from_centre(0.3, [0.1, -0.2, 0.05], np.diag([1e-3, 2e-3, 2.5e-3]))
@@ -432,7 +418,6 @@ def changed(array: np.ndarray, index: object, value: float, factor: float = 0.0)
 
 BODY_M, BODY_K = beam_matrices(2)
 BY_KIND = np.ix_(*2 * [[0, 1, 2, 6, 7, 8, 3, 4, 5, 9, 10, 11, 12, 13]])
-MODES_FIRST = np.ix_(*2 * [[12, 13, *range(12)]])
 GOOD = {"M": BODY_M, "K": BODY_K, "int_xyz": np.array([[0, 0, 0], [LENGTH, 0, 0]]), "numbers": np.array(NUMBERS, float)}
 BAD = {  # arrays that differ from those of a beam, and words of the sentence
     "unsymmetric": ({"K": changed(BODY_K, (3, 7), 1e-3 * BODY_K.max(), 1)}, "K is not symmetric: rows"),
@@ -554,48 +539,6 @@ def test_lumped_masses_without_rotary_inertia_are_read_and_told_where_they_do_no
         parflex.load(loaded(tmp_path, file).file, settings={"frame.part.joint": "free"})
 
 
-def test_nodes_are_those_of_the_file_or_counted_and_missing_ones_are_named(tmp_path):
-    np.savez(tmp_path / "m.npz", **GOOD)
-    text = ON_GROUND.format(file="m.npz", more="")
-    by_number = written(tmp_path, text.replace("a = 1, b = 2", "a = 3, b = 11"))
-    assert parflex.load(by_number).tree.places["part.b"] is not None
-    for nodes, words in (
-        ("a = 3, b = 12", "has no node 12"),
-        ("a = 3, b = 2", "has no node 2"),
-        ("a = 3, b = 3", "one node"),
-    ):
-        with pytest.raises(RobotFileError, match=words):
-            parflex.load(written(tmp_path, text.replace("a = 1, b = 2", nodes)))
-
-
-def hub_with_masses(away: float, stiffness: float) -> dict[str, np.ndarray]:
-    """A hub and the end of its stub, which are nodes, and two masses on springs beside it, which are modes."""
-    places = np.array([[0.1, 0, 0], [0, away, 0], [0, -away, 0]])
-
-    def carried(place):  # what moves rigidly with the hub
-        return np.block([[np.eye(3), -hat(place)], [np.zeros((3, 3)), np.eye(3)]])
-
-    K, M = np.zeros((18, 18)), np.zeros((18, 18))
-    stub = np.hstack([-carried(places[0]), np.eye(6)])
-    K[:12, :12] = stub.T @ np.diag([1e7, 1e6, 1e6, 1e3, 1e4, 1e4]) @ stub
-    M[:12, :12] = np.diag([0.2] * 3 + [1e-6] * 3 + [0.1] * 3 + [1e-6] * 3)
-    K[12:, 12:] = stiffness * np.eye(6)
-    for k, place in enumerate(places[1:]):
-        moved = np.zeros((3, 18))
-        moved[:, :6], moved[:, 12 + 3 * k : 15 + 3 * k] = carried(place)[:3], np.eye(3)
-        M += 0.5 * moved.T @ moved
-    return {"M": M, "K": K, "positions": np.array([[0, 0, 0], places[0]])}
-
-
-@pytest.mark.parametrize(("away", "stiffness", "said"), [(0.2, 1e4, True), (0.2, 1e8, False), (0.002, 1e4, False)])
-def test_mass_aside_of_all_nodes_is_told_where_turning_would_move_it(tmp_path, away, stiffness, said):
-    np.savez(tmp_path / "hub.npz", **hub_with_masses(away, stiffness))
-    robot = loaded(tmp_path, "hub.npz")
-    assert any("aside of its interface nodes" in text for text in robot.warnings) == said
-    if said:  # sqrt(k/m) / 10
-        assert any("at 14 rad/s or faster" in text for text in robot.warnings)
-
-
 def in_units(folder: Path, name: str, M: np.ndarray, K: np.ndarray, places: np.ndarray, **more: np.ndarray) -> str:
     """A body of two nodes written in a system of units: (mass, length, force) in kg, m, N."""
     mass, length, force = SYSTEMS[name]
@@ -667,17 +610,6 @@ def test_all_nodes_count_where_only_the_first_are_named(tmp_path):
     every = parflex.load(tmp_path / "all.toml")
     result = [parflex.natural_frequencies(robot, modes=4).frequencies for robot in (first, every)]
     assert result[0] == pytest.approx(result[1], rel=1e-9)
-
-
-@pytest.mark.parametrize(("more", "key"), [("0.02", "damping"), ("{ mass = 3.0, stiffness = 1e-5 }", "damping.mass")])
-def test_damping_may_differ_from_design_to_design(tmp_path, more, key):
-    robot = loaded(tmp_path, as_npz(tmp_path / "m.npz", *beam_matrices(2)), f", damping = {more}")
-    key = f"frame.part.superelement.{key}"
-    assert parflex.sensitivities(robot, "frequency:1", [key]).sensitivities[key]["derivative"] == 0
-    designs = {key: np.array([0.01, 0.5, 2.0])}
-    answer = parflex.many_frequencies(robot, [], np.zeros((3, 0)), modes=2, designs=designs)
-    assert not answer.status.any()
-    assert not answer.fallbacks
 
 
 ASKED = """
@@ -762,20 +694,6 @@ def test_a_planar_robot_takes_the_motions_of_a_super_element_in_its_plane(tmp_pa
     turn = np.eye(13)[0]
     moved = [parflex.forward_dynamics(robot, 0.4 * turn, 3 * turn, [0.2]) for robot in (beam, other)]
     assert moved[1][0] == pytest.approx(moved[0][0], rel=2e-5)  # as in space
-
-
-def test_a_free_super_element_of_a_planar_robot_vibrates_in_the_plane(tmp_path):
-    M, K = turned_modes(*beam_matrices(4))
-    file = written(tmp_path, ON_GROUND.format(file=as_npz(tmp_path / "beam.npz", M, K), more=""))
-    robot = parflex.load(file, settings={"motion": "planar", "frame.part.joint": "free"})
-    result = parflex.natural_frequencies(robot, modes=3)
-    assert len(result.free_motions) == 3
-    plane = [0, 1, 5, 6, 7, 11, *range(12, 16)]
-    squares = scipy.linalg.eigvalsh(K[np.ix_(plane, plane)], M[np.ix_(plane, plane)])
-    in_plane = np.sqrt(squares[3:]) / (2 * np.pi)
-    held = np.sqrt(np.diag(K)[12:]) / (2 * np.pi)  # those of modes out of the plane
-    expected = [f for f in in_plane if np.abs(f / held - 1).min() > 1e-6][:3]
-    assert result.frequencies == pytest.approx(expected, rel=1e-7)
 
 
 # Checkouts of `MatlabAbaqus` (DICLab), `PchConverter` (Qinterfly), `ExportNastranKM` (zhaowei0566), `pyyeti` (twmacro),

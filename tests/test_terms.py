@@ -20,7 +20,7 @@ from parflex import Configuration, InputError, Robot
 from parflex.codegen.traces.trace import MODELS, form_of, trace
 from parflex.codegen.traces.tracing import Options, Tracer
 from parflex.models.dynamics.taut_cables import driven_cables
-from parflex.models.terms import COUNTED_WITHOUT, TERMS, acting
+from parflex.models.terms import COUNTED_WITHOUT, TERMS
 
 ROBOTS = sorted(path.stem for path in CATALOGUE.glob("*.toml"))
 SLOW = ("gough-stewart-beams", "gough-stewart-elastic", "three-beam-legs", "navaro", "navaro-refined", "par4")
@@ -231,21 +231,6 @@ def test_every_term_acts_in_some_robot_of_the_catalogue():
     assert min(felt.values()) > 1e-4, felt
 
 
-def test_a_spring_in_a_leg_acts_in_its_programs():
-    """Legs in closed form know sines and cosines of their angles; a spring needs the angle itself."""
-    of = parflex.load("3rrr", settings={"legs.frame.2.spring": {"stiffness": 3.0, "rest": 0.2}})
-    program = parflex.model(of, "inverse")
-    rng, tree = np.random.default_rng(1), of.tree
-    here = Configuration(of, of.home)
-    rates, push = (here.J @ rng.uniform(-1, 1, here.J.shape[1]) for _ in range(2))
-    named = [{tree.rate_names[k]: float(part[k]) for k in of.actuated} for part in (rates, push)]
-    result = parflex.inverse_dynamics(of, here, *named)
-    moved = [[tree.rate_names.index(label) for label in program.labels[group]] for group in ("qd", "qdd")]
-    given = {"q": of.home, "qd": result.rates[moved[0]], "qdd": result.accelerations[moved[1]]}
-    wanted = np.array(list(result.efforts.values()))
-    assert program(**given)["effort"] == pytest.approx(wanted, rel=1e-10)  # condition of the loops below 1e3
-
-
 REFUSED = {
     "unknown": (
         lambda of: parflex.model(of, "inverse", without=["wind"]),
@@ -270,17 +255,6 @@ def test_words_that_contradict_themselves_are_refused(case):
         call(robot("rx90"))
     assert stop.value.key == key
     assert stop.value.hint
-
-
-@pytest.mark.verify
-def test_counts_keep_the_custom_and_say_what_they_leave_out(capsys):
-    plain, more = (answered(capsys, "count", "rx90", "inverse", *words) for words in ((), ("--with", "friction")))
-    assert plain["without"] == ["friction", "springs", "motor-inertia"]
-    assert more["without"] == ["springs", "motor-inertia"]
-    assert plain["total"] < more["total"]
-    less = answered(capsys, "count", "rx90", "inverse", "--without", "gravity")
-    assert less["without"] == ["friction", "gravity", "springs", "motor-inertia"]
-    assert less["total"] < plain["total"]
 
 
 def test_generated_programs_have_what_the_file_has(capsys, tmp_path):

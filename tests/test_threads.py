@@ -52,7 +52,7 @@ def test_threads_that_share_a_new_robot_get_the_answers_of_one_alone():
 
 
 def test_threads_with_robots_of_their_own_get_the_answers_of_one_alone(tmp_path, monkeypatch):
-    names = ["5r", "four-bar"] * (THREADS // 2)
+    names = ["5r", "four-bar"] * 2
     alone = {name: asked(parflex.load(name)) for name in sorted(set(names))}
     monkeypatch.setenv("PARFLEX_CACHE", str(tmp_path / "other"))
     found = answers([parflex.load(name) for name in names])

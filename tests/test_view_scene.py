@@ -1,4 +1,4 @@
-"""Scenes as arrays: solids are closed and to scale, follow the configuration, and forces balance in their arrows."""
+"""Scenes and skeletons as arrays: closed solids to scale, beams that bend, modes, forces that balance."""
 
 from __future__ import annotations
 
@@ -7,13 +7,17 @@ from functools import cache, lru_cache
 import numpy as np
 import pytest
 from conftest import CATALOGUE
+from support.robots import load_robot
 
 import parflex
+from parflex import Configuration
+from parflex.bodies import sections
+from parflex.bodies.beam import Material, centre_line
 from parflex.recursion import pose
 from parflex.view.page.session import Session
 from parflex.view.scene import solids
-from parflex.view.scene.elastic_points import BodyPoints
-from parflex.view.scene.robot_scene import Scene, arrows, reaction_arrows, scene
+from parflex.view.scene.robot_scene import Scene, reaction_arrows, scene
+from parflex.view.scene.skeleton import mode_shape_points, skeleton
 from parflex.view.scene.stress_colours import stress_colours
 
 X = np.array([1.0, 0.0, 0.0])
@@ -83,41 +87,15 @@ def test_beams_have_the_volume_of_their_file():
     assert volume(own, mesh.faces) == pytest.approx(expected, rel=1e-12)
 
 
-NUMBERS = f"A = {0.03 * 0.05}, Iy = {0.03 * 0.05**3 / 12}, Iz = {0.05 * 0.03**3 / 12}, J = 1e-7"
+NUMBERS = {"shape": "numbers", "A": 0.03 * 0.05, "Iy": 0.03 * 0.05**3 / 12, "Iz": 0.05 * 0.03**3 / 12, "J": 1e-7}
 
 
-@pytest.mark.parametrize("sizes", ['"box", y = 0.03, z = 0.05, thickness = 0.002', f'"numbers", {NUMBERS}'])
-def test_a_beam_that_is_no_solid_rectangle_has_the_outline_of_one(sizes, tmp_path):
-    path = tmp_path / "bar.toml"
-    path.write_text(
-        f"""
-        format = 1
-        name = "bar"
-        materials.steel = {{ elastic_modulus = 200e9, density = 7800 }}
-        sections.bar = {{ shape = {sizes} }}
-        [[frame]]
-        name = "bar"
-        beam = {{ length = 0.8, material = "steel", section = "bar" }}
-        """
-    )
-    made = scene(parflex.load(path))
+@pytest.mark.parametrize("section", [{"shape": "box", "y": 0.03, "z": 0.05, "thickness": 0.002}, NUMBERS])
+def test_a_beam_that_is_no_solid_rectangle_has_the_outline_of_one(section):
+    made = scene(load_robot("flat-bar", settings={"motion": "spatial", "sections.flat": section}))
     (mesh,) = [mesh for mesh in made.meshes if mesh.name == "beams"]
     own = made.vertices(made.robot.home)[mesh.vertices]
-    assert np.ptp(own, axis=0) == pytest.approx([0.8, 0.03, 0.05], rel=1e-12)
-
-
-def test_sections_stay_whole_where_a_beam_bends():
-    made, step = scene_of("dualemps"), np.zeros(load("dualemps").tree.n)
-    tree = made.robot.tree
-    step[list(tree.elastic)] = 0.02
-    (mesh,) = [mesh for mesh in made.meshes if mesh.name == "beams"]
-    straight, bent = (made.vertices(tree.moved(made.robot.home, k * step))[mesh.vertices] for k in (0, 1))
-    first, diagonal = straight[:8], np.linalg.norm(straight[0] - straight[4])
-    assert np.linalg.norm(first - first.mean(axis=0), axis=1) == pytest.approx(diagonal / 2)
-    for ring in range(13):
-        corners = bent[8 * ring : 8 * ring + 8]
-        assert np.linalg.norm(corners - corners.mean(axis=0), axis=1) == pytest.approx(diagonal / 2)
-    assert np.abs(bent - straight).max() > 0.01
+    assert np.ptp(own, axis=0) == pytest.approx([0.5, 0.03, 0.05], rel=1e-12)
 
 
 def test_vertices_follow_a_small_step_as_the_shape_of_a_mode_says():
@@ -212,13 +190,6 @@ def test_a_mode_swings_about_the_pose_with_its_amplitude():
     assert session.in_mode(0, 0.0, 0.05) == pytest.approx(session.base)
 
 
-def test_a_rigid_robot_has_modes_on_springs_and_says_so_without():
-    session = Session(load("gough-stewart"))
-    assert session.mode_names() == [] and "nothing can move" in session.trouble
-    session.set_servo(1e6)
-    assert len(session.mode_names()) == 6
-
-
 def test_deformation_is_magnified_about_the_straight_robot():
     robot = load("gough-stewart-beams")
     session = Session(robot)
@@ -259,18 +230,10 @@ def test_a_run_is_shown_at_its_times_and_its_bending_magnified(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def plate(tmp_path_factory):
+def plate():
     """A robot whose platform is the hexagonal plate of the catalogue: side 0.5 m, thickness 15 mm."""
-    folder = tmp_path_factory.mktemp("plate")
-    text = f"""format = 1
-name = "plate"
-extends = "gough-stewart"
-[platform]
-inertia = {{ mass = 0 }}
-modal = {{ file = "{(CATALOGUE / "hexagon-plate.npz").as_posix()}", modes = 4 }}
-"""
-    (folder / "plate.toml").write_text(text, encoding="utf-8")
-    return parflex.load(folder / "plate.toml")
+    modal = {"file": str(CATALOGUE / "hexagon-plate.npz"), "modes": 4}
+    return parflex.load("gough-stewart", settings={"platform.inertia": {"mass": 0}, "platform.modal": modal})
 
 
 def test_a_plate_is_a_closed_sheet_of_its_thickness_through_its_nodes(plate):
@@ -292,32 +255,94 @@ def test_a_plate_is_a_closed_sheet_of_its_thickness_through_its_nodes(plate):
         assert np.linalg.norm(points - at.position[j], axis=1).min() < 1e-12  # the same sums in another order
 
 
-def test_the_modes_of_a_plate_are_shown(plate):
-    session = Session(plate)
-    assert len(session.mode_names()) == 4
-    shape = session.mode_shape(0)
-    (mesh,) = [mesh for mesh in session.scene.meshes if mesh.name == "platform"]
-    assert np.linalg.norm(shape[mesh.vertices], axis=1).max() == pytest.approx(1.0, abs=0.05)
+ELASTIC = [name for name in parflex.catalogue_names() if load(name).tree.elastic]
+STEEL, BLADE = Material(2.1e11, 8e10, 7800.0), sections.rectangle(0.004, 0.05)
 
 
-def test_nodes_in_a_row_are_a_bar_and_nodes_around_a_solid_its_hull(tmp_path):
-    from parflex.bodies.modal import ModalData
-    from parflex.bodies.modal_file import save_modal
-    from parflex.description.schema import Modal
-    from parflex.view.scene.elastic_points import modal_points
+def somewhere(robot: parflex.models.robot.Robot, seed: int) -> np.ndarray:
+    """Positions a little away from home, loops open and bodies bent."""
+    step = np.random.default_rng(seed).uniform(-0.05, 0.05, robot.tree.n) * robot.tree.rate_units
+    return robot.tree.moved(robot.home, step)
 
-    one = np.ones(1)
-    row = np.outer([0.0, 3.0, 1.0, 2.0], [0.6, 0.0, 0.8])
-    cube = np.array([[x, y, z] for x in (0.0, 1.0) for y in (0.0, 1.0) for z in (0.0, 1.0)])
-    for name, nodes in (("row", row), ("cube", cube)):
-        shapes = np.zeros((1, len(nodes), 6))
-        shapes[0, :, 2] = np.where(np.arange(len(nodes)) % 2, 1.0, -1.0) / np.sqrt(len(nodes))
-        data = ModalData(nodes, np.ones(len(nodes)), shapes, 5 * one, one, 0 * one)
-        save_modal(data, tmp_path / f"{name}.npz")
-    bar = modal_points(Modal(file=str(tmp_path / "row.npz")))
-    assert np.linalg.norm(bar.r0, axis=1) == pytest.approx([0, 1, 2, 3]) or np.linalg.norm(
-        bar.r0, axis=1
-    ) == pytest.approx([3, 2, 1, 0])
-    assert bar.edges == [(0, 1), (1, 2), (2, 3)] and not len(bar.triangles)
-    solid = modal_points(Modal(file=str(tmp_path / "cube.npz")))
-    assert volume(solid.r0, solid.triangles) == pytest.approx(1.0)
+
+@pytest.mark.parametrize("roll", [0.0, 0.4])
+@pytest.mark.parametrize("shear", [False, True])
+def test_the_line_of_a_beam_is_that_of_a_cantilever_with_a_load_at_its_tip(shear: bool, roll: float) -> None:
+    length, load, xi = 0.4, np.array([0.0, 3.0, -2.0]), np.linspace(0, 1, 7)
+    c, s = np.cos(roll), np.sin(roll)
+    turn = np.array([[1, 0, 0], [0, c, -s], [0, s, c]])
+    own = turn.T @ load  # along the sides of the section
+    x = xi * length
+    line, slope = np.zeros((7, 3)), np.zeros((7, 3))
+    for axis, inertia, area, about, sign in (
+        (1, BLADE.Iz, BLADE.ky * BLADE.A, 2, 1.0),
+        (2, BLADE.Iy, BLADE.kz * BLADE.A, 1, -1.0),
+    ):
+        line[:, axis] = own[axis] * x**2 * (3 * length - x) / (6 * STEEL.E * inertia)
+        line[:, axis] += own[axis] * x / (area * STEEL.G) if shear else 0.0
+        slope[:, about] = sign * own[axis] * x * (2 * length - x) / (2 * STEEL.E * inertia)
+    line, slope = line @ turn.T, slope @ turn.T
+    Phi_d, Phi_r = centre_line(length, STEEL, BLADE, shear, roll, xi)
+    tip = np.concatenate([line[-1], slope[-1]])
+    # polynomials of degree three, evaluated in another order: rounding
+    assert np.abs(Phi_d @ tip - line).max() < 1e-13 * np.abs(line).max()
+    assert np.abs(Phi_r @ tip - slope).max() < 1e-13 * np.abs(slope).max()
+
+
+@pytest.mark.parametrize("name", ELASTIC)
+def test_beams_end_where_the_next_body_begins(name: str) -> None:
+    robot = load(name)
+    bones = skeleton(robot)
+    q = somewhere(robot, 1)
+    points, at = bones.points(q), Configuration(robot, q).at
+    assert bones.elastic
+    for j, part, _ in bones.elastic:
+        on_tip = [k for k, link in enumerate(robot.tree.links) if link.parent == j and link.node is not None]
+        for child in on_tip:
+            gap = np.linalg.norm(points[part] - at.position[child], axis=1).min()
+            assert gap < 1e-13  # the same transform by another route, lengths of a metre
+
+
+@pytest.mark.parametrize("name", parflex.catalogue_names())
+def test_rigid_bodies_keep_their_lengths_wherever_the_robot_is(name: str) -> None:
+    robot = load(name)
+    bones = skeleton(robot)
+    home, away = bones.points(robot.home), bones.points(somewhere(robot, 2))
+    assert len(bones.edges) >= 2 and np.isfinite(home).all()
+    for edge in bones.edges:
+        if edge.kind in ("link", "platform"):
+            lengths = [np.linalg.norm(p[edge.first] - p[edge.second]) for p in (home, away)]
+            assert lengths[0] == pytest.approx(lengths[1], abs=1e-13)
+
+
+@pytest.mark.parametrize("name", ELASTIC)
+def test_points_move_in_a_mode_as_the_jacobians_say(name: str) -> None:
+    robot = load(name)
+    modes = parflex.natural_frequencies(robot)
+    here = modes.model.configuration
+    shape = mode_shape_points(robot, here, modes.shapes[:, 1])
+    assert np.linalg.norm(shape.shape, axis=1).max() == pytest.approx(1.0)
+    assert shape.edges.max() < len(shape.points) == len(shape.shape)
+    assert len(shape.kinds) == len(shape.edges)
+    origin = here.at.of(robot.tree.places[robot.tree.end_effector])[1]
+    nearest = int(np.linalg.norm(shape.points - origin, axis=1).argmin())
+    assert np.linalg.norm(shape.points[nearest] - origin) < 1e-12
+    velocity = here.frame_rows(robot.tree.end_effector)[:3] @ modes.shapes[:, 1]
+    if np.linalg.norm(velocity) < 1e-9 * np.linalg.norm(modes.shapes[:, 1]):
+        pytest.skip("the end effector stands still in this mode")
+    found = shape.shape[nearest]
+    factor = (found @ velocity) / (velocity @ velocity)  # modes are normalised by mass, shapes by their largest way
+    assert factor > 0
+    assert np.abs(found - factor * velocity).max() < 1e-8  # differences over 1e-5: rounding 1e-11, curvature 1e-10
+
+
+def test_pictures_show_rails_between_the_limits_of_carriages():
+    robot = load("orthoglide")
+    lines = [line for line in parflex.draw(robot, "near").axes[0].lines if line.get_linewidth() == 5]
+    ends = [np.array(line.get_data_3d()) for line in lines]
+    low, high = next(link.limits for link in robot.tree.links if link.name == "x.slide")
+    origin = 0.04 + 0.2 / (1 / np.sqrt(18) + 1 / np.sqrt(6))  # of the slides, along each axis
+    assert len(ends) == 3
+    for axis, points in enumerate(ends):
+        assert points[axis] == pytest.approx([origin + low, origin + high], abs=1e-9)
+        assert np.abs(np.delete(points, axis, axis=0)).max() < 1e-9
