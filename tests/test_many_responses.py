@@ -373,7 +373,7 @@ def test_cells_of_a_five_bar_are_reached_where_its_links_reach_and_searches_are_
     monkeypatch.setattr(single_positions.Reach, "excludes", lambda *_: False)
     monkeypatch.setattr(single_positions, "LEAST", 0)
     _, status, said = alone(np.array([[5.0, 0.5], *poses[inside][:3]]))
-    assert status.tolist() == [1, 0, 0, 0] and "was not result" in said[0]
+    assert status.tolist() == [1, 0, 0, 0] and "was not found" in said[0]
 
 
 def test_an_interrupted_map_about_equilibria_goes_on_to_the_same_bits(planar, tmp_path, monkeypatch):

@@ -97,7 +97,7 @@ def test_a_cantilever_gets_the_frequency_of_a_dense_optimum(tmp_path):
     assert mass["active"] and mass["value"] == pytest.approx(limit, rel=1e-6)
     # the multiplier is what a heavier beam would gain
     assert mass["multiplier"] > 0
-    # the file that is written is the robot that was result
+    # the file that is written is the robot that was optimised
     again = parflex.load(result.robot_file)
     assert parflex.natural_frequencies(again, modes=1).frequencies[0] == pytest.approx(result.objective, rel=1e-9)
     assert again.name == "cantilever-optimised"

@@ -595,41 +595,6 @@ def outputs(*kinds):
     return [f"bar.{kind}@{s}" for kind in kinds for s in SHARES]
 
 
-STILL = {"joints": [{"bar": 0}, {"bar": 0}], "duration": 0.002}
-
-
-@pytest.mark.few("clamped-1", "sheared")
-@pytest.mark.parametrize(
-    ("ends", "elements"), [("clamped", 1), ("clamped", 2), ("supported", 1), ("supported", 2), ("sheared", 2)]
-)
-def test_a_heavy_beam_hangs_between_its_nodes_as_the_closed_form(ends, elements):
-    """Without its own part one element is 14 to 20 % too straight in its middle."""
-    held, size = ends != "supported", 0.06 if ends == "sheared" else Y
-    settings = {
-        "gravity": [0, -9.81, 0],
-        "frame.bar.beam.elements": elements,
-        "frame.bar.beam.shear": ends == "sheared",
-    }
-    settings |= {"motion": "planar", "sections.flat.y": size}
-    robot = load_robot("flat-bar" if held else "flat-bar-on-slide", settings=settings)
-    run = parflex.simulate(
-        robot, STILL if held else None, 0.002, start="equilibrium", outputs=outputs("chord_y", "tangent_y")
-    )
-    q, stiff, shear = -RHO * size * Z * 9.81, E * Z * size**3 / 12, 5 / 6 * E / 2.6 * size * Z
-
-    def clamped(x):
-        return heavy_cantilever(x, q, stiff) + (q * (LENGTH * x - x**2 / 2) / shear if ends == "sheared" else 0.0)
-
-    for s in SHARES:
-        x = s * LENGTH
-        supported = q * x * (LENGTH**3 - 2 * LENGTH * x**2 + x**3) / (24 * stiff)
-        exact = clamped(x) - s * clamped(LENGTH) if held else supported
-        # deflections of 0.7 % of the length: their squares are in the model, and not in the closed form
-        assert run[f"bar.chord_y@{s}"][0] == pytest.approx(exact, rel=1e-4)
-        if held:
-            assert run[f"bar.tangent_y@{s}"][0] == pytest.approx(clamped(x), rel=1e-4)
-
-
 def test_a_shaken_beam_bends_between_its_nodes_by_its_inertia():
     """A carriage that swings at a fiftieth of the first frequency of the beam: what deflects it is its own inertia."""
     stiff, mass = E * Z * Y**3 / 12, RHO * Y * Z
@@ -752,21 +717,6 @@ def test_a_run_with_a_wrench_inside_a_beam_balances_its_energy_and_knows_its_str
     assert run.summary["largest_stress"]["beam"] == "arm" and run.summary["largest_stress"]["value"] > 0
 
 
-@pytest.mark.parametrize(
-    ("word", "said"),
-    [
-        ("arm.chord_y@1.5", "'1.5' is not a place of the beam 'arm'"),
-        ("arm.tip@0.5.vx", "'arm.tip' is not a beam or modal body"),
-        ("arm@0.5.theta", "a frame of a spatial robot has no 'theta'"),
-        ("arm@0.5.sensor_aq", "there is no output 'arm@0.5.sensor_aq'"),
-    ],
-)
-def test_outputs_that_are_not_there_are_refused_before_the_run(arm, word, said):
-    with pytest.raises(parflex.InputError, match=said) as caught:
-        parflex.simulate(arm, "swing", 0.1, outputs=[word])
-    assert caught.value.key == "outputs" and caught.value.hint
-
-
 def test_ranges_of_places_are_taken_in_all_outputs_and_frames(arm):
     """And give the columns of each place."""
     words = {"start": "rest", "step": 1e-3}
@@ -776,14 +726,11 @@ def test_ranges_of_places_are_taken_in_all_outputs_and_frames(arm):
     one = parflex.simulate(arm, "swing", 0.005, outputs=each, frames=["arm@0.2", "arm@0.4"], **words)
     for column in (*each, "arm@0.2.x", "arm@0.4.y"):
         assert np.array_equal(run[column], one[column])
-    for bad in ("arm@0:2:3.vx", "arm.chord_y@0:1:5000", "arm@0.5:1.vx", "arm@0:1:-2"):
-        with pytest.raises(InputError, match="is not a range of places"):
-            parflex.simulate(arm, "swing", 0.005, outputs=[bad])
-    with pytest.raises(InputError, match=r"'0\.5:1' is not a range of places"):
-        parflex.simulate(arm, "swing", 0.005, frames=["arm@0.5:1"])
-    with pytest.raises(InputError, match="is not a range of places") as caught:
-        parflex.simulate(arm, "swing", 0.005, frames=["arm@1:0:3"])
-    assert caught.value.key == "frames"
+    for words in ({"outputs": ["arm@0:2:3.vx"]}, {"outputs": ["arm.chord_y@0:1:5000"]}, {"frames": ["arm@0.5:1"]}):
+        with pytest.raises(parflex.InputError, match="is not a range of places"):
+            parflex.simulate(arm, "swing", 0.005, **words)
+    with pytest.raises(parflex.InputError, match=r"'1\.5' is not a place of the beam 'arm'"):
+        parflex.simulate(arm, "swing", 0.1, outputs=["arm.chord_y@1.5"])
 
 
 def test_sensors_of_planar_robots_show_gravity_across_the_plane_and_no_other_zeros():

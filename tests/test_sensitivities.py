@@ -136,6 +136,10 @@ DRIVE, ROLLED, SPRUNG, DIFFERENTIAL, GEARED, TIED = (
 SOFTER = ["frame.soft.spring.rest", "frame.soft.spring.stiffness", "point.tip.position.0"]
 RUBBED = [f"frame.motor.friction.{word}" for word in ("viscous_back", "coulomb_back", "viscous", "coulomb")]
 TURNED = ["frame.left.beam.roll", "frame.wrist.place.rotation.0", "frame.right.place.rotation.1"]
+TUBES = ["constants.radius", "constants.plate_mass", "constants.cylinder", "legs.vertex.2", "legs.base_x.1"]
+LINKS = ["constants.bar", "constants.arm", "sections.link.Iz", "sections.link.A", "sections.link.Ip"]
+MODAL = ["platform.modal.stiffness.0", "legs.base_x.1", "legs.frame.2.inertia.M"]
+DOWN = {"wrench": {"platform": [100.0, 200.0, -300.0]}}
 ROPES = ["point.roof.position.0", "element.hang.rest", "element.stay.rest", "element.brace.table.2.1",
          "frame.mast.beam.length", "frame.arm.inertia.mass"]  # fmt: skip
 HELD = None  # its loop leaves no freedom
@@ -150,6 +154,13 @@ KINDS = [  # kinds of keys: springs of drives, friction by direction, turned pla
     (DIFFERENTIAL, {"carrier": 0.3, "tool": 0.2}, "effort:left", RATIOS, efforts, ("left",), {}),
     (GEARED, {"shoulder": 0.5}, "frequency:1", BELTS, lowest, (1,), {}),
     (TIED, {"motor": 1.0}, "singularity", GEARS, distances, (), {}),
+    (ROLLED, HELD, "frequency:1", TURNED, lowest, (1,), {}),
+    (ROLLED, HELD, "stress:left", [*TURNED, "frame.left.beam.length"], stressed, ("left",), {}),
+    (SPRUNG, {"arm": 0.3}, "deflection:arm.tip.x", ROPES, deflected, ("arm.tip", 0), {}),
+    ("par4", "home", "conditioning", ["constants.ratio", "constants.rod"], conditions, (), {}),
+    ("navaro", "pose-3", "frequency:5", LINKS, lowest, (5,), {}),
+    ("gough-stewart-beams", "home", "stress:leg1.rod", TUBES, stressed, ("leg1.rod",), DOWN),
+    ("gough-stewart-flexible", "home", "effort:leg1.3", MODAL, efforts, ("leg1.3",), {"about": "undeformed", **DOWN}),
 ]
 
 CASES = [
@@ -195,9 +206,7 @@ def compare(name, pose, response, keys, function, arguments, given, directions, 
             settings = dict(zip(keys, (nominal * (1 + h * direction)).tolist(), strict=True))
             return function(parflex.load(name, settings=settings), at, *arguments, **given)
 
-        # an equilibrium under much load is found to 1e-10 of the robot, which longer steps drown
-        far = {"step": 0.032, "levels": 3} if given is HEAVY else {}
-        its = extrapolated(changed, **far) / value
+        its = extrapolated(changed) / value
         assert abs(mine @ direction - its) <= limit * np.abs(mine).max(), (keys, mine, direction, its)
 
 
@@ -206,46 +215,6 @@ def compare(name, pose, response, keys, function, arguments, given, directions, 
 def test_sensitivities_are_those_of_extrapolated_differences(name, pose, response, keys, function, arguments, given):
     direction = np.random.default_rng(3).uniform(-1, 1, len(keys))
     compare(name, pose, response, keys, function, arguments, given, [direction])
-
-
-TUBES = ["constants.radius", "constants.plate_mass", "constants.cylinder", "legs.vertex.2", "legs.base_x.1"]
-LINKS = ["constants.bar", "constants.arm", "sections.link.Iz", "sections.link.A", "sections.link.Ip"]
-MODAL = ["platform.modal.stiffness.0", "legs.base_x.1", "legs.frame.2.inertia.M"]
-DOWN = {"wrench": {"platform": [100.0, 200.0, -300.0]}}
-HEAVY = {"wrench": {"platform": [2000.0, 1000.0, -3000.0]}}
-SOFT = {"about": "undeformed", **DOWN}
-LONG = [
-    (ROLLED, HELD, "frequency:1", TURNED, lowest, (1,), {}),
-    (ROLLED, HELD, "stress:left", [*TURNED, "frame.left.beam.length"], stressed, ("left",), {}),
-    (SPRUNG, {"arm": 0.3}, "deflection:arm.tip.x", ROPES, deflected, ("arm.tip", 0), {}),
-    ("par4", "home", "conditioning", ["constants.ratio", "constants.rod"], conditions, (), {}),
-    ("navaro", "pose-3", "frequency:1", [*LINKS, "legs.gamma.0"], lowest, (1,), {}),
-    ("navaro", "pose-3", "frequency:5", LINKS, lowest, (5,), {}),
-    ("navaro", "pose-3", "stiffness:platform.x", LINKS, stiff, ("platform", 0), {}),
-    ("navaro", "pose-3", "deflection:platform.z", LINKS, deflected, ("platform", 2), SOFT),
-    ("navaro", "pose-3", "effort:leg1.1", LINKS, efforts, ("leg1.1",), SOFT),
-    ("navaro", "pose-3", "mass", [*LINKS, "materials.dural.density"], masses, (), {}),
-    ("navaro", "pose-3", "conditioning", LINKS[:2], conditions, (), {}),
-    ("gough-stewart-beams", "home", "frequency:1", TUBES, lowest, (1,), {}),
-    ("gough-stewart-beams", "home", "frequency:2", TUBES, lowest, (2,), {"about": "equilibrium", **DOWN}),
-    ("gough-stewart-beams", "home", "stiffness:platform.x", TUBES, stiff, ("platform", 0), {}),
-    ("gough-stewart-beams", "home", "deflection:platform.x", TUBES, deflected, ("platform", 0), HEAVY),
-    ("gough-stewart-beams", "home", "effort:leg1.3", TUBES, efforts, ("leg1.3",), DOWN),
-    ("gough-stewart-beams", "home", "stress:leg1.rod", TUBES, stressed, ("leg1.rod",), DOWN),
-    ("gough-stewart-beams", "home", "mass", TUBES, masses, (), {}),
-    ("gough-stewart-beams", "home", "conditioning", TUBES, conditions, (), {}),
-    ("gough-stewart-flexible", "home", "frequency:1", MODAL, lowest, (1,), {}),
-    ("gough-stewart-flexible", "home", "frequency:3", MODAL, lowest, (3,), {}),
-    ("gough-stewart-flexible", "home", "mass", MODAL, masses, (), {}),
-    ("gough-stewart-flexible", "home", "effort:leg1.3", MODAL, efforts, ("leg1.3",), SOFT),
-]
-
-
-@pytest.mark.verify
-@pytest.mark.parametrize(("name", "pose", "response", "keys", "function", "arguments", "given"), LONG)
-def test_sensitivities_of_large_robots_are_those_of_differences(name, pose, response, keys, function, arguments, given):
-    rng = np.random.default_rng(4)
-    compare(name, pose, response, keys, function, arguments, given, rng.uniform(-1, 1, (2, len(keys))))
 
 
 def test_a_slow_motion_displaces_as_the_loads_at_rest():

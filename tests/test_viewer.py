@@ -29,7 +29,9 @@ from parflex import Run
 from parflex.sweeps.sweep_file import read_design
 from parflex.view.page.playback import Playback
 
-viser = pytest.importorskip("viser", reason="the extra 'view' is not installed")
+pytest.importorskip("viser", reason="the extra 'view' is not installed")
+import viser
+
 from parflex.view.page.session import Session
 from parflex.view.page.viewer import Viewer
 from parflex.view.scene.robot_scene import scene
