@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 from support.designed_machines import MACHINES, keys_of
-from support.maps import COMPILE_FROM, Geometry, ModeFinder, PositionSolver, locked_robot, number_at, numbers_of_designs
+from support.maps import Geometry, ModeFinder, locked_robot, number_at, numbers_of_designs
 from support.posing import OK, pose_solver
 from support.robots import load_robot, robot_file
 
@@ -17,8 +17,6 @@ import parflex
 from parflex import ParflexError, SingularError, UnreachableError, load
 from parflex.designs.design_numbers import design_numbers
 from parflex.maps import batches
-from parflex.maps.placing.home_rows import home_rows
-from parflex.maps.placing.own_homes import as_the_file
 
 
 def numbers_in(part):
@@ -50,7 +48,7 @@ def usable(robot, key: str) -> bool:
         return False
 
 
-@pytest.mark.few
+@pytest.mark.few("navaro", "three-beam-legs")
 @pytest.mark.parametrize(
     "name", ["navaro", "gough-stewart-beams", "dualemps", "3rrr", "delta", "three-beam-legs", "5r"]
 )
@@ -70,38 +68,6 @@ def test_every_number_of_a_robot_in_many_designs_is_that_of_the_robot_loaded_so(
                 # the same operations in another order: rounding, and angles that are exact for one robot alone
                 assert mine == pytest.approx(its, rel=1e-12, abs=1e-15)
     assert not both[0].alone.all()
-
-
-@pytest.mark.parametrize(
-    ("name", "coordinates", "spread"),
-    [
-        ("navaro", ["x", "y", "rz"], [0.03, 0.03, 0.1]),
-        ("gough-stewart-beams", ["x", "y", "z", "rx", "ry", "rz"], [0.03, 0.03, 0.0, 0.1, 0.1, 0.1]),
-        ("three-beam-legs", ["leg1.upper", "leg1.lower"], [0.3, 0.3]),
-    ],
-)
-def test_frequencies_of_poses_with_their_own_designs_are_those_of_robots_loaded_one_by_one(name, coordinates, spread):
-    robot = parflex.load(name)
-    rng, count = np.random.default_rng(7), 4
-    home = dict(zip(coordinates, np.zeros(len(coordinates)), strict=True)) | {
-        key: value for key, value in robot.description.poses.get("home", {}).items() if key in coordinates
-    }
-    poses = np.array([home[key] for key in coordinates]) + rng.uniform(-1, 1, (count, len(coordinates))) * spread
-    keys = [key for key in own_keys(robot) if not key.endswith(("poisson_ratio",))]
-    designs = {key: number_at(robot, key) * rng.uniform(0.98, 1.02, count) for key in keys}
-    many = parflex.many_frequencies(robot, coordinates, poses, modes=4, shapes=True, designs=designs)
-    for row in range(count):
-        other = parflex.load(name, settings={key: float(values[row]) for key, values in designs.items()})
-        try:
-            one = parflex.natural_frequencies(other, dict(zip(coordinates, poses[row], strict=True)), modes=4)
-        except ParflexError:
-            assert many.status[row] != 0
-            continue
-        assert many.status[row] == 0, many.reasons[row]
-        # the same matrices by another way; LAPACK's rounding is 1e-16 of the largest eigenvalue, 1e6 times the lowest
-        assert many.frequencies[row] == pytest.approx(one.frequencies, rel=1e-8)
-    assert (many.status == 0).any()
-    assert many.fallbacks < count
 
 
 @pytest.mark.parametrize("about", ["undeformed", "equilibrium", None])
@@ -177,7 +143,7 @@ def test_steps_make_the_numbers_of_designs_as_arrays_have_them(monkeypatch):
     assert np.ptp(made.x[:, 0]) > 1e-3 * made.x[0, 0]
 
 
-@pytest.mark.parametrize("shape", ["rectangle", "box"])
+@pytest.mark.parametrize("shape", ["rectangle", pytest.param("box", marks=pytest.mark.verify)])
 def test_sections_whose_sides_change_their_order_are_mere_numbers(shape):
     thickness = {"sections.bar.thickness": 0.002} if shape == "box" else {}
     fixed = {"sections.bar.shape": shape, **thickness}
@@ -290,6 +256,8 @@ CASES = {  # coordinates, middle of poses, how far they go, keys of the geometry
     "five-bar": (["x", "y"], [0.0, 0.42], [0.15, 0.15], ["base", "near", "far", "other_near", "other_far"]),
     "3rrr-flexible": (["x", "y", "theta"], [0.0, 0.0, 0.0], [0.04, 0.04, 0.2], None),
     "gough-stewart-beams": (["x", "y", "z", "rx", "ry", "rz"], None, [0.05, 0.05, 0.05, 0.1, 0.1, 0.1], None),
+    "navaro": (["x", "y", "rz"], [0.0, 0.0, 0.0], [0.03, 0.03, 0.1], None),
+    "three-beam-legs": (["leg1.upper", "leg1.lower"], [0.0, 0.0], [0.3, 0.3], None),
 }
 
 
@@ -304,8 +272,7 @@ def check_rows(name, count, seed, spread=0.5, at_once=None):
     home = robot.description.poses["home"]
     poses = np.array([home[word] for word in coordinates] if middle is None else middle)
     poses = poses + rng.uniform(-1, 1, (count, len(far))) * far
-    keys = [f"constants.{key}" for key in keys or robot.description.constants]
-    keys = [key for key in keys if number_at(robot, key) != 0]
+    keys = [f"constants.{key}" for key in keys] if keys else own_keys(robot)
     designs = {key: number_at(robot, key) * rng.uniform(1 - spread, 1 + spread, count) for key in keys}
     times = at_once or 1
     with warnings.catch_warnings():
@@ -357,6 +324,8 @@ def alone(source, settings, pose):
         ("five-bar", 4, 0.08, 700),
         ("3rrr-flexible", 6, 0.5, None),
         ("gough-stewart-beams", 4, 0.5, None),
+        ("navaro", 4, 0.02, None),
+        ("three-beam-legs", 4, 0.02, None),
     ],
 )
 def test_rows_with_other_lengths_answer_what_a_robot_loaded_so_answers(name, count, spread, at_once):
@@ -388,42 +357,6 @@ def test_designs_whose_rods_are_just_too_short_have_no_home(times):
     designs = {"constants.far": np.full(len(gaps), 0.3), "constants.other_far": abs(elbows[0] - elbows[1]) - 0.3 - gaps}
     found = parflex.many_frequencies(robot, ["x", "y"], np.tile([0.0, 0.3], (len(gaps), 1)), 2, designs=designs)
     assert (found.status == np.where(gaps > 0, 3, 0)).all(), found.status[:6]
-
-
-@pytest.mark.parametrize("signed", [False, True])
-def test_designs_that_start_an_elbow_on_the_other_side_are_not_proved(signed, tmp_path):
-    """Where circles about the elbows meet is known; a design that starts its rods beside the other point stands there.
-
-    There the right leg is on its other side. Signs that are asked for tell it too.
-    """
-    motors = np.array([1.4, 1.8])
-    elbows = np.array([-0.15, 0.15]) + np.array([0.31, 0.28]) * np.exp(1j * motors)
-    across = elbows[1] - elbows[0]
-    along = (abs(across) ** 2 + 0.42**2 - 0.39**2) / (2 * abs(across))
-    tips = elbows[0] + across / abs(across) * (along + 1j * np.array([1, -1]) * np.sqrt(0.42**2 - along**2))
-    rods = np.angle((tips[:, None] - elbows) * np.exp(-1j * motors))  # of both legs, at either point
-    assert rods[0, 1] < 0 < rods[1, 1]
-    text = (
-        robot_file("designed-five-bar")
-        .read_text()
-        .replace("left = 2.1", "left = 1.4")
-        .replace("right = 1.0", "right = 1.8")
-    )
-    text = text.replace("[constants]", f"[constants]\nbend = {rods[0, 0]}\nother_bend = {rods[0, 1]}")
-    text = text.replace("start = -1.3", 'start = "bend"').replace("start = 1.3", 'start = "other_bend"')
-    if signed:
-        text += '[working_modes.out]\nsigns = { "left.rod" = "-", "right.rod" = "-" }\n'
-    file = tmp_path / "five-bar.toml"
-    file.write_text(text)
-    robot = parflex.load(file, working_mode="out" if signed else None)
-    which, off = np.tile([0, 1], 20), np.linspace(-0.05, 0.05, 40)
-    bends = rods[which] + off[:, None]
-    designs = {"constants.bend": bends[:, 0], "constants.other_bend": bends[:, 1], "constants.near": 0.31 + 0.1 * off}
-    geometry = Geometry(robot, numbers_of_designs(robot, designs))
-    geometry.settle(COMPILE_FROM)
-    solver, homes = PositionSolver(geometry, ["x", "y"], [0.0, 0.42]), home_rows(geometry)
-    assert solver.fast and homes is not None
-    assert (as_the_file(solver, homes) == (which == 0)).all()
 
 
 @pytest.mark.verify
@@ -481,17 +414,6 @@ def test_a_gear_that_a_pose_winds_up_pushes_in_first_order_too(geared):
     expected = -wound - MASS * 9.81 * REACH * np.cos(poses[:, 1]) / SOFT
     found = parflex.many_responses(geared, ["motor", "arm"], poses, ["deflection:rz"], about="undeformed")
     assert found["deflection:rz"] == pytest.approx(expected, rel=1e-9)
-
-
-def test_rows_whose_designs_are_all_read_otherwise_are_answered(geared):
-    """A place that turns is read otherwise than one that does not: nothing was left to place together."""
-    designs = {"point.tip.position.0": 0.4, "gravity.2": 0.0, "point.tip.position.1": [0.1] * 6}
-    turned = {"frame.arm.place.rotation.2": np.linspace(0.1, 0.6, 6)}
-    file = geared.file
-    robot = parflex.load(file, settings={"frame.arm.place": {"rotation": [0, 0, 0]}})
-    found = parflex.many_responses(robot, ["motor"], np.zeros((6, 1)), ["deflection:rz"], designs={**designs, **turned})
-    expected = -MASS * 9.81 * REACH * np.cos(0.1 + turned["frame.arm.place.rotation.2"]) / SOFT
-    assert found.fallbacks == 6 and found["deflection:rz"] == pytest.approx(expected, rel=1e-9)
 
 
 def test_by_default_there_are_six_modes_or_as_many_as_the_robot_has(geared):

@@ -246,23 +246,6 @@ def swing_slope(angle, turn, order=1, k=3.0, rest=0.2, pull=40.0, length_at_rest
     return -mass * 9.81 * 0.4 * np.sin(whole) + k + pull * (rate**2 + (length - length_at_rest) * bend)
 
 
-def test_equilibria_beside_springs_and_gravity_are_those_of_the_potential():
-    """Angle and frequency by hand: V = m g z + spring of the joint + spring between points, omega^2 = V'' / I."""
-    robot = load_robot("sprung-swing")
-    turns = np.linspace(-0.6, 0.6, 8)
-    many = parflex.many_responses(robot, ["turn"], turns[:, None], ["frequency:1", "motion:1", "deflection:bob"])
-    plain = parflex.many_frequencies(robot, ["turn"], turns[:, None], modes=1)
-    assert many.method == "together" and not many.fallbacks and not plain.fallbacks
-    inertia = 2 * 0.4**2 + 0.01
-    for k, turn in enumerate(turns):
-        start = robot.assemble({"turn": float(turn)})[1]
-        angle = brentq(swing_slope, -1.5, 2.5, args=(turn,), xtol=1e-14)
-        assert many["deflection:bob"][k, 4] == pytest.approx(-(angle - start), abs=1e-10)
-        exact = np.sqrt(swing_slope(angle, turn, 2) / inertia) / (2 * np.pi)
-        assert many["frequency:1"][k] == pytest.approx(exact, rel=1e-9)
-        assert plain.frequencies[k, 0] == pytest.approx(exact, rel=1e-9)
-
-
 def test_equilibria_with_designs_are_those_of_the_potential():
     """Each row has its own springs, mass and place of the tip."""
     robot = load_robot("sprung-swing")

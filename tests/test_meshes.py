@@ -182,23 +182,14 @@ def test_meshes_of_a_file_of_mujoco_stand_where_it_puts_them(tmp_path):
     mujoco = pytest.importorskip("mujoco", minversion="3.2.3")
     (tmp_path / "parts").mkdir()
     (tmp_path / "parts" / "a.stl").write_bytes(binary())
-    (tmp_path / "robot.xml").write_text(MJCF.format(""))
-    found = parflex.import_robot(tmp_path / "robot.xml", tmp_path / "robot.toml")
-    assert {one.name: one.why for one in found.dropped if one.kind == "mesh"}.keys() == {"hull", "box"}
-    robot = parflex.load(found.file)
-    drawn = scene(robot)
-    mesh = next(mesh for mesh in drawn.meshes if mesh.name == "meshes")
-    model = mujoco.MjModel.from_xml_path(str(tmp_path / "robot.xml"))
-    data = mujoco.MjData(model)
-    mujoco.mj_forward(model, data)
-    own = model.mesh_vert[model.mesh_vertadr[0] : model.mesh_vertadr[0] + model.mesh_vertnum[0]]
-    geom = int(np.flatnonzero(model.geom_dataid == 0)[0])
-    expected = own @ data.geom_xmat[geom].reshape(3, 3).T + data.geom_xpos[geom]
-    points = drawn.vertices(robot.home)[mesh.vertices]
-    assert np.abs(np.sort(points, axis=0) - np.sort(expected, axis=0)).max() < 1e-6  # single precision
-    (tmp_path / "robot.xml").write_text(MJCF.format('refpos="0.1 0 0"'))
-    moved = parflex.import_robot(tmp_path / "robot.xml", tmp_path / "robot.toml")
-    assert "its origin is moved in the source" in {one.why for one in moved.dropped}
+    file = tmp_path / "robot.xml"
+    file.write_text(MJCF.format(""))
+    shown, placed, dropped = mesh_beside_mujoco(mujoco, file)
+    assert dropped.keys() == {"hull", "box"}
+    assert np.abs(np.sort(shown, axis=0) - np.sort(placed, axis=0)).max() < 1e-6  # single precision
+    file.write_text(MJCF.format('refpos="0.1 0 0"'))
+    moved = parflex.import_robot(file, tmp_path / "moved.toml")
+    assert "its origin is moved in the source" in {part.why for part in moved.dropped}
 
 
 def test_a_mesh_in_the_format_of_mujoco_is_shown_as_its_own_sample_has_it(tmp_path):
@@ -210,14 +201,21 @@ def test_a_mesh_in_the_format_of_mujoco_is_shown_as_its_own_sample_has_it(tmp_pa
     (tmp_path / "a.msh").write_bytes(sample.read_bytes())
     geom = '<worldbody><body><joint axis="1 1 0"/><geom type="mesh" mesh="m" pos="0.1 0 0.3"/></body></worldbody>'
     (tmp_path / "r.xml").write_text(f'<mujoco><asset><mesh name="m" file="a.msh"/></asset>{geom}</mujoco>')
-    found = parflex.import_robot(tmp_path / "r.xml", tmp_path / "r.toml")
-    assert not [one for one in found.dropped if one.kind == "mesh"]
-    robot = parflex.load(found.file)
-    drawn = scene(robot)
-    mesh = next(mesh for mesh in drawn.meshes if mesh.name == "meshes")
-    points = drawn.vertices(robot.home)[mesh.vertices]
-    model = mujoco.MjModel.from_xml_path(str(tmp_path / "r.xml"))
+    shown, placed, dropped = mesh_beside_mujoco(mujoco, tmp_path / "r.xml")
+    assert not dropped
+    assert np.abs(np.sort(shown, axis=0) - np.sort(np.unique(placed, axis=0), axis=0)).max() < 1e-6
+
+
+def mesh_beside_mujoco(mujoco, file: Path) -> tuple[np.ndarray, np.ndarray, dict[str, str]]:
+    """Vertices of the first mesh in the scene of the imported robot, by MuJoCo, and meshes that are left out."""
+    imported = parflex.import_robot(file, file.with_suffix(".toml"))
+    robot, model = parflex.load(imported.file), mujoco.MjModel.from_xml_path(str(file))
     data = mujoco.MjData(model)
     mujoco.mj_forward(model, data)
-    expected = model.mesh_vert @ data.geom_xmat[0].reshape(3, 3).T + data.geom_xpos[0]
-    assert np.abs(np.sort(points, axis=0) - np.sort(np.unique(expected, axis=0), axis=0)).max() < 1e-6
+    own = model.mesh_vert[model.mesh_vertadr[0] : model.mesh_vertadr[0] + model.mesh_vertnum[0]]
+    geom = int(np.flatnonzero(model.geom_dataid == 0)[0])
+    placed = own @ data.geom_xmat[geom].reshape(3, 3).T + data.geom_xpos[geom]
+    drawn = scene(robot)
+    mesh = next(mesh for mesh in drawn.meshes if mesh.name == "meshes")
+    dropped = {part.name: part.why for part in imported.dropped if part.kind == "mesh"}
+    return drawn.vertices(robot.home)[mesh.vertices], placed, dropped

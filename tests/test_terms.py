@@ -185,7 +185,7 @@ def check(name: str, models: list[str], subsets: list[tuple[str, ...]]) -> None:
             assert miss(name, model, without) < SHARP, (model, without)
 
 
-@pytest.mark.few
+@pytest.mark.few("3rrr]", "3rrr-flexible]", "rx90]")
 @pytest.mark.parametrize("name", [pytest.param(one, marks=long if one in SLOW else []) for one in ROBOTS])
 def test_functions_and_programs_answer_the_same_question(name):
     """Nothing left out, and some terms, other ones for each model."""

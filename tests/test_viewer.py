@@ -280,31 +280,15 @@ def test_a_recorded_page_is_written_whole(tmp_path, capsys):
 
 # -- the studio ---------------------------------------------------------------------------------------------
 
-DESIGN = """
-robot = "3rrr-flexible"
-[variables.constants.proximal]
-lower = 0.45
-upper = 0.55
-[variables."constants.distal"]
-choices = [0.38, 0.4, 0.42]
-[responses.stiffness]
-response = "stiffness:platform.x"
-pose = { x = 0.0, y = 0.0 }
-[responses.mass]
-response = "mass"
-[objective]
-maximise = "stiffness"
-[[constraint]]
-response = "mass"
-upper = 4.3
-"""
-
 
 @pytest.fixture(scope="module")
-def desk(tmp_path_factory):
-    path = tmp_path_factory.mktemp("studio") / "design.toml"
-    path.write_text(DESIGN)
-    return DesignDesk(parflex.load("3rrr-flexible"), read_design(path), "3rrr-flexible")
+def desk():
+    return desk_of("design")
+
+
+def desk_of(name: str) -> DesignDesk:
+    file = Path(__file__).parent / "data" / f"{name}-3rrr-flexible.toml"
+    return DesignDesk(parflex.load("3rrr-flexible"), read_design(file), "3rrr-flexible")
 
 
 def test_what_a_design_answers_is_what_its_robot_file_answers(desk, tmp_path):
@@ -360,30 +344,6 @@ def test_beams_of_a_design_are_drawn_as_thick_as_they_are(desk):
     assert drawn[0] == pytest.approx(drawn[1], abs=1e-9)  # home is found to 1e-12, lengths follow from it
     # half of 0.05 - 0.02 m, along the axis nearest to a corner of 24: at most half of 15 degrees away, cos 0.991
     assert np.abs(drawn[2] - drawn[1]).max() == pytest.approx(0.015, rel=0.01)
-
-
-def test_text_of_a_design_is_sent_before_its_picture_and_only_what_changed(desk, tmp_path, monkeypatch):
-    """A browser draws for a quarter of a second after a message about the scene, and text waits for it."""
-    viewer = StudioViewer(desk, port=0, folder=tmp_path)
-    sent: list[str] = []
-    try:
-        viewer._warming.join()
-        viewer._do_design({"constants.proximal": 0.48, "constants.distal": 0.4})
-        plain = viewer.server._websock_server.queue_message
-
-        def noted(message):
-            sent.append(f"{type(message).__name__} {getattr(message, 'name', '')}")
-            plain(message)
-
-        monkeypatch.setattr(viewer.server._websock_server, "queue_message", noted)
-        viewer._do_design({"constants.proximal": 0.49, "constants.distal": 0.4})
-    finally:
-        viewer.close()
-    kinds = [one.split()[0] for one in sent]
-    text = kinds.count("GuiUpdateMessage")
-    assert text == 3 and kinds[:text] == ["GuiUpdateMessage"] * text  # bars, frequencies, range of the map
-    assert set(kinds[text:]) == {"SceneNodeUpdateMessage"} and "SceneNodeUpdateMessage /robot/beams" in sent
-    assert not any("/robot/ground" in one for one in sent)  # it stays where it is
 
 
 # -- in a browser --------------------------------------------------------------------------------------------
@@ -540,26 +500,9 @@ def test_a_recorded_page_plays_offline(tmp_path):
         assert all(address.startswith(("file:", "data:", "blob:")) for address in watched.requests), watched.requests
 
 
-SLIDERS = """
-[variables.constants.proximal]
-lower = 0.45
-upper = 0.55
-[responses.lowest]
-response = "frequency:1"
-pose = { x = 0.0, y = 0.0 }
-[responses.mass]
-response = "mass"
-[[constraint]]
-response = "lowest"
-lower = 249.8
-"""
-
-
 @pytest.mark.verify
 def test_a_slider_of_a_design_moves_robot_and_frequencies(tmp_path):
-    file = tmp_path / "design.toml"
-    file.write_text(SLIDERS)
-    desk = DesignDesk(parflex.load("3rrr-flexible"), read_design(file), "3rrr-flexible")
+    desk = desk_of("sliders")
 
     def studio(robot: Any, **options: Any) -> Viewer:
         return StudioViewer(desk, folder=tmp_path, **options)
