@@ -20,7 +20,6 @@ from parflex.maps import batches
 
 
 def numbers_in(part):
-    """All numbers of a record in its order."""
     if is_dataclass(part) and not isinstance(part, type):
         return [x for field in fields(part) if field.init for x in numbers_in(getattr(part, field.name))]
     if isinstance(part, dict):
@@ -93,7 +92,6 @@ def test_designs_with_springs_under_tension_are_about_what_was_asked_for(about, 
 
 @pytest.mark.parametrize("key", ["constants.start", "constants.distal", "constants.line_mass"])
 def test_what_a_pose_does_not_name_stands_as_at_the_home_of_its_design(key):
-    """Home is where legs close on the platform: motors that are not named stand otherwise for each length."""
     arm = key != "constants.distal"
     file, names = (robot_file("arm-with-start"), ["turn"]) if arm else ("3rrr-flexible", ["leg1.1", "leg2.1"])
     robot = parflex.load(file)
@@ -127,7 +125,6 @@ def test_designs_that_are_read_otherwise_are_loaded_one_by_one_and_right():
 
 
 def test_steps_make_the_numbers_of_designs_as_arrays_have_them(monkeypatch):
-    """Machine code that makes numbers from keys beside arrays of them; products and sums are fused otherwise."""
     robot, rng, count = parflex.load("gough-stewart-beams"), np.random.default_rng(6), 60
     keys = ["constants.rod", "sections.rod.diameter", "materials.steel.density"]
     designs = {key: number_at(robot, key) * rng.uniform(0.9, 1.1, count) for key in keys}
@@ -234,7 +231,6 @@ def test_designs_that_are_no_numbers_have_a_reason_and_no_warnings_of_numpy(valu
 
 
 def test_files_of_the_same_robot_with_other_formulas_have_their_own_designs():
-    """What is cached of one file is not taken for another whose numbers happen to be the same."""
     for masses in (("line_mass", 0.5), (0.5, "line_mass"), ("line_mass", "line_mass")):
         settings = {f"frame.{frame}.inertia.mass": mass for frame, mass in zip(("turn", "arm"), masses, strict=True)}
         robot, designs = load_robot("arm-with-start", settings=settings), {"constants.line_mass": [0.7]}
@@ -336,7 +332,6 @@ def test_rows_with_other_lengths_answer_what_a_robot_loaded_so_answers(name, cou
 
 
 def test_homes_that_designs_place_elsewhere_are_those_of_robots_loaded_so():
-    """The end effector of a Par4 stands on joints, and its home is at a length of the design."""
     robot, count, rng = parflex.load("par4"), 6, np.random.default_rng(2)
     keys = [f"constants.{key}" for key in ("base_radius", "arm", "rod", "half_distance", "ratio")]
     designs = {key: number_at(robot, key) * rng.uniform(0.8, 1.2, count) for key in keys}
@@ -378,7 +373,6 @@ def geared():
 @pytest.mark.parametrize("name", ["motor", "arm"])
 @pytest.mark.parametrize("about", ["undeformed", "equilibrium"])
 def test_an_arm_behind_a_soft_gear_sags_from_where_the_gear_of_its_design_holds_it(geared, name, about):
-    """By one line of statics: the joints followed the ratio and the offset of the file, not those of each row."""
     rng, count = np.random.default_rng(0), 8
     ratio, offset, motor = rng.uniform(0.3, 0.8, count), rng.uniform(0, 0.3, count), rng.uniform(-1, 1, count)
     held = ratio * motor + offset
@@ -408,7 +402,6 @@ def test_joints_follow_the_gear_of_their_design_whether_it_is_rigid_or_not(rigid
 
 
 def test_a_gear_that_a_pose_winds_up_pushes_in_first_order_too(geared):
-    """About the undeformed pose: weight and what is wound up, over the stiffness; the latter was left out."""
     poses = np.array([[0.4, 0.1], [0.4, 0.4], [0.0, 0.3]])
     wound = poses[:, 1] - 0.5 * poses[:, 0] - 0.1
     expected = -wound - MASS * 9.81 * REACH * np.cos(poses[:, 1]) / SOFT
@@ -426,7 +419,6 @@ def test_by_default_there_are_six_modes_or_as_many_as_the_robot_has(geared):
 
 
 def drawn(rng, kind, folder):
-    """A robot, choices of its coordinates, and its home by all names that a pose may have."""
     text, choices = MACHINES[kind](rng)
     file = folder / f"{kind}.toml"
     file.write_text(text)
@@ -437,7 +429,6 @@ def drawn(rng, kind, folder):
 
 
 def numbers_near(rng, robot, keys, count):
-    """Values of keys in designs near that of the file."""
     found = {}
     for key in keys:
         value = number_at(robot, key)
@@ -462,7 +453,6 @@ def redesigned(robot, designs, row):
     ],
 )
 def test_joints_stand_where_the_couplings_of_their_design_put_them(kind, seed, word, tmp_path):
-    """Positions of rows by any coordinates, beside those of robots that are loaded with the numbers of the row."""
     rng = np.random.default_rng(seed)
     robot, choices, at = drawn(rng, kind, tmp_path)
     keys = [key for key in keys_of(robot.written.table) if key.startswith(word)]
@@ -487,7 +477,6 @@ MORE = ["motion:1", "stiffness", "conditioning", "singularity"]  # pose by pose,
 
 
 def compare(rng, kind, folder, chosen):
-    """All responses of a drawn machine with drawn coordinates, state and designs by the keys that `chosen` picks."""
     robot, choices, at = drawn(rng, kind, folder)
     names, about = choices[int(rng.integers(len(choices)))], (None, "undeformed", "equilibrium")[int(rng.integers(3))]
     count = int(rng.choice([3, 12]))
@@ -522,7 +511,6 @@ def compare(rng, kind, folder, chosen):
 
 
 def placing(keys):
-    """Whether a key says where joints stand at rest."""
     return [key for key in keys if key.startswith(("coupling.", "poses.")) or key.endswith((".start", ".rest"))]
 
 

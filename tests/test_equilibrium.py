@@ -91,7 +91,6 @@ def test_a_frame_of_two_beams_bends_as_the_unit_load_method_says(tmp_path):
 
 
 def test_a_long_way_down_is_the_elastica(tmp_path, figure):
-    """A cantilever bent by more than a third of its length, against the differential equation of the elastica."""
     P = EI / L**2
     bar = bars.cantilever(tmp_path, elements=16)
     rest = equilibrium(bar, wrench={"bar.tip": [0, -P, 0]})
@@ -137,7 +136,6 @@ def test_a_round_bar_in_space_bends_by_the_same_way_whichever_side_it_is_pushed(
     [("navaro", {}), ("gough-stewart", {"servo": 1e6}), ("space", {"servo": 1e5}), ("delta", {"servo": 1e4})],
 )
 def test_the_tangent_is_the_derivative_of_the_reduced_forces(name, conditions, figure):
-    """Also in space, with quaternions, and with a moment that makes it unsymmetric; loops stay closed on the way."""
     robot = parflex.load(name)
     load = {robot.tree.end_effector: [5.0, -3.0, -8.0, 0.4, 0.8, -0.3]}
     rest = equilibrium(robot, wrench=load, **conditions)
@@ -163,7 +161,6 @@ def test_the_tangent_is_the_derivative_of_the_reduced_forces(name, conditions, f
 
 
 def thin(length: float) -> tuple:
-    """An element of the thin bars of the loop."""
     area = 0.003 * 0.02
     return "beam", length, bars.E * area, bars.E * 0.02 * 0.003**3 / 12, bars.DENSITY * area
 
@@ -222,7 +219,6 @@ def test_a_pendulum_comes_to_rest_hanging_and_swings_as_a_pendulum(tmp_path):
 
 
 def test_locked_motors_of_a_robot_that_bends_hold_what_free_ones_need():
-    """The configuration of an equilibrium gives positions, and locks no motor elsewhere."""
     loop, load = load_robot("loop-of-thin-bars"), {"left-arm.tip": [6.0, -20.0, 0]}
     rest = equilibrium(loop, wrench=load)
     efforts = deflection(loop, wrench=load, about="equilibrium").efforts
@@ -360,7 +356,6 @@ def test_loads_and_efforts_that_cannot_act_are_refused(tmp_path):
 
 
 def test_an_arm_that_its_weight_pulls_far_down_comes_to_rest_where_its_spring_holds_it():
-    """At the pose its stiffness is negative under all of the weight: Newton's method goes up from there."""
     rest = parflex.equilibrium(load_robot("arm-behind-spring"))
     own = scipy.optimize.brentq(lambda sag: 15.0 * sag + 2.0 * 9.81 * np.cos(1.0 + sag), -2.0, 0.0, xtol=1e-14)
     assert rest.configuration.q[1] == pytest.approx(own, abs=1e-10)  # rounding over the stiffness
@@ -384,7 +379,6 @@ def test_a_truss_beyond_its_limit_load_rests_on_its_other_side_and_that_is_said(
 
 @pytest.mark.verify
 def test_a_column_that_leans_buckles_to_the_side_it_leans_to():
-    """Above its buckling load; Newton's method from the pose ends on the other side, or upright."""
     buckling = np.pi**2 * 210e9 * 0.03 * 0.004**3 / 12 / 4 / 0.8**2
     column = load_robot("rod-on-motor")
     rest = parflex.equilibrium(column, {"turn": np.pi / 2 + 0.02}, wrench={"rod.tip": [0, -1.2 * buckling, 0]})

@@ -17,7 +17,6 @@ SAME = 1e-6  # rad: positions are closed to 1e-9 of lengths, and folds are 1e-3 
 
 
 def apart(first, second) -> float:
-    """Return the largest difference of angles without whole turns."""
     return float(np.abs(np.angle(np.exp(1j * np.subtract(first, second)))).max())
 
 
@@ -60,7 +59,6 @@ def test_a_far_crank_stays_in_the_assembly_of_home(four_bar) -> None:
 
 @pytest.mark.parametrize("count", [1, 9, 90])
 def test_far_cranks_of_maps_stay_in_the_assembly_of_home(four_bar, count: int) -> None:
-    """One pose, few from home, and many from their neighbours, the farthest first."""
     robot, branch, index = four_bar
     cranks = np.linspace(1.5, -1.15, count)[:, None] if count > 1 else np.array([[1.253]])
     result = pose_solver(robot, ["crank"], [0.4])(cranks)
@@ -81,7 +79,6 @@ def coupler(crank: np.ndarray) -> np.ndarray:
 
 
 def test_a_spring_is_wound_as_turning_there_from_home_winds_it() -> None:
-    """Turns of a passive joint with a spring count: alone, in maps, and beside other rows."""
     robot = load_robot("sprung-crank")
     (pin,) = indices(robot, ["pin"])
     goals = np.array([-3.0, 4.5, -4.5, 0.7, 6.0, -9.0])
@@ -155,7 +152,6 @@ def test_legs_beyond_a_singular_pose_are_refused_alone_and_in_maps() -> None:
 
 
 def test_a_path_around_a_singular_pose_stays_on_the_side_of_home() -> None:
-    """Straight to the other side of its axis an arm passes through it; around it, it keeps its tilt and pans."""
     robot = load_robot("turret")
     goals = np.array([[-0.5, 0.0, 0.7], [-0.3, 0.0, 0.8], [-0.2, 0.3, 0.9]])
     mapped = pose_solver(robot, ["x", "y", "z"], goals[0].tolist())(goals)
@@ -305,7 +301,6 @@ def test_platforms_follow_a_motor_and_their_place():
     ids=["three motors of six", "one coordinate of two"],
 )
 def test_what_a_pose_names_moves_what_it_would_keep(name, by, to):
-    """Poses are read off as other coordinates, which give them again: those that are not named follow."""
     robot = parflex.load(name)
     by = by or [robot.actuated_names[0]]
     spread = np.random.default_rng(5).uniform(-0.02, 0.02, (4, len(by)))
@@ -333,7 +328,6 @@ GAMMA = np.array([np.pi / 2, -5 * np.pi / 6, -np.pi / 6])
 
 
 def navaro_reach(pose):
-    """Distances from the feet of the NaVARo's legs to the ends of their forearms."""
     feet = 0.7 / np.sqrt(3) * np.c_[np.cos(GAMMA), np.sin(GAMMA)]
     turn = pose["rz"] + GAMMA + 4 * np.pi / 3
     ends = np.array([pose["x"], pose["y"]]) - 0.2027 * np.c_[np.cos(turn), np.sin(turn)]
@@ -375,7 +369,6 @@ def test_random_poses_of_the_navaro_keep_knees_and_parallelograms_alone_and_in_m
 
 
 def elbow(foot, end, first, second, side):
-    """Angle between two lengths in closed form, with the elbow on a side."""
     square = np.sum((np.asarray(end) - foot) ** 2)
     return side * np.arccos((square - first**2 - second**2) / (2 * first * second))
 

@@ -120,7 +120,6 @@ def test_what_cannot_be_drawn_is_refused_in_one_sentence(words, sentence, tmp_pa
 
 
 def test_figures_need_no_window():
-    """The part of matplotlib that looks for a screen is never imported."""
     code = (
         "import sys, numpy as np; from parflex.view.figures.run_figures import draw_run; import tempfile; "
         "t = np.arange(20.0); draw_run({'t': t, 'P.x': t}, tempfile.mkdtemp() + '/a.svg'); "
@@ -132,7 +131,6 @@ def test_figures_need_no_window():
 
 @pytest.mark.verify
 def test_figures_come_back_without_a_path_and_are_shown_by_notebooks(tmp_path):
-    """No window, nothing that pyplot would keep, and a picture for the notebook; a path writes the same figure."""
     wave = np.sin(2 * np.pi * T)
     run = run_of(P__x=wave, energy__kinetic=wave**2, energy__total=wave**2)
     robot = parflex.load("5r")

@@ -172,7 +172,6 @@ def test_a_link_of_a_robot_may_be_a_reduced_frame(tmp_path):
 
 
 def solid(order):
-    """A block of aluminium in solid elements: mass, stiffness, nodes."""
     skfem = pytest.importorskip("skfem")
     from skfem.models.elasticity import lame_parameters, linear_elasticity
 
@@ -356,7 +355,6 @@ def numbers(omega, side, h):
 
 
 def square(theory, h, level, count=6, **options):
-    """Numbers of the square plate on a regular mesh."""
     mesh = fe.mesh.triangulate(SQUARE).refined(level)
     result = fe.free_modes(theory.discretise(fe.Plate(SQUARE, h, E, RHO, NU), mesh, **options), count)[0]
     return numbers(np.sqrt(result), 1.0, h)
@@ -364,12 +362,10 @@ def square(theory, h, level, count=6, **options):
 
 @cache
 def thin_square():
-    """Numbers of the thin square plate by Ritz's method with polynomials."""
     return numbers(kirchhoff_rectangle(1, 1, 0.01, E, RHO, NU, 18, 6, rotary=False), 1.0, 0.01)
 
 
 def polygon(sides):
-    """A regular polygon with the area of the disc of radius one."""
     angles = 2 * np.pi * np.arange(sides) / sides
     radius = np.sqrt(np.pi / (sides / 2 * np.sin(2 * np.pi / sides)))
     return radius * np.column_stack([np.cos(angles), np.sin(angles)])
@@ -377,7 +373,6 @@ def polygon(sides):
 
 @pytest.fixture(scope="module")
 def script():
-    """The script that makes the modal data of the catalogue."""
     spec = importlib.util.spec_from_file_location("make_hexagon_plate", ROOT / "examples" / "make_hexagon_plate.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

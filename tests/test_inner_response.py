@@ -37,7 +37,6 @@ def cubic_elements(count, length, EI, mu):
 
 
 def rows_of(robot, beam, count, t):
-    """Positions and accelerations of a run with so many elements, in closed form, and the way of the tip."""
     M, K, pushed = cubic_elements(count, beam.L, beam.EI, beam.rho_A)
     root = np.linalg.inv(np.linalg.cholesky(M))
     squares, V = np.linalg.eigh(root @ K @ root.T)
@@ -57,14 +56,12 @@ def rows_of(robot, beam, count, t):
 
 
 def tip_of(beam, t):
-    """The tip of a shaken beam from its base, by its series."""
     w = beam.omega[:, None]
     answered = (np.sin(beam.W * t) - beam.W / w * np.sin(w * t)) / (w**2 - beam.W**2)
     return -beam.A * beam.shape([1.0])[0][:, 0] @ (beam.share[:, None] * answered)
 
 
 def true_and_estimated(rng, counts=(1, 2, 4)):
-    """Errors of the tip of a random beam, of its largest deflection, and what is said of it."""
     length, height = rng.uniform(0.3, 1.0), rng.uniform(0.004, 0.02)
     EI, mu = E * WIDTH * height**3 / 12, DENSITY * WIDTH * height
     lowest = 1.8751041**2 * math.sqrt(EI / (mu * length**4))
@@ -112,7 +109,6 @@ def refuse(*given, **words):
 
 
 def test_a_run_with_too_few_elements_says_so(monkeypatch):
-    """As much as its series says."""
     length, height = 0.6, 0.01
     w = 0.9 * 1.8751041**2 * math.sqrt(E * height**2 / 12 / (DENSITY * length**4))
 

@@ -40,7 +40,6 @@ inertia = { mass = 0.8, centre = [0.02, 0.01, 0.05], about_centre = [0.003, 0.00
 
 
 def geared(keys: str, elbow: bool = False, more: str = "") -> str:
-    """The same arm with a coupling in place of the element."""
     return arm("", elbow=elbow).partition("[[element]]")[0] + f"{more}[[coupling]]\nname = 'part'\n" + keys + "\n"
 
 
@@ -61,8 +60,6 @@ ROWS = {
 
 
 class Machine:
-    """A row: the robot, its reference, a state of it, and what both say of the state."""
-
     def __init__(self, row: str, folder: Path) -> None:
         self.path = folder / f"{re.sub(' ', '-', row)}.toml"
         self.path.write_text(ROWS[row], encoding="utf-8")
@@ -100,7 +97,6 @@ class Machine:
         return found[: len(M)][order], found[len(M) :]
 
     def program(self, run, *folder) -> None:
-        """The direct model through an emitter."""
         model = parflex.model(self.robot, "direct")
         own = [self.robot.tree.rate_names.index(name) for name in model.labels["qd"]]
         given = {"q": self.at.q, "qd": self.qd[own], "effort": self.tau}
@@ -110,7 +106,6 @@ class Machine:
 
 @pytest.fixture(scope="module")
 def machines(tmp_path_factory):
-    """Rows as they are asked for."""
     folder = tmp_path_factory.mktemp("machines")
     return cache(lambda row: Machine(row, folder))
 
@@ -199,7 +194,6 @@ def arrays(machine, folder):
 
 
 def simulate(machine, folder):
-    """Energy is kept but for work and losses; the last row accelerates as Lagrange says."""
     robot = machine.robot
     effort = dict(zip(robot.actuated_names, machine.tau, strict=True))
     run = parflex.simulate(robot, None, 0.1, effort=effort, step=STEP, start={"pose": "home"})
@@ -219,7 +213,6 @@ def explain(machine, folder):
 
 
 def view(machine, folder):
-    """The part is in the scene of the viewer, where its ends are."""
     robot = machine.robot
     shown = scene(robot)
     ends = {"wall", "hand"} if robot.description.element else set()

@@ -46,13 +46,11 @@ def test_compiled_steps_equal_the_finite_element_model_at_random_poses(navaro, f
 
 
 def together(frequencies: np.ndarray) -> list[slice]:
-    """Modes one by one, those of equal frequency together."""
     cuts = [0, *(np.flatnonzero(np.diff(frequencies) > 1e-5 * frequencies[1:]) + 1), len(frequencies)]
     return [slice(a, b) for a, b in pairwise(cuts)]
 
 
 def outer(twists: np.ndarray) -> np.ndarray:
-    """What the twists of modes make up together, whatever their signs, and the basis of equal ones."""
     return twists.T @ twists
 
 
@@ -203,7 +201,6 @@ def test_dampers_between_points_are_in_damping_ratios_and_leave_modes_to_matrice
 
 
 def test_poses_that_are_asked_alone_are_reached_as_among_others():
-    """Workspaces have bays: Newton's method from home ends elsewhere, and a straight way leads outside."""
     robot, names = load_robot("unlike-legs"), ["x", "y", "theta"]
     poses = np.array([[-0.2131, -0.1731, 0.1291], [-0.1023, -0.2139, 0.042], [0.2011, -0.1952, 0.0575], [0.4, 0, 0]])
     solver = PositionSolver(Geometry(robot), names, [0.0, 0.0, 0.0])
@@ -285,7 +282,6 @@ def moving(x, y, theta):
 
 
 def frequencies(x, y, soft=SOFT):
-    """Of three links and a platform on springs at the first joints, from energies alone (Hz)."""
     M, K = moving(x, y, 0.0)
     return np.sqrt(np.sort(np.linalg.eigvals(np.linalg.solve(M, soft * K)).real)) / (2 * np.pi)
 
@@ -296,7 +292,6 @@ def geared():
 
 
 def test_motors_follow_and_gears_rest(geared):
-    """They stood as at home, and maps were about equilibria that gears wound up against each other."""
     values = np.random.default_rng(0).uniform(-0.05, 0.05, (20, 2))
     found = PositionSolver(Geometry(geared), ["x", "y"], [0.0, 0.0])(values)
     assert (found.status == OK).all()
@@ -318,7 +313,6 @@ def test_frequencies_of_soft_gears_with_play_are_those_of_springs(geared):
 
 
 def test_designs_of_gears_are_solved_together(geared):
-    """Stiffness and play of couplings move nothing at home, so that coordinates which are not named stay."""
     rng = np.random.default_rng(2)
     values, soft, slop = rng.uniform(-0.05, 0.05, (12, 2)), rng.uniform(2e3, 6e3, 12), rng.uniform(0, 0.004, 12)
     found = parflex.many_frequencies(
@@ -336,7 +330,6 @@ def test_designs_of_gears_are_solved_together(geared):
 
 
 def energy(place, motors, flanks, soft):
-    """Of gravity and of springs at the first joints, each beyond the flank that is loaded."""
     first, second = angles(*place)
     elbow = BASES + PROXIMAL * np.exp(1j * first)
     middle = elbow + DISTAL / 2 * np.exp(1j * second)
@@ -346,7 +339,6 @@ def energy(place, motors, flanks, soft):
 
 
 def slopes(f, at, h=2e-4):
-    """By differences of fourth order."""
     steps = h * np.eye(3)
     return np.array([(8 * (f(at + s) - f(at - s)) - (f(at + 2 * s) - f(at - 2 * s))) / (12 * h) for s in steps])
 
@@ -368,7 +360,6 @@ def at_rest(x, y, soft, slop):
 
 
 def test_equilibria_on_loaded_flanks_are_those_of_energies(geared):
-    """Rows together, each on the flanks that its weight presses; designs have their own play."""
     rng = np.random.default_rng(3)
     values, soft, slop = rng.uniform(-0.05, 0.05, (6, 2)), rng.uniform(2e3, 6e3, 6), rng.uniform(1e-3, 4e-3, 6)
     designs = {"constants.soft": soft, "constants.slop": slop}
@@ -389,7 +380,6 @@ def test_equilibria_on_loaded_flanks_are_those_of_energies(geared):
 
 
 def test_gears_that_nothing_presses_are_refused_as_single_poses_are():
-    """Without weight they stay inside their play, which holds nothing."""
     calm = load_robot("geared-3rrr", settings={"gravity.1": 0.0})
     for ask in (
         lambda: parflex.many_frequencies(calm, ["x", "y"], np.zeros((6, 2)), modes=1, about="equilibrium"),

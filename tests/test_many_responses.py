@@ -247,7 +247,6 @@ def swing_slope(angle, turn, order=1, k=3.0, rest=0.2, pull=40.0, length_at_rest
 
 
 def test_equilibria_with_designs_are_those_of_the_potential():
-    """Each row has its own springs, mass and place of the tip."""
     robot = load_robot("sprung-swing")
     draw, count = np.random.default_rng(5), 8
     turns = np.linspace(-0.6, 0.6, count)

@@ -145,7 +145,6 @@ def test_the_lowest_frequency_over_an_axis_is_that_of_its_cells(robot):
 
 
 def test_reduced_beams_of_many_designs_are_made_one_by_one_and_right():
-    """Numbers that the reading of many designs does not follow are named, and no other error is taken for it."""
     settings = {"legs.frame.2.beam.reduce": {"error": 0.01, "band": 300}, "legs.frame.2.beam.elements": 4}
     reduced = parflex.load("3rrr-flexible", settings=settings)
     designs = {"sections.rod.diameter": [0.02, 0.022]}

@@ -22,14 +22,12 @@ SIDES = np.array([[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]])
 
 
 def binary(corners=CORNERS, name: bytes = b"solid by a program that says so") -> bytes:
-    """A binary STL; some begin as texts do."""
     rows = np.zeros(len(SIDES), np.dtype([("numbers", "<f4", (4, 3)), ("colour", "<u2")]))
     rows["numbers"][:, 1:] = corners[SIDES]
     return name.ljust(80) + np.uint32(len(SIDES)).tobytes() + rows.tobytes()
 
 
 def text() -> bytes:
-    """The same in words."""
     facets = [
         "facet normal 0 0 0\n outer loop\n" + "".join(f"  vertex {x:g} {y:g} {z:g}\n" for x, y, z in CORNERS[side])
         + " endloop\nendfacet\n" for side in SIDES
@@ -193,7 +191,6 @@ def test_meshes_of_a_file_of_mujoco_stand_where_it_puts_them(tmp_path):
 
 
 def test_a_mesh_in_the_format_of_mujoco_is_shown_as_its_own_sample_has_it(tmp_path):
-    """The sample that comes with MuJoCo, of a human body."""
     mujoco = pytest.importorskip("mujoco", minversion="3.2.3")
     sample = Path(mujoco.__file__).parent / "testdata" / "abdomen_1_body.msh"
     if not sample.exists():

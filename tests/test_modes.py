@@ -90,20 +90,17 @@ LENGTH, BAR = 0.3, oracle.round_bar(0.004)
 
 
 def kinds_of(robot: parflex.Robot, count: int = 10) -> tuple[np.ndarray, np.ndarray]:
-    """Frequencies, and the share of the energy of each mode that is in the plane."""
     result = natural_frequencies(robot, modes=count)
     return result.frequencies, np.array([part["in_plane"] for part in energy_shares(result)])
 
 
 def mixed(M: np.ndarray, K: np.ndarray, interface: int) -> tuple[np.ndarray, np.ndarray]:
-    """The same body with other modal coordinates: those of one frequency are turned into each other."""
     T = np.eye(len(M))
     T[interface : interface + 2, interface : interface + 2] = [[0.8, -0.6], [0.6, 0.8]]
     return T.T @ M @ T, T.T @ K @ T
 
 
 def test_modes_of_a_round_boom_are_in_the_plane_or_across_it_whatever_gives_its_body(tmp_path):
-    """By symmetry. All modes of the elements are in the super-element, so that its frequencies are those of beams."""
     beam, kinds = kinds_of(load_robot("round-boom"))
     assert np.minimum(kinds, 1 - kinds).max() < 1e-12  # rounding, squared
     assert 0 < np.round(kinds).sum() < len(kinds)
@@ -161,7 +158,6 @@ def pendulums():
 
 
 def test_branches_go_straight_through_a_crossing(pendulums):
-    """One frequency stands still, the other falls as the mass slides out; sorted by size they would swap."""
     path = [{"slider": r} for r in (0.1, 0.8)]
     result = track_modes(pendulums, path, modes=2)
     r = 0.1 + 0.7 * result.places

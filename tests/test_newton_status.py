@@ -66,7 +66,6 @@ def near_far_and_nan(program, name: str) -> dict[str, np.ndarray]:
 
 
 def returned_by_c(program, arrays, folder, float32: bool = False) -> tuple[list[int], np.ndarray]:
-    """What the C function returns, and its outputs."""
     name = write_c(program, folder, float32)
     compile_c(*STRICT, "-O0", "-fPIC", "-shared", "-o", folder / "made.so", folder / f"{name}.c", "-lm")
     function = ctypes.CDLL(str(folder / "made.so"))[name]
@@ -123,7 +122,6 @@ def name_of(program) -> str:
 
 
 def opened(energy: EnergyModel, names: list[str], q: np.ndarray) -> float:
-    """Largest opening by the oracle, in metres and radians."""
     return float(np.abs(energy.closure_residual(dict(zip(names, q, strict=True)))).max())
 
 

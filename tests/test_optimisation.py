@@ -38,7 +38,6 @@ def cantilever(folder, count: int) -> float:
 
 
 def problem(folder, count: int, limit: float, more: str = "", steps: int = 60) -> str:
-    """The file of its optimisation."""
     lines = ['robot = "cantilever.toml"', f"steps = {steps}"]
     for k in range(count):
         lines += [f"[variables.constants.side{k}]", f"lower = {0.3 * SIDE}", f"upper = {2 * SIDE}"]
@@ -72,7 +71,6 @@ def bending(h: float, side: float, E: float = E, rho: float = RHO) -> tuple[np.n
 
 
 def own_optimum(count: int) -> float:
-    """The largest first frequency at the same mass, by a dense search of our own."""
     limit = {"type": "ineq", "fun": lambda s: 1 - np.mean((s / SIDE) ** 2)}
     best = 0.0
     for seed in range(3):
@@ -248,7 +246,6 @@ def test_smooth_optima_are_polished_to_their_last_digits():
 
 @pytest.mark.parametrize("limit", [1.0005, 0.999])
 def test_limits_that_hardly_change_are_kept_where_they_can_be(limit):
-    """The objective gains 1000 times what the mass changes by, each by its size."""
     terms = [Term("f", 1.0, None, 1.0), Term("mass", -1.0, limit, limit)]
     slopes = np.ones((1, 1, 1))
     designs = Designs(
@@ -293,7 +290,6 @@ def test_fronts_by_gradients_and_by_pymoo_have_the_same_area(tmp_path):
 
 @pytest.mark.verify
 def test_sections_of_a_navaro_are_those_of_a_fine_grid(tmp_path):
-    """The lowest frequency over a region at equal mass: the best of grids is not above."""
     robot = robot_file("navaro-free")
     limit = parflex.sensitivities(parflex.load(robot), "mass", ["constants.high"]).value
     asked = """[responses.lowest]
@@ -347,7 +343,6 @@ def geometry():
 
 
 def parted(skew):
-    """Sides of the legs' beams, as shares of the same for all."""
     return 1 + skew, 1 - skew / 2, 1 - skew / 2
 
 
@@ -362,7 +357,6 @@ def element(side):
 
 
 def lowest(root, tip, skew):
-    """The two lowest frequencies."""
     K, M, rods = np.zeros((21, 21)), np.zeros((21, 21)), np.zeros((3, 21))
     M[[0, 1, 2], [0, 1, 2]] = 1.0, 1.0, 0.004
     for k, (_, turn, rod, arm) in enumerate(geometry()):

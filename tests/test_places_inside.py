@@ -46,7 +46,6 @@ def random_state(name: str, seed: int, bend: float = 0.05):
 
 
 def element_oracle(name: str, spec) -> Element:
-    """The numbers of an element, read from the file by hand."""
     said = robot(name).description
     soft = (0.0, 0.0)
     if spec.shear:
@@ -110,7 +109,6 @@ SHARES = (0.1, 0.3, 0.5, 0.9)
 
 
 def flat_bar(motion="planar", gravity=(0, 0, 0), beam=None, settings=None) -> parflex.Robot:
-    """The thin bar on a motor, with more keys of its beam."""
     keys = {"motion": motion, "gravity": list(gravity)} | (settings or {})
     return load_robot(
         "flat-bar", settings=keys | {f"frame.bar.beam.{key}": value for key, value in (beam or {}).items()}
@@ -118,7 +116,6 @@ def flat_bar(motion="planar", gravity=(0, 0, 0), beam=None, settings=None) -> pa
 
 
 def scaled_cantilever(elements: int, unit: float = 1.0) -> parflex.Robot:
-    """The thin bar, clamped and with linear strain, all its lengths times a unit."""
     sizes = {"sections.flat.y": Y * unit, "sections.flat.z": Z * unit}
     clamped = {"axial": "linear", "frame.bar.joint": "fixed", "frame.bar.actuated": False}
     return flat_bar("spatial", beam={"elements": elements, "length": LENGTH * unit}, settings=sizes | clamped)
@@ -126,7 +123,6 @@ def scaled_cantilever(elements: int, unit: float = 1.0) -> parflex.Robot:
 
 @pytest.mark.parametrize(("elements", "unit"), [(1, 1.0), (3, 1.0), (2, 1e-3)])
 def test_a_clamped_beam_bends_as_its_differential_equation_says(elements, unit):
-    """Also with all lengths a thousandth; in both planes of bending."""
     length, robot = LENGTH * unit, scaled_cantilever(elements, unit)
     F, M = 0.5 * unit**2, 0.02 * unit**3
     places, a = [0.1, 1 / 3, 0.45, 0.9, 1.0], 0.45
@@ -152,7 +148,6 @@ PLATE = "gough-stewart-flexible"
 
 
 def test_every_node_of_a_modal_body_is_a_place_by_name_and_by_number():
-    """Positions and turns are read from the exchange file itself."""
     tree, file = robot(PLATE).tree, robot(PLATE).description.platform.modal.file
     with np.load(file) as data:
         nodes, shapes, names = data["nodes"], data["shapes"], [str(name) for name in data["interface"]]
@@ -182,7 +177,6 @@ INSIDE |= {"gough-stewart-beams": "leg1.rod@0.5", PLATE: "platform@60"}
 
 
 def bent(name: str) -> parflex.Configuration:
-    """A closed configuration with bent bodies."""
     here, rng = robot(name), np.random.default_rng(6)
     elastic = {here.tree.rate_names[k] for k in here.tree.elastic}
     return parflex.configure(
@@ -224,7 +218,6 @@ def test_programs_take_wrenches_at_places():
 
 
 def test_the_tangent_stiffness_under_a_force_at_a_place_is_the_slope_of_the_balance():
-    """The force keeps its direction while its place moves and turns; small forces at the tip."""
     here, load, h = scaled_cantilever(2), {"bar@0.8": [-20.0, 1.0, 2.0]}, 1e-3
 
     def tip(force):
@@ -278,7 +271,6 @@ def mounted(folder: Path, more: str, place: str, elements: int, head: str = "") 
 
 @pytest.mark.parametrize("more", [MASS, CLOSED, ROD], ids=["frame", "closure", "rod"])
 def test_what_is_mounted_inside_a_beam_sits_on_a_node_of_equal_elements(tmp_path, more):
-    """The place may be the end-effector."""
     inside = mounted(tmp_path, more, "arm@0.5", 1, 'end_effector = "arm@0.5"')
     plain = mounted(tmp_path, more, "arm.1", 2, 'end_effector = "arm.1"')
     assert inside.tree.n == plain.tree.n and "arm@0.5" in list(inside.tree.places)
@@ -333,23 +325,19 @@ rest = 0.3
 
 
 def sprung(folder: Path, s: float, k: float, elements: int, reduce: str = "", more: str = "", times=None, **words):
-    """The cantilever with a spring without tension across it, at a share of its length."""
     spring = HANGER.format(x=s * L, end=words.pop("end", f"bar@{s}"), k=k)
     return bars.beam(folder, f"elements = {elements}{reduce}", spring + more, elements=times, **words)
 
 
 def deflected(x: float, a: float) -> float:
-    """How far a unit force at `a` deflects a cantilever at `x`."""
     return cantilever(1.0, a, x, EI)[0]
 
 
 def with_spring(x: float, load: float, a: float, k: float) -> float:
-    """The same of a cantilever that a spring at `a` holds."""
     return deflected(x, load) - deflected(x, a) * deflected(a, load) * k / (1 + k * deflected(a, a))
 
 
 def random_springs(count: int) -> list[tuple[float, float, int]]:
-    """Random places, stiffnesses of all scales beside that of the beam, and numbers of elements."""
     rng = np.random.default_rng(7)
     return [
         (float(f"{rng.uniform(0.02, 0.98):.4g}"), float(f"{EI / L**3 * 10 ** rng.uniform(-2, 7):.6g}"), n)
@@ -457,7 +445,6 @@ def test_a_mass_at_any_place_needs_no_simple_fraction(tmp_path, reduce):
 
 
 def test_springs_by_points_on_places_and_nodes_cut_reduced_beams(tmp_path):
-    """A point on a point on a place, and one on a node of the file: both are ends of bodies."""
     point = '[[point]]\nname = "{name}"\nframe = "{on}"\nposition = [0, {y}, 0]\n'
     hook = point.format(name="plate", on="bar@0.3", y=0.01) + point.format(name="hook", on="plate", y=-0.01)
     for end, s, more in (("hook", 0.3, hook), ("bar.2", 0.4, "")):
@@ -494,7 +481,6 @@ def test_sections_and_places_of_unequal_elements(tmp_path):
 @pytest.mark.parametrize("reduce", ["", ", reduce = { error = 0.5, band = 20 }"], ids=["elements", "reduced"])
 @pytest.mark.parametrize("shear", [False, True], ids=["slender", "shear"])
 def test_compliance_between_nodes_is_that_of_the_closed_form(tmp_path, reduce, shear):
-    """A cantilever of any number of elements under a wrench at any place, with a rolled section in space."""
     roll, rng = 0.6, np.random.default_rng(3)
     EI_z, GA = bars.E * bars.IY, 5 / 6 * bars.E / 2.6 * bars.AREA
     for elements in (1, 4):
@@ -515,7 +501,6 @@ def test_compliance_between_nodes_is_that_of_the_closed_form(tmp_path, reduce, s
 
 @pytest.mark.parametrize("reduce", ["", ", reduce = { error = 0.1, band = 60 }"], ids=["elements", "reduced"])
 def test_a_force_between_nodes_deflects_its_element_as_a_beam(tmp_path, reduce):
-    """Seen at the force, before and behind it, and in the columns of a run that begins at rest under it."""
     force, a = 0.5, 0.55
     robot = bars.beam(tmp_path, f"elements = 4{reduce}")
     assert not reduce or robot.tree.links[0].body.reduced.kept > 0
@@ -596,7 +581,6 @@ def outputs(*kinds):
 
 
 def test_a_shaken_beam_bends_between_its_nodes_by_its_inertia():
-    """A carriage that swings at a fiftieth of the first frequency of the beam: what deflects it is its own inertia."""
     stiff, mass = E * Z * Y**3 / 12, RHO * Y * Z
     frequency = 1.8751**2 / (2 * np.pi * LENGTH**2) * np.sqrt(stiff / mass) / 50
     motion = {"sines": {"car": [0.02]}, "frequency": frequency, "duration": 2 / frequency}
@@ -615,7 +599,6 @@ def test_a_shaken_beam_bends_between_its_nodes_by_its_inertia():
 @pytest.mark.parametrize("reduced", [False, True], ids=["elements", "reduced"])
 @pytest.mark.parametrize("shear", [False, True], ids=["slender", "shear"])
 def test_weight_deflects_every_place_of_a_beam_as_the_closed_form(reduced, shear):
-    """A cantilever of one element, its section turned, under gravity in any direction: displacements and turns."""
     roll, g = 0.7, np.array([2.0, -3.0, 5.0])
     beam = {"roll": roll, "shear": shear, "elements": 4 if reduced else 1}
     if reduced:  # some modes are kept, and most are not
@@ -718,7 +701,6 @@ def test_a_run_with_a_wrench_inside_a_beam_balances_its_energy_and_knows_its_str
 
 
 def test_ranges_of_places_are_taken_in_all_outputs_and_frames(arm):
-    """And give the columns of each place."""
     words = {"start": "rest", "step": 1e-3}
     asked = ("arm@0:1:3.vx", "arm.chord_y@0.25:0.75:3", "arm.Mz@0:1:2")
     run = parflex.simulate(arm, "swing", 0.005, outputs=asked, frames=["arm.tip", "arm@0.2:0.4:2"], **words)

@@ -95,7 +95,6 @@ def test_a_hand_with_six_freedoms_comes_to_a_direction_by_the_shortest_turn():
 
 
 def test_conditions_that_repeat_others_leave_the_rest_to_the_rule_for_free_parts():
-    """A Delta does not turn: its direction says nothing, although there are as many conditions as freedoms."""
     robot = parflex.load("delta")
     given = {"z": -0.5, "zx": 0.0, "zy": 0.0, "zz": 1.0}
     q = parflex.configure(robot, given).q
@@ -105,7 +104,6 @@ def test_conditions_that_repeat_others_leave_the_rest_to_the_rule_for_free_parts
 
 
 def nearby(robot, rng):
-    """Return a closed pose up to 0.15 rad from home."""
     tree, home = robot.tree, Configuration(robot, robot.home)
     change = home.null_space @ rng.standard_normal(home.null_space.shape[1])
     step = np.zeros(tree.n)
@@ -184,7 +182,6 @@ def test_random_conditions_are_met_in_any_order_of_questions(name):
     ("name", "count"), [("five-joint-arm", 10), pytest.param("gough-stewart", 3, marks=pytest.mark.verify)]
 )
 def test_a_pose_does_not_depend_on_the_poses_asked_for_before(name, count):
-    """Kinds of conditions with all sorts of values, backwards and across too, against a robot that is asked nothing."""
     robot, rng = any_robot(name), np.random.default_rng(7)
     p, R = end_effector(robot)
     for axis in ({"zx": 1.0}, {"zz": -1.0}, *({} for _ in range(count))):
@@ -287,7 +284,6 @@ DEAD = float(np.arctan2(0.25, 0.35))  # pivot, wall and hook in line
 
 @pytest.mark.parametrize("name", ["arm-on-strut", "arm-on-leg"])
 def test_a_motor_at_its_dead_centre_is_refused(name):
-    """As an element and as a leg of joints; a millionth of a radian beside it there is a warning."""
     robot = load_robot(name)
     with pytest.raises(parflex.SingularError, match=r"with the motors locked, '(arm|leg)' can still move"):
         parflex.inverse_dynamics(robot, {"arm": DEAD})

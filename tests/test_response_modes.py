@@ -75,7 +75,6 @@ def poles_off(H, high):
 
 
 def with_noise_in_common(seed):
-    """Noise that lines beside each other have in common, by a mean over about ten of them."""
     clean, weights = spring_chain.responses("bent", TRUE, DAMPERS, F), np.exp(-0.5 * (np.arange(-12, 13) / 4.0) ** 2)
     noise = noisy("bent", seed) - clean
     return clean + np.array([np.convolve(row, weights / np.linalg.norm(weights), "same") for row in noise])

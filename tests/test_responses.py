@@ -25,7 +25,6 @@ def planar():
 
 
 def pair(robot, settings):
-    """The two lowest frequencies of NaVARo at pose-1."""
     pose = dict(robot.description.poses["pose-1"])
     return parflex.natural_frequencies(redesigned(robot, settings), pose, modes=2).frequencies
 
@@ -93,7 +92,6 @@ def test_mean_and_quantile_over_tolerances_have_the_derivatives_of_the_samples(p
 
 def test_users_add_responses_whose_slopes_come_by_themselves(planar):
     def area(state: DesignState, argument: str):
-        """Area of the triangle of the knees."""
         at, tree = state.there.at, state.robot.tree
         a, b, c = (at.position[tree.number(f"leg{k}.2")] for k in (1, 2, 3))
         return 0.5 * abs((b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0]))
@@ -205,7 +203,6 @@ def pendulum():
 
 
 def swing(t, mass=MASS, arm=ARM):
-    """Effort, speed and power of the swing, by Newton."""
     q, speed, push = TURN * np.sin(PULSE * t), TURN * PULSE * np.cos(PULSE * t), -TURN * PULSE**2 * np.sin(PULSE * t)
     effort = (INERTIA + mass * arm**2) * push + mass * GRAVITY * arm * np.cos(q)
     return np.abs([effort, speed, effort * speed])
@@ -258,7 +255,6 @@ def test_the_largest_effort_of_a_trapezoid_is_beside_a_jump_of_its_acceleration(
 
 
 def test_instants_that_reach_the_largest_value_together_are_active_together(pendulum):
-    """The speed of a swing is largest each time that it passes the middle."""
     found = parflex.sensitivities(pendulum, "speed:arm@swing", ["constants.mass"])
     assert found.multiplicity == 5 and np.abs(found.directional["constants.mass"]).max() == 0
 

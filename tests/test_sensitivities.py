@@ -87,7 +87,6 @@ def distances(robot, pose, **given):
 
 
 def transmissions(robot, pose, **given):
-    """The smaller angle at the two elbows of a five-bar, by the law of cosines."""
     one, two = (number_at(robot, f"constants.{word}") for word in ("proximal", "distal"))
     found = []
     for leg in ("left", "right"):
@@ -192,7 +191,6 @@ CASES = [
 
 
 def compare(name, pose, response, keys, function, arguments, given, directions, limit=LIMIT):
-    """Elasticities, and directions of relative changes of all keys, against extrapolated differences."""
     robot = parflex.load(name)
     found = parflex.sensitivities(robot, response, keys, pose, **given)
     at, value = given_pose(robot, pose), function(robot, pose, *arguments, **given)
@@ -284,8 +282,6 @@ LIFTED = {"x": 0.2, "y": 0.45, "z": 1.08, "rx": -0.05, "ry": 0.02, "rz": 0.1}
 
 @dataclass(frozen=True)
 class Asked:
-    """A robot at a pose with keys of every kind, and what responses are of."""
-
     pose: dict
     keys: list[str]
     motor: str
@@ -299,7 +295,6 @@ class Asked:
 
 
 def between(*poses: dict) -> dict:
-    """A motion of the end effector through poses."""
     return {"motions": {"go": {"poses": list(poses), "duration": 0.4}}}
 
 
@@ -343,7 +338,6 @@ ROBOTS = {
 
 
 def asked_of(name: str) -> dict[str, tuple[str, list, dict, dict | None]]:
-    """Responses of a robot by a label: text, poses, circumstances, tolerances."""
     case = ROBOTS[name]
     pose, keys, motor, tip, spring, moving = case.pose, case.keys, case.motor, case.tip, case.held, case.moving
     load, near = {"wrench": {tip: case.force}}, [pose, {key: 0.9 * value for key, value in pose.items()}]

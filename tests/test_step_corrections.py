@@ -101,7 +101,6 @@ def tangents(name: str, moving: bool) -> np.ndarray:
 
 
 def evaluated(program: Program, values: list) -> np.ndarray:
-    """A program over rows of numbers, without a compiler."""
     return np.array(np.broadcast_arrays(*run(program, values, functions_of("numpy"))))
 
 
@@ -119,7 +118,6 @@ def corrections(name: str, moving: bool, driven: bool, c1: complex, c2: complex)
 
 
 def dense(name: str, moving: bool, driven: bool, c1: complex, c2: complex) -> np.ndarray:
-    """The matrix of Newton."""
     robot, form = made(name)
     free = [k for k, rate in enumerate(form.partition.independent) if not (driven and rate in robot.actuated)]
     by_position, by_rate = tangents(name, moving)[int(driven)][:, free][:, :, free]
@@ -140,7 +138,6 @@ def test_corrections_at_rest_are_those_of_the_dense_matrix(name, driven):
 @pytest.mark.parametrize("driven", [False, True], ids=["efforts", "driven"])
 @pytest.mark.parametrize("name", ROBOTS)
 def test_iterations_in_motion_shrink_what_is_missed_ten_times(name, driven, figure):
-    """Forces in bent beams turn with them, and inertial forces change: neither is in the matrix."""
     matrix = dense(name, True, driven, *PAIR)
     left = np.eye(len(matrix)) - corrections(name, True, driven, *PAIR) @ matrix
     radius = np.abs(np.linalg.eigvals(left)).max()
@@ -152,7 +149,6 @@ def test_iterations_in_motion_shrink_what_is_missed_ten_times(name, driven, figu
 @pytest.mark.verify
 @pytest.mark.parametrize("name", [pytest.param(name, marks=() if name == "closed" else long) for name in ROBOTS])
 def test_implicit_runs_come_where_short_explicit_steps_do(name, figure):
-    """A fall from home under weight, through vibrations of a few kHz: explicit steps resolve them a hundred times."""
     robot, _ = made(name)
     runs = [
         parflex.simulate(robot, time=0.01, effort={}, step=step, out_step=0.005, method=method)

@@ -43,7 +43,6 @@ superelement = {{ file = "{file}", nodes = {{ a = 1, b = 2 }} {more} }}
 
 
 def hat(x) -> np.ndarray:
-    """The matrix of a cross product."""
     return np.cross(np.eye(3), x)
 
 
@@ -67,7 +66,6 @@ def as_npz(path: Path, M: np.ndarray, K: np.ndarray, **more: np.ndarray) -> str:
 
 
 def test_a_flexure_has_the_mass_the_stiffnesses_and_the_frequencies_of_its_matrices(tmp_path, capsys):
-    """Facts of the file: two coincident nodes, six modes. Digits as they are printed there."""
     file = written(tmp_path, ON_GROUND.format(file=FLEXURE, more=""))
     said = answered(capsys, "check", file)["superelements"]["part"]
     assert said["mass"] == pytest.approx(0.02922356, rel=1e-6)
@@ -91,7 +89,6 @@ def test_matrices_of_few_digits_are_refused_with_the_numbers_that_say_why(tmp_pa
 
 
 def test_a_hexapod_on_flexures_vibrates_as_the_assembly_of_its_matrices():
-    """Flexure, rod, flexure in each leg; the rods are beams."""
     robot = load_robot("flexure-hexapod")
     result = parflex.natural_frequencies(robot, modes=12).frequencies
     # the residual of K on rigid motions is 1e-10 of stiffnesses that differ by 1e7
@@ -130,7 +127,6 @@ def test_bodies_of_several_nodes_in_other_units_vibrate_as_the_assembly_of_their
 
 @pytest.fixture(scope="module", params=["flexure", "beam, free", "beam, clamped"])
 def body(request, tmp_path_factory):
-    """Elements, what the root is, and bodies."""
     if request.param == "flexure":
         data = load_matrices(str(FLEXURE), [1, 2])
     else:
@@ -166,7 +162,6 @@ def test_the_short_form_of_the_inertia_is_that_of_all_integrals(body):
 
 
 def _acceleration(node, U, a, w, e, ed, edd):
-    """Of a place on an elastic body."""
     return a + U @ (node.r0 + node.Phi_d @ e) + 2 * np.cross(w, node.Phi_d @ ed) + node.Phi_d @ edd
 
 
@@ -206,7 +201,6 @@ def test_a_beam_and_the_super_element_made_of_it_move_alike_at_small_deflections
 
 @pytest.mark.parametrize("file", ["beam", "flexure"])
 def test_a_super_element_that_floats_keeps_energy_and_momentum_in_a_run(tmp_path, file):
-    """It turns by a radian and vibrates; rows of the run, against the integrals of the body."""
     path = FLEXURE if file == "flexure" else as_npz(tmp_path / "beam.npz", *beam_matrices(2))
     settings = {"frame.part.joint": "free", "gravity": [0, 0, 0]}
     robot = parflex.load(written(tmp_path, ON_GROUND.format(file=path, more="")), settings=settings)
@@ -360,7 +354,6 @@ def element_of(kind: str, file):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_same_body_is_read_from_every_format(kind, tmp_path):
-    """Numbers of nodes are those of the file or 1 and 2; positions come from the file or from K."""
     M, K = beam_matrices(3)
     element = element_of(kind, files_of(kind, tmp_path, M, K))
     for given, read in ((K, element.data.K), (M, element.data.M)):
@@ -410,7 +403,6 @@ def test_a_substructure_whose_freedoms_are_listed_one_by_one_is_read(tmp_path):
 
 
 def changed(array: np.ndarray, index: object, value: float, factor: float = 0.0) -> np.ndarray:
-    """The array with an entry replaced by its multiple plus a value."""
     result = array.copy()
     result[index] = factor * result[index] + value
     return result
@@ -457,7 +449,6 @@ def test_truncated_files_are_refused(kind, share, tmp_path):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_damaged_files_are_read_or_refused_in_a_sentence(kind, tmp_path):
-    """No traceback, whatever stands in a file; `make verify` tries more of them."""
     file = files_of(kind, tmp_path, *beam_matrices(3))
     paths = [file] if isinstance(file, str) else list(file.values())
     contents, rng = [Path(path).read_bytes() for path in paths], random.Random(7)
@@ -525,7 +516,6 @@ def test_keys_that_make_no_sense_are_refused(more, words, tmp_path):
 
 
 def test_lumped_masses_without_rotary_inertia_are_read_and_told_where_they_do_not_suffice(tmp_path):
-    """As bars of Nastran by default: turning about the own axis has no inertia, which ended in a traceback."""
     _, K = beam_matrices(0)
     file = as_npz(tmp_path / "lumped.npz", np.diag([0.01] * 3 + [0.0] * 3 + [0.01] * 3 + [0.0] * 3), K)
     hand = '[[frame]]\nname = "hand"\nparent = "part.b"\ninertia = { mass = 0.1, about_centre = [1e-4, 1e-4, 1e-4] }\n'
@@ -540,7 +530,6 @@ def test_lumped_masses_without_rotary_inertia_are_read_and_told_where_they_do_no
 
 
 def in_units(folder: Path, name: str, M: np.ndarray, K: np.ndarray, places: np.ndarray, **more: np.ndarray) -> str:
-    """A body of two nodes written in a system of units: (mass, length, force) in kg, m, N."""
     mass, length, force = SYSTEMS[name]
     t = np.ones(len(M))
     t[[0, 1, 2, 6, 7, 8]] = length
@@ -563,7 +552,6 @@ SYSTEMS = {
 
 
 def small_bodies() -> dict[str, tuple]:
-    """A slender rod, a stub, and a flexure whose nodes coincide."""
     real = scipy.io.loadmat(FLEXURE)
     ends = np.array([[0, 0, 0], [1, 0, 0]])
     return {
@@ -593,7 +581,6 @@ def test_matrices_are_converted_from_every_system_of_units(tmp_path, units):
     ("real", "said"), [("mm", "m"), ("kg-mm-N", "m"), ("kg-mm-N", "mm"), ("m", "mm"), ("in", "mm"), ("m", "kg-mm-N")]
 )
 def test_units_in_which_no_body_can_be_are_reported(tmp_path, capsys, body, real, said):
-    """Kilograms with millimetres and newtons, read as tonnes, would be denser than any material."""
     file = in_units(tmp_path, real, *small_bodies()[body])
     suspect = [text for text in loaded(tmp_path, file, f', units = "{said}"').warnings if "check 'units'" in text]
     assert len(suspect) == 1 and real in suspect[0]
@@ -629,7 +616,6 @@ def designed(folder: Path, **constants) -> parflex.Robot:
 
 
 def question(folder: Path, key: str, lower: float, upper: float, text: str) -> str:
-    """A study of designs of the arm, whose file lies beside the matrices."""
     as_npz(folder / "m.npz", *beam_matrices(2))
     written(folder, robot_file("arm-in-designs").read_text())
     return written(folder, ASKED.format(key=key, lower=lower, upper=upper) + text, "question.toml")
@@ -640,7 +626,6 @@ BEST = '[objective]\nmaximise = "lowest"\n'
 
 
 def test_numbers_beside_a_super_element_are_followed_in_designs(tmp_path):
-    """Against files with other numbers: slopes of differences, and frequencies of designs."""
 
     def frequency(long: float) -> float:
         return float(parflex.natural_frequencies(designed(tmp_path, long=long), modes=4).frequencies[3])
@@ -663,7 +648,6 @@ def test_numbers_beside_a_super_element_are_followed_in_designs(tmp_path):
     "key", ["frame.link.superelement.positions.tip.0", "constants.far", "frame.link.superelement.nodes.tip"]
 )
 def test_numbers_that_change_the_matrices_have_no_slopes_and_that_is_said(key, tmp_path):
-    """In sweeps and maps each design is a file of its own; what cannot be has its reason."""
     robot = designed(tmp_path)
     with pytest.raises(parflex.InputError, match=re.escape(key)):
         parflex.sensitivities(robot, "frequency:1", [key])
@@ -702,7 +686,6 @@ FOREIGN = Path(os.environ.get("PARFLEX_FOREIGN", "nowhere"))
 
 
 def foreign(test):
-    """Mark a test of files that are not here."""
     return pytest.mark.verify(pytest.mark.skipif(not FOREIGN.exists(), reason="PARFLEX_FOREIGN names no folder")(test))
 
 
@@ -713,7 +696,6 @@ def sample(name: str) -> str:
 
 
 def punched(file: str, monkeypatch) -> np.ndarray:
-    """Frequencies (Hz) of a punch file, whatever freedoms its nodes have."""
     monkeypatch.setattr(nastran_matrices, "from_freedoms", lambda file, freedoms, matrices, places: matrices)
     A = nastran_matrices.read_punch(Path(file).read_text(), file)
     K = A["K"] + A["M"] + 1e-10 * np.diag(np.diag(A["K"]))  # some freedoms have no mass, some motions no stiffness

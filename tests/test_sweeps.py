@@ -37,7 +37,6 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def slow(folder):
-    """A sweep in chunks of four designs, and what it finds in one process."""
     path = folder / "slow.toml"
     path.write_text(SLOW + SOBOL)
     return path, parflex.sweep(path, folder / "slow.npz", jobs=1)
@@ -45,7 +44,6 @@ def slow(folder):
 
 @pytest.fixture(scope="module")
 def quick(folder):
-    """As many chunks of a robot that is made at once, and what one process finds: for proofs of who computes what."""
     path = folder / "quick.toml"
     path.write_text(QUICK + SOBOL)
     return path, parflex.sweep(path, folder / "serial.npz", jobs=1)
@@ -63,7 +61,6 @@ def table(path: Path) -> dict[str, np.ndarray]:
 
 
 def same_tables(one: Path, other: Path) -> bool:
-    """Whether two tables have the same_tables columns, bit for bit."""
     first, second = table(one), table(other)
     return list(first) == list(second) and all(
         np.array_equal(first[name], second[name], equal_nan=first[name].dtype.kind == "f") for name in first
@@ -323,7 +320,6 @@ def square(chunk):
 
 
 def dies_at_five(folder, times, chunk):
-    """Its process is killed the first few times that it is asked for the fifth chunk."""
     marks = list(Path(folder).iterdir())
     if chunk[0] == 5 and len(marks) < times:
         (Path(folder) / f"{len(marks)}").touch()
@@ -364,7 +360,6 @@ def test_who_stops_does_not_wait_for_work_that_runs():
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
-    """A scheduler, and a function that starts a worker of it."""
     pytest.importorskip("distributed", reason="the extra 'cluster' is not installed")
     folder, source = tmp_path_factory.mktemp("cluster"), str(Path(parflex.__file__).parents[1])
     with ExitStack() as stack:
@@ -392,7 +387,6 @@ def cluster(tmp_path_factory):
 
 
 def wait_for_workers(address, count):
-    """Wait until a scheduler has so many wait_for_workers."""
     from distributed import Client
 
     end = time.monotonic() + 120
@@ -470,7 +464,6 @@ def test_a_response_that_workers_cannot_import_is_refused_in_one_sentence(kind, 
 
 @pytest.fixture(scope="module")
 def inside():
-    """A cluster in this process."""
     distributed = pytest.importorskip("distributed", reason="the extra 'cluster' is not installed")
     with distributed.LocalCluster(
         processes=False, protocol="tcp", n_workers=1, threads_per_worker=1, dashboard_address=None

@@ -31,8 +31,6 @@ FORCES = (*FORCES, "state-rates-driven", "state-rates-following", "redundant", "
 
 
 class Numbers:
-    """In the place of a tracer: groups of inputs are numbers."""
-
     def __init__(self, values: dict[str, np.ndarray]) -> None:
         self.values = values
 
@@ -68,14 +66,12 @@ def state(name: str) -> tuple[Sample, np.ndarray]:
 
 @cache
 def words(name: str) -> dict[str, float]:
-    """The velocity of the state as a user writes it: motors and elastic coordinates."""
     of, (sample, _) = robot(name), state(name)
     return {of.tree.rate_names[k]: float(sample.rates[k]) for k in (*of.actuated, *of.tree.elastic)}
 
 
 @cache
 def labels(name: str, model: str) -> dict[str, list[str]] | None:
-    """Names of the inputs of a model, None where the robot has none of this kind."""
     try:
         return trace(robot(name), model).labels
     except parflex.errors.ParflexError:
@@ -119,7 +115,6 @@ def inputs_of(name: str, model: str, accelerations: np.ndarray, efforts: np.ndar
 
 
 def run(name: str, model: str, without: tuple[str, ...], values: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """A model on numbers."""
     options = Options(without=without)
     form, _, _ = form_of(robot(name), model, options)
     found, _ = MODELS[model](Numbers(values), form, options)
@@ -188,7 +183,6 @@ def check(name: str, models: list[str], subsets: list[tuple[str, ...]]) -> None:
 @pytest.mark.few("3rrr]", "3rrr-flexible]", "rx90]")
 @pytest.mark.parametrize("name", [pytest.param(one, marks=long if one in SLOW else []) for one in ROBOTS])
 def test_functions_and_programs_answer_the_same_question(name):
-    """Nothing left out, and some terms, other ones for each model."""
     rng = np.random.default_rng(len(name))
     for model in tried(name):
         check(name, [model], [(), SUBSETS[rng.integers(1, len(SUBSETS))]])
@@ -214,7 +208,6 @@ def test_a_program_of_the_rx90_gives_what_the_function_gives():
 
 
 def change(name: str, term: str) -> float:
-    """What leaving out a term changes in the efforts."""
     of, (sample, _) = robot(name), state(name)
     push = dict.fromkeys(of.actuated_names, 5.0)
     both = [parflex.inverse_dynamics(of, sample.configuration, words(name), push, without=w) for w in ((), (term,))]
@@ -223,7 +216,6 @@ def change(name: str, term: str) -> float:
 
 
 def test_every_term_acts_in_some_robot_of_the_catalogue():
-    """Otherwise the comparison above would compare nothing."""
     felt = {term: change("rx90", term) for term in ("friction", "gravity")}
     felt |= {term: change("four-bar", term) for term in ("springs", "damping", "motor-inertia")}
     felt["axial"] = change("3rrr-flexible", "axial")

@@ -17,7 +17,6 @@ HANDED_OVER = 1e-6  # s after which another thread may go on: 5000 times as ofte
 
 @pytest.fixture(autouse=True)
 def impatient(tmp_path, monkeypatch):
-    """Threads that interrupt each other all the time, and a cache where nothing is kept yet."""
     monkeypatch.setenv("PARFLEX_CACHE", str(tmp_path))
     before = sys.getswitchinterval()
     sys.setswitchinterval(HANDED_OVER)
@@ -26,7 +25,6 @@ def impatient(tmp_path, monkeypatch):
 
 
 def asked(robot: parflex.Robot) -> list:
-    """Answers of a rigid robot: numbers, a traced and compiled program, compiled arrays, what is shown."""
     model = parflex.model(robot, "kinematics")
     rates = np.linspace(-1.0, 1.0, 6)[:, None] * np.ones(len(robot.independent))
     return [

@@ -48,7 +48,6 @@ EACH = [pytest.param(name, marks=[] if name == "all at once" else pytest.mark.ve
 
 
 def worst_error(path, states, planar):
-    """Largest relative error of efforts and motion over states against both oracles, a wrench on the end effector."""
     oracles = [oracle(read_robot(path)) for oracle in ORACLES]
     rng, worst = np.random.default_rng(9), 0.0
     for state in states:

@@ -26,7 +26,6 @@ load = lru_cache(maxsize=None)(parflex.load)  # robots keep what they found out 
 
 @cache
 def scene_of(name: str) -> Scene:
-    """Scenes are made once for all tests of this file."""
     return scene(load(name))
 
 
@@ -37,7 +36,6 @@ def volume(vertices: np.ndarray, faces: np.ndarray) -> float:
 
 
 def polygon(sides: int, radius: float) -> float:
-    """Area of a regular polygon inside a circle."""
     return 0.5 * sides * radius**2 * np.sin(2 * np.pi / sides)
 
 
@@ -218,7 +216,6 @@ def test_a_run_is_shown_at_its_times_and_its_bending_magnified(tmp_path):
 
 @pytest.fixture(scope="module")
 def plate():
-    """A robot whose platform is the hexagonal plate of the catalogue: side 0.5 m, thickness 15 mm."""
     modal = {"file": str(CATALOGUE / "hexagon-plate.npz"), "modes": 4}
     return parflex.load("gough-stewart", settings={"platform.inertia": {"mass": 0}, "platform.modal": modal})
 
@@ -247,7 +244,6 @@ STEEL, BLADE = Material(2.1e11, 8e10, 7800.0), sections.rectangle(0.004, 0.05)
 
 
 def somewhere(robot: parflex.models.robot.Robot, seed: int) -> np.ndarray:
-    """Positions a little away from home, loops open and bodies bent."""
     step = np.random.default_rng(seed).uniform(-0.05, 0.05, robot.tree.n) * robot.tree.rate_units
     return robot.tree.moved(robot.home, step)
 

@@ -337,7 +337,6 @@ def test_a_design_that_cannot_be_shown_is_not_written(desk, tmp_path):
 
 
 def test_beams_of_a_design_are_drawn_as_thick_as_they_are(desk):
-    """Sections stand in the file alone, which is not read again while a slider moves."""
     values = {"sections.rod.diameter": 0.05}
     sight, robot = desk.sight(Session(desk.robot), values, cells=False), desk.robot_of(values)
     drawn = [scene(one).vertices(sight.q) for one in (sight.robot, robot, desk.robot)]
@@ -355,7 +354,6 @@ SCENE = {"x": 0, "y": 160, "width": 900, "height": 600}  # without the panel and
 
 @contextmanager
 def served(robot: parflex.models.robot.Robot, make: Any = Viewer, **options: Any) -> Iterator[Viewer]:
-    """A viewer whose loop runs beside the test."""
     viewer, stop = make(robot, port=0, **options), threading.Event()
 
     def loop() -> None:
@@ -374,7 +372,6 @@ def served(robot: parflex.models.robot.Robot, make: Any = Viewer, **options: Any
 
 
 def until(page: Any, what: Callable[[], Any], reason: str) -> Any:
-    """Wait for something to become true, while the page lives on."""
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
         found = what()
@@ -385,19 +382,16 @@ def until(page: Any, what: Callable[[], Any], reason: str) -> Any:
 
 
 def picture(page: Any) -> np.ndarray:
-    """What the scene looks like, as numbers."""
     from PIL import Image
 
     return np.asarray(Image.open(io.BytesIO(screenshot(page, clip=SCENE))).convert("RGB"), dtype=float)
 
 
 def changed(first: np.ndarray, second: np.ndarray) -> float:
-    """Share of the pixels that differ clearly."""
     return float((np.abs(first - second).max(axis=2) > 40).mean())
 
 
 def steady(page: Any) -> np.ndarray:
-    """The scene once it shows something and no longer changes."""
     last = [picture(page)]
 
     def still() -> bool:
@@ -412,7 +406,6 @@ def steady(page: Any) -> np.ndarray:
 
 
 def field(page: Any, label: str) -> Any:
-    """The field of numbers beside a label of the panel."""
     return page.locator(f"xpath=//*[normalize-space(text())='{label}']/ancestor::*[.//input][1]//input").last
 
 
