@@ -24,7 +24,6 @@ from parflex import (
     linear_model,
     natural_frequencies,
 )
-from parflex.spatial.dual import Dual, slopes, small_steps
 
 EI, EA, L = bars.EI, bars.EA, bars.LENGTH
 
@@ -231,22 +230,6 @@ def test_locked_motors_of_a_robot_that_bends_hold_what_free_ones_need():
     assert np.abs(fallen.accelerations[list(loop.actuated)]).min() > 0.1  # nothing holds the motors
     with pytest.raises(InputError, match="other coordinates"):
         parflex.inverse_dynamics(parflex.load("four-bar"), rest.configuration)
-
-
-def test_dual_numbers_follow_the_rules_of_calculus():
-    x, y = small_steps(np.eye(2)) + np.array([0.7, 1.3])
-    assert isinstance(x, Dual)
-    value = np.sin(x) * np.cos(y) / np.sqrt(x * y) - 2 / y + (3 - x) * 0.5 - (-x) / 4
-    slope = slopes([value, 1.0], 2)
-
-    def plain(a, b):
-        return np.sin(a) * np.cos(b) / np.sqrt(a * b) - 2 / b + (3 - a) * 0.5 + a / 4
-
-    assert value.value == pytest.approx(plain(0.7, 1.3), rel=1e-15)
-    h = 1e-6  # central differences: 1e-12 of the third derivative, 1e-10 of rounding
-    assert slope[0, 0] == pytest.approx((plain(0.7 + h, 1.3) - plain(0.7 - h, 1.3)) / (2 * h), rel=1e-8)
-    assert slope[0, 1] == pytest.approx((plain(0.7, 1.3 + h) - plain(0.7, 1.3 - h)) / (2 * h), rel=1e-8)
-    assert not slope[1].any()
 
 
 # -- what cannot be --------------------------------------------------------------------------------------------------

@@ -231,6 +231,3 @@ def test_the_command_line_draws_convergence_and_refuses_to_without(tmp_path, cap
         capsys, "frequencies", "dualemps", "--modes", "2", "--converge", "2e-2", "--convergence", str(file)
     )
     assert answer["files"] == [str(file)] and "largest change" in texts(file)
-    for words, said in ((("--convergence", "a.svg"), "nothing is refined"),
-                        (("--converge", "1e-2", "--convergence", "a.txt"), "picture format")):  # fmt: skip
-        assert said in refused(capsys, "frequencies", "dualemps", *words)["message"]

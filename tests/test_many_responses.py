@@ -163,10 +163,8 @@ def test_rows_that_are_not_numbers_are_marked_without_a_warning(robots):
     ("words", "said"),
     [
         (["loudness"], "'loudness' is not a response"),
-        ([], "no response"),
         (["frequency:one"], "is not a mode"),
         (["stiffness:nowhere"], "there is no frame"),
-        (["mass:platform"], "of the whole robot"),
         (["effort:nobody"], "there is no motor"),
         (["mass", "mass"], "twice"),
         (["frequency:1000"], "modes are requested, but the robot has"),

@@ -114,17 +114,6 @@ def test_damaged_meshes_are_read_or_refused_in_a_sentence(name, tmp_path):
             assert faces.max() < len(points)
 
 
-def test_large_meshes_are_not_read(tmp_path, monkeypatch):
-    (tmp_path / "tetra.stl").write_bytes(binary())
-    robot = robot_with(tmp_path / "tetra.stl")
-    for limit, value, says in (("MAX_MESH_BYTES", 100, "has more than"), ("MAX_TRIANGLES", 3, "4 triangles")):
-        mesh_files._read.cache_clear()
-        with monkeypatch.context() as patched:
-            patched.setattr(mesh_files, limit, value)
-            with pytest.warns(parflex.ParflexWarning, match=says):
-                scene(robot)
-
-
 URDF = """<robot name="r"><link name="ground"/><link name="arm">
   <inertial><mass value="1"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial>
   <visual><origin xyz="0.1 0 0" rpy="0 0 0.3"/><geometry>

@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.linalg
-from support.maps import ModeFinder, home_matrices, locked_robot, lowest, number_at, numbers_of_designs
+from support.maps import ModeFinder, home_matrices, locked_robot, lowest, number_at
 from support.posing import any_robot, pose_solver
 
 import parflex
-from parflex.maps.engine.mode_programs import StepTrace
 from parflex.maps.lanes.mode_proof import reach
 
 SPACE = ["x", "y", "z", "rx", "ry", "rz"]
@@ -146,17 +145,3 @@ def test_positions_by_the_compiled_loop_are_those_of_single_poses():
     for row in good[:3]:
         single = robot.assemble(dict(zip(names, poses[row].tolist(), strict=True)))
         assert np.abs(np.exp(1j * fast.q[row]) - np.exp(1j * single)).max() < 1e-8  # whole turns aside
-
-
-@pytest.mark.verify
-def test_equal_halves_of_chains_are_one_expression_in_every_design():
-    """Numbers of designs are symbols, which mirror each other by the formulas of the file alone."""
-    counts = []
-    for elements in (1, 4, 16):
-        robot = parflex.load("navaro", elements=elements)
-        keys = {key: np.full(2, number_at(robot, key)) for key in ("constants.bar", "sections.link.Iz")}
-        made = StepTrace(locked_robot(robot, "actuators"), numbers_of_designs(robot, keys)).programs()
-        counts.append(made.step.counts()["total"])
-    assert counts[2] < 1.4 * counts[0]  # 1.6 where each half is written out
-    # two joins more from each to the next; the first one starts from matrices with more zeros
-    assert counts[2] - counts[1] == pytest.approx(counts[1] - counts[0], rel=0.2)

@@ -226,13 +226,10 @@ def test_an_arm_with_five_joints_keeps_its_place_beside_a_direction_where_it_can
             {"zx": 0.9, "zy": 0.9},
             "no direction of 'spindle' has zx = 0.9, zy = 0.9: components of a unit vector are at",
         ),
-        ({"zx": 1.2}, "at most 1 together, not 1.2"),
         ({"spindel.zx": 0.1}, "did you mean 'spindle.zx'"),
         ({"zx": 0.1, "rx": 0.2}, "the rotation of 'spindle' is given twice"),
         ({"zx": 0.1, "spindle.zx": 0.1}, "'zx' and 'spindle.zx' are the same coordinate"),
-        ({"distance.base.hand": 0.1}, "'distance.base.hand': there is no frame 'hand'"),
         ({"distance.base.spindle": -0.1}, "a distance must be positive"),
-        ({"distance.w2.spindle": 0.1}, "'w2' and 'spindle' are fixed to one body"),
     ],
 )
 def test_conditions_that_make_no_sense_are_refused_in_words(tripod, given, said):

@@ -23,7 +23,7 @@ from support.traced import VERIFY
 import parflex
 from parflex import RobotFileError
 from parflex.bodies import RigidBody
-from parflex.bodies.super_elements import market_matrices, nastran_matrices
+from parflex.bodies.super_elements import nastran_matrices
 from parflex.bodies.super_elements.matrix_files import load_matrices
 from parflex.bodies.super_elements.super_body import super_body, super_element
 
@@ -501,18 +501,12 @@ def test_hostile_files_are_refused_before_anything_of_their_size_is_made(tmp_pat
 
 @pytest.mark.parametrize(
     ("more", "words"),
-    [
-        (", modes = 5", "5 modes are requested"),
-        (", root = 'c'", "'c' is not a node"),
-        (", units = 'inch'", "units"),
-        (", positions = { a = [0, 0, 0] }", "has no position"),
-    ],
+    [(", modes = 5", "5 modes are requested"), (", root = 'c'", "'c' is not a node"), (", units = 'inch'", "units")],
 )
 def test_keys_that_make_no_sense_are_refused(more, words, tmp_path):
     as_npz(tmp_path / "m.npz", *beam_matrices(2))
-    with pytest.raises(RobotFileError) as caught:
+    with pytest.raises(RobotFileError, match=words):
         loaded(tmp_path, "m.npz", more)
-    assert words in str(caught.value)
 
 
 def test_lumped_masses_without_rotary_inertia_are_read_and_told_where_they_do_not_suffice(tmp_path):
@@ -748,21 +742,3 @@ def test_a_substructure_of_abaqus_has_its_mass():
     X[:12] = np.tile(np.eye(3), (4, 1))
     assert np.diag(X.T @ data.M @ X) == pytest.approx([0.0790] * 3, rel=1e-3)
     assert np.abs(data.K @ X).max() < 1e-12 * np.abs(data.K).max()
-
-
-@foreign
-def test_a_punch_file_without_matrices_says_how_to_write_them():
-    with pytest.raises(RobotFileError, match="has no matrices") as caught:
-        load_matrices(sample("pyyeti/pyyeti/tests/nas2cam_extseout/outboard.pch"), [1])
-    assert "DMIGPCH" in caught.value.hint
-
-
-@foreign
-def test_matrix_market_files_of_suitesparse_are_read_as_they_are_meant(monkeypatch):
-    """Empty lines and comments between entries; a header that is none."""
-    monkeypatch.setattr(market_matrices, "refuse_order", lambda order, file: None)  # of two freedoms alone
-    file = sample("SuiteSparse/CHOLMOD/Tcov/Matrix/fullrsa.mtx")
-    assert market_matrices.read_matrix_market(Path(file).read_text(), file).tolist() == [[1.3, 3.4], [3.4, 7.7]]
-    bad = sample("SuiteSparse/CHOLMOD/Demo/Matrix/mangle1.mtx")
-    with pytest.raises(RobotFileError, match="no valid Matrix Market header"):
-        market_matrices.read_matrix_market(Path(bad).read_text(), bad)

@@ -341,20 +341,6 @@ def test_a_chunk_that_kills_all_workers_is_named(tmp_path):
     assert refusal.value.key == "jobs" and "kept" in refusal.value.hint
 
 
-def _first_alone(chunk):
-    if chunk:
-        time.sleep(60)
-    return chunk
-
-
-def test_who_stops_does_not_wait_for_work_that_runs():
-    result = answers(_first_alone, [0, 1, 2, 3], crews.processes(2, 4))
-    assert next(result) == (0, 0)
-    begin = time.monotonic()
-    result.close()
-    assert time.monotonic() - begin < 30  # of the 60 s that each of the others takes
-
-
 # -- a real cluster ------------------------------------------------------------------------------------
 
 

@@ -80,14 +80,3 @@ def test_an_invented_robot_agrees_with_both_oracles(name, figure):
     worst = worst_error(invented(name), nearby_states(robot, STATES, 4), robot.tree.planar)
     figure(f"{name}: inverse model against Lagrange and Pinocchio, largest relative error", worst, TOLERANCE)
     assert worst < TOLERANCE
-
-
-def test_names_and_order_change_no_effort(tmp_path):
-    for name, motion in (("gough-stewart", {"z": 1.5, "rx": 0.7}), ("5r", {"x": 0.4, "y": -0.9})):
-        path = written(toml_text(renamed(read_table(CATALOGUE / f"{name}.toml"))), tmp_path)
-        efforts = [
-            parflex.inverse_dynamics(parflex.load(robot), "home", motion, motion).efforts for robot in (name, path)
-        ]
-        first, second = (np.sort(list(effort.values())) for effort in efforts)
-        assert list(efforts[0]) != list(efforts[1])
-        assert np.abs(first - second).max() < 1e-11 * np.abs(first).max()  # the same equations in another order

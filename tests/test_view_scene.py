@@ -11,8 +11,6 @@ from support.robots import load_robot
 
 import parflex
 from parflex import Configuration
-from parflex.bodies import sections
-from parflex.bodies.beam import Material, centre_line
 from parflex.recursion import pose
 from parflex.view.page.session import Session
 from parflex.view.scene import solids
@@ -164,17 +162,6 @@ def test_a_pose_that_cannot_be_reached_is_told_and_the_last_good_one_kept():
     assert session.move("home") and not session.trouble and session.asked is None
 
 
-def test_a_mode_swings_about_the_pose_with_its_amplitude():
-    session = Session(load("navaro"))
-    assert session.mode_names()[0] == "1: 44.10 Hz"
-    assert len(session.mode_names()) == 12
-    forth, back = (session.in_mode(0, phase, 0.05) for phase in (np.pi / 2, -np.pi / 2))
-    assert forth + back == pytest.approx(2 * session.base)
-    way = np.linalg.norm(forth - session.base, axis=1).max()
-    assert way == pytest.approx(0.05 * session.scene.size, rel=0.1)  # thick parts move a little more than their axes
-    assert session.in_mode(0, 0.0, 0.05) == pytest.approx(session.base)
-
-
 def test_deformation_is_magnified_about_the_straight_robot():
     robot = load("gough-stewart-beams")
     session = Session(robot)
@@ -240,36 +227,11 @@ def test_a_plate_is_a_closed_sheet_of_its_thickness_through_its_nodes(plate):
 
 
 ELASTIC = [name for name in parflex.catalogue_names() if load(name).tree.elastic]
-STEEL, BLADE = Material(2.1e11, 8e10, 7800.0), sections.rectangle(0.004, 0.05)
 
 
 def somewhere(robot: parflex.models.robot.Robot, seed: int) -> np.ndarray:
     step = np.random.default_rng(seed).uniform(-0.05, 0.05, robot.tree.n) * robot.tree.rate_units
     return robot.tree.moved(robot.home, step)
-
-
-@pytest.mark.parametrize("roll", [0.0, 0.4])
-@pytest.mark.parametrize("shear", [False, True])
-def test_the_line_of_a_beam_is_that_of_a_cantilever_with_a_load_at_its_tip(shear: bool, roll: float) -> None:
-    length, load, xi = 0.4, np.array([0.0, 3.0, -2.0]), np.linspace(0, 1, 7)
-    c, s = np.cos(roll), np.sin(roll)
-    turn = np.array([[1, 0, 0], [0, c, -s], [0, s, c]])
-    own = turn.T @ load  # along the sides of the section
-    x = xi * length
-    line, slope = np.zeros((7, 3)), np.zeros((7, 3))
-    for axis, inertia, area, about, sign in (
-        (1, BLADE.Iz, BLADE.ky * BLADE.A, 2, 1.0),
-        (2, BLADE.Iy, BLADE.kz * BLADE.A, 1, -1.0),
-    ):
-        line[:, axis] = own[axis] * x**2 * (3 * length - x) / (6 * STEEL.E * inertia)
-        line[:, axis] += own[axis] * x / (area * STEEL.G) if shear else 0.0
-        slope[:, about] = sign * own[axis] * x * (2 * length - x) / (2 * STEEL.E * inertia)
-    line, slope = line @ turn.T, slope @ turn.T
-    Phi_d, Phi_r = centre_line(length, STEEL, BLADE, shear, roll, xi)
-    tip = np.concatenate([line[-1], slope[-1]])
-    # polynomials of degree three, evaluated in another order: rounding
-    assert np.abs(Phi_d @ tip - line).max() < 1e-13 * np.abs(line).max()
-    assert np.abs(Phi_r @ tip - slope).max() < 1e-13 * np.abs(slope).max()
 
 
 @pytest.mark.parametrize("name", ELASTIC)

@@ -155,22 +155,6 @@ def test_what_people_ask_for_is_done_at_the_next_turn(viewer):
     assert viewer.stage.mark is None and "cannot" not in viewer.panel.status.content
 
 
-def test_the_modes_follow_the_pose_once_nothing_else_is_asked():
-    made = Viewer(parflex.load("dualemps"), port=0, frames=["13@0.5"])
-    try:
-        first = made.panel.mode.options
-        made.ask("pose", {"x": 0.4, "y": 0.8})
-        made.turn()
-        middle = parflex.frames(made.session.robot, {"x": 0.4, "y": 0.8})["13@0.5"].position
-        assert np.allclose(made.stage.frames["13@0.5"][0].position, middle, atol=1e-6)  # as the page has it
-        assert made.panel.mode.options == first
-        made.turn()
-        assert made.panel.mode.options != first and made.panel.mode.options[0].startswith("1: ")
-        assert made.panel.mode.value == made.panel.mode.options[0]
-    finally:
-        made.close()
-
-
 def test_a_mode_and_a_run_play():
     robot = parflex.load("dualemps")
     q = np.array([robot.tree.moved(robot.home, np.full(robot.tree.n, 0.001 * k)) for k in range(3)])
