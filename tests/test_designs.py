@@ -217,10 +217,7 @@ CASES = {  # coordinates, middle of poses, how far they go, keys of the geometry
 
 
 def check_rows(name, count, seed, spread=0.5, at_once=None):
-    """Rows of random designs are what fresh robots answer; gives how many answers of each state there are.
-
-    `at_once` is how often the rows are repeated: many rows are solved by compiled programs.
-    """
+    """Rows of random designs are what fresh robots answer; gives how many answers of each state there are."""
     source, robot = robot_of(name)
     coordinates, middle, far, keys = CASES[name]
     rng = np.random.default_rng(seed)

@@ -14,16 +14,7 @@ from support.robots import load_robot, write_robot
 from support.variants import toml_text
 
 import parflex
-from parflex import (
-    Configuration,
-    InputError,
-    ParflexError,
-    SingularError,
-    deflection,
-    equilibrium,
-    linear_model,
-    natural_frequencies,
-)
+from parflex import Configuration, InputError, SingularError, deflection, equilibrium, linear_model, natural_frequencies
 
 EI, EA, L = bars.EI, bars.EA, bars.LENGTH
 
@@ -235,7 +226,7 @@ def test_locked_motors_of_a_robot_that_bends_hold_what_free_ones_need():
 # -- what cannot be --------------------------------------------------------------------------------------------------
 
 
-def refused(kind: type[ParflexError], call, *words: str) -> None:
+def refused(kind: type[parflex.ParflexError], call, *words: str) -> None:
     with pytest.raises(kind) as caught:
         call()
     for word in words:
@@ -283,7 +274,6 @@ def test_a_column_beyond_what_its_element_carries_is_told_how_many_do(load, tmp_
 
 @pytest.mark.parametrize("turn", [0.09, 0.11])
 def test_a_deflection_that_turns_a_body_beyond_a_tenth_says_that_first_order_does_not_hold(tmp_path, turn):
-    """A cantilever under its weight w turns by w L^3 / 6EI at its tip."""
     gravity = 6 * bars.EI * turn / (bars.WEIGHT * bars.LENGTH**3)
     result = parflex.deflection(bars.cantilever(tmp_path, (0, -gravity, 0), elements=4), frames=["bar.tip"])
     assert abs(result.frames["bar.tip"][5]) == pytest.approx(turn, rel=1e-9)

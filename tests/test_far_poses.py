@@ -40,7 +40,6 @@ def rocker(robot: parflex.Robot, crank: float, branch: float) -> float:
 
 @pytest.fixture(scope="module")
 def four_bar() -> tuple[parflex.Robot, float, int]:
-    """The robot, the branch of its home, and where the rocker stands among the positions."""
     robot = load_robot("spatial-four-bar")
     index = robot.coordinates.index("rocker")
     branch = next(sign for sign in (1.0, -1.0) if apart(rocker(robot, 0.4, sign), robot.home[index]) < ROUNDING)
@@ -69,7 +68,6 @@ def test_far_cranks_of_maps_stay_in_the_assembly_of_home(four_bar, count: int) -
 
 
 def coupler(crank: np.ndarray) -> np.ndarray:
-    """Angle of the pin of the sprung crank by triangles, followed from its first value on."""
     joint = 0.1 * np.exp(1j * crank)
     away = 0.4 - joint
     far = np.abs(away)
@@ -103,7 +101,6 @@ BEYOND = [3, 7]  # rows of MOVED between which and home two assemblies meet and 
 
 
 def legs(place: np.ndarray, turn: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Lengths of the legs, and their slopes by translations and rotations of the platform in world axes."""
     arms = TOPS @ turn.T
     along = place + arms - GROUND
     sizes = np.linalg.norm(along, axis=1)
@@ -334,7 +331,6 @@ def navaro_reach(pose):
 
 
 def navaro_sides(robot, q):
-    """Of each leg the side of the knee and whether its inner loop is a parallelogram."""
     value = dict(zip(robot.coordinates, q, strict=True))
     sides = []
     for leg in ("leg1", "leg2", "leg3"):

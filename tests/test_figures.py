@@ -103,8 +103,6 @@ def test_the_verb_draws_and_tells_the_numbers(tmp_path, monkeypatch, capsys):
         (["missing.csv", "-o", "x.svg"], "cannot be read"),
         (["run.csv", "--columns", "P.z", "-o", "x.svg"], "did you mean 'P.x'"),
         (["run.csv", "--modes", "2", "-o", "x.svg"], "a run has no mode shapes"),
-        (["run.csv", "--spectrum", "--energies", "-o", "x.svg"], "different figures"),
-        (["run.csv", "--measured", "other.csv", "-o", "x.svg"], "no column of the run"),
         (["run.csv", "-o", "missing/x.svg"], "cannot be written"),
         (["5r", "-o", "x.svg"], "nothing can move"),
     ],

@@ -74,7 +74,6 @@ def test_nodal_masses_have_the_mass_centre_and_inertia_of_the_matrix():
 
 
 def test_matrices_of_a_frame_in_the_plane_are_reduced_as_they_are():
-    """Coordinates out of the plane have neither mass nor stiffness: those of nodes do not stand six apart."""
     model = FrameModel()
     corner = [model.node(place) for place in ([0, 0, 0], [0.5, 0.1, 0], [0.9, -0.3, 0])]
     for first, second in itertools.pairwise(corner):
@@ -349,7 +348,6 @@ ELL = np.array([[0, 0], [2, 0], [2, 0.6], [0.7, 0.6], [0.7, 2], [0, 2]])
 
 
 def numbers(omega, side, h):
-    """Frequencies without dimension: omega a^2 sqrt(rho h / D)."""
     return omega * side**2 * np.sqrt(RHO * h / (E * h**3 / (12 * (1 - NU**2))))
 
 

@@ -23,10 +23,7 @@ def tip_of(beam, t):
 
 
 def shaken(length: float, height: float, elements: int, share: float, periods: float) -> tuple[float, list[str]]:
-    """Return the error of the tip of its largest deflection in a run, and the warnings of the run.
-
-    The base accelerates with a share of the lowest frequency, for some periods of it.
-    """
+    """Return the error of the tip of its largest deflection in a run, and the warnings of the run."""
     EI, mu = E * WIDTH * height**3 / 12, DENSITY * WIDTH * height
     lowest = 1.8751041**2 * math.sqrt(EI / (mu * length**4))
     w, end = share * lowest, 2 * math.pi / lowest * periods

@@ -84,7 +84,6 @@ class Machine:
         self.qdd, self.multipliers = self.lagrange(self.at, self.qd, self.tau)
 
     def lagrange(self, at: Configuration, qd: np.ndarray, tau: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Accelerations, and multipliers of all rows, in one system of all rates."""
         named, order = positions(at), order_of(self.robot, self.oracle)
         back = np.argsort(order)
         M, c = self.oracle.mass_matrix_and_bias(named, qd[back])

@@ -13,7 +13,7 @@ from support.oracles.navaro_frame import Navaro, directions
 from support.robots import load_robot, robot_file, write_robot
 
 import parflex
-from parflex import InputError, frequency_map, many_frequencies, natural_frequencies
+from parflex import frequency_map, many_frequencies, natural_frequencies
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +22,6 @@ def navaro():
 
 
 def random_poses(count: int) -> np.ndarray:
-    """Poses of the robot that it can reach, with any orientation."""
     rng, poses = np.random.default_rng(3), []
     while len(poses) < count:
         pose = np.array([*rng.uniform(-0.35, 0.35, 2), rng.uniform(-np.pi, np.pi)])
@@ -56,7 +55,6 @@ def outer(twists: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("count", [600, 8])
 def test_shapes_at_the_platform_are_those_of_the_finite_element_model(navaro, figure, count):
-    """By steps and from whole matrices; in the middle the robot looks alike from three sides: modes are double."""
     poses = random_poses(count)
     poses[:2] = (0, 0, -1.0), (0, 0, 0.3)
     found = many_frequencies(navaro, ["x", "y", "rz"], poses, shapes=True)
@@ -109,11 +107,6 @@ def test_unreachable_cells_are_marked_and_reachable_ones_found(navaro):
     assert ((found.status == OK) == possible).all()
     assert np.isnan(found.frequencies[found.status == UNREACHABLE]).all()
     assert np.isfinite(found.frequencies[found.status == OK]).all()
-
-
-def test_a_robot_that_cannot_vibrate_is_refused():
-    with pytest.raises(InputError):
-        parflex.many_frequencies(parflex.load("four-bar"), ["crank"], [[0.5]])
 
 
 SERVO = 3e4  # N m/rad, N/m

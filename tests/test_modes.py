@@ -128,7 +128,6 @@ def test_modes_of_a_boom_by_modal_data_are_in_the_plane_or_across_it(tmp_path):
 
 
 def test_nodes_above_and_below_the_plane_mirror_each_other(tmp_path):
-    """A boom that ends in a bar along its hinge: turns about the boom move the ends of that in the plane."""
     high, count = 0.05, 6
     along, size = oracle.chain(LENGTH, count, BAR), 6 * (count + 3)
     M, K = np.zeros((2, size, size))
@@ -216,7 +215,6 @@ def test_soft_modes_beside_stiff_springs_are_neither_lost_nor_blurred(inertia, s
 
 
 def test_modes_beside_a_free_motion_keep_their_digits_with_many_elements():
-    """LAPACK's errors are shares of the highest mode, and 64 elements make that 1e6 times the lowest."""
     fine, coarse = (load_robot("ball-arm", elements=count) for count in (64, 16))
     poses = [[0.0], [0.3], [0.6]]
     many = parflex.many_frequencies(fine, ["arm"], poses, modes=3).frequencies

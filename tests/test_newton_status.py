@@ -8,19 +8,7 @@ import numpy as np
 import pytest
 from conftest import CATALOGUE
 from fmpy.fmi1 import FMICallException
-from support.emitted import (
-    STRICT,
-    casadi_function,
-    compile_c,
-    flat,
-    jax_file,
-    jax_in_doubles,
-    llvm_batch,
-    llvm_scalar,
-    numpy_file,
-    numpy_run,
-    write_c,
-)
+from support import emitted
 from support.fmu_units import STEP, Unit
 from support.linkages import CHAINS, draw
 from support.oracles.energy import EnergyModel
@@ -32,7 +20,14 @@ import parflex
 from parflex.codegen.emit.emit_c import identifier
 from parflex.models.given_states.closed_positions import OPEN, SINGLE
 
-TARGETS = (llvm_batch, llvm_scalar, numpy_run, numpy_file, jax_file, casadi_function)
+TARGETS = (
+    emitted.llvm_batch,
+    emitted.llvm_scalar,
+    emitted.numpy_run,
+    emitted.numpy_file,
+    emitted.jax_file,
+    emitted.casadi_function,
+)
 STARTS = ("guess", "last", "last_position", "last_turn")
 ITERATING = [
     ("delta", "step"),
@@ -48,12 +43,11 @@ LONG = 3000  # instructions of programs for which one emitter of each library is
 
 
 def jax_run(model, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    with jax_in_doubles():
+    with emitted.jax_in_doubles():
         return model.evaluate("jax", **arrays)
 
 
 def near_far_and_nan(program, name: str) -> dict[str, np.ndarray]:
-    """Inputs that converge, the same from far away, and the same with one number missing in each group."""
     near = {group: values[0] for group, values in inputs(program, samples(name, 1)).items()}
     signs = np.random.default_rng(1)
     far = {g: v + FAR * signs.choice([-1.0, 1.0], v.shape) if g in STARTS else v for g, v in near.items()}
@@ -66,12 +60,12 @@ def near_far_and_nan(program, name: str) -> dict[str, np.ndarray]:
 
 
 def returned_by_c(program, arrays, folder, float32: bool = False) -> tuple[list[int], np.ndarray]:
-    name = write_c(program, folder, float32)
-    compile_c(*STRICT, "-O0", "-fPIC", "-shared", "-o", folder / "made.so", folder / f"{name}.c", "-lm")
+    name = emitted.write_c(program, folder, float32)
+    emitted.compile_c(*emitted.STRICT, "-O0", "-fPIC", "-shared", "-o", folder / "made.so", folder / f"{name}.c", "-lm")
     function = ctypes.CDLL(str(folder / "made.so"))[name]
     assert not program.program.parameters
     real = np.float32 if float32 else float
-    rows = flat(program, arrays).astype(real)
+    rows = emitted.flat(program, arrays).astype(real)
     y = np.zeros((len(rows), len(program.program.outputs)), dtype=real)
     status = [
         function(ctypes.c_void_p(x.ctypes.data), ctypes.c_void_p(out.ctypes.data))
@@ -86,7 +80,7 @@ def test_every_target_reports_newton_steps_that_fail(name, model, tmp_path):
     program = made(name, model)
     given = near_far_and_nan(program, name)
     small = len(program.program.instructions) < LONG
-    targets = TARGETS if small else (llvm_batch, numpy_run, jax_run, casadi_function)
+    targets = TARGETS if small else (emitted.llvm_batch, emitted.numpy_run, jax_run, emitted.casadi_function)
     tolerance = OPEN * robot(name).tree.length
     for target in targets:
         found = target(program, given)

@@ -200,7 +200,6 @@ def test_a_pose_does_not_depend_on_the_poses_asked_for_before(name, count):
 
 @pytest.mark.parametrize("starts", [{}, {"-pi/2": "0"}])
 def test_an_arm_with_five_joints_keeps_its_place_beside_a_direction_where_it_can(tmp_path, starts):
-    """It cannot keep its turn about the axis too. With a straight elbow home is singular, and says nothing on that."""
     text = robot_file("five-joint-arm").read_text()
     for old, new in starts.items():
         text = text.replace(f'start = "{old}"', f"start = {new}")
@@ -306,7 +305,6 @@ def test_arrays_and_programs_know_the_dead_centre():
 
 
 def test_a_rod_linkage_goes_through_its_flat_poses_on_its_branch():
-    """The only row vanishes where crank, rod and rocker lie in line; a parallelogram stays one."""
     robot = load_robot("rod-parallelogram")
     with pytest.raises(parflex.SingularError, match="the closures are singular"):
         parflex.mass_matrix(robot, {"crank": 0.0, "rocker": 0.0})
@@ -352,12 +350,6 @@ def test_a_dead_centre_that_the_motor_passes_is_said_to_be_one():
     (said,) = configure(robot).condition.warnings()
     assert "stretched or folded" in said and "singularity" not in said and "inf" not in said
     assert configure(robot, {"crank": 0.5}).condition.warnings() == []
-    condition = configure(robot).condition
-    assert type(condition)(condition.legs, float("inf"), 2e4).warnings() == [  # without printing what has no end
-        "leg 'pin (first side)' is at a singularity",
-        "the platform with locked motors is at a singularity",
-        "the set of closures is near a singularity (condition number 2.0e+04)",
-    ]
 
 
 def test_legs_that_spin_do_not_hide_a_singular_pose():

@@ -87,7 +87,6 @@ def test_deviations_of_poles_hold_noise_that_lines_have_in_common():
 
 
 def test_deviations_of_poles_hold_modes_outside_of_the_band():
-    """The band ends at 8 Hz, the third mode is at 10.6 Hz, and noise is a hundredth of a percent."""
     off = np.abs(poles_off(noisy("bent", noise=1e-4), 8.0))
     assert off.shape == (2, 2) and off.max() < 2.5  # 6 and more for noise alone
 

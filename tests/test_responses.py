@@ -54,12 +54,6 @@ def test_double_modes_part_as_their_directional_derivatives_say(navaro):
     assert moved == pytest.approx(ahead, rel=1e-3)  # second order: 1e-5 of the number
 
 
-def test_the_second_of_equal_modes_rises_where_the_first_falls(navaro):
-    first, second = (parflex.sensitivities(navaro, f"frequency:{k}", ["legs.gamma.0"], "pose-1") for k in (1, 2))
-    one, two = (found.sensitivities["legs.gamma.0"]["derivative"] for found in (first, second))
-    assert one < 0 < two
-
-
 def test_the_worst_of_many_poses_has_the_derivatives_of_its_pose(planar):
     poses = [{"x": x, "y": y, "theta": 0.1} for x in (-0.02, 0.03) for y in (-0.01, 0.04)]
     found = parflex.sensitivities(planar, "conditioning", LENGTHS, poses=poses)
@@ -312,15 +306,6 @@ def test_motions_that_change_with_the_key_have_no_slopes(pendulum, response, key
         return
     with pytest.raises(ParflexError, match=says):
         parflex.sensitivities(pendulum, response, [key])
-
-
-def test_motions_whose_start_is_not_followed_are_refused():
-    robot = load_robot("five-bar-motions")
-    with pytest.raises(ParflexError, match="starts where home puts motors"):
-        parflex.sensitivities(robot, "speed:left.1@there", ["constants.proximal"])
-    given = {"velocity": {"x": 0.1}}
-    with pytest.raises(ParflexError, match="says how the robot moves"):
-        parflex.sensitivities(robot, "speed:left.1@line", ["constants.proximal"], **given)
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")

@@ -457,7 +457,6 @@ FORMS = [
 @pytest.mark.few
 @pytest.mark.parametrize(("name", "keys", "pose", "given"), FORMS)
 def test_backward_derivatives_over_many_poses_are_those_of_single_poses(name, keys, pose, given):
-    """Slopes over many poses come from one backward program, those of a single pose from numbers with slopes."""
     robot, first = parflex.load(name), next(iter(pose))
     poses = [pose | {first: pose[first] + 0.004 * k} for k in range(6)]
     for response in ("frequency:1", "frequency:2", "frequency:3"):

@@ -105,7 +105,6 @@ def evaluated(program: Program, values: list) -> np.ndarray:
 
 
 def corrections(name: str, moving: bool, driven: bool, c1: complex, c2: complex) -> np.ndarray:
-    """What the programs of the step change accelerations by, for each unit miss: the columns of a matrix."""
     by_pairs = isinstance(c1, complex)
     programs = step_programs(made(name)[0], "state-rates-driven" if driven else "state-rates", 0.0, by_pairs)
     assert programs is not None

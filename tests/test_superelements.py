@@ -32,14 +32,8 @@ FLEXURE = HERE / "data" / "flexor_025.mat"
 ROUNDED = HERE / "data" / "flexor_ID16.mat"
 BAR = oracle.round_bar(0.004)
 LENGTH = 0.3
-ON_GROUND = """
-format = 1
-name = "flexure"
-end_effector = "part.b"
-[[frame]]
-name = "part"
-superelement = {{ file = "{file}", nodes = {{ a = 1, b = 2 }} {more} }}
-"""
+ON_GROUND = 'format = 1\nname = "flexure"\nend_effector = "part.b"\n[[frame]]\nname = "part"\n'
+ON_GROUND += 'superelement = {{ file = "{file}", nodes = {{ a = 1, b = 2 }} {more} }}\n'
 
 
 def hat(x) -> np.ndarray:
@@ -96,7 +90,6 @@ def test_a_hexapod_on_flexures_vibrates_as_the_assembly_of_its_matrices():
 
 
 def test_bodies_of_several_nodes_in_other_units_vibrate_as_the_assembly_of_their_matrices(tmp_path):
-    """Two bars of three nodes, the second turned and held at its middle one; a hand in other axes at its end."""
     M, K = oracle.reduced(*oracle.chain(LENGTH, 4, BAR), [*range(6), *range(12, 18), *range(24, 30)], 3)
     t = np.array(([1e-3] * 3 + [1.0] * 3) * 3 + [1.0] * 3)
     places = np.array([[0, 0, 0], [LENGTH / 2, 0, 0], [LENGTH, 0, 0]])
@@ -166,7 +159,6 @@ def _acceleration(node, U, a, w, e, ed, edd):
 
 
 def turned_modes(M: np.ndarray, K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The same body with other modal coordinates: bending in two planes has one frequency, and shapes mix at will."""
     T = np.eye(len(M))
     if len(M) > 12:
         T[12:14, 12:14] = [[np.cos(0.7), -np.sin(0.7)], [np.sin(0.7), np.cos(0.7)]]
@@ -174,7 +166,6 @@ def turned_modes(M: np.ndarray, K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def arms(folder: Path, elements: int, **settings) -> tuple[parflex.Robot, parflex.Robot]:
-    """The same arm with a beam, and with the super-element of all the modes of its elements."""
     file = as_npz(folder / "beam.npz", *turned_modes(*beam_matrices(6 * (elements - 1), elements)))
     beam = load_robot("arm-with-rod", settings=settings | {"frame.link.beam.elements": elements})
     return beam, load_robot("arm-with-rod-by-matrices", settings=settings | {"frame.link.superelement.file": file})
@@ -271,7 +262,6 @@ def stressed_strip(count: int = 3) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def test_tension_stiffens_by_the_geometric_matrix_of_the_file(tmp_path):
-    """A clamped strip under a dead pull: K + N KG of its elements, reduced with the same shapes."""
     M, K, KG = stressed_strip()
     file = as_npz(tmp_path / "strip.npz", M, K, geometric=KG)
     robot = loaded(tmp_path, file, ", geometric = { b = [1, 0, 0, 0, 0, 0] }", "")
@@ -288,10 +278,7 @@ def test_tension_stiffens_by_the_geometric_matrix_of_the_file(tmp_path):
 @pytest.mark.parametrize("share", [-0.6, 2.0])
 @pytest.mark.parametrize("units", ["m", "mm"])
 def test_a_column_with_a_geometric_matrix_per_freedom_bends_as_one_under_axial_load(tmp_path, share, units):
-    """Closed form of a cantilever under an axial and a small lateral load; -1 is Euler's buckling load.
-
-    The matrix of the axial freedom of each end is that of the tension that its motion makes.
-    """
+    """Closed form of a cantilever under an axial and a small lateral load; -1 is Euler's buckling load."""
     M, K, KG = stressed_strip(4)
     cube = np.zeros((18, 18, 18))
     cube[6], cube[0] = K[6, 6] * KG, -K[6, 6] * KG
@@ -383,7 +370,6 @@ def test_lines_of_a_foreign_punch_file_and_of_an_abaqus_element_are_read_as_they
 
 
 def test_a_substructure_whose_freedoms_are_listed_one_by_one_is_read(tmp_path):
-    """As CalculiX writes it: a node for every freedom. It writes no masses, which is said."""
     M, K = beam_matrices(0)
     lines = ["**", "** GENERATION OF SUBSTRUCTURE", "*USER ELEMENT,NODES=         12,LINEAR", "** ELEMENT NODES"]
     listed = [node for node in NUMBERS for _ in range(6)]
@@ -582,7 +568,6 @@ def test_units_in_which_no_body_can_be_are_reported(tmp_path, capsys, body, real
 
 
 def test_all_nodes_count_where_only_the_first_are_named(tmp_path):
-    """Matrices alone do not say how many of their freedoms are modal: those that K ties to the named nodes are not."""
     M, K = oracle.chain(LENGTH, 2, BAR)
     np.savez(tmp_path / "three.npz", M=M, K=K)
     first = loaded(tmp_path, "three.npz")
@@ -593,14 +578,8 @@ def test_all_nodes_count_where_only_the_first_are_named(tmp_path):
     assert result[0] == pytest.approx(result[1], rel=1e-9)
 
 
-ASKED = """
-robot = "robot.toml"
-[variables."{key}"]
-lower = {lower}
-upper = {upper}
-[responses.lowest]
-response = "frequency:4"
-"""
+ASKED = 'robot = "robot.toml"\n[variables."{key}"]\nlower = {lower}\nupper = {upper}\n'
+ASKED += '[responses.lowest]\nresponse = "frequency:4"\n'
 
 
 def designed(folder: Path, **constants) -> parflex.Robot:
@@ -662,7 +641,6 @@ def test_numbers_that_change_the_matrices_have_no_slopes_and_that_is_said(key, t
 
 @pytest.mark.verify
 def test_a_planar_robot_takes_the_motions_of_a_super_element_in_its_plane(tmp_path):
-    """As many coordinates as the planar beam that the matrices are of: bending out of the plane is left out."""
     settings = {"motion": "planar", "gravity": [0, -9.81, 0], "frame.link.place.rotation": [0, 0, 0.3]}
     beam, other = arms(tmp_path, 4, **settings)
     assert len(other.coordinates) == len(beam.coordinates) == 13
@@ -735,7 +713,6 @@ def test_a_whole_model_of_nastran_of_few_digits_is_refused_with_its_numbers():
 
 @foreign
 def test_a_substructure_of_abaqus_has_its_mass():
-    """Four nodes of three freedoms and forty modes; its file names no positions."""
     data = load_matrices(sample("MatlabAbaqus/Datos/substructure.mtx"), [1])
     assert (data.size, data.interface) == (52, 12)
     X = np.zeros((52, 3))

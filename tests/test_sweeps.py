@@ -108,7 +108,6 @@ def test_poses_out_of_reach_are_named_and_leave_the_other_answers(tmp_path):
 
 
 def test_a_design_of_which_the_question_makes_no_sense_is_one_line_of_the_table(tmp_path):
-    """Without its spring a slide is free, and the robot has one mode less."""
     (tmp_path / "slides.toml").write_text(
         'format = 1\nname = "slides"\ngravity = [0, 0, 0]\n[constants]\nk1 = 1000\nk2 = 2000\n'
         '[[frame]]\nname = "a"\njoint = "prismatic"\nspring = { stiffness = "k1" }\ninertia = { mass = 2 }\n'
@@ -507,7 +506,6 @@ if __name__ == "__main__":
 
 
 def alive(process: int) -> bool:
-    """Whether a process runs; one that has ended and is not yet buried does not."""
     try:
         text = Path(f"/proc/{process}/stat").read_text(encoding="utf-8")
         return text.rpartition(")")[2].split()[0] not in ("Z", "X")

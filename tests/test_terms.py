@@ -79,7 +79,6 @@ def labels(name: str, model: str) -> dict[str, list[str]] | None:
 
 
 def inputs_of(name: str, model: str, accelerations: np.ndarray, efforts: np.ndarray) -> dict[str, np.ndarray]:
-    """All that a model may take, at the state with some accelerations; references are where the robot is."""
     of, (sample, _) = robot(name), state(name)
     tree, known = of.tree, labels(name, model) or {}
     moving = Sample(sample.configuration, sample.rates, accelerations, efforts)
@@ -122,7 +121,6 @@ def run(name: str, model: str, without: tuple[str, ...], values: dict[str, np.nd
 
 
 def miss(name: str, model: str, without: tuple[str, ...]) -> float:
-    """How far a model on numbers is from the functions, as a share of the largest number."""
     of, (sample, efforts) = robot(name), state(name)
     at, velocity = sample.configuration, words(name)
     number = {label: k for k, label in enumerate(of.tree.rate_names)}
@@ -194,7 +192,6 @@ def test_functions_and_programs_agree_for_every_set_of_terms(name):
 
 
 def test_a_program_of_the_rx90_gives_what_the_function_gives():
-    """One state, first motor: the program once gave 0.257 N m, without its rotor and friction, the function 8.807."""
     of = robot("rx90")
     program = parflex.model(of, "inverse")
     given = program.sample

@@ -109,7 +109,6 @@ def test_the_arrows_at_the_ground_carry_the_weight_of_the_robot(name):
 
 
 def test_beams_have_the_colours_of_their_stress():
-    """Every triangle has one colour: the last where the stress is largest, the first where it vanishes."""
     robot = parflex.load("dualemps", elements=2)
     shown = scene(robot)
     colours = stress_colours(shown)
@@ -149,29 +148,6 @@ def test_a_motor_slider_moves_every_robot_of_the_catalogue(name):
     assert session.status() and not session.trouble
     for slider in session.pose_sliders():
         assert slider.low < slider.value < slider.high and slider.unit in ("m", "rad")
-
-
-def test_a_pose_that_cannot_be_reached_is_told_and_the_last_good_one_kept():
-    session = Session(load("3rrr"))
-    assert session.move({"x": 0.05, "y": 0.02, "theta": 0.1})
-    good, shown = session.q.copy(), session.base.copy()
-    assert not session.move({"x": 5.0, "y": 0.02, "theta": 0.1})
-    assert "cannot be reached" in session.trouble
-    assert session.asked == pytest.approx([5.0, 0.02, 0.0])
-    assert np.array_equal(session.q, good) and np.array_equal(session.base, shown)
-    assert session.move("home") and not session.trouble and session.asked is None
-
-
-def test_deformation_is_magnified_about_the_straight_robot():
-    robot = load("gough-stewart-beams")
-    session = Session(robot)
-    straight = session.base.copy()
-    rest = parflex.equilibrium(robot).configuration.q
-    bent = session.scene.vertices(rest) - straight
-    session.sag(True, 40.0)
-    assert session.base - straight == pytest.approx(40 * bent)
-    session.sag(False)
-    assert np.array_equal(session.base, straight)
 
 
 def test_a_run_is_shown_at_its_times_and_its_bending_magnified(tmp_path):

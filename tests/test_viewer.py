@@ -287,7 +287,6 @@ def test_what_a_design_answers_is_what_its_robot_file_answers(desk, tmp_path):
 
 
 def test_what_is_seen_of_a_design_is_its_robot_where_it_is(desk):
-    """Without reading its file again: positions, frequencies and cells of the map are those of the robot file."""
     values = {"constants.proximal": 0.47, "constants.distal": 0.42}
     session = Session(desk.robot, {"x": 0.01, "y": -0.02, "theta": 0.05})
     sight, robot = desk.sight(session, values), desk.robot_of(values)
@@ -394,7 +393,6 @@ def field(page: Any, label: str) -> Any:
 
 
 def complaints(watched: Watched) -> list[str]:
-    """Errors; the page's own library warns that a part of it is old."""
     return [text for text in watched.complaints if not text.startswith("warning")]
 
 

@@ -64,12 +64,7 @@ WRITERS: dict[str, tuple[str, Any]] = {
     "arrays": ("a.npz", lambda p: write_arrays(str(p), {"A": np.eye(2)})),
     "arrays for MATLAB": ("a.mat", lambda p: write_arrays(str(p), {"A": np.eye(2), "names": ["a", "b"]})),
     "a picture": ("a.svg", lambda p: write_picture(new_figure(1.0), p)),
-    "a map": (
-        "map.npz",
-        lambda p: parflex.frequency_map(
-            parflex.load("dualemps"), [("11", 0.0, 0.01, 2)], {"21": 0.0}, modes=1, out=str(p)
-        ),
-    ),
+    "a map": ("map.npz", lambda p: parflex.frequency_map(parflex.load("dualemps"), [("11", 0, 0.01, 2)], out=str(p))),
     "a program": ("a.c", lambda p: write_files(p.parent, {p.name: "text"}, force=True)),
 }
 
