@@ -47,7 +47,7 @@ def usable(robot, key: str) -> bool:
 
 @pytest.mark.parametrize("about", ["undeformed", "equilibrium", None])
 @pytest.mark.parametrize("rows", [2, 40])  # one by one, and together
-def test_designs_with_springs_under_tension_are_about_what_was_asked_for(about, rows):
+def test_designs_with_prestressed_springs_are_solved_about_the_requested_configuration(about, rows):
     robot, masses = load_robot("sprung-tool"), np.linspace(0.7, 0.9, rows)
     poses, keys = np.full((rows, 2), [0.05, 0.3]), {"constants.mass": masses}
     with warnings.catch_warnings(record=True) as told:
@@ -143,7 +143,7 @@ def test_the_torsion_of_a_rectangle_has_slopes_also_where_it_is_square(y, z):
         ({"name": 3.0}, "is not a number of the robot file"),
     ],
 )
-def test_designs_that_make_no_sense_are_refused_in_one_sentence(designs, words):
+def test_invalid_designs_are_refused(designs, words):
     with pytest.raises(ParflexError, match=words):
         parflex.many_frequencies(parflex.load("navaro"), ["x", "y", "rz"], np.zeros((2, 3)), designs=designs)
 
@@ -189,7 +189,7 @@ def test_designs_that_are_no_numbers_have_a_reason_and_no_warnings_of_numpy(valu
     assert found.status.tolist() == [0, 3] and found.reasons[1]
 
 
-def test_files_of_the_same_robot_with_other_formulas_have_their_own_designs():
+def test_files_with_equal_numbers_and_other_formulas_have_separate_designs():
     for masses in (("line_mass", 0.5), (0.5, "line_mass"), ("line_mass", "line_mass")):
         settings = {f"frame.{frame}.inertia.mass": mass for frame, mass in zip(("turn", "arm"), masses, strict=True)}
         robot, designs = load_robot("arm-with-start", settings=settings), {"constants.line_mass": [0.7]}

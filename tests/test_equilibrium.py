@@ -19,7 +19,7 @@ from parflex import Configuration, InputError, SingularError, deflection, equili
 EI, EA, L = bars.EI, bars.EA, bars.LENGTH
 
 
-def test_a_cantilever_sags_under_its_weight_and_under_a_load_as_the_closed_forms_say(tmp_path, figure):
+def test_a_cantilever_deflects_under_its_weight_and_under_a_load_as_in_closed_form(tmp_path, figure):
     q = bars.WEIGHT * bars.G
     heavy = bars.cantilever(tmp_path, gravity=(0, -bars.G, 0), elements=3)
     sag = deflection(heavy, frames=["bar.tip"]).frames["bar.tip"]
@@ -66,7 +66,7 @@ def test_section_forces_and_deflections_in_space_have_the_signs_of_the_textbook(
     assert moved[3] == pytest.approx(0.4 * L / torsion, rel=1e-5)
 
 
-def test_a_frame_of_two_beams_bends_as_the_unit_load_method_says(tmp_path):
+def test_a_frame_of_two_beams_bends_as_by_the_unit_load_method(tmp_path):
     frame = load_robot("corner-of-bars")
     F, H = 11.0, 0.5
     result = deflection(frame, frames=["arm.tip"], about="undeformed", wrench={"arm.tip": [0, -F, 0]})
@@ -80,7 +80,7 @@ def test_a_frame_of_two_beams_bends_as_the_unit_load_method_says(tmp_path):
     assert column["tip"]["Mz"] == pytest.approx(-F * L, rel=1e-12)
 
 
-def test_a_long_way_down_is_the_elastica(tmp_path, figure):
+def test_a_large_deflection_is_the_elastica(tmp_path, figure):
     P = EI / L**2
     bar = bars.cantilever(tmp_path, elements=16)
     rest = equilibrium(bar, wrench={"bar.tip": [0, -P, 0]})
@@ -105,7 +105,7 @@ def test_a_long_way_down_is_the_elastica(tmp_path, figure):
 
 
 @pytest.mark.parametrize("angle", [0.0, 0.7, np.pi / 2])
-def test_a_round_bar_in_space_bends_by_the_same_way_whichever_side_it_is_pushed(angle, tmp_path):
+def test_a_round_bar_bends_equally_in_all_directions_of_the_force(angle, tmp_path):
     text = bars.CANTILEVER.replace('section = "bar"', 'section = "rod"')
     text += '[sections.rod]\nshape = "circle"\ndiameter = 0.01\n'
     push, pull = 60.0, 90.0
@@ -256,7 +256,7 @@ def test_an_equilibrium_that_is_not_there_is_refused_and_the_free_motion_named(t
 
 
 @pytest.mark.parametrize("load", [2.2, *(pytest.param(load, marks=pytest.mark.verify) for load in (1.03, 1.3))])
-def test_a_column_beyond_what_its_element_carries_is_told_how_many_do(load, tmp_path):
+def test_an_overloaded_element_is_refused_with_the_number_of_elements_that_suffices(load, tmp_path):
     critical = np.pi**2 * EI / (4 * L**2)
     wrench = {"bar.tip": [-load * critical, 0.01 * critical, 0]}
     with pytest.raises(SingularError, match="no equilibrium") as caught:
@@ -273,7 +273,7 @@ def test_a_column_beyond_what_its_element_carries_is_told_how_many_do(load, tmp_
 
 
 @pytest.mark.parametrize("turn", [0.09, 0.11])
-def test_a_deflection_that_turns_a_body_beyond_a_tenth_says_that_first_order_does_not_hold(tmp_path, turn):
+def test_rotations_beyond_a_tenth_warn_that_first_order_does_not_hold(tmp_path, turn):
     gravity = 6 * bars.EI * turn / (bars.WEIGHT * bars.LENGTH**3)
     result = parflex.deflection(bars.cantilever(tmp_path, (0, -gravity, 0), elements=4), frames=["bar.tip"])
     assert abs(result.frames["bar.tip"][5]) == pytest.approx(turn, rel=1e-9)
@@ -336,7 +336,7 @@ def test_an_arm_that_its_weight_pulls_far_down_comes_to_rest_where_its_spring_ho
 
 
 @pytest.mark.parametrize("times", [1.1, 60.0])  # of the limit load; Newton's method finds nothing, or jumps unseen
-def test_a_truss_beyond_its_limit_load_rests_on_its_other_side_and_that_is_said(times):
+def test_a_truss_beyond_its_limit_load_snaps_through_with_a_warning(times):
     height = np.linspace(0.0, 0.05, 100001)
     pull = 1000 * (np.hypot(1, 0.05) / np.hypot(1, height) - 1) * height
     force = times * pull.max()
@@ -492,7 +492,7 @@ class Mechanism:
 
 @pytest.mark.verify
 @pytest.mark.parametrize("tens", range(20))
-def test_equilibria_are_those_to_which_loads_lead_in_a_potential_of_its_own(tens, tmp_path):
+def test_equilibria_of_random_mechanisms_are_reached_by_growing_loads_in_an_independent_potential(tens, tmp_path):
     for seed in range(10 * tens, 10 * tens + 10):
         own = Mechanism(seed)
         first, second = own.slopes()

@@ -161,7 +161,7 @@ def test_a_path_around_a_singular_pose_stays_on_the_side_of_home() -> None:
             assert (tilt, slide) == pytest.approx((np.arctan2(far, goal[2]), np.linalg.norm(goal)), abs=ROUNDING)
 
 
-def test_maps_say_where_only_another_working_mode_reaches_a_pose():
+def test_maps_report_poses_that_only_another_working_mode_reaches():
     """An arm whose shoulder a four-bar turns: with its elbow on the other side it may reach what is out of its range.
 
     Elbows and the range of the rocker by hand: the crank of 0.1 and the coupler of 0.3 span 0.2 to 0.4 from its pivot.

@@ -107,7 +107,7 @@ def test_the_verb_draws_and_tells_the_numbers(tmp_path, monkeypatch, capsys):
         (["5r", "-o", "x.svg"], "nothing can move"),
     ],
 )
-def test_what_cannot_be_drawn_is_refused_in_one_sentence(words, sentence, tmp_path, monkeypatch, capsys):
+def test_invalid_figures_are_refused_and_nothing_written(words, sentence, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     Run({"t": T, "P.x": T}).save("run.csv")
     Run({"t": T, "Q": T}).save("other.csv")

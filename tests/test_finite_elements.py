@@ -334,7 +334,7 @@ def bad_inputs():
 
 
 @pytest.mark.parametrize("case", bad_inputs())
-def test_matrices_that_cannot_be_are_refused_in_one_sentence(case):
+def test_inconsistent_matrices_are_refused(case):
     change, words = bad_inputs()[case]
     with pytest.raises(InputError, match=words) as error:
         fe.interface_modes.free_reduction(**(few_elements() | change))
@@ -544,7 +544,7 @@ def test_a_square_held_at_its_corners_sags_as_published():
         ({"thickness": -1.0}, "thickness of a plate must be a positive number"),
     ],
 )
-def test_a_plate_that_cannot_be_is_refused_in_one_sentence(change, words):
+def test_invalid_plates_are_refused(change, words):
     with pytest.raises(InputError, match=words) as error:
         fe.plate_modes(
             fe.Plate(**({"polygon": SQUARE, "thickness": 0.01, "elastic_modulus": E, "density": RHO} | change))

@@ -100,7 +100,7 @@ def test_node_coordinates_give_the_frequencies_of_the_general_reduction(name, na
         assert got == pytest.approx(expected, rel=1e-8)  # rounding of two eigenvalue problems of condition 1e8
 
 
-def test_unreachable_cells_are_marked_and_reachable_ones_found(navaro):
+def test_unreachable_cells_of_a_map_are_those_of_the_inverse_geometry(navaro):
     found = frequency_map(navaro, [("x", -0.5, 0.5, 15), ("y", -0.5, 0.5, 15)], {"rz": -1.0}, modes=2)
     x, y = found.axes.values()
     possible = np.array([[np.isfinite(directions(a, b, -1.0)).all() for b in y] for a in x])
@@ -179,7 +179,7 @@ def test_dampers_between_points_are_in_damping_ratios_and_leave_modes_to_matrice
     assert plain.fallbacks == 0 and plain.frequencies[0, 0] == pytest.approx(single.frequencies[0], rel=1e-10)
 
 
-def test_poses_that_are_asked_alone_are_reached_as_among_others():
+def test_single_poses_are_reached_as_in_batches():
     robot, names = load_robot("unlike-legs"), ["x", "y", "theta"]
     poses = np.array([[-0.2131, -0.1731, 0.1291], [-0.1023, -0.2139, 0.042], [0.2011, -0.1952, 0.0575], [0.4, 0, 0]])
     solver = PositionSolver(Geometry(robot), names, [0.0, 0.0, 0.0])

@@ -170,7 +170,7 @@ def test_rows_that_are_not_numbers_are_marked_without_a_warning(robots):
         (["frequency:1000"], "modes are requested, but the robot has"),
     ],
 )
-def test_what_is_no_response_is_refused_in_one_sentence(robots, words, said):
+def test_invalid_responses_are_refused(robots, words, said):
     robot = robots["3rrr-flexible"]
     names, poses = poses_of(robot, 1)
     with pytest.raises(InputError, match=said) as refusal:
@@ -194,7 +194,7 @@ def test_poses_with_another_number_of_columns_are_refused(robots, rows):
             ask(robots["3rrr-flexible"], ["x", "y", "theta"], rows)
 
 
-def test_rows_say_why_they_are_solved_one_by_one_and_report_progress(robots):
+def test_rows_that_are_solved_one_by_one_report_reason_and_progress(robots):
     seen, words = [], ["effort:leg1.1", "motion:1"]
     result = parflex.many_responses(
         robots["3rrr-flexible"], ["x", "y"], np.zeros((3, 2)), words, progress=lambda *n: seen.append(n)
@@ -278,7 +278,7 @@ def test_equilibria_with_designs_are_those_of_the_potential():
         assert plain.shapes[k, 0, 4] ** 2 == pytest.approx(1 / (here["mass"] * 0.4**2 + 0.01), rel=1e-9)
 
 
-def test_equilibria_beyond_a_limit_point_are_marked():
+def test_equilibria_beyond_a_limit_point_are_reported():
     """A shallow truss: the load of its limit point is the largest of k (1 - l0 / l(z)) z on the way down."""
     robot = load_robot("truss")
     z = np.linspace(0, 0.05, 100001)
@@ -306,7 +306,7 @@ def test_rows_that_programs_do_not_bring_to_rest_are_solved_one_by_one(planar, m
 
 
 @pytest.mark.parametrize("poses", [1, 6])
-def test_what_is_free_and_moves_no_end_is_not_a_singularity_of_any_mesh(poses):
+def test_free_spins_behind_a_frame_leave_its_stiffness_regular(poses):
     """A ball behind the tip of a beam spins freely; the tip feels the beam alone: 3 E I / L^3 and E A / L."""
     rows = np.zeros((poses, 1))
     for elements in (1, 32):

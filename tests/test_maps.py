@@ -109,7 +109,7 @@ def test_a_file_of_another_map_is_neither_continued_nor_replaced(robot, tmp_path
 # -- cells ---------------------------------------------------------------------------------------------------
 
 
-def test_cells_without_frequencies_say_why_and_positions_have_colours_in_the_viewer(tmp_path, capsys):
+def test_cells_without_frequencies_have_reasons_and_the_others_colours_in_the_viewer(tmp_path, capsys):
     from parflex.view.figures.style import STRESSES
     from parflex.view.scene.map_colours import map_points
 

@@ -92,7 +92,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_meshes_that_cannot_be_shown_are_told_and_the_rest_is_drawn(name, tmp_path):
+def test_unreadable_meshes_are_reported_and_the_robot_is_drawn(name, tmp_path):
     content, says = BAD[name]
     if content is not None:
         (tmp_path / name).write_bytes(content)
@@ -179,7 +179,7 @@ def test_meshes_of_a_file_of_mujoco_stand_where_it_puts_them(tmp_path):
     assert "its origin is moved in the source" in {part.why for part in moved.dropped}
 
 
-def test_a_mesh_in_the_format_of_mujoco_is_shown_as_its_own_sample_has_it(tmp_path):
+def test_a_sample_mesh_of_mujoco_is_drawn_where_mujoco_places_it(tmp_path):
     mujoco = pytest.importorskip("mujoco", minversion="3.2.3")
     sample = Path(mujoco.__file__).parent / "testdata" / "abdomen_1_body.msh"
     if not sample.exists():

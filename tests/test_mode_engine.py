@@ -89,7 +89,7 @@ def test_shapes_differ_from_those_of_whole_matrices_by_rounding_over_gaps(name):
     assert compared > 100
 
 
-def test_reasons_say_why_shapes_come_from_whole_matrices():
+def test_shapes_from_whole_matrices_have_a_reason():
     """Its fourth mode lies above the lowest one of its links held at both ends: counts alone find it."""
     robot, poses = parflex.load("3rrr-flexible"), np.random.default_rng(3).uniform(-0.05, 0.05, (200, 3))
     mass = {"platform.inertia.mass": np.full(200, number_at(robot, "platform.inertia.mass"))}
@@ -100,7 +100,7 @@ def test_reasons_say_why_shapes_come_from_whole_matrices():
         assert few.fallbacks == 0 and few.reason == ""
 
 
-def test_modes_of_condensed_matrices_are_as_near_as_the_bound_says():
+def test_modes_of_condensed_matrices_are_within_the_bound():
     """Theory (72) on matrices without a robot: the pencil at a shift has its mode beside that of the whole matrices."""
     rng, share = np.random.default_rng(11), []
     for _ in range(20):

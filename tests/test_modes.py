@@ -250,7 +250,7 @@ ORIGIN = PLATE.names.index("origin")
 
 
 @pytest.mark.parametrize("pose", ["home", "table-4"])
-def test_the_platform_of_long2014_sags_as_the_errata_say(pose, tmp_path, figure):
+def test_the_platform_of_long2014_sags_as_published_in_the_errata(pose, tmp_path, figure):
     """z of Phi_d(origin) q_e in platform axes, with the frame of the platform held at the pose of Table 4."""
     robot = with_platform(tmp_path, "gough-stewart", PLATE, DOWN, stiffness=PRINTED_STIFFNESS)
     _, e = steadily_bent(robot, pose)

@@ -143,7 +143,7 @@ def says_whether_loops_close(of: parflex.Robot, energy: EnergyModel, model: str,
 @pytest.mark.parametrize(
     ("name", "model"), [("delta", "step"), ("3-prrr", "geometry-direct"), ("four-bar", "geometry"), ("5r", "step")]
 )
-def test_the_status_says_whether_the_loops_of_an_oracle_close(name, model):
+def test_the_status_reports_whether_the_loops_of_an_oracle_close(name, model):
     seen = says_whether_loops_close(robot(name), EnergyModel(read_robot(CATALOGUE / f"{name}.toml")), model, 40)
     assert set(seen) == {0.0, 1.0}
 
@@ -151,7 +151,7 @@ def test_the_status_says_whether_the_loops_of_an_oracle_close(name, model):
 @pytest.mark.few
 @pytest.mark.parametrize("kind", CHAINS)
 @pytest.mark.parametrize("seed", range(3))
-def test_the_status_of_random_linkages_says_whether_they_close(kind, seed, tmp_path):
+def test_the_status_of_random_linkages_reports_whether_they_close(kind, seed, tmp_path):
     drawn, _ = draw(np.random.default_rng([2000 + seed, *kind.encode()]), kind, FREEDOMS[kind])
     (tmp_path / "drawn.toml").write_text(drawn.text)
     of = parflex.load(tmp_path / "drawn.toml", actuation="drawn")
@@ -162,7 +162,7 @@ def test_the_status_of_random_linkages_says_whether_they_close(kind, seed, tmp_p
 # -- more motors than freedoms, coordinates --------------------------------------------------------------------------
 
 
-def test_the_status_of_spare_motors_says_whether_they_fit():
+def test_the_status_of_redundant_actuators_reports_whether_their_positions_agree():
     of = robot("four-rrr")
     program = parflex.model(of, "step")
     motors = [of.tree.links[of.tree.link_of_rate[k]].q.start for k in of.actuated]
@@ -181,7 +181,7 @@ def test_the_status_of_spare_motors_says_whether_they_fit():
 @pytest.mark.parametrize(
     ("model", "coordinates"), [("inverse", "motors"), ("kinematics", "motors"), ("direct", "platform")]
 )
-def test_models_in_coordinates_that_are_found_by_newton_steps_have_a_status(model, coordinates):
+def test_models_in_coordinates_that_follow_from_newton_steps_have_a_status(model, coordinates):
     program = parflex.model(robot("5r"), model, coordinates=coordinates)
     near = program.sample
     far = near | {"last": near["last"] + np.array([1.2, -1.2, 1.2, -1.2])}

@@ -131,7 +131,7 @@ def test_stock_sizes_come_from_their_list_and_the_rest_is_optimised_again(tmp_pa
     assert result.objective >= best * (1 - 1e-6)
 
 
-def test_bounds_that_hold_a_design_are_told_with_what_they_cost(tmp_path):
+def test_active_bounds_are_reported_with_their_multipliers(tmp_path):
     cantilever(tmp_path, 1)
     path = problem(tmp_path, 1, 1e3, steps=20)  # no limit but the bound
     text = (tmp_path / "problem.toml").read_text().replace(f"upper = {2 * SIDE}", f"upper = {0.9 * SIDE}")
@@ -197,7 +197,7 @@ def test_steps_follow_the_kink_of_equal_values_to_its_top():
         ),
     ],
 )
-def test_files_that_cannot_be_are_refused_in_a_sentence(tmp_path, old, new, says):
+def test_invalid_problem_files_are_refused(tmp_path, old, new, says):
     limit = cantilever(tmp_path, 2)
     path = problem(tmp_path, 2, limit, steps=3)
     text = (tmp_path / "problem.toml").read_text()

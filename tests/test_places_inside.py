@@ -122,7 +122,7 @@ def scaled_cantilever(elements: int, unit: float = 1.0) -> parflex.Robot:
 
 
 @pytest.mark.parametrize(("elements", "unit"), [(1, 1.0), (3, 1.0), (2, 1e-3)])
-def test_a_clamped_beam_bends_as_its_differential_equation_says(elements, unit):
+def test_a_clamped_beam_bends_as_by_its_differential_equation(elements, unit):
     length, robot = LENGTH * unit, scaled_cantilever(elements, unit)
     F, M = 0.5 * unit**2, 0.02 * unit**3
     places, a = [0.1, 1 / 3, 0.45, 0.9, 1.0], 0.45

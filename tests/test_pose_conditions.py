@@ -94,7 +94,7 @@ def test_a_hand_with_six_freedoms_comes_to_a_direction_by_the_shortest_turn():
     assert where == pytest.approx([0.02, p[1], p[2]], abs=1e-11)  # the rest stays, as with other poses
 
 
-def test_conditions_that_repeat_others_leave_the_rest_to_the_rule_for_free_parts():
+def test_repeated_conditions_leave_free_coordinates_nearest_to_home():
     robot = parflex.load("delta")
     given = {"z": -0.5, "zx": 0.0, "zy": 0.0, "zz": 1.0}
     q = parflex.configure(robot, given).q
@@ -181,7 +181,7 @@ def test_random_conditions_are_met_in_any_order_of_questions(name):
 @pytest.mark.parametrize(
     ("name", "count"), [("five-joint-arm", 10), pytest.param("gough-stewart", 3, marks=pytest.mark.verify)]
 )
-def test_a_pose_does_not_depend_on_the_poses_asked_for_before(name, count):
+def test_a_pose_does_not_depend_on_poses_that_were_computed_before(name, count):
     robot, rng = any_robot(name), np.random.default_rng(7)
     p, R = end_effector(robot)
     for axis in ({"zx": 1.0}, {"zz": -1.0}, *({} for _ in range(count))):
@@ -231,12 +231,12 @@ def test_an_arm_with_five_joints_keeps_its_place_beside_a_direction_where_it_can
         ({"distance.base.spindle": -0.1}, "a distance must be positive"),
     ],
 )
-def test_conditions_that_make_no_sense_are_refused_in_words(tripod, given, said):
+def test_invalid_conditions_of_poses_are_refused(tripod, given, said):
     with pytest.raises(InputError, match=said):
         parflex.configure(tripod, given)
 
 
-def test_a_direction_that_no_pose_has_is_told_in_degrees_and_a_distance_in_metres():
+def test_unreachable_directions_are_reported_in_degrees_and_distances_in_metres():
     delta = parflex.load("delta")
     with pytest.raises(UnreachableError, match=r"no pose has this direction of 'platform'.*off by 17.5 deg"):
         parflex.configure(delta, {"x": 0.05, "zx": 0.3, "zy": 0.0})  # arcsin(0.3) is 17.46 deg
@@ -253,7 +253,7 @@ def test_more_conditions_than_freedoms_are_counted_where_they_contradict_each_ot
     assert end_effector(robot, q)[0] == pytest.approx([0.03, 0.4, 0.0], abs=1e-12)  # they may agree
 
 
-def test_the_shortest_turn_spins_about_the_axis_as_its_differences_say():
+def test_the_spin_of_the_shortest_rotation_is_that_of_finite_differences():
     z = np.array([0.1, 0.2, 0.9]) / np.linalg.norm([0.1, 0.2, 0.9])
 
     def d(t):
@@ -279,7 +279,7 @@ DEAD = float(np.arctan2(0.25, 0.35))  # pivot, wall and hook in line
 
 
 @pytest.mark.parametrize("name", ["arm-on-strut", "arm-on-leg"])
-def test_a_motor_at_its_dead_centre_is_refused(name):
+def test_a_motor_at_a_dead_point_is_refused(name):
     robot = load_robot(name)
     with pytest.raises(parflex.SingularError, match=r"with the motors locked, '(arm|leg)' can still move"):
         parflex.inverse_dynamics(robot, {"arm": DEAD})
@@ -291,7 +291,7 @@ def test_a_motor_at_its_dead_centre_is_refused(name):
             parflex.inverse_dynamics(load_robot(name, settings={"frame.arm.start": DEAD}))
 
 
-def test_arrays_and_programs_know_the_dead_centre():
+def test_arrays_and_programs_report_dead_points():
     robot, still = load_robot("arm-on-strut"), np.zeros(2)
     q = parflex.configure(robot, {"arm": DEAD}).q
     with pytest.raises(parflex.SingularError):
@@ -323,7 +323,7 @@ def refusal(robot, pose=None):
     return caught.value
 
 
-def test_a_rod_between_two_balls_is_said_to_spin():
+def test_a_rod_between_two_spherical_joints_is_reported_to_spin():
     error = refusal(load_robot("rssr"))
     assert error.message.startswith("'coupler' spins freely about its own axis between two spherical joints")
     assert "universal joint" in error.hint and "actuated" not in error.hint
@@ -345,7 +345,7 @@ def test_too_few_motors_are_no_singularity_of_a_pose(name):
     assert configure(load_robot(name)).condition.warnings() == []
 
 
-def test_a_dead_centre_that_the_motor_passes_is_said_to_be_one():
+def test_a_dead_point_is_reported_as_such_and_not_as_a_singularity():
     robot = load_robot("slider-crank-flexible")
     (said,) = configure(robot).condition.warnings()
     assert "stretched or folded" in said and "singularity" not in said and "inf" not in said

@@ -104,7 +104,7 @@ def test_deviations_of_poles_are_those_of_noise():
     assert 0.92 < np.mean(np.abs(several) < 1.96) < 0.98
 
 
-def test_files_of_one_measurement_say_the_same(tmp_path):
+def test_files_of_the_same_measurement_have_equal_responses(tmp_path):
     H = noisy("bent")
     first = read_responses(as_csv(tmp_path / "a.csv", H))
     turned = as_uff(tmp_path / "e.uff", H, flipped="tip.x")

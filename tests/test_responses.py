@@ -30,7 +30,7 @@ def pair(robot, settings):
 
 
 @pytest.mark.verify
-def test_double_modes_part_as_their_directional_derivatives_say(navaro):
+def test_double_modes_separate_by_their_directional_derivatives(navaro):
     keys = ["constants.bar", "legs.gamma.0"]
     found = parflex.sensitivities(navaro, "frequency:1", keys, "pose-1")
     assert found.value == pytest.approx(44.10, abs=0.01)  # Germain2015, Table 2
@@ -126,7 +126,7 @@ def test_what_a_key_does_not_touch_has_no_sensitivity(planar):
         ({"response": "stiffness:platform.q", "servo": 1e4}, "does not end with a direction"),
     ],
 )
-def test_what_cannot_be_answered_is_refused_in_a_sentence(planar, given, says):
+def test_invalid_requests_for_sensitivities_are_refused(planar, given, says):
     with pytest.raises(ParflexError, match=says):
         parflex.sensitivities(planar, **{"response": "mass", "keys": ["constants.arm"]} | given)
 
@@ -208,7 +208,7 @@ def largest(row, **given):
 
 
 @pytest.mark.verify
-def test_largest_values_on_the_way_and_energy_are_those_of_the_closed_form(pendulum):
+def test_peak_values_and_energy_of_a_motion_are_those_of_the_closed_form(pendulum):
     keys = ["constants.mass", "constants.arm"]
     for row, name in enumerate(("effort", "speed", "power")):
         found = parflex.sensitivities(pendulum, f"{name}:arm@swing", keys)

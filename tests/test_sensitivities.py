@@ -263,7 +263,7 @@ def test_the_area_of_a_five_bar_is_that_within_both_reaches():
         ("area:x,0.3,0.1,10", "is not a range"),
     ],
 )
-def test_what_a_response_cannot_be_asked_is_refused_in_one_sentence(response, words):
+def test_invalid_arguments_of_responses_are_refused(response, words):
     with pytest.raises(ParflexError, match=words):
         parflex.sensitivities(parflex.load("5r"), response, "constants.distal", TIP)
 

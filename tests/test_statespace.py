@@ -120,7 +120,7 @@ def test_unknown_inputs_and_outputs_are_refused(capsys):
         assert refused(capsys, *ask, span)["key"] == "frequencies", span
 
 
-def test_elements_that_are_too_few_are_told_as_of_frequencies(tmp_path):
+def test_too_few_elements_are_reported_as_for_natural_frequencies(tmp_path):
     bar = bars.cantilever(tmp_path, elements=1)
     system = parflex.state_space(bar, ["bar.tip.fy"], ["bar.tip.y"])
     said = parflex.natural_frequencies(bar).model.warnings

@@ -76,7 +76,7 @@ def test_a_flexure_has_the_mass_the_stiffnesses_and_the_frequencies_of_its_matri
     )
 
 
-def test_matrices_of_few_digits_are_refused_with_the_numbers_that_say_why(tmp_path, capsys):
+def test_matrices_of_few_digits_are_refused_with_their_residuals(tmp_path, capsys):
     error = refused(capsys, "check", written(tmp_path, ON_GROUND.format(file=ROUNDED, more="")))
     assert all(number in error["message"] for number in ("-(114 Hz)^2", "657 Hz", "1248 Hz", "7.0e-06"))
     assert (error["file"], error["key"]) == (str(ROUNDED), "frame 'part': superelement.file")
@@ -411,7 +411,7 @@ BAD = {  # arrays that differ from those of a beam, and words of the sentence
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_matrices_that_cannot_be_are_refused_in_one_sentence(case, tmp_path):
+def test_inconsistent_matrices_are_refused(case, tmp_path):
     arrays, words = BAD[case]
     np.savez(tmp_path / "bad.npz", **(GOOD | arrays))
     with pytest.raises(RobotFileError) as caught:
@@ -489,13 +489,13 @@ def test_hostile_files_are_refused_before_anything_of_their_size_is_made(tmp_pat
     ("more", "words"),
     [(", modes = 5", "5 modes are requested"), (", root = 'c'", "'c' is not a node"), (", units = 'inch'", "units")],
 )
-def test_keys_that_make_no_sense_are_refused(more, words, tmp_path):
+def test_invalid_keys_are_refused(more, words, tmp_path):
     as_npz(tmp_path / "m.npz", *beam_matrices(2))
     with pytest.raises(RobotFileError, match=words):
         loaded(tmp_path, "m.npz", more)
 
 
-def test_lumped_masses_without_rotary_inertia_are_read_and_told_where_they_do_not_suffice(tmp_path):
+def test_lumped_masses_without_rotary_inertia_are_read_and_refused_where_they_do_not_suffice(tmp_path):
     _, K = beam_matrices(0)
     file = as_npz(tmp_path / "lumped.npz", np.diag([0.01] * 3 + [0.0] * 3 + [0.01] * 3 + [0.0] * 3), K)
     hand = '[[frame]]\nname = "hand"\nparent = "part.b"\ninertia = { mass = 0.1, about_centre = [1e-4, 1e-4, 1e-4] }\n'
@@ -620,7 +620,7 @@ def test_numbers_beside_a_super_element_are_followed_in_designs(tmp_path):
 @pytest.mark.parametrize(
     "key", ["frame.link.superelement.positions.tip.0", "constants.far", "frame.link.superelement.nodes.tip"]
 )
-def test_numbers_that_change_the_matrices_have_no_slopes_and_that_is_said(key, tmp_path):
+def test_numbers_that_change_the_matrices_have_no_derivatives(key, tmp_path):
     robot = designed(tmp_path)
     with pytest.raises(parflex.InputError, match=re.escape(key)):
         parflex.sensitivities(robot, "frequency:1", [key])

@@ -107,7 +107,7 @@ def test_poses_out_of_reach_are_named_and_leave_the_other_answers(tmp_path):
     assert np.isnan(result.responses["lowest"]).all() and np.isfinite(result.responses["mass"]).all()
 
 
-def test_a_design_of_which_the_question_makes_no_sense_is_one_line_of_the_table(tmp_path):
+def test_a_design_without_the_requested_mode_has_a_reason_in_the_table(tmp_path):
     (tmp_path / "slides.toml").write_text(
         'format = 1\nname = "slides"\ngravity = [0, 0, 0]\n[constants]\nk1 = 1000\nk2 = 2000\n'
         '[[frame]]\nname = "a"\njoint = "prismatic"\nspring = { stiffness = "k1" }\ninertia = { mass = 2 }\n'
@@ -123,7 +123,7 @@ def test_a_design_of_which_the_question_makes_no_sense_is_one_line_of_the_table(
     assert result.status[0] == 0 and result.status[1] != 0 and "the robot has 1" in result.reasons[1]
 
 
-def test_listed_designs_beyond_bounds_are_computed_and_said(tmp_path):
+def test_listed_designs_beyond_bounds_are_computed_with_a_warning(tmp_path):
     (tmp_path / "designs.csv").write_text("constants.proximal,constants.distal\n0.5,0.4\n0.56,0.39\n0.57,0.42\n")
     path = written(tmp_path, HEAD + '[samples]\nkind = "list"\nfile = "designs.csv"\n')
     result = parflex.sweep(path, jobs=1)
@@ -302,7 +302,7 @@ def test_a_sweep_that_nobody_can_compute_is_refused(words, key, quick, tmp_path,
     assert refusal.value.key == key and refusal.value.hint
 
 
-def test_the_verb_says_how_many_and_where(tmp_path, capsys):
+def test_the_verb_reports_numbers_of_designs_and_the_table(tmp_path, capsys):
     path = written(tmp_path, HEAD + '[samples]\nkind = "sobol"\ncount = 4\n')
     out = tmp_path / "out.npz"
     for computed in (4, 0):
@@ -429,7 +429,7 @@ def test_workers_import_responses_of_users(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["lambda", "main"])
-def test_a_response_that_workers_cannot_import_is_refused_in_one_sentence(kind, tmp_path, monkeypatch):
+def test_responses_that_workers_cannot_import_are_refused(kind, tmp_path, monkeypatch):
     def inner(state, _):
         return 1.0
 
@@ -479,7 +479,7 @@ def test_a_cluster_with_another_parflex_is_refused(cluster, tmp_path):
 
 
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "http://"])
-def test_a_cluster_that_is_not_there_is_said_in_one_sentence(address, tmp_path):
+def test_an_unreachable_cluster_is_refused(address, tmp_path):
     path = tmp_path / "sweep.toml"
     path.write_text(SWEEP)
     with pytest.raises(InputError, match="no Dask scheduler answers") as refusal:

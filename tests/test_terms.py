@@ -238,7 +238,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_words_that_contradict_themselves_are_refused(case):
+def test_contradicting_terms_are_refused(case):
     call, key, text = REFUSED[case]
     with pytest.raises(InputError, match=text) as stop:
         call(robot("rx90"))

@@ -43,13 +43,13 @@ def answers(robots: list) -> list:
         return list(pool.map(asked, robots))
 
 
-def test_threads_that_share_a_new_robot_get_the_answers_of_one_alone():
+def test_threads_that_share_a_new_robot_get_the_answers_of_a_single_thread():
     alone = asked(parflex.load("5r"))
     found = answers([parflex.load("5r")] * THREADS)
     assert all(same(answer, alone) for answer in found)
 
 
-def test_threads_with_robots_of_their_own_get_the_answers_of_one_alone(tmp_path, monkeypatch):
+def test_threads_with_separate_robots_get_the_answers_of_a_single_thread(tmp_path, monkeypatch):
     names = ["5r", "four-bar"] * 2
     alone = {name: asked(parflex.load(name)) for name in sorted(set(names))}
     monkeypatch.setenv("PARFLEX_CACHE", str(tmp_path / "other"))

@@ -237,7 +237,7 @@ def test_rigid_bodies_keep_their_lengths_wherever_the_robot_is(name: str) -> Non
 
 
 @pytest.mark.parametrize("name", ELASTIC)
-def test_points_move_in_a_mode_as_the_jacobians_say(name: str) -> None:
+def test_points_move_in_a_mode_as_by_the_jacobians(name: str) -> None:
     robot = load(name)
     modes = parflex.natural_frequencies(robot)
     here = modes.model.configuration

@@ -56,7 +56,7 @@ def status(address: str, **headers: str) -> int:
     return answer.status
 
 
-def test_the_page_is_for_this_machine_s_own_browser_only(viewer):
+def test_the_page_is_served_to_browsers_of_this_machine_only(viewer):
     port, page = viewer.server.get_port(), viewer.address
     assert page.startswith(f"http://127.0.0.1:{port}/")
     for name in ("127.0.0.1", "localhost"):
@@ -118,7 +118,7 @@ def test_no_tunnel_is_opened_for_whoever_asks(viewer, monkeypatch):
     assert viewer.server._share_tunnel is None
 
 
-def test_a_busy_port_is_passed_over_and_the_real_one_told(capsys):
+def test_a_busy_port_is_skipped_and_the_used_port_reported(capsys):
     with socket.socket() as busy:
         busy.bind(("127.0.0.1", 0))
         busy.listen(1)
@@ -248,7 +248,7 @@ def test_an_interrupt_ends_the_page_cleanly():
         (["--record", "missing/x.html"], "cannot be written"),
     ],
 )
-def test_what_cannot_be_shown_is_refused_in_one_sentence(words, sentence, tmp_path, monkeypatch, capsys):
+def test_invalid_views_are_refused_and_nothing_written(words, sentence, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     refused(capsys, "view", "5r", "--no-browser", "--seconds", "0", *words)
     assert sentence in run(capsys, "view", "5r", "--no-browser", "--seconds", "0", *words).err

@@ -30,7 +30,7 @@ def test_a_file_takes_its_place_when_it_is_whole(tmp_path):
 
 
 @pytest.mark.parametrize("error", [ValueError("no"), KeyboardInterrupt(), SystemExit(1), OSError(28, "No space left")])
-def test_what_fails_on_the_way_changes_nothing_and_leaves_nothing(tmp_path, error):
+def test_a_failed_write_changes_nothing_and_leaves_no_file(tmp_path, error):
     (tmp_path / "a.txt").write_text("old")
     shown = InputError if isinstance(error, OSError) else type(error)
     with pytest.raises(shown), whole_files([tmp_path / "a.txt", tmp_path / "b.txt"]) as (first, second):
@@ -70,7 +70,7 @@ WRITERS: dict[str, tuple[str, Any]] = {
 
 
 @pytest.mark.parametrize(("name", "write"), WRITERS.values(), ids=WRITERS.keys())
-def test_every_writer_leaves_whole_files_with_usual_rights_and_says_what_fails(name, write, tmp_path, monkeypatch):
+def test_every_writer_is_atomic_with_usual_file_permissions(name, write, tmp_path, monkeypatch):
     monkeypatch.setenv("PARFLEX_CACHE", "off")
     before = os.umask(0o027)
     try:
