@@ -221,7 +221,7 @@ def check_rows(name, count, seed, spread=0.5, at_once=None):
     source, robot = robot_of(name)
     coordinates, middle, far, keys = CASES[name]
     rng = np.random.default_rng(seed)
-    home = robot.description.poses["home"]
+    home = robot.description.poses.get("home", {})
     poses = np.array([home[word] for word in coordinates] if middle is None else middle)
     poses = poses + rng.uniform(-1, 1, (count, len(far))) * far
     keys = [f"constants.{key}" for key in keys] if keys else own_keys(robot)

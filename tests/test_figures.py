@@ -139,13 +139,14 @@ def test_figures_come_back_without_a_path_and_are_shown_by_notebooks(tmp_path):
     swing = {"moves": [{"left.1": 0.2}], "law": "time-optimal"}
     plan = parflex.plan_motion(robot, swing, velocity_limit=1.0, acceleration_limit=5.0)
     bars = parflex.sensitivities(robot, "mass", ["constants.line_mass", "constants.distal"])
+    bent = {"t": T, "a.Mz@0": wave, "a.Mz@0.5": wave / 2, "a.Mz@1": 0 * wave, "a.stress@0": wave, "a.stress@1": T}
     drawn = {
         "draw": lambda path=None: parflex.draw(robot, path=path),
         "draw_run": lambda path=None: parflex.draw_run(run, path),
         "draw_energies": lambda path=None: parflex.draw_energies(run, path),
         "draw_spectrum": lambda path=None: parflex.draw_spectrum(run, path, ["P.x"]),
         "draw_comparison": lambda path=None: parflex.draw_comparison(run, {"t": T, "P.x": wave}, path),
-        "draw_sections": lambda path=None: parflex.draw_sections({"t": T, "a.N@0": wave, "a.N@1": T}, path),
+        "draw_sections": lambda path=None: parflex.draw_sections(bent, path),
         "draw_convergence": lambda path=None: parflex.draw_convergence(refined, path),
         "draw_modes": lambda path=None: parflex.draw_modes(modes, path),
         "draw_map": lambda path=None: parflex.draw_map(found, path, mode=2),
@@ -157,7 +158,7 @@ def test_figures_come_back_without_a_path_and_are_shown_by_notebooks(tmp_path):
         "draw_energies": {"energy (J)", "change of total (J)", "time (s)"},
         "draw_spectrum": {"amplitude (m)", "frequency (Hz)"},
         "draw_comparison": {"position (m)", "difference (m)", "time (s)", "P.x, measured"},
-        "draw_sections": {"time (s)", "place s along the beam", "a.N", "s = 0"},
+        "draw_sections": {"section moment (N m)", "stress (Pa)", "place s along the beam", "a.Mz", "s = 0"},
     }
     assert set(drawn) == {name for name in parflex.__all__ if name.startswith("draw")} - {"draw_study"}
     for name, draw in drawn.items():
