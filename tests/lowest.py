@@ -38,7 +38,7 @@ TESTS = (
     "test_laws.py",
     "test_simulation.py",
     "test_modal_files.py",
-    "test_plates.py",
+    "test_finite_elements.py",
     "test_viewer.py",
 )
 

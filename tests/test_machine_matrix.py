@@ -22,7 +22,6 @@ from support.oracles.reader import read_robot
 import parflex
 from parflex import Configuration
 from parflex.models.dynamics.dynamic_models import moved_by, rigid_inverse
-from parflex.view.page.viewer import Viewer
 from parflex.view.scene.robot_scene import scene
 
 TIGHT = 1e-10  # systems of condition below 1e3 in double precision leave 1e-13
@@ -41,7 +40,6 @@ inertia = { mass = 0.8, centre = [0.02, 0.01, 0.05], about_centre = [0.003, 0.00
 
 
 def geared(keys: str, elbow: bool = False, more: str = "") -> str:
-    """The same arm with a coupling in place of the element."""
     return arm("", elbow=elbow).partition("[[element]]")[0] + f"{more}[[coupling]]\nname = 'part'\n" + keys + "\n"
 
 
@@ -62,8 +60,6 @@ ROWS = {
 
 
 class Machine:
-    """A row: the robot, its reference, a state of it, and what both say of the state."""
-
     def __init__(self, row: str, folder: Path) -> None:
         self.path = folder / f"{re.sub(' ', '-', row)}.toml"
         self.path.write_text(ROWS[row], encoding="utf-8")
@@ -88,7 +84,6 @@ class Machine:
         self.qdd, self.multipliers = self.lagrange(self.at, self.qd, self.tau)
 
     def lagrange(self, at: Configuration, qd: np.ndarray, tau: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Accelerations, and multipliers of all rows, in one system of all rates."""
         named, order = positions(at), order_of(self.robot, self.oracle)
         back = np.argsort(order)
         M, c = self.oracle.mass_matrix_and_bias(named, qd[back])
@@ -101,7 +96,6 @@ class Machine:
         return found[: len(M)][order], found[len(M) :]
 
     def program(self, run, *folder) -> None:
-        """The direct model through an emitter."""
         model = parflex.model(self.robot, "direct")
         own = [self.robot.tree.rate_names.index(name) for name in model.labels["qd"]]
         given = {"q": self.at.q, "qd": self.qd[own], "effort": self.tau}
@@ -111,7 +105,6 @@ class Machine:
 
 @pytest.fixture(scope="module")
 def machines(tmp_path_factory):
-    """Rows as they are asked for."""
     folder = tmp_path_factory.mktemp("machines")
     return cache(lambda row: Machine(row, folder))
 
@@ -200,7 +193,6 @@ def arrays(machine, folder):
 
 
 def simulate(machine, folder):
-    """Energy is kept but for work and losses; the last row accelerates as Lagrange says."""
     robot = machine.robot
     effort = dict(zip(robot.actuated_names, machine.tau, strict=True))
     run = parflex.simulate(robot, None, 0.1, effort=effort, step=STEP, start={"pose": "home"})
@@ -220,7 +212,6 @@ def explain(machine, folder):
 
 
 def view(machine, folder):
-    """The part is in the scene of the viewer, in its page and in a picture, where its ends are."""
     robot = machine.robot
     shown = scene(robot)
     ends = {"wall", "hand"} if robot.description.element else set()
@@ -233,29 +224,10 @@ def view(machine, folder):
             assert np.linalg.norm(points[mesh.vertices] - place, axis=1).min() < 0.06
     for end in ends:
         assert np.linalg.norm(points - machine.at.at.of(robot.tree.places[end])[1], axis=1).min() < 0.02
-    picture = folder / "robot.svg"
-    parflex.draw(robot, None, picture)
-    assert picture.stat().st_size > 1000
-    viewer = Viewer(robot, None, None, 0)
-    try:
-        assert "<html" in viewer.page()[:1000]
-    finally:
-        viewer.close()
 
 
-COLUMNS = {
-    "inverse": inverse,
-    "direct": direct,
-    "reactions": reactions,
-    "frequencies": frequencies,
-    "C": c_program,
-    "numpy": numpy_program,
-    "casadi": casadi_program,
-    "arrays": arrays,
-    "simulate": simulate,
-    "explain": explain,
-    "view": view,
-}
+QUESTIONS = (inverse, direct, reactions, frequencies, c_program, numpy_program, casadi_program, arrays, simulate)
+COLUMNS = {question.__name__: question for question in (*QUESTIONS, explain, view)}
 
 
 @pytest.mark.few

@@ -1,17 +1,20 @@
-"""Responses at many poses and designs: against the functions of single poses, however rows are cut and ordered."""
+"""Responses at many poses and designs, and about equilibria: against functions of single poses and closed forms."""
 
 from __future__ import annotations
 
 import warnings
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq
+from support.maps import number_at, small_chunks
+from support.robots import load_robot
 
 import parflex
 from parflex import InputError
-from parflex.maps.responses import response_rows
-from parflex.maps.rows import frequency_rows
-from parflex.maps.rows.row_chunks import chunks_of, in_order
+from parflex.maps.rest import rest_solver
+from parflex.maps.rows import single_positions
 
 DIRECTIONS = ("x", "y", "z", "rx", "ry", "rz")
 
@@ -39,30 +42,30 @@ def test_responses_of_many_poses_are_those_of_single_ones(robots, name):
     names, poses = poses_of(robot, 3)
     tip = robot.tree.end_effector
     asked = ["frequency:1", "frequency:4", "damping:2", f"stiffness:{tip}", f"compliance:{tip}", f"deflection:{tip}"]
-    found = parflex.many_responses(robot, names, poses, [*asked, "strain:1", "stiffness:x", "deflection:rz"])
-    assert found.status.tolist() == [0, 0, 0] and found.fallbacks == 0 and found.method == "together"
+    result = parflex.many_responses(robot, names, poses, [*asked, "strain:1", "stiffness:x", "deflection:rz"])
+    assert result.status.tolist() == [0, 0, 0] and result.fallbacks == 0 and result.method == "together"
     for k, pose in enumerate(poses):
         at = dict(zip(names, pose.tolist(), strict=True))
         modes = parflex.natural_frequencies(robot, at, modes=4)
         frame = parflex.cartesian_stiffness(robot, at)
         bent = parflex.deflection(robot, at, about="undeformed")
         # rounding of K, whose condition number is up to 1e8 before it is scaled
-        assert found["frequency:4"][k] == pytest.approx(modes.frequencies[3], rel=1e-9)
-        assert found["damping:2"][k] == pytest.approx(modes.damping[1], rel=1e-9, abs=1e-15)
-        assert found[f"compliance:{tip}"][k] == pytest.approx(
+        assert result["frequency:4"][k] == pytest.approx(modes.frequencies[3], rel=1e-9)
+        assert result["damping:2"][k] == pytest.approx(modes.damping[1], rel=1e-9, abs=1e-15)
+        assert result[f"compliance:{tip}"][k] == pytest.approx(
             frame.compliance, rel=1e-9, abs=1e-9 * np.abs(frame.compliance).max()
         )
-        assert found[f"stiffness:{tip}"][k] == pytest.approx(
+        assert result[f"stiffness:{tip}"][k] == pytest.approx(
             frame.stiffness, rel=1e-9, abs=1e-9 * np.abs(frame.stiffness).max()
         )
-        assert found["stiffness:x"][k] == found[f"stiffness:{tip}"][k, 0, 0]
+        assert result["stiffness:x"][k] == result[f"stiffness:{tip}"][k, 0, 0]
         moved = bent.frames[tip]
-        assert found[f"deflection:{tip}"][k] == pytest.approx(
+        assert result[f"deflection:{tip}"][k] == pytest.approx(
             moved, rel=1e-9, abs=1e-9 * max(np.abs(moved).max(), 1e-12)
         )
-        assert found["deflection:rz"][k] == found[f"deflection:{tip}"][k, 5]
-        assert found["strain:1"][k].sum() == pytest.approx(1.0, rel=1e-12)
-    assert found.units["stiffness:x"] == "N/m" and found.units["deflection:rz"] == "rad"
+        assert result["deflection:rz"][k] == result[f"deflection:{tip}"][k, 5]
+        assert result["strain:1"][k].sum() == pytest.approx(1.0, rel=1e-12)
+    assert result.units["stiffness:x"] == "N/m" and result.units["deflection:rz"] == "rad"
 
 
 def test_kinds_that_are_solved_pose_by_pose_are_those_of_single_poses(robots):
@@ -70,17 +73,17 @@ def test_kinds_that_are_solved_pose_by_pose_are_those_of_single_poses(robots):
     names, poses = poses_of(robot, 2)
     motor, beam = names[0], next(iter(parflex.deflection(robot).beams))
     asked = ["conditioning", "singularity", f"effort:{motor}", f"stress:{beam}", "mass", "motion:2"]
-    found = parflex.many_responses(robot, names, poses, asked)
+    result = parflex.many_responses(robot, names, poses, asked)
     for k, pose in enumerate(poses):
         at = dict(zip(names, pose.tolist(), strict=True))
         here, bent = parflex.configure(robot, at).condition, parflex.deflection(robot, at)
-        assert found["conditioning"][k] == pytest.approx(here.platform, rel=1e-9)  # Newton of two ways of assembly
-        assert found["singularity"][k] == pytest.approx(1 / max(here.platform, *here.legs.values(), here.closures))
-        assert found[f"effort:{motor}"][k] == pytest.approx(bent.efforts[motor], rel=1e-8)
-        assert found[f"stress:{beam}"][k] > 0
+        assert result["conditioning"][k] == pytest.approx(here.platform, rel=1e-9)  # Newton of two ways of assembly
+        assert result["singularity"][k] == pytest.approx(1 / max(here.platform, *here.legs.values(), here.closures))
+        assert result[f"effort:{motor}"][k] == pytest.approx(bent.efforts[motor], rel=1e-8)
+        assert result[f"stress:{beam}"][k] > 0
         shapes = parflex.natural_frequencies(robot, at, 2).shapes[:, 1]
-        assert found["motion:2"][k] == pytest.approx(shapes, abs=1e-6 * np.abs(shapes).max())
-    assert found["mass"] == pytest.approx([sum(link.body.m for link in robot.tree.links)] * 2)
+        assert result["motion:2"][k] == pytest.approx(shapes, abs=1e-6 * np.abs(shapes).max())
+    assert result["mass"] == pytest.approx([sum(link.body.m for link in robot.tree.links)] * 2)
 
 
 def test_responses_under_a_wrench_are_those_of_the_equilibrium_or_of_first_order(robots):
@@ -92,10 +95,10 @@ def test_responses_under_a_wrench_are_those_of_the_equilibrium_or_of_first_order
     many = parflex.many_frequencies(robot, names, poses, modes=2, wrench=load, shapes=True)
     for k, pose in enumerate(poses):
         at = dict(zip(names, pose.tolist(), strict=True))
-        for found, about in ((rest, None), (first, "undeformed")):
+        for result, about in ((rest, None), (first, "undeformed")):
             moved = parflex.deflection(robot, at, wrench=load, about=about).frames[robot.tree.end_effector]
             # both start from loops that are closed to 1e-11 of a length, each in its own way
-            assert found["deflection"][k] == pytest.approx(moved, rel=1e-8, abs=1e-11)
+            assert result["deflection"][k] == pytest.approx(moved, rel=1e-8, abs=1e-11)
         one = parflex.natural_frequencies(robot, at, 2, wrench=load).frequencies
         assert many.frequencies[k] == pytest.approx(one, rel=1e-9)
         assert rest["frequency:1"][k] == pytest.approx(one[0], rel=1e-9)
@@ -107,22 +110,17 @@ def test_responses_under_a_wrench_are_those_of_the_equilibrium_or_of_first_order
 def test_designs_of_responses_are_those_of_robots_loaded_one_by_one(robots):
     robot = robots["3rrr-flexible"]
     names, poses = poses_of(robot, 4)
-    key = next(
-        f"sections.{name}.{word}"
-        for name, own in robot.description.sections.items()
-        for word in own.model_fields_set
-        if word in ("y", "diameter", "z")
-    )
-    value = parflex.designs.design_numbers.number_at(robot, key)
+    key = "sections.rod.diameter"
+    value = number_at(robot, key)
     designs = {key: value * np.array([0.95, 1.05, -1.0, np.nan])}
     asked = ["stiffness:x", "deflection:y", "frequency:2", "damping:1", "mass"]
-    found = parflex.many_responses(robot, names, poses, asked, designs=designs)
-    assert found.status.tolist() == [0, 0, 3, 3] and "not a finite number" in found.reasons[3]
+    result = parflex.many_responses(robot, names, poses, asked, designs=designs)
+    assert result.status.tolist() == [0, 0, 3, 3] and "not a finite number" in result.reasons[3]
     for k in range(2):
         other = parflex.load("3rrr-flexible", settings={key: float(designs[key][k])})
         one = parflex.many_responses(other, names, poses[k : k + 1], asked)
         for word in asked:
-            assert found[word][k] == pytest.approx(one[word][0], rel=1e-9)  # the same matrices, rounded otherwise
+            assert result[word][k] == pytest.approx(one[word][0], rel=1e-9)  # the same matrices, rounded otherwise
 
 
 def test_the_order_of_rows_the_size_of_chunks_and_the_number_of_threads_change_nothing(robots, monkeypatch):
@@ -131,8 +129,7 @@ def test_the_order_of_rows_the_size_of_chunks_and_the_number_of_threads_change_n
     asked = ["frequency:1", "stiffness:x"]
     whole = parflex.many_responses(robot, names, poses, asked, threads=1)
     plain = parflex.many_frequencies(robot, names, poses, modes=2, threads=1)
-    monkeypatch.setattr(response_rows, "CHUNK_TOGETHER", 5)
-    monkeypatch.setattr(frequency_rows, "CHUNK_FULL", 5)
+    small_chunks(monkeypatch, 5)
     order = np.random.default_rng(0).permutation(12)
     one, two = (parflex.many_responses(robot, names, poses, asked, threads=n) for n in (1, 2))
     mixed = parflex.many_responses(robot, names, poses[order], asked, threads=2)
@@ -152,12 +149,12 @@ def test_rows_that_are_not_numbers_are_marked_without_a_warning(robots):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         many = parflex.many_frequencies(robot, names, poses, modes=2, shapes=True)
-        found = parflex.many_responses(robot, names, poses, ["stiffness:x", "conditioning"])
+        result = parflex.many_responses(robot, names, poses, ["stiffness:x", "conditioning"])
         designs = {"sections.rod.diameter": [0.02, 0.021, np.inf]}
         varied = parflex.many_frequencies(robot, names, poses, modes=2, designs=designs)
-    for status, reasons in ((many.status, many.reasons), (found.status, found.reasons)):
+    for status, reasons in ((many.status, many.reasons), (result.status, result.reasons)):
         assert status.tolist() == [0, 1, 0] and reasons[1] == f"'{names[0]}' is not a finite number in this row"
-    assert np.isnan(many.shapes[1]).all() and np.isnan(found["stiffness:x"][1])
+    assert np.isnan(many.shapes[1]).all() and np.isnan(result["stiffness:x"][1])
     assert varied.status[1] == 1 and "not a finite number" in varied.reasons[1]
     assert varied.status[2] == 3 and "not a finite number" in varied.reasons[2]
 
@@ -166,77 +163,214 @@ def test_rows_that_are_not_numbers_are_marked_without_a_warning(robots):
     ("words", "said"),
     [
         (["loudness"], "'loudness' is not a response"),
-        ([], "no response"),
-        (["frequency:0"], "'0' is not a mode"),
         (["frequency:one"], "is not a mode"),
         (["stiffness:nowhere"], "there is no frame"),
-        (["stiffness:platform.w"], "there is no frame"),
-        (["stiffness:nowhere.x"], "there is no frame"),
-        (["mass:platform"], "of the whole robot"),
         (["effort:nobody"], "there is no motor"),
-        (["stress:nobody"], "there is no beam"),
         (["mass", "mass"], "twice"),
         (["frequency:1000"], "modes are requested, but the robot has"),
     ],
 )
-def test_what_is_no_response_is_refused_in_one_sentence(robots, words, said):
+def test_invalid_responses_are_refused(robots, words, said):
     robot = robots["3rrr-flexible"]
     names, poses = poses_of(robot, 1)
-    with pytest.raises(InputError, match=said) as told:
+    with pytest.raises(InputError, match=said) as refusal:
         parflex.many_responses(robot, names, poses, words)
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(refusal.value)
 
 
-def test_stress_of_what_has_no_known_shape_is_refused():
-    robot = parflex.load("navaro")  # its sections are numbers
-    with pytest.raises(InputError, match=r"no beam 'leg1\.1' with a known shape; give the shape of its sections"):
-        parflex.many_responses(robot, ["x"], [[0.0]], ["stress:leg1.1"])
-
-
-def test_a_rigid_direction_has_no_stiffness_and_no_compliance():
-    robot = parflex.load("3rrr-flexible")
+def test_a_rigid_direction_has_no_stiffness_and_no_compliance(robots):
+    robot = robots["3rrr-flexible"]
     names, poses = poses_of(robot, 1)
-    motor = robot.tree.links[robot.tree.link_of_rate[robot.actuated[0]]].name
-    found = parflex.many_responses(robot, names, poses, [f"compliance:{motor}", f"stiffness:{motor}"])
-    one = parflex.cartesian_stiffness(robot, dict(zip(names, poses[0].tolist(), strict=True)), frame=motor)
-    assert one.stiffness is None and np.isnan(found[f"stiffness:{motor}"]).all()
-    assert found[f"compliance:{motor}"][0] == pytest.approx(one.compliance, abs=1e-18)
+    result = parflex.many_responses(robot, names, poses, ["compliance:leg1.1", "stiffness:leg1.1"])
+    one = parflex.cartesian_stiffness(robot, dict(zip(names, poses[0].tolist(), strict=True)), frame="leg1.1")
+    assert one.stiffness is None and np.isnan(result["stiffness:leg1.1"]).all()
+    assert result["compliance:leg1.1"][0] == pytest.approx(one.compliance, abs=1e-18)
 
 
-def test_chunks_come_in_their_order_and_are_given_up_when_nobody_waits():
-    asked: list[int] = []
-
-    def solve(chunk: slice) -> int:
-        asked.append(chunk.start)
-        return chunk.stop
-
-    chunks = chunks_of(100, 7)
-    assert [stop for _, stop in in_order(chunks, solve, 3)] == [*range(7, 100, 7), 100]
-    asked.clear()
-    for chunk, _ in in_order(chunks, solve, 2):
-        if chunk.start >= 7:
-            break
-    assert len(asked) < len(chunks)
-
-
-@pytest.mark.parametrize("rows", [[[0.1, 0.2]], [0.1, 0.2, 0.3], "home", np.zeros((0, 3))])
+@pytest.mark.parametrize("rows", [[[0.1, 0.2]], "home"])
 def test_poses_with_another_number_of_columns_are_refused(robots, rows):
     for ask in (parflex.many_frequencies, lambda *given: parflex.many_responses(*given, ["mass"])):
         with pytest.raises(InputError, match="poses"):
             ask(robots["3rrr-flexible"], ["x", "y", "theta"], rows)
 
 
-def test_rows_say_why_they_go_alone_and_how_far_they_are():
-    robot, told = parflex.load("3rrr-flexible"), []
-    poses = np.zeros((3, 2))
-    found = parflex.many_responses(
-        robot, ["x", "y"], poses, ["effort:leg1.1", "motion:1"], progress=lambda *n: told.append(n)
+def test_rows_that_are_solved_one_by_one_report_reason_and_progress(robots):
+    seen, words = [], ["effort:leg1.1", "motion:1"]
+    result = parflex.many_responses(
+        robots["3rrr-flexible"], ["x", "y"], np.zeros((3, 2)), words, progress=lambda *n: seen.append(n)
     )
-    assert found.units == {"effort:leg1.1": "N m", "motion:1": "m, rad"} and told == [(3, 3)]
-    assert found.method == "one by one" and found.reason == "effort, motion: computed pose by pose"
-    assert (
-        parflex.many_responses(parflex.load("gough-stewart-elastic"), ["x"], [[0.0]], ["effort:leg1.3"]).units[
-            "effort:leg1.3"
-        ]
-        == "N"
-    )
+    assert result.units == {"effort:leg1.1": "N m", "motion:1": "m, rad"} and seen == [(3, 3)]
+    assert result.method == "one by one" and result.reason == "effort, motion: computed pose by pose"
+
+
+@pytest.fixture(scope="module")
+def planar():
+    robot = parflex.load("3rrr-flexible")
+    names = list(robot.actuated_names)
+    q = robot.home[[robot.tree.links[robot.tree.link_of_rate[k]].q.start for k in robot.actuated]]
+    return robot, names, q + np.random.default_rng(3).uniform(-0.03, 0.03, (9, len(names)))
+
+
+@pytest.mark.verify
+def test_equilibria_of_many_poses_are_those_of_single_ones(planar):
+    robot, names, poses = planar
+    tip = robot.tree.end_effector
+    load = {tip: [3000.0, -2000.0, 50.0]}
+    beam = next(iter(parflex.deflection(robot).beams))
+    asked = ["frequency:3", "damping:1", "shape:2", "motion:1", "strain:1", "stiffness", "compliance", "deflection"]
+    asked += [f"effort:{names[1]}", f"stress:{beam}", "mass", "conditioning", "singularity"]
+    many = parflex.many_responses(robot, names, poses, asked, wrench=load)
+    assert many.method == "together" and not many.fallbacks and not many.status.any()
+    for k in (0, 7):
+        one = parflex.many_responses(robot, names, poses[k : k + 1], asked, wrench=load)
+        assert one.method == "one by one"
+        for word in asked:
+            # both start from loops that are closed to 1e-11 of a length, each in its own way, which deflections feel
+            near = 1e-11 if word == "deflection" else 2e-9 * np.abs(one[word]).max()
+            assert many[word][k] == pytest.approx(one[word][0], rel=2e-9, abs=near), word
+
+
+def swing_slope(angle, turn, order=1, k=3.0, rest=0.2, pull=40.0, length_at_rest=0.3, mass=2.0, reach=0.5):
+    """Of the potential of `sprung-swing` along the angle of its bob, by hand: first or second derivative."""
+    whole = turn + angle
+    r = reach * np.array([np.cos(whole), np.sin(whole)])
+    d = reach * np.array([-np.sin(whole), np.cos(whole)])
+    line = r - np.array([0.1, 0.7])
+    length = np.hypot(*line)
+    rate = line @ d / length
+    if order == 1:
+        return mass * 9.81 * 0.4 * np.cos(whole) + k * (angle - rest) + pull * (length - length_at_rest) * rate
+    bend = (d @ d - line @ r - rate**2) / length
+    return -mass * 9.81 * 0.4 * np.sin(whole) + k + pull * (rate**2 + (length - length_at_rest) * bend)
+
+
+def test_equilibria_with_designs_are_those_of_the_potential():
+    robot = load_robot("sprung-swing")
+    draw, count = np.random.default_rng(5), 8
+    turns = np.linspace(-0.6, 0.6, count)
+    own = {
+        name: draw.uniform(*bounds, count)
+        for name, bounds in {
+            "k": (2, 4),
+            "mass": (1, 3),
+            "pull": (30, 50),
+            "length_at_rest": (0.2, 0.4),
+            "reach": (0.4, 0.6),
+        }.items()
+    }
+    keys = {"k": "frame.bob.spring.stiffness", "mass": "frame.bob.inertia.mass", "pull": "element.cord.stiffness"}
+    keys |= {"length_at_rest": "element.cord.rest", "reach": "point.tip.position.0"}
+    designs = {keys[name]: values for name, values in own.items()}
+    asked = ["frequency:1", "mass", "deflection:bob", "strain:1"]
+    many = parflex.many_responses(robot, ["turn"], turns[:, None], asked, designs=designs, about="equilibrium")
+    with pytest.warns(parflex.ParflexWarning, match="8 of 8 poses have springs under tension"):
+        plain = parflex.many_frequencies(robot, ["turn"], turns[:, None], modes=1, designs=designs, shapes=True)
+    assert many.method == "together" and not many.fallbacks and not plain.fallbacks, many.reason
+    assert many["mass"] == pytest.approx(own["mass"], rel=1e-15)
+    for k, turn in enumerate(turns):
+        here = {name: values[k] for name, values in own.items()}
+        angle = brentq(lambda a, turn=turn, here=here: swing_slope(a, turn, **here), -2.0, 2.5, xtol=1e-14)
+        exact = np.sqrt(swing_slope(angle, turn, 2, **here) / (here["mass"] * 0.4**2 + 0.01)) / (2 * np.pi)
+        start = robot.assemble({"turn": float(turn)})[1]
+        assert many["deflection:bob"][k, 4] == pytest.approx(start - angle, abs=1e-10)
+        assert many["frequency:1"][k] == pytest.approx(exact, rel=1e-9)
+        assert plain.frequencies[k, 0] == pytest.approx(exact, rel=1e-9)
+        assert plain.shapes[k, 0, 4] ** 2 == pytest.approx(1 / (here["mass"] * 0.4**2 + 0.01), rel=1e-9)
+
+
+def test_equilibria_beyond_a_limit_point_are_reported():
+    """A shallow truss: the load of its limit point is the largest of k (1 - l0 / l(z)) z on the way down."""
+    robot = load_robot("truss")
+    z = np.linspace(0, 0.05, 100001)
+    limit = (1000 * (np.hypot(1, 0.05) / np.hypot(1, z) - 1) * z).max()
+    lifts = np.linspace(0, 0.3, 6)[:, None]
+    for share, marked in ((0.9, False), (20.0, True)):
+        load = {"roof": [0, 0, -share * limit]}
+        with pytest.warns(parflex.ParflexWarning, match="limit point") if marked else nullcontext():
+            result = parflex.many_responses(robot, ["lift"], lifts, ["deflection:z"], wrench=load)
+        assert not result.status.any() and result.method == "together"
+        assert all(("snaps through" in reason) == marked for reason in result.reasons)
+        assert (result["deflection:z"] < -0.1).all() == marked
+        bent = parflex.deflection(robot, {"lift": 0.0}, wrench=load)
+        assert any("snaps through" in word for word in bent.warnings) == marked
+
+
+def test_rows_that_programs_do_not_bring_to_rest_are_solved_one_by_one(planar, monkeypatch):
+    robot, names, poses = planar
+    load = {robot.tree.end_effector: [3000.0, -2000.0, 50.0]}
+    whole = parflex.many_responses(robot, names, poses[:6], ["deflection"], wrench=load)
+    monkeypatch.setattr(rest_solver, "STEPS", 1)
+    alone = parflex.many_responses(robot, names, poses[:6], ["deflection"], wrench=load)
+    assert not whole.fallbacks and alone.fallbacks == 6 and not alone.status.any()
+    assert alone["deflection"] == pytest.approx(whole["deflection"], rel=1e-8, abs=1e-11)
+
+
+@pytest.mark.parametrize("poses", [1, 6])
+def test_free_spins_behind_a_frame_leave_its_stiffness_regular(poses):
+    """A ball behind the tip of a beam spins freely; the tip feels the beam alone: 3 E I / L^3 and E A / L."""
+    rows = np.zeros((poses, 1))
+    for elements in (1, 32):
+        robot = load_robot("ball-arm", elements=elements)
+        result = parflex.many_responses(robot, ["arm"], rows, ["compliance:link.tip"])
+        assert not result.status.any()
+        C = result["compliance:link.tip"][0]
+        soft, stiff = 0.4**3 / (3 * 200e9 * 0.02 * 0.01**3 / 12), 0.4 / (200e9 * 0.02 * 0.01)
+        turned = np.array([np.cos(0.9), 0, -np.sin(0.9)])
+        assert turned @ C[:3, :3] @ turned == pytest.approx(stiff, rel=1e-6)
+        assert np.linalg.eigvalsh(C[:3, :3])[2] == pytest.approx(soft, rel=1e-9)
+        with pytest.raises(parflex.SingularError, match="nothing constrains"):
+            parflex.cartesian_stiffness(robot)  # of the hand, which the ball leaves free
+
+
+def test_a_response_without_an_answer_leaves_the_others_of_its_row():
+    robot = load_robot("ball-arm")
+    result = parflex.many_responses(robot, ["arm"], [[0.0], [0.3]], ["stiffness:hand", "frequency:1"])
+    assert not result.status.any() and np.isfinite(result["frequency:1"]).all()
+    assert np.isnan(result["stiffness:hand"]).all()
+    assert all(reason.startswith("stiffness:hand: the stiffness is singular") for reason in result.reasons)
+    with pytest.raises(parflex.InputError, match="modes are requested"):
+        parflex.many_responses(robot, ["arm"], [[0.0], [0.3]], ["frequency:90", "stiffness:link.tip", "motion:90"])
+
+
+def test_cells_of_a_five_bar_are_reached_where_its_links_reach_and_searches_are_few(monkeypatch):
+    """Both cranks of 0.3 m and rods of 0.4 m span 0.1 to 0.7 m: what lies outside is proven, and costs no search."""
+    robot = parflex.load("5r")
+    poses = np.array([[x, y] for x in np.linspace(-1, 1, 11) for y in np.linspace(-0.2, 1, 11)])
+    searched = []
+    plain = type(robot).assemble
+    monkeypatch.setattr(type(robot), "assemble", lambda *a, **k: searched.append(a) or plain(*a, **k))
+    result = parflex.many_responses(robot, ["x", "y"], poses, ["conditioning"])
+    spans = [np.hypot(poses[:, 0] - foot, poses[:, 1]) for foot in (-0.12, 0.12)]
+    inside = np.all([(span > 0.1) & (span < 0.7) for span in spans], axis=0)
+    assert inside.any() and np.array_equal(result.status == 0, inside)
+    assert {reason[:26] for reason in np.array(result.reasons)[~inside]} == {"the pose cannot be reached"}
+    assert len(searched) <= 8
+    alone = single_positions.SinglePositions(robot, ["x", "y"], (0, 1, 2))
+    _, status, said = alone(poses)
+    assert np.array_equal(status == 0, inside) and len(searched) <= 16
+    assert {reason[:26] for reason in np.array(said)[~inside]} == {"the pose cannot be reached"}
+    # nothing proves the same cells: they are not called unreachable
+    monkeypatch.setattr(single_positions.Reach, "excludes", lambda *_: False)
+    monkeypatch.setattr(single_positions, "LEAST", 0)
+    _, status, said = alone(np.array([[5.0, 0.5], *poses[inside][:3]]))
+    assert status.tolist() == [1, 0, 0, 0] and "was not found" in said[0]
+
+
+def test_an_interrupted_map_about_equilibria_goes_on_to_the_same_bits(planar, tmp_path, monkeypatch):
+    robot, names, poses = planar
+    load = {robot.tree.end_effector: [300.0, -200.0, 5.0]}
+    small_chunks(monkeypatch, 4)
+    middle = poses.mean(axis=0)
+    over = [(name, value - 0.01, value + 0.01, 3) for name, value in zip(names[:2], middle[:2].tolist(), strict=True)]
+    asked = {"fixed": {names[2]: float(middle[2])}, "modes": 1, "wrench": load, "responses": ["deflection:x"]}
+    whole = parflex.frequency_map(robot, over, **asked, threads=2)
+
+    def stop(done: int, _: int) -> None:
+        if done >= 4:
+            raise KeyboardInterrupt
+
+    part = parflex.frequency_map(robot, over, **asked, out=tmp_path / "map.npz", progress=stop)
+    rest = parflex.frequency_map(robot, over, **asked, out=tmp_path / "map.npz")
+    assert part.interrupted and 0 < rest.computed < 9
+    assert np.array_equal(rest.frequencies, whole.frequencies)
+    assert np.array_equal(rest.responses["deflection:x"], whole.responses["deflection:x"])

@@ -39,7 +39,7 @@ def test_the_response_of_a_cantilever_is_that_of_the_differential_equation(tmp_p
     assert errors[0] / errors[1] == pytest.approx(16, rel=0.05)  # the fourth power of the element length
 
 
-def test_the_response_is_that_of_scipy_and_of_its_simulation():
+def test_the_response_is_that_of_the_matrices_and_differentiates_in_time():
     robot = parflex.load("dualemps")
     system = state_space(
         robot,
@@ -51,7 +51,6 @@ def test_the_response_is_that_of_scipy_and_of_its_simulation():
     hertz = np.array([0.5, 7.0, 33.0, 150.0])
     with pytest.warns(parflex.ParflexWarning, match="held at both ends"):  # the peer has the same elements
         result = system.response(hertz)
-    peer = scipy.signal.StateSpace(system.A, system.B[:, :1], system.C, system.D[:, :1])
     for k, f in enumerate(hertz):
         s = 2j * np.pi * f
         expected = system.C @ np.linalg.solve(s * np.eye(len(system.A)) - system.A, system.B) + system.D
@@ -59,15 +58,6 @@ def test_the_response_is_that_of_scipy_and_of_its_simulation():
         assert np.abs(result[k] - expected).max() < 1e-7 * np.abs(expected).max()
         assert result[k, 1] == pytest.approx(s * result[k, 0], rel=1e-9)  # velocity, then acceleration
         assert result[k, 2] == pytest.approx(s * s * result[k, 0], rel=1e-6, abs=1e-9 * np.abs(result[k, 2]).max())
-    # in steady vibration the simulation has the amplitude of the response
-    omega = 2 * np.pi * 7.0
-    t = np.linspace(0, 12, 24001)
-    _, y, _ = scipy.signal.lsim(peer, np.cos(omega * t), t)
-    late = t > 10
-    wave = np.array([np.cos(omega * t[late]), -np.sin(omega * t[late])]).T
-    fitted = np.linalg.lstsq(wave, y[late], rcond=None)[0]
-    phasor = fitted[0] + 1j * fitted[1]
-    assert phasor[0] == pytest.approx(result[1, 0, 0], rel=1e-2)  # what is left of the start after ten seconds
     assert np.all(np.linalg.eigvals(system.A).real < 0)
 
 
@@ -111,15 +101,6 @@ def test_the_file_holds_matrices_response_and_names(kind, tmp_path, capsys):
     assert [file.name for file in tmp_path.iterdir()] == [path.name]  # nothing half-written is left
 
 
-def test_a_file_that_cannot_be_written_leaves_nothing(tmp_path, capsys):
-    ask = ("statespace", "dualemps", "--servo", "1e6", "--input", "11", "--output", "17.y", "--out")
-    assert refused(capsys, *ask, str(tmp_path / "plant.csv"))["key"] == "out"
-    assert refused(capsys, *ask, str(tmp_path / "no" / "plant.npz"))["key"] == "out"
-    (tmp_path / "plant.npz").mkdir()
-    assert refused(capsys, *ask, str(tmp_path / "plant.npz"))["key"] == "out"
-    assert [file.name for file in tmp_path.iterdir()] == ["plant.npz"]
-
-
 def test_unknown_inputs_and_outputs_are_refused(capsys):
     robot = parflex.load("dualemps")
     for inputs, outputs, word in (
@@ -134,13 +115,12 @@ def test_unknown_inputs_and_outputs_are_refused(capsys):
             state_space(robot, inputs, outputs, lock="none")
     with pytest.raises(InputError, match="locked"):
         state_space(robot, ["11"], ["17.y"])
-    for span in ("1:2", "5:1:3", "0:10:3:log", "1:10:2.5", "1:10:3:lin"):
-        key = refused(capsys, "statespace", "dualemps", "--input", "17.fx", "--output", "17.y", "--frequencies", span)
-        assert key["key"] == "frequencies", span
+    ask = ("statespace", "dualemps", "--input", "17.fx", "--output", "17.y", "--frequencies")
+    for span in ("1:2", "5:1:3", "0:10:3:log", "1:10:3:lin"):
+        assert refused(capsys, *ask, span)["key"] == "frequencies", span
 
 
-def test_elements_that_are_too_few_are_told_as_of_frequencies(tmp_path):
-    """The first zero of one element is a fifth too high, the second resonance 58 %."""
+def test_too_few_elements_are_reported_as_for_natural_frequencies(tmp_path):
     bar = bars.cantilever(tmp_path, elements=1)
     system = parflex.state_space(bar, ["bar.tip.fy"], ["bar.tip.y"])
     said = parflex.natural_frequencies(bar).model.warnings
@@ -158,7 +138,6 @@ def test_elements_that_are_too_few_are_told_as_of_frequencies(tmp_path):
 
 @pytest.mark.parametrize("elements", [1, 2, 3])
 def test_resonances_and_zeros_are_within_the_bound_of_what_elements_leave_out(elements, tmp_path):
-    """Against the differential equation: clamped and free, and with the end held against deflection."""
     bar = bars.cantilever(tmp_path, elements=elements)
     model = parflex.state_space(bar, ["bar.tip.fy"], ["bar.tip.y"]).model
     row = model.configuration.frame_rows("bar.tip")[1] @ model.J

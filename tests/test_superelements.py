@@ -23,7 +23,7 @@ from support.traced import VERIFY
 import parflex
 from parflex import RobotFileError
 from parflex.bodies import RigidBody
-from parflex.bodies.super_elements import market_matrices, nastran_matrices
+from parflex.bodies.super_elements import nastran_matrices
 from parflex.bodies.super_elements.matrix_files import load_matrices
 from parflex.bodies.super_elements.super_body import super_body, super_element
 
@@ -32,18 +32,11 @@ FLEXURE = HERE / "data" / "flexor_025.mat"
 ROUNDED = HERE / "data" / "flexor_ID16.mat"
 BAR = oracle.round_bar(0.004)
 LENGTH = 0.3
-ON_GROUND = """
-format = 1
-name = "flexure"
-end_effector = "part.b"
-[[frame]]
-name = "part"
-superelement = {{ file = "{file}", nodes = {{ a = 1, b = 2 }} {more} }}
-"""
+ON_GROUND = 'format = 1\nname = "flexure"\nend_effector = "part.b"\n[[frame]]\nname = "part"\n'
+ON_GROUND += 'superelement = {{ file = "{file}", nodes = {{ a = 1, b = 2 }} {more} }}\n'
 
 
 def hat(x) -> np.ndarray:
-    """The matrix of a cross product."""
     return np.cross(np.eye(3), x)
 
 
@@ -67,7 +60,6 @@ def as_npz(path: Path, M: np.ndarray, K: np.ndarray, **more: np.ndarray) -> str:
 
 
 def test_a_flexure_has_the_mass_the_stiffnesses_and_the_frequencies_of_its_matrices(tmp_path, capsys):
-    """Facts of the file: two coincident nodes, six modes. Digits as they are printed there."""
     file = written(tmp_path, ON_GROUND.format(file=FLEXURE, more=""))
     said = answered(capsys, "check", file)["superelements"]["part"]
     assert said["mass"] == pytest.approx(0.02922356, rel=1e-6)
@@ -84,14 +76,13 @@ def test_a_flexure_has_the_mass_the_stiffnesses_and_the_frequencies_of_its_matri
     )
 
 
-def test_matrices_of_few_digits_are_refused_with_the_numbers_that_say_why(tmp_path, capsys):
+def test_matrices_of_few_digits_are_refused_with_their_residuals(tmp_path, capsys):
     error = refused(capsys, "check", written(tmp_path, ON_GROUND.format(file=ROUNDED, more="")))
     assert all(number in error["message"] for number in ("-(114 Hz)^2", "657 Hz", "1248 Hz", "7.0e-06"))
     assert (error["file"], error["key"]) == (str(ROUNDED), "frame 'part': superelement.file")
 
 
 def test_a_hexapod_on_flexures_vibrates_as_the_assembly_of_its_matrices():
-    """Flexure, rod, flexure in each leg; the rods are beams."""
     robot = load_robot("flexure-hexapod")
     result = parflex.natural_frequencies(robot, modes=12).frequencies
     # the residual of K on rigid motions is 1e-10 of stiffnesses that differ by 1e7
@@ -99,7 +90,6 @@ def test_a_hexapod_on_flexures_vibrates_as_the_assembly_of_its_matrices():
 
 
 def test_bodies_of_several_nodes_in_other_units_vibrate_as_the_assembly_of_their_matrices(tmp_path):
-    """Two bars of three nodes, the second turned and held at its middle one; a hand in other axes at its end."""
     M, K = oracle.reduced(*oracle.chain(LENGTH, 4, BAR), [*range(6), *range(12, 18), *range(24, 30)], 3)
     t = np.array(([1e-3] * 3 + [1.0] * 3) * 3 + [1.0] * 3)
     places = np.array([[0, 0, 0], [LENGTH / 2, 0, 0], [LENGTH, 0, 0]])
@@ -130,27 +120,12 @@ def test_bodies_of_several_nodes_in_other_units_vibrate_as_the_assembly_of_their
 
 @pytest.fixture(scope="module", params=["flexure", "beam, free", "beam, clamped"])
 def body(request, tmp_path_factory):
-    """Elements, what the root is, and bodies."""
     if request.param == "flexure":
         data = load_matrices(str(FLEXURE), [1, 2])
     else:
         data = load_matrices(as_npz(tmp_path_factory.mktemp("m") / "beam.npz", *beam_matrices(4)), [1, 2])
     element = super_element(data, {"a": 1, "b": 2}, None if "free" in request.param else "a", None)
     return element, super_body(element)
-
-
-def test_the_kinetic_energy_at_rest_is_that_of_the_mass_matrix(body):
-    """T = 1/2 V^T M V with V the velocities of interfaces in moving axes and the modal rates."""
-    element, elastic = body
-    rng = np.random.default_rng(1)
-    for _ in range(5):
-        v, w, ed = rng.normal(size=3), rng.normal(size=3), rng.normal(size=elastic.size)
-        V = element.X @ np.concatenate([v, w]) + element.shapes()[0] @ ed
-        nodes = [elastic.inner.node(name) for name in ("a", "b")]
-        felt = [np.concatenate([v + np.cross(w, n.r0) + n.Phi_d @ ed, w + n.Phi_r @ ed]) for n in nodes]
-        assert np.concatenate(felt) == pytest.approx(V[:12], rel=1e-9, abs=1e-9)
-        T = elastic.kinetic_energy(v, w, np.zeros(elastic.size), ed)
-        assert pytest.approx(0.5 * V @ element.data.M @ V, rel=1e-7) == T  # masses along x and y differ by 2e-8
 
 
 def test_the_short_form_of_the_inertia_is_that_of_all_integrals(body):
@@ -180,23 +155,10 @@ def test_the_short_form_of_the_inertia_is_that_of_all_integrals(body):
 
 
 def _acceleration(node, U, a, w, e, ed, edd):
-    """Of a place on an elastic body."""
     return a + U @ (node.r0 + node.Phi_d @ e) + 2 * np.cross(w, node.Phi_d @ ed) + node.Phi_d @ edd
 
 
-def test_operators_of_a_flexure_do_not_rise(tmp_path):
-    """12 coordinates; sums over all pairs of shapes took 2707 operators and 2555."""
-    turning = ON_GROUND.replace('name = "part"', 'name = "part"\njoint = "revolute"\nactuated = true')
-    hand = '[[frame]]\nname = "hand"\nparent = "part.b"\ninertia = { mass = 0.2, about_centre = [1e-4, 1e-4, 1e-4] }\n'
-    robot = parflex.load(written(tmp_path, turning.format(file=FLEXURE, more="") + hand))
-    assert {name: parflex.model(robot, name).counts["total"] for name in ("direct", "inverse")} == {
-        "direct": 1899,
-        "inverse": 1838,
-    }
-
-
 def turned_modes(M: np.ndarray, K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The same body with other modal coordinates: bending in two planes has one frequency, and shapes mix at will."""
     T = np.eye(len(M))
     if len(M) > 12:
         T[12:14, 12:14] = [[np.cos(0.7), -np.sin(0.7)], [np.sin(0.7), np.cos(0.7)]]
@@ -204,7 +166,6 @@ def turned_modes(M: np.ndarray, K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def arms(folder: Path, elements: int, **settings) -> tuple[parflex.Robot, parflex.Robot]:
-    """The same arm with a beam, and with the super-element of all the modes of its elements."""
     file = as_npz(folder / "beam.npz", *turned_modes(*beam_matrices(6 * (elements - 1), elements)))
     beam = load_robot("arm-with-rod", settings=settings | {"frame.link.beam.elements": elements})
     return beam, load_robot("arm-with-rod-by-matrices", settings=settings | {"frame.link.superelement.file": file})
@@ -231,7 +192,6 @@ def test_a_beam_and_the_super_element_made_of_it_move_alike_at_small_deflections
 
 @pytest.mark.parametrize("file", ["beam", "flexure"])
 def test_a_super_element_that_floats_keeps_energy_and_momentum_in_a_run(tmp_path, file):
-    """It turns by a radian and vibrates; rows of the run, against the integrals of the body."""
     path = FLEXURE if file == "flexure" else as_npz(tmp_path / "beam.npz", *beam_matrices(2))
     settings = {"frame.part.joint": "free", "gravity": [0, 0, 0]}
     robot = parflex.load(written(tmp_path, ON_GROUND.format(file=path, more="")), settings=settings)
@@ -302,7 +262,6 @@ def stressed_strip(count: int = 3) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def test_tension_stiffens_by_the_geometric_matrix_of_the_file(tmp_path):
-    """A clamped strip under a dead pull: K + N KG of its elements, reduced with the same shapes."""
     M, K, KG = stressed_strip()
     file = as_npz(tmp_path / "strip.npz", M, K, geometric=KG)
     robot = loaded(tmp_path, file, ", geometric = { b = [1, 0, 0, 0, 0, 0] }", "")
@@ -319,10 +278,7 @@ def test_tension_stiffens_by_the_geometric_matrix_of_the_file(tmp_path):
 @pytest.mark.parametrize("share", [-0.6, 2.0])
 @pytest.mark.parametrize("units", ["m", "mm"])
 def test_a_column_with_a_geometric_matrix_per_freedom_bends_as_one_under_axial_load(tmp_path, share, units):
-    """Closed form of a cantilever under an axial and a small lateral load; -1 is Euler's buckling load.
-
-    The matrix of the axial freedom of each end is that of the tension that its motion makes.
-    """
+    """Closed form of a cantilever under an axial and a small lateral load; -1 is Euler's buckling load."""
     M, K, KG = stressed_strip(4)
     cube = np.zeros((18, 18, 18))
     cube[6], cube[0] = K[6, 6] * KG, -K[6, 6] * KG
@@ -385,7 +341,6 @@ def element_of(kind: str, file):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_same_body_is_read_from_every_format(kind, tmp_path):
-    """Numbers of nodes are those of the file or 1 and 2; positions come from the file or from K."""
     M, K = beam_matrices(3)
     element = element_of(kind, files_of(kind, tmp_path, M, K))
     for given, read in ((K, element.data.K), (M, element.data.M)):
@@ -415,7 +370,6 @@ def test_lines_of_a_foreign_punch_file_and_of_an_abaqus_element_are_read_as_they
 
 
 def test_a_substructure_whose_freedoms_are_listed_one_by_one_is_read(tmp_path):
-    """As CalculiX writes it: a node for every freedom. It writes no masses, which is said."""
     M, K = beam_matrices(0)
     lines = ["**", "** GENERATION OF SUBSTRUCTURE", "*USER ELEMENT,NODES=         12,LINEAR", "** ELEMENT NODES"]
     listed = [node for node in NUMBERS for _ in range(6)]
@@ -435,7 +389,6 @@ def test_a_substructure_whose_freedoms_are_listed_one_by_one_is_read(tmp_path):
 
 
 def changed(array: np.ndarray, index: object, value: float, factor: float = 0.0) -> np.ndarray:
-    """The array with an entry replaced by its multiple plus a value."""
     result = array.copy()
     result[index] = factor * result[index] + value
     return result
@@ -443,28 +396,22 @@ def changed(array: np.ndarray, index: object, value: float, factor: float = 0.0)
 
 BODY_M, BODY_K = beam_matrices(2)
 BY_KIND = np.ix_(*2 * [[0, 1, 2, 6, 7, 8, 3, 4, 5, 9, 10, 11, 12, 13]])
-MODES_FIRST = np.ix_(*2 * [[12, 13, *range(12)]])
 GOOD = {"M": BODY_M, "K": BODY_K, "int_xyz": np.array([[0, 0, 0], [LENGTH, 0, 0]]), "numbers": np.array(NUMBERS, float)}
 BAD = {  # arrays that differ from those of a beam, and words of the sentence
     "unsymmetric": ({"K": changed(BODY_K, (3, 7), 1e-3 * BODY_K.max(), 1)}, "K is not symmetric: rows"),
     "indefinite mass": ({"M": changed(BODY_M, (1, 1), 0, 0.3)}, "mass matrix is indefinite"),
-    "negative mass": ({"M": changed(BODY_M, (1, 1), 0, -1)}, "negative mass on its diagonal"),
     "mass beside the diagonal": ({"M": changed(BODY_M, (10, 10), 0)}, "freedom 11 has no mass, but is tied to others"),
     "indefinite stiffness": ({"K": changed(BODY_K, (13, 13), 0, -1)}, "is indefinite, lowest eigenvalue"),
     "by kind": ({"M": BODY_M[BY_KIND], "K": BODY_K[BY_KIND]}, "x y z rx ry rz of each interface node"),
-    "modes first": ({"M": BODY_M[MODES_FIRST], "K": BODY_K[MODES_FIRST]}, "x y z rx ry rz of each interface node"),
     "other size": ({"M": BODY_M[:-1, :-1]}, "is 13 x 13, with 14 freedoms"),
     "held": ({"K": BODY_K + np.diag([1e6] * 6 + [0] * 8)}, "is not that of a free body"),
     "nan": ({"K": changed(BODY_K, (0, 0), np.nan)}, "not a finite number"),
     "millimetres": ({"int_xyz": 1000 * GOOD["int_xyz"]}, "positions are in the unit of the matrices"),
-    "number of a node": ({"numbers": np.array([3, np.nan])}, "numbers of nodes are not whole numbers"),
-    "one position": ({"int_xyz": GOOD["int_xyz"][:1]}, "1 positions for 2 nodes"),
-    "complex": ({"K": BODY_K.astype(complex)}, "complex numbers"),
 }
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_matrices_that_cannot_be_are_refused_in_one_sentence(case, tmp_path):
+def test_inconsistent_matrices_are_refused(case, tmp_path):
     arrays, words = BAD[case]
     np.savez(tmp_path / "bad.npz", **(GOOD | arrays))
     with pytest.raises(RobotFileError) as caught:
@@ -488,7 +435,6 @@ def test_truncated_files_are_refused(kind, share, tmp_path):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_damaged_files_are_read_or_refused_in_a_sentence(kind, tmp_path):
-    """No traceback, whatever stands in a file; `make verify` tries more of them."""
     file = files_of(kind, tmp_path, *beam_matrices(3))
     paths = [file] if isinstance(file, str) else list(file.values())
     contents, rng = [Path(path).read_bytes() for path in paths], random.Random(7)
@@ -514,13 +460,8 @@ def test_damaged_files_are_read_or_refused_in_a_sentence(kind, tmp_path):
         (b"", "is empty"),
         (b"\0\1\2" * 50, "is binary"),
         (b"hello there", "not a known file of reduced matrices"),
-        (b"%%MatrixMarket matrix coordinate real symmetric\n99999999 99999999 1\n", "name a file for each"),
-        (b"*USER ELEMENT, NODES= 2, LINEAR\n*INCLUDE, INPUT=/etc/passwd\n", "includes another file"),
         (b"*USER ELEMENT, NODES= 2, LINEAR\n** ELEMENT NODES\n** 1, 2\n1, nan, 3\n", "not a list of freedoms"),
-        (b"INCLUDE '/etc/passwd'\nDMIG    KAAX           0       6       1       0\n", "includes another file"),
-        (b"MATLAB 7.3 MAT-file, Platform: GLNXA64" + b" " * 200, "save it with save"),
         (b"$ EXTERNAL SUPERELEMENT       75\nBEGIN SUPER       75\nEXTRN        373  123456\n", "has no matrices"),
-        (b"PK\x03\x04" + b"x" * 200, "damaged or truncated npz"),
     ],
 )
 def test_files_that_are_something_else_are_refused(content, words, tmp_path):
@@ -546,25 +487,15 @@ def test_hostile_files_are_refused_before_anything_of_their_size_is_made(tmp_pat
 
 @pytest.mark.parametrize(
     ("more", "words"),
-    [
-        (", modes = 5", "5 modes are requested"),
-        (", damping = -1", "is negative"),
-        (", root = 'c'", "'c' is not a node"),
-        (", geometric = { b = [1, 2] }", "six components"),
-        (", units = 'inch'", "units"),
-        (", size = 3", "size"),
-        (", positions = { a = [0, 0, 0] }", "has no position"),
-    ],
+    [(", modes = 5", "5 modes are requested"), (", root = 'c'", "'c' is not a node"), (", units = 'inch'", "units")],
 )
-def test_keys_that_make_no_sense_are_refused(more, words, tmp_path):
+def test_invalid_keys_are_refused(more, words, tmp_path):
     as_npz(tmp_path / "m.npz", *beam_matrices(2))
-    with pytest.raises(RobotFileError) as caught:
+    with pytest.raises(RobotFileError, match=words):
         loaded(tmp_path, "m.npz", more)
-    assert words in str(caught.value)
 
 
-def test_lumped_masses_without_rotary_inertia_are_read_and_told_where_they_do_not_suffice(tmp_path):
-    """As bars of Nastran by default: turning about the own axis has no inertia, which ended in a traceback."""
+def test_lumped_masses_without_rotary_inertia_are_read_and_refused_where_they_do_not_suffice(tmp_path):
     _, K = beam_matrices(0)
     file = as_npz(tmp_path / "lumped.npz", np.diag([0.01] * 3 + [0.0] * 3 + [0.01] * 3 + [0.0] * 3), K)
     hand = '[[frame]]\nname = "hand"\nparent = "part.b"\ninertia = { mass = 0.1, about_centre = [1e-4, 1e-4, 1e-4] }\n'
@@ -578,50 +509,7 @@ def test_lumped_masses_without_rotary_inertia_are_read_and_told_where_they_do_no
         parflex.load(loaded(tmp_path, file).file, settings={"frame.part.joint": "free"})
 
 
-def test_nodes_are_those_of_the_file_or_counted_and_missing_ones_are_named(tmp_path):
-    np.savez(tmp_path / "m.npz", **GOOD)
-    text = ON_GROUND.format(file="m.npz", more="")
-    by_number = written(tmp_path, text.replace("a = 1, b = 2", "a = 3, b = 11"))
-    assert parflex.load(by_number).tree.places["part.b"] is not None
-    for nodes, words in (
-        ("a = 3, b = 12", "has no node 12"),
-        ("a = 3, b = 2", "has no node 2"),
-        ("a = 3, b = 3", "one node"),
-    ):
-        with pytest.raises(RobotFileError, match=words):
-            parflex.load(written(tmp_path, text.replace("a = 1, b = 2", nodes)))
-
-
-def hub_with_masses(away: float, stiffness: float) -> dict[str, np.ndarray]:
-    """A hub and the end of its stub, which are nodes, and two masses on springs beside it, which are modes."""
-    places = np.array([[0.1, 0, 0], [0, away, 0], [0, -away, 0]])
-
-    def carried(place):  # what moves rigidly with the hub
-        return np.block([[np.eye(3), -hat(place)], [np.zeros((3, 3)), np.eye(3)]])
-
-    K, M = np.zeros((18, 18)), np.zeros((18, 18))
-    stub = np.hstack([-carried(places[0]), np.eye(6)])
-    K[:12, :12] = stub.T @ np.diag([1e7, 1e6, 1e6, 1e3, 1e4, 1e4]) @ stub
-    M[:12, :12] = np.diag([0.2] * 3 + [1e-6] * 3 + [0.1] * 3 + [1e-6] * 3)
-    K[12:, 12:] = stiffness * np.eye(6)
-    for k, place in enumerate(places[1:]):
-        moved = np.zeros((3, 18))
-        moved[:, :6], moved[:, 12 + 3 * k : 15 + 3 * k] = carried(place)[:3], np.eye(3)
-        M += 0.5 * moved.T @ moved
-    return {"M": M, "K": K, "positions": np.array([[0, 0, 0], places[0]])}
-
-
-@pytest.mark.parametrize(("away", "stiffness", "said"), [(0.2, 1e4, True), (0.2, 1e8, False), (0.002, 1e4, False)])
-def test_mass_aside_of_all_nodes_is_told_where_turning_would_move_it(tmp_path, away, stiffness, said):
-    np.savez(tmp_path / "hub.npz", **hub_with_masses(away, stiffness))
-    robot = loaded(tmp_path, "hub.npz")
-    assert any("aside of its interface nodes" in text for text in robot.warnings) == said
-    if said:  # sqrt(k/m) / 10
-        assert any("at 14 rad/s or faster" in text for text in robot.warnings)
-
-
 def in_units(folder: Path, name: str, M: np.ndarray, K: np.ndarray, places: np.ndarray, **more: np.ndarray) -> str:
-    """A body of two nodes written in a system of units: (mass, length, force) in kg, m, N."""
     mass, length, force = SYSTEMS[name]
     t = np.ones(len(M))
     t[[0, 1, 2, 6, 7, 8]] = length
@@ -644,7 +532,6 @@ SYSTEMS = {
 
 
 def small_bodies() -> dict[str, tuple]:
-    """A slender rod, a stub, and a flexure whose nodes coincide."""
     real = scipy.io.loadmat(FLEXURE)
     ends = np.array([[0, 0, 0], [1, 0, 0]])
     return {
@@ -674,7 +561,6 @@ def test_matrices_are_converted_from_every_system_of_units(tmp_path, units):
     ("real", "said"), [("mm", "m"), ("kg-mm-N", "m"), ("kg-mm-N", "mm"), ("m", "mm"), ("in", "mm"), ("m", "kg-mm-N")]
 )
 def test_units_in_which_no_body_can_be_are_reported(tmp_path, capsys, body, real, said):
-    """Kilograms with millimetres and newtons, read as tonnes, would be denser than any material."""
     file = in_units(tmp_path, real, *small_bodies()[body])
     suspect = [text for text in loaded(tmp_path, file, f', units = "{said}"').warnings if "check 'units'" in text]
     assert len(suspect) == 1 and real in suspect[0]
@@ -682,7 +568,6 @@ def test_units_in_which_no_body_can_be_are_reported(tmp_path, capsys, body, real
 
 
 def test_all_nodes_count_where_only_the_first_are_named(tmp_path):
-    """Matrices alone do not say how many of their freedoms are modal: those that K ties to the named nodes are not."""
     M, K = oracle.chain(LENGTH, 2, BAR)
     np.savez(tmp_path / "three.npz", M=M, K=K)
     first = loaded(tmp_path, "three.npz")
@@ -693,25 +578,8 @@ def test_all_nodes_count_where_only_the_first_are_named(tmp_path):
     assert result[0] == pytest.approx(result[1], rel=1e-9)
 
 
-@pytest.mark.parametrize(("more", "key"), [("0.02", "damping"), ("{ mass = 3.0, stiffness = 1e-5 }", "damping.mass")])
-def test_damping_may_differ_from_design_to_design(tmp_path, more, key):
-    robot = loaded(tmp_path, as_npz(tmp_path / "m.npz", *beam_matrices(2)), f", damping = {more}")
-    key = f"frame.part.superelement.{key}"
-    assert parflex.sensitivities(robot, "frequency:1", [key]).sensitivities[key]["derivative"] == 0
-    designs = {key: np.array([0.01, 0.5, 2.0])}
-    answer = parflex.many_frequencies(robot, [], np.zeros((3, 0)), modes=2, designs=designs)
-    assert not answer.status.any()
-    assert not answer.fallbacks
-
-
-ASKED = """
-robot = "robot.toml"
-[variables."{key}"]
-lower = {lower}
-upper = {upper}
-[responses.lowest]
-response = "frequency:4"
-"""
+ASKED = 'robot = "robot.toml"\n[variables."{key}"]\nlower = {lower}\nupper = {upper}\n'
+ASKED += '[responses.lowest]\nresponse = "frequency:4"\n'
 
 
 def designed(folder: Path, **constants) -> parflex.Robot:
@@ -721,7 +589,6 @@ def designed(folder: Path, **constants) -> parflex.Robot:
 
 
 def question(folder: Path, key: str, lower: float, upper: float, text: str) -> str:
-    """A study of designs of the arm, whose file lies beside the matrices."""
     as_npz(folder / "m.npz", *beam_matrices(2))
     written(folder, robot_file("arm-in-designs").read_text())
     return written(folder, ASKED.format(key=key, lower=lower, upper=upper) + text, "question.toml")
@@ -732,7 +599,6 @@ BEST = '[objective]\nmaximise = "lowest"\n'
 
 
 def test_numbers_beside_a_super_element_are_followed_in_designs(tmp_path):
-    """Against files with other numbers: slopes of differences, and frequencies of designs."""
 
     def frequency(long: float) -> float:
         return float(parflex.natural_frequencies(designed(tmp_path, long=long), modes=4).frequencies[3])
@@ -754,8 +620,7 @@ def test_numbers_beside_a_super_element_are_followed_in_designs(tmp_path):
 @pytest.mark.parametrize(
     "key", ["frame.link.superelement.positions.tip.0", "constants.far", "frame.link.superelement.nodes.tip"]
 )
-def test_numbers_that_change_the_matrices_have_no_slopes_and_that_is_said(key, tmp_path):
-    """In sweeps and maps each design is a file of its own; what cannot be has its reason."""
+def test_numbers_that_change_the_matrices_have_no_derivatives(key, tmp_path):
     robot = designed(tmp_path)
     with pytest.raises(parflex.InputError, match=re.escape(key)):
         parflex.sensitivities(robot, "frequency:1", [key])
@@ -774,20 +639,8 @@ def test_numbers_that_change_the_matrices_have_no_slopes_and_that_is_said(key, t
     assert "positions of its nodes do not fit its stiffness" in str(many.reasons)
 
 
-def test_a_super_element_brings_its_own_mass(tmp_path):
-    as_npz(tmp_path / "m.npz", *beam_matrices(2))
-    text = ON_GROUND.format(file="m.npz", more="")
-    for change, words in (
-        ('name = "part"\ninertia = { mass = 1 }', "takes its mass from its file"),
-        ('name = "part"\nmodal = { file = "x.npz" }', "both describe the body"),
-    ):
-        with pytest.raises(RobotFileError, match=words):
-            parflex.load(written(tmp_path, text.replace('name = "part"', change)))
-
-
 @pytest.mark.verify
 def test_a_planar_robot_takes_the_motions_of_a_super_element_in_its_plane(tmp_path):
-    """As many coordinates as the planar beam that the matrices are of: bending out of the plane is left out."""
     settings = {"motion": "planar", "gravity": [0, -9.81, 0], "frame.link.place.rotation": [0, 0, 0.3]}
     beam, other = arms(tmp_path, 4, **settings)
     assert len(other.coordinates) == len(beam.coordinates) == 13
@@ -799,27 +652,12 @@ def test_a_planar_robot_takes_the_motions_of_a_super_element_in_its_plane(tmp_pa
     assert moved[1][0] == pytest.approx(moved[0][0], rel=2e-5)  # as in space
 
 
-def test_a_free_super_element_of_a_planar_robot_vibrates_in_the_plane(tmp_path):
-    M, K = turned_modes(*beam_matrices(4))
-    file = written(tmp_path, ON_GROUND.format(file=as_npz(tmp_path / "beam.npz", M, K), more=""))
-    robot = parflex.load(file, settings={"motion": "planar", "frame.part.joint": "free"})
-    result = parflex.natural_frequencies(robot, modes=3)
-    assert len(result.free_motions) == 3
-    plane = [0, 1, 5, 6, 7, 11, *range(12, 16)]
-    squares = scipy.linalg.eigvalsh(K[np.ix_(plane, plane)], M[np.ix_(plane, plane)])
-    in_plane = np.sqrt(squares[3:]) / (2 * np.pi)
-    held = np.sqrt(np.diag(K)[12:]) / (2 * np.pi)  # those of modes out of the plane
-    expected = [f for f in in_plane if np.abs(f / held - 1).min() > 1e-6][:3]
-    assert result.frequencies == pytest.approx(expected, rel=1e-7)
-
-
 # Checkouts of `MatlabAbaqus` (DICLab), `PchConverter` (Qinterfly), `ExportNastranKM` (zhaowei0566), `pyyeti` (twmacro),
 # `SuiteSparse` (DrTimothyAldenDavis): PARFLEX_FOREIGN names their folder. Values are those that their programs printed.
 FOREIGN = Path(os.environ.get("PARFLEX_FOREIGN", "nowhere"))
 
 
 def foreign(test):
-    """Mark a test of files that are not here."""
     return pytest.mark.verify(pytest.mark.skipif(not FOREIGN.exists(), reason="PARFLEX_FOREIGN names no folder")(test))
 
 
@@ -830,7 +668,6 @@ def sample(name: str) -> str:
 
 
 def punched(file: str, monkeypatch) -> np.ndarray:
-    """Frequencies (Hz) of a punch file, whatever freedoms its nodes have."""
     monkeypatch.setattr(nastran_matrices, "from_freedoms", lambda file, freedoms, matrices, places: matrices)
     A = nastran_matrices.read_punch(Path(file).read_text(), file)
     K = A["K"] + A["M"] + 1e-10 * np.diag(np.diag(A["K"]))  # some freedoms have no mass, some motions no stiffness
@@ -876,28 +713,9 @@ def test_a_whole_model_of_nastran_of_few_digits_is_refused_with_its_numbers():
 
 @foreign
 def test_a_substructure_of_abaqus_has_its_mass():
-    """Four nodes of three freedoms and forty modes; its file names no positions."""
     data = load_matrices(sample("MatlabAbaqus/Datos/substructure.mtx"), [1])
     assert (data.size, data.interface) == (52, 12)
     X = np.zeros((52, 3))
     X[:12] = np.tile(np.eye(3), (4, 1))
     assert np.diag(X.T @ data.M @ X) == pytest.approx([0.0790] * 3, rel=1e-3)
     assert np.abs(data.K @ X).max() < 1e-12 * np.abs(data.K).max()
-
-
-@foreign
-def test_a_punch_file_without_matrices_says_how_to_write_them():
-    with pytest.raises(RobotFileError, match="has no matrices") as caught:
-        load_matrices(sample("pyyeti/pyyeti/tests/nas2cam_extseout/outboard.pch"), [1])
-    assert "DMIGPCH" in caught.value.hint
-
-
-@foreign
-def test_matrix_market_files_of_suitesparse_are_read_as_they_are_meant(monkeypatch):
-    """Empty lines and comments between entries; a header that is none."""
-    monkeypatch.setattr(market_matrices, "refuse_order", lambda order, file: None)  # of two freedoms alone
-    file = sample("SuiteSparse/CHOLMOD/Tcov/Matrix/fullrsa.mtx")
-    assert market_matrices.read_matrix_market(Path(file).read_text(), file).tolist() == [[1.3, 3.4], [3.4, 7.7]]
-    bad = sample("SuiteSparse/CHOLMOD/Demo/Matrix/mangle1.mtx")
-    with pytest.raises(RobotFileError, match="no valid Matrix Market header"):
-        market_matrices.read_matrix_market(Path(bad).read_text(), bad)

@@ -17,7 +17,6 @@ HANDED_OVER = 1e-6  # s after which another thread may go on: 5000 times as ofte
 
 @pytest.fixture(autouse=True)
 def impatient(tmp_path, monkeypatch):
-    """Threads that interrupt each other all the time, and a cache where nothing is kept yet."""
     monkeypatch.setenv("PARFLEX_CACHE", str(tmp_path))
     before = sys.getswitchinterval()
     sys.setswitchinterval(HANDED_OVER)
@@ -26,7 +25,6 @@ def impatient(tmp_path, monkeypatch):
 
 
 def asked(robot: parflex.Robot) -> list:
-    """Answers of a rigid robot: numbers, a traced and compiled program, compiled arrays, what is shown."""
     model = parflex.model(robot, "kinematics")
     rates = np.linspace(-1.0, 1.0, 6)[:, None] * np.ones(len(robot.independent))
     return [
@@ -45,14 +43,14 @@ def answers(robots: list) -> list:
         return list(pool.map(asked, robots))
 
 
-def test_threads_that_share_a_new_robot_get_the_answers_of_one_alone():
+def test_threads_that_share_a_new_robot_get_the_answers_of_a_single_thread():
     alone = asked(parflex.load("5r"))
     found = answers([parflex.load("5r")] * THREADS)
     assert all(same(answer, alone) for answer in found)
 
 
-def test_threads_with_robots_of_their_own_get_the_answers_of_one_alone(tmp_path, monkeypatch):
-    names = ["5r", "four-bar"] * (THREADS // 2)
+def test_threads_with_separate_robots_get_the_answers_of_a_single_thread(tmp_path, monkeypatch):
+    names = ["5r", "four-bar"] * 2
     alone = {name: asked(parflex.load(name)) for name in sorted(set(names))}
     monkeypatch.setenv("PARFLEX_CACHE", str(tmp_path / "other"))
     found = answers([parflex.load(name) for name in names])

@@ -48,7 +48,6 @@ EACH = [pytest.param(name, marks=[] if name == "all at once" else pytest.mark.ve
 
 
 def worst_error(path, states, planar):
-    """Largest relative error of efforts and motion over states against both oracles, a wrench on the end effector."""
     oracles = [oracle(read_robot(path)) for oracle in ORACLES]
     rng, worst = np.random.default_rng(9), 0.0
     for state in states:
@@ -81,22 +80,3 @@ def test_an_invented_robot_agrees_with_both_oracles(name, figure):
     worst = worst_error(invented(name), nearby_states(robot, STATES, 4), robot.tree.planar)
     figure(f"{name}: inverse model against Lagrange and Pinocchio, largest relative error", worst, TOLERANCE)
     assert worst < TOLERANCE
-
-
-def test_names_and_order_change_no_effort(tmp_path):
-    for name, motion in (("gough-stewart", {"z": 1.5, "rx": 0.7}), ("5r", {"x": 0.4, "y": -0.9})):
-        path = written(toml_text(renamed(read_table(CATALOGUE / f"{name}.toml"))), tmp_path)
-        efforts = [
-            parflex.inverse_dynamics(parflex.load(robot), "home", motion, motion).efforts for robot in (name, path)
-        ]
-        first, second = (np.sort(list(effort.values())) for effort in efforts)
-        assert list(efforts[0]) != list(efforts[1])
-        assert np.abs(first - second).max() < 1e-11 * np.abs(first).max()  # the same equations in another order
-
-
-def test_only_numbers_with_a_point_are_changed():
-    table = {"a": 1, "b": 2.0, "c": "2*pi", "d": [2.0, {"e": -2.0}]}
-    other = changed(table, 3, 1)
-    assert (other["a"], other["c"]) == (1, "2*pi")
-    assert other["b"] != 2.0
-    assert other["d"] == [other["b"], {"e": -other["b"]}]

@@ -1,4 +1,4 @@
-"""Scenes as arrays: solids are closed and to scale, follow the configuration, and forces balance in their arrows."""
+"""Scenes and skeletons as arrays: closed solids to scale, beams that bend, modes, forces that balance."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from functools import cache, lru_cache
 import numpy as np
 import pytest
 from conftest import CATALOGUE
+from support.robots import load_robot
 
 import parflex
+from parflex import Configuration
 from parflex.recursion import pose
 from parflex.view.page.session import Session
 from parflex.view.scene import solids
-from parflex.view.scene.elastic_points import BodyPoints
-from parflex.view.scene.robot_scene import Scene, arrows, reaction_arrows, scene
+from parflex.view.scene.robot_scene import Scene, reaction_arrows, scene
+from parflex.view.scene.skeleton import mode_shape_points, skeleton
 from parflex.view.scene.stress_colours import stress_colours
 
 X = np.array([1.0, 0.0, 0.0])
@@ -22,7 +24,6 @@ load = lru_cache(maxsize=None)(parflex.load)  # robots keep what they found out 
 
 @cache
 def scene_of(name: str) -> Scene:
-    """Scenes are made once for all tests of this file."""
     return scene(load(name))
 
 
@@ -33,7 +34,6 @@ def volume(vertices: np.ndarray, faces: np.ndarray) -> float:
 
 
 def polygon(sides: int, radius: float) -> float:
-    """Area of a regular polygon inside a circle."""
     return 0.5 * sides * radius**2 * np.sin(2 * np.pi / sides)
 
 
@@ -83,61 +83,15 @@ def test_beams_have_the_volume_of_their_file():
     assert volume(own, mesh.faces) == pytest.approx(expected, rel=1e-12)
 
 
-NUMBERS = f"A = {0.03 * 0.05}, Iy = {0.03 * 0.05**3 / 12}, Iz = {0.05 * 0.03**3 / 12}, J = 1e-7"
+NUMBERS = {"shape": "numbers", "A": 0.03 * 0.05, "Iy": 0.03 * 0.05**3 / 12, "Iz": 0.05 * 0.03**3 / 12, "J": 1e-7}
 
 
-@pytest.mark.parametrize("sizes", ['"box", y = 0.03, z = 0.05, thickness = 0.002', f'"numbers", {NUMBERS}'])
-def test_a_beam_that_is_no_solid_rectangle_has_the_outline_of_one(sizes, tmp_path):
-    path = tmp_path / "bar.toml"
-    path.write_text(
-        f"""
-        format = 1
-        name = "bar"
-        materials.steel = {{ elastic_modulus = 200e9, density = 7800 }}
-        sections.bar = {{ shape = {sizes} }}
-        [[frame]]
-        name = "bar"
-        beam = {{ length = 0.8, material = "steel", section = "bar" }}
-        """
-    )
-    made = scene(parflex.load(path))
+@pytest.mark.parametrize("section", [{"shape": "box", "y": 0.03, "z": 0.05, "thickness": 0.002}, NUMBERS])
+def test_a_beam_that_is_no_solid_rectangle_has_the_outline_of_one(section):
+    made = scene(load_robot("flat-bar", settings={"motion": "spatial", "sections.flat": section}))
     (mesh,) = [mesh for mesh in made.meshes if mesh.name == "beams"]
     own = made.vertices(made.robot.home)[mesh.vertices]
-    assert np.ptp(own, axis=0) == pytest.approx([0.8, 0.03, 0.05], rel=1e-12)
-
-
-def test_sections_stay_whole_where_a_beam_bends():
-    made, step = scene_of("dualemps"), np.zeros(load("dualemps").tree.n)
-    tree = made.robot.tree
-    step[list(tree.elastic)] = 0.02
-    (mesh,) = [mesh for mesh in made.meshes if mesh.name == "beams"]
-    straight, bent = (made.vertices(tree.moved(made.robot.home, k * step))[mesh.vertices] for k in (0, 1))
-    first, diagonal = straight[:8], np.linalg.norm(straight[0] - straight[4])
-    assert np.linalg.norm(first - first.mean(axis=0), axis=1) == pytest.approx(diagonal / 2)
-    for ring in range(13):
-        corners = bent[8 * ring : 8 * ring + 8]
-        assert np.linalg.norm(corners - corners.mean(axis=0), axis=1) == pytest.approx(diagonal / 2)
-    assert np.abs(bent - straight).max() > 0.01
-
-
-def test_what_is_attached_to_a_point_turns_with_it_by_the_right_hand():
-    turns = np.array([[[0.0], [0.0], [1.0]], [[1.0], [0.0], [0.0]]])  # about z, about x
-    points = BodyPoints(np.zeros((2, 3)), np.zeros((2, 3, 1)), turns, [], "beam")
-    about_z, about_x = [[0, -1, 0], [1, 0, 0], [0, 0, 1]], [[1, 0, 0], [0, 0, -1], [0, 1, 0]]
-    assert points.turned(np.array([np.pi / 2])) == pytest.approx(np.array([about_z, about_x]), abs=1e-15)
-
-
-def test_vertices_follow_a_small_step_as_the_shape_of_a_mode_says():
-    robot = load("gough-stewart-beams")
-    made, modes = scene_of("gough-stewart-beams"), parflex.natural_frequencies(robot, modes=1)
-    mode, q = modes.shapes[:, 0], modes.model.configuration.q
-    shape = made.shape(q, mode)
-    step = 1e-4
-    moved = made.vertices(robot.tree.moved(q, step * mode)) - made.vertices(q)
-    scale = np.linalg.norm(moved) / np.linalg.norm(shape)
-    assert np.abs(moved - scale * shape).max() < 1e-2 * np.abs(moved).max()  # what is left is of second order
-    (ground,) = [mesh for mesh in made.meshes if mesh.name == "ground"]
-    assert not shape[ground.vertices].any()
+    assert np.ptp(own, axis=0) == pytest.approx([0.5, 0.03, 0.05], rel=1e-12)
 
 
 @pytest.mark.parametrize("name", ["gough-stewart", "delta", "puma560"])
@@ -155,7 +109,6 @@ def test_the_arrows_at_the_ground_carry_the_weight_of_the_robot(name):
 
 
 def test_beams_have_the_colours_of_their_stress():
-    """Every triangle has one colour: the last where the stress is largest, the first where it vanishes."""
     robot = parflex.load("dualemps", elements=2)
     shown = scene(robot)
     colours = stress_colours(shown)
@@ -178,12 +131,6 @@ def test_beams_have_the_colours_of_their_stress():
     assert stress_colours(scene(parflex.load("5r"))) is None
 
 
-def test_the_longest_arrow_is_a_quarter_of_the_robot():
-    vertices, _ = arrows(np.zeros((3, 3)), np.diag([3.0, 1.0, 1e-9]), 2.0)
-    assert np.ptp(vertices[:, 0]) == pytest.approx(0.5, rel=0.1)  # and the thickness of the other one
-    assert len(arrows(np.zeros((1, 3)), np.zeros((1, 3)), 2.0)[1]) == 0
-
-
 # -- what a person does with it ------------------------------------------------------------------------
 
 
@@ -201,47 +148,6 @@ def test_a_motor_slider_moves_every_robot_of_the_catalogue(name):
     assert session.status() and not session.trouble
     for slider in session.pose_sliders():
         assert slider.low < slider.value < slider.high and slider.unit in ("m", "rad")
-
-
-def test_a_pose_that_cannot_be_reached_is_told_and_the_last_good_one_kept():
-    session = Session(load("3rrr"))
-    assert session.move({"x": 0.05, "y": 0.02, "theta": 0.1})
-    good, shown = session.q.copy(), session.base.copy()
-    assert not session.move({"x": 5.0, "y": 0.02, "theta": 0.1})
-    assert "cannot be reached" in session.trouble
-    assert session.asked == pytest.approx([5.0, 0.02, 0.0])
-    assert np.array_equal(session.q, good) and np.array_equal(session.base, shown)
-    assert session.move("home") and not session.trouble and session.asked is None
-
-
-def test_a_mode_swings_about_the_pose_with_its_amplitude():
-    session = Session(load("navaro"))
-    assert session.mode_names()[0] == "1: 44.10 Hz"
-    assert len(session.mode_names()) == 12
-    forth, back = (session.in_mode(0, phase, 0.05) for phase in (np.pi / 2, -np.pi / 2))
-    assert forth + back == pytest.approx(2 * session.base)
-    way = np.linalg.norm(forth - session.base, axis=1).max()
-    assert way == pytest.approx(0.05 * session.scene.size, rel=0.1)  # thick parts move a little more than their axes
-    assert session.in_mode(0, 0.0, 0.05) == pytest.approx(session.base)
-
-
-def test_a_rigid_robot_has_modes_on_springs_and_says_so_without():
-    session = Session(load("gough-stewart"))
-    assert session.mode_names() == [] and "nothing can move" in session.trouble
-    session.set_servo(1e6)
-    assert len(session.mode_names()) == 6
-
-
-def test_deformation_is_magnified_about_the_straight_robot():
-    robot = load("gough-stewart-beams")
-    session = Session(robot)
-    straight = session.base.copy()
-    rest = parflex.equilibrium(robot).configuration.q
-    bent = session.scene.vertices(rest) - straight
-    session.sag(True, 40.0)
-    assert session.base - straight == pytest.approx(40 * bent)
-    session.sag(False)
-    assert np.array_equal(session.base, straight)
 
 
 def test_a_run_is_shown_at_its_times_and_its_bending_magnified(tmp_path):
@@ -268,29 +174,13 @@ def test_a_run_is_shown_at_its_times_and_its_bending_magnified(tmp_path):
         require_run(load("navaro"), str(path))
 
 
-def test_reactions_are_told_where_there_are_none():
-    quiet = Session(load("navaro")).reactions()
-    assert not len(quiet[0]) and "no gravity" in quiet[2]
-    doubled = Session(load("3-prrr")).reactions()
-    assert len(doubled[0]) and "over-constrained" in doubled[2] and "N" in doubled[2]
-
-
 # -- bodies given by modes -----------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
-def plate(tmp_path_factory):
-    """A robot whose platform is the hexagonal plate of the catalogue: side 0.5 m, thickness 15 mm."""
-    folder = tmp_path_factory.mktemp("plate")
-    text = f"""format = 1
-name = "plate"
-extends = "gough-stewart"
-[platform]
-inertia = {{ mass = 0 }}
-modal = {{ file = "{(CATALOGUE / "hexagon-plate.npz").as_posix()}", modes = 4 }}
-"""
-    (folder / "plate.toml").write_text(text, encoding="utf-8")
-    return parflex.load(folder / "plate.toml")
+def plate():
+    modal = {"file": str(CATALOGUE / "hexagon-plate.npz"), "modes": 4}
+    return parflex.load("gough-stewart", settings={"platform.inertia": {"mass": 0}, "platform.modal": modal})
 
 
 def test_a_plate_is_a_closed_sheet_of_its_thickness_through_its_nodes(plate):
@@ -312,32 +202,68 @@ def test_a_plate_is_a_closed_sheet_of_its_thickness_through_its_nodes(plate):
         assert np.linalg.norm(points - at.position[j], axis=1).min() < 1e-12  # the same sums in another order
 
 
-def test_the_modes_of_a_plate_are_shown(plate):
-    session = Session(plate)
-    assert len(session.mode_names()) == 4
-    shape = session.mode_shape(0)
-    (mesh,) = [mesh for mesh in session.scene.meshes if mesh.name == "platform"]
-    assert np.linalg.norm(shape[mesh.vertices], axis=1).max() == pytest.approx(1.0, abs=0.05)
+ELASTIC = [name for name in parflex.catalogue_names() if load(name).tree.elastic]
 
 
-def test_nodes_in_a_row_are_a_bar_and_nodes_around_a_solid_its_hull(tmp_path):
-    from parflex.bodies.modal import ModalData
-    from parflex.bodies.modal_file import save_modal
-    from parflex.description.schema import Modal
-    from parflex.view.scene.elastic_points import modal_points
+def somewhere(robot: parflex.models.robot.Robot, seed: int) -> np.ndarray:
+    step = np.random.default_rng(seed).uniform(-0.05, 0.05, robot.tree.n) * robot.tree.rate_units
+    return robot.tree.moved(robot.home, step)
 
-    one = np.ones(1)
-    row = np.outer([0.0, 3.0, 1.0, 2.0], [0.6, 0.0, 0.8])
-    cube = np.array([[x, y, z] for x in (0.0, 1.0) for y in (0.0, 1.0) for z in (0.0, 1.0)])
-    for name, nodes in (("row", row), ("cube", cube)):
-        shapes = np.zeros((1, len(nodes), 6))
-        shapes[0, :, 2] = np.where(np.arange(len(nodes)) % 2, 1.0, -1.0) / np.sqrt(len(nodes))
-        data = ModalData(nodes, np.ones(len(nodes)), shapes, 5 * one, one, 0 * one)
-        save_modal(data, tmp_path / f"{name}.npz")
-    bar = modal_points(Modal(file=str(tmp_path / "row.npz")))
-    assert np.linalg.norm(bar.r0, axis=1) == pytest.approx([0, 1, 2, 3]) or np.linalg.norm(
-        bar.r0, axis=1
-    ) == pytest.approx([3, 2, 1, 0])
-    assert bar.edges == [(0, 1), (1, 2), (2, 3)] and not len(bar.triangles)
-    solid = modal_points(Modal(file=str(tmp_path / "cube.npz")))
-    assert volume(solid.r0, solid.triangles) == pytest.approx(1.0)
+
+@pytest.mark.parametrize("name", ELASTIC)
+def test_beams_end_where_the_next_body_begins(name: str) -> None:
+    robot = load(name)
+    bones = skeleton(robot)
+    q = somewhere(robot, 1)
+    points, at = bones.points(q), Configuration(robot, q).at
+    assert bones.elastic
+    for j, part, _ in bones.elastic:
+        on_tip = [k for k, link in enumerate(robot.tree.links) if link.parent == j and link.node is not None]
+        for child in on_tip:
+            gap = np.linalg.norm(points[part] - at.position[child], axis=1).min()
+            assert gap < 1e-13  # the same transform by another route, lengths of a metre
+
+
+@pytest.mark.parametrize("name", parflex.catalogue_names())
+def test_rigid_bodies_keep_their_lengths_wherever_the_robot_is(name: str) -> None:
+    robot = load(name)
+    bones = skeleton(robot)
+    home, away = bones.points(robot.home), bones.points(somewhere(robot, 2))
+    assert len(bones.edges) >= 2 and np.isfinite(home).all()
+    for edge in bones.edges:
+        if edge.kind in ("link", "platform"):
+            lengths = [np.linalg.norm(p[edge.first] - p[edge.second]) for p in (home, away)]
+            assert lengths[0] == pytest.approx(lengths[1], abs=1e-13)
+
+
+@pytest.mark.parametrize("name", ELASTIC)
+def test_points_move_in_a_mode_as_by_the_jacobians(name: str) -> None:
+    robot = load(name)
+    modes = parflex.natural_frequencies(robot)
+    here = modes.model.configuration
+    shape = mode_shape_points(robot, here, modes.shapes[:, 1])
+    assert np.linalg.norm(shape.shape, axis=1).max() == pytest.approx(1.0)
+    assert shape.edges.max() < len(shape.points) == len(shape.shape)
+    assert len(shape.kinds) == len(shape.edges)
+    origin = here.at.of(robot.tree.places[robot.tree.end_effector])[1]
+    nearest = int(np.linalg.norm(shape.points - origin, axis=1).argmin())
+    assert np.linalg.norm(shape.points[nearest] - origin) < 1e-12
+    velocity = here.frame_rows(robot.tree.end_effector)[:3] @ modes.shapes[:, 1]
+    if np.linalg.norm(velocity) < 1e-9 * np.linalg.norm(modes.shapes[:, 1]):
+        pytest.skip("the end effector stands still in this mode")
+    found = shape.shape[nearest]
+    factor = (found @ velocity) / (velocity @ velocity)  # modes are normalised by mass, shapes by their largest way
+    assert factor > 0
+    assert np.abs(found - factor * velocity).max() < 1e-8  # differences over 1e-5: rounding 1e-11, curvature 1e-10
+
+
+def test_pictures_show_rails_between_the_limits_of_carriages():
+    robot = load("orthoglide")
+    lines = [line for line in parflex.draw(robot, "near").axes[0].lines if line.get_linewidth() == 5]
+    ends = [np.array(line.get_data_3d()) for line in lines]
+    low, high = next(link.limits for link in robot.tree.links if link.name == "x.slide")
+    origin = 0.04 + 0.2 / (1 / np.sqrt(18) + 1 / np.sqrt(6))  # of the slides, along each axis
+    assert len(ends) == 3
+    for axis, points in enumerate(ends):
+        assert points[axis] == pytest.approx([origin + low, origin + high], abs=1e-9)
+        assert np.abs(np.delete(points, axis, axis=0)).max() < 1e-9

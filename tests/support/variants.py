@@ -110,64 +110,55 @@ def _move_pose(pose: Table, prefix: str, rotation: Rotation, shift: np.ndarray, 
 
 
 def renamed(table: Table) -> Table:
-    """Legs, frames, points and the platform under other names and written in another order."""
+    """Return the table with other names of legs, frames, points and platform, written in another order."""
     table = copy.deepcopy(table)
-    new_name = {"base": "base"}
-    if "platform" in table:
-        new_name |= {table["platform"].get("name", "platform"): "hand", "platform": "hand"}
-        table["platform"]["name"] = "hand"
-    own = {entry["name"] for kind in ("frame", "point") for entry in table.get(kind, [])}
-    new_name |= {name: f"of-{_with_limb(name, table)}" for name in own}
-    full = dict(new_name)
-    for family in leg_families(table):
-        inner = {entry["name"] for kind in ("frame", "point") for entry in family.get(kind, [])}
-        limbs = {leg: f"limb_{index}" for index, leg in enumerate(reversed(family["names"]))}
-        full |= {f"{leg}.{name}": f"{limb}.in-{name}" for leg, limb in limbs.items() for name in inner}
-        of_legs = {name.removesuffix(leg) + "{leg}" for name in own for leg in limbs if name.endswith(leg)}
-        _rename_entries(family, new_name | {name: f"of-{name}" for name in of_legs} | {n: f"in-{n}" for n in inner})
-        for key, values in family.items():
-            if key not in ("names", "frame", "point", "closure", "element", "coupling"):
-                family[key] = values[::-1]
+    families = leg_families(table)
+    limbs = {leg: f"limb_{k}" for family in families for k, leg in enumerate(reversed(family["names"]))}
+    own, inner = ({e["name"] for kind in ("frame", "point") for part in parts for e in part.get(kind, [])}
+                  for parts in ([table], families))  # fmt: skip
+    hand = {"platform", table["platform"].get("name", "platform")} if "platform" in table else set()
+
+    def new(word: str, in_leg: bool = False) -> str:
+        """Return the new name of what a word refers to."""
+        leg = next((leg for leg in limbs if word.endswith(leg)), "")
+        head, _, tail = word.partition(".")
+        if word == "base" or word in hand:
+            return "hand" if word in hand else word
+        if in_leg and word in inner:
+            return f"in-{word}"
+        if word in own or word.endswith("{leg}"):
+            return f"of-{word.removesuffix(leg)}{limbs.get(leg, '')}"
+        return f"{limbs[head]}.in-{tail}" if head in limbs and tail in inner else word
+
+    def key(word: str) -> str:
+        """Return a key of a pose: a joint, a coordinate of the end effector, or of a frame."""
+        frame, dot, part = word.rpartition(".")
+        return new(word) if new(word) != word or not dot else f"{new(frame)}.{part}"
+
+    for part in (table, *families):
+        in_leg = part is not table
+        for entry in part.get("coupling", []):
+            entry["joint"] = new(entry["joint"], in_leg)
+            entry["terms"] = {new(name, in_leg): ratio for name, ratio in entry["terms"].items()}
+        for kind in {"frame", "point", "closure", "element"} & part.keys():
+            part[kind] = part[kind][::-1]
+            for entry in part[kind]:
+                for word in ("between",) if "between" in entry else {"name", "parent", "frame"} & entry.keys():
+                    names = entry[word]
+                    entry[word] = new(names, in_leg) if isinstance(names, str) else [new(n, in_leg) for n in names]
+    for family in families:
+        lists = family.keys() - {"names", "frame", "point", "closure", "element", "coupling"}
+        family |= {word: family[word][::-1] for word in lists}
         family["names"] = [limbs[leg] for leg in reversed(family["names"])]
-    _rename_entries(table, full)
+    if hand:
+        table["platform"]["name"] = "hand"
     if "end_effector" in table:
-        table["end_effector"] = full[table["end_effector"]]
-    table["poses"] = {pose: {_key(key, full): value for key, value in v.items()} for pose, v in table["poses"].items()}
+        table["end_effector"] = new(table["end_effector"])
+    table["poses"] = {pose: {key(word): value for word, value in v.items()} for pose, v in table["poses"].items()}
     for mode in table.get("working_modes", {}).values():
         for part in mode.values():
-            part |= {full[key]: part.pop(key) for key in list(part)}
+            part |= {new(word): part.pop(word) for word in list(part)}
     return table
-
-
-def _with_limb(name: str, table: Table) -> str:
-    """A name that ends with that of a leg, with the new one of the leg."""
-    for family in leg_families(table):
-        for index, leg in enumerate(reversed(family["names"])):
-            if name.endswith(leg):
-                return f"{name.removesuffix(leg)}limb_{index}"
-    return name
-
-
-def _rename_entries(table: Table, new_name: dict[str, str]) -> None:
-    for entry in table.get("coupling", []):
-        entry["joint"] = new_name[entry["joint"]]
-        entry["terms"] = {new_name[name]: ratio for name, ratio in entry["terms"].items()}
-    for kind in ("frame", "point", "closure", "element"):
-        if kind not in table:
-            continue
-        table[kind] = table[kind][::-1]
-        for entry in table[kind]:
-            for key in ("name", "parent", "frame") if "between" not in entry else ():
-                if key in entry:
-                    entry[key] = new_name[entry[key]]
-            if "between" in entry:
-                entry["between"] = [new_name[name] for name in entry["between"]]
-
-
-def _key(key: str, new_name: dict[str, str]) -> str:
-    """A key of a pose: a joint, a coordinate of the end effector, or one of a frame."""
-    frame, _, part = key.rpartition(".")
-    return new_name.get(key) or (f"{new_name[frame]}.{part}" if frame else key)
 
 
 # -- numbers -------------------------------------------------------------------------------------------

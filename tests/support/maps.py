@@ -1,0 +1,47 @@
+"""Positions, matrices and modes of many poses as maps compute them, and maps in small chunks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.linalg
+
+from parflex import Robot
+from parflex.campaigns import campaign
+from parflex.designs.design_numbers import number_at
+from parflex.maps.batches import COMPILE_FROM, Geometry
+from parflex.maps.engine.mode_finder import ModeFinder
+from parflex.maps.kept_numbers import numbers_of_designs
+from parflex.maps.node_unknowns import node_model
+from parflex.maps.nodes import Assembly
+from parflex.maps.positions import OK, UNREACHABLE, PositionSolver
+from parflex.maps.responses import response_rows
+from parflex.maps.rows import frequency_rows
+from parflex.models.elastic.holding import held_robot, locked_robot
+
+__all__ = ["COMPILE_FROM", "OK", "UNREACHABLE", "Assembly", "Geometry", "ModeFinder", "PositionSolver"]
+__all__ += ["held_robot", "home_matrices", "locked_robot", "lowest", "node_model", "number_at", "numbers_of_designs"]
+__all__ += ["small_chunks"]
+
+
+def home_matrices(robot: Robot, held: Robot | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Return K and M of all nodes at home, with locked motors unless another held robot is given."""
+    geometry = Geometry(robot)
+    assembly = Assembly(node_model(held or locked_robot(robot, "actuators")))
+    K, M = assembly(*geometry.places(assembly.links)(geometry.home[None]))
+    return K[0], M[0]
+
+
+def lowest(K: np.ndarray, M: np.ndarray, free: int, modes: int) -> np.ndarray:
+    """Return squared frequencies above rigid-body modes, by LAPACK."""
+    last = min(free + modes, len(K)) - 1
+    return scipy.linalg.eigh(K, M, subset_by_index=[free, last], eigvals_only=True)
+
+
+def small_chunks(monkeypatch: pytest.MonkeyPatch, rows: int, save_every: float = -1.0) -> None:
+    """Let maps compute few rows at a time and save at intervals in seconds; by default after every chunk."""
+    monkeypatch.setattr(frequency_rows, "CHUNK_FULL", rows)
+    monkeypatch.setattr(response_rows, "CHUNK_TOGETHER", rows)
+    monkeypatch.setattr(response_rows, "CHUNK_AT_REST", rows)
+    monkeypatch.setattr(campaign, "SAVE_EVERY", save_every)
+    monkeypatch.setattr(campaign, "SAVING", np.inf)
