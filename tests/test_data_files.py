@@ -1,19 +1,22 @@
-"""Files of arrays that declare more than they hold, or more than fits: refused before memory is taken for them."""
+"""Files of arrays that declare more than they hold, and tables with semicolons and decimal commas."""
 
 from __future__ import annotations
 
 import io
-import json
 import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
+from support.command_line import refused
+from support.robots import write_robot
 
-import parflex
 from parflex import InputError
-from parflex.cli.main import main
 from parflex.npz_files import MAX_BYTES, read_npz
+from parflex.simulation.table_files import read_table
+
+# -- arrays in npz files ----------------------------------------------------------------------------------------------
+
 
 MANY = 10**10
 
@@ -60,7 +63,7 @@ def test_declared_sizes_count_before_numbers_are_read(tmp_path, no_room):
         read_npz(declaring(tmp_path / "few.npz", 1000, "t"))
 
 
-@pytest.mark.parametrize("damage", ["cut", "turned", "npy", "empty", "object"])
+@pytest.mark.parametrize("damage", ["cut", "turned", "npy", "empty", "text", "object"])
 def test_damaged_files_are_value_errors(damage, tmp_path):
     path = tmp_path / "a.npz"
     np.savez_compressed(path, a=np.arange(1000.0))
@@ -73,6 +76,9 @@ def test_damaged_files_are_value_errors(damage, tmp_path):
         np.save(path.open("wb"), np.eye(3))
     elif damage == "empty":
         path.write_bytes(b"")
+    elif damage == "text":
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("x", b"hello")
     else:
         np.savez(path, a=np.array([{}], dtype=object))
     with pytest.raises(ValueError, match=r"."):
@@ -90,23 +96,51 @@ LINES = {
 @pytest.mark.parametrize("verb", LINES)
 def test_a_huge_file_is_refused_in_one_sentence(verb, tmp_path, capsys, no_room):
     path = declaring(tmp_path / "huge.npz", MANY, "t", "settings")
-    with pytest.raises(SystemExit) as end:
-        main([*LINES[verb].format(path).split(), "--json"])
-    error = json.loads(capsys.readouterr().out)["error"]
-    assert end.value.code == 2 and "declare arrays of 160 GB" in error["message"]
-    assert error["file"] == str(path) and error["hint"]
+    error = refused(capsys, *LINES[verb].format(path).split())
+    assert "declare arrays of 160 GB" in error["message"] and error["file"] == str(path)
 
 
-def test_a_huge_body_is_refused(tmp_path, no_room):
-    text = 'format = 1\nname = "p"\n[platform]\nmodal = {{ file = "{}" }}\n'
+# -- tables -----------------------------------------------------------------------------------------------------------
+
+
+PLAIN = "t,q.axis\n0,-1.5\n0.001,2e-3\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        PLAIN,
+        PLAIN.replace(",", ";"),
+        PLAIN.replace(",", ";").replace(".", ",").replace("q,axis", "q.axis"),
+        "sep=;\r\n" + PLAIN.replace(",", ";").replace("0.001", "0,001").replace("-1.5", "-1,5").replace("\n", "\r\n"),
+        PLAIN.replace(",", "\t"),
+    ],
+)
+def test_tables_are_read_with_semicolons_tabs_and_decimal_commas(tmp_path, text):
+    path = tmp_path / "record.csv"
+    path.write_text("\ufeff" + text, encoding="utf-8", newline="")
+    found = read_table(str(path), "record")
+    np.testing.assert_array_equal(np.stack([found["t"], found["q.axis"]]), [[0, 0.001], [-1.5, 2e-3]])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("t;q\n0;1.234,5\n", "numbers have points and commas"),
+        ("t;q\n0;1,234,567\n", "several commas"),
+        ("t,q\n0,0,1,5\n", "rows have 4 numbers and 2 names: commas stand between numbers and in them"),
+        ("t;q\n0;a\n", "is not a table of numbers"),
+    ],
+)
+def test_tables_that_may_mean_two_things_are_refused(tmp_path, text, message):
+    path = tmp_path / "record.csv"
+    path.write_text(text)
+    with pytest.raises(InputError, match=message):
+        read_table(str(path), "record")
+
+
+def test_a_huge_modal_body_is_refused(tmp_path, no_room):
     declaring(tmp_path / "huge.npz", MANY, "nodes")
-    (tmp_path / "p.toml").write_text(text.format("huge.npz"))
+    path = write_robot(tmp_path, 'format = 1\nname = "p"\n[platform]\nmodal = { file = "huge.npz" }\n')
     with pytest.raises(parflex.ParflexError, match="declare arrays of 80 GB"):
-        parflex.load(tmp_path / "p.toml")
-
-
-def test_entries_that_are_no_arrays_are_refused(tmp_path):
-    with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
-        archive.writestr("x", b"hello")
-    with pytest.raises(ValueError, match="'x' is not an array"):
-        read_npz(tmp_path / "a.npz")
+        parflex.load(path)
