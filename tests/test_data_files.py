@@ -11,6 +11,7 @@ import pytest
 from support.command_line import refused
 from support.robots import write_robot
 
+import parflex
 from parflex import InputError
 from parflex.npz_files import MAX_BYTES, read_npz
 from parflex.simulation.table_files import read_table
