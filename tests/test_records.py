@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import PUBLIC
-from support.imported import import_some
+from support.peers import import_some
 
 import parflex
 from parflex import StudyFile

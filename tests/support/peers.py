@@ -1,8 +1,7 @@
-"""What MuJoCo and Pinocchio find in a file at a state of the robot that was imported from it."""
+"""MuJoCo and Pinocchio with a file of a robot, at a state of the robot in parflex."""
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from xml.etree import ElementTree
@@ -11,12 +10,97 @@ import numpy as np
 import pinocchio as pin
 
 import parflex
-from parflex.recursion import motion, newton_euler, pose
+from parflex.exchange.importing.small_yaml import read_yaml
+from parflex.recursion import motion, newton_euler
+from parflex.recursion import pose as tree_pose
 from parflex.recursion.newton_euler import joint_forces
-from support.exchanged import Moving, loop_rows
 from support.states import Draws, random_states
 
 Array = np.ndarray
+LABELS = ("x", "y", "theta")
+
+
+class Moving:
+    """A state of a robot: positions, rates, accelerations and efforts of ours."""
+
+    def __init__(self, robot, state) -> None:
+        self.robot, self.tree = robot, robot.tree
+        result = parflex.inverse_dynamics(robot, state.configuration, state.velocity, state.acceleration)
+        self.q, self.qd, self.qdd = state.configuration.q, np.array(result.rates), np.array(result.accelerations)
+        self.change = self.tree.rate_changes(self.qd, self.qdd)
+        self.effort = result.efforts
+
+    @classmethod
+    def along_freedoms(cls, robot, rng):
+        """Home, with rates that keep its loops closed, under no known efforts."""
+        moving = cls.__new__(cls)
+        at = parflex.configure(robot)
+        moving.robot, moving.tree, moving.q, moving.effort = robot, robot.tree, at.q, {}
+        moving.qd, moving.qdd = np.zeros(robot.tree.n), np.zeros(robot.tree.n)
+        rates = at.null_space @ rng.standard_normal(at.null_space.shape[1])
+        moving.qd[robot.free] = rates * robot.tree.rate_units[robot.free]
+        moving.change = robot.tree.rate_changes(moving.qd, moving.qdd)
+        return moving
+
+    def joints(self):
+        """Name, coordinates, rates and their derivatives; bodies in the plane by axes of the world."""
+        for link in self.tree.links:
+            q, v, a, c = self.q[link.q], self.qd[link.v], self.qdd[link.v], self.change[link.v]
+            if link.joint.kind == "planar":
+                turn = link.joint.transform(q)[0][:2, :2]
+                values = zip(q, [*(turn @ v[:2]), v[2]], [*(turn @ a[:2]), a[2]], strict=True)
+                for label, (one, rate, change) in zip(LABELS, values, strict=True):
+                    yield f"{link.name}.{label}", [one], [rate], [change]
+            elif link.joint.pitch:
+                yield link.name, q, v, c
+                yield f"{link.name}.lead", *(link.joint.pitch * value for value in (q, v, c))
+            elif link.joint.position_labels:
+                yield link.name, q, v, (a, c, link.joint.transform(q)[0]) if link.joint.kind == "free" else c
+
+
+def loop_rows(model, work, q: Array, pairs, kinds) -> tuple[Array, Array]:
+    """Rows of all tied frames, and how far these are apart."""
+    pin.computeJointJacobians(model, work, q)
+    pin.updateFramePlacements(model, work)
+    rows, gaps = [np.zeros((0, model.nv))], [np.zeros(0)]
+    for (one, other), kind in zip(pairs, kinds, strict=True):
+        first, second = work.oMf[one], work.oMf[other]
+        J = [pin.getFrameJacobian(model, work, frame, pin.LOCAL_WORLD_ALIGNED) for frame in (one, other)]
+        difference = J[1] - J[0]
+        gap = second.translation - first.translation
+        turn = first.rotation @ pin.log3(first.rotation.T @ second.rotation)
+        rows.append(difference[:3] if kind == "3d" else difference)
+        gaps.append(gap if kind == "3d" else np.r_[gap, turn])
+    return np.vstack(rows), np.concatenate(gaps)
+
+
+AXES = {"X": pin.JointModelRX, "Y": pin.JointModelRY, "Z": pin.JointModelRZ}
+
+
+def with_joints_of(urdf: str, loops: dict):
+    """Return the model of Pinocchio with the kinds of joints that the file of loops names."""
+    model = pin.buildModelFromUrdf(urdf)
+    kinds = dict(zip(loops.get("joint_name", []), loops.get("joint_type", []), strict=True))
+    if not kinds:
+        return model
+    new, held, numbers = pin.Model(), [], {0: 0}
+    for k in range(1, model.njoints):
+        name, place, parent = model.names[k], model.jointPlacements[k], numbers[model.parents[k]]
+        kind, joint, own = kinds.get(name, ""), model.joints[k], model.names[k]
+        if kind == "SPHERICAL":
+            joint = pin.JointModelSpherical()
+        elif kind.startswith("UJOINT"):
+            parent = new.addJoint(parent, AXES[kind[-2]](), place, f"{name}_{kind[-2]}")
+            joint, place, own = AXES[kind[-1]](), pin.SE3.Identity(), f"{name}_{kind[-1]}"
+        numbers[k] = new.addJoint(parent, joint, place, own)
+        new.appendBodyToJoint(numbers[k], model.inertias[k], pin.SE3.Identity())
+        held += [numbers[k]] if kind == "FIXED" else []
+    for frame in list(model.frames)[1:]:
+        new.addFrame(pin.Frame(frame.name, numbers[frame.parentJoint], frame.placement, frame.type), False)
+    return pin.buildReducedModel(new, held, pin.neutral(new)) if held else new
+
+
+TOLERANCE = 1e-8  # of efforts: files have up to 17 digits, states conditions up to 1e4
 STEP = 1e-3  # of time, in a difference of fourth order: 1e-12 and rounding of 1e-13
 
 
@@ -149,14 +233,16 @@ class MujocoPeer(Peer):
 class PinocchioPeer(Peer):
     """Pinocchio: `rnea` of the tree with what URDF says of joints, and rows of tied frames and of mimics."""
 
-    def __init__(self, urdf: str, loops: dict, model=None) -> None:
-        self.model = model or pin.buildModelFromUrdf(str(urdf))
+    def __init__(self, urdf: str, loops: dict | str | Path = "", model=None) -> None:
+        if not isinstance(loops, dict):
+            loops = read_yaml(Path(loops).read_text(), str(loops)) if loops else {}
+        self.model = model or with_joints_of(str(urdf), loops)
         self.model.gravity.linear = np.array(loops.get("gravity", [0, 0, -9.81]))
         self.work, self.n, self.loops = self.model.createData(), self.model.nv, loops
         self.pairs = [[self.frame(name) for name in pair] for pair in loops.get("closed_loop", [])]
         self.kinds = [kind.lower() for kind in loops.get("type", ["6d"] * len(self.pairs))]
         self.damping, self.friction, self.rotor = np.zeros((3, self.n))
-        self.mimics = []
+        self.mimics, self.loose = [], []
         for name, inertia in loops.get("rotor_inertia", {}).items():
             self.rotor[self.place(name)] = inertia
         for joint in ElementTree.parse(urdf).getroot().findall("joint"):
@@ -182,17 +268,29 @@ class PinocchioPeer(Peer):
         return self.model.joints[self.number(name)].idx_v
 
     def state(self, moving: Moving) -> tuple[Array, Array, Array]:
-        q, v, a = pin.neutral(self.model), np.zeros(self.n), np.zeros(self.n)
+        q, v, a, known = pin.neutral(self.model), np.zeros(self.n), np.zeros(self.n), set()
         for name, own, rate, change in moving.joints():
             joint = self.model.joints[self.number(name)]
             if isinstance(change, tuple):
                 own, change = own[[0, 1, 2, 4, 5, 6, 3]], change[1]
+            elif joint.nq == 7:  # a ball: a loose body that is held at a point
+                own, rate, change = [0, 0, 0, *own[1:], own[0]], [0, 0, 0, *rate], [0, 0, 0, *change]
             elif len(own) == 4:
                 own = own[[1, 2, 3, 0]]
             elif joint.nq == 2:  # a turn without limits
                 own = [np.cos(own[0]), np.sin(own[0])]
             q[joint.idx_q : joint.idx_q + joint.nq] = own
             v[joint.idx_v : joint.idx_v + joint.nv], a[joint.idx_v : joint.idx_v + joint.nv] = rate, change
+            known |= set(range(joint.idx_v, joint.idx_v + joint.nv))
+        self.loose = [k for k in range(self.n) if k not in known]  # joints without mass between the ends of loops
+        for _ in range(4 if self.loose else 0):  # steps of Newton
+            rows, gap = loop_rows(self.model, self.work, q, self.pairs, self.kinds)
+            step = np.zeros(self.n)
+            step[self.loose] = np.linalg.lstsq(rows[:, self.loose], -gap, rcond=None)[0]
+            q = pin.integrate(self.model, q, step)
+        if self.loose:
+            rows = self.rows(q)
+            v[self.loose] = np.linalg.lstsq(rows[:, self.loose], -rows @ v, rcond=None)[0]
         return q, v, a
 
     def inverse(self, q: Array, v: Array, a: Array) -> Array:
@@ -240,7 +338,7 @@ def anywhere(robot, rng: np.random.Generator, q: Array | None = None) -> Moving:
 def tree_forces(moving: Moving) -> Array:
     """Our forces along all rates of the tree, with what acts in its joints."""
     tree = moving.tree
-    at = pose(tree, moving.q)
+    at = tree_pose(tree, moving.q)
     moving_on = motion(tree, at, moving.qd, moving.qdd, -tree.gravity)
     return newton_euler(tree, at, moving_on).forces + joint_forces(tree, moving.q, moving.qd, moving.qdd)
 
@@ -261,26 +359,19 @@ def tree_misses(peer: Peer, moving: Moving) -> float:
     return float(np.abs(ours - theirs).max() / np.abs(theirs).max())
 
 
-def loops_of(file: str | Path) -> dict:
-    """A file of loops whose values are JSON, one key in each line."""
-    lines = [line.split(": ", 1) for line in Path(file).read_text().splitlines() if line and not line.startswith("#")]
-    return {key: json.loads(value) for key, value in lines}
-
-
-def round_trip_misses(robot, again, state) -> float:
-    """How far efforts of a robot that was written and read again are from those of the first, relative."""
-    moving = Moving(robot, state)
-    one_axis = [link for link in robot.tree.links if link.joint.one_axis]
+def round_trip_misses(robot, again, state, by_motors: bool = False) -> float:
+    """Return how far efforts of a robot that was written and read again are from those of the first, relative."""
+    moving, tree = Moving(robot, state), robot.tree
+    one_axis = {link.name: link for link in tree.links if link.joint.one_axis}
     known = {link.name for link in again.tree.links if link.joint.one_axis}
-    pose_words = {link.name: float(moving.q[link.q.start]) for link in one_axis if link.name in known}
-    rates = {link.name: link.v.start for link in one_axis}
-    freedoms = robot.mobility.freedoms(len(robot.free))
-    motors = [name for name in robot.actuated_names if name in rates][:freedoms]
+    motors = robot.actuated_names
+    if not by_motors:
+        motors = [name for name in motors if name in one_axis][: robot.mobility.freedoms(len(robot.free))]
+    pose = [name for name in (motors if by_motors else one_axis) if by_motors or name in known]
     found = parflex.inverse_dynamics(
         again,
-        pose_words,
-        {name: float(moving.qd[rates[name]]) for name in motors},
-        {name: float(moving.qdd[rates[name]]) for name in motors},
+        {name: float(moving.q[one_axis[name].q.start]) for name in pose},
+        *({name: float(rates[one_axis[name].v.start]) for name in motors} for rates in (moving.qd, moving.qdd)),
     )
     size = max(map(abs, moving.effort.values()))
     return max(abs(found.efforts[name] - effort) for name, effort in moving.effort.items()) / size
@@ -291,14 +382,7 @@ def total_mass(robot) -> float:
     return float(sum(link.body.inertia_matrix(np.zeros(link.body.size))[0, 0] for link in robot.tree.links))
 
 
-# files have up to 17 digits, states conditions up to 1e4
-TOLERANCE = 1e-8
-
-
-COUNT = 3
-
-
-def compare(robot, peer, count=COUNT, seed=3, spread=None):
+def compare(robot, peer, count=3, seed=3, spread=None):
     """Largest errors of the inverse and of the direct model at random closed states."""
     rng, worst = np.random.default_rng(seed), [0.0, 0.0]
     for state in random_states(robot, count, seed, Draws(), spread):
