@@ -1,22 +1,22 @@
-"""What `explain` says of a robot is what the models do with it."""
+"""`explain` reports forms, sizes and equations of the models; the page for contributors names the functions."""
 
 from __future__ import annotations
 
-import json
 import re
+import runpy
+import sys
 from pathlib import Path
 
 import pytest
 from conftest import CATALOGUE
+from support.command_line import answered, run
 
 import parflex
 from parflex import ParflexError, model
-from parflex.cli.main import main
 from parflex.codegen.traces.trace import MODELS, form_of, trace
 from parflex.codegen.traces.tracing import Options
 from parflex.models.explaining.equations import EQUATIONS
 from parflex.models.forms.form import MODELS as FORMS_OF
-from parflex.models.forms.on_legs.platform_legs import find_legs
 from parflex.models.frames_and_jacobians import counts
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -68,45 +68,18 @@ def test_every_robot_is_explained_with_its_own_numbers(name):
     assert all(len(line) <= 120 for line in text.splitlines())
 
 
-@pytest.mark.parametrize(
-    ("name", "form", "inputs"),
-    [
-        ("3rrr", "leg form", {"position", "rotation"}),  # the platform goes in
-        ("5r", "general form", {"q", "qd"}),
-        ("rx90", "open tree", {"q", "qd"}),
-        ("dualemps", "two-node form", {"q", "qd"}),
-        ("gough-stewart-flexible", "leg form", {"position", "rotation"}),
-    ],
-)
-def test_the_form_that_is_told_is_that_of_the_program(name, form, inputs):
-    robot = parflex.load(name)
-    assert parflex.explain(robot).form == form
-    assert inputs <= set(trace(robot, "direct").inputs)
-
-
-def test_every_model_is_asked_for_its_form():
-    assert set(MODELS) == set(FORMS_OF)
-
-
 @pytest.mark.few
 @pytest.mark.parametrize("name", FORMS_TRIED)
 def test_the_form_that_is_told_of_every_model_is_that_of_its_trace(name):
     robot = parflex.load(name)
     told = parflex.explain(robot).forms
-    assert set(told) == set(MODELS)
+    assert set(told) == set(MODELS) == set(FORMS_OF)
     for model_name, form in told.items():
         try:
             found = form_of(robot, model_name, Options())[0].name  # what a trace is made of, with bodies grouped
         except ParflexError:
             found = None
         assert form == found, model_name
-
-
-def test_a_program_remembers_its_form():
-    robot = parflex.load("3rrr")
-    told = parflex.explain(robot).forms
-    for name in ("direct", "mass-matrix", "redundant"):
-        assert told[name] == trace(robot, name).form == model(robot, name).about["form"]
 
 
 def test_legs_under_a_spring_are_told_as_they_are_computed():
@@ -118,14 +91,6 @@ def test_legs_under_a_spring_are_told_as_they_are_computed():
     assert told.forms["geometry"] == "leg form"
 
 
-def test_legs_on_universal_joints_are_not_taken_for_legs_on_balls():
-    robot = parflex.load(ROOT / "tests" / "robots" / "upu.toml")
-    assert "is not a ball" in find_legs(robot)
-    told = parflex.explain(robot)
-    assert (told.form, told.sizes["degrees_of_freedom"]) == ("general form", 3)
-    assert 10 in told.sections[2].equations  # the row of a universal closure
-
-
 def test_dependent_and_independent_rates_are_those_of_the_program():
     robot = parflex.load("dualemps")
     told = next(section for section in parflex.explain(robot).sections if section.key == "dependent")
@@ -135,36 +100,78 @@ def test_dependent_and_independent_rates_are_those_of_the_program():
     assert set(listed) == set(robot.tree.rate_names) - set(names)
 
 
-def test_what_is_odd_about_a_robot_is_told(tmp_path):
-    over = parflex.explain(parflex.load("3-prrr"))
-    assert "over-constrained, 3 rows repeat others" in " ".join(over.sections[2].text)
-    few = tmp_path / "few.toml"
-    few.write_text(
-        'format = 1\nname = "few"\n[[frame]]\nname = "a"\njoint = "spherical"\ninertia = { mass = 1 }\n'
-        '[[frame]]\nname = "b"\nparent = "a"\njoint = "revolute"\nactuated = true\ninertia = { mass = 1, '
-        "centre = [1, 0, 0] }\n"
-    )
-    told = parflex.explain(parflex.load(few))
-    assert "1 motor (b) for 4 freedoms. Fewer motors than degrees of freedom" in " ".join(told.sections[2].text)
-    assert 2 in told.sections[1].equations  # quaternions
-
-
-def answered(capsys, *arguments: str) -> str:
-    with pytest.raises(SystemExit) as stop:
-        main(list(arguments))
-    shown = capsys.readouterr()
-    assert stop.value.code == 0, shown.err
-    return shown.out
-
-
 def test_the_verb_prints_text_markdown_or_json(capsys):
-    text = answered(capsys, "explain", "3rrr")
+    text = run(capsys, "explain", "3rrr").out
     assert text.startswith("3rrr: ") and "Programs: leg form\n------------------\n" in text
-    markdown = answered(capsys, "explain", "3rrr", "--markdown")
+    markdown = run(capsys, "explain", "3rrr", "--markdown").out
     assert markdown.startswith("# 3rrr") and "## Programs: leg form" in markdown
     assert markdown.count("```") % 2 == 0
-    content = json.loads(answered(capsys, "explain", "3rrr", "--counts", "--json"))
+    content = answered(capsys, "explain", "3rrr", "--counts")
     assert set(content) == {"name", "title", "form", "forms", "sizes", "sections", "operators", "warnings"}
     assert content["operators"]["inverse"] == model(parflex.load("3rrr"), "inverse").counts["total"]
     numbers = [equation["number"] for section in content["sections"] for equation in section["equations"]]
     assert set(numbers) <= set(EQUATIONS) and 21 in numbers
+
+
+# -- the page for contributors
+
+
+PAGE = ROOT / "docs" / "contributing.md"
+MAP = ROOT / "docs" / "hooks" / "package_map.py"
+SOURCE = Path(parflex.__file__).parent
+
+
+def steps(heading: str) -> list[str]:
+    """The functions in the first column of the table below a heading."""
+    text = PAGE.read_text(encoding="utf-8").split(f"## {heading}\n")[1].split("\n## ")[0]
+    return re.findall(r"^\| `([\w.]+)` \|", text, flags=re.M)
+
+
+def returned(call) -> list[str]:
+    """The functions of parflex in the order in which they return, while something is called."""
+    found: list[str] = []
+
+    def note(frame, event, _):
+        path = Path(frame.f_code.co_filename)
+        if event == "return" and path.is_relative_to(SOURCE):
+            module = ".".join(path.relative_to(SOURCE).with_suffix("").parts)
+            found.append(f"{module}.{frame.f_code.co_qualname}")
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        call()
+    finally:
+        sys.setprofile(before)
+    return found
+
+
+def missing_steps(wanted: list[str], seen: list[str]) -> list[str]:
+    """What of the wanted names does not come in this order."""
+    rest = iter(seen)
+    return [name for name in wanted if name not in rest]
+
+
+def test_a_modulus_goes_the_way_of_the_page():
+    wanted = steps("The path of a modulus to a frequency")
+    seen = returned(lambda: parflex.natural_frequencies(parflex.load("dualemps"), "home"))
+    assert len(wanted) == 10 and missing_steps(wanted, seen) == []
+    assert missing_steps(wanted[::-1], seen) != []
+
+
+def test_a_joint_angle_goes_the_way_of_the_page(monkeypatch, tmp_path):
+    monkeypatch.setenv("PARFLEX_CACHE", str(tmp_path))  # nothing is kept there: the program is made anew
+    robot = parflex.load("four-bar")
+    sources = {}
+    wanted = steps("The path of a joint angle to C")
+    seen = returned(lambda: sources.update(parflex.model(robot, "inverse").files("c")))
+    assert len(wanted) == 11 and missing_steps(wanted, seen) == []
+    line = re.findall(r"`(const double [^`]+)`", PAGE.read_text(encoding="utf-8"))
+    assert len(line) == 1 and line[0] in sources["four_bar_inverse.c"]
+
+
+@pytest.mark.verify
+@pytest.mark.skipif(not MAP.is_file(), reason="the hooks of the documentation are not there")
+def test_the_map_of_the_packages_is_that_of_the_source():
+    drawn = runpy.run_path(str(MAP))
+    assert drawn["PICTURE"].read_text(encoding="utf-8") == drawn["svg"](), f"run python {MAP.relative_to(ROOT)}"
