@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import re
@@ -29,49 +30,15 @@ def arm(
     )
 
 
+@pytest.fixture
+def mujoco():
+    return pytest.importorskip("mujoco", minversion="3.2.3")
+
+
 def read(tmp_path, text: str, name: str = "robot.urdf", **words):
     """Import a text."""
     (tmp_path / name).write_text(text)
     return parflex.import_robot(tmp_path / name, tmp_path / "robot.toml", **words)
-
-
-BAD_URDF = {
-    "cut off": (arm()[:150], "is not whole XML (line 1"),
-    "empty": ("", "is empty"),
-    "another document": ("<sdf/>", "begins with <sdf>, not with <robot>"),
-    "entities": ('<!DOCTYPE r [<!ENTITY a "b">]>' + arm(), "has a document type"),
-    "other files": ('<!DOCTYPE r SYSTEM "http://x/y.dtd">' + arm(), "has a document type"),
-    "deep": ("<robot>" + "<a>" * 300 + "</a>" * 300 + "</robot>", "is nested too deeply"),
-    "xacro": (arm(place="${length} 0 0"), "is a xacro file"),
-    "unknown joint": (arm('type="screw"'), "a joint of type 'screw' is not known"),
-    "misspelt joint": (arm('type="revolut"'), "did you mean 'revolute'?"),
-    "number": (arm(place="0 nan 1"), "'xyz' is not 3 numbers"),
-    "huge": (arm(place="0 1e300 1"), "'xyz' is too large"),
-    "negative mass": (arm(inertia=BODY.replace('value="1"', 'value="-1"')), "the mass of link 'hand' is negative"),
-    "two links": (arm(top='<link name="hand"/>'), "there are two links 'hand'"),
-    "no axis": (arm(more="").replace('"0 0 1"/></joint>', '"0 0 0"/></joint>'), "the axis has no length"),
-    "no parent": (arm().replace('<parent link="ground"/>', ""), "the joint has no parent"),
-    "missing link": (arm().replace('child link="hand"', 'child link="hnd"'), "there is no link 'hnd'"),
-    "two roots": (arm(top='<link name="lost"/>'), "is not one tree"),
-    "followed": (arm(more='<mimic joint="no"/>'), "there is no joint 'no' to follow"),
-    "nothing moves": (arm('type="fixed"'), "no joint of it moves"),
-}
-
-
-BAD_LOOPS = {
-    "no frame": ("closed_loop: [[hand, nowhere]]", "there is no frame 'nowhere'"),
-    "one frame": ("closed_loop: [[hand, hand]]", "are the same frame"),
-    "not pairs": ("closed_loop: [hand, ground]", "is not a list of pairs"),
-    "type": ("closed_loop: [[hand, ground]]\ntype: [2d]", "a loop of type '2d' is not known"),
-    "types": ("closed_loop: [[hand, ground]]\ntype: [3d, 3d]", "'type' has 2 entries for 1 loops"),
-    "motor": ("name_mot: [knee]", "there is no joint 'knee'"),
-    "cut off": ("closed_loop: [[hand, ground]", "a bracket that is never closed"),
-    "object": ("closed_loop: !!python/object:os.system [x]", "has a tag"),
-    "anchor": ("closed_loop: &a [[hand, ground]]", "has an anchor"),
-    "twice": ("type: [3d]\ntype: [3d]", "the key 'type' a second time"),
-    "deep": ("a: " + "[" * 50 + "]" * 50, "too many brackets"),
-    "no keys": ("- hand", "has no keys"),
-}
 
 
 def mjcf(body: str = "", top: str = "") -> str:
@@ -79,57 +46,15 @@ def mjcf(body: str = "", top: str = "") -> str:
     return f'<mujoco>{top}<worldbody><body><joint name="j"/><geom size="0.1"/>{body}</body></worldbody></mujoco>'
 
 
-BAD_MJCF = {
-    "outside": (mjcf(top='<asset><mesh file="../x.stl"/></asset>'), "'../x.stl' is outside the folder"),
-    "absolute": (mjcf(top='<asset><mesh file="/etc/passwd"/></asset>'), "'/etc/passwd' is outside the folder"),
-    "folder": (mjcf(top='<compiler meshdir="../.."/><asset><mesh file="x.stl"/></asset>'), "is outside the folder"),
-    "include": (mjcf(top='<include file="../../x.xml"/>'), "is outside the folder"),
-    "address": (mjcf(top='<include file="http://x/y.xml"/>'), "is not a file name"),
-    "missing": (mjcf(top='<include file="none.xml"/>'), "cannot be read"),
-    "includes itself": (mjcf(top='<include file="robot.xml"/>'), "MuJoCo cannot compile it"),
-    "entities": ('<!DOCTYPE a [<!ENTITY b "c">]>' + mjcf(), "has a document type"),
-    "cut off": (mjcf()[:60], "is not whole XML"),
-    "another": ('<robot name="x"/>', "begins with <robot>, not with <mujoco>"),
-    "unknown": (mjcf('<joint type="screw"/>'), "MuJoCo cannot compile it"),
-    "replicates": (
-        mjcf('<replicate count="1000000"><geom size="0.1"/></replicate>'),
-        "<replicate> in line 1 repeats elements more than",
-    ),
-    "nested": (
-        mjcf('<replicate count="1000"><replicate count="1000"><geom size="0.1"/></replicate></replicate>'),
-        "<replicate> in line 1 repeats elements more than 10000 times",
-    ),
-    "composite": (
-        mjcf('<composite type="cable" count="1000 1000 1"><joint kind="main"/><geom size="0.1"/></composite>'),
-        "<composite> in line 1 repeats",
-    ),
-}
-
-
 PAR = (FOREIGN / "bars.par").read_text()
-BAD_PAR = {
-    "cut off": (PAR[: PAR.index("parameters")], "has a comment that does not end"),
-    "half a list": (PAR[: PAR.index("0.001,")], "has a list that does not end"),
-    "no counts": ("x = {1}", "has no 'NL'"),
-    "short": (PAR.replace("d = {0,", "d = {"), "the list 'd' has 5 entries, not 6"),
-    "sigma": (PAR.replace("Sigma = {0", "Sigma = {7"), "a joint with sigma '7' is not known"),
-    "parent": (PAR.replace("Ant = {0,1", "Ant = {0,9"), "frame 2 hangs on '9'"),
-    "shared": (PAR.replace("{th1,th2", "{th1,-th1"), "is used elsewhere too"),
-    "reversed": (PAR.replace("{th1,th2", "{th1,-th2"), "not its variable plus a constant"),
-    "code": (PAR.replace("MX2", "__import__('os')"), "is not an expression"),
-    "long": (PAR.replace("MX2", "+".join(["1"] * 400)), "characters, at most"),
-}
-BAD = {
-    **{f"urdf, {case}": ("robot.urdf", *entry) for case, entry in BAD_URDF.items()},
-    **{f"loops, {case}": ("loops.yaml", *entry) for case, entry in BAD_LOOPS.items()},
-    **{f"mjcf, {case}": ("robot.xml", *entry) for case, entry in BAD_MJCF.items()},
-    **{f"par, {case}": ("bars.par", *entry) for case, entry in BAD_PAR.items()},
-}
 
 
-@pytest.mark.parametrize("case", BAD)
+INVALID = (Path(__file__).parent / "data" / "refused_foreign_files.jsonl").read_text().splitlines()
+
+
+@pytest.mark.parametrize("case", map(json.loads, INVALID), ids=lambda case: case["case"])
 def test_invalid_files_are_refused_in_one_sentence(case, tmp_path):
-    name, text, message = BAD[case]
+    name, text, message = case["file"], case["text"], case["message"]
     if name.endswith("xml"):
         pytest.importorskip("mujoco", minversion="3.2.3")
     loops = {"loops": tmp_path / name} if name == "loops.yaml" else {}
@@ -143,8 +68,7 @@ def test_invalid_files_are_refused_in_one_sentence(case, tmp_path):
 HANGING = '<replicate count="1000000000"><geom size="1"/></replicate>'
 
 
-def test_a_compiler_of_mujoco_that_hangs_is_stopped_and_later_files_are_read(tmp_path, monkeypatch):
-    pytest.importorskip("mujoco", minversion="3.2.3")
+def test_a_compiler_of_mujoco_that_hangs_is_stopped_and_later_files_are_read(mujoco, tmp_path, monkeypatch):
     from parflex.exchange.importing.from_mujoco import mjcf_compiler, mjcf_files
 
     assert read(tmp_path, mjcf(), "robot.xml").check["ok"]
@@ -162,8 +86,7 @@ def test_a_compiler_of_mujoco_that_hangs_is_stopped_and_later_files_are_read(tmp
     assert read(tmp_path, mjcf(), "robot.xml").check["ok"]
 
 
-def test_a_mujoco_file_that_crashes_the_compiler_is_refused(tmp_path, monkeypatch):
-    pytest.importorskip("mujoco", minversion="3.2.3")
+def test_a_mujoco_file_that_crashes_the_compiler_is_refused(mujoco, tmp_path, monkeypatch):
     from parflex.exchange.importing.from_mujoco import mjcf_compiler
 
     crashes = mjcf_compiler.SERVES.replace("mujoco.mj_saveModel(", "os.abort() or (")
@@ -175,8 +98,7 @@ def test_a_mujoco_file_that_crashes_the_compiler_is_refused(tmp_path, monkeypatc
     assert compiler.process is None
 
 
-def test_repeated_includes_count_as_often_as_they_are_made(tmp_path):
-    pytest.importorskip("mujoco", minversion="3.2.3")
+def test_repeated_includes_count_as_often_as_they_are_made(mujoco, tmp_path):
     many = '<mujocoinclude><replicate count="1000"><geom size="0.1"/></replicate></mujocoinclude>'
     (tmp_path / "part.xml").write_text(many)
     with pytest.raises(parflex.InputError, match="repeats elements more than 10000 times"):
@@ -188,9 +110,8 @@ def test_repeated_includes_count_as_often_as_they_are_made(tmp_path):
         read(tmp_path, mjcf('<include file="p0.xml"/>'), "robot.xml")
 
 
-def test_included_files_are_searched_next_to_the_first_file_then_next_to_the_including_file(tmp_path):
+def test_included_files_are_searched_next_to_the_first_file_then_next_to_the_including_file(mujoco, tmp_path):
     """As MuJoCo does: bodies in a folder of their own include each other."""
-    pytest.importorskip("mujoco", minversion="3.2.3")
     (tmp_path / "parts").mkdir()
     body = '<mujocoinclude><body name="{}"><joint name="{}" axis="0 1 0"/><geom size="0.1"/></body></mujocoinclude>'
     (tmp_path / "parts" / "arm.xml").write_text('<mujocoinclude><include file="hand.xml"/></mujocoinclude>')
@@ -204,8 +125,7 @@ def test_included_files_are_searched_next_to_the_first_file_then_next_to_the_inc
         read(tmp_path, main, "robot.xml")
 
 
-def test_includes_defaults_and_inertias_of_meshes_are_read_by_the_compiler(tmp_path):
-    pytest.importorskip("mujoco", minversion="3.2.3")
+def test_includes_defaults_and_inertias_of_meshes_are_read_by_the_compiler(mujoco, tmp_path):
     corners = " ".join(f"{x} {y} {z}" for x in (0, 0.2) for y in (0, 0.1) for z in (0, 0.4))
     (tmp_path / "parts").mkdir()
     (tmp_path / "parts" / "shape.xml").write_text(

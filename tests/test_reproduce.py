@@ -9,22 +9,21 @@ import re
 import shutil
 import tomllib
 from collections import Counter
-from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
 import pytest
 from support.browser import Watched, chromium
 from support.documentation import run_parflex
+from support.pages import Reader
 from support.published import FOLDER, published
 from support.traced import long
 
 import parflex
 from parflex import InputError, reproduce
-from parflex.reproduction import published_tables, report, svg
+from parflex.reproduction import published_tables, report
 from parflex.reproduction.checks import totals
 from parflex.reproduction.published_tables import paper_names, read_paper
-from parflex.reproduction.quantities import KINDS
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -71,20 +70,6 @@ def test_no_published_number_differs(quick, figure):
 )
 def test_tables_of_the_papers_come_out_as_they_should(quick, paper, title, status, count):
     assert statuses(quick, paper, title) == {status: count}
-
-
-@pytest.mark.parametrize("name", paper_names())
-def test_the_data_of_a_paper_can_be_read(name):
-    paper = read_paper(name.lower())
-    assert paper.paper == name and paper.erratum
-    for group in paper.group:
-        assert group.kind is None or group.kind in KINDS
-        assert group.kind is not None or group.verdict == "not-reproducible"
-        for row in group.rows:
-            known = row.names or group.names
-            assert row.published and (len(row.published) == 1 or len(known) >= len(row.published)), row
-            for tolerance in (group.tolerance, row.tolerance):
-                assert not isinstance(tolerance, list) or len(tolerance) == len(row.published)
 
 
 @pytest.mark.parametrize("marks", [pytest.param(None, marks=long)])
@@ -157,14 +142,6 @@ def test_a_number_that_is_wrong_differs_and_the_command_fails(wrong):
     assert found[0]["ok"] is False and found[0]["published"] == 189.3 and "mode 7" in found[0]["quantity"]
 
 
-@pytest.mark.verify
-def test_a_number_that_is_wrong_is_red_on_the_page(wrong):
-    text = report.page(parflex.reproduce("Long2014"), quick=True)
-    assert text.count('<td class="verdict differs">') == 1
-    assert '<li class="differs"><b>1</b>' in text
-    assert text.count('class="bad"') == 2  # among all checks, and in the figure of its table
-
-
 def test_a_quantity_that_cannot_be_computed_differs_and_says_why(tmp_path, monkeypatch):
     text = """
         paper = "Khalil2007"
@@ -186,19 +163,6 @@ def test_a_quantity_that_cannot_be_computed_differs_and_says_why(tmp_path, monke
     assert "cannot be reached" in check["note"]
 
 
-def test_people_get_tables_with_reasons(monkeypatch):
-    monkeypatch.setenv("COLUMNS", "100")
-    code, text = run_parflex(["reproduce", "briot2014", "--quick"])
-    assert code == 0
-    lines = text.splitlines()
-    assert lines[0] == "Briot2014"
-    assert re.search(r"^f1 +14\.22 +14\.2068 +-0\.013 +0\.31 +ok", text, flags=re.M)
-    assert "rounding of Table 2" in " ".join(text.split())
-    fitted = lines.index("fitted robots: their parameters were chosen to match these numbers")
-    assert any("fitted" in line for line in lines[fitted + 1 :])
-    assert not any(line.rstrip().endswith(" fitted") for line in lines[:fitted])
-
-
 # -- the errata
 
 
@@ -214,10 +178,6 @@ def test_the_page_of_errata_lists_those_of_the_data():
 # -- the page of the report
 
 
-VOID = {"meta", "br", "input"}
-SVG_LEAVES = {"line", "rect", "circle", "path", "polyline"}
-
-
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
     """A page of one paper with modes, and of what was fitted to it."""
@@ -229,33 +189,9 @@ def text(page):
     return page.read_text(encoding="utf-8")
 
 
-class Reader(HTMLParser):
-    """All elements with their attributes, and whether every one that is opened is closed in its turn."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.elements: list[tuple[str, dict[str, str | None]]] = []
-        self.open: list[str] = []
-
-    def handle_starttag(self, tag, attributes):
-        self.elements.append((tag, dict(attributes)))
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag, attributes):
-        assert tag in SVG_LEAVES, f"<{tag}/> is not closed in HTML"
-        self.elements.append((tag, dict(attributes)))
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-
 @pytest.fixture(scope="module")
 def elements(text):
-    reader = Reader()
-    reader.feed(text)
-    assert reader.open == []
-    return reader.elements
+    return Reader(text).elements
 
 
 def test_the_page_names_no_address_outside_itself(text, elements):
@@ -327,17 +263,6 @@ def test_an_own_page_is_replaced_and_an_interrupted_one_leaves_nothing(tmp_path,
 
 
 # -- its figures
-
-
-def test_a_thinned_curve_keeps_its_ends_and_its_extremes():
-    t = np.linspace(0, 10, 20_001)
-    values = np.sin(300 * t) * np.exp(-t)
-    values[7777] = 5.0  # a single sample that sticks out
-    shown, kept = svg.thinned(t, values)
-    assert len(shown) < 2000 and np.all(np.diff(shown) > 0)
-    assert (shown[0], shown[-1]) == (0, 10)
-    assert (kept.max(), kept.min()) == (5.0, values.min())
-    assert svg.thinned(t[:100], values[:100])[1] is not None and len(svg.thinned(t[:100], values[:100])[0]) == 100
 
 
 # -- in a browser

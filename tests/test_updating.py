@@ -558,20 +558,6 @@ def test_what_is_held_out_says_which_of_two_solutions_predicts_it(tmp_path, true
     assert any(f"held out frequencies off by {errors[1]:.2%}" in text for text in found.warnings)
 
 
-@pytest.mark.verify
-def test_shapes_show_wrong_mode_numbers_and_empty_numbers_pair_by_shapes(tmp_path):
-    table = sorted(shaped_rows(poses=("home",)), key=lambda row: row["frequency_hz"])
-
-    def unlike(numbers):
-        measured = [row | {"mode": k} for row, k in zip(table, numbers, strict=True)]
-        warnings = parflex.update(damped_chain(tmp_path), measured, KEYS).warnings
-        return [text for text in warnings if "is unlike the measured shape" in text]
-
-    assert len(unlike((2, 1, 3))) == 2
-    assert all("an empty number pairs by frequency and shape" in text for text in unlike((2, 1, 3)))
-    assert not unlike((1, 2, 3)) and not unlike(("", "", ""))
-
-
 def test_numbers_that_are_known_well_are_determined_however_alike_their_sensitivities_are(tmp_path):
     # their cosine is 0.96, and both are known to 1 % of priors of 30 %
     found = parflex.update(forked(tmp_path, 1000, 1000), fork_rows(1000, 1010), FORK)
@@ -635,13 +621,6 @@ def test_sensors_without_motion_are_named(tmp_path):
     assert "check directions" in told.value.hint
 
 
-def test_intervals_do_not_pass_zero(tmp_path):
-    rough = [row | {"deviation_hz": row["frequency_hz"]} for row in rows(poses=("home",))[:1]]
-    one = parflex.update(chain(tmp_path), rough, KEYS[:1], prior=10.0).parameters[KEYS[0]]
-    low, high = one["interval"]
-    assert low == 0 and high - one["value"] > one["value"]  # as far above, and farther than zero
-
-
 def test_the_common_scale_of_stiffnesses_and_masses_is_undetermined():
     """Frequencies do not change with all stiffnesses and masses in one ratio, whichever look alike besides."""
     K, M = np.array([[1300.0, -400.0], [-400.0, 400.0]]), np.eye(2)
@@ -658,3 +637,24 @@ def test_the_common_scale_of_stiffnesses_and_masses_is_undetermined():
     )
     stiff = parflex.update(load_robot("two-masses-in-line"), table, [keys[0], keys[2]])
     assert not stiff.undetermined and all(one["interval"] for one in stiff.parameters.values())
+
+
+@pytest.mark.verify
+def test_shapes_show_wrong_mode_numbers_and_empty_numbers_pair_by_shapes(tmp_path):
+    table = sorted(shaped_rows(poses=("home",)), key=lambda row: row["frequency_hz"])
+
+    def unlike(numbers):
+        measured = [row | {"mode": k} for row, k in zip(table, numbers, strict=True)]
+        warnings = parflex.update(damped_chain(tmp_path), measured, KEYS).warnings
+        return [text for text in warnings if "is unlike the measured shape" in text]
+
+    assert len(unlike((2, 1, 3))) == 2
+    assert all("an empty number pairs by frequency and shape" in text for text in unlike((2, 1, 3)))
+    assert not unlike((1, 2, 3)) and not unlike(("", "", ""))
+
+
+def test_intervals_do_not_pass_zero(tmp_path):
+    rough = [row | {"deviation_hz": row["frequency_hz"]} for row in rows(poses=("home",))[:1]]
+    one = parflex.update(chain(tmp_path), rough, KEYS[:1], prior=10.0).parameters[KEYS[0]]
+    low, high = one["interval"]
+    assert low == 0 and high - one["value"] > one["value"]  # as far above, and farther than zero

@@ -11,7 +11,6 @@ from support.oracles import rocking_bar, sliding_chain, sliding_pair, spring_cha
 from support.robots import write_robot
 
 import parflex
-from parflex.updating import fitting_steps
 from parflex.updating.shared_errors import shared_errors
 
 # -- several solutions
@@ -109,29 +108,11 @@ def test_a_narrow_prior_holds_a_number_and_the_warning_says_how_far_it_would_go(
     assert "if that prior is too narrow, widen it" in text
 
 
-def test_starts_number_modes_as_they_have_them_and_shapes_choose(tmp_path):
-    """Beside each other: the first one was the slower, and is the faster."""
-    robot = pair(tmp_path, 1700.0, 2100.0, carried=False)
-    found = parflex.update(robot, rows(2100.0, 1900.0, False, shapes=True), KEYS)
-    assert values(found.parameters) == pytest.approx([2100.0, 1900.0], rel=PULLED) and not found.alternatives
-    assert all(one["mac"] > 0.999 for one in found.pairs)
-
-
 def test_without_shapes_modes_that_cross_have_two_solutions(tmp_path):
     robot = pair(tmp_path, 1700.0, 2100.0, carried=False)
     found = parflex.update(robot, rows(2100.0, 1900.0, False), KEYS)
     assert values(found.parameters) == pytest.approx([1900.0, 2100.0], rel=PULLED)  # nearer to the file
     assert values(found.alternatives[0]["parameters"]) == pytest.approx([2100.0, 1900.0], rel=PULLED)
-
-
-def test_fits_are_told_as_they_are_done(tmp_path):
-    seen = []
-    parflex.update(pair(tmp_path, 1500.0, 700.0), rows(1000.0, 1000.0), KEYS, progress=lambda *one: seen.append(one))
-    assert seen == [(k, 9) for k in range(10)]  # from the file, and from eight other starts
-    steps = fitting_steps.FittingSteps(lambda *one: seen.append(one), 2)  # as of two files of responses
-    steps.step()
-    steps.expect(3)
-    assert seen[10:] == [(0, 2), (1, 2), (1, 5)]
 
 
 # -- determined parameters
