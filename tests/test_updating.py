@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -187,32 +188,12 @@ def test_terms_that_the_written_file_lacks_are_reported(capsys, tmp_path):
     assert [text.split(" are ")[0].split(" is ")[0] for text in told] == ["values of --set", "the payload"]
 
 
-@pytest.mark.parametrize(
-    ("text", "hold_out", "message"),
-    [
-        ("pose,mode,frequency\nhome,1,2\n", "", "unknown column 'frequency'"),
-        ("pose,mode\nhome,1\n", "", "no column 'frequency_hz'"),
-        ("pose,mode,frequency_hz\nhome,1,-2\n", "", "not a positive number"),
-        ("pose,mode,frequency_hz\nhome,0,2\n", "", "is not a whole number from 1"),
-        ("pose,mode,frequency_hz\nhome,1.5,2\n", "", "is not a whole number from 1"),
-        ("pose,mode,frequency_hz\nhome,1,2,3\n", "", "line 2 has 4 fields, and there are 3 columns"),
-        ("pose,mode,frequency_hz\n# as read\nhome,1\n", "", "line 3 has 2 fields"),
-        ("pose,mode,frequency_hz\nhome,1,2,5\n", "", "line 2 has 4 fields"),
-        ("pose,pose,frequency_hz\nhome,1,2\n", "", "two columns are named 'pose'"),
-        ("", "", "empty"),
-        ("pose,frequency_hz,damping\nhome,2,2\n", "", "not a number between 0 and 1"),
-        ("pose,frequency_hz,tip.x,tip.y\nhome,2,1,one\n", "", "'tip.y' of row 1 is not a number"),
-        ("pose,frequency_hz,tip.x,tip.y\nhome,2,0,0\n", "", "zero at all sensors"),
-        ("pose,frequency_hz,top.x,tip.y\nhome,2,1,1\n", "", "no frame 'top'"),
-        ("pose,mode,frequency_hz\nhome,1,2\nhome,1,2\n", "", "measured twice"),
-        ("pose,mode,frequency_hz\nhome,9,2\n", "", "the robot has 3"),
-        ("pose,mode,frequency_hz\nhome,1,\n", "", "no frequency is measured"),
-        ("pose,mode,frequency_hz\nhome,1,2\n", "moon", "nothing measured is 'moon'"),
-        ("pose,mode,frequency_hz\nhome,1,2\n", "home", "everything measured is held out"),
-        ("pose,mode,frequency_hz\nnowhere,1,2\n", "", "nowhere"),
-    ],
-)
-def test_invalid_tables_are_refused(capsys, tmp_path, text, hold_out, message):
+TABLES = (Path(__file__).parent / "data" / "refused_tables.jsonl").read_text().splitlines()
+
+
+@pytest.mark.parametrize("case", map(json.loads, TABLES), ids=lambda case: case["message"])
+def test_invalid_tables_are_refused(capsys, tmp_path, case):
+    text, hold_out, message = case.values()
     robot = chain(tmp_path)
     (tmp_path / "bad.csv").write_text(text)
     words = ["update", robot.file, str(tmp_path / "bad.csv"), "--vary", KEYS[0]]
