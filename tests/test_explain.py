@@ -49,7 +49,7 @@ def test_the_equations_are_those_of_the_theory_page():
 
 @pytest.mark.few
 @pytest.mark.parametrize("name", ROBOTS)
-def test_every_robot_is_explained_with_its_own_numbers(name):
+def test_every_robot_is_explained_with_its_numbers(name):
     robot = parflex.load(name)
     told = parflex.explain(robot)
     closed = bool(robot.closures.loops or robot.closures.constraints)
@@ -70,7 +70,7 @@ def test_every_robot_is_explained_with_its_own_numbers(name):
 
 @pytest.mark.few
 @pytest.mark.parametrize("name", FORMS_TRIED)
-def test_the_form_that_is_told_of_every_model_is_that_of_its_trace(name):
+def test_the_reported_form_of_every_model_is_that_of_its_trace(name):
     robot = parflex.load(name)
     told = parflex.explain(robot).forms
     assert set(told) == set(MODELS) == set(FORMS_OF)
@@ -82,7 +82,7 @@ def test_the_form_that_is_told_of_every_model_is_that_of_its_trace(name):
         assert form == found, model_name
 
 
-def test_legs_under_a_spring_are_told_as_they_are_computed():
+def test_legs_with_a_spring_have_the_general_form():
     """Sine and cosine of a joint of a leg are known, its angle is not: a spring there needs the general form."""
     robot = parflex.load("3rrr", settings={"legs.frame.1.spring": {"stiffness": 3.0}})
     told = parflex.explain(robot)
@@ -152,14 +152,14 @@ def missing_steps(wanted: list[str], seen: list[str]) -> list[str]:
     return [name for name in wanted if name not in rest]
 
 
-def test_a_modulus_goes_the_way_of_the_page():
+def test_a_modulus_passes_the_functions_of_the_page():
     wanted = steps("The path of a modulus to a frequency")
     seen = returned(lambda: parflex.natural_frequencies(parflex.load("dualemps"), "home"))
     assert len(wanted) == 10 and missing_steps(wanted, seen) == []
     assert missing_steps(wanted[::-1], seen) != []
 
 
-def test_a_joint_angle_goes_the_way_of_the_page(monkeypatch, tmp_path):
+def test_a_joint_angle_passes_the_functions_of_the_page(monkeypatch, tmp_path):
     monkeypatch.setenv("PARFLEX_CACHE", str(tmp_path))  # nothing is kept there: the program is made anew
     robot = parflex.load("four-bar")
     sources = {}

@@ -223,7 +223,7 @@ def test_joints_of_another_kind_stand_in_the_file_of_loops(tmp_path):
     assert tomllib.loads((tmp_path / "robot.toml").read_text())["frame"][0]["joint"] == "spherical"
 
 
-def test_the_small_reader_of_yaml_finds_what_the_large_one_finds():
+def test_the_yaml_reader_agrees_with_pyyaml():
     yaml = pytest.importorskip("yaml")
     texts = [
         CROSSES,

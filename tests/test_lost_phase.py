@@ -87,7 +87,7 @@ def test_random_springs_keep_their_phase_over_runs_of_any_length(seed, cases, tm
 
 
 @pytest.mark.parametrize(("seed", "cases"), [(1, 12), pytest.param(2, 100, marks=pytest.mark.verify)])
-def test_given_steps_tell_by_how_much_random_springs_are_off(seed, cases, tmp_path):
+def test_the_reported_drift_of_random_springs_is_their_error(seed, cases, tmp_path):
     """Phases and amplitudes that any method loses with 3 to 60 steps in a period, in runs of any length."""
     draw = np.random.default_rng(seed)
     told, of = {}, None
@@ -144,7 +144,7 @@ def test_the_same_vibration_has_the_same_steps_and_words_however_small_it_is(met
     assert "no frequency that is excited" in rest.summary["step_choice"] and not rest.summary["warnings"]
 
 
-def test_amplitudes_that_long_steps_lose_are_told(tmp_path):
+def test_amplitudes_that_long_steps_lose_are_reported(tmp_path):
     """Steps of two radians keep 0.745 of an amplitude, sqrt(1 - x^6/72 + x^8/576), and 0.034 rad too much of phase."""
     omega, steps = 100.0, 12
     step = 2.0 / omega
@@ -158,7 +158,7 @@ def test_amplitudes_that_long_steps_lose_are_told(tmp_path):
     assert moved(said) == pytest.approx(off, rel=0.1)  # the phase in which it ends
 
 
-def test_a_step_given_for_a_long_run_tells_of_its_drift_and_the_step_told_follows(tmp_path):
+def test_the_drift_of_a_long_run_is_reported_with_a_sufficient_step(tmp_path):
     """A pulse leaves a vibration: 30 s with 34 steps of generalized-alpha in a period end in opposite phase."""
     omega, time = 2 * np.pi * 6, 30.0
     of = slider(tmp_path, 2.0, omega, more="actuated = true\n")

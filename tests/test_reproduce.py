@@ -206,7 +206,7 @@ def test_the_page_names_no_address_outside_itself(text, elements):
     assert len(pictures) == text.count("<svg") > 5 and all(pictures)  # read aloud
 
 
-def test_the_content_policy_allows_the_own_script_and_style_by_their_hashes_and_nothing_else(text, elements):
+def test_the_content_policy_allows_only_script_and_style_of_the_page_by_their_hashes(text, elements):
     (policy,) = (a["content"] for t, a in elements if t == "meta" and a.get("http-equiv") == "Content-Security-Policy")
     rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
     assert rules["default-src"] == rules["base-uri"] == rules["form-action"] == "'none'"
@@ -247,7 +247,7 @@ def test_a_file_of_somebody_else_is_not_replaced(tmp_path):
         report.check_folder(tmp_path / "file")
 
 
-def test_an_own_page_is_replaced_and_an_interrupted_one_leaves_nothing(tmp_path, monkeypatch):
+def test_a_page_is_replaced_and_an_interrupted_run_leaves_nothing(tmp_path, monkeypatch):
     checks = reproduce("Khalil2007", quick=True)
     first = report.write_report(tmp_path / "new" / "folder", checks, quick=True)
     assert report.write_report(tmp_path / "new" / "folder", checks, quick=True) == first

@@ -72,7 +72,7 @@ BROKEN_FILES = {
 
 
 @pytest.mark.parametrize(("content", "words"), BROKEN_FILES.values(), ids=BROKEN_FILES.keys())
-def test_what_is_no_robot_file_is_said_at_once(capsys, tmp_path, content, words):
+def test_files_that_are_no_robot_files_are_refused_at_once(capsys, tmp_path, content, words):
     file = tmp_path / "robot.toml"
     file.write_bytes(content)
     start = time.process_time()
