@@ -52,7 +52,7 @@ PAR = (FOREIGN / "bars.par").read_text()
 INVALID = (Path(__file__).parent / "data" / "refused_foreign_files.jsonl").read_text().splitlines()
 
 
-@pytest.mark.parametrize("case", map(json.loads, INVALID), ids=lambda case: case["case"])
+@pytest.mark.parametrize("case", list(map(json.loads, INVALID)), ids=lambda case: case["case"])
 def test_invalid_files_are_refused_in_one_sentence(case, tmp_path):
     name, text, message = case["file"], case["text"], case["message"]
     if name.endswith("xml"):

@@ -191,7 +191,7 @@ def test_terms_that_the_written_file_lacks_are_reported(capsys, tmp_path):
 TABLES = (Path(__file__).parent / "data" / "refused_tables.jsonl").read_text().splitlines()
 
 
-@pytest.mark.parametrize("case", map(json.loads, TABLES), ids=lambda case: case["message"])
+@pytest.mark.parametrize("case", list(map(json.loads, TABLES)), ids=lambda case: case["message"])
 def test_invalid_tables_are_refused(capsys, tmp_path, case):
     text, hold_out, message = case.values()
     robot = chain(tmp_path)
