@@ -63,6 +63,7 @@ def test_all_cells_run_without_errors_and_words_of_warning(cells):
     assert "image/png" in figure and "Drawing" in figure["text/plain"]
 
 
+@pytest.mark.verify  # starts a kernel; the pages of records below are those of the cells
 @pytest.mark.parametrize(
     ("source", "words"),
     [
