@@ -37,9 +37,7 @@ LONG = 20  # arrays with more numbers are kept as sums
 # of the largest number of an answer wherever condition numbers are below 1e3, as they are in these questions.
 # A pose of another assembly, another lock or another setting differs by 1e-3 at least.
 CLOSE = 1e-7
-CLOSE_EQUILIBRIUM = (
-    1e-6  # equilibria end where Newton's steps are below 1e-9 of the typical length, and answers differ by that
-)
+CLOSE_EQUILIBRIUM = 1e-6  # equilibria end where steps of Newton are below 1e-9 of the typical length
 CLOSE_RUN = 1e-5  # runs accumulate the difference of every step
 
 Bench = Callable[..., Any]  # (name, options of load) -> robot; it may give the same robot to all who ask
@@ -68,89 +66,17 @@ def add(function: str, key: str, ask: Callable[[Bench], Any], **marks: Any) -> N
 # -- where robots are asked to be ----------------------------------------------------------------------------------
 
 # full poses, parts of poses, motors, other frames, names of the file, and some that cannot be
-POSES: dict[str, list[Any]] = {
-    "puma560": [
-        None,
-        {"x": 0.5, "y": 0.2, "z": 0.5},
-        {"x": 0.45, "y": 0.15, "z": 0.6, "rx": 0.1, "ry": -0.2, "rz": 0.3},
-        {"1": 0.2, "2": -0.4, "3": 0.3, "4": 0.1, "5": 0.5, "6": -0.2},
-        {"z": 0.4},
-        {"x": 0.4, "y": 0.3, "z": 0.7, "qw": 1, "qx": 0.1, "qy": 0, "qz": 0},
-        {"3.x": 0.3, "3.z": 0.2},
-        {"x": 9.0},
-    ],
-    "rx90": [
-        None,
-        {"x": -0.1, "y": 0.1, "z": 0.4},
-        {"1": 0.3, "2": 0.4, "3": -0.2, "4": 0.5, "5": 0.6, "6": 0.1},
-        {"y": 0.2, "z": 0.5},
-        {"x": -0.05, "y": 0.05, "z": 0.45, "rx": 0.2, "ry": 0.1, "rz": 0.4},
-    ],
-    "four-bar": [None, {"crank": 0.9}, {"crank_deg": 100}, {"rocker": 1.2}, {"coupler-point.x": 0.1}, {"crank": 2.5}],
-    "5r": [
-        None,
-        {"tip.x": 0.1, "tip.y": 0.5},
-        {"left.1": 1.8, "right.1": 1.2},
-        {"tip.x": 0.1},
-        {"y": 0.6},
-        {"x": -0.15, "y": 0.45},
-        {"x": 2.0, "y": 0.0},
-    ],
-    "bricard": [None, {"1": 0.4}, {"x": 0.05}, {"1_deg": 40}, {"2": 0.7}],
-    "3rrr": [
-        None,
-        {"x": 0.05, "y": 0.02, "theta": 0.1},
-        {"leg1.1": 0.9},
-        {"x": 0.08},
-        {"theta_deg": 12},
-        {"leg2.2": 1.1, "x": 0.0},
-        {"x": 3.0, "y": 0, "theta": 0},
-    ],
-    "3-prrr": [None, {"x": 0.05, "y": 0.02, "z": 0.03}, {"along_x.slide": 0.04}, {"z": -0.05}],
-    "c5": [None, {"x": 0.02, "z": 0.01, "rz": 0.05}, {"z": 0.03}, {"leg1.rod": 0.01}],
-    "delta": [None, {"x": 0.05, "y": 0.02, "z": -0.42}, {"leg1.arm": 0.2}, {"z": -0.45}, {"x": 0.06}],
-    "gough-stewart": [
-        None,
-        "table-4",
-        {"z": 1.1},
-        {"x": 0.3, "y": 0.4, "z": 1.1, "rx": 0.1},
-        {"rz": 0.1},
-        {"leg1.3": 0.05},
-    ],
-    "space": [None, {"x": 0.3, "z": 0.85}, {"leg1.3": 0.7}, {"rx": 0.1, "ry": 0.05}],
-    "dualemps": [None, {"11": 0.05, "21": -0.03}, {"17.x": 0.3}, {"11": 0.1}],
-    "3rrr-flexible": [None, {"x": 0.05, "y": 0.02, "theta": 0.1}, {"theta": -0.1}],
-    "gough-stewart-flexible": [None, {"z": 1.1}, {"x": 0.3, "rz": 0.05}],
-    "navaro": [None, "pose-1", "pose-3", {"x": 0.1, "y": 0.05, "theta": 0.1}],
-    "three-beam-legs": [None, {"leg1.upper": 0.2}],
-    "3-prs": [None, {"z": 0.65}, {"a.slide": 0.05}, {"rx": 0.1, "z": 0.6}],
-    "flat-loop": [None, {"crank": 0.5, "arm": 0.2}, {"arm": -0.3}],
-    "nested": [None, {"driver": 0.3}, {"tip.x": 0.05}],
-    "planar-rpr": [None, {"x": 0.05, "theta": 0.1}, {"one.stroke": 0.25}],
-    "rccc": [None, {"crank": 0.4}],
-    "satellite": [None, {"left.shoulder": 0.3}],
-    "scara": [None, {"x": 0.5, "y": 0.3}, {"quill": 0.02}],
-    "slider-crank-spatial": [None, {"crank": 1.0}, {"slider": 0.25}],
-    "slider-crank-flexible": [None, {"crank": 0.8}],
-    "spatial-four-bar": [None, {"crank": 0.7}],
-    "tripod-wrist": [None, {"z": 0.8}, {"w1": 0.3, "a.P": 0.12}],
-    "two-bodies": [None, {"x": 0.02}],
-    "upu": [None, {"z": 0.82}],
-    "wrist": [None, {"rx": 0.1}],
-    "double-four-bar": [None, {"r0": 0.4}],
-    "hexaglide": [None, {"x": 0.03, "z": 0.67}],
-}
-RIGID = ["puma560", "rx90", "four-bar", "5r", "bricard", "3rrr", "3-prrr", "c5", "delta", "gough-stewart", "space"]
-RIGID += ["3-prs", "flat-loop", "nested", "planar-rpr", "rccc", "scara", "slider-crank-spatial", "spatial-four-bar"]
-RIGID += ["tripod-wrist", "two-bodies", "upu", "wrist", "hexaglide"]
-BENDING = ["dualemps", "3rrr-flexible", "gough-stewart-flexible", "navaro", "slider-crank-flexible", "three-beam-legs"]
+POSES: dict[str, list[Any]] = json.loads((Path(__file__).parent / "data" / "poses.json").read_text(encoding="utf-8"))
+RIGID = "puma560 rx90 four-bar 5r bricard 3rrr 3-prrr c5 delta gough-stewart space 3-prs flat-loop nested planar-rpr"
+RIGID += " rccc scara slider-crank-spatial spatial-four-bar tripod-wrist two-bodies upu wrist hexaglide"
+BENDING = "dualemps 3rrr-flexible gough-stewart-flexible navaro slider-crank-flexible three-beam-legs"
 
 
 def named(pose: Any) -> str:
     """A pose on one line."""
-    return (
-        pose if isinstance(pose, str) else ",".join(f"{key}={value}" for key, value in (pose or {"home": ""}).items())
-    )
+    if isinstance(pose, str):
+        return pose
+    return ",".join(f"{key}={value}" for key, value in (pose or {"home": ""}).items())
 
 
 def motion_of(robot: Any, seed: int) -> dict[str, float]:
@@ -201,14 +127,10 @@ add("load", "too many elements", positions("dualemps", None, elements=1000))
 for _robot in ("3-prs", "planar-rpr", "tripod-wrist", "3rrr"):
     _ways = lambda bench, name=_robot: parflex.geometric_solutions(bench(name))  # noqa: E731
     add("geometric_solutions", _robot, _ways)
-add(
-    "catalogue_names",
-    "of some",
-    lambda bench: [name for name in parflex.catalogue_names() if name in ("3rrr", "delta")],
-)
-add("gains_from", "0.1 0.1", lambda bench: vars(parflex.gains_from(0.1, 0.1)))
-add("gains_from", "0.3 0.02", lambda bench: vars(parflex.gains_from(0.3, 0.02)))
-add("gains_from", "2 0.1", lambda bench: vars(parflex.gains_from(2, 0.1)))
+_NAMES = lambda bench: [name for name in parflex.catalogue_names() if name in ("3rrr", "delta")]  # noqa: E731
+add("catalogue_names", "of some", _NAMES)
+for _gains in ((0.1, 0.1), (0.3, 0.02), (2, 0.1)):
+    add("gains_from", "{} {}".format(*_gains), lambda bench, gains=_gains: vars(parflex.gains_from(*gains)))
 
 
 # -- forces and accelerations --------------------------------------------------------------------------------------
@@ -248,7 +170,7 @@ def energy(name: str, pose: Any) -> Callable[[Bench], Any]:
     return ask
 
 
-for _count, _robot in enumerate(RIGID):
+for _count, _robot in enumerate(RIGID.split()):
     _poses = POSES[_robot]
     _first, _other = _poses[1 % len(_poses)], _poses[2 % len(_poses)]
     add("inverse_dynamics", f"{_robot} {named(_first)}", inverse(_robot, _first, _count, {}))
@@ -258,7 +180,7 @@ for _count, _robot in enumerate(RIGID):
     add("mass_matrix", f"{_robot} {named(_first)}", matrix(_robot, _first, "motors"))
     add("jacobian", f"{_robot} {named(_first)}", jacobian(_robot, _first))
     add("energies", f"{_robot} {named(_first)}", energy(_robot, _first))
-for _count, _robot in enumerate(BENDING):
+for _count, _robot in enumerate(BENDING.split()):
     add("inverse_dynamics", f"{_robot} bends", inverse(_robot, POSES[_robot][1], _count, {}))
     add("forward_dynamics", f"{_robot} bends", direct(_robot, POSES[_robot][1], _count))
     add("mass_matrix", f"{_robot} bends", matrix(_robot, None, "independent"))
@@ -541,12 +463,8 @@ add("plan_motion", "5r septic", planned("5r", _SWING | {"law": "septic", "durati
 add("plan_motion", "5r time-optimal", planned("5r", _SWING, acceleration_limit=5.0))
 add("plan_motion", "5r nowhere", planned("5r", "nowhere"))
 add("simulate", "four-bar falls", ran("four-bar", None, 0.02), loop=True)
-add(
-    "simulate",
-    "5r pushed",
-    ran("5r", None, 0.02, effort={"left.1": 0.3}, start={"pose": {"x": 0.05, "y": 0.5}}),
-    loop=True,
-)
+_PUSHED = ran("5r", None, 0.02, effort={"left.1": 0.3}, start={"pose": {"x": 0.05, "y": 0.5}})
+add("simulate", "5r pushed", _PUSHED, loop=True)
 add("simulate", "5r by rk4", ran("5r", None, 0.02, method="rk4", without=["gravity"]), loop=True)
 add("simulate", "dualemps square", ran("dualemps", "square", 0.02, without=["friction"]), loop=True)
 add("simulate", "dualemps nowhere", ran("dualemps", "nowhere", 0.02), loop=True)
@@ -594,12 +512,8 @@ add("draw_run", "columns", figure(lambda bench, path: parflex.draw_run(_COLUMNS,
 add("draw_energies", "columns", figure(lambda bench, path: parflex.draw_energies(_COLUMNS, path)))
 _ALONG = {"t": _COLUMNS["t"], "arm.Mz@0": _COLUMNS["tip.x"], "arm.Mz@1": 0.5 * _COLUMNS["tip.x"]}
 add("draw_sections", "columns", figure(lambda bench, path: parflex.draw_sections(_ALONG, path)))
-_REFINED = figure(
-    lambda bench, path: parflex.draw_convergence(
-        parflex.natural_frequencies(bench("dualemps"), modes=2, converge=2e-2), path
-    )
-)
-add("draw_convergence", "dualemps", _REFINED)
+_REFINED = lambda bench: parflex.natural_frequencies(bench("dualemps"), modes=2, converge=2e-2)  # noqa: E731
+add("draw_convergence", "dualemps", figure(lambda bench, path: parflex.draw_convergence(_REFINED(bench), path)))
 add("draw_spectrum", "columns", figure(lambda bench, path: parflex.draw_spectrum(_COLUMNS, path, ["tip.x"])))
 _BOTH = figure(lambda bench, path: parflex.draw_comparison(_COLUMNS, _OTHER, path, ["tip.x"]))
 add("draw_comparison", "columns", _BOTH)
@@ -608,12 +522,8 @@ add("draw_modes", "dualemps", _MODES)
 _FEW = [("11", -0.05, 0.05, 3), ("21", -0.05, 0.05, 2)]
 _MAP = figure(lambda bench, path: parflex.draw_map(parflex.frequency_map(bench("dualemps"), _FEW, modes=1), path))
 add("draw_map", "dualemps", _MAP)
-_BARS = figure(
-    lambda bench, path: parflex.draw_sensitivities(
-        parflex.sensitivities(bench("navaro"), "frequency:1", ["constants.bar"], "pose-3"), path
-    )
-)
-add("draw_sensitivities", "navaro", _BARS)
+_BARS = lambda bench: parflex.sensitivities(bench("navaro"), "frequency:1", ["constants.bar"], "pose-3")  # noqa: E731
+add("draw_sensitivities", "navaro", figure(lambda bench, path: parflex.draw_sensitivities(_BARS(bench), path)))
 add("export_mjcf", "delta", figure(lambda bench, path: parflex.export_mjcf(bench("delta"), path)))
 add("export_urdf", "delta", figure(lambda bench, path: parflex.export_urdf(bench("delta"), path)))
 add("export_fmu", "no such kind", lambda bench: parflex.export_fmu(bench("5r"), "robot.fmu", kind="xx"))
@@ -653,6 +563,18 @@ def joint_reactions(robot: Any) -> dict[str, Any]:
     return {joint: part["force"] for joint, part in reactions.items()}
 
 
+def moving(robot: Any) -> Any:
+    return parflex.inverse_dynamics(robot, "home", motion_of(robot, 1), motion_of(robot, 2))
+
+
+def still(robot: Any) -> Any:
+    return parflex.forward_dynamics(robot, "home", effort=motion_of(robot, 3))
+
+
+def compliances(robot: Any) -> Any:
+    return np.linalg.eigvalsh(np.asarray(parflex.cartesian_stiffness(robot, "home").compliance))
+
+
 def rows_near_home(robot: Any) -> Any:
     rows = np.array([list(near_home(robot).values())] * 2)
     return np.nan_to_num(parflex.many_frequencies(robot, list(robot.motors), rows, modes=3).frequencies)
@@ -672,19 +594,9 @@ WHOLE_CATALOGUE: list[tuple[str, str, Callable[[Any], Any], float]] = [
     ("configure", "q near home", lambda r: parflex.configure(r, near_home(r)).q, 1e-8),
     ("frames", "home", lambda r: [list(place) for place in parflex.frames(r, "home").values()], 1e-9),
     ("inverse_dynamics", "zero velocity", lambda r: parflex.inverse_dynamics(r, "home").efforts, 1e-8),
-    (
-        "inverse_dynamics",
-        "motors",
-        lambda r: parflex.inverse_dynamics(r, "home", motion_of(r, 1), motion_of(r, 2)).efforts,
-        CLOSE,
-    ),
+    ("inverse_dynamics", "motors", lambda r: moving(r).efforts, CLOSE),
     ("inverse_dynamics", "reactions", joint_reactions, CLOSE),
-    (
-        "forward_dynamics",
-        "zero velocity",
-        lambda r: parflex.forward_dynamics(r, "home", effort=motion_of(r, 3)).accelerations,
-        CLOSE,
-    ),
+    ("forward_dynamics", "zero velocity", lambda r: still(r).accelerations, CLOSE),
     ("mass_matrix", "eigenvalues", lambda r: np.linalg.eigvalsh(np.asarray(parflex.mass_matrix(r, "home")[0])), 1e-8),
     ("energies", "home", lambda r: vars_of(parflex.energies(r, "home"), "kinetic potential"), 1e-8),
     ("natural_frequencies", "home", modes_of, CLOSE),
@@ -694,12 +606,7 @@ WHOLE_CATALOGUE: list[tuple[str, str, Callable[[Any], Any], float]] = [
     ("natural_frequencies", "servo", lambda r: modes_of(r, modes=4, servo=1e5), CLOSE_EQUILIBRIUM),
     ("many_frequencies", "near home", rows_near_home, CLOSE_EQUILIBRIUM),
     ("equilibrium", "q", lambda r: parflex.equilibrium(r, "home").configuration.q, CLOSE_EQUILIBRIUM),
-    (
-        "cartesian_stiffness",
-        "eigenvalues",
-        lambda r: np.linalg.eigvalsh(np.asarray(parflex.cartesian_stiffness(r, "home").compliance)),
-        CLOSE_EQUILIBRIUM,
-    ),
+    ("cartesian_stiffness", "eigenvalues", compliances, CLOSE_EQUILIBRIUM),
     ("model", "inverse total", total("inverse"), 0.0),
     ("model", "direct total", total("direct"), 0.0),
     ("simulate", "positions", lambda r: last(r, short_run(r), "q"), CLOSE_RUN),
@@ -736,10 +643,8 @@ def plain(value: Any) -> Any:
         return {"size": value.size, "sums": [plain(float(entry)) for entry in sums]}
     if isinstance(value, list | tuple | np.ndarray):
         return [plain(entry) for entry in value]
-    if isinstance(value, bool | np.bool_):
-        return bool(value)
-    if isinstance(value, int | np.integer):
-        return int(value)
+    if isinstance(value, np.bool_ | np.integer):
+        return value.item()
     return float(f"{value:.12g}") if isinstance(value, float | np.floating) else value
 
 

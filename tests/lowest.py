@@ -31,7 +31,6 @@ TESTS = (
     "test_graph.py",
     "test_robot_files.py",
     "test_command_line.py",
-    "test_manners.py",
     "test_figures.py",
     "test_linear.py",
     "test_compiled_models.py",

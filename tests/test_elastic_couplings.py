@@ -12,7 +12,7 @@ from support.oracles.reader import read_robot
 from support.robots import load_robot, robot_file
 
 import parflex
-from parflex import Configuration, InputError, RobotFileError
+from parflex import Configuration, InputError
 from parflex.control.plant import family
 
 SPRING = "stiffness = 400\ndamping = 1.5"
@@ -215,25 +215,6 @@ def test_a_motor_lifts_against_losses_and_is_relieved_by_them_when_it_lowers(spe
     assert run.summary["energy_balance_error"] < 1e-6 * size
     lost = run["work.loss"][-1]
     assert lost == pytest.approx(size * abs(factor - 1), rel=1e-4)
-
-
-@pytest.mark.parametrize(
-    ("coupling", "said"),
-    [
-        ("stiffness = 0", "stiffness is not positive"),
-        ("stiffness = -3", "stiffness is not positive"),
-        ("damping = 1", "'damping' needs 'stiffness'"),
-        ("backlash = 0.01", "'backlash' needs 'stiffness'"),
-        ("stiffness = 3\nbacklash = -1", "backlash is negative"),
-        ("stiffness = 3\nefficiency = 0", "between 0 and 1"),
-        ("stiffness = 3\nefficiency = 1.1", "between 0 and 1"),
-        ("stiffness = nan", "not a finite number"),
-    ],
-)
-def test_what_no_elastic_coupling_can_be_is_refused_in_words(coupling, said, tmp_path):
-    with pytest.raises(RobotFileError) as caught:
-        pair(tmp_path, "terms = { pinion = 2 }\n" + coupling)
-    assert said in str(caught.value) and "mesh" in str(caught.value)
 
 
 def test_terms_of_couplings_are_left_out_by_word(tmp_path):

@@ -1,14 +1,16 @@
-"""What `explain` says of a robot is what the models do with it."""
+"""`explain` reports forms, sizes and equations of the models; the page for contributors names the functions."""
 
 from __future__ import annotations
 
 import re
+import runpy
+import sys
 from pathlib import Path
 
 import pytest
 from conftest import CATALOGUE
 from support.command_line import answered, run
-from support.robots import load_robot, robot_file, write_robot
+from support.robots import load_robot, robot_file
 
 import parflex
 from parflex import ParflexError, model
@@ -42,7 +44,7 @@ def test_the_equations_are_those_of_the_theory_page():
 
 @pytest.mark.few("3rrr", "bricard", "dualemps")
 @pytest.mark.parametrize("name", ROBOTS)
-def test_every_robot_is_explained_with_its_own_numbers(name, capsys):
+def test_every_robot_is_explained_with_its_numbers(name, capsys):
     robot = parflex.load(name)
     told, known = parflex.explain(robot), answered(capsys, "info", name)
     closed = bool(robot.closures.loops or robot.closures.constraints)
@@ -58,25 +60,9 @@ def test_every_robot_is_explained_with_its_own_numbers(name, capsys):
     assert all(len(line) <= 120 for line in text.splitlines())
 
 
-@pytest.mark.parametrize(
-    ("name", "form", "inputs"),
-    [
-        ("3rrr", "leg form", {"position", "rotation"}),  # the platform goes in
-        ("5r", "general form", {"q", "qd"}),
-        ("rx90", "open tree", {"q", "qd"}),
-        ("dualemps", "two-node form", {"q", "qd"}),
-        ("gough-stewart-flexible", "leg form", {"position", "rotation"}),
-    ],
-)
-def test_the_form_that_is_told_is_that_of_the_program(name, form, inputs):
-    robot = parflex.load(name)
-    assert parflex.explain(robot).form == form
-    assert inputs <= set(trace(robot, "direct").inputs)
-
-
 @pytest.mark.few("3rrr", "cart-pendulum")
 @pytest.mark.parametrize("name", FORMS_TRIED)
-def test_the_form_that_is_told_of_every_model_is_that_of_its_trace(name):
+def test_the_reported_form_of_every_model_is_that_of_its_trace(name):
     robot = parflex.load(name)
     told = parflex.explain(robot).forms
     assert set(told) == set(MODELS)
@@ -88,14 +74,7 @@ def test_the_form_that_is_told_of_every_model_is_that_of_its_trace(name):
         assert form == found, model_name
 
 
-def test_a_program_remembers_its_form():
-    robot = parflex.load("3rrr")
-    told = parflex.explain(robot).forms
-    for name in ("direct", "mass-matrix", "redundant"):
-        assert told[name] == trace(robot, name).form == model(robot, name).about["form"]
-
-
-def test_legs_under_a_spring_are_told_as_they_are_computed():
+def test_legs_with_a_spring_have_the_general_form():
     """Sine and cosine of a joint of a leg are known, its angle is not: a spring there needs the general form."""
     robot = parflex.load("3rrr", settings={"legs.frame.1.spring": {"stiffness": 3.0}})
     told = parflex.explain(robot)
@@ -120,17 +99,6 @@ def test_dependent_and_independent_rates_are_those_of_the_program():
     assert set(listed) == set(robot.tree.rate_names) - set(names)
 
 
-def test_what_is_odd_about_a_robot_is_told(tmp_path):
-    over = parflex.explain(parflex.load("3-prrr"))
-    assert "over-constrained, 3 rows repeat others" in " ".join(over.sections[2].text)
-    mass = "inertia = { mass = 1, centre = [1, 0, 0] }"
-    text = f'format = 1\nname = "few"\n[[frame]]\nname = "a"\njoint = "spherical"\n{mass}\n'
-    text += f'[[frame]]\nname = "b"\nparent = "a"\njoint = "revolute"\nactuated = true\n{mass}\n'
-    told = parflex.explain(parflex.load(write_robot(tmp_path, text)))
-    assert "1 motor (b) for 4 freedoms. Fewer motors than degrees of freedom" in " ".join(told.sections[2].text)
-    assert 2 in told.sections[1].equations  # quaternions
-
-
 def test_the_verb_prints_text_markdown_or_json(capsys):
     text = run(capsys, "explain", "3rrr").out
     assert text.startswith("3rrr: ") and "Programs: leg form\n------------------\n" in text
@@ -142,3 +110,67 @@ def test_the_verb_prints_text_markdown_or_json(capsys):
     assert content["operators"]["inverse"] == model(parflex.load("3rrr"), "inverse").counts["total"]
     numbers = [equation["number"] for section in content["sections"] for equation in section["equations"]]
     assert set(numbers) <= set(EQUATIONS) and 21 in numbers
+
+
+# -- the page for contributors
+
+
+PAGE = ROOT / "docs" / "contributing.md"
+MAP = ROOT / "docs" / "hooks" / "package_map.py"
+SOURCE = Path(parflex.__file__).parent
+
+
+def steps(heading: str) -> list[str]:
+    """The functions in the first column of the table below a heading."""
+    text = PAGE.read_text(encoding="utf-8").split(f"## {heading}\n")[1].split("\n## ")[0]
+    return re.findall(r"^\| `([\w.]+)` \|", text, flags=re.M)
+
+
+def returned(call) -> list[str]:
+    """The functions of parflex in the order in which they return, while something is called."""
+    found: list[str] = []
+
+    def note(frame, event, _):
+        path = Path(frame.f_code.co_filename)
+        if event == "return" and path.is_relative_to(SOURCE):
+            module = ".".join(path.relative_to(SOURCE).with_suffix("").parts)
+            found.append(f"{module}.{frame.f_code.co_qualname}")
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        call()
+    finally:
+        sys.setprofile(before)
+    return found
+
+
+def missing_steps(wanted: list[str], seen: list[str]) -> list[str]:
+    """What of the wanted names does not come in this order."""
+    rest = iter(seen)
+    return [name for name in wanted if name not in rest]
+
+
+def test_a_modulus_passes_the_functions_of_the_page():
+    wanted = steps("The path of a modulus to a frequency")
+    seen = returned(lambda: parflex.natural_frequencies(parflex.load("dualemps"), "home"))
+    assert len(wanted) == 10 and missing_steps(wanted, seen) == []
+    assert missing_steps(wanted[::-1], seen) != []
+
+
+def test_a_joint_angle_passes_the_functions_of_the_page(monkeypatch, tmp_path):
+    monkeypatch.setenv("PARFLEX_CACHE", str(tmp_path))  # nothing is kept there: the program is made anew
+    robot = parflex.load("four-bar")
+    sources = {}
+    wanted = steps("The path of a joint angle to C")
+    seen = returned(lambda: sources.update(parflex.model(robot, "inverse").files("c")))
+    assert len(wanted) == 11 and missing_steps(wanted, seen) == []
+    line = re.findall(r"`(const double [^`]+)`", PAGE.read_text(encoding="utf-8"))
+    assert len(line) == 1 and line[0] in sources["four_bar_inverse.c"]
+
+
+@pytest.mark.verify
+@pytest.mark.skipif(not MAP.is_file(), reason="the hooks of the documentation are not there")
+def test_the_map_of_the_packages_is_that_of_the_source():
+    drawn = runpy.run_path(str(MAP))
+    assert drawn["PICTURE"].read_text(encoding="utf-8") == drawn["svg"](), f"run python {MAP.relative_to(ROOT)}"

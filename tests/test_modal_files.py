@@ -12,20 +12,14 @@ from conftest import CATALOGUE
 from support.command_line import refused
 from support.oracles.beam_robots import HEXAGON
 from support.oracles.modal_data import Modes, invented
+from support.robots import robot_file
 
 import parflex
 from parflex import ParflexError
 from parflex.bodies.modal_file import load_modal, save_modal
 
 BODY = invented(HEXAGON, 4, seed=1)
-ROBOT = """format = 1
-name = "modal"
-extends = "gough-stewart"
-[platform]
-inertia = { mass = 0 }
-modal = { file = "platform.npz" }
-"""
-MODAL = '{ file = "platform.npz" }'
+ROBOT = robot_file("modal-platform").read_text()
 
 
 def mixed() -> np.ndarray:
@@ -114,62 +108,6 @@ FILES: dict[str, tuple[Callable[[Path], object], str]] = {  # what lies in place
 }
 
 
-def modal(keys: str) -> tuple[str, str]:
-    """The body, and the same with more keys."""
-    return MODAL, f'{{ file = "platform.npz", {keys} }}'
-
-
-ROBOTS: dict[str, tuple[str, str, str]] = {  # what is replaced in the robot file, by what, words of the sentence
-    "an attachment off the plate": (
-        "[platform]",
-        '[[legs.point]]\nname = "attachment"\nposition = ["0.51*cos(vertex)", "0.51*sin(vertex)", 0]\n[platform]',
-        "there is no node of 'platform' at this position, the nearest node 'platform.vertex1' is",
-    ),
-    "a closure on no node": (
-        "[platform]",
-        '[[closure]]\nbetween = ["platform.vertex9", "leg1.3"]\njoint = "spherical"\n[platform]',
-        "there is no node 'platform.vertex9'",
-    ),
-    "a frame on no node": (
-        "[platform]",
-        '[[frame]]\nname = "tool"\nparent = "platform"\n[platform]',
-        "there is no node",
-    ),
-    "too many modes": (*modal("modes = 5"), "5 modes are requested, but the data have 4"),
-    "no modes": (*modal("modes = 0"), "modes"),
-    "half a mode": (*modal("modes = 2.5"), "modes"),
-    "a word for the modes": (*modal('modes = "all"'), "modes"),
-    "too few stiffnesses": (*modal("stiffness = [1e4, 2e4]"), "2 stiffnesses for 4 modes"),
-    "a negative stiffness": (
-        *modal("stiffness = [1e4, 2e4, -3e4, 4e4]"),
-        "the modal stiffness -30000.0 is not positive",
-    ),
-    "an endless stiffness": (*modal("stiffness = [1e4, 2e4, inf, 4e4]"), "finite"),
-    "negative damping": (*modal("damping = -0.1"), "the damping ratio -0.1 is negative"),
-    "another file": (MODAL, '{ file = "plattform.npz" }', "there is no such file"),
-    "no file": (MODAL, "{ modes = 4 }", "file"),
-    "an unknown key": (*modal("mode = 4"), "mode"),
-    "a number": (MODAL, "3", "modal"),
-    "a mass of its own": ("inertia = { mass = 0 }\n", "inertia = { mass = 1 }\n", "takes its mass from its file"),
-    "a mass on the frame": (
-        "inertia = { mass = 0 }\n",
-        "inertia = { mass = 0 }\npoint_masses = [{ mass = 1, position = [0, 0, 0] }]\n",
-        "takes its mass from its file",
-    ),
-    "a beam as well": (
-        "[platform]",
-        '[[frame]]\nname = "x"\njoint = "revolute"\nmodal = { file = "platform.npz" }\n'
-        'beam = { length = 1, material = "a", section = "b" }\n[platform]',
-        "'beam' and 'modal' both describe the body",
-    ),
-    "a link that moves where it is held": (
-        "[platform]",
-        '[[frame]]\nname = "x"\njoint = "revolute"\nmodal = { file = "platform.npz" }\n[platform]',
-        "the modes move the body at its own frame",
-    ),
-}
-
-
 def test_modal_data_come_back_from_their_file_as_they_were(tmp_path):
     plate = load_modal(CATALOGUE / "hexagon-plate.npz")
     given = replace(
@@ -217,15 +155,6 @@ def test_files_that_hold_no_modal_data_are_refused_with_one_sentence(case, tmp_p
     spoil(path)
     error = error_of(capsys, tmp_path)
     assert words in sentence(error) and error["file"] == str(path)
-
-
-@pytest.mark.parametrize("case", ROBOTS)
-def test_robot_files_that_misuse_modes_are_refused_with_one_sentence(case, tmp_path, capsys):
-    old, new, words = ROBOTS[case]
-    assert ROBOT.count(old) == 1
-    BODY.write(tmp_path / "platform.npz")
-    error = error_of(capsys, tmp_path, ROBOT.replace(old, new))
-    assert words in sentence(error) and error["key"]
 
 
 @pytest.mark.parametrize(("joint", "allowed"), [("spherical", True), ("welded", False), ("revolute", False)])

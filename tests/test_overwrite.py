@@ -7,31 +7,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.command_line import refused
+from support.robots import robot_file
 
 import parflex
 from parflex import InputError
 from parflex.cli.group import OUTPUTS, Verb
-from parflex.cli.main import cli, main
+from parflex.cli.main import cli
 from parflex.description.inheritance import files_of
 from parflex.whole_files import refuse_overwrite
 
-PENDULUM = """format = 1
-name = "pendulum"
-end_effector = "tip"
-gravity = [0.0, -9.81, 0.0]
-[constants]
-k = 40.0
-[[frame]]
-name = "a"
-joint = "revolute"
-actuated = true
-inertia = { M = 1.0, MX = 0.3, ZZ = 0.2 }
-spring = { stiffness = "k", rest = 0.0 }
-[[point]]
-name = "tip"
-frame = "a"
-position = [0.3, 0, 0]
-"""
+PENDULUM = robot_file("sprung-pendulum").read_text()
 ROWS = "\n".join(f"{0.01 * k},{0.3 * np.sin(0.2 * k):.6f},{np.cos(0.2 * k):.6f}" for k in range(200))
 RECORD = "t,q.a,effort.a\n" + ROWS + "\n"
 PROBLEM = """robot = "upper.toml"
@@ -87,7 +73,7 @@ def test_every_command_with_an_output_is_tested():
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_no_command_writes_over_its_robot_file_or_a_file_that_this_extends(verb, tmp_path, monkeypatch, capsys):
+def test_no_command_overwrites_its_robot_file_or_the_file_that_it_extends(verb, tmp_path, monkeypatch, capsys):
     words, output, over = VERBS[verb]
     over = over or output.split()[1]
     texts = {
@@ -101,11 +87,8 @@ def test_no_command_writes_over_its_robot_file_or_a_file_that_this_extends(verb,
     for name, text in texts.items():
         (tmp_path / name).write_text(text)
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(SystemExit) as end:
-        main([*words.split(), *output.split()])
-    said = capsys.readouterr().err.strip()
-    assert end.value.code == 2
-    assert len(said.splitlines()) == 1 and f"{over}: " in said and "is an input, which would be overwritten" in said
+    error = refused(capsys, *words.split(), *output.split())
+    assert str(error["file"]).endswith(over) and "is an input, which would be overwritten" in error["message"]
     assert {path.name: path.read_text() for path in tmp_path.iterdir() if path.is_file()} == texts
 
 
@@ -128,7 +111,7 @@ def test_other_paths_to_an_input_are_recognised(upper):
     refuse_overwrite(["below.npz", "free.toml", ""], [upper, "absent.toml"])
 
 
-def test_calls_know_the_files_of_their_robots(upper):
+def test_functions_do_not_overwrite_the_files_of_their_robots(upper):
     robot = parflex.load("upper.toml")
     assert robot.files == (str(upper), str(upper.with_name("below.npz")))
     with pytest.raises(InputError, match=r"below\.npz: out: is an input"):
@@ -140,14 +123,8 @@ def test_calls_know_the_files_of_their_robots(upper):
     with pytest.raises(InputError, match=r"alike\.csv: out: is an input"):
         run.save("alike.csv")
     assert upper.read_text().startswith("format") and Path("below.npz").read_text() == PENDULUM
-
-
-def test_a_robot_of_the_catalogue_does_not_protect_a_file_of_the_same_name(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    Path("5r.toml").write_text("old")
-    robot = parflex.load("5r")
-    assert robot.files == ()
-    refuse_overwrite(["5r.toml"], robot.files)
+    Path("5r.toml").write_text("old")  # not the file of the catalogue
+    assert parflex.load("5r").files == ()
 
 
 def test_data_files_of_a_robot_are_inputs(tmp_path, monkeypatch, capsys):
@@ -156,7 +133,6 @@ def test_data_files_of_a_robot_are_inputs(tmp_path, monkeypatch, capsys):
     mesh.write_text("solid link\nendsolid link\n")
     (tmp_path / "robot.toml").write_text(PENDULUM + '[[visual]]\nframe = "a"\nfile = "link.stl"\n')
     assert str(mesh) in files_of("robot.toml")
-    with pytest.raises(SystemExit):
-        main(["simulate", "robot.toml", "--time", "0.01", "-o", "link.stl"])
-    assert "is an input, which would be overwritten" in capsys.readouterr().err
+    error = refused(capsys, "simulate", "robot.toml", "--time", "0.01", "-o", "link.stl")
+    assert "is an input, which would be overwritten" in error["message"]
     assert mesh.read_text().startswith("solid")

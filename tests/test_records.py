@@ -15,12 +15,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import PUBLIC
-from support.imported import import_some
+from conftest import EVERYTHING, PUBLIC
+from support.peers import import_some
 
 import parflex
 from parflex import StudyFile
-from parflex.records import Record, brief, same
+from parflex.records import Record, same
 
 LONGEST = 300  # letters: a line or two of a terminal
 STUDY = {"robot": "5r", "laws": ["ctc"], "percentages": [1], "templates": 1, "seed": 1, "vary": ["masses"]}
@@ -64,6 +64,11 @@ def program(flat):
     return parflex.model(flat, "inverse")
 
 
+def slow(call):
+    """Answers that only `make verify` computes."""
+    return call() if EVERYTHING else None
+
+
 @pytest.fixture(scope="module")
 def answers(flat, flexible, program, tmp_path_factory):
     """What every public function gives, called as people call it."""
@@ -77,7 +82,7 @@ def answers(flat, flexible, program, tmp_path_factory):
     (folder / "problem.toml").write_text(PROBLEM)
     (folder / "sweep.toml").write_text(PROBLEM + "[samples]\nkind = 'sobol'\ncount = 1\n")
     measured = flat.home[[flat.tree.links[flat.tree.link_of_rate[k]].q.start for k in flat.actuated]]
-    return {
+    answers = {
         "PD": parflex.PD(100.0, 10.0),
         "add_response": parflex.add_response("five", five, "m", "Five."),
         "base_parameters": parflex.base_parameters(flat),
@@ -88,19 +93,21 @@ def answers(flat, flexible, program, tmp_path_factory):
         "energies": parflex.energies(flat),
         "equilibrium": parflex.equilibrium(flexible),
         "explain": parflex.explain(flat),
-        "export_fmu": parflex.export_fmu(small, folder / "robot.fmu"),
-        "update": parflex.update(flexible, [{"pose": "home", "mode": 1, "frequency_hz": 14}], "constants.blade"),
-        "excite": parflex.excite(parflex.load("emps"), 4.0, 2, velocity_limit=0.5, starts=1),
+        "export_fmu": slow(lambda: parflex.export_fmu(small, folder / "robot.fmu")),
+        "update": slow(
+            lambda: parflex.update(flexible, [{"pose": "home", "mode": 1, "frequency_hz": 14}], "constants.blade")
+        ),
+        "excite": slow(lambda: parflex.excite(parflex.load("emps"), 4.0, 2, velocity_limit=0.5, starts=1)),
         "export_mjcf": parflex.export_mjcf(flat, folder / "robot.xml"),
         "export_urdf": (exported := parflex.export_urdf(flat, folder / "robot.urdf")),
         "forward_dynamics": parflex.forward_dynamics(flexible),
         "frames": parflex.frames(flat),
         "frequency_map": parflex.frequency_map(flexible, [("11", -0.05, 0.05, 3)], modes=2),
         "gains_from": parflex.gains_from(),
-        "geometric_solutions": parflex.geometric_solutions(flat),
+        "geometric_solutions": slow(lambda: parflex.geometric_solutions(flat)),
         "geometry_from_sensors": parflex.geometry_from_sensors(flat.sensing([]), measured),
         "identify": parflex.identify(parflex.load("emps"), RECORD, cutoff=50),
-        "import_robot": import_some(exported.file, folder / "read.toml", loops=exported.files[1]),
+        "import_robot": slow(lambda: import_some(exported.file, folder / "read.toml", loops=exported.files[1])),
         "inverse_dynamics": parflex.inverse_dynamics(flat, "home", acceleration={"x": 1.0}, reactions=True),
         "jacobian": parflex.jacobian(flat),
         "linear_model": parflex.linear_model(flexible),
@@ -111,20 +118,21 @@ def answers(flat, flexible, program, tmp_path_factory):
         "mass_matrix": parflex.mass_matrix(flat),
         "model": program,
         "natural_frequencies": modes,
-        "optimise": parflex.optimise(folder / "problem.toml"),
+        "optimise": slow(lambda: parflex.optimise(folder / "problem.toml")),
         "plan_motion": parflex.plan_motion(flexible, "square"),
         "redundant_model": parflex.redundant_model(flat),
-        "reproduce": parflex.reproduce("Zubizarreta2010", quick=True)[:2],
-        "run_control": parflex.run_control(small, circle, "ctc"),
+        "reproduce": slow(lambda: parflex.reproduce("Zubizarreta2010", quick=True)[:2]),
+        "run_control": slow(lambda: parflex.run_control(small, circle, "ctc")),
         "run_differences": parflex.run_differences(COLUMNS, COLUMNS),
-        "run_study": parflex.run_study(StudyFile(**STUDY, reference=circle), jobs=1),
-        "sensitivities": parflex.sensitivities(flexible, "frequency:1", ["constants.offset"]),
+        "run_study": slow(lambda: parflex.run_study(StudyFile(**STUDY, reference=circle), jobs=1)),
+        "sensitivities": slow(lambda: parflex.sensitivities(flexible, "frequency:1", ["constants.offset"])),
         "simulate": run,
         "spectrum_peaks": parflex.spectrum_peaks(COLUMNS, ["tip.x"]),
         "state_space": parflex.state_space(flexible, ["17.fx"], ["17.x"]),
-        "sweep": parflex.sweep(folder / "sweep.toml", jobs=1),
+        "sweep": slow(lambda: parflex.sweep(folder / "sweep.toml", jobs=1)),
         "track_modes": parflex.track_modes(flexible, ["home", {"11": 0.02, "21": 0.0}], modes=2),
     }
+    return {name: answer for name, answer in answers.items() if answer is not None}
 
 
 def parts_of(value, depth: int = 3) -> list:
@@ -144,7 +152,7 @@ def test_every_public_function_is_called_here(answers):
 
 def test_lines_are_short_and_say_what_it_is(answers):
     parts = [part for answer in answers.values() for part in parts_of(answer)]
-    assert len({type(part) for part in parts}) > 25
+    assert len({type(part) for part in parts}) > (25 if EVERYTHING else 15)
     for part in parts:
         assert type(part).__name__ in repr(part) and len(repr(part)) < LONGEST and "\n" not in repr(part)
         assert "object at 0x" not in repr(part)
@@ -200,14 +208,6 @@ def test_errors_pickle_with_what_they_know(flat):
     assert vars(again) == vars(caught.value)
 
 
-def test_what_is_not_a_number_is_equal_to_itself():
-    one, other = ({"a": [float("nan"), np.array([np.nan, 1.0])]} for _ in range(2))  # two objects, not one
-    assert same(one, other)
-    assert not same(np.array([1.0]), [1.0]) and not same((1,), [1]) and not same({"a": 1}, {"b": 1})
-    assert not same(np.zeros(3), np.zeros(4)) and same(np.array(["a"]), np.array(["a"]))
-    assert brief(np.arange(3.0)) == "[0, 1, 2]" and brief("x" * 100) == "x" * 37 + "..."
-
-
 def test_positions_stay_read_only_in_copies(flat):
     here = parflex.configure(flat, {"x": 0.01})
     for other in (pickle.loads(pickle.dumps(here)), copy.deepcopy(here)):
@@ -215,14 +215,6 @@ def test_positions_stay_read_only_in_copies(flat):
             other.q[0] = 1.0
         with pytest.raises(ValueError, match="read-only"):
             other.robot.home[0] = 1.0
-
-
-def test_a_model_pickles_by_its_program_and_computes_the_same(program):
-    first = program(**program.sample)  # compiled: the machine code is no part of the pickle
-    data = pickle.dumps(program)
-    again = pickle.loads(data)
-    assert len(data) < 20_000
-    assert np.array_equal(again(**program.sample)["effort"], first["effort"])
 
 
 CHILD = """import pickle, sys

@@ -1,7 +1,9 @@
-"""Published numbers beside computed ones: the numbers themselves, the JSON, the tables and the data behind them."""
+"""Published numbers: computed numbers agree, the command line and the page of the report show them."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import re
 import shutil
@@ -11,19 +13,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.browser import Watched, chromium
 from support.documentation import run_parflex
+from support.pages import Reader
 from support.published import FOLDER, published
 from support.traced import long
 
 import parflex
-from parflex.reproduction import published_tables
-from parflex.reproduction.ahead import KIND, Ahead
+from parflex import InputError, reproduce
+from parflex.reproduction import published_tables, report
 from parflex.reproduction.checks import totals
 from parflex.reproduction.published_tables import paper_names, read_paper
-from parflex.reproduction.quantities import KINDS
-from parflex.reproduction.report import page
 
-KEYS = ["paper", "quantity", "published", "computed", "difference", "tolerance", "status", "ok", "note"]
 ROOT = Path(__file__).resolve().parents[1]
 
 
@@ -71,32 +72,6 @@ def test_tables_of_the_papers_come_out_as_they_should(quick, paper, title, statu
     assert statuses(quick, paper, title) == {status: count}
 
 
-def test_numbers_have_names_of_their_own_and_reasons(quick):
-    names = [(check.paper, check.quantity) for check in quick]
-    assert len(set(names)) == len(names)
-    for check in quick:
-        assert len(check.note) > 15, check.quantity
-        if check.status in ("ok", "fitted"):
-            assert check.ok is True and check.difference == check.computed - check.published
-            assert check.tolerance is not None
-        else:
-            assert check.ok is None and check.tolerance is None
-
-
-@pytest.mark.parametrize("name", paper_names())
-def test_the_data_of_a_paper_can_be_read(name):
-    paper = read_paper(name.lower())
-    assert paper.paper == name and paper.erratum
-    for group in paper.group:
-        assert group.kind is None or group.kind in KINDS
-        assert group.kind is not None or group.verdict == "not-reproducible"
-        for row in group.rows:
-            known = row.names or group.names
-            assert row.published and (len(row.published) == 1 or len(known) >= len(row.published)), row
-            for tolerance in (group.tolerance, row.tolerance):
-                assert not isinstance(tolerance, list) or len(tolerance) == len(row.published)
-
-
 @pytest.mark.parametrize("marks", [pytest.param(None, marks=long)])
 def test_every_published_number_is_as_it_should_be(marks, figure):
     checks = parflex.reproduce()
@@ -131,31 +106,19 @@ def test_tolerances_of_table_3_of_briot2014_follow_from_the_rounding_of_its_tabl
     assert len(published("Briot2014", table["group"][0]["title"])[""]) == 6
 
 
-def test_a_second_process_compiles_loops_only_where_they_are_needed_and_does_not_outlive_its_use(monkeypatch):
-    groups = read_paper("Briot2014").group
-    needs = next(group for group in groups if group.kind == KIND)
-    with Ahead([group for group in groups if group is not needs]) as ahead:
-        assert ahead._process is None
-    monkeypatch.setattr("parflex.reproduction.ahead.COMPILE", "import time; time.sleep(60)")
-    with Ahead(groups) as ahead:
-        assert ahead._process.poll() is None
-        ahead.wait_for(groups[0])  # needs nothing: does not wait
-    assert ahead._process.returncode is not None
+# -- the command line
 
 
-# -- the command line ------------------------------------------------------------------------------------
-
-
-def answered(*arguments: str) -> tuple[int, dict]:
+def reproduced(*arguments: str) -> tuple[int, dict]:
     code, text = run_parflex(["reproduce", *arguments, "--json"])
     return code, json.loads(text)
 
 
 def test_the_json_has_the_promised_keys():
-    code, answer = answered("Long2014")
+    code, answer = reproduced("Long2014")
     assert code == 0 and answer["warnings"] == []
     for check in answer["checks"]:
-        assert list(check) == KEYS
+        assert set(check) >= {"paper", "quantity", "published", "computed", "difference", "tolerance", "note"}
         assert check["status"] in ("ok", "differs", "fitted", "not-reproducible")
         assert check["ok"] is {"ok": True, "fitted": True, "differs": False, "not-reproducible": None}[check["status"]]
     assert {check["paper"] for check in answer["checks"]} == {"Long2014"}
@@ -173,18 +136,10 @@ def wrong(tmp_path, monkeypatch):
 
 
 def test_a_number_that_is_wrong_differs_and_the_command_fails(wrong):
-    code, answer = answered("Long2014")
+    code, answer = reproduced("Long2014")
     found = [check for check in answer["checks"] if check["status"] == "differs"]
     assert code == 1 and len(found) == 1
     assert found[0]["ok"] is False and found[0]["published"] == 189.3 and "mode 7" in found[0]["quantity"]
-
-
-@pytest.mark.verify
-def test_a_number_that_is_wrong_is_red_on_the_page(wrong):
-    text = page(parflex.reproduce("Long2014"), quick=True)
-    assert text.count('<td class="verdict differs">') == 1
-    assert '<li class="differs"><b>1</b>' in text
-    assert text.count('class="bad"') == 2  # among all checks, and in the figure of its table
 
 
 def test_a_quantity_that_cannot_be_computed_differs_and_says_why(tmp_path, monkeypatch):
@@ -202,32 +157,13 @@ def test_a_quantity_that_cannot_be_computed_differs_and_says_why(tmp_path, monke
     """
     (tmp_path / "Khalil2007.toml").write_text(text, encoding="utf-8")
     monkeypatch.setattr(published_tables, "FOLDER", tmp_path)
-    code, answer = answered()
+    code, answer = reproduced()
     (check,) = answer["checks"]
     assert code == 1 and check["status"] == "differs" and check["computed"] is None
     assert "cannot be reached" in check["note"]
 
 
-def test_a_wrong_name_of_a_paper_is_refused_with_the_nearest_one():
-    code, answer = answered("Lang2014")
-    assert code == 2
-    assert answer["error"]["value"] == "Lang2014" and "Long2014" in answer["error"]["hint"]
-
-
-def test_people_get_tables_with_reasons(monkeypatch):
-    monkeypatch.setenv("COLUMNS", "100")
-    code, text = run_parflex(["reproduce", "briot2014", "--quick"])
-    assert code == 0
-    lines = text.splitlines()
-    assert lines[0] == "Briot2014"
-    assert re.search(r"^f1 +14\.22 +14\.2068 +-0\.013 +0\.31 +ok", text, flags=re.M)
-    assert "rounding of Table 2" in " ".join(text.split())
-    fitted = lines.index("fitted robots: their parameters were chosen to match these numbers")
-    assert any("fitted" in line for line in lines[fitted + 1 :])
-    assert not any(line.rstrip().endswith(" fitted") for line in lines[:fitted])
-
-
-# -- the errata --------------------------------------------------------------------------------------------
+# -- the errata
 
 
 def test_the_page_of_errata_lists_those_of_the_data():
@@ -237,3 +173,145 @@ def test_the_page_of_errata_lists_those_of_the_data():
         rows = re.findall(r"^- \*\*(.*?)\*\*: (.*?)(?: \*(read|inferred|open)\*)?$", part, flags=re.M)
         shown = [(where, meant, {"": "checked", "open": ""}.get(how, how)) for where, meant, how in rows]
         assert shown == [(e.where, e.meant, e.how) for e in read_paper(name).erratum], name
+
+
+# -- the page of the report
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    """A page of one paper with modes, and of what was fitted to it."""
+    return report.write_report(tmp_path_factory.mktemp("report"), reproduce("Briot2014", quick=True), quick=True)
+
+
+@pytest.fixture(scope="module")
+def text(page):
+    return page.read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def elements(text):
+    return Reader(text).elements
+
+
+def test_the_page_names_no_address_outside_itself(text, elements):
+    assert "://" not in text
+    for _, attributes in elements:
+        assert not {"src", "srcset", "action", "ping", "data"} & attributes.keys()
+        assert attributes.get("href", "#").startswith("#")
+    places = {attributes["id"] for _, attributes in elements if "id" in attributes}
+    links = {attributes["href"][1:] for _, attributes in elements if "href" in attributes}
+    assert links and links <= places
+    pictures = re.findall(r"<svg[^>]*role=\"img\"[^>]*>(?:<title>(.+?)</title>)", text)
+    assert len(pictures) == text.count("<svg") > 5 and all(pictures)  # read aloud
+
+
+def test_the_content_policy_allows_only_script_and_style_of_the_page_by_their_hashes(text, elements):
+    (policy,) = (a["content"] for t, a in elements if t == "meta" and a.get("http-equiv") == "Content-Security-Policy")
+    rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
+    assert rules["default-src"] == rules["base-uri"] == rules["form-action"] == "'none'"
+    for tag, rule in (("style", "style-src"), ("script", "script-src")):
+        (own,) = re.findall(rf"<{tag}>(.*?)</{tag}>", text, flags=re.S)
+        digest = base64.b64encode(hashlib.sha256(own.encode()).digest()).decode()
+        assert rules[rule] == f"'sha256-{digest}'"
+    assert set(rules) == {"default-src", "base-uri", "form-action", "style-src", "script-src"}
+    for _, attributes in elements:  # what the policy would refuse is not there
+        assert "style" not in attributes and not any(name.startswith("on") for name in attributes)
+
+
+def test_the_page_plays_the_modes_of_the_robot(text):
+    (data,) = re.findall(r'<script type="application/json" id="mode-data">(.*?)</script>', text, flags=re.S)
+    (robot,) = json.loads(data)
+    found = parflex.natural_frequencies(parflex.load("dualemps"))
+    assert [mode["hz"] for mode in robot["modes"]] == pytest.approx(found.frequencies, abs=1e-4)  # four decimals
+    count = len(robot["points"]) // 3
+    assert len(robot["edges"]) == 2 * len(robot["kinds"]) and max(robot["edges"]) < count
+    for mode in robot["modes"]:
+        sizes = [sum(x * x for x in mode["shape"][3 * k : 3 * k + 3]) ** 0.5 for k in range(count)]
+        assert max(sizes) == pytest.approx(1, abs=1e-3)  # rounded to four decimals
+
+
+def test_every_number_is_on_the_page(text):
+    for check in reproduce("Briot2014", quick=True):
+        if check.published is not None:
+            assert f"{check.published:.6g}" in text and f"{check.computed:.6g}" in text, check.quantity
+
+
+def test_a_file_of_somebody_else_is_not_replaced(tmp_path):
+    (tmp_path / "index.html").write_text("<!DOCTYPE html>\n<p>mine</p>", encoding="utf-8")
+    code, told = run_parflex(["reproduce", "Long2014", "--report", str(tmp_path), "--json"])
+    assert code == 2 and "was not written by parflex" in json.loads(told)["error"]["message"]
+    assert "mine" in (tmp_path / "index.html").read_text(encoding="utf-8")
+    (tmp_path / "index.html").rename(tmp_path / "file")
+    with pytest.raises(InputError, match="not a folder"):
+        report.check_folder(tmp_path / "file")
+
+
+def test_a_page_is_replaced_and_an_interrupted_run_leaves_nothing(tmp_path, monkeypatch):
+    checks = reproduce("Khalil2007", quick=True)
+    first = report.write_report(tmp_path / "new" / "folder", checks, quick=True)
+    assert report.write_report(tmp_path / "new" / "folder", checks, quick=True) == first
+    assert [file.name for file in first.parent.iterdir()] == ["index.html"]
+
+    def stop(*_: object) -> str:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(report.report_figures, "beside_others", stop)
+    code, told = run_parflex(["reproduce", "Khalil2007", "--quick", "--report", str(tmp_path / "other")])
+    assert code == 1 and told == ""
+    assert not (tmp_path / "other").exists()
+
+
+# -- its figures
+
+
+# -- in a browser
+
+
+def picture(page) -> str:
+    """What the canvas shows."""
+    return page.evaluate("document.querySelector('canvas').toDataURL()")
+
+
+@pytest.mark.verify
+def test_the_page_moves_its_modes_in_a_browser_without_a_complaint(page):
+    with chromium() as browser:
+        watched = Watched(browser, viewport={"width": 1100, "height": 800})
+        shown = watched.page
+        shown.goto(page.as_uri())
+        shown.locator("#modes").scroll_into_view_if_needed()
+        told = shown.locator("output")
+        assert told.inner_text() == "mode 1: 14.21 Hz, in-plane"
+        before = picture(shown)
+        shown.wait_for_function("before => document.querySelector('canvas').toDataURL() !== before", arg=before)
+        shown.locator(".still").nth(3).click()
+        assert told.inner_text().startswith("mode 4: 91.91 Hz")
+        shown.get_by_role("button", name="Pause").click()
+        assert shown.locator(".pause").inner_text() == "Play"
+        stopped = picture(shown)
+        shown.wait_for_timeout(200)
+        assert picture(shown) == stopped
+        shown.locator("canvas").focus()
+        shown.keyboard.press("ArrowLeft")
+        assert picture(shown) != stopped
+        shown.pdf()  # prints
+        assert watched.complaints == []
+        assert watched.requests == [page.as_uri()]
+
+        calm = Watched(browser, reduced_motion="reduce", color_scheme="dark")
+        calm.page.goto(page.as_uri())
+        assert calm.page.locator(".pause").inner_text() == "Play"
+        assert calm.page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(18, 22, 28)"
+        assert calm.complaints == [] and calm.requests == [page.as_uri()]
+
+
+def test_the_policy_of_the_page_stops_a_foreign_script(page, tmp_path):
+    """The check above sees nothing because nothing is there: with a stranger's script in it, the browser complains."""
+    strange = tmp_path / "strange.html"
+    text = page.read_text(encoding="utf-8").replace("</body>", "<script>document.title = 'strange'</script></body>")
+    strange.write_text(text, encoding="utf-8")
+    with chromium() as browser:
+        watched = Watched(browser)
+        watched.page.goto(strange.as_uri())
+        assert watched.page.title() != "strange"
+        assert any("Content Security Policy" in complaint for complaint in watched.complaints)
