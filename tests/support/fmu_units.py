@@ -91,6 +91,11 @@ class Unit:
         found = self.unit.getDirectionalDerivative(*refs, list(direction))
         return np.array(found)
 
+    @classmethod
+    def close_all(cls) -> None:
+        for unit in list(cls.made):
+            unit.close()
+
     def close(self) -> None:
         self.made.remove(self)
         self.unit.freeInstance()
