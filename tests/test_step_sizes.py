@@ -7,7 +7,6 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from scipy.integrate import solve_ivp
 from scipy.linalg import expm
 from scipy.special import ellipj, ellipk
 from support.command_line import answered, refused
@@ -17,7 +16,7 @@ from support.oracles.stops import Ball
 from support.robots import ROBOTS as FOLDER
 from support.robots import load_robot, robot_file
 from support.stop_robots import ball
-from support.swinging import swinging
+from support.swinging import exact, swinging
 from support.traced import VERIFY
 
 import parflex
@@ -31,17 +30,7 @@ ORDERS = {"gauss4": 4, "gauss6": 6, "generalized-alpha": 2}
 RAMP = polynomials.linear(np.array([0.0, 10.0]), np.array([[0.0], [3.0]]))
 
 
-def slope(t, s):
-    """The two swings of `swinging`, written out."""
-    pull = 0.5 * (s[0] - s[1])
-    return [s[2], s[3], -np.sin(s[0]) - pull + 0.3 * t, -4 * s[1] + pull - 0.1 * s[3]]
-
-
-def exact(span, state, **more):
-    return solve_ivp(slope, span, state, method="DOP853", rtol=1e-13, atol=1e-15, **more)
-
-
-def swings():
+def coupled():
     system, kernel = swinging(RAMP)
     return system._replace(metres=np.ones(2)), kernel
 
@@ -49,7 +38,7 @@ def swings():
 @pytest.mark.few
 @pytest.mark.parametrize(("name", "longest"), [("gauss4", 0.3), ("gauss6", 0.6), ("generalized-alpha", 0.1)])
 def test_the_estimated_error_of_a_step_is_near_the_true_one(name, longest, figure):
-    system, kernel = swings()
+    system, kernel = coupled()
     rng, method, ratios = np.random.default_rng(7), method_named(name), []
     x, y = np.empty((1, 5)), np.empty((1, 8))
     for _ in range(60):
@@ -70,7 +59,7 @@ def test_the_estimated_error_of_a_step_is_near_the_true_one(name, longest, figur
 
 @pytest.mark.parametrize("name", list(ORDERS))
 def test_a_smaller_tolerance_makes_errors_smaller_in_all_rows(name, figure):
-    system, kernel = swings()
+    system, kernel = coupled()
     start, time, out = [1.2, 0, 0, 0.5], 4.0, 0.02
     true = exact((0, time), start, dense_output=True).sol
     errors, steps = [], []
