@@ -1,7 +1,5 @@
 """Laws of mechanics that the models of every robot of the catalogue keep."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
 
