@@ -127,15 +127,6 @@ def test_the_whole_robot_of_the_robot_file_page_is_valid(tmp_path: Path) -> None
         assert code == 0, output
 
 
-@pytest.mark.parametrize(
-    "page", [page for page in DOCS if re.match("howto|tutorial|coming", page.name)], ids=lambda page: page.name
-)
-def test_a_how_to_shows_a_picture_before_its_third_paragraph(page: Path) -> None:
-    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
-    paragraphs = [part for part in text.split("\n\n") if part.strip() and not part.startswith(("#", "![", "|"))]
-    assert 0 < text.find("![") < text.find(paragraphs[2])
-
-
 def test_every_cited_paper_is_in_the_references() -> None:
     known = set(re.findall(r"^\| (\w+\d{4}) \|", (ROOT / "docs" / "references.md").read_text(), flags=re.M))
     assert known >= {"Khalil2007", "Zubizarreta2010", "Briot2014", "Long2014", "Germain2015", "Bathe1989"}

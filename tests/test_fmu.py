@@ -18,7 +18,6 @@ import numpy as np
 import pytest
 from fmpy.fmi1 import FMICallException
 from fmpy.validation import validate_fmu
-from support.command_line import answered
 from support.fmu_units import EFFORTS, STEP, Unit, as_run, exported, given
 from support.robots import ROBOTS as FOLDER
 from support.robots import load_robot
@@ -224,14 +223,6 @@ def test_the_sources_inside_make_the_same_library(fmi, tmp_path):
         unit.start(given("5r"))
         rows.append(unit.run(0, 5, unit.names("output")))
     assert np.abs(rows[0] - rows[1]).max() < 1e-9  # the same steps, by another optimisation
-
-
-def test_the_command_line_reports_file_platforms_and_variables(tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    words = ["export", "fmu", "5r", "--fmi", "3", "--kind", "cs", "--drive", "efforts", "--method", "rk4"]
-    answer = answered(capsys, *words, "--step", "0.001", "--platforms", "own", "-o", "5r.fmu")
-    assert answer["file"] == "5r.fmu" and len(answer["platforms"]) == 1
-    assert {"name": "tip.x", "causality": "output", "unit": "m"} in answer["variables"]
 
 
 @pytest.mark.parametrize(
@@ -443,12 +434,6 @@ def test_a_step_that_is_too_long_for_the_robot_is_warned_of_whatever_rates_are_i
     assert len(notes) == bool(note) and note in "".join(notes)
 
 
-def test_unknown_frequencies_are_warned_of(monkeypatch):
-    monkeypatch.setattr("parflex.exchange.fmu.export_checks.MOST_COORDINATES", 0)
-    (note,) = step_notes(make_plant(parflex.load("dualemps"), "cs", "efforts", "rk4", 1e-4, [], [], None, (), None))
-    assert note.startswith("the frequencies of 11 coordinates are not known: give a step of a twentieth")
-
-
 LOAD = [0.4, 0.05, -0.03, 0.0]  # kg, m: in the axes of the tip
 FALL = [1.5, -3.0, 0.0]
 EFFORT = {"left.1": 0.5, "right.1": -0.8}
@@ -507,19 +492,6 @@ def test_parameters_of_a_robot_whose_bodies_bend_are_those_of_a_changed_robot(tm
     worst = float((np.abs(found - expected) / np.maximum(1, np.abs(expected))).max())
     figure("dualemps with gravity and a payload as parameters beside a run", worst, 1e-7)
     assert worst < 1e-7  # the same steps to the tolerance of their iterations; stiff beams enlarge it in accelerations
-
-
-def test_the_start_of_an_fmu_is_that_of_a_run(changeable):
-    robot = parflex.load("5r")
-    pose, rates = {"left.1": 2.3, "right.1": 0.8}, {"left.1": 0.7, "right.1": -0.4}
-    run = parflex.simulate(
-        robot, effort=EFFORT, time=20 * STEP, step=STEP, out_step=STEP, method="rk4",
-        start={"pose": pose, "velocity": rates},
-    )  # fmt: skip
-    values = {f"start.q.{name}": value for name, value in pose.items()}
-    values |= {f"start.qd.{name}": value for name, value in rates.items()}
-    found = at_end(changeable, values)
-    assert np.abs(found - [run[name][-1] for name in COLUMNS]).max() < 1e-9  # the same steps
 
 
 def test_fixed_parameters_are_set_before_the_start_and_masses_are_not_negative(changeable):
@@ -743,17 +715,6 @@ def test_motions_of_model_exchange_are_those_of_the_instant_in_any_order_of_call
         found.append(unit.get([*PINS, "effort.crank"]))
     assert np.array_equal(found[0], found[1])
     assert np.abs(found[0][:5] - closed_form(1.1, 2.0)).max() < 1e-12
-
-
-def test_the_impulse_of_a_velocity_jump_is_in_the_work():
-    unit = Unit(slider_crank("cs", "motions"))
-    unit.start({"q.crank": 0.7})
-    unit.unit.doStep(0.0, STEP)
-    unit.put({"qd.crank": 2.0})
-    unit.unit.doStep(STEP, STEP)
-    kinetic = closed_form(0.7 + 2 * STEP, 2.0)[4]
-    # gravity takes what it does to the point mass: its height is zero on the line
-    assert abs(unit.get(["work.input"])[0] - kinetic) < 1e-9  # the powers of one step of rk4
 
 
 def test_the_impulse_of_a_velocity_jump_moves_what_is_free(tmp_path):

@@ -230,15 +230,6 @@ def test_extremes_between_samples_and_jumps_of_velocity_are_seen():
     parflex.plan_motion(crane(velocity_limit=0.2), back)
 
 
-def test_time_optimal_plans_are_checked_like_others():
-    robot = parflex.load("emps", settings={"frame.axis.velocity_limit": 0.2})
-    motion = {"moves": [{"axis": 0.1}], "law": "time-optimal", "acceleration_limit": 5.0}
-    plan = parflex.plan_motion(robot, motion, velocity_limit=0.2)
-    assert max(abs(plan.at(float(t))[1][0]) for t in np.linspace(0, plan.end, 50)) == pytest.approx(0.2)
-    with pytest.raises(InputError, match=r"joint 'axis' moves at 0\.3, faster than its velocity_limit 0\.2"):
-        parflex.plan_motion(robot, motion, velocity_limit=0.3)
-
-
 def test_the_command_motion_refuses_and_ignores(capsys, tmp_path):
     file = crane_file(tmp_path, "velocity_limit", 0.1)
     slow, fast = (f'{{ moves = [{{ "ram" = 0.05 }}], duration = {t}, law = "quintic" }}' for t in (2, 0.5))

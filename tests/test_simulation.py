@@ -610,21 +610,6 @@ def test_motions_that_do_not_fit_are_refused_with_the_joint_and_the_amount(four,
 
 
 @pytest.mark.verify
-def test_words_of_spare_motors_have_no_effect_elsewhere(four):
-    with pytest.raises(InputError, match="'preload' has an effect where more motors than freedoms follow a motion"):
-        parflex.simulate(four, time=0.1, effort={"leg1.1": 1.0}, preload=PRELOAD)
-    with pytest.raises(InputError, match="here the platform follows it") as told:
-        move = {"poses": ["home", {"x": 0.02}], "duration": 0.1}
-        parflex.simulate(four, move, 0.1, drive="platform", weights={"leg1.1": 2.0})
-    assert told.value.hint == "leave it out, or drive the motors"
-    with pytest.raises(InputError, match=r"at t = 0 s .*keep the motors within their limits"):
-        hold = {"t": np.array([0.0, 1.0])} | {
-            name: np.full(2, four.home[four.tree.links[four.tree.number(name)].q.start]) for name in four.motors
-        }
-        parflex.simulate(four, hold, 0.1, step=2e-3, out_step=0.01, effort_limit=0.1)
-
-
-@pytest.mark.verify
 def test_runs_do_not_depend_on_the_calls_before():
     kept, bench, chance = stored(), SharedRobots(), random.Random(SEED + 3)
     runs = [key for key, question in QUESTIONS.items() if question.loop and " catalogue " not in key]
@@ -723,13 +708,3 @@ def test_outputs_may_be_requested_singly(five_bar_run):
     with pytest.raises(InputError, match=r"there is no output 'reaction.left.2.fw'") as refusal:
         parflex.simulate(robot, None, 0.05, outputs=["reaction.left.2.fw"])
     assert "reaction.left.2.f" in refusal.value.hint
-
-
-def test_a_plant_at_rest_carries_its_weight_from_the_first_row():
-    robot = parflex.load("5r")
-    still = parflex.run_control(robot, lambda t: {"x": 0.0, "y": 0.55}, "pd", time=0.02, reactions=True)
-    rest = parflex.inverse_dynamics(robot, "home", reactions=True)
-    for name, values in {**rest.reactions["joints"], **rest.reactions["closures"]}.items():
-        found = [[still[f"reaction.{name}.{word}"][row] for word in WORDS] for row in (0, 10)]
-        # a law with gravity holds the robot still up to friction and rounding
-        assert np.abs(np.array(found) - [*values["force"], *values["moment"]]).max() < 1e-6, name

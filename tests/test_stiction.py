@@ -413,22 +413,6 @@ def test_gears_at_rest_share_their_load_by_the_same_rule_in_all_methods(method):
         assert np.abs(0.5 * run["friction.b.effort"] - parts[1]).max() < 1e-7
 
 
-@pytest.mark.parametrize("method", ["gauss4", "rk4"])
-def test_shares_of_a_load_that_comes_and_goes_do_not_depend_on_the_past(method):
-    robot = gears(0.8, 3.0)
-    run = parflex.simulate(
-        robot, None, 1.5, effort={"a": lambda t: 3.8 * np.sin(5 * t) ** 2}, start="rest", method=method, step=2e-3,
-        out_step=1e-2,
-    )  # fmt: skip
-    assert run.status == "ok" and np.ptp(run["q.a"]) < STILL
-    loads = LOAD + 3.8 * np.sin(5 * run.t) ** 2
-    assert 1.6 < loads.max() < 2.3 and loads.min() < -1.6  # `a` bears all it can on both sides, both together do not
-    parts = np.array([shared(load, np.array([0.8, 1.5])) for load in loads])
-    # the table of inputs between whose rows the effort is a cubic
-    assert np.abs(-run["friction.a.effort"] - parts[:, 0]).max() < 1e-5
-    assert np.abs(0.5 * run["friction.b.effort"] - parts[:, 1]).max() < 1e-5
-
-
 def test_joints_of_a_loop_share_a_load_that_comes_and_goes():
     """Iterations ask for states in which the joints cannot all be at rest: what these leave must not stay."""
     exact, friction = SliderCrank(0.2, 0.5, 9.81), {"crank": 0.3, "rod": 0.5, "slider": 6.0}
