@@ -37,7 +37,7 @@ def _bends(name: str) -> bool:
 CATALOGUE = Path(str(resources.files("parflex.description"))) / "catalogue"
 # what can be asked: all public functions, and the controller; the rest of the names are types and errors
 PUBLIC = sorted([*(n for n in parflex.__all__ if inspect.isfunction(getattr(parflex, n))), "PD"])
-# proven in test_known_machines and test_hybrid_machines; in the long lists of all rigid robots others of their kind
+# proven in test_known_machines; in the long lists of all rigid robots others of their kind
 # stand for them
 MACHINES = ["3-prs-2r", "4rrr", "emps", "hexaglide", "orthoglide", "par4", "planar-cable"]
 RIGID = [name for name in parflex.catalogue_names() if name not in MACHINES and not _bends(name)]

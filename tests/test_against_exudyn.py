@@ -1,7 +1,5 @@
 """The DualEMPS beside Exudyn's beams of absolute nodal coordinates: neither code nor formulation is shared."""
 
-from __future__ import annotations
-
 import sys
 from functools import cache
 from pathlib import Path

@@ -1,6 +1,4 @@
-"""The page for users of other libraries: their snippets are run beside ours, and all must give the same numbers."""
-
-from __future__ import annotations
+"""The page for users of other libraries: snippets of all tools give the same numbers."""
 
 import re
 from typing import Any
@@ -15,19 +13,11 @@ from parflex import Configuration
 PAGE = (ROOT / "docs" / "coming-from.md").read_text(encoding="utf-8")
 FOLDER = ROOT / "examples" / "coming_from"
 TOOLS = ("parflex", "Pinocchio", "MuJoCo", "Exudyn")
-# what the snippets of a task compute under the same names; those of the first two are equal, not close
-NAMES = {
-    1: ["freedoms"],
-    2: ["names", "motors"],
-    3: ["position"],
-    4: ["J"],
-    5: ["effort"],
-    6: ["qdd", "force"],
-    7: ["energy", "M"],
-    8: ["frequencies"],
-    9: ["end"],
-    10: ["efforts"],
-}
+
+
+# names that the snippets of a task share; those of the first two are equal, not close
+NAMES = {1: ["freedoms"], 2: ["names", "motors"], 3: ["position"], 4: ["J"], 5: ["effort"], 6: ["qdd", "force"]}
+NAMES |= {7: ["energy", "M"], 8: ["frequencies"], 9: ["end"], 10: ["efforts"]}
 WITHOUT = {("Exudyn", "M")}  # its mass matrix is that of absolute coordinates
 
 
@@ -101,12 +91,6 @@ def test_snippets_of_another_tool_agree_with_ours(
             assert theirs.tolist() == expected.tolist(), f"task {task}, {name}"
 
 
-# -- free bodies, which the robot of the page does not have: a quarter turn about z, then one unit of the first rate --
-
-TURN = {"w": np.sqrt(0.5), "x": 0.0, "y": 0.0, "z": np.sqrt(0.5)}
-TURNED = np.array([[0, -1, 0], [1, 0, 0], [0, 0, 1.0]])
-
-
 def says(row: str, tool: str) -> str:
     """Cell of the table of conventions."""
     lines = [line.strip("| ").split(" | ") for line in PAGE.splitlines() if line.startswith("|")]
@@ -114,43 +98,45 @@ def says(row: str, tool: str) -> str:
     return next(line for line in lines if line[0] == row)[column + 1].replace("`", "")
 
 
-def test_free_bodies_of_parflex_have_the_coordinates_of_the_table() -> None:
+def turned(order: str) -> list[float]:
+    """Quaternion of a quarter turn about z."""
+    return [{"w": np.sqrt(0.5), "x": 0.0, "y": 0.0, "z": np.sqrt(0.5)}[letter] for letter in order.split()]
+
+
+def parflex_body() -> tuple[np.ndarray, str]:
     robot = parflex.load("space")
     body = robot.tree.links[0]
-    order = says("quaternion", "parflex").split()
-    assert [f"{body.name}.q{letter}" for letter in order] == list(robot.tree.position_names[body.q])[3:]
     q, rates = np.array(robot.home), np.zeros(robot.tree.n)
-    q[body.q] = [0, 0, 0, *(TURN[letter] for letter in order)]
-    rates[body.v.start] = 1.0
-    assert says("rates of a free body", "parflex") == "v w in body axes"
-    moved = Configuration(robot, q).frame_rows(body.name) @ rates
-    assert moved[:3] == pytest.approx(TURNED[:, 0])
+    q[body.q], rates[body.v.start] = [0, 0, 0, *turned(says("quaternion", "parflex"))], 1.0
+    return (Configuration(robot, q).frame_rows(body.name) @ rates)[:3], "v w in body axes"
 
 
-def test_free_bodies_of_pinocchio_have_the_coordinates_of_the_table() -> None:
+def pinocchio_body() -> tuple[np.ndarray, str]:
     pin = pytest.importorskip("pinocchio")
     model = pin.Model()
     body = model.addJoint(0, pin.JointModelFreeFlyer(), pin.SE3.Identity(), "body")
-    data = model.createData()
-    q = np.array([0, 0, 0, *(TURN[letter] for letter in says("quaternion", "Pinocchio").split())])
+    data, q = model.createData(), np.array([0, 0, 0, *turned(says("quaternion", "Pinocchio"))])
     pin.forwardKinematics(model, data, q, np.array([1.0, 0, 0, 0, 0, 0]))
-    assert data.oMi[body].rotation == pytest.approx(TURNED)
-    assert says("rates of a free body", "Pinocchio") == "v w in body axes"
-    velocity = pin.getVelocity(model, data, body, pin.LOCAL_WORLD_ALIGNED).linear
-    assert velocity == pytest.approx(TURNED[:, 0])
+    return pin.getVelocity(model, data, body, pin.LOCAL_WORLD_ALIGNED).linear, "v w in body axes"
 
 
-def test_free_bodies_of_mujoco_have_the_coordinates_of_the_table() -> None:
+def mujoco_body() -> tuple[np.ndarray, str]:
     mujoco = pytest.importorskip("mujoco")
     body = '<body name="b"><freejoint/><geom size="1"/><site name="s"/></body>'
     model = mujoco.MjModel.from_xml_string(f"<mujoco><worldbody>{body}</worldbody></mujoco>")
-    data = mujoco.MjData(model)
-    data.qpos[3:] = [TURN[letter] for letter in says("quaternion", "MuJoCo").split()]
-    data.qvel[:] = [1, 0, 0, 1, 0, 0]
+    data, twist = mujoco.MjData(model), np.zeros(6)  # rotation first
+    data.qpos[3:], data.qvel[:] = turned(says("quaternion", "MuJoCo")), [1, 0, 0, 1, 0, 0]
     mujoco.mj_forward(model, data)
-    assert data.body("b").xmat.reshape(3, 3) == pytest.approx(TURNED)
-    assert says("rates of a free body", "MuJoCo") == "v in world axes, w in body axes"
-    twist = np.zeros(6)  # rotation first
     mujoco.mj_objectVelocity(model, data, mujoco.mjtObj.mjOBJ_BODY, data.body("b").id, twist, 0)
     assert twist[3:] == pytest.approx([1, 0, 0])
-    assert twist[:3] == pytest.approx(TURNED[:, 0])
+    return twist[:3], "v in world axes, w in body axes"
+
+
+@pytest.mark.parametrize(
+    ("tool", "body"), [("parflex", parflex_body), ("Pinocchio", pinocchio_body), ("MuJoCo", mujoco_body)]
+)
+def test_free_bodies_have_the_coordinates_of_the_table(tool: str, body) -> None:
+    """A quarter turn about z, then one unit of the first rate, in axes of the body: it goes along y."""
+    velocity, words = body()
+    assert velocity == pytest.approx([0, 1, 0])
+    assert says("rates of a free body", tool) == words

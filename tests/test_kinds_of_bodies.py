@@ -1,7 +1,5 @@
 """A kind of body that nothing has heard of: what asks a body asks it by the answers of `Body`, not by its class."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any
 

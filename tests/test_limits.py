@@ -1,71 +1,28 @@
 """Limits of joints and struts: motions and references beyond them are refused, other answers warn."""
 
-from __future__ import annotations
-
 import contextlib
-import json
 import re
 import warnings
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from support.command_line import answered, refused
 from support.linkages import CHAINS, draw
-from support.mechanisms import ROBOTS
+from support.robots import load_robot, robot_file, write_robot
 
 import parflex
-from parflex import InputError, ParflexWarning, RobotFileError, UnreachableError
-from parflex.cli.main import main
-from parflex.description.schema import json_schema
+from parflex import InputError, ParflexError, ParflexWarning, UnreachableError
 from parflex.models.given_states.joint_stops import with_tree
-from parflex.models.limits import check_limits
 
 SPACED = 2001  # samples of a motion: between them smooth motions of a second exceed samples by less than NEAR
 NEAR = 1e-3  # of a range: limits so near to it are not drawn
 
-CRANE = """
-format = 1
-name = "crane"
-motion = "planar"
-gravity = [0, -9.81, 0]
-end_effector = "tip"
-[[frame]]
-name = "boom"
-joint = "revolute"
-start = 0.5
-inertia = {{ mass = 20, centre = [1, 0, 0], about_centre = [0, 0, 5] }}
-{boom}
-[[point]]
-name = "pin"
-frame = "boom"
-position = [0.8, 0, 0]
-[[point]]
-name = "tip"
-frame = "boom"
-position = [2, 0, 0]
-[[point]]
-name = "foot"
-frame = "base"
-position = [0, -0.6, 0]
-[[element]]
-name = "ram"
-kind = "strut"
-between = ["foot", "pin"]
-actuated = true
-{ram}
-"""
 
-
-@pytest.fixture
-def crane(tmp_path):
-    """A boom on a strut, with keys for both."""
-
-    def made(ram: str = "", boom: str = ""):
-        path = tmp_path / "crane.toml"
-        path.write_text(CRANE.format(ram=ram, boom=boom))
-        return path
-
-    return made
+def crane(boom=None, **ram) -> parflex.Robot:
+    """Return a boom on a strut, with limits of the strut and keys of the boom."""
+    settings = {f"element.ram.{key}": value for key, value in ram.items()}
+    return load_robot("crane", settings=settings | {f"frame.boom.{key}": value for key, value in (boom or {}).items()})
 
 
 def length(angle):
@@ -79,110 +36,94 @@ def limited(robot, **limits):
     return with_tree(robot, replace(robot.tree, links=links))
 
 
-def command(capsys, *words: str) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as stop:
-        main([str(word) for word in words])
-    shown = capsys.readouterr()
-    return stop.value.code, shown.out, shown.err
+def warned(capsys, *words) -> list[str]:
+    """Return the warnings about limits of a command that succeeds."""
+    return [sentence for sentence in answered(capsys, *map(str, words))["warnings"] if "limit" in sentence]
 
 
-def warned(capsys, *words: str) -> list[str]:
-    """Warnings about limits of a command that succeeds."""
-    code, out, err = command(capsys, *words, "--json")
-    assert code == 0, err
-    return [sentence for sentence in json.loads(out)["warnings"] if "limit" in sentence]
-
-
-# -- the file ---------------------------------------------------------------------------------------------------------
+def crane_file(folder, key, value):
+    """Write the crane with a limit of its strut."""
+    return write_robot(
+        folder,
+        f'extends = "{robot_file("crane")}"\nformat = 1\nname = "x"\n[[element]]\nname = "ram"\n{key} = {value}\n',
+    )
 
 
 @pytest.mark.parametrize(
-    ("ram", "boom", "told"),
+    ("boom", "ram", "message"),
     [
-        ("", "velocity_limit = 0", "the velocity_limit 0 is not positive"),
-        ("", "effort_limit = -5", "the effort_limit -5 is not positive"),
-        ("", "limits = [1, 0]", "in the wrong order"),
-        ("velocity_limit = -1", "", "the velocity_limit -1 is not positive"),
-        ("effort_limit = 0", "", "the effort_limit 0 is not positive"),
-        ("limits = [0.9, 0.8]", "", "in the wrong order"),
-        ("limits = [-0.9, 0.8]", "", "the limits of a strut are lengths"),
-        ('effort_limit = "high"', "", "effort_limit"),
+        ({"velocity_limit": 0}, {}, "the velocity_limit 0 is not positive"),
+        ({"effort_limit": -5}, {}, "the effort_limit -5 is not positive"),
+        ({"limits": [1, 0]}, {}, "in the wrong order"),
+        ({}, {"velocity_limit": -1}, "the velocity_limit -1 is not positive"),
+        ({}, {"effort_limit": 0}, "the effort_limit 0 is not positive"),
+        ({}, {"limits": [0.9, 0.8]}, "in the wrong order"),
+        ({}, {"limits": [-0.9, 0.8]}, "the limits of a strut are lengths"),
+        ({}, {"effort_limit": "high"}, "effort_limit"),
+        ({}, {"kind": "rod", "actuated": False, "limits": [0.1, 1]}, "a rod has no 'limits'"),
+        ({}, {"kind": "rod", "actuated": False, "effort_limit": 1}, "a rod has no 'effort_limit'"),
     ],
 )
-def test_wrong_limits_are_refused(crane, ram, boom, told):
-    with pytest.raises(RobotFileError, match=re.escape(told)):
-        parflex.load(crane(ram, boom))
+def test_wrong_limits_are_refused(boom, ram, message):
+    with pytest.raises(ParflexError, match=re.escape(message)):
+        crane(boom, **ram)
 
 
-@pytest.mark.parametrize("key", ["limits = [0.1, 1]", "velocity_limit = 1", "effort_limit = 1"])
-def test_limits_need_a_coordinate(crane, key):
-    path = crane(key)
-    path.write_text(path.read_text().replace('kind = "strut"', 'kind = "rod"').replace("actuated = true", ""))
-    with pytest.raises(RobotFileError, match=f"a rod has no '{key.split()[0]}'"):
-        parflex.load(path)
-    ball = f'format = 1\nname = "ball"\n[[frame]]\nname = "cross"\njoint = "universal"\n{key}\n'
-    path.write_text(ball)
-    with pytest.raises(RobotFileError, match="limits need a joint with one axis, not a universal one"):
-        parflex.load(path)
+def test_limits_need_a_joint_with_an_axis():
+    with pytest.raises(ParflexError, match="limits need a joint with one axis, not a universal one"):
+        load_robot("column-on-foot", settings={"frame.foot.velocity_limit": 1})
 
 
-def test_limits_are_in_the_schema_and_may_be_expressions(crane):
-    for table in ("Frame", "ElementTable"):
-        assert {"limits", "velocity_limit", "effort_limit"} <= set(json_schema()["$defs"][table]["properties"])
-    robot = parflex.load(crane('limits = ["0.5*2", "sqrt(4)"]\nvelocity_limit = "3/4"', "effort_limit = 7"))
-    ram, boom = robot.tree.links[robot.tree.number("ram")], robot.tree.links[robot.tree.number("boom")]
+def test_limits_may_be_expressions():
+    robot = crane({"effort_limit": 7}, limits=["0.5*2", "sqrt(4)"], velocity_limit="3/4")
+    ram, boom = (robot.tree.links[robot.tree.number(name)] for name in ("ram", "boom"))
     assert (ram.limits, ram.velocity_limit, ram.effort_limit) == ((1.0, 2.0), 0.75, None)
     assert (boom.limits, boom.velocity_limit, boom.effort_limit) == (None, None, 7.0)
 
 
-# -- poses and states -------------------------------------------------------------------------------------------------
-
-
-def test_lengths_of_struts_are_checked_in_poses(crane, capsys):
-    angle = 0.6
-    at = f"{length(angle):.4g}"
-    file = crane(f"limits = [0.9, {length(angle) - 0.01}]")
-    robot = parflex.load(file)
+def test_lengths_of_struts_are_checked_in_poses(capsys, tmp_path):
+    limits, at = [0.9, float(length(0.6)) - 0.01], f"{length(0.6):.4g}"
+    robot = crane(limits=limits)
     with pytest.warns(ParflexWarning, match=f"strut 'ram' is at {at}, outside its limits"):
-        parflex.configure(robot, {"boom": angle})
+        parflex.configure(robot, {"boom": 0.6})
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        parflex.configure(robot, {"boom": angle}, ignore_limits=True)
-        parflex.configure(robot, {"boom": angle - 0.1})
-        parflex.configure(robot, {"boom": angle - 0.1}, ignore_limits=False)
-    assert [s.startswith(f"strut 'ram' is at {at}") for s in warned(capsys, "pose", file, "--pose", "boom=0.6")] == [
-        True
-    ]
-    assert not warned(capsys, "pose", file, "--pose", "boom=0.6", "--ignore-limits")
-    assert not warned(capsys, "pose", file, "--pose", "boom=0.5")
+        parflex.configure(robot, {"boom": 0.6}, ignore_limits=True)
+        parflex.configure(robot, {"boom": 0.5})
+        parflex.configure(robot, {"boom": 0.5}, ignore_limits=False)
+    pose = ("pose", crane_file(tmp_path, "limits", limits), "--pose")
+    (said,) = warned(capsys, *pose, "boom=0.6")
+    assert said.startswith(f"strut 'ram' is at {at}")
+    assert not warned(capsys, *pose, "boom=0.6", "--ignore-limits") and not warned(capsys, *pose, "boom=0.5")
 
 
 @pytest.mark.parametrize("sign", [-1, 1])
-def test_inverse_checks_velocities_and_efforts(crane, capsys, sign):
-    rate = sign * 0.8 * 0.6 * np.cos(0.6) / length(0.6)  # of the strut while the boom turns at 1 rad/s
+def test_inverse_checks_velocities_and_efforts(capsys, sign, tmp_path):
+    rate = float(sign * 0.8 * 0.6 * np.cos(0.6) / length(0.6))  # of the strut while the boom turns at 1 rad/s
     state = {"pose": {"boom": 0.6}, "velocity": {"boom": sign * 1.0}, "acceleration": {"boom": sign * 60.0}}
     inertia = 20 + 5  # about the pivot; the power of the strut is that of the boom
-    effort = (inertia * sign * 60.0 + 20 * 9.81 * np.cos(0.6)) * sign / rate
-    words = {"velocity_limit": abs(rate), "effort_limit": abs(effort)}
+    effort = float((inertia * sign * 60.0 + 20 * 9.81 * np.cos(0.6)) * sign / rate)
     options = ("--pose", "boom=0.6", "--velocity", f"boom={sign}", "--acceleration", f"boom={60 * sign}")
-    for key, value in words.items():
-        file = crane(f"{key} = {0.99 * value}")
-        exact = rate if key == "velocity_limit" else effort
-        said = f"strut 'ram' {'moves at' if key == 'velocity_limit' else 'has the effort'} {exact:.4g}, "
-        said += f"{'faster than' if key == 'velocity_limit' else 'beyond'} its {key} {0.99 * value:.4g}"
-        assert said in parflex.inverse_dynamics(parflex.load(file), **state).warnings
+    words = {
+        "velocity_limit": (rate, "moves at {}, faster than"),
+        "effort_limit": (effort, "has the effort {}, beyond"),
+    }
+    for key, (exact, verb) in words.items():
+        limit = 0.99 * abs(exact)
+        said = f"strut 'ram' {verb.format(f'{exact:.4g}')} its {key} {limit:.4g}"
+        robot, file = crane(**{key: limit}), crane_file(tmp_path, key, limit)
+        assert said in parflex.inverse_dynamics(robot, **state).warnings
         assert said in warned(capsys, "inverse", file, *options)
         assert not warned(capsys, "inverse", file, *options, "--ignore-limits")
-        assert said not in parflex.inverse_dynamics(parflex.load(file), **state, ignore_limits=True).warnings
-        inside = parflex.inverse_dynamics(parflex.load(crane(f"{key} = {1.01 * value}")), **state).warnings
+        assert said not in parflex.inverse_dynamics(robot, **state, ignore_limits=True).warnings
+        inside = parflex.inverse_dynamics(crane(**{key: 1.01 * abs(exact)}), **state).warnings
         assert not any("limit" in sentence for sentence in inside)
 
 
-def test_an_effort_limit_of_the_call_overrides_that_of_the_file(crane):
-    robot = parflex.load(crane("effort_limit = 1"))
-    assert any("effort_limit 1" in said for said in parflex.inverse_dynamics(robot).warnings)
-    assert not any("effort_limit" in said for said in parflex.inverse_dynamics(robot, effort_limit=1e4).warnings)
-    assert not any("effort_limit" in s for s in parflex.inverse_dynamics(robot, effort_limit={"ram": 1e4}).warnings)
+def test_an_effort_limit_of_the_call_overrides_that_of_the_file():
+    for words, expected in (({}, True), ({"effort_limit": 1e4}, False), ({"effort_limit": {"ram": 1e4}}, False)):
+        warned = parflex.inverse_dynamics(crane(effort_limit=1), **words).warnings
+        assert any("effort_limit 1" in said for said in warned) == expected
 
 
 def test_the_effort_limit_of_the_file_does_not_change_how_spare_motors_share():
@@ -193,8 +134,8 @@ def test_the_effort_limit_of_the_file_does_not_change_how_spare_motors_share():
     assert any("beyond its effort_limit 0.1" in said for said in found[1].warnings)
 
 
-def test_states_as_arrays_are_checked(crane):
-    robot = parflex.load(crane("velocity_limit = 0.3\neffort_limit = 2000"))
+def test_states_as_arrays_are_checked():
+    robot = crane(velocity_limit=0.3, effort_limit=2000)
     at = parflex.configure(robot, {"boom": 0.6})
     rates = at.rates({"boom": 1.0})
     still = np.zeros_like(rates)
@@ -215,25 +156,21 @@ def test_states_as_arrays_are_checked(crane):
 
 def test_a_joint_on_its_limit_is_inside_in_single_states_and_batches():
     robot = parflex.load("5r")
-    home = robot.home
-    on = robot.home[robot.coordinates.index("left.1")] + 1e-10  # positions close to 1e-12
-    robot = five_bar(limits=[float(on), 9.0])
-    still = np.zeros(robot.nv)
+    home, still = robot.home, np.zeros(robot.nv)
+    on = float(home[robot.coordinates.index("left.1")]) + 1e-10  # positions close to 1e-12
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        parflex.inverse_dynamics(robot, home, still, still)
-        parflex.inverse_dynamics(robot, np.stack([home, home]), np.stack([still, still]), np.stack([still, still]))
+        for rows in ((home, still, still), (np.stack([home] * 2), *[np.stack([still] * 2)] * 2)):
+            parflex.inverse_dynamics(five_bar(limits=[on, 9.0]), *rows)
 
 
 def test_whole_turns_count():
-    robot = parflex.load("rx90")
-    name = robot.motors[0]
-    robot = limited(robot, **{name: {"limits": (-1.0, 1.0)}})
-    for turned, outside in ((0.5, 0), (0.5 + 2 * np.pi, 1)):
-        assert len(check_limits(robot, {name: turned})) == outside
-
-
-# -- motions ----------------------------------------------------------------------------------------------------------
+    robot = load_robot("pendulum", settings={"frame.arm.limits": [-1.0, 1.0]})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        parflex.configure(robot, {"arm": 0.5})
+    with pytest.warns(ParflexWarning, match="outside its limits"):
+        parflex.configure(robot, {"arm": 0.5 + 2 * np.pi})
 
 
 def drawn_limits(rng, low, high, fastest):
@@ -267,53 +204,39 @@ def test_plans_beyond_limits_are_refused_and_no_others(name, seed):
         if kept:
             parflex.plan_motion(of, motion)
             continue
-        with pytest.raises(InputError, match=f"joint '{re.escape(motor)}' .* at t = .* s.*ignore_limits") as told:
+        with pytest.raises(InputError, match=f"joint '{re.escape(motor)}' .* at t = .* s.*ignore_limits") as refusal:
             parflex.plan_motion(of, motion)
         order = 0 if "limits" in keys else 1
         beyond = np.maximum(values[:, 0] - limits[1], limits[0] - values[:, 0]) if order == 0 else abs(values[:, 1])
-        assert told.value.value == pytest.approx(values[beyond.argmax(), order], rel=1e-4)
+        assert refusal.value.value == pytest.approx(values[beyond.argmax(), order], rel=1e-4)
         when = float(
-            re.search("t = ([0-9.e-]+) s", told.value.message)[1]
+            re.search("t = ([0-9.e-]+) s", refusal.value.message)[1]
         )  # four digits; where it is largest or as large
-        assert free.at(when)[order][free.motors.index(motor)] == pytest.approx(told.value.value, rel=1e-3)
+        assert free.at(when)[order][free.motors.index(motor)] == pytest.approx(refusal.value.value, rel=1e-3)
         parflex.plan_motion(of, motion, ignore_limits=True)
 
 
-def test_extremes_between_samples_and_jumps_of_velocity_are_seen(crane):
-    robot = parflex.load(crane("limits = [0.5, 1.4]"))
+def test_extremes_between_samples_and_jumps_of_velocity_are_seen():
+    robot = crane(limits=[0.5, 1.4])
     begin = float(robot.home[robot.coordinates.index("ram")])
     times = [0.0, 0.5, 1.0]
     hump = {"t": times, "ram": [begin, begin, begin], "ram.velocity": [2.0, -2.0, 2.0], "ram.acceleration": [0.0] * 3}
     with pytest.raises(InputError, match=r"strut 'ram' is at 1\..*, outside its limits"):
         parflex.plan_motion(robot, hump)
-    fast = parflex.load(crane("velocity_limit = 0.15"))
     back = {"t": [0.0, 0.5, 0.5, 1.0], "ram": [begin, begin + 0.05, begin + 0.05, begin]}
     back |= {"ram.velocity": [0.1, 0.1, -0.2, 0.0], "ram.acceleration": [0.0, 0.0, 0.4, 0.4]}  # -0.2 at the jump alone
     with pytest.raises(InputError, match=r"moves at -0\.2, faster than its velocity_limit 0\.15, at t = 0\.5 s"):
-        parflex.plan_motion(fast, back)
-    parflex.plan_motion(parflex.load(crane("velocity_limit = 0.2")), back)
+        parflex.plan_motion(crane(velocity_limit=0.15), back)
+    parflex.plan_motion(crane(velocity_limit=0.2), back)
 
 
-def test_time_optimal_plans_are_checked_like_others():
-    robot = parflex.load("emps", settings={"frame.axis.velocity_limit": 0.2})
-    motion = {"moves": [{"axis": 0.1}], "law": "time-optimal", "acceleration_limit": 5.0}
-    plan = parflex.plan_motion(robot, motion, velocity_limit=0.2)
-    assert max(abs(plan.at(float(t))[1][0]) for t in np.linspace(0, plan.end, 50)) == pytest.approx(0.2)
-    with pytest.raises(InputError, match=r"joint 'axis' moves at 0\.3, faster than its velocity_limit 0\.2"):
-        parflex.plan_motion(robot, motion, velocity_limit=0.3)
-
-
-def test_the_command_motion_refuses_and_ignores(crane, capsys):
-    file = crane("velocity_limit = 0.1\nlimits = [0.5, 2]")
+def test_the_command_motion_refuses_and_ignores(capsys, tmp_path):
+    file = crane_file(tmp_path, "velocity_limit", 0.1)
     slow, fast = (f'{{ moves = [{{ "ram" = 0.05 }}], duration = {t}, law = "quintic" }}' for t in (2, 0.5))
-    assert command(capsys, "motion", file, slow)[0] == 0
-    code, _, err = command(capsys, "motion", file, fast)
-    assert code == 2 and "strut 'ram' moves at 0.1875, faster than its velocity_limit 0.1, at t = 0.25 s" in err
-    assert "change the motion or the limit, or ignore the limits" in err and err.count("\n") == 1
-    assert command(capsys, "motion", file, fast, "--ignore-limits")[0] == 0
-
-
-# -- runs -------------------------------------------------------------------------------------------------------------
+    assert answered(capsys, "motion", file, slow) and answered(capsys, "motion", file, fast, "--ignore-limits")
+    error = refused(capsys, "motion", file, fast)
+    assert "strut 'ram' moves at 0.1875, faster than its velocity_limit 0.1, at t = 0.25 s" in error["message"]
+    assert "change the motion or the limit, or ignore the limits" in error["hint"]
 
 
 def poses_along(robot, motion, times):
@@ -357,7 +280,7 @@ def test_runs_warn_of_every_joint_and_of_no_others(kind, seed, tmp_path):
     path.write_text(text)
     run = parflex.simulate(parflex.load(path, actuation="drawn"), motion, 1.0, step=1e-3, out_step=2e-3)
     said = [re.match(r"joint '(\S+)' (is at|moves)", sentence) for sentence in run.summary["warnings"]]
-    assert {(one[1], "limits" if one[2] == "is at" else "velocity_limit") for one in said if one} == wanted
+    assert {(word[1], "limits" if word[2] == "is at" else "velocity_limit") for word in said if word} == wanted
     ignoring = parflex.simulate(
         parflex.load(path, actuation="drawn"), motion, 1.0, step=1e-3, out_step=2e-3, ignore_limits=True
     )
@@ -365,9 +288,9 @@ def test_runs_warn_of_every_joint_and_of_no_others(kind, seed, tmp_path):
     assert np.array_equal(run["energy.total"], ignoring["energy.total"])
 
 
-def test_runs_know_the_motion_between_their_rows(crane):
-    begin = length(0.5)
-    robot = parflex.load(crane(f"limits = [{begin - 0.045}, {begin + 0.055}]"))
+def test_runs_know_the_motion_between_their_rows():
+    begin = float(length(0.5))
+    robot = crane(limits=[begin - 0.045, begin + 0.055])
     motion = {"sines": {"ram": [0.05]}, "frequency": 2.0}
     run = parflex.simulate(robot, motion, 1.0, step=1e-2, out_step=0.25)  # rows where the sine is zero
     assert np.ptp(run["q.ram"]) < 1e-6
@@ -375,31 +298,26 @@ def test_runs_know_the_motion_between_their_rows(crane):
     assert sum(sentence.startswith(lowest) for sentence in run.summary["warnings"]) == 1
 
 
-def test_runs_check_efforts_and_the_command_ignores(crane, capsys, tmp_path):
+def test_runs_check_efforts_and_the_command_ignores(capsys, tmp_path):
     motion = "{ sines = { ram = [0.02] }, frequency = 1 }"
-    run = parflex.simulate(parflex.load(crane()), motion, 1.0, step=1e-2)
-    most = float(np.abs(run["effort.ram"]).max())
+    run = parflex.simulate(crane(), motion, 1.0, step=1e-2)
     row = int(np.abs(run["effort.ram"]).argmax())
+    most = float(np.abs(run["effort.ram"][row]))
     words = ("--motion", motion, "--time", 1, "--step", 0.01, "-o", tmp_path / "run.csv")
-    (said,) = warned(capsys, "simulate", crane(f"effort_limit = {0.9 * most}"), *words)
-    assert said == (
-        f"strut 'ram' has the effort {run['effort.ram'][row]:.4g}, beyond its effort_limit {0.9 * most:.4g}, "
-        f"at t = {run.t[row]:.4g} s"
-    )
-    assert not warned(capsys, "simulate", crane(f"effort_limit = {0.9 * most}"), *words, "--ignore-limits")
-    assert not warned(capsys, "simulate", crane(f"effort_limit = {1.1 * most}"), *words)
+    file = crane_file(tmp_path, "effort_limit", 0.9 * most)
+    expected = f"strut 'ram' has the effort {run['effort.ram'][row]:.4g}, beyond its effort_limit {0.9 * most:.4g}, "
+    assert warned(capsys, "simulate", file, *words) == [f"{expected}at t = {run.t[row]:.4g} s"]
+    assert not warned(capsys, "simulate", file, *words, "--ignore-limits")
+    assert not warned(capsys, "simulate", crane_file(tmp_path, "effort_limit", 1.1 * most), *words)
 
 
-def test_where_a_stop_acts_its_range_is_not_warned_of(crane):
-    stop = "limits = [-0.2, 0.7]\nstop = { stiffness = 1e5, damping = 1e3 }"
-    robot = parflex.load(crane("", stop))
+def test_where_a_stop_acts_its_range_is_not_warned_of():
+    robot = crane({"limits": [-0.2, 0.7], "stop": {"stiffness": 1e5, "damping": 1e3}})
     runs = [parflex.simulate(robot, time=1.0, effort=[0.0], step=1e-3, stops=stops) for stops in (True, False)]
     said = [[s for s in run.summary["warnings"] if "outside its limits" in s] for run in runs]
     assert runs[0]["q.boom"].min() < -0.2 and not said[0]
     assert len(said[1]) == 1 and said[1][0].startswith("joint 'boom' is at -")
 
-
-# -- control ----------------------------------------------------------------------------------------------------------
 
 REFERENCE = "circle:radius=0.05,time=0.5"
 
@@ -427,15 +345,18 @@ def test_references_beyond_limits_are_refused(tracked, capsys):
     assert not any("limit" in said for said in parflex.run_control(inside, REFERENCE).summary["warnings"])
     words = ("control", "5r", "--law", "ctc", "--reference", REFERENCE)
     words = (*words, "--set", f"legs.frame.1.velocity_limit={0.5 * rate}")
-    code, _, err = command(capsys, *words)
-    assert code == 2 and "faster than its velocity_limit" in err
+    assert "faster than its velocity_limit" in refused(capsys, *words)["message"]
     assert not warned(capsys, *words, "--ignore-limits")
 
 
-def test_references_are_checked_at_passive_joints():
+def test_references_are_checked_at_passive_joints_and_in_studies():
     robot = parflex.load("3rrr", working_mode="+-+", settings={"legs.frame.2.limits": [3.0, 3.1]})
     with pytest.raises(InputError, match=r"joint 'leg\d.2' is at .* \(and 2 more limits\)"):
-        parflex.run_control(robot, "circle:radius=0.05,time=0.5")
+        parflex.run_control(robot, REFERENCE)
+    table = {"robot": "3rrr", "working_mode": "+-+", "settings": {"legs.frame.1.velocity_limit": 0.01}}
+    table |= {"reference": {"kind": "circle", "radius": 0.05, "time": 0.5}, "laws": ["ctc"], "templates": 1}
+    with pytest.raises(InputError, match=r"faster than its velocity_limit 0\.01"):
+        parflex.run_study(parflex.StudyFile.model_validate(table))
 
 
 def test_efforts_of_controlled_runs_warn(tracked):
@@ -447,29 +368,15 @@ def test_efforts_of_controlled_runs_warn(tracked):
         assert not any("effort_limit" in s for s in parflex.run_control(low, REFERENCE, **words).summary["warnings"])
 
 
-def test_studies_refuse_references_beyond_limits():
-    table = {"robot": "3rrr", "working_mode": "+-+", "settings": {"legs.frame.1.velocity_limit": 0.01}}
-    table |= {"reference": {"kind": "circle", "radius": 0.05, "time": 0.5}, "laws": ["ctc"], "templates": 1}
-    with pytest.raises(InputError, match=r"faster than its velocity_limit 0\.01"):
-        parflex.run_study(parflex.StudyFile.model_validate(table))
-
-
-# -- other formats ----------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("form", ["urdf", "mjcf"])
 def test_limits_go_to_other_formats_and_back(form, tmp_path):
     settings = {"frame.upper.limits": [-1, 2], "frame.upper.velocity_limit": 3, "frame.upper.effort_limit": 40}
     settings |= {"frame.lower.velocity_limit": 5, "frame.lower.effort_limit": 6}
-    robot = parflex.load(ROBOTS / "planar-arm.toml", settings=settings)
     file = tmp_path / f"arm.{'urdf' if form == 'urdf' else 'xml'}"
-    (parflex.export_urdf if form == "urdf" else parflex.export_mjcf)(robot, file)
+    (parflex.export_urdf if form == "urdf" else parflex.export_mjcf)(load_robot("planar-arm", settings=settings), file)
     back = parflex.load(parflex.import_robot(file, tmp_path / "back.toml").file)
-    for name, limits, velocity, effort in (
-        ("upper", (-1, 2), 3, 40),
-        ("lower", None, 5, 6),
-        ("hand", None, None, None),
-    ):
+    wanted = (("upper", (-1, 2), 3, 40), ("lower", None, 5, 6), ("hand", None, None, None))
+    for name, limits, velocity, effort in wanted:
         link = back.tree.links[back.tree.number(name)]
         assert (link.limits, link.effort_limit) == (limits, effort)
         assert link.velocity_limit == (velocity if form == "urdf" else None)  # MuJoCo has none

@@ -1,7 +1,5 @@
 """Studies: seeded templates, parallel and resumable, failures apart, and what the paper claims for the means."""
 
-from __future__ import annotations
-
 import json
 import re
 from functools import cache
@@ -9,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.traced import long
+from support.command_line import answered, refused
+from support.command_line import run as command
 
-import parflex
-from parflex import InputError, StudyFile, run_study
+from parflex import InputError, ParflexError, StudyFile, run_study
 from parflex.control.control_result import INDEXES, error_indexes
 from parflex.control.study import Bench
 from parflex.control.study_file import GainTable, LoopTable, read_study
@@ -45,45 +43,32 @@ def test_indexes_are_the_integrals_of_the_table():
     assert tuple(found) == INDEXES
 
 
-def test_templates_hang_on_the_seed_and_have_all_three_signs():
-    empty = Bench.__new__(Bench)
+def test_templates_depend_on_the_seed_alone_and_have_all_three_signs():
+    empty, drawn = Bench.__new__(Bench), []
     empty.parameters = [None] * 37
-    drawn = []
-    for seed in (1, 1, 2):
-        empty.file = small(seed=seed, templates=10)
+    for seed, count in ((1, 10), (1, 10), (2, 10), (1, 3)):
+        empty.file = small(seed=seed, templates=count)
         drawn.append(empty.templates())
     assert np.array_equal(drawn[0], drawn[1]) and not np.array_equal(drawn[0], drawn[2])
+    assert np.array_equal(drawn[0][:3], drawn[3])
     assert set(np.unique(drawn[0])) == {-1, 0, 1}
     assert all(0.25 < np.mean(drawn[0] == sign) < 0.42 for sign in (-1, 0, 1))  # a third of 370, five deviations
 
 
-def test_more_templates_do_not_change_the_first_ones():
-    empty = Bench.__new__(Bench)
-    empty.parameters = [None] * 37
-    drawn = []
-    for count in (3, 10):
-        empty.file = small(templates=count)
-        drawn.append(empty.templates())
-    assert np.array_equal(drawn[0], drawn[1][:3])
-
-
-def test_processes_side_by_side_find_the_same():
+def test_parallel_processes_give_the_same_results_and_errors_grow_with_the_percentage():
     assert run_study(small(), jobs=2, bench=bench()).cases == done().cases
     assert len(done().cases) == done().total == 4
+    rows = done().summary()
+    for law in ("ctc", "extended"):
+        assert 2 < rows[1]["errors"][law]["iae"] / rows[0]["errors"][law]["iae"] < 4.5  # three times as wrong
 
 
 def test_a_cluster_finds_the_same():
     distributed = pytest.importorskip("distributed", reason="the extra 'cluster' is not installed")
     words = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None}
-    with distributed.LocalCluster(processes=False, protocol="tcp", **words) as own:  # in this process
-        found = run_study(small(), cluster=own.scheduler_address, bench=bench())
+    with distributed.LocalCluster(processes=False, protocol="tcp", **words) as cluster:  # in this process
+        found = run_study(small(), cluster=cluster.scheduler_address, bench=bench())
     assert found.computed == 4 and found.cases == done().cases
-
-
-def test_errors_grow_with_the_percentage():
-    rows = done().summary()
-    for law in ("ctc", "extended"):
-        assert 2 < rows[1]["errors"][law]["iae"] / rows[0]["errors"][law]["iae"] < 4.5  # three times as wrong
 
 
 def test_a_study_is_taken_up_where_it_was_interrupted(tmp_path):
@@ -107,21 +92,15 @@ def test_a_study_is_taken_up_where_it_was_interrupted(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["study.json"]  # nothing half-written is left
 
 
-def test_a_study_that_grew_keeps_what_it_has_by_percentage(tmp_path):
+def test_a_study_that_grew_keeps_its_results_by_percentage_and_no_other_study_replaces_them(tmp_path):
     out = tmp_path / "study.json"
     run_study(small(), out, jobs=1, bench=bench())
-    grown = small(percentages=(2.0, 3.0))
-    again = Bench.__new__(Bench)
+    grown, again = small(percentages=(2.0, 3.0)), Bench.__new__(Bench)
     again.__dict__.update(bench().__dict__, file=grown)
-    found = run_study(grown, out, jobs=1, bench=again)
-    assert found.computed == 2  # 2 % is new, 3 % is there
-    assert found.cases[1, 0] == done().cases[1, 0] and found.cases[0, 0] != done().cases[0, 0]
+    result = run_study(grown, out, jobs=1, bench=again)
+    assert result.computed == 2  # 2 % is new, 3 % is there
+    assert result.cases[1, 0] == done().cases[1, 0] and result.cases[0, 0] != done().cases[0, 0]
     assert run_study(small(), out, jobs=1, bench=bench()).computed == 0  # 1 % was kept though nobody asked
-
-
-def test_the_file_of_another_study_is_not_replaced(tmp_path):
-    out = tmp_path / "study.json"
-    run_study(small(), out, jobs=1, bench=bench())
     kept = out.read_bytes()
     with pytest.raises(InputError, match="does not hold this study"):
         run_study(small(seed=5), out, jobs=1)
@@ -131,13 +110,11 @@ def test_the_file_of_another_study_is_not_replaced(tmp_path):
         run_study(small(), out, jobs=1, bench=bench())
 
 
-def case(one, two, failure=""):
+def case(classical, extended, failure=""):
+    errors = [dict.fromkeys(INDEXES, value) for value in (classical, extended)]
     good = {"failure": "", "why": "", "stopped_at": None}
-    errors = [dict.fromkeys(INDEXES, value) for value in (one, two)]
-    laws = {"ctc": {**good, "errors": errors[0]}, "extended": {**good, "errors": errors[1]}}
-    if failure:
-        laws["ctc"] = {"errors": None, "failure": failure, "why": "it is", "stopped_at": 0.5}
-    return laws
+    bad = {"errors": None, "failure": failure, "why": "it is", "stopped_at": 0.5}
+    return {"ctc": bad if failure else {**good, "errors": errors[0]}, "extended": {**good, "errors": errors[1]}}
 
 
 def test_means_are_over_templates_that_all_laws_finish_and_the_others_are_counted():
@@ -147,9 +124,6 @@ def test_means_are_over_templates_that_all_laws_finish_and_the_others_are_counte
     assert row["errors"]["ctc"]["iae"] == 3.0 and row["errors"]["extended"]["iae"] == 3.0  # 9.0 is in no mean
     assert row["ratio"]["extended"]["iae"] == 1.0 and row["losing"]["extended"]["iae"] == 0.5
     assert row["failures"] == {"ctc": {"singularity": 1}, "extended": {}}
-
-
-def test_a_percentage_without_a_finished_template_has_no_means():
     (row,) = summary(small(percentages=(5.0,), templates=1), {(0, 0): case(1.0, 1.0, "geometry")})
     assert row["compared"] == 0 and row["errors"]["extended"]["max"] is None and row["ratio"]["extended"]["iae"] is None
 
@@ -162,9 +136,10 @@ def test_a_failed_run_is_kept_in_the_study_with_its_reason():
     assert lost["extended"]["failure"] == "" and lost["extended"]["errors"]["max"] < 0.1
 
 
-CLAIMS = [(1, (5.0,)), *(pytest.param(seed, (1.0, 2.0, 3.0, 4.0, 5.0), marks=long) for seed in range(1, 21))]
+CLAIMS = [(1, (5.0,)), *((seed, (1.0, 2.0, 3.0, 4.0, 5.0)) for seed in range(1, 21))]
 
 
+@pytest.mark.few("1-percentages0")
 @pytest.mark.parametrize(("seed", "percentages"), CLAIMS)
 def test_extended_control_is_better_in_the_mean_of_every_index(seed, percentages, figure):
     rows = run_study(StudyFile(**PAPER, seed=seed, percentages=percentages), jobs=1).summary()
@@ -175,7 +150,8 @@ def test_extended_control_is_better_in_the_mean_of_every_index(seed, percentages
         assert row["failures"]["extended"] == {}
 
 
-@pytest.mark.parametrize("vary", [pytest.param(kind, marks=long) for kind in ("lengths", "masses")])
+@pytest.mark.verify
+@pytest.mark.parametrize("vary", ["lengths", "masses"])
 def test_the_gain_comes_from_lengths_not_from_masses(vary, figure):
     (row,) = run_study(StudyFile(**PAPER, seed=1, percentages=(5.0,), vary=(vary,)), jobs=1).summary()
     figure(f"ratio of IAE with {vary} wrong", row["ratio"]["extended"]["iae"])
@@ -186,9 +162,25 @@ def test_the_gain_comes_from_lengths_not_from_masses(vary, figure):
 def test_every_key_of_a_study_file_is_on_the_page_of_control():
     page = (Path(__file__).resolve().parents[1] / "docs" / "control.md").read_text(encoding="utf-8")
     table = page.partition("| key | what |")[2].partition("\n\n")[0]
-    named = set(re.findall(r"`([^`]*)`", table))
-    words = {word for text in named for word in text.split()}
+    words = {word for text in re.findall(r"`([^`]*)`", table) for word in text.split()}
     assert {*StudyFile.keys(), *LoopTable.keys(), *GainTable.keys()} <= words
+
+
+def test_the_command_line_answers_by_percentage_and_law(capsys, tmp_path):
+    file, out, figure = tmp_path / "study.toml", tmp_path / "study.json", tmp_path / "study.svg"
+    text = 'robot = "3rrr"\nworking_mode = "+-+"\nreference = { kind = "circle", radius = 0.02, time = 0.1 }\n'
+    file.write_text(text + "percentages = [2, 4]\ntemplates = 1\n")
+    words = ("study", str(file), "--out", str(out), "--jobs", "1")
+    answer = answered(capsys, *words, "--figure", str(figure))
+    rows = answer["percentages"]
+    assert [row["percentage"] for row in rows] == [2, 4]
+    assert set(rows[0]["errors"]["extended"]) == {"ise", "iae", "itae", "max"}
+    assert rows[0]["failures"] == {"ctc": {}, "extended": {}}
+    assert (answer["done"], answer["computed"], answer["interrupted"]) == (2, 2, False)
+    assert figure.read_text().startswith("<?xml") and "IAE" in command(capsys, *words).out
+    assert "cannot be read" in refused(capsys, "study", str(tmp_path / "none.toml"))["message"]
+    for option, key in (("--jobs", "jobs"), ("--out", "out")):
+        assert refused(capsys, "study", str(file), option, "0")["key"] == key
 
 
 BAD = {
@@ -213,7 +205,7 @@ def test_a_bad_study_file_is_refused_with_its_key(text, key, words, tmp_path):
     file = tmp_path / "study.toml"
     head = "" if "robot" in text else 'robot = "3rrr"\nreference = { kind = "circle", radius = 0.1 }\n'
     file.write_text(head + text)
-    with pytest.raises(parflex.errors.ParflexError, match=words) as refusal:
+    with pytest.raises(ParflexError, match=words) as refusal:
         read_study(file)
     assert (refusal.value.key, refusal.value.file) == (key, str(file))
     assert refusal.value.hint
@@ -245,7 +237,7 @@ def test_a_bad_study_file_is_refused_with_its_key(text, key, words, tmp_path):
         ({"gains": {"overshoot": 2.0}}, "overshoot"),
     ],
 )
-def test_a_study_that_cannot_be_is_refused_before_anything_runs(words, key):
-    with pytest.raises(parflex.errors.ParflexError) as refusal:
+def test_impossible_studies_are_refused_before_anything_runs(words, key):
+    with pytest.raises(ParflexError) as refusal:
         run_study(StudyFile(**{**PAPER, **words}), jobs=1)
     assert refusal.value.key == key and refusal.value.hint

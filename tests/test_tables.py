@@ -1,7 +1,5 @@
 """Tables of the command line at three widths: every number parses back, every name is whole."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

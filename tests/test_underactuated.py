@@ -1,25 +1,21 @@
 """Fewer motors than freedoms: efforts of the motors, and what moves by itself; against closed forms and Pinocchio."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 import pytest
 from conftest import CATALOGUE
 from support.oracles.pinocchio_tree import PinocchioTree
 from support.oracles.reader import read_robot
+from support.robots import load_robot
 
 import parflex
 from parflex import ActuationError, InputError
 
-ROBOTS = Path(__file__).parent / "robots"
 EXACT = 1e-11  # relative: both sides solve systems of condition up to 1e4 in double precision
 
 
 @pytest.fixture(scope="module")
 def cart():
-    return parflex.load(ROBOTS / "cart-pendulum.toml")
+    return load_robot("cart-pendulum")
 
 
 @pytest.fixture(scope="module")
@@ -45,34 +41,25 @@ def test_a_cart_carries_its_pendulum_as_by_lagrange(cart, angle, rate, push):
     assert back.free == pytest.approx({"cart": push}, rel=1e-9, abs=1e-9)  # the other one given: less well conditioned
 
 
-def test_under_its_efforts_the_robot_accelerates_so(five_bar):
-    state = ({"left.1": 2.0, "right.1": 1.0}, {"left.1": 0.5, "right.1": -0.3})
-    found = parflex.inverse_dynamics(five_bar, *state, {"left.1": 2.0}, reactions=True)
-    direct = parflex.forward_dynamics(five_bar, *state, found.efforts)
-    assert np.abs(direct.accelerations - found.accelerations).max() < EXACT * np.abs(found.accelerations).max()
-    assert len(found.free) == 1 and found.reactions is not None
+STATE = ({"left.1": 2.0, "right.1": 1.0}, {"left.1": 0.5, "right.1": -0.3})
 
 
-def test_efforts_of_few_motors_are_those_of_pinocchio(five_bar):
-    found = parflex.inverse_dynamics(
-        five_bar, {"left.1": 2.0, "right.1": 1.0}, {"left.1": 0.5, "right.1": -0.3}, {"left.1": 2.0}
-    )
-    oracle, names = PinocchioTree(read_robot(CATALOGUE / "5r.toml")), five_bar.rates
-    values = [dict(zip(names, part, strict=True)) for part in (found.configuration.q, found.rates, found.accelerations)]
+def test_efforts_of_few_motors_are_those_of_pinocchio_of_the_direct_model_and_of_the_program(five_bar):
+    answer = parflex.inverse_dynamics(five_bar, *STATE, {"left.1": 2.0}, reactions=True)
+    direct = parflex.forward_dynamics(five_bar, *STATE, answer.efforts)
+    assert np.abs(direct.accelerations - answer.accelerations).max() < EXACT * np.abs(answer.accelerations).max()
+    assert len(answer.free) == 1 and answer.reactions is not None
+    oracle, parts = PinocchioTree(read_robot(CATALOGUE / "5r.toml")), (answer.configuration.q, answer.rates)
+    values = [dict(zip(five_bar.rates, part, strict=True)) for part in (*parts, answer.accelerations)]
     efforts = oracle.inverse(*values, ["left.1", "right.1"])
-    assert efforts["left.1"] == pytest.approx(found.efforts["left.1"], rel=1e-9)
+    assert efforts["left.1"] == pytest.approx(answer.efforts["left.1"], rel=1e-9)
     assert abs(efforts["right.1"]) < 1e-9 * abs(efforts["left.1"])  # it is free: as with a motor that does nothing
-
-
-def test_a_program_takes_the_motors_and_gives_what_moves_freely(five_bar):
     program = parflex.model(five_bar, "inverse")
-    state = ({"left.1": 2.0, "right.1": 1.0}, {"left.1": 0.5, "right.1": -0.3})
-    found = parflex.inverse_dynamics(five_bar, *state, {"left.1": 2.0})
     order = [five_bar.rates.index(name) for name in program.about["independent"]]
-    answer = program(q=found.configuration.q, qd=found.rates[order], motor_acceleration=[2.0])
-    assert answer["effort"] == pytest.approx([found.efforts["left.1"]], rel=EXACT)
+    out = program(q=answer.configuration.q, qd=answer.rates[order], motor_acceleration=[2.0])
+    assert out["effort"] == pytest.approx([answer.efforts["left.1"]], rel=EXACT)
     rest = [k for k in order if five_bar.rates[k] != "left.1"]
-    assert answer["free_acceleration"] == pytest.approx(found.accelerations[rest], rel=EXACT)
+    assert out["free_acceleration"] == pytest.approx(answer.accelerations[rest], rel=EXACT)
 
 
 def test_accelerations_are_counted_against_motors(cart, five_bar):

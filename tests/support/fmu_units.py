@@ -7,9 +7,12 @@ import shutil
 import tempfile
 from functools import cache
 from pathlib import Path
+from typing import ClassVar
 
 import fmpy
 import numpy as np
+import pytest
+from fmpy.fmi1 import FMICallException
 
 import parflex
 from parflex.exchange.fmu import compilers
@@ -23,7 +26,10 @@ EFFORTS = {"5r": 0.3, "3rrr": 0.5, "dualemps": 60.0, "gough-stewart": 100.0, "go
 class Unit:
     """An instance of an FMU by the functions of its version."""
 
+    made: ClassVar[list[Unit]] = []
+
     def __init__(self, file: Path, kind: str = "CoSimulation") -> None:
+        self.made.append(self)
         self.said: list[str] = []
         self.folder = str(file) if Path(file).is_dir() else fmpy.extract(str(file))
         self.about = fmpy.read_model_description(self.folder)
@@ -54,10 +60,22 @@ class Unit:
         self.put(values)
         self.unit.exitInitializationMode()
 
-    def run(self, first: int, last: int, names) -> np.ndarray:
+    def again(self, values: dict) -> None:
+        """Start anew."""
+        self.unit.terminate()
+        self.unit.reset()
+        self.start(values)
+
+    def refused(self, call, *arguments) -> str:
+        """Return the message of a call that is an error."""
+        with pytest.raises(FMICallException):
+            call(*arguments)
+        return self.said[-1]
+
+    def run(self, first: int, last: int, names, step: float = 1e-3) -> np.ndarray:
         rows = []
         for k in range(first, last):
-            self.unit.doStep(k * STEP, STEP)
+            self.unit.doStep(k * step, step)
             rows.append(self.get(names))
         return np.array(rows)
 
@@ -73,7 +91,13 @@ class Unit:
         found = self.unit.getDirectionalDerivative(*refs, list(direction))
         return np.array(found)
 
+    @classmethod
+    def close_all(cls) -> None:
+        for unit in list(cls.made):
+            unit.close()
+
     def close(self) -> None:
+        self.made.remove(self)
         self.unit.freeInstance()
         shutil.rmtree(self.folder, ignore_errors=True)
 

@@ -3,26 +3,10 @@
 from __future__ import annotations
 
 import parflex
-
-FILE = """
-format = 1
-name = "ball"
-gravity = [0, 0, 0]
-[[frame]]
-name = "ball"
-joint = "prismatic"
-actuated = true
-inertia = {{ mass = 2 }}
-spring = {{ stiffness = {spring}, rest = 0 }}
-limits = [-0.3, 0.1]
-{stop}
-"""
+from support.robots import load_robot
 
 
-STOP = "stop = {{ stiffness = 2e4, damping = {} }}"
-
-
-def ball(tmp_path, spring=50.0, damping=0.0, stop=None):
-    path = tmp_path / "ball.toml"
-    path.write_text(FILE.format(spring=spring, stop=STOP.format(damping) if stop is None else stop))
-    return parflex.load(path)
+def ball(spring: float = 50.0, stiffness: float = 2e4, damping: float = 0.0) -> parflex.Robot:
+    """Return a mass of 2 kg on a spring with stops at -0.3 m and 0.1 m."""
+    stop = {"stiffness": stiffness, "damping": damping}
+    return load_robot("ball-between-stops", settings={"frame.ball.spring.stiffness": spring, "frame.ball.stop": stop})

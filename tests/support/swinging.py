@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.integrate import solve_ivp
 
 from parflex.codegen.compile import Kernel
 from parflex.codegen.passes.optimise import make_program
@@ -23,8 +24,22 @@ def swinging(given: polynomials.Polynomials) -> tuple[System, Kernel]:
     pull = 0.5 * (q[0] - q[1])
     changes = np.array([-np.sin(q[0]) - pull + push, -4 * q[1] + pull - 0.1 * qd[1]], dtype=object)
     kernel = Kernel(make_program(graph, "swing", {"q": q, "position_rates": qd, "rate_changes": changes}))
-    none, both = whole(), whole(0, 1)
-    simple = np.array([[0, 0], [1, 1]], dtype=np.int64)
-    positions = (kernel.address("one"), 2, 2, both, simple)
-    fixed = (*positions, *(none,) * 6, np.ones(2), np.zeros(0), 6, 20)
-    return System(*fixed, given.breaks, given.coefficients), kernel
+    return system_of(kernel, given, 2, 6), kernel
+
+
+def system_of(kernel: Kernel, given: polynomials.Polynomials, size: int, outputs: int) -> System:
+    """Return the system of a kernel without closures, whose rates are the derivatives of its positions."""
+    rates = np.arange(size, dtype=np.int64)
+    simple, none = np.stack([rates, rates], axis=1), whole()
+    fixed = (kernel.address("one"), size, size, rates, simple, *[none] * 6, np.ones(size), np.zeros(0))
+    return System(*fixed, 3 * size, outputs, given.breaks, given.coefficients)
+
+
+def swings(t, s):
+    """Slope of the state of the two swings under an effort of 0.3 t, written out."""
+    pull = 0.5 * (s[0] - s[1])
+    return [s[2], s[3], -np.sin(s[0]) - pull + 0.3 * t, -4 * s[1] + pull - 0.1 * s[3]]
+
+
+def exact(span, state, **more):
+    return solve_ivp(swings, span, state, method="DOP853", rtol=1e-13, atol=1e-15, **more)

@@ -78,43 +78,13 @@ class SliderCrank:
             ways[k] = ways[k - 1] + np.abs(np.diff(path, axis=0)).sum(axis=0)
         return ways
 
-    def text(self, angle: float, friction: dict[str, float]) -> str:
-        """Its robot file."""
-        place = self.places(np.array(angle))
-        rubs = {name: f"friction = {{ coulomb = {value!r} }}" for name, value in friction.items()}
-        return f"""
-format = 1
-name = "slider-crank"
-motion = "planar"
-gravity = [0, {-self.gravity!r}, 0]
-end_effector = "pin"
-[[frame]]
-name = "crank"
-joint = "revolute"
-actuated = true
-start = {float(place[0])!r}
-inertia = {{ mass = 1, about_centre = [0, 0, {self.crank_inertia!r}] }}
-{rubs.get("crank", "")}
-[[frame]]
-name = "rod"
-parent = "crank"
-joint = "revolute"
-place = {{ position = [{self.crank!r}, 0, 0] }}
-start = {float(place[1])!r}
-inertia = {{ mass = {self.rod_mass!r}, centre = [{self.rod / 2!r}, 0, 0], about_centre = [0, 0, {self.rod_inertia!r}] }}
-{rubs.get("rod", "")}
-[[frame]]
-name = "slider"
-joint = "prismatic"
-place = {{ rotation = [0, "pi/2", 0] }}
-start = {float(place[2])!r}
-inertia = {{ mass = {self.slider_mass!r} }}
-{rubs.get("slider", "")}
-[[point]]
-name = "pin"
-frame = "rod"
-position = [{self.rod!r}, 0, 0]
-[[closure]]
-between = ["pin", "slider"]
-joint = "revolute"
-"""
+    def settings(self, angle: float, friction: dict[str, float]) -> dict[str, object]:
+        """Numbers of `robots/slider-crank.toml`."""
+        starts = zip(("crank", "rod", "slider"), self.places(np.array(angle)), strict=True)
+        return {
+            "constants.crank": self.crank,
+            "constants.rod": self.rod,
+            "gravity": [0, -self.gravity, 0],
+            **{f"frame.{name}.start": float(place) for name, place in starts},
+            **{f"frame.{name}.friction.coulomb": value for name, value in friction.items()},
+        }
