@@ -6,7 +6,6 @@ import gc
 import inspect
 import json
 import os
-import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from importlib import resources
@@ -49,12 +48,6 @@ EVERYTHING = bool(os.environ.get("PARFLEX_VERIFY"))
 FEW = 2  # one case may pass by chance, two differ in a parameter
 
 
-def left_out() -> dict[str, tuple[str, ...]]:
-    """Beginnings of the names of cases that only `make verify` runs, by file."""
-    table = tomllib.loads((Path(__file__).parent / "left_out.toml").read_text(encoding="utf-8"))
-    return {file: tuple(cases) for file, cases in table.items()}
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skip long tests unless `make verify` runs.
 
@@ -63,11 +56,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """
     if EVERYTHING:
         return
-    cases = left_out()
     runs: Counter[str] = Counter()
     for item in items:
         function = item.nodeid.partition("[")[0]
-        long = item.get_closest_marker("verify") or item.name.startswith(cases.get(item.path.name, "\0"))
+        long = item.get_closest_marker("verify")
         few = item.get_closest_marker("few")
         if not long and few and few.args:
             long = not any(text in item.name.partition("[")[2] for text in few.args)

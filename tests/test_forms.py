@@ -12,16 +12,31 @@ from support.comparison import accelerated
 from support.emitted import EMITTERS, SHORT, c_library
 from support.flexible_states import batch, bent_state, bent_states, error_of
 from support.mechanisms import INVENTED
-from support.robots import load_robot, robot_file, write_robot
+from support.robots import ROBOTS, load_robot, robot_file, write_robot
 from support.traced import LEG_FORM, Sample, difference, expected, inputs, made, robot, samples
 from support.variants import read_table, toml_text
 
 import parflex
 from parflex import ActuationError, Configuration, InputError, ParflexError, SingularError, configure
+from parflex.models.forms.choice import choose
+from parflex.models.forms.form import Question
 from parflex.models.forms.on_legs.platform_legs import find_legs
 
 NO_TERMS = ("friction", "springs", "motor-inertia")
 ROUNDING = 1e-11  # systems of condition up to 1e3 in double precision
+
+
+@pytest.mark.few("3rrr", "dualemps", "rx90")
+@pytest.mark.parametrize("name", [*parflex.catalogue_names(), *sorted(path.stem for path in ROBOTS.glob("*.toml"))])
+def test_programs_take_the_independent_rates_of_the_robot(name):
+    try:
+        of = parflex.load(name if name in parflex.catalogue_names() else robot_file(name))
+        rates = of.independent_rates
+    except ParflexError:  # a file for a refusal, or one that needs settings
+        return
+    form = choose(of, Question("direct", coordinates="independent"))
+    assert tuple(int(k) for k in form.independent) == rates
+
 
 # -- legs ----------------------------------------------------------------------------------------------------------
 

@@ -8,11 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from conftest import PUBLIC, left_out
+from conftest import PUBLIC
 from golden import QUESTIONS, SharedRobots, answer_to, differing, fresh_answers, same, stored
 from support.drawn_questions import SEED, quick
 from support.mutation import mutate, source_file
-from verify import TESTS, Report
+from verify import Report
 
 DRAWS = 300 if os.environ.get("PARFLEX_VERIFY") else 100
 THREADS = 4
@@ -108,22 +108,6 @@ def test_the_report_of_verify_is_not_ok_after_a_failure_or_an_interrupt():
     assert "# Verification: ok" in Report(rows=[("tests", "passed", "3 cases", 1.0)]).text()
     assert "NOT OK" in Report(failures=["a mutation survived"]).text()
     assert "Interrupted" in Report(interrupted=True).text()
-
-
-def test_cases_that_are_left_out_of_runs_exist_and_leave_others_of_their_test(request):
-    """Else a name that has changed would bring a long case back into every run."""
-    collected: dict[str, list[str]] = {}
-    for item in request.session.items:
-        collected.setdefault(item.path.name, []).append(item.name)
-    for file, cases in left_out().items():
-        source = (TESTS / file).read_text(encoding="utf-8")
-        for case in cases:
-            function = case.partition("[")[0]
-            assert f"def {function}(" in source, f"{file}: {case}"
-            own = [name for name in collected.get(file, []) if name.partition("[")[0] == function]
-            if len(own) > 1:  # the whole file is collected, or all cases of the test
-                assert any(name.startswith(case) for name in own), f"{file}: {case}"
-                assert not all(name.startswith(cases) for name in own), f"{file}: every case of {function} is left out"
 
 
 @pytest.mark.parametrize("tolerance", [{}, {"rel": 1e-3}, {"abs": 1e-3}, {"rel": 1e-4, "abs": 1e-3}, {"nan_ok": True}])
