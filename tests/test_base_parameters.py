@@ -223,6 +223,7 @@ def of_truth(made_of: str) -> float:
 
 
 # the crank about home: little, so that columns are powers of it and some are not told, and by half a turn
+@pytest.mark.verify
 @pytest.mark.parametrize(
     ("reach", "noise", "least"), [(0.03, 1e-6, 10), pytest.param(0.5, 1e-4, 15, marks=pytest.mark.verify)]
 )

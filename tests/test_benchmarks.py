@@ -147,6 +147,7 @@ def test_the_cable_turns_as_the_polynomials(speed):
     assert cable == pytest.approx(benchmarks.turning_frequencies(speed, "chord")[0], rel=1e-4)
 
 
+@pytest.mark.verify
 def test_the_cable_spins_up_as_published():
     made = benchmarks.spin_up(np.linspace(0, 18, 181), 8, 1e-6, numbers=benchmarks.SIMO)
     assert made["across"].min() == pytest.approx(-0.57, abs=0.01)  # read from a figure

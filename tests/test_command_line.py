@@ -182,6 +182,7 @@ except SystemExit:
 """
 
 
+@pytest.mark.verify
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="no list of threads on this system")
 @pytest.mark.parametrize("first", ["import conftest, numpy.linalg\n", COMMAND], ids=["tests", "command line"])
 def test_tests_and_the_command_line_compute_in_one_thread(first):
@@ -194,6 +195,7 @@ def test_tests_and_the_command_line_compute_in_one_thread(first):
     assert answer.stdout.split()[-1] == "1", answer.stdout + answer.stderr
 
 
+@pytest.mark.verify
 def test_no_colour_and_no_warnings_of_libraries_reach_the_terminal():
     answer = shell("pose", "gough-stewart", "--pose", "x=1e9", NO_COLOR="1", FORCE_COLOR="1")
     assert "RuntimeWarning" not in answer.stderr

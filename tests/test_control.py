@@ -496,6 +496,7 @@ def test_joints_of_a_plant_stick_as_in_a_run_with_the_same_efforts():
     assert lists[0] == lists[1]
 
 
+@pytest.mark.verify
 def test_the_command_line_reports_errors_and_failures(capsys, tmp_path):
     words = ["control", "3rrr", "--working-mode", "+-+", "--law", "ctc", *SMALL]
     right = answered(capsys, *words, "-o", str(tmp_path / "run.csv"))
@@ -514,6 +515,7 @@ def test_the_command_line_reports_errors_and_failures(capsys, tmp_path):
     assert table.code == 0 and "iae" in table.out and "under ctc" in table.out
 
 
+@pytest.mark.verify
 def test_terms_that_are_left_out_act_neither_in_the_law_nor_on_the_plant():
     robot = parflex.load("3rrr")
     rough = parflex.load("3rrr", settings={"legs.frame.1.friction": {"viscous": 0.3}})
@@ -630,6 +632,7 @@ def test_the_other_motors_take_over_from_one_that_failed(four):
     assert np.abs(failed["error"] - whole["error"]).max() < 0.05 * whole["error"].max()
 
 
+@pytest.mark.verify
 def test_a_plant_whose_cables_push_is_warned_of():
     robot, words = parflex.load("planar-cable"), {"law": "ctc", "time": 0.02}
     slack, taut = (

@@ -234,7 +234,7 @@ EMITTED = {  # robot, what its couplings have, program
 }
 
 
-@pytest.mark.few
+@pytest.mark.few("lossy five-bar")
 @pytest.mark.parametrize("case", EMITTED)
 def test_every_emitter_gives_the_numbers_of_coupled_robots(case, tmp_path, figure):
     """Forwards, backwards and at rest: signs of power and of play in every language."""

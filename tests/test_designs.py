@@ -268,7 +268,7 @@ def alone(source, settings, pose):
         return 2, error.message
 
 
-@pytest.mark.few("five-bar")
+@pytest.mark.few("five-bar-12-0.5-None")
 @pytest.mark.parametrize(
     ("name", "count", "spread", "at_once"),
     [
@@ -470,6 +470,7 @@ def placing(keys):
     return [key for key in keys if key.startswith(("coupling.", "poses.")) or key.endswith((".start", ".rest"))]
 
 
+@pytest.mark.few("arm-0")
 @pytest.mark.filterwarnings("ignore::parflex.ParflexWarning")
 @pytest.mark.parametrize(
     ("kind", "seed"),

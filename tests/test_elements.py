@@ -365,6 +365,7 @@ def test_a_cable_longer_than_its_path_is_told():
 # -- other models --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.verify
 def test_a_platform_on_struts_is_controlled_and_has_the_parameters_of_its_body():
     robot = load("struts")
     run = parflex.run_control(robot, "line:x=0.05,time=0.2", "ctc")

@@ -161,6 +161,7 @@ def test_a_path_around_a_singular_pose_stays_on_the_side_of_home() -> None:
             assert (tilt, slide) == pytest.approx((np.arctan2(far, goal[2]), np.linalg.norm(goal)), abs=ROUNDING)
 
 
+@pytest.mark.verify
 def test_maps_report_poses_that_only_another_working_mode_reaches():
     """An arm whose shoulder a four-bar turns: with its elbow on the other side it may reach what is out of its range.
 
@@ -228,6 +229,7 @@ def five_bar() -> parflex.Robot:
     return parflex.load("5r")
 
 
+@pytest.mark.verify
 def test_a_fold_of_a_coordinate_is_no_other_working_mode(five_bar):
     turns, places = np.linspace(0.1, 6.1, 8), np.linspace(-0.4, 0.4, 5)
     rows = np.array([(a, x) for a in turns for x in places if clear(five_bars(a, x))])
@@ -272,6 +274,7 @@ def turns_of_platform(crank: float, place: np.ndarray) -> list[tuple[float, floa
     return result
 
 
+@pytest.mark.verify
 def test_platforms_follow_a_motor_and_their_place():
     robot = parflex.load("3rrr")
     home, spread = robot.home, np.random.default_rng(3).uniform(-1, 1, (16, 3))

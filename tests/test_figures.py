@@ -79,6 +79,7 @@ def test_mode_shapes_are_drawn_from_above_where_they_stay_in_the_plane(tmp_path)
     assert {"1: 23.07 Hz", "z (m)", "title"} <= set(texts(space))
 
 
+@pytest.mark.verify
 def test_the_verb_draws_and_tells_the_numbers(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     wave = np.sin(2 * np.pi * 5 * T)
@@ -117,6 +118,7 @@ def test_invalid_figures_are_refused_and_nothing_written(words, sentence, tmp_pa
     assert sorted(path.name for path in tmp_path.iterdir()) == before
 
 
+@pytest.mark.verify
 def test_figures_need_no_window():
     code = (
         "import sys, numpy as np; from parflex.view.figures.run_figures import draw_run; import tempfile; "
@@ -180,6 +182,7 @@ def test_figures_come_back_without_a_path_and_are_shown_by_notebooks(tmp_path):
         parflex.draw_map(run)
 
 
+@pytest.mark.verify
 def test_threads_that_draw_at_once_leave_the_settings_of_matplotlib_alone(tmp_path):
     import matplotlib
 

@@ -183,7 +183,7 @@ PROGRAMS = [name for name in CASES if name not in ("free modes", "free modes, so
 
 
 # of links in a loop modes depend on the motors: the choice of coordinates matters; links in a row are written in pieces
-@pytest.mark.few("dualemps-inverse", "links in a loop, hinged-inverse", "links in a row-direct")
+@pytest.mark.few("dualemps-inverse")
 @pytest.mark.parametrize("model", ["direct", "inverse"])
 @pytest.mark.parametrize("case", PROGRAMS)
 def test_compiled_programs_give_the_numbers_of_lagrange(case, model, figure):

@@ -70,7 +70,7 @@ def test_every_emitter_gives_the_numbers_of_lagrange(model, tmp_path, figure):
             assert error < TOLERANCE, key
 
 
-@pytest.mark.few("10-efforts", "10-platform")
+@pytest.mark.verify
 @pytest.mark.parametrize("drive", ["efforts", "platform"])
 @pytest.mark.parametrize("modes", [10, 3])
 def test_states_in_motion_change_as_by_the_general_reduction(drive, modes, figure):

@@ -120,6 +120,7 @@ def test_a_saved_state_is_restored_and_runs_on_bit_for_bit_beside_another_instan
     assert np.abs(once - other).max() > 1e-3
 
 
+@pytest.mark.verify
 @pytest.mark.parametrize("fmi", [2, 3])
 def test_model_exchange_has_the_derivatives_of_the_direct_model(fmi):
     file = exported("5r", fmi, "me")
@@ -506,7 +507,7 @@ LOOPS = [("extended", 2, "5r", ["friction"]), *((law, 3, "5r", ["friction"]) for
 LOOPS += [(law, 3, name, []) for name in ("5r", "3rrr") for law in ("extended", "ctc-task")]  # joints that stick too
 
 
-@pytest.mark.few("extended-2-5r")
+@pytest.mark.verify
 @pytest.mark.parametrize(("law", "fmi", "name", "without"), LOOPS)
 def test_a_plant_and_a_controller_as_fmus_are_a_controlled_run(law, fmi, name, without, tmp_path, figure):
     robot, samples = parflex.load(name), 60
@@ -699,6 +700,7 @@ def test_starts_beyond_a_singular_pose_are_an_error_with_a_reason():
     assert "hardly determine the others on the way to the positions that were set" in said
 
 
+@pytest.mark.verify
 def test_motions_of_model_exchange_are_those_of_the_instant_in_any_order_of_calls():
     unit = Unit(slider_crank("me", "motions"), "ModelExchange")
     unit.start({"q.crank": 0.7, "qd.crank": 2.0})

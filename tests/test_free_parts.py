@@ -103,7 +103,7 @@ def test_a_hand_with_seven_joints_keeps_its_turn_and_the_spare_motion_is_nearest
     assert best.fun >= distance(robot, q) - 1e-10  # a parabola is flat there
 
 
-@pytest.mark.few("serial-arm")
+@pytest.mark.verify
 @pytest.mark.parametrize("case", CASES, ids=["tripod-wrist", "serial-arm-five", "serial-arm"])
 def test_motors_along_a_circle_return_and_do_not_shake(case, monkeypatch):
     monkeypatch.setattr("parflex.simulation.inputs.paths.KNOTS", 48)

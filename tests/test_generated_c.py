@@ -77,7 +77,7 @@ def test_single_precision_is_near(name, tmp_path):
     assert "static const double" not in text and "double *" not in text
 
 
-@pytest.mark.few("3rrr-step", "delta-mass")
+@pytest.mark.verify
 @pytest.mark.parametrize(("name", "model"), VALGRIND)
 def test_valgrind_finds_nothing(name, model, tmp_path):
     valgrind = tool("valgrind")
@@ -225,6 +225,7 @@ def test_every_kind_of_instruction_works_across_the_pieces_of_a_long_program(mon
 # -- the page about code -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.verify
 def test_python_of_the_page_prints_what_it_shows():
     found = blocks(PAGE)
     examples = [index for index, (language, _) in enumerate(found) if language == "python"]

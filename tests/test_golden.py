@@ -61,6 +61,7 @@ def test_answers_do_not_depend_on_what_was_asked_before():
     assert not any(found), f"PARFLEX_SEED={SEED}"
 
 
+@pytest.mark.verify
 def test_threads_that_meet_a_new_robot_at_once_get_the_right_answers():
     chance = random.Random(SEED + 1)
     asked = drawn(chance, 40, 0.1)

@@ -427,6 +427,7 @@ def test_springs_and_dampers_between_points_are_identified(sprung):
     assert not found.warnings and "taken from the file as they are: cable 'rope', spring 'curve'" in found.steps
 
 
+@pytest.mark.verify
 def test_springs_are_within_their_intervals_and_in_the_file(tmp_path, sprung):
     robot = load_robot("sprung-five-bar", settings=WRONG)
     found = parflex.identify(robot, sprung(1))
@@ -515,6 +516,7 @@ def test_springs_of_legs_are_written_for_each_leg(tmp_path):
     assert len(warnings) == 6 and "FV, FS of the strut 'A.strut' are not in the file" in warnings[0]
 
 
+@pytest.mark.verify
 def test_the_page_of_an_identification_has_figures_and_parameters(tmp_path):
     found = parflex.identify(three_rrr(), followed(1), cutoff=40, validate=followed(2))
     text = identification_page.write_identification(tmp_path / "page", found).read_text(encoding="utf-8")

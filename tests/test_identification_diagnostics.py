@@ -82,6 +82,7 @@ MISTAKES = {
 }
 
 
+@pytest.mark.verify
 @pytest.mark.parametrize("estimator", ["wls", pytest.param("irls", marks=VERIFY)])
 def test_right_records_have_no_residuals_above_noise(estimator):
     assert not above_noise([noisy(followed(1)), noisy(followed(2), 1)], estimator=estimator)
@@ -130,6 +131,7 @@ def test_constant_efforts_of_drives_are_reported_until_they_are_identified(name)
     assert not parflex.identify(robot, record, friction="offset").warnings
 
 
+@pytest.mark.few("True")
 @pytest.mark.parametrize("wrong", [False, True])
 def test_residuals_of_simulated_records_are_reported(wrong):
     record = {name: column[500:] for name, column in measured.sliding_mass(2.0, noise=1e-4).items()}
@@ -291,8 +293,8 @@ def test_mistakes_of_long_records_are_named_and_right_records_accepted(name, fig
     assert named == requested
 
 
+@pytest.mark.verify
 @pytest.mark.parametrize("seeds", [range(1), pytest.param(range(1, 10), marks=VERIFY)], ids=["few", "many"])
-@pytest.mark.few("rail-pair-few")
 @pytest.mark.parametrize("name", ["rail-pair", "slide-and-crank"])
 def test_mistakes_of_random_robots_are_named(name, seeds, tmp_path, figure):
     """Every mistake after which the file misses half of the efforts is named, and right records are accepted."""
@@ -350,7 +352,7 @@ def of_legs(**changes) -> list[str]:
     return parflex.identify(load_robot("mass-on-three-legs"), record | changed).warnings
 
 
-@pytest.mark.few("off by", "no encoder")
+@pytest.mark.few("no encoder")
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
@@ -427,7 +429,7 @@ def with_gains(folder, named, *loads):
     return parflex.identify(three_rrr(), [str(folder / f"{load:g}.npz") for load in (0.0, *loads)], columns, "tls")
 
 
-@pytest.mark.few("named1")
+@pytest.mark.verify
 @pytest.mark.parametrize("named", [[3.0, 0, 0, 0], [3.3, 0, 0, 0], [3.0, 0.1, 0, 0]])
 def test_gains_of_drives_are_in_proportion_to_the_payload_that_the_map_names(tmp_path, named):
     """The file alone reveals a common factor; efforts reveal another centre."""

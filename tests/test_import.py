@@ -176,6 +176,7 @@ MUJOCO = {  # motors, closures, what is not carried over
 }
 
 
+@pytest.mark.few("gripper", "press")
 @pytest.mark.parametrize("name", MUJOCO)
 def test_mujoco_files_with_loops_move_as_in_mujoco(name, tmp_path, figure, mujoco):
     """A loop of a ball with a gear and a spring, a toggle press with all equalities, a gripper of two coupled loops."""

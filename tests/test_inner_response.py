@@ -56,6 +56,7 @@ def judge(rng, counts=(1, 2, 4)) -> list[float]:
     return errors
 
 
+@pytest.mark.verify
 def test_shaken_cantilevers_are_off_as_reported():
     rng = np.random.default_rng(5)
     errors = [off for _ in range(2) for off in judge(rng, (1, 2))]

@@ -82,7 +82,7 @@ def attempt(call: Callable[[], object], where: str, accepted: bool = True) -> li
 FUNCTIONS = sorted(calls(Path()))
 
 
-@pytest.mark.few
+@pytest.mark.few("base_parameters")
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_arguments_of_any_type_end_in_an_answer_or_one_error(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

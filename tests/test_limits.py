@@ -359,6 +359,7 @@ def test_references_are_checked_at_passive_joints_and_in_studies():
         parflex.run_study(parflex.StudyFile.model_validate(table))
 
 
+@pytest.mark.verify
 def test_efforts_of_controlled_runs_warn(tracked):
     most = float(np.abs(tracked["effort.left.1"]).max())
     low = five_bar(effort_limit=0.9 * most)

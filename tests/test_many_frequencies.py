@@ -30,6 +30,7 @@ def random_poses(count: int) -> np.ndarray:
     return np.array(poses)
 
 
+@pytest.mark.verify
 def test_compiled_steps_equal_the_finite_element_model_at_random_poses(navaro, figure):
     poses = random_poses(700)
     found = many_frequencies(navaro, ["x", "y", "rz"], poses)
@@ -138,6 +139,7 @@ def test_modes_of_loops_without_beams_are_those_of_single_poses(name):
     assert np.sqrt(found.x[0]) / (2 * np.pi) == pytest.approx(single.frequencies, rel=2e-10)  # of the proof
 
 
+@pytest.mark.verify
 def test_flexible_platforms_on_rigid_legs_are_solved_by_steps():
     robot = parflex.load("gough-stewart-flexible")
     rng = np.random.default_rng(3)
@@ -201,6 +203,7 @@ def five_bar(x, y, a, proximal, distal, offset, side=1.0):
     return np.array([left, bent, *arm(pin[0] - a, pin[1], proximal, distal, side)])
 
 
+@pytest.mark.verify
 @np.errstate(invalid="ignore")
 def test_end_effectors_on_joints_are_placed_for_all_rows_and_designs_together():
     robot, names, rng = load_robot("offset-five-bar"), ["x", "y"], np.random.default_rng(5)
@@ -338,6 +341,7 @@ def at_rest(x, y, soft, slop):
     return np.sqrt(np.sort(np.linalg.eigvals(np.linalg.solve(moving(*place)[0], K)).real)) / (2 * np.pi)
 
 
+@pytest.mark.verify
 def test_equilibria_on_loaded_flanks_are_those_of_energies(geared):
     rng = np.random.default_rng(3)
     values, soft, slop = rng.uniform(-0.05, 0.05, (6, 2)), rng.uniform(2e3, 6e3, 6), rng.uniform(1e-3, 4e-3, 6)

@@ -278,6 +278,7 @@ def test_equilibria_with_designs_are_those_of_the_potential():
         assert plain.shapes[k, 0, 4] ** 2 == pytest.approx(1 / (here["mass"] * 0.4**2 + 0.01), rel=1e-9)
 
 
+@pytest.mark.verify
 def test_equilibria_beyond_a_limit_point_are_reported():
     """A shallow truss: the load of its limit point is the largest of k (1 - l0 / l(z)) z on the way down."""
     robot = load_robot("truss")
@@ -295,6 +296,7 @@ def test_equilibria_beyond_a_limit_point_are_reported():
         assert any("snaps through" in word for word in bent.warnings) == marked
 
 
+@pytest.mark.verify
 def test_rows_that_programs_do_not_bring_to_rest_are_solved_one_by_one(planar, monkeypatch):
     robot, names, poses = planar
     load = {robot.tree.end_effector: [3000.0, -2000.0, 50.0]}
@@ -332,6 +334,7 @@ def test_a_response_without_an_answer_leaves_the_others_of_its_row():
         parflex.many_responses(robot, ["arm"], [[0.0], [0.3]], ["frequency:90", "stiffness:link.tip", "motion:90"])
 
 
+@pytest.mark.verify
 def test_cells_of_a_five_bar_are_reached_where_its_links_reach_and_searches_are_few(monkeypatch):
     """Both cranks of 0.3 m and rods of 0.4 m span 0.1 to 0.7 m: what lies outside is proven, and costs no search."""
     robot = parflex.load("5r")

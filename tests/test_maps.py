@@ -161,6 +161,7 @@ def test_reduced_beams_of_many_designs_are_made_one_by_one_and_right():
 # -- command line --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.verify
 def test_the_verb_writes_map_table_and_picture(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     words = ["map", "dualemps", "--over", "11=-0.1:0.1:3,21=-0.1:0.1:2", "--modes", "1"]

@@ -53,7 +53,7 @@ def audit(name: str, count: int, modes: int | None = None) -> tuple[parflex.Many
     return steps, np.concatenate([part.frequencies for part in parts]), np.concatenate(shapes) if shapes else None
 
 
-@pytest.mark.few
+@pytest.mark.verify
 @pytest.mark.parametrize("name", list(AUDITED))
 def test_every_kind_of_robot_is_answered_as_by_whole_matrices(name, figure):
     steps, frequencies, _ = audit(name, 200)
@@ -73,7 +73,7 @@ def test_ten_thousand_poses_of_every_kind_of_robot_are_answered_as_by_whole_matr
     assert error < 1e-6 and steps.fallbacks < 100  # as above
 
 
-@pytest.mark.few
+@pytest.mark.few("3rrr-flexible")
 @pytest.mark.parametrize("name", list(SHAPED))
 def test_shapes_differ_from_those_of_whole_matrices_by_rounding_over_gaps(name):
     steps, frequencies, shapes = audit(name, 200, SHAPED[name])

@@ -146,6 +146,7 @@ def test_modes_move_without_a_script(flexible):
     assert read_page(plate).tags.count("svg") == 3
 
 
+@pytest.mark.verify
 def test_runs_and_maps_are_drawn(flexible):
     t = np.linspace(0.0, 1.0, 400)
     columns = {"t": t, "P.x": np.sin(9 * t), "effort.11": np.cos(9 * t), "energy.total": t**2}

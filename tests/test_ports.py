@@ -58,7 +58,7 @@ def test_each_motor_of_generated_c_has_the_effort_of_its_name(name, tmp_path):
         assert f"effort[{places[macro]}]  {motor}  [" in header
 
 
-@pytest.mark.few("four-bar", "rx90")
+@pytest.mark.verify
 @pytest.mark.parametrize("name", ["3rrr", "rx90", "gough-stewart", "dualemps", "four-bar", "gough-stewart-flexible"])
 def test_every_entry_of_every_model_has_a_name_and_a_unit(name):
     of, tried = parflex.load(name), 0

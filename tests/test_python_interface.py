@@ -34,6 +34,7 @@ def efforts(robot, at=None, **options) -> np.ndarray:
 # -- poses ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.verify
 def test_words_of_a_pose_mean_the_same_in_other_units_and_coordinates(capsys):
     def q(robot, words):
         return answered(capsys, "pose", robot, "--pose", words)["q"]

@@ -150,6 +150,7 @@ def test_every_public_function_is_called_here(answers):
     assert {name for name in PUBLIC if not name.startswith("draw")} <= set(answers)
 
 
+@pytest.mark.verify
 def test_lines_are_short_and_say_what_it_is(answers):
     parts = [part for answer in answers.values() for part in parts_of(answer)]
     assert len({type(part) for part in parts}) > (25 if EVERYTHING else 15)
@@ -225,6 +226,7 @@ pickle.dump((anew, model(**model.sample)), sys.stdout.buffer)
 """
 
 
+@pytest.mark.verify
 def test_pickles_are_read_in_another_process(answers, flat, program):
     given = pickle.dumps((flat, program, answers["inverse_dynamics"]))
     paths = os.pathsep.join([str(Path(parflex.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])

@@ -188,6 +188,7 @@ def test_responses_that_cannot_be_used_are_refused(capsys, tmp_path):
     assert "equal steps" in message(file=str(tmp_path / "nan.csv"))
 
 
+@pytest.mark.verify
 def test_nodes_without_frames_give_frequencies_alone(tmp_path):
     found = parflex.update(damped_chain(tmp_path), as_uff(tmp_path / "frf.uff", noisy("home")), KEYS)
     assert any("shapes are not used" in text for text in found.warnings)

@@ -64,6 +64,7 @@ def test_the_worst_of_many_poses_has_the_derivatives_of_its_pose(planar):
     assert found.sensitivities == alone.sensitivities
 
 
+@pytest.mark.verify
 def test_mean_and_quantile_over_tolerances_have_the_derivatives_of_the_samples(planar):
     given = {"tolerances": {"constants.distal": 1e-3, "constants.proximal": 2e-3}, "samples": 3, "seed": 2}
     draws = np.random.default_rng(2).standard_normal((3, 2)) * [1e-3, 2e-3]
@@ -308,6 +309,7 @@ def test_motions_that_change_with_the_key_have_no_slopes(pendulum, response, key
         parflex.sensitivities(pendulum, response, [key])
 
 
+@pytest.mark.verify
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 def test_motions_without_an_end_are_refused():
     circle = {"centre": [0.0, 0.5, 0.0], "start": [0.05, 0.5, 0.0]}

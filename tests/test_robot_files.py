@@ -320,6 +320,7 @@ ORDINARY, LONG = 60, 20_000
 STEP = 17  # another part of the cases than the first ones of the long proof
 
 
+@pytest.mark.verify
 def test_robot_files_changed_by_chance_get_an_answer_or_one_sentence(tmp_path: Path):
     """Some of the cases; `python tests/fuzz.py NUMBER` shows one of them."""
     found = {number: fuzz.try_case(number, tmp_path) for number in range(0, STEP * ORDINARY, STEP)}

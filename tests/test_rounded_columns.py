@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from support.sliding_axis_records import ROBOT, followed, noisy
+from support.recordings import followed, noisy, three_rrr
 
 import parflex
 from parflex.identification import identify
@@ -40,7 +40,7 @@ def test_the_wider_of_two_covariances_needs_no_deviation_of_the_other():
 @pytest.mark.parametrize(("cutoff", "moved"), [(None, False), (100.0, True)])
 def test_noise_of_positions_that_moves_parameters_is_told(cutoff, moved):
     record = noisy(followed(1))
-    found = parflex.identify(ROBOT, record, cutoff=cutoff)
+    found = parflex.identify(three_rrr(), record, cutoff=cutoff)
     told = [text for text in found.warnings if "noise of positions moves" in text]
     assert len(told) == moved and all("use iv or didim, a cutoff below 100 Hz" in text for text in told)
     assert not any("slow samples" in text for text in found.warnings)
@@ -58,7 +58,7 @@ def test_noise_of_positions_moves_parameters_by_as_much_as_is_told(monkeypatch):
     monkeypatch.setattr(identify, "noise_doubts", kept)
     off, spread = [], []
     for seed in range(40):
-        found = parflex.identify(ROBOT, noisy(followed(1), seed), cutoff=40.0)
+        found = parflex.identify(three_rrr(), noisy(followed(1), seed), cutoff=40.0)
         every = found.parameters.items()
         off.append([one.value - TRUE.get(name.partition("[")[0], one.file_value) for name, one in every])
         spread.append([one.deviation for _, one in every])

@@ -294,6 +294,7 @@ def test_a_closed_robot_at_rest_has_the_largest_stress_that_statics_say(five_bar
     assert most["beam"] in ("left", "right") and most["s"] == 0.0 and math.isclose(most["value"], exact, rel_tol=1e-9)
 
 
+@pytest.mark.verify
 def test_sections_of_a_run_are_in_equilibrium_with_its_reactions(five_bar, loaded_run):
     """At the root what the joint carries, at the tip what the next joint carries; in each row."""
     run = loaded_run

@@ -454,7 +454,7 @@ FORMS = [
 ]
 
 
-@pytest.mark.few
+@pytest.mark.few("dualemps-keys1-pose1-given1")
 @pytest.mark.parametrize(("name", "keys", "pose", "given"), FORMS)
 def test_backward_derivatives_over_many_poses_are_those_of_single_poses(name, keys, pose, given):
     robot, first = parflex.load(name), next(iter(pose))

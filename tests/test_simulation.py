@@ -63,6 +63,7 @@ def test_a_robot_that_bends_keeps_its_energy(figure):
     assert drifts[2] < 1e-9
 
 
+@pytest.mark.verify
 @pytest.mark.parametrize("name", ["satellite", "bending-satellite"])
 def test_a_floating_robot_keeps_its_momentum(name, figure):
     of = load_any(name)
@@ -420,6 +421,7 @@ def test_a_low_pass_keeps_what_is_slow_in_place():
         run.low_passed("a", 600.0)
 
 
+@pytest.mark.verify
 def test_columns_of_rates_are_derivatives_of_columns_and_local_columns_are_in_axes_of_the_frame():
     words = {"step": 5e-5, "out_step": 5e-5, "without": ["friction"]}
     fine = parflex.simulate(parflex.load("dualemps"), "circle", 0.1 if VERIFY else 0.04, **words)

@@ -287,6 +287,7 @@ def test_where_three_motors_are_singular_four_are_not():
         parflex.inverse_dynamics(three(), pose)
 
 
+@pytest.mark.verify
 def test_where_all_motors_are_singular_it_is_said():
     robot = parflex.load("4rrr")
     angles = np.linspace(0.3, 0.9, 7)

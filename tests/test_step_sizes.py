@@ -35,7 +35,7 @@ def coupled():
     return system._replace(metres=np.ones(2)), kernel
 
 
-@pytest.mark.few
+@pytest.mark.few("gauss6-0.6")
 @pytest.mark.parametrize(("name", "longest"), [("gauss4", 0.3), ("gauss6", 0.6), ("generalized-alpha", 0.1)])
 def test_the_estimated_error_of_a_step_is_near_the_true_one(name, longest, figure):
     system, kernel = coupled()
@@ -322,6 +322,7 @@ def circled(step: float, stiffer: float = 1.0, time: float = 1.0) -> parflex.Run
     return parflex.simulate(robot, "circle", time, step=step, out_step=0.01, without=["friction"], check_width=False)
 
 
+@pytest.mark.few("0.01")
 @pytest.mark.parametrize("step", [2e-3, 1e-2])
 def test_steps_much_longer_than_axial_vibrations_converge_at_once(step, figure):
     """Accelerations of stages, carried on, stretch the blades by far more than they are: such starts are refused."""

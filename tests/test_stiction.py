@@ -25,6 +25,7 @@ LEGS = ("left.1", "left.2", "right.1", "right.2")
 ERRORS = {"gauss6": 1e-12, "gauss4": 1e-11, "rk4": 1e-10, "dopri5": 1e-10, "generalized-alpha": 2e-6}
 
 
+@pytest.mark.few("gauss4")
 @pytest.mark.parametrize("method", ERRORS)
 def test_a_mass_on_a_spring_loses_twice_the_friction_over_the_stiffness_in_half_a_period(method):
     mass, error = load_robot("sprung-mass"), ERRORS[method]
@@ -171,6 +172,7 @@ def test_a_passive_joint_of_a_loop_sticks_without_drift_while_the_robot_moves(fi
     assert run.summary["energy_balance_error"] < 1e-5  # rk4
 
 
+@pytest.mark.verify
 def test_motors_of_a_flexible_robot_stick_at_the_turn_of_the_square_and_do_not_creep():
     robot = parflex.load("dualemps")
     pd = parflex.PD({"11": 2e5, "21": 2e5}, {"11": 5e3, "21": 5e3}, 1e-3)
@@ -265,6 +267,7 @@ def test_sticks_of_random_flexible_arms_follow_each_other_and_are_where_joints_r
 LOADED = {"wrench": {"arm.tip": [0, 8.0, 0]}, "start": "rest"}
 
 
+@pytest.mark.few("more2", "more0")
 @pytest.mark.parametrize("more", [{"step": 1e-4}, {"tolerance": 1e-7}, {"method": "rk4", "step": 1e-5}])
 def test_a_loaded_beam_sticks_and_slips_without_losing_an_end(more):
     of = load_robot("beam-with-friction")
@@ -326,6 +329,7 @@ def test_the_default_step_follows_friction_and_estimates_its_error(loaded, metho
     check_sticks(run, ["arm"])
 
 
+@pytest.mark.verify
 def test_steps_that_do_not_converge_are_quartered_by_generalized_alpha_too(loaded):
     run = parflex.simulate(loaded[0], None, 0.1, **LOADED, without=["friction"], method="generalized-alpha")
     assert run.status == "ok" and "did not converge" in run.summary["step_choice"]

@@ -189,6 +189,7 @@ def test_a_damped_cable_becomes_taut_where_the_closed_form_says():
     assert run["element.rope.force"].min() > -1e-9
 
 
+@pytest.mark.verify
 def test_a_plant_under_a_law_meets_its_stops():
     words = {"reference": "circle:radius=0.05,time=0.5", "law": "pd"}
     free = parflex.run_control(parflex.load("5r"), **words)["q.left.1"]

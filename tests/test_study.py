@@ -55,6 +55,7 @@ def test_templates_depend_on_the_seed_alone_and_have_all_three_signs():
     assert all(0.25 < np.mean(drawn[0] == sign) < 0.42 for sign in (-1, 0, 1))  # a third of 370, five deviations
 
 
+@pytest.mark.verify
 def test_parallel_processes_give_the_same_results_and_errors_grow_with_the_percentage():
     assert run_study(small(), jobs=2, bench=bench()).cases == done().cases
     assert len(done().cases) == done().total == 4
@@ -128,6 +129,7 @@ def test_means_are_over_templates_that_all_laws_finish_and_the_others_are_counte
     assert row["compared"] == 0 and row["errors"]["extended"]["max"] is None and row["ratio"]["extended"]["iae"] is None
 
 
+@pytest.mark.verify
 def test_a_failed_run_is_kept_in_the_study_with_its_reason():
     # the classical law drives this plant through a singularity, and the extended one does not
     lost = Bench(StudyFile(**PAPER, seed=3, percentages=(5.0,))).run((0, 4))
@@ -139,7 +141,7 @@ def test_a_failed_run_is_kept_in_the_study_with_its_reason():
 CLAIMS = [(1, (5.0,)), *((seed, (1.0, 2.0, 3.0, 4.0, 5.0)) for seed in range(1, 21))]
 
 
-@pytest.mark.few("1-percentages0")
+@pytest.mark.verify
 @pytest.mark.parametrize(("seed", "percentages"), CLAIMS)
 def test_extended_control_is_better_in_the_mean_of_every_index(seed, percentages, figure):
     rows = run_study(StudyFile(**PAPER, seed=seed, percentages=percentages), jobs=1).summary()
@@ -166,6 +168,7 @@ def test_every_key_of_a_study_file_is_on_the_page_of_control():
     assert {*StudyFile.keys(), *LoopTable.keys(), *GainTable.keys()} <= words
 
 
+@pytest.mark.verify
 def test_the_command_line_answers_by_percentage_and_law(capsys, tmp_path):
     file, out, figure = tmp_path / "study.toml", tmp_path / "study.json", tmp_path / "study.svg"
     text = 'robot = "3rrr"\nworking_mode = "+-+"\nreference = { kind = "circle", radius = 0.02, time = 0.1 }\n'

@@ -162,6 +162,7 @@ def test_samples_fill_the_space_and_hang_on_the_seed(kind, tmp_path):
 # -- processes, interruptions --------------------------------------------------------------------------
 
 
+@pytest.mark.verify
 def test_processes_find_the_same_bits_as_one(quick, folder):
     path, _ = quick
     seen = []
@@ -463,6 +464,7 @@ def test_maps_on_a_cluster_are_those_of_one_process(inside):
     assert np.array_equal(result[0].frequencies, result[1].frequencies) and (result[1].status == 0).all()
 
 
+@pytest.mark.verify
 def test_a_cluster_with_another_parflex_is_refused(cluster, tmp_path):
     address, start = cluster
     (tmp_path / "parflex").mkdir()

@@ -49,6 +49,7 @@ def test_threads_that_share_a_new_robot_get_the_answers_of_a_single_thread():
     assert all(same(answer, alone) for answer in found)
 
 
+@pytest.mark.verify
 def test_threads_with_separate_robots_get_the_answers_of_a_single_thread(tmp_path, monkeypatch):
     names = ["5r", "four-bar"] * 2
     alone = {name: asked(parflex.load(name)) for name in sorted(set(names))}
@@ -57,6 +58,7 @@ def test_threads_with_separate_robots_get_the_answers_of_a_single_thread(tmp_pat
     assert all(same(answer, alone[name]) for name, answer in zip(names, found, strict=True))
 
 
+@pytest.mark.verify
 def test_modes_and_pages_of_a_flexible_robot_are_the_same_from_all_threads():
     def ask(robot: parflex.Robot) -> list:
         modes = parflex.natural_frequencies(robot, modes=2)

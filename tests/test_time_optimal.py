@@ -108,6 +108,7 @@ def test_parallel_robots_with_friction_are_as_fast_as_a_dense_optimum(case):
     check_optimum(case, 41)
 
 
+@pytest.mark.verify
 def test_a_limit_acts_at_every_place_and_the_answer_says_which(arm):
     part = arm.timing.parts[0]
     assert part.active[0]["s"] == 0 and part.active[-1]["to"] == 1.0
@@ -139,6 +140,7 @@ def test_a_motion_of_constant_inertia_is_that_of_the_textbook():
     assert rolling.at(rolling.end)[1][0] == pytest.approx(-0.4, rel=1e-6)
 
 
+@pytest.mark.verify
 def test_a_run_of_the_fastest_motion_stays_within_its_limits():
     robot = parflex.load("5r")
     run = parflex.simulate(robot, parflex.plan_motion(robot, MOVE, effort_limit=3.0), 0.3, check_width=False)
@@ -146,6 +148,7 @@ def test_a_run_of_the_fastest_motion_stays_within_its_limits():
     assert 2.95 < largest < 3.0 * (1 + 1e-4) and not run.summary["velocity_jumps"]  # friction has a width in runs
 
 
+@pytest.mark.verify
 def test_a_row_without_inertia_does_not_make_the_motion_chatter():
     robot = parflex.load("5r", settings={"legs.frame.1.friction": {"viscous": 0.1}})
     around = {"centre": [0.05, 0.45, 0], "start": [0.15, 0.45, 0], "turns": 1}
@@ -226,6 +229,7 @@ def test_spare_drums_keep_every_cable_taut():
     assert any("keep the cables taut" in warning for warning in loose.timing.warnings)
 
 
+@pytest.mark.verify
 def test_the_command_line_plans_the_fastest_motion(capsys):
     text = '{ joints = [{ "left.1" = 2.1 }, { "left.1" = 1.7 }], duration = 1 }'
     limits = ["--time-optimal", "--acceleration-limit", "left.1=8,right.1=8"]

@@ -105,6 +105,7 @@ def covered(robot, seeds, **more):
     return np.mean(inside), np.mean(predicted), squares / (3 * seeds)
 
 
+@pytest.mark.verify
 def test_intervals_cover_true_values(tmp_path):
     inside, predicted, squares = covered(chain(tmp_path), 8)
     # of 24 that are nearly independent with 95 %: 19 or fewer in 0.6 %
@@ -271,6 +272,7 @@ def wrongly_damped(robot, seeds):
 STRONG = np.array([12.0, 4.0, 1.2])
 
 
+@pytest.mark.verify
 def test_damping_that_is_wrong_is_in_the_intervals_of_stiffnesses(tmp_path):
     """It couples modes, and so moves their frequencies by up to a hundred deviations."""
     assert sum(wrongly_damped(damped_chain(tmp_path, STRONG), range(3))) >= 8  # of 9; 2 without it

@@ -223,6 +223,7 @@ def test_a_file_that_changes_is_loaded_again_and_a_broken_one_keeps_the_last_goo
         made.close()
 
 
+@pytest.mark.verify
 @pytest.mark.skipif(os.name == "nt", reason="signals are sent otherwise there")
 def test_an_interrupt_ends_the_page_cleanly():
     command = [sys.executable, "-m", "parflex", "view", "5r", "--no-browser", "--port", "0", "--json"]
