@@ -51,10 +51,11 @@ def solve_chunk(task: ChunkTask, chunk: Any) -> Any:
 @cache
 def own_source() -> tuple[str, str]:
     """Version of parflex in this process, and a digest of its source: two states of one version differ in it."""
-    digest, root = hashlib.sha256(), Path(__file__).parents[1]
+    parflex = importlib.import_module("parflex")
+    digest, root = hashlib.sha256(), Path(parflex.__file__ or "").parent
     for file in sorted(root.rglob("*.py")):
         digest.update(str(file.relative_to(root)).encode() + file.read_bytes())
-    return importlib.import_module("parflex").__version__, digest.hexdigest()
+    return parflex.__version__, digest.hexdigest()
 
 
 def check_source(here: tuple[str, str], there: tuple[str, str], who: str) -> None:
