@@ -200,6 +200,7 @@ def test_the_lowest_versions_belong_to_the_lowest_python():
     assert lowest.lowest_python() <= sys.version_info[:2]
 
 
+@pytest.mark.verify
 def test_a_run_is_imported_without_what_makes_programs():
     """All that a second start needs: programs are read from the disk, and SciPy is asked where numbers need it."""
     makers = ("codegen.traces.trace", "codegen.passes.optimise", "codegen.emit.emit_llvm", "models.forms.choice")

@@ -41,7 +41,7 @@ CASES = [(name, model) for name in ROBOTS for model in MODELS if has_model(name,
 FEW = ("rx90-direct", "four-bar-inverse", "3rrr-geometry]", "5r-mass-matrix")
 
 
-@pytest.mark.few("four-bar-inverse", "5r-mass-matrix")
+@pytest.mark.few("four-bar-inverse")
 @pytest.mark.parametrize(("name", "model"), CASES)
 def test_every_emitter_gives_the_numbers_of_the_float_path(name, model, tmp_path, figure):
     program, states = made(name, model), samples(name, STATES)

@@ -52,6 +52,7 @@ def test_in_plane_rows_of_table_4_follow_from_the_refined_navaro(figure):
     assert worst_out > 0.5  # these values do not give the out-of-plane rows, and the file says so
 
 
+@pytest.mark.verify
 def test_the_refined_navaro_equals_its_frame_model(figure):
     robot, worst = parflex.load("navaro-refined"), 0.0
     for number, pose in POSES.items():

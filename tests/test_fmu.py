@@ -55,7 +55,7 @@ def largest_difference(rows, run, names):
     )
 
 
-@pytest.mark.few("5r")
+@pytest.mark.verify
 @pytest.mark.parametrize("name", EFFORTS)
 @pytest.mark.parametrize("fmi", [2, 3])
 def test_co_simulation_makes_the_steps_of_simulate(name, fmi, figure):
@@ -166,7 +166,7 @@ def load_any(name: str) -> parflex.Robot:
     return load_robot(name) if (FOLDER / f"{name}.toml").exists() else parflex.load(name)
 
 
-@pytest.mark.few("5r")
+@pytest.mark.verify
 @pytest.mark.parametrize("name", EFFORTS)
 @pytest.mark.parametrize("fmi", [2, 3])
 def test_model_exchange_with_the_steps_of_a_run_is_that_run(name, fmi, figure):
@@ -185,6 +185,7 @@ def test_model_exchange_with_the_steps_of_a_run_is_that_run(name, fmi, figure):
     assert worst < 1e-9  # the same steps
 
 
+@pytest.mark.verify
 def test_motors_that_follow_motions_start_at_home_and_have_efforts_as_outputs():
     robot, unit = parflex.load("5r"), Unit(exported("5r", 2, "cs", "motions"))
     motors, home = robot.actuated_names, dict(zip(robot.coordinates, robot.home, strict=True))

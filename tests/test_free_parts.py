@@ -163,6 +163,7 @@ def test_a_reference_on_which_a_joint_jumps_is_refused_as_a_path_is(monkeypatch)
     assert caught.value.key == "reference"
 
 
+@pytest.mark.verify
 def test_poses_ask_of_a_turn_only_what_the_robot_can_lead(tmp_path):
     """The tip of a five-bar turns as it goes: between two poses no turn can be asked for; control goes the same way."""
     head = 'format = 1\nname = "five"\nextends = "5r"\n[motions.there]\nduration = 0.6\n'

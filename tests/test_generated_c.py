@@ -190,6 +190,7 @@ def test_a_long_program_runs_on_a_small_stack_with_a_workspace_of_the_caller(cas
     assert np.abs(np.array([float(line) for line in done.stdout.split()]) - wanted).max() < tolerance
 
 
+@pytest.mark.verify
 def test_every_kind_of_instruction_works_across_the_pieces_of_a_long_program(monkeypatch, tmp_path):
     """Values, flags and angles that are used hundreds of instructions after they were made."""
     graph = Graph()

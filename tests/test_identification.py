@@ -451,7 +451,7 @@ def test_intervals_of_springs_hold_their_share(figure, sprung):
     assert 0.88 < held < 0.995  # 300 numbers that are correlated within a record
 
 
-@pytest.mark.few
+@pytest.mark.few("settings1-False")
 @pytest.mark.parametrize(("settings", "wrong"), [(WRONG, True), ({}, False), ({"element.rope.stiffness": 375}, True)])
 def test_wrong_elements_of_the_file_leave_residuals_above_noise(settings, wrong, sprung):
     found = parflex.identify(load_robot("sprung-five-bar", settings=settings), sprung(2), keep=["all"])

@@ -93,6 +93,7 @@ def test_unobservable_directions_of_a_start_are_left_out():
     assert np.linalg.lstsq(scaled[:, :3], scaled[:, 3], rcond=None)[0] == pytest.approx(both[:3], rel=1e-10)
 
 
+@pytest.mark.verify
 def test_parameters_under_a_soft_controller_do_not_follow_the_first_samples():
     """Records that begin in motion, under a controller that remembers its start for half a second."""
     soft = {"kp": 6.0, "kv": 5.0}

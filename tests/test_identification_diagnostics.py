@@ -89,7 +89,7 @@ def test_right_records_have_no_residuals_above_noise(estimator):
     assert estimator == "wls" or not above_noise(followed(1), estimator=estimator)  # without any noise
 
 
-@pytest.mark.few
+@pytest.mark.few("a gain")
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_residuals_above_noise_are_reported_with_their_motors(mistake):
     found = parflex.identify(three_rrr(), noisy(MISTAKES[mistake](followed(1))))
@@ -101,7 +101,7 @@ def test_residuals_above_noise_are_reported_with_their_motors(mistake):
     assert named == (mistake == "exchanged columns") and found.as_dict()["warnings"] == found.warnings
 
 
-@pytest.mark.few("leg2.1")
+@pytest.mark.verify
 @pytest.mark.parametrize("motor", [None, measured.MOTORS[1]])
 def test_mistakes_of_one_of_several_records_are_reported(motor):
     """A payload that the map does not name, or the zero of a motor: parameters fit neither record."""
@@ -131,7 +131,7 @@ def test_constant_efforts_of_drives_are_reported_until_they_are_identified(name)
     assert not parflex.identify(robot, record, friction="offset").warnings
 
 
-@pytest.mark.few("True")
+@pytest.mark.verify
 @pytest.mark.parametrize("wrong", [False, True])
 def test_residuals_of_simulated_records_are_reported(wrong):
     record = {name: column[500:] for name, column in measured.sliding_mass(2.0, noise=1e-4).items()}

@@ -116,6 +116,7 @@ def test_a_wheel_that_nothing_drives_is_left_out_of_the_stiffness(tmp_path):
         natural_frequencies(bars.robot(tmp_path, light))
 
 
+@pytest.mark.verify
 def test_the_verb_stiffness_answers_like_python(capsys):
     answer = answered(capsys, "stiffness", "navaro", "--load", "platform:0,0,-50", "--about", "equilibrium")
     robot = parflex.load("navaro")

@@ -54,6 +54,7 @@ def outer(twists: np.ndarray) -> np.ndarray:
     return twists.T @ twists
 
 
+@pytest.mark.few("8")
 @pytest.mark.parametrize("count", [600, 8])
 def test_shapes_at_the_platform_are_those_of_the_finite_element_model(navaro, figure, count):
     poses = random_poses(count)

@@ -359,6 +359,7 @@ def test_cells_of_a_five_bar_are_reached_where_its_links_reach_and_searches_are_
     assert status.tolist() == [1, 0, 0, 0] and "was not found" in said[0]
 
 
+@pytest.mark.verify
 def test_an_interrupted_map_about_equilibria_goes_on_to_the_same_bits(planar, tmp_path, monkeypatch):
     robot, names, poses = planar
     load = {robot.tree.end_effector: [300.0, -200.0, 5.0]}

@@ -236,6 +236,7 @@ def test_invalid_conditions_of_poses_are_refused(tripod, given, said):
         parflex.configure(tripod, given)
 
 
+@pytest.mark.verify
 def test_unreachable_directions_are_reported_in_degrees_and_distances_in_metres():
     delta = parflex.load("delta")
     with pytest.raises(UnreachableError, match=r"no pose has this direction of 'platform'.*off by 17.5 deg"):

@@ -168,6 +168,7 @@ def test_lines_are_short_and_say_what_it_is(answers):
     assert "445 operators" in repr(answers["model"]) and "effort[3]" in repr(answers["model"])
 
 
+@pytest.mark.verify
 def test_everything_pickles_and_copies_and_is_equal_to_its_copy(answers):
     for name, answer in answers.items():
         again, copied = pickle.loads(pickle.dumps(answer)), copy.deepcopy(answer)

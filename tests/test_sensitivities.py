@@ -243,6 +243,7 @@ def test_legs_that_are_equally_near_their_singularities_part_as_a_base_moves():
     assert parting[0] < -0.1 and parting[1] == pytest.approx(0.0, abs=1e-12)  # the other leg does not feel it
 
 
+@pytest.mark.verify
 def test_the_area_of_a_five_bar_is_that_within_both_reaches():
     robot = parflex.load("5r")
     one, two = (number_at(robot, f"constants.{word}") for word in ("proximal", "distal"))

@@ -110,6 +110,7 @@ def test_energy_grows_by_the_work_of_inputs_less_the_losses(kind):
         assert np.abs(sums - run[f"work.{word}"]).max() < 1e-2 * np.ptp(run[f"work.{word}"])  # rows 0.1 ms apart
 
 
+@pytest.mark.verify
 def test_every_method_gives_the_same_motion():
     of, ends = parflex.load("5r"), []
     steps = {"gauss4": 1e-3, "gauss6": 4e-3, "rk4": 1e-3, "dopri5": 1e-3, "generalized-alpha": 1e-4}

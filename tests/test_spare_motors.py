@@ -269,6 +269,7 @@ def det_of(robot, pose, motors):
     return float(np.linalg.det(parflex.configure(robot, pose).J_a[motors]))
 
 
+@pytest.mark.verify
 def test_where_three_motors_are_singular_four_are_not():
     """Internal efforts leave a motor out exactly where the others alone are singular: it cannot be preloaded there."""
     robot, others = four(), [0, 2, 3]

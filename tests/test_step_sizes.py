@@ -35,7 +35,7 @@ def coupled():
     return system._replace(metres=np.ones(2)), kernel
 
 
-@pytest.mark.few("gauss6-0.6")
+@pytest.mark.verify
 @pytest.mark.parametrize(("name", "longest"), [("gauss4", 0.3), ("gauss6", 0.6), ("generalized-alpha", 0.1)])
 def test_the_estimated_error_of_a_step_is_near_the_true_one(name, longest, figure):
     system, kernel = coupled()
@@ -121,7 +121,7 @@ def test_a_force_that_jumps_ends_a_step():
         assert np.abs(run["q.ball"] - 0.1 * (1 - np.cos(5.0 * since))).max() < most  # 5 N on 50 N/m, 2 kg
 
 
-@pytest.mark.few
+@pytest.mark.few("gauss6-2e-06")
 @pytest.mark.parametrize(("method", "most"), [("gauss4", 2e-6), ("gauss6", 2e-6), ("generalized-alpha", 2e-4)])
 def test_stops_are_met_with_chosen_steps(method, most):
     of, start = ball(damping=40.0), {"pose": {"ball": 0.0}, "velocity": {"ball": 2.0}}
@@ -145,6 +145,7 @@ def test_a_sampled_controller_acts_with_chosen_steps(pendulum):
     assert runs[0].summary["steps"] < runs[1].summary["steps"] / 5
 
 
+@pytest.mark.verify
 def test_a_floating_robot_that_turns_and_bends_keeps_its_momentum_in_all_rows(figure):
     of = robot("bending-satellite")
     frames = [frame.name for frame in of.description.frame]
@@ -322,7 +323,7 @@ def circled(step: float, stiffer: float = 1.0, time: float = 1.0) -> parflex.Run
     return parflex.simulate(robot, "circle", time, step=step, out_step=0.01, without=["friction"], check_width=False)
 
 
-@pytest.mark.few("0.01")
+@pytest.mark.verify
 @pytest.mark.parametrize("step", [2e-3, 1e-2])
 def test_steps_much_longer_than_axial_vibrations_converge_at_once(step, figure):
     """Accelerations of stages, carried on, stretch the blades by far more than they are: such starts are refused."""

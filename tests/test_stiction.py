@@ -25,7 +25,7 @@ LEGS = ("left.1", "left.2", "right.1", "right.2")
 ERRORS = {"gauss6": 1e-12, "gauss4": 1e-11, "rk4": 1e-10, "dopri5": 1e-10, "generalized-alpha": 2e-6}
 
 
-@pytest.mark.few("gauss4")
+@pytest.mark.verify
 @pytest.mark.parametrize("method", ERRORS)
 def test_a_mass_on_a_spring_loses_twice_the_friction_over_the_stiffness_in_half_a_period(method):
     mass, error = load_robot("sprung-mass"), ERRORS[method]
@@ -158,6 +158,7 @@ def test_a_closed_loop_with_more_sticking_joints_than_freedoms_rests_and_breaks_
     assert len(rests) >= 3
 
 
+@pytest.mark.verify
 def test_a_passive_joint_of_a_loop_sticks_without_drift_while_the_robot_moves(five_bar):
     start = {"velocity": {"left.1": 1.5, "right.1": -0.4}}
     run = parflex.simulate(
@@ -315,6 +316,7 @@ def loaded():
     return of, parflex.simulate(of, None, 0.1, frames=["arm.tip"], **LOADED, step=2e-5, method="gauss6")
 
 
+@pytest.mark.few("gauss4-0.001")
 @pytest.mark.parametrize(("method", "most"), [("gauss4", 1e-3), ("generalized-alpha", 2e-2)])
 def test_the_default_step_follows_friction_and_estimates_its_error(loaded, method, most):
     """Fifty rests and slips, of which each makes the beam vibrate and moves the next."""

@@ -18,6 +18,7 @@ def moved(robot, time=1.0, speed=2.0, **more):
     return parflex.simulate(robot, None, time, start=start, stops=True, **more)
 
 
+@pytest.mark.few("40.0-gauss6", "40.0-dopri5")
 @pytest.mark.parametrize("method", ["gauss6", "rk4", "dopri5"])
 @pytest.mark.parametrize("damping", [0.0, 40.0])
 def test_a_ball_meets_its_stops_when_the_closed_form_says(damping, method):

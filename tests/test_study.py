@@ -64,6 +64,7 @@ def test_parallel_processes_give_the_same_results_and_errors_grow_with_the_perce
         assert 2 < rows[1]["errors"][law]["iae"] / rows[0]["errors"][law]["iae"] < 4.5  # three times as wrong
 
 
+@pytest.mark.verify
 def test_a_cluster_finds_the_same():
     distributed = pytest.importorskip("distributed", reason="the extra 'cluster' is not installed")
     words = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None}

@@ -190,7 +190,7 @@ def test_a_beam_and_the_super_element_made_of_it_move_alike_at_small_deflections
     assert still[1] == pytest.approx(still[0], abs=2e-5 * np.abs(still[0]).max())
 
 
-@pytest.mark.few("flexure")
+@pytest.mark.verify
 @pytest.mark.parametrize("file", ["beam", "flexure"])
 def test_a_super_element_that_floats_keeps_energy_and_momentum_in_a_run(tmp_path, file):
     path = FLEXURE if file == "flexure" else as_npz(tmp_path / "beam.npz", *beam_matrices(2))

@@ -372,6 +372,7 @@ def test_intervals_include_the_error_of_too_few_elements(elements):
     assert finer.parameters[key]["value"] == pytest.approx(200e9, rel=3e-4) and not finer.warnings
 
 
+@pytest.mark.verify
 def test_a_prior_that_the_measurements_contradict_is_named(tmp_path):
     wrong = chain(tmp_path, (TRUE[0], 2 * TRUE[1], TRUE[2]))  # surely twice as stiff, says the prior
     sure = {KEYS[0]: 0.01, KEYS[1]: 0.01, KEYS[2]: 0.3}
@@ -399,6 +400,7 @@ def test_equal_modes_are_followed_in_the_order_of_what_they_follow(angle):
     assert followed_pairs([0, 1], before, apart)[0] == ([0, 1] if c > s else [1, 0])
 
 
+@pytest.mark.verify
 def test_combinations_of_five_numbers_leave_all_of_them_undetermined(tmp_path):
     text = spring_chain.FILE.format(1100.0, 320.0, 180.0)
     text = text.replace('stiffness = "first"', 'stiffness = "first*more/less"').replace(
@@ -418,6 +420,7 @@ def test_combinations_of_five_numbers_leave_all_of_them_undetermined(tmp_path):
 MODULUS = "materials.dural.elastic_modulus"
 
 
+@pytest.mark.verify
 def test_held_out_modes_of_the_measured_dualemps_are_predicted_up_to_the_fifth(capsys, tmp_path):
     words = ["update", "dualemps", str(EXAMPLES / "dualemps-measured.csv"), "--vary", MODULUS, "--prior", "0.1"]
     answer = answered(capsys, *words, "--hold-out", ":3,:5,:6", "--elements", "4", "--page", str(tmp_path / "page"))
