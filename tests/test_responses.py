@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from support.command_line import answered, run
-from support.differences import INSIDE, LENGTHS, conditions, extrapolated, redesigned, value_of_response
+from support.differences import INSIDE, LENGTHS, conditions, extrapolated, value_of_response
 from support.robots import load_robot
 
 import parflex
 from parflex import InputError, ParflexError
 from parflex.design.design_state import DesignState
 from parflex.design.registry import RESPONSES
+from parflex.models.loading import redesigned
 
 
 @pytest.fixture(scope="module")

@@ -12,12 +12,13 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 import scipy.linalg
-from support.differences import INSIDE, LENGTHS, LIMIT, conditions, extrapolated, number_at, value_of_response
+from support.differences import INSIDE, LENGTHS, LIMIT, conditions, extrapolated, value_of_response
 from support.robots import robot_file
 
 import parflex
 from parflex import ParflexError
 from parflex.design.registry import OWN_NAMES
+from parflex.designs.design_numbers import number_at
 
 
 def given_pose(robot, pose):

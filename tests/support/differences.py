@@ -8,10 +8,6 @@ import parflex
 from parflex.design.answers import value_of
 from parflex.design.design_state import Circumstances
 from parflex.design.questions import Tolerances, read_question
-from parflex.designs.design_numbers import number_at
-from parflex.models.loading import redesigned
-
-__all__ = ["number_at", "redesigned"]
 
 LIMIT = 1e-8  # of the largest elasticity of the response
 LENGTHS = ["constants.proximal", "constants.distal", "constants.arm"]  # of the 3rrr
