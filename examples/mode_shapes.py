@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 
 import parflex
 from parflex.errors import ParflexError
-from parflex.view.figures.robot_figure import write_picture
+from parflex.view.figures.style import write_picture
 from parflex.view.scene.skeleton import mode_shape_points
 
 ROBOTS = {  # the view of each: rows of the picture's right and up in world axes

@@ -13,7 +13,7 @@ from support.robots import write_robot
 
 import parflex
 from parflex import InputError
-from parflex.npz_files import MAX_BYTES, read_npz
+from parflex.io import MAX_BYTES, read_npz
 from parflex.simulation.table_files import read_table
 
 # -- arrays in npz files ----------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ import pytest
 
 import parflex
 from parflex.argument_checks import CHECKS, OTHERS
-from parflex.cli.main import cli
+from parflex.cli.group import cli
 from parflex.vocabulary import WORDS
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -20,7 +20,7 @@ from support.peers import import_some
 
 import parflex
 from parflex import StudyFile
-from parflex.records import Record, same
+from parflex.records import Record, equal
 
 LONGEST = 300  # letters: a line or two of a terminal
 STUDY = {"robot": "5r", "laws": ["ctc"], "percentages": [1], "templates": 1, "seed": 1, "vary": ["masses"]}
@@ -172,7 +172,7 @@ def test_lines_are_short_and_say_what_it_is(answers):
 def test_everything_pickles_and_copies_and_is_equal_to_its_copy(answers):
     for name, answer in answers.items():
         again, copied = pickle.loads(pickle.dumps(answer)), copy.deepcopy(answer)
-        assert same(again, answer) and same(copied, answer), name
+        assert equal(again, answer) and equal(copied, answer), name
         for part in parts_of(answer):
             assert part == copy.copy(part)
             if type(part).__dataclass_params__.frozen:

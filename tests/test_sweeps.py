@@ -19,10 +19,9 @@ import pytest
 from support.command_line import answered
 
 import parflex
-from parflex import InputError
-from parflex.campaigns import crews
-from parflex.campaigns.handing_out import answers
+from parflex import InputError, jobs
 from parflex.design.registry import RESPONSES
+from parflex.jobs import completed_chunks
 
 DATA = Path(__file__).parent / "data"
 HEAD, QUICK, SWEEP = ((DATA / f"sweep-{name}.toml").read_text() for name in ("3rrr-flexible", "5r", "conditioning"))
@@ -329,7 +328,7 @@ def dies_at_five(folder, times, chunk):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="kills forks")
 def test_what_a_dead_worker_had_is_given_to_another(tmp_path):
-    result = answers(partial(dies_at_five, tmp_path, 2), CHUNKS, crews.processes(2, 9))
+    result = completed_chunks(partial(dies_at_five, tmp_path, 2), CHUNKS, jobs.process_pool(2, 9))
     assert dict(result) == {chunk: square(chunk) for chunk in CHUNKS}
     assert len(list(tmp_path.iterdir())) == 2
 
@@ -337,7 +336,7 @@ def test_what_a_dead_worker_had_is_given_to_another(tmp_path):
 @pytest.mark.skipif(sys.platform != "linux", reason="kills forks")
 def test_a_chunk_that_kills_all_workers_is_named(tmp_path):
     with pytest.raises(InputError, match="again and again") as refusal:
-        list(answers(partial(dies_at_five, tmp_path, 99), CHUNKS, crews.processes(2, 9)))
+        list(completed_chunks(partial(dies_at_five, tmp_path, 99), CHUNKS, jobs.process_pool(2, 9)))
     assert refusal.value.key == "jobs" and "kept" in refusal.value.hint
 
 
@@ -493,7 +492,7 @@ def test_an_unreachable_cluster_is_refused(address, tmp_path):
 PARENT = """
 import multiprocessing, sys, time
 from concurrent.futures import ProcessPoolExecutor
-from parflex.campaigns.workers import end_with_parent
+from parflex.jobs import end_with_parent
 
 if __name__ == "__main__":
     context = multiprocessing.get_context("fork")

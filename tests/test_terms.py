@@ -17,8 +17,9 @@ from support.traced import Sample, long
 
 import parflex
 from parflex import Configuration, InputError, Robot
+from parflex.codegen.model_options import Options
 from parflex.codegen.traces.trace import MODELS, form_of, trace
-from parflex.codegen.traces.tracing import Options, Tracer
+from parflex.codegen.traces.tracing import Tracer
 from parflex.models.dynamics.taut_cables import driven_cables
 from parflex.models.terms import COUNTED_WITHOUT, TERMS
 
@@ -105,7 +106,7 @@ def inputs_of(name: str, model: str, accelerations: np.ndarray, efforts: np.ndar
         at, end = sample.configuration, tree.end_effector
         R, p = at.at.of(tree.places[end])
         twist = at.frame_rows(end) @ sample.rates
-        from parflex.recursion import motion
+        from parflex.recursion.kinematics import motion
 
         push = at.frame_acceleration(end, motion(tree, at.at, sample.rates, accelerations))
         values |= {"position": p, "rotation": R, "velocity": twist[:3], "angular_velocity": twist[3:]}

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import parflex
-from parflex.records import same
+from parflex.records import equal
 
 THREADS = 8
 HANDED_OVER = 1e-6  # s after which another thread may go on: 5000 times as often as by default
@@ -46,7 +46,7 @@ def answers(robots: list) -> list:
 def test_threads_that_share_a_new_robot_get_the_answers_of_a_single_thread():
     alone = asked(parflex.load("5r"))
     found = answers([parflex.load("5r")] * THREADS)
-    assert all(same(answer, alone) for answer in found)
+    assert all(equal(answer, alone) for answer in found)
 
 
 @pytest.mark.verify
@@ -55,7 +55,7 @@ def test_threads_with_separate_robots_get_the_answers_of_a_single_thread(tmp_pat
     alone = {name: asked(parflex.load(name)) for name in sorted(set(names))}
     monkeypatch.setenv("PARFLEX_CACHE", str(tmp_path / "other"))
     found = answers([parflex.load(name) for name in names])
-    assert all(same(answer, alone[name]) for name, answer in zip(names, found, strict=True))
+    assert all(equal(answer, alone[name]) for name, answer in zip(names, found, strict=True))
 
 
 @pytest.mark.verify
@@ -67,4 +67,4 @@ def test_modes_and_pages_of_a_flexible_robot_are_the_same_from_all_threads():
     alone = ask(parflex.load("dualemps"))
     shared = parflex.load("dualemps")
     with ThreadPoolExecutor(THREADS) as pool:
-        assert all(same(found, alone) for found in pool.map(ask, [shared] * THREADS))
+        assert all(equal(found, alone) for found in pool.map(ask, [shared] * THREADS))

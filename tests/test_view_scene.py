@@ -11,7 +11,7 @@ from support.robots import load_robot
 
 import parflex
 from parflex import Configuration
-from parflex.recursion import pose
+from parflex.recursion.kinematics import pose
 from parflex.view.page.session import Session
 from parflex.view.scene import solids
 from parflex.view.scene.robot_scene import Scene, reaction_arrows, scene

@@ -13,15 +13,15 @@ import parflex
 from parflex import InputError
 from parflex.cli.verbs.statics_verbs import write_arrays
 from parflex.codegen.emit.files import write_files
+from parflex.io import atomic_file, atomic_files, replacing_files
 from parflex.simulation.table_files import write_table
 from parflex.view.figures.style import new_figure, write_picture
-from parflex.whole_files import replacing, whole_file, whole_files
 
 
 def test_a_file_takes_its_place_when_it_is_whole(tmp_path):
     target = tmp_path / "a.txt"
     target.write_text("old")
-    with whole_file(target) as file:
+    with atomic_file(target) as file:
         file.write(b"new")
         file.flush()
         assert target.read_text() == "old"
@@ -33,7 +33,7 @@ def test_a_file_takes_its_place_when_it_is_whole(tmp_path):
 def test_a_failed_write_changes_nothing_and_leaves_no_file(tmp_path, error):
     (tmp_path / "a.txt").write_text("old")
     shown = InputError if isinstance(error, OSError) else type(error)
-    with pytest.raises(shown), whole_files([tmp_path / "a.txt", tmp_path / "b.txt"]) as (first, second):
+    with pytest.raises(shown), atomic_files([tmp_path / "a.txt", tmp_path / "b.txt"]) as (first, second):
         first.write(b"new")
         second.write(b"new")
         raise error
@@ -44,7 +44,7 @@ def test_a_failed_write_changes_nothing_and_leaves_no_file(tmp_path, error):
 def test_of_several_files_all_are_replaced_or_none(tmp_path):
     (tmp_path / "a.txt").write_text("old")
     (tmp_path / "b.txt").mkdir()
-    with pytest.raises(OSError, match="is a folder"), replacing(tmp_path / "a.txt", tmp_path / "b.txt"):
+    with pytest.raises(OSError, match="is a folder"), replacing_files(tmp_path / "a.txt", tmp_path / "b.txt"):
         pass
     assert (tmp_path / "a.txt").read_text() == "old"
 
@@ -52,7 +52,7 @@ def test_of_several_files_all_are_replaced_or_none(tmp_path):
 def test_a_link_is_replaced_and_what_it_points_to_stays(tmp_path):
     (tmp_path / "there").write_text("old")
     (tmp_path / "link").symlink_to(tmp_path / "there")
-    with whole_file(tmp_path / "link") as file:
+    with atomic_file(tmp_path / "link") as file:
         file.write(b"new")
     assert (tmp_path / "there").read_text() == "old"
     assert (tmp_path / "link").read_text() == "new" and not (tmp_path / "link").is_symlink()

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex import checking
+from parflex import checks
 from parflex.errors import InputError
 
 ARRAYS = (np.ndarray, list, tuple)
@@ -22,7 +22,7 @@ Check = Callable[[Any, str], Any]
 def _robot(value: Any, key: str) -> Any:
     from parflex.models.robot import Robot
 
-    checking.instance(value, Robot, key, "load it first: parflex.load(NAME)")
+    checks.instance(value, Robot, key, "load it first: parflex.load(NAME)")
     return value
 
 
@@ -47,12 +47,12 @@ def _moving(value: Any, key: str) -> Any:
 
 
 def _numbers_by_name(value: Any, key: str) -> Any:
-    for word, entry in checking.table(value, key).items():
+    for word, entry in checks.table(value, key).items():
         try:
-            checking.number(entry, key)
+            checks.number(entry, key)
         except InputError:
             raise InputError(
-                f"'{word}' needs a finite number", key=key, value=checking.shown(entry), hint="give e.g. 0.1"
+                f"'{word}' needs a finite number", key=key, value=checks.short_text(entry), hint="give e.g. 0.1"
             ) from None
     return value
 
@@ -63,35 +63,35 @@ def _row(value: Any, key: str) -> Any:
         array = np.asarray(value, dtype=float)
     except (TypeError, ValueError):
         array = np.zeros(())
-    return value if array.ndim == 1 else checking.numbers(value, (None,), key)
+    return value if array.ndim == 1 else checks.numbers(value, (None,), key)
 
 
 def _word(value: Any, key: str) -> Any:
     if not isinstance(value, str):
-        raise InputError(f"'{key}' must be a name", key=key, value=checking.shown(value), hint="write it in quotes")
+        raise InputError(f"'{key}' must be a name", key=key, value=checks.short_text(value), hint="write it in quotes")
     return value
 
 
 def _lock(value: Any, key: str) -> Any:
-    return value if isinstance(value, str) else checking.names(value, key, "'actuators', 'none' or ['leg1.1']")
+    return value if isinstance(value, str) else checks.names(value, key, "'actuators', 'none' or ['leg1.1']")
 
 
 def _file(value: Any, key: str) -> Any:
     if not isinstance(value, (str, Path)):
         raise InputError(
-            f"'{key}' must be a path", key=key, value=checking.shown(value), hint="give a file name as a string"
+            f"'{key}' must be a path", key=key, value=checks.short_text(value), hint="give a file name as a string"
         )
     return value
 
 
 def _servo(value: Any, key: str) -> Any:
-    return _numbers_by_name(value, key) if isinstance(value, Mapping) else checking.number(value, key, example=1e4)
+    return _numbers_by_name(value, key) if isinstance(value, Mapping) else checks.number(value, key, example=1e4)
 
 
 def _call(value: Any, key: str) -> Any:
     if not callable(value):
         raise InputError(
-            f"'{key}' must be a function", key=key, value=checking.shown(value), hint="give a function, or omit it"
+            f"'{key}' must be a function", key=key, value=checks.short_text(value), hint="give a function, or omit it"
         )
     return value
 
@@ -106,11 +106,11 @@ def _axes(value: Any, key: str) -> Any:
         raise InputError(
             f"'{key}' must be a list of axes",
             key=key,
-            value=checking.shown(value),
+            value=checks.short_text(value),
             hint="write [('x', -0.1, 0.1, 20)]",
         )
     for name, first, last, count in rows:
-        _word(name, key), checking.number(first, key), checking.number(last, key), checking.whole(count, key, 1)
+        _word(name, key), checks.number(first, key), checks.number(last, key), checks.integer(count, key, 1)
     return value
 
 
@@ -120,11 +120,11 @@ def _poses(value: Any, key: str) -> Any:
         raise InputError(
             f"'{key}' must be a list of poses",
             key=key,
-            value=checking.shown(value),
+            value=checks.short_text(value),
             hint="give at least one: ['home', {'x': 0.1}], or rows of numbers where the coordinates are named",
         )
     if not any(isinstance(pose, (str, Mapping)) for pose in value):
-        return checking.numbers(value, (None, None), key)
+        return checks.numbers(value, (None, None), key)
     for pose in value:
         (_numbers_by_name if isinstance(pose, ARRAYS) else _pose)(pose, key)  # between poses words are interpolated
     return value
@@ -138,7 +138,7 @@ def _pose_rows(value: Any, key: str) -> Any:
 
 
 def _shapes(value: Any, key: str) -> Any:
-    return value if isinstance(value, str) and value == "all" else checking.flag(value, key)
+    return value if isinstance(value, str) and value == "all" else checks.boolean(value, key)
 
 
 def _any_poses(value: Any, key: str) -> Any:
@@ -150,19 +150,19 @@ def _any_poses(value: Any, key: str) -> Any:
 
 def _coordinates(value: Any, key: str) -> Any:
     """A set of coordinates by its name, or coordinates by their names."""
-    return value if isinstance(value, str) else checking.names(value, key)
+    return value if isinstance(value, str) else checks.names(value, key)
 
 
 def _count(value: Any, key: str) -> Any:
-    return checking.whole(value, key, 1)
+    return checks.integer(value, key, 1)
 
 
 def _positive(value: Any, key: str) -> Any:
-    return checking.number(value, key, above=0.0, example=1.0 if key == "time" else 1e-3)
+    return checks.number(value, key, above=0.0, example=1.0 if key == "time" else 1e-3)
 
 
 def _share(value: Any, key: str) -> Any:
-    if checking.number(value, key, least=0.0, example=0.8) > 1:
+    if checks.number(value, key, least=0.0, example=0.8) > 1:
         raise InputError(f"'{key}' is not between 0 and 1", key=key, value=value, hint="give e.g. 0.8")
     return value
 
@@ -176,7 +176,7 @@ def _terms(value: Any, key: str) -> Any:
 def _motion(value: Any, key: str) -> Any:
     if isinstance(value, (list, set, bytes, int, float)):
         raise InputError(
-            f"'{key}' is not a motion", key=key, value=checking.shown(value),
+            f"'{key}' is not a motion", key=key, value=checks.short_text(value),
             hint="give the name of one, a file of knots, or a function of time",
         )  # fmt: skip
     return value
@@ -185,7 +185,7 @@ def _motion(value: Any, key: str) -> Any:
 def _plan(value: Any, key: str) -> Any:
     from parflex.simulation.inputs.motor_motions import MotorMotion
 
-    return checking.instance(value, MotorMotion, key, "make one first: parflex.plan_motion(robot, motion)")
+    return checks.instance(value, MotorMotion, key, "make one first: parflex.plan_motion(robot, motion)")
 
 
 def _study(value: Any, key: str) -> Any:
@@ -193,41 +193,41 @@ def _study(value: Any, key: str) -> Any:
 
     if isinstance(value, (str, Path)):
         return value
-    return checking.instance(value, StudyFile, key, "give the path of its file")
+    return checks.instance(value, StudyFile, key, "give the path of its file")
 
 
 def _map(value: Any, key: str) -> Any:
     from parflex.maps.grid import FrequencyMap
 
-    return checking.instance(value, FrequencyMap, key, "make one first: parflex.frequency_map(robot, over)")
+    return checks.instance(value, FrequencyMap, key, "make one first: parflex.frequency_map(robot, over)")
 
 
 def _finished_study(value: Any, key: str) -> Any:
     from parflex.control.study import Study
 
-    return checking.instance(value, Study, key, "run it first: parflex.run_study(file)")
+    return checks.instance(value, Study, key, "run it first: parflex.run_study(file)")
 
 
 def _modes(value: Any, key: str) -> Any:
     from parflex.models.vibration.natural_modes import Modes
 
-    return checking.instance(value, Modes, key, "compute them first: parflex.natural_frequencies(robot)")
+    return checks.instance(value, Modes, key, "compute them first: parflex.natural_frequencies(robot)")
 
 
 def _sensitivities(value: Any, key: str) -> Any:
     from parflex.design.sensitivity import Sensitivities
 
-    return checking.instance(value, Sensitivities, key, "compute them first: parflex.sensitivities(robot, ...)")
+    return checks.instance(value, Sensitivities, key, "compute them first: parflex.sensitivities(robot, ...)")
 
 
 def _columns(value: Any, key: str) -> Any:
-    listed = checking.table(value, key, "what parflex.simulate gives")
-    checking.numbers(listed.get("t"), (None,), f"{key}: t")
+    listed = checks.table(value, key, "what parflex.simulate gives")
+    checks.numbers(listed.get("t"), (None,), f"{key}: t")
     return value
 
 
 def _payload(value: Any, key: str) -> Any:
-    return checking.numbers(value, (4,), key)
+    return checks.numbers(value, (4,), key)
 
 
 CHECKS: dict[str, Check | None] = {
@@ -237,7 +237,7 @@ CHECKS: dict[str, Check | None] = {
     "pose": _pose,
     "poses": _poses,
     **dict.fromkeys(("velocity", "acceleration", "fixed"), _numbers_by_name),
-    **dict.fromkeys(("wrench", "settings", "designs"), checking.table),
+    **dict.fromkeys(("wrench", "settings", "designs"), checks.table),
     **dict.fromkeys(("response", "statistic", "unit", "help"), _word),
     "tolerances": _numbers_by_name,
     "function": _call,
@@ -246,35 +246,35 @@ CHECKS: dict[str, Check | None] = {
     **dict.fromkeys(("keys", "worst"), None),  # names of the file, a choice: the functions say more
     **dict.fromkeys(
         ("reactions", "shapes", "check_width", "check_steps", "quick", "checks", "stops", "ignore_limits", "rigid"),
-        checking.flag,
+        checks.boolean,
     ),
-    **dict.fromkeys(("closed", "csv", "floating", "keep_spikes", "physical"), checking.flag),
+    **dict.fromkeys(("closed", "csv", "floating", "keep_spikes", "physical"), checks.boolean),
     **dict.fromkeys(("frame", "name", "title", "drive", "method", "law", "actuation", "working_mode", "paper"), _word),
     "end_effector": _word,
     "model": _word,
-    **dict.fromkeys(("frames", "wrench_frames", "columns", "inputs", "outputs", "sensed"), checking.names),
-    **dict.fromkeys(("compensate", "independent", "include"), checking.names),
-    "keep": checking.names_or_all,
+    **dict.fromkeys(("frames", "wrench_frames", "columns", "inputs", "outputs", "sensed"), checks.names),
+    **dict.fromkeys(("compensate", "independent", "include"), checks.names),
+    "keep": checks.names_or_all,
     "coordinates": _coordinates,
     **dict.fromkeys(("servo", "servo_damping"), _servo),
     **dict.fromkeys(("q", "qd", "qdd"), None),  # arrays, of which the robot knows the shape
     "effort": None,  # numbers, names with numbers, or functions of time: read in one place, motor_values
     **dict.fromkeys(("modes", "mode", "samples", "steps", "operator_limit"), _count),
     "progress": _call,
-    **dict.fromkeys(("agreement", "finest", "amplitude", "highest"), lambda v, k: checking.number(v, k, above=0.0)),
+    **dict.fromkeys(("agreement", "finest", "amplitude", "highest"), lambda v, k: checks.number(v, k, above=0.0)),
     "lock": _lock,
     "over": _axes,
     "values": _row,
-    "near": lambda value, key: checking.numbers(value, (None,), key),
+    "near": lambda value, key: checks.numbers(value, (None,), key),
     "without": _terms,
     **dict.fromkeys(("time", "step", "out_step", "tolerance", "sample_time"), _positive),
-    "friction_width": lambda value, key: checking.number(value, key, least=0.0, example=1e-3),
-    "instant": lambda value, key: checking.number(value, key, example=0.5),
+    "friction_width": lambda value, key: checks.number(value, key, least=0.0, example=1e-3),
+    "instant": lambda value, key: checks.number(value, key, example=0.5),
     "radius": _share,
     "motion": _motion,
     "plan": _plan,
     "payload": _payload,
-    "elements": lambda value, key: checking.whole(value, key, 1, 100),
+    "elements": lambda value, key: checks.integer(value, key, 1, 100),
     "study": _study,
     "frequency_map": _map,
     **dict.fromkeys(("run", "measured"), _columns),
@@ -287,12 +287,12 @@ CHECKS: dict[str, Check | None] = {
     "converge": None,
     "responses": None,
     "threads": _count,
-    **dict.fromkeys(("weights", "preload"), checking.table),  # values of motors: read in one place, spare_motors
+    **dict.fromkeys(("weights", "preload"), checks.table),  # values of motors: read in one place, spare_motors
     **dict.fromkeys(("velocity_limit", "acceleration_limit"), None),
     **dict.fromkeys(("estimator", "friction"), _word),
     **dict.fromkeys(("harmonics", "distance", "starts"), None),  # read by `excite`
     **dict.fromkeys(("vary", "hold_out", "prior"), None),  # read by `update`
-    "workspace": checking.table,
+    "workspace": checks.table,
     **dict.fromkeys(("record", "validate", "cutoff", "decimate", "least_speed"), None),  # read by `identify`
 }
 # the same word, but with more than it means elsewhere

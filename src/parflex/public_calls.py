@@ -15,7 +15,7 @@ from typing import Any
 
 from parflex.argument_checks import CHECKS, OTHERS, Check
 from parflex.errors import InputError, ParflexWarning, did_you_mean
-from parflex.whole_files import refuse_overwrite
+from parflex.io import refuse_overwrite
 
 
 @dataclass(frozen=True)

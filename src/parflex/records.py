@@ -22,7 +22,7 @@ READ_ONLY = "read only arrays"  # in a pickle: no name of a field
 html_page: Callable[[Any], str | None] | None = None  # of a record, for notebooks; the package root sets it
 
 
-def same(one: Any, other: Any) -> bool:
+def equal(one: Any, other: Any) -> bool:
     """Whether two values are equal: arrays entry by entry (NaN equals NaN), containers by what they hold."""
     if one is other:
         return True
@@ -31,23 +31,23 @@ def same(one: Any, other: Any) -> bool:
     if is_dataclass(one) and not isinstance(one, Record | type) and type(one) is type(other):
         return _same_fields(one, other)
     if not isinstance(one, Record) and isinstance(one, Mapping) and isinstance(other, Mapping):
-        return len(one) == len(other) and all(name in other and same(one[name], other[name]) for name in one)
+        return len(one) == len(other) and all(name in other and equal(one[name], other[name]) for name in one)
     if isinstance(one, list | tuple) and type(one) is type(other):
-        return len(one) == len(other) and all(same(a, b) for a, b in zip(one, other, strict=True))
+        return len(one) == len(other) and all(equal(a, b) for a, b in zip(one, other, strict=True))
     if isinstance(one, float) and isinstance(other, float) and one != one and other != other:
         return True  # what is not known is not known in both
     return bool(one == other)
 
 
 def _same_fields(one: Any, other: Any) -> bool:
-    return all(same(getattr(one, field.name), getattr(other, field.name)) for field in fields(one) if field.compare)
+    return all(equal(getattr(one, field.name), getattr(other, field.name)) for field in fields(one) if field.compare)
 
 
 def _same_array(one: Any, other: Any) -> bool:
     if not isinstance(one, np.ndarray) or not isinstance(other, np.ndarray) or one.shape != other.shape:
         return False
     if one.dtype == object or other.dtype == object:
-        return all(same(a, b) for a, b in zip(one.ravel(), other.ravel(), strict=True))
+        return all(equal(a, b) for a, b in zip(one.ravel(), other.ravel(), strict=True))
     return np.array_equal(one, other, equal_nan=one.dtype.kind in "fc" and other.dtype.kind in "fc")
 
 
@@ -87,19 +87,19 @@ def brief(value: Any) -> str:
     return f"{type(value).__name__} {name}" if isinstance(name, str) and name else type(value).__name__
 
 
-def clipped(text: str, most: int = LONGEST) -> str:
+def one_line(text: str, most: int = LONGEST) -> str:
     """One line that is not too long."""
     text = " ".join(text.split())
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
-def listed(names: Sequence[str], most: int = FEW) -> str:
+def name_list(names: Sequence[str], most: int = FEW) -> str:
     """The first names, and how many there are where there are more."""
     shown = ", ".join(brief(name) for name in names[:most])
     return shown if len(names) <= most else f"{shown}, ... ({len(names)})"
 
 
-def counted(count: int, word: str, many: str | None = None) -> str:
+def count_of(count: int, word: str, many: str | None = None) -> str:
     """`1 motor`, `2 motors`, `3 bodies`."""
     return f"{count} {word if count == 1 else many or word + 's'}"
 
@@ -136,7 +136,7 @@ class Record:
         return ", ".join(f"{name} {text}" for name, text in shown if text)
 
     def __repr__(self) -> str:
-        return f"<{clipped(f'{type(self).__name__} {self._told()}', LONGEST - 2)}>"
+        return f"<{one_line(f'{type(self).__name__} {self._told()}', LONGEST - 2)}>"
 
     def _repr_html_(self) -> str | None:
         """Return what a notebook shows."""
@@ -167,7 +167,7 @@ class TimedRecord(Record):
             return NotImplemented
         names = [field.name for field in fields(self) if field.compare and field.name != "summary"]  # type: ignore[arg-type]
         mine, theirs = ({k: v for k, v in one.summary.items() if k not in TIMES} for one in (self, other))
-        return same(mine, theirs) and all(same(getattr(self, name), getattr(other, name)) for name in names)
+        return equal(mine, theirs) and all(equal(getattr(self, name), getattr(other, name)) for name in names)
 
     __hash__ = Record.__hash__
 

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 import scipy.linalg
 
-from parflex import Robot
-from parflex.campaigns import campaign
+from parflex import Robot, jobs
 from parflex.designs.design_numbers import number_at
 from parflex.maps.batches import COMPILE_FROM, Geometry
 from parflex.maps.engine.mode_finder import ModeFinder
 from parflex.maps.kept_numbers import numbers_of_designs
 from parflex.maps.node_unknowns import node_model
 from parflex.maps.nodes import Assembly
-from parflex.maps.positions import OK, UNREACHABLE, PositionSolver
+from parflex.maps.positions import PositionSolver
+from parflex.maps.reaching.closed_rows import OK, UNREACHABLE
 from parflex.maps.responses import response_rows
 from parflex.maps.rows import frequency_rows
 from parflex.models.elastic.holding import held_robot, locked_robot
@@ -43,5 +43,5 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch, rows: int, save_every: float =
     monkeypatch.setattr(frequency_rows, "CHUNK_FULL", rows)
     monkeypatch.setattr(response_rows, "CHUNK_TOGETHER", rows)
     monkeypatch.setattr(response_rows, "CHUNK_AT_REST", rows)
-    monkeypatch.setattr(campaign, "SAVE_EVERY", save_every)
-    monkeypatch.setattr(campaign, "SAVING", np.inf)
+    monkeypatch.setattr(jobs, "SAVE_EVERY", save_every)
+    monkeypatch.setattr(jobs, "SAVING", np.inf)

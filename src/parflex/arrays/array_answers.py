@@ -9,7 +9,7 @@ import numpy as np
 
 from parflex.arrays.saying import say_compiling
 from parflex.arrays.state_calls import FLOAT, StateCalls
-from parflex.checking import shown, table
+from parflex.checks import short_text, table
 from parflex.codegen.traces.vouched_states import StateQuestion, group_lengths, state_program
 from parflex.errors import InputError
 from parflex.models.dynamics.forces import checked_wrench
@@ -151,7 +151,7 @@ def _check_out(out: Any, shape: tuple[int, ...]) -> None:
     fits = isinstance(out, np.ndarray) and out.dtype == FLOAT and out.shape == shape and out.flags.writeable
     if not fits:
         raise InputError(
-            f"'out' is not an array of floats of the shape {shape} that can be written", key="out", value=shown(out),
+            f"'out' is not an array of floats of the shape {shape} that can be written", key="out", value=short_text(out),
             hint=f"give np.empty({shape})",
         )  # fmt: skip
 

@@ -8,7 +8,7 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from parflex.arrays.array_answers import answer, short_forward, short_inverse
-from parflex.checking import one_of
+from parflex.checks import one_of
 from parflex.errors import InputError
 from parflex.models.configuration import Configuration, Pose, configure
 from parflex.models.dynamics import dynamic_models

@@ -17,8 +17,8 @@ import numpy as np
 
 from parflex.bodies.rigid import RigidBody
 from parflex.records import Record
-from parflex.spatial import cross, hat, inverse_left_jacobian, left_jacobian, left_jacobian_rate
 from parflex.spatial.linear import scalar_type
+from parflex.spatial.rotations import cross, hat, inverse_left_jacobian, left_jacobian, left_jacobian_rate
 
 if TYPE_CHECKING:
     from parflex.bodies.reduced_link import ReducedLink

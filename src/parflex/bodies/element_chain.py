@@ -14,7 +14,7 @@ import numpy as np
 from parflex.bodies.beam import without_torsion
 from parflex.bodies.elastic_body import ElasticBody
 from parflex.records import Record
-from parflex.spatial import hat
+from parflex.spatial.rotations import hat
 
 Array = np.ndarray
 Y, Z, RY, RZ = 1, 2, 4, 5  # of (x, y, z, rx, ry, rz)

@@ -15,7 +15,7 @@ from parflex.bodies.elastic_body import ElasticBody, InnerNodes, Node
 from parflex.bodies.stress_stiffness import mean_slopes, stress_strains, wrong_geometric
 from parflex.errors import InputError
 from parflex.records import Record
-from parflex.spatial import hat
+from parflex.spatial.rotations import hat
 
 Array = np.ndarray
 ROUND_OFF = 1e-12  # entries of integrals below this share of their scale are zero

@@ -9,8 +9,7 @@ import numpy as np
 
 from parflex.bodies.modal import ModalData, checked
 from parflex.errors import InputError, RobotFileError, did_you_mean
-from parflex.npz_files import read_npz
-from parflex.whole_files import whole_file
+from parflex.io import atomic_file, read_npz
 
 FORMAT = 1
 NEEDED = ("format", "nodes", "masses", "shapes", "modal_stiffnesses", "modal_masses")
@@ -39,7 +38,7 @@ def save_modal(data: ModalData, path: str | Path) -> Path:
         arrays["second_moments"] = data.second_moments
     if data.geometric is not None:
         arrays["geometric"] = data.geometric
-    with whole_file(path, None, "check the path and its permissions") as file:
+    with atomic_file(path, None, "check the path and its permissions") as file:
         np.savez_compressed(file, **arrays)
     return path
 

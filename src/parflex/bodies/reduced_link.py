@@ -19,7 +19,7 @@ from parflex.bodies.element_chain import ElementChain
 from parflex.bodies.modal import without_round_off
 from parflex.errors import InputError
 from parflex.records import Record
-from parflex.spatial import hat
+from parflex.spatial.rotations import hat
 
 Array = np.ndarray
 FAMILIES = (("ux",), ("uy", "rz"), ("uz", "ry"), ("rx",))  # coordinates of straight beams that go with each other

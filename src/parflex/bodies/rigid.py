@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from parflex.records import Record
-from parflex.spatial import cross, hat
+from parflex.spatial.rotations import cross, hat
 
 if TYPE_CHECKING:
     from parflex.bodies.elastic_body import InnerNodes, MeanStrain, Node

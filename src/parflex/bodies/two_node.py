@@ -18,7 +18,7 @@ from parflex.bodies.beam import without_torsion
 from parflex.bodies.body import Body
 from parflex.bodies.elastic_body import ElasticBody
 from parflex.records import Record
-from parflex.spatial import cross, hat
+from parflex.spatial.rotations import cross, hat
 
 Array = np.ndarray
 NOTHING = 1e-6  # of the largest component of a field: integrals of squares have the square of that as rounding

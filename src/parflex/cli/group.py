@@ -10,8 +10,8 @@ import click
 
 from parflex import __version__
 from parflex.errors import nearest
+from parflex.io import refuse_overwrite
 from parflex.vocabulary import WORDS
-from parflex.whole_files import refuse_overwrite
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 OUTPUTS = {"--out", "--record", "--page", "--report", "--figure", "--convergence"}  # options that name what is written

@@ -18,9 +18,10 @@ from parflex.errors import RobotFileError
 from parflex.recursion.kinematics import Motion, Pose
 from parflex.spatial.linear import scalar_type
 from parflex.spatial.varied import is_varied, nominal
-from parflex.tree import Place, Tree
 from parflex.tree.branch import Branch
 from parflex.tree.gear_loss import direction
+from parflex.tree.inner_places import Place
+from parflex.tree.link_tree import Tree
 from parflex.tree.springs import CoupledSpring, coupled_spring
 
 Array = np.ndarray

@@ -12,9 +12,10 @@ from parflex.description import schema
 from parflex.records import Record
 from parflex.recursion.kinematics import Motion, Pose, place_jacobian
 from parflex.recursion.point_forces import OnLinks, line, on_ends, opening
-from parflex.tree import Place, Tree
 from parflex.tree.branch import Branch
 from parflex.tree.element_building import start_distance
+from parflex.tree.inner_places import Place
+from parflex.tree.link_tree import Tree
 
 Array = np.ndarray
 

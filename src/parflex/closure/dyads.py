@@ -10,11 +10,9 @@ import numpy as np
 
 from parflex.closure.loops import Loop
 from parflex.records import Record
-from parflex.recursion import pose
-from parflex.recursion.kinematics import Pose
-from parflex.spatial import cross
-from parflex.tree import Tree
-from parflex.tree.link_tree import GROUND
+from parflex.recursion.kinematics import Pose, pose
+from parflex.spatial.rotations import cross
+from parflex.tree.link_tree import GROUND, Tree
 
 Array = np.ndarray
 FLAT = 1e-6  # sine of the angle at the middle pivot: below, the reference is singular and tells no side

@@ -30,8 +30,9 @@ from parflex.closure.pose_rows import (
 from parflex.closure.targets import FrameTarget, PoseRows, Target
 from parflex.closure.working_modes import Rows, block
 from parflex.records import Record
-from parflex.recursion import jacobians, pose
-from parflex.tree import Place, Tree
+from parflex.recursion.kinematics import jacobians, pose
+from parflex.tree.inner_places import Place
+from parflex.tree.link_tree import Tree
 
 Array = np.ndarray
 STILL = 1e-7  # turns per unit of the other motions: a component that moves less does not move

@@ -17,12 +17,13 @@ from parflex.closure.constraints import Constraint, build_constraints
 from parflex.closure.targets import small_turn
 from parflex.description import schema
 from parflex.errors import RobotFileError
-from parflex.records import Record, counted, listed
+from parflex.records import Record, count_of, name_list
 from parflex.recursion.kinematics import Motion, Pose, place_jacobian
-from parflex.spatial import cross, hat, vector_from_rotation, vector_length
+from parflex.spatial.rotations import cross, hat, vector_from_rotation, vector_length
 from parflex.spatial.varied import nominal
-from parflex.tree import Place, Tree
 from parflex.tree.branch import Branch
+from parflex.tree.inner_places import Place
+from parflex.tree.link_tree import Tree
 
 Array = np.ndarray
 E3 = np.eye(3)
@@ -283,11 +284,11 @@ class Closures(Record):
         return (*self.loops, *self.constraints)
 
     def _told(self) -> str:
-        kinds = counted(len(self.loops), "loop")
+        kinds = count_of(len(self.loops), "loop")
         rods = sum(row.kind != "coupling" for row in self.constraints)
         for count, word in ((len(self.constraints) - rods, "coupling"), (rods, "distance")):
-            kinds += f", {counted(count, word)}" if count else ""
-        return f"{kinds}, {counted(self.size, 'row')}: {listed([row.name for row in self.rows])}"
+            kinds += f", {count_of(count, word)}" if count else ""
+        return f"{kinds}, {count_of(self.size, 'row')}: {name_list([row.name for row in self.rows])}"
 
     @property
     def size(self) -> int:

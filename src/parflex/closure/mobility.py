@@ -11,7 +11,7 @@ import scipy
 from parflex.closure.loops import Closures
 from parflex.errors import SingularError
 from parflex.records import Record
-from parflex.recursion import jacobians, pose
+from parflex.recursion.kinematics import jacobians, pose
 
 Array = np.ndarray
 Usual = Callable[[], float]

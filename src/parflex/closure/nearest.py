@@ -14,11 +14,10 @@ import numpy as np
 from parflex.closure.loops import Closures
 from parflex.closure.targets import PoseRows, Target
 from parflex.errors import SingularError
-from parflex.records import counted
-from parflex.recursion import jacobians, motion, pose
-from parflex.recursion.kinematics import Motion, Pose
-from parflex.spatial import hat, vector_from_rotation
-from parflex.tree import Tree
+from parflex.records import count_of
+from parflex.recursion.kinematics import Motion, Pose, jacobians, motion, pose
+from parflex.spatial.rotations import hat, vector_from_rotation
+from parflex.tree.link_tree import Tree
 
 Array = np.ndarray
 ENDED = 1e-9  # Newton step, as a turn: what it leaves is its square
@@ -179,7 +178,7 @@ class Nearest:
         if missed > LOST * max(float(np.abs(wanted).max(initial=0.0)), TINY):
             count = len(rows) - self.closures.size
             raise SingularError(
-                f"the path asks for {counted(count, 'condition')} that lose rank at this pose: they cannot change so",
+                f"the path asks for {count_of(count, 'condition')} that lose rank at this pose: they cannot change so",
                 key="pose",
                 value=count,
                 hint="keep away from this pose, or give fewer conditions",

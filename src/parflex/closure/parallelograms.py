@@ -16,8 +16,9 @@ import numpy as np
 from parflex.closure.loops import Loop
 from parflex.records import Record
 from parflex.recursion.kinematics import Pose
-from parflex.spatial import cross
-from parflex.tree import Place, Tree
+from parflex.spatial.rotations import cross
+from parflex.tree.inner_places import Place
+from parflex.tree.link_tree import Tree
 
 Array = np.ndarray
 EXACT = 1e-9  # rad, or of the typical length: what axes and sides may be off

@@ -19,10 +19,10 @@ import numpy as np
 from parflex.closure.loops import Loop
 from parflex.closure.parallelograms import Parallelogram, parallelogram
 from parflex.records import Record
-from parflex.recursion import pose
-from parflex.recursion.kinematics import Pose
-from parflex.spatial import cross
-from parflex.tree import Place, Tree
+from parflex.recursion.kinematics import Pose, pose
+from parflex.spatial.rotations import cross
+from parflex.tree.inner_places import Place
+from parflex.tree.link_tree import Tree
 
 Array = np.ndarray
 EXACT = 1e-9  # rad, or of the typical length: what joints that cross or are parallel may be off

@@ -14,7 +14,7 @@ import numpy as np
 from parflex.closure.loops import Closures
 from parflex.closure.mobility import Partition
 from parflex.records import Record
-from parflex.recursion import Pose, motion
+from parflex.recursion.kinematics import Pose, motion
 from parflex.spatial.linear import scalar_type, solve
 
 Array = np.ndarray

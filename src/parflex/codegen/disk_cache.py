@@ -11,7 +11,7 @@ import sys
 import warnings
 from pathlib import Path
 
-from parflex.whole_files import replacing
+from parflex.io import replacing_files
 
 VARIABLE = "PARFLEX_CACHE"
 OTHERS_WRITE = 0o022  # bits of a mode by which the group or all users may write
@@ -68,7 +68,7 @@ def write(key: str, data: bytes) -> None:
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not _private(place, place.stat()):
             return
-        with replacing(place / key, rights=0o600) as (file,):
+        with replacing_files(place / key, rights=0o600) as (file,):
             file.write(hashlib.sha256(data).digest() + data)
     except OSError as error:
         _warn(place, f"cannot be written ({error.strerror or error}); set {VARIABLE} to a writable folder or to 'off'")

@@ -12,22 +12,21 @@ from typing import Any
 
 import numpy as np
 
-from parflex.bodies import RigidBody
+from parflex.bodies.rigid import RigidBody
 from parflex.closure.loops import Closures
 from parflex.codegen import program_store
 from parflex.codegen.model import Model
-from parflex.codegen.model_options import OPERATOR_LIMIT
+from parflex.codegen.model_options import OPERATOR_LIMIT, Options, prepared
 from parflex.codegen.passes.optimise import make_program
 from parflex.codegen.traces import moving
-from parflex.codegen.traces.trace import prepared
-from parflex.codegen.traces.tracing import Options, Tracer
+from parflex.codegen.traces.tracing import Tracer
 from parflex.errors import InputError
 from parflex.models.forms.choice import choose
 from parflex.models.robot import Robot
-from parflex.recursion import jacobians, pose
-from parflex.tree import Link, Place
+from parflex.recursion.kinematics import jacobians, pose
+from parflex.tree.inner_places import Place
 from parflex.tree.joints import Joint, helical
-from parflex.tree.link_tree import JointTerms
+from parflex.tree.link_tree import JointTerms, Link
 
 Array = np.ndarray
 Numbers = dict[str, float]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from parflex.checking import names, number
+from parflex.checks import names, number
 from parflex.codegen import program_store
 from parflex.codegen.memory_pause import no_search_for_cycles
 from parflex.codegen.model import Model

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from parflex.checking import shown
+from parflex.checks import short_text
 from parflex.codegen.program import Program
 from parflex.errors import InputError, did_you_mean
 from parflex.models.given_states.closed_positions import as_numbers
-from parflex.records import Answer, counted, listed
+from parflex.records import Answer, count_of, name_list
 
 if TYPE_CHECKING:
     from parflex.codegen.ports import Signal
@@ -158,7 +158,7 @@ class Model(Answer):
         elif not isinstance(out, np.ndarray) or out.shape != shape or out.dtype != FLOAT or not out.flags.writeable:
             raise InputError(
                 f"'out' is not an array of floats of the shape {shape} that can be written", key="out",
-                value=shown(out), hint=f"give np.empty({shape})",
+                value=short_text(out), hint=f"give np.empty({shape})",
             )  # fmt: skip
         kernel.write(x, constants, out)
         return out
@@ -291,9 +291,13 @@ class Model(Answer):
 
     def _told(self) -> str:
         groups = [[f"{n}{list(shape)}" for n, shape in side.items()] for side in (self.inputs, self.outputs)]
-        parts = [f"inputs {listed(groups[0])}", f"outputs {listed(groups[1])}", f"{self.counts['total']} operators"]
+        parts = [
+            f"inputs {name_list(groups[0])}",
+            f"outputs {name_list(groups[1])}",
+            f"{self.counts['total']} operators",
+        ]
         return f"{self.name}: " + ", ".join(
-            [*parts, *[counted(len(self.parameters), "parameter")] * bool(self.parameters)]
+            [*parts, *[count_of(len(self.parameters), "parameter")] * bool(self.parameters)]
         )
 
 

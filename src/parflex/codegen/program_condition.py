@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.checking import shown
+from parflex.checks import short_text
 from parflex.closure.mobility import condition, scaled_jacobian
 from parflex.codegen.model import Model
 from parflex.errors import InputError
@@ -23,7 +23,7 @@ def model_condition(robot: Robot, made: Model, q: Any) -> float:
     """
     if not isinstance(made, Model):
         raise InputError(
-            "the condition is that of a program", key="model", value=shown(made),
+            "the condition is that of a program", key="model", value=short_text(made),
             hint="make it first, by model(robot, 'direct')",
         )  # fmt: skip
     if "qd" not in made.labels or "q" not in made.inputs:

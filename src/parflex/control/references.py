@@ -13,12 +13,17 @@ from parflex.errors import InputError
 from parflex.models.configuration import Configuration
 from parflex.models.robot import Robot
 from parflex.records import Record
-from parflex.recursion import pose
+from parflex.recursion.kinematics import pose
 from parflex.simulation.inputs.polynomials import Polynomials, hermite
 from parflex.simulation.inputs.prescribed_frames import FrameMotion
 from parflex.simulation.inputs.quintics import smooth_step
 from parflex.simulation.motions.through_times import splined
-from parflex.spatial import left_jacobian, left_jacobian_rate, rotation_from_vector, vector_from_rotation
+from parflex.spatial.rotations import (
+    left_jacobian,
+    left_jacobian_rate,
+    rotation_from_vector,
+    vector_from_rotation,
+)
 
 Array = np.ndarray
 KNOT_STEP = 2e-3  # s between knots of a curved path: quintics between them err by 1e-13 of it
@@ -205,7 +210,7 @@ def from_motion(robot: Robot, name: str, time: float) -> Reference:
 
 def _channels(here: Configuration, qd: Array, qdd: Array, base: Array) -> Array:
     """Channels of a reference and their derivatives for a motion of the whole robot."""
-    from parflex.recursion import motion
+    from parflex.recursion.kinematics import motion
 
     name = here.robot.tree.end_effector
     R, p = here.at.of(here.robot.tree.places[name])

@@ -13,10 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.campaigns import crews
-from parflex.campaigns.campaign import run_campaign
-from parflex.campaigns.chunk_tasks import ChunkTask
-from parflex.campaigns.clusters import cluster as cluster_crew
+from parflex import jobs as crews
 from parflex.control.following import Track, track
 from parflex.control.gains import Gains, checked_gains, gains_from
 from parflex.control.laws import Law, make_law
@@ -28,10 +25,12 @@ from parflex.control.study_results import StudyResults
 from parflex.control.summary import summary
 from parflex.control.variation import Parameter, parameters_of, varied
 from parflex.errors import InputError
+from parflex.jobs import ChunkTask, run_job
+from parflex.jobs import dask_executor as cluster_crew
 from parflex.models.loading import load
 from parflex.models.robot import Robot
 from parflex.models.terms import acting
-from parflex.records import Answer, brief, listed
+from parflex.records import Answer, brief, name_list
 
 Array = np.ndarray
 FORMAT = 2  # of the file that keeps cases: raise it when they mean something else
@@ -66,7 +65,9 @@ class Study(Answer):
         return summary(self.file, self.cases)
 
     def _told(self) -> str:
-        return f"{brief(self.file.robot)}: {len(self.cases)} of {self.total} cases, laws {listed(list(self.file.laws))}"
+        return (
+            f"{brief(self.file.robot)}: {len(self.cases)} of {self.total} cases, laws {name_list(list(self.file.laws))}"
+        )
 
 
 class Bench:
@@ -182,15 +183,15 @@ def run_study(
         if progress is not None:
             progress(len(found.cases), found.total)
 
-    def crew(cases: int) -> crews.Crew:
-        return crews.processes(jobs, cases) if cluster is None else cluster_crew(cluster)
+    def crew(cases: int) -> crews.ExecutorPool:
+        return crews.process_pool(jobs, cases) if cluster is None else cluster_crew(cluster)
 
     given = file.model_dump(mode="json")
     if Path(file.robot).is_file():
         given["robot"] = str(Path(file.robot).resolve())  # workers may stand in another folder
     name = hashlib.sha256((key + json.dumps(given, sort_keys=True)).encode()).hexdigest()
     task = ChunkTask(bench_solver, given, name, ready=bench.run)
-    found.interrupted = run_campaign(
+    found.interrupted = run_job(
         results, lambda: [case for case in every if case not in found.cases], task, crew, path, key, told
     )
     found.seconds = perf_counter() - begin

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from parflex.errors import InputError
-from parflex.whole_files import whole_file
+from parflex.io import atomic_file
 
 Laws = dict[str, dict[str, Any]]
 
@@ -76,5 +76,5 @@ class StudyResults:
             "cases": [*(self._entry(case, laws) for case, laws in sorted(study.cases.items())), *study.others],
             "summary": study.summary(),
         }
-        with whole_file(self.path) as file:
+        with atomic_file(self.path) as file:
             file.write(json.dumps(content, allow_nan=False).encode())

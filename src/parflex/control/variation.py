@@ -16,7 +16,7 @@ from parflex.description import schema
 from parflex.errors import InputError, did_you_mean
 from parflex.models.loading import rebuilt
 from parflex.models.robot import Robot
-from parflex.spatial import mdh_transform
+from parflex.spatial.rotations import mdh_transform
 from parflex.tree.frame_numbers import read_body
 
 Array = np.ndarray

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, model_validator
 
 from parflex.description.values import complain, shown
 from parflex.errors import did_you_mean
-from parflex.records import clipped
+from parflex.records import one_line
 
 
 class Table(BaseModel):
@@ -17,7 +17,7 @@ class Table(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     def __repr__(self) -> str:
-        return clipped(super().__repr__())  # a robot file would fill pages
+        return one_line(super().__repr__())  # a robot file would fill pages
 
     __str__ = __repr__
 

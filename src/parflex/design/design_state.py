@@ -24,8 +24,7 @@ from parflex.models.pose_input import read_pose
 from parflex.models.posing.resting_couplings import resting_order
 from parflex.models.priorities import Block, solve_in_order
 from parflex.models.robot import Robot
-from parflex.recursion import jacobians, pose
-from parflex.recursion.kinematics import place_jacobian
+from parflex.recursion.kinematics import jacobians, place_jacobian, pose
 from parflex.spatial.dual import Sensitive, slopes, small_steps
 from parflex.spatial.linear import solve
 

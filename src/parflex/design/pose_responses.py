@@ -17,9 +17,9 @@ from parflex.design.rigid_responses import EQUAL, conditioning, ratio_of, units_
 from parflex.errors import InputError, did_you_mean
 from parflex.models.coordinate_words import read_columns
 from parflex.models.robot import Robot
-from parflex.recursion import jacobians
-from parflex.spatial import cross
+from parflex.recursion.kinematics import jacobians
 from parflex.spatial.dual import Sensitive, slopes_last
+from parflex.spatial.rotations import cross
 from parflex.tree.link_tree import GROUND
 
 Array = np.ndarray
@@ -185,8 +185,9 @@ def area(state: DesignState, argument: str) -> Any:
     It counts cells, so that it has no slopes.
     """
     from parflex.maps.batches import Geometry  # which brings the compiler, and is not needed elsewhere
-    from parflex.maps.positions import OK, PositionSolver
+    from parflex.maps.positions import PositionSolver
     from parflex.maps.reached_cells import reached_cells
+    from parflex.maps.reaching.closed_rows import OK
 
     axes = [_axis(part, argument) for part in argument.split(";")]
     names, units = read_columns(state.robot.tree, [name for name, _, _ in axes], f"area:{argument}")

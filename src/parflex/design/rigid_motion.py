@@ -18,8 +18,8 @@ from parflex.models.configuration import Configuration
 from parflex.models.dynamics.forces import tree_forces
 from parflex.models.pose_input import read_motion
 from parflex.models.terms import acting
-from parflex.recursion import motion
 from parflex.recursion.energy import kinetic_energy
+from parflex.recursion.kinematics import motion
 from parflex.spatial.dual import Sensitive, slopes, with_slopes
 
 Array = np.ndarray

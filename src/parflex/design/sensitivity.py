@@ -19,7 +19,7 @@ from parflex.models.dynamics.forces import Without, Wrench
 from parflex.models.elastic.holding import Lock, Servo
 from parflex.models.elastic.linear_model import About
 from parflex.models.robot import Robot
-from parflex.records import Answer, brief, listed
+from parflex.records import Answer, brief, name_list
 
 Array = np.ndarray
 
@@ -81,7 +81,7 @@ class Sensitivities(Answer):
 
     def _told(self) -> str:
         shown = [f"{key} {brief(self.sensitivities[key]['elasticity'])}" for key in self.sorted_keys]
-        return f"{self.response} = {brief(self.value)} {self.unit}; percent per percent: {listed(shown)}"
+        return f"{self.response} = {brief(self.value)} {self.unit}; percent per percent: {name_list(shown)}"
 
 
 def sensitivities(

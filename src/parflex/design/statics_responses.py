@@ -26,7 +26,7 @@ from parflex.models.inside_beams.inner_compliance import (
 )
 from parflex.models.inside_beams.section_forces import element_rows, element_signals_of, sections_of_element
 from parflex.models.inside_beams.stresses import stresses
-from parflex.recursion import motion
+from parflex.recursion.kinematics import motion
 from parflex.spatial.dual import Sensitive
 from parflex.spatial.linear import solve
 from parflex.spatial.rotations import vector_from_rotation

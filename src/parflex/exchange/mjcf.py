@@ -10,12 +10,11 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from parflex.bodies import RigidBody
+from parflex.bodies.rigid import RigidBody
 from parflex.closure.distances import Distance
 from parflex.closure.loops import Loop, neutral_rotation
 from parflex.exchange.real_bodies import is_real, parts_with_real_bodies
 from parflex.exchange.rigid_parts import (
-    GROUND,
     ExportedRobot,
     RigidPart,
     centred,
@@ -31,10 +30,10 @@ from parflex.exchange.rigid_parts import (
 )
 from parflex.models.robot import Robot
 from parflex.records import Record
-from parflex.recursion import pose
-from parflex.spatial import placed
-from parflex.spatial.rotations import matrix_quaternion
-from parflex.tree import Place
+from parflex.recursion.kinematics import pose
+from parflex.spatial.rotations import matrix_quaternion, placed
+from parflex.tree.inner_places import Place
+from parflex.tree.link_tree import GROUND
 
 Array = np.ndarray
 Element = ElementTree.Element

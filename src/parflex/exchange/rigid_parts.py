@@ -9,17 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from parflex.bodies import RigidBody
+from parflex.bodies.rigid import RigidBody
 from parflex.closure.constraints import Coupling
 from parflex.closure.loops import Loop
 from parflex.errors import InputError
+from parflex.io import atomic_files
 from parflex.models.robot import Robot
 from parflex.records import Answer, Record
-from parflex.spatial import cross, placed
+from parflex.spatial.rotations import cross, placed
 from parflex.tree import joints
 from parflex.tree.joints import Joint
 from parflex.tree.link_tree import GROUND, JointTerms
-from parflex.whole_files import whole_files
 
 Array = np.ndarray
 E3 = np.eye(3)
@@ -168,7 +168,7 @@ def refuse_elements(robot: Robot, format_name: str, kinds: Sequence[str] = ()) -
 
 def write_texts(texts: dict[Path, str], key: str = "out") -> tuple[str, ...]:
     """Write files, all or none."""
-    with whole_files(list(texts), key) as files:
+    with atomic_files(list(texts), key) as files:
         for file, text in zip(files, texts.values(), strict=True):
             file.write(text.encode("utf-8"))
     return tuple(str(path) for path in texts)

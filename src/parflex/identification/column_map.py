@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from parflex.checking import number, one_of, shown, whole
+from parflex.checks import integer, number, one_of, short_text
 from parflex.errors import InputError, did_you_mean
 from parflex.records import Record
 
@@ -97,7 +97,9 @@ def _read(path: str | Path) -> dict[str, Any]:
 def _map(table: Mapping[str, Any], motors: list[str], file: str, passive: Sequence[str]) -> ColumnMap:
     for key in table:
         if key not in KEYS:
-            raise InputError(f"unknown key '{key}'", key=key, value=shown(table[key]), hint=did_you_mean(key, KEYS))
+            raise InputError(
+                f"unknown key '{key}'", key=key, value=short_text(table[key]), hint=did_you_mean(key, KEYS)
+            )
     given = table.get("position", {})
     sensors = (
         {joint: entry for joint, entry in _flat(given).items() if joint in passive}
@@ -119,7 +121,9 @@ def _map(table: Mapping[str, Any], motors: list[str], file: str, passive: Sequen
 def _columns(table: Mapping[str, Any], key: str, motors: list[str], needed: bool = False) -> dict[str, Column]:
     given = table.get(key, {})
     if not isinstance(given, Mapping):
-        raise InputError(f"'{key}' is a table of joints", key=key, value=shown(given), hint=f'{key}.JOINT = "COLUMN"')
+        raise InputError(
+            f"'{key}' is a table of joints", key=key, value=short_text(given), hint=f'{key}.JOINT = "COLUMN"'
+        )
     flat = _flat(given)
     for joint in flat:
         if joint not in motors:
@@ -163,12 +167,12 @@ def _column(entry: Any, key: str) -> Column:
         return Column(entry)
     if not isinstance(entry, Mapping) or not isinstance(entry.get("column"), str):
         raise InputError(
-            "the name of a column is expected here", key=key, value=shown(entry),
+            "the name of a column is expected here", key=key, value=short_text(entry),
             hint='write "COLUMN" or { column = "COLUMN", gain = 2.5 }',
         )  # fmt: skip
     for word in entry:
         if word not in ENTRY:
-            raise InputError(f"unknown key '{word}'", key=f"{key}.{word}", value=shown(entry[word]),
+            raise InputError(f"unknown key '{word}'", key=f"{key}.{word}", value=short_text(entry[word]),
                              hint=did_you_mean(word, ENTRY))  # fmt: skip
     gain = float(number(entry.get("gain", 1.0), f"{key}.gain"))
     if gain == 0:
@@ -181,29 +185,29 @@ def _controller(given: Any, motors: list[str]) -> FeedbackLaw | None:
     if given is None:
         return None
     if not isinstance(given, Mapping):
-        raise InputError("'controller' is a table", key="controller", value=shown(given),
+        raise InputError("'controller' is a table", key="controller", value=short_text(given),
                          hint='law = "cascade", kp = ..., kv = ...')  # fmt: skip
     law = given.get("law", next((name for name, words in LAWS.items() if words[0] in given), "cascade"))
     if law not in LAWS:
-        raise InputError(f"there is no law '{law}'", key="controller.law", value=shown(law),
+        raise InputError(f"there is no law '{law}'", key="controller.law", value=short_text(law),
                          hint=did_you_mean(str(law), LAWS))  # fmt: skip
     words = ("law", "limit", "sample_time", "rates", "delay", *LAWS[law])
     for word in given:
         if word not in words:
-            raise InputError(f"unknown key '{word}'", key=f"controller.{word}", value=shown(given[word]),
+            raise InputError(f"unknown key '{word}'", key=f"controller.{word}", value=short_text(given[word]),
                              hint=did_you_mean(word, words))  # fmt: skip
     for word in LAWS[law]:
         if word not in given:
             raise InputError(f"key '{word}' is missing", key=f"controller.{word}", hint=f"add {word} = ...")
     first, second = (_gains(given[word], f"controller.{word}", motors) for word in LAWS[law])
     if law == "ctc" and len({*first}) + len({*second}) > 2:
-        raise InputError("computed torque has one gain for all motors", key="controller.Kp", value=shown(given["Kp"]),
+        raise InputError("computed torque has one gain for all motors", key="controller.Kp", value=short_text(given["Kp"]),
                          hint="give a number")  # fmt: skip
     limit = float(number(given["limit"], "controller.limit", above=0.0)) if "limit" in given else float("inf")
     sample = given.get("sample_time")
     time = None if sample is None else float(number(sample, "controller.sample_time", above=0.0))
     rates = str(one_of(given.get("rates", "measured"), RATES, "controller.rates"))
-    delay = whole(given.get("delay", 0), "controller.delay", 0, MOST_DELAY)
+    delay = integer(given.get("delay", 0), "controller.delay", 0, MOST_DELAY)
     return FeedbackLaw(law, (first, second), limit, time, rates, delay)
 
 
@@ -225,7 +229,7 @@ def _gains(given: Any, key: str, motors: list[str]) -> tuple[float, ...]:
 
 def _payloads(given: Any) -> dict[str, tuple[float, float, float, float]]:
     if not isinstance(given, Mapping):
-        raise InputError("'payload' is a table of records", key="payload", value=shown(given),
+        raise InputError("'payload' is a table of records", key="payload", value=short_text(given),
                          hint='"loaded.csv" = [2.5, 0, 0, 0.1]')  # fmt: skip
     found: dict[str, tuple[float, float, float, float]] = {}
     for record, entry in given.items():
@@ -233,10 +237,10 @@ def _payloads(given: Any) -> dict[str, tuple[float, float, float, float]]:
         if len(row) != 4:
             raise InputError(
                 "a payload is mass, x, y, z in the axes of the end effector", key=f"payload.{record}",
-                value=shown(entry), hint="write [2.5, 0, 0, 0.1]",
+                value=short_text(entry), hint="write [2.5, 0, 0, 0.1]",
             )  # fmt: skip
         if float(number(row[0], f"payload.{record}")) < 0:
-            raise InputError("the mass of a payload is negative", key=f"payload.{record}", value=shown(entry),
+            raise InputError("the mass of a payload is negative", key=f"payload.{record}", value=short_text(entry),
                              hint="give what the robot carries in this record")  # fmt: skip
         found[str(record)] = tuple(float(number(value, f"payload.{record}")) for value in row)  # type: ignore[assignment]
     return found

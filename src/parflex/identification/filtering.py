@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.checking import number, whole
+from parflex.checks import integer, number
 from parflex.errors import InputError
 from parflex.identification.estimates.rounded_positions import staircase
 from parflex.identification.low_pass import ORDER, butterworth, derivatives, mean_spectrum
@@ -136,7 +136,7 @@ def choose_filter(
         decimate = max(1, min(int(rate / cutoff), fewest))
         said.append("as many samples kept as the cutoff needs")
     else:
-        decimate = whole(decimate, "decimate", 1)
+        decimate = integer(decimate, "decimate", 1)
         said.append("decimation as given")
     edge = round(EDGE * rate / cutoff)
     least = 0.0 if least_speed is None else float(number(least_speed, "least_speed", least=0.0))

@@ -9,7 +9,7 @@ import numpy as np
 
 from parflex.identification.filtering import FilterChoice
 from parflex.identification.measured_files import Measurement
-from parflex.records import Record, brief, counted
+from parflex.records import Record, brief, count_of
 
 Array = np.ndarray
 
@@ -190,6 +190,6 @@ class Identified(Record):
 
     def _told(self) -> str:
         return (
-            f"{brief(self.robot)}: {counted(len(self.parameters), 'base parameter')} by {self.estimator}, relative "
+            f"{brief(self.robot)}: {count_of(len(self.parameters), 'base parameter')} by {self.estimator}, relative "
             f"error {self.relative_error:.3g}"
         )

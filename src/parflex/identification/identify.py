@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from parflex.checking import one_of
+from parflex.checks import one_of
 from parflex.errors import InputError, SingularError
 from parflex.identification.base_columns import BaseColumns, base_columns, grouped_by, independent_columns, stacked
 from parflex.identification.column_map import ColumnMap, read_column_map

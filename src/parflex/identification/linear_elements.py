@@ -14,9 +14,9 @@ import numpy as np
 
 from parflex.models.robot import Robot
 from parflex.records import Record
-from parflex.recursion import jacobians
+from parflex.recursion.kinematics import jacobians
 from parflex.recursion.point_forces import line, on_ends
-from parflex.tree import Tree
+from parflex.tree.link_tree import Tree
 from parflex.tree.point_elements import PointElement
 from parflex.tree.springs import CoupledSpring
 

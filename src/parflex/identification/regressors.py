@@ -14,11 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from parflex.bodies import RigidBody
+from parflex.bodies.rigid import RigidBody
 from parflex.closure.mobility import Partition, choose_partition, scaled_jacobian
 from parflex.codegen.make_model import kept_program, model
 from parflex.codegen.model import Model
-from parflex.codegen.traces.tracing import Options, Tracer
+from parflex.codegen.model_options import Options
+from parflex.codegen.traces.tracing import Tracer
 from parflex.errors import InputError, SingularError
 from parflex.identification.linear_elements import ElementColumns, without_elements
 from parflex.identification.unknowns import Unknown, joint_column
@@ -27,9 +28,10 @@ from parflex.models.dynamics.base_parameters import PARAMETERS
 from parflex.models.robot import Robot
 from parflex.models.terms import FRICTION
 from parflex.records import Record
-from parflex.recursion import jacobians, joint_forces, motion, newton_euler, pose
 from parflex.recursion.body_regressor import body_regressor
-from parflex.tree import Link, Tree
+from parflex.recursion.kinematics import jacobians, motion, pose
+from parflex.recursion.newton_euler import joint_forces, newton_euler
+from parflex.tree.link_tree import Link, Tree
 
 Array = np.ndarray
 CHUNK = 500  # states at a time: their regressors stay small

@@ -15,12 +15,12 @@ from parflex.errors import InputError
 from parflex.identification.identified import Identified
 from parflex.identification.linear_elements import fields_of, linear_elements
 from parflex.identification.unknowns import SPRINGS
+from parflex.io import atomic_file, check_writable, refuse_overwrite
 from parflex.models.dynamics.base_parameters import PARAMETERS, body_parameters
 from parflex.models.robot import Robot
 from parflex.models.terms import FRICTION as TERMS
 from parflex.tree.frame_numbers import read_body
 from parflex.tree.link_tree import Link
-from parflex.whole_files import check_writable, refuse_overwrite, whole_file
 
 Array = np.ndarray
 FRICTION = {"FV": "viscous", "FS": "coulomb", "FV_back": "viscous_back", "FS_back": "coulomb_back", "offset": "offset"}
@@ -59,7 +59,7 @@ def write_robot(robot: Robot, found: Identified, path: str | Path) -> list[str]:
             if name not in leg_of:
                 lines += ["", f"[[{kind}]]", f'name = "{name}"']
                 lines += [f"{key} = {_written(value)}" for key, value in numbers.items()]
-    with whole_file(path) as file:
+    with atomic_file(path) as file:
         file.write(("\n".join(lines) + "\n").encode())
     return warnings
 

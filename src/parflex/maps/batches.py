@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.bodies import RigidBody
+from parflex.bodies.rigid import RigidBody
 from parflex.closure.assembly.far_poses import position_units
 from parflex.closure.constraints import Coupling
 from parflex.closure.dyads import Dyad, Pivot
@@ -24,9 +24,9 @@ from parflex.designs.design_numbers import DesignNumbers
 from parflex.graph.expression import Graph
 from parflex.models.robot import Robot
 from parflex.records import Record
-from parflex.recursion import pose
-from parflex.tree import Place, Tree
-from parflex.tree.link_tree import GROUND
+from parflex.recursion.kinematics import pose
+from parflex.tree.inner_places import Place
+from parflex.tree.link_tree import GROUND, Tree
 
 Array = np.ndarray
 RECENT = 16  # robots with sets of keys of which that is kept

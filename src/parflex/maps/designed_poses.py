@@ -25,7 +25,8 @@ from parflex.maps.node_unknowns import NodeModel, NotCoveredError, has_spare_row
 from parflex.maps.nodes import Assembly
 from parflex.maps.placing.own_homes import homes_elsewhere
 from parflex.maps.platform import Platform
-from parflex.maps.positions import IMPOSSIBLE, OK, SINGULAR, UNREACHABLE, Positions, PositionSolver, home_state
+from parflex.maps.positions import IMPOSSIBLE, Positions, PositionSolver, home_state
+from parflex.maps.reaching.closed_rows import OK, SINGULAR, UNREACHABLE
 from parflex.maps.responses.at_one_pose import Held
 from parflex.maps.rest.rest_rows import WORTH as FEW
 from parflex.maps.rest.spring_rows import SpringsWhenNeeded
@@ -43,7 +44,7 @@ from parflex.models.elastic.stiff_system import ZERO, lowest_modes
 from parflex.models.elastic.tension import NEAR_REST
 from parflex.models.robot import Robot
 from parflex.models.vibration.natural_modes import natural_frequencies
-from parflex.records import counted
+from parflex.records import count_of
 from parflex.spatial.varied import OneNumberError
 
 Array = np.ndarray
@@ -89,7 +90,7 @@ class DesignedPoses:
     @property
     def why(self) -> str:
         """Why rows are not solved by steps, or some by themselves; empty where all go together."""
-        some = counted(self.elsewhere, "row")
+        some = count_of(self.elsewhere, "row")
         home = f"{some} loaded alone: {ALONE}" if self.elsewhere else ""
         return "; ".join(filter(None, (self.why_not, home)))
 

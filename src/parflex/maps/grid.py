@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from parflex.campaigns import crews
-from parflex.campaigns.campaign import run_campaign
-from parflex.campaigns.chunk_tasks import ChunkTask
-from parflex.campaigns.clusters import cluster as cluster_crew
+from parflex import jobs
 from parflex.errors import InputError
+from parflex.jobs import ChunkTask, run_job
+from parflex.jobs import dask_executor as cluster_crew
 from parflex.maps.grids.map_files import MapStore, check_map_file, map_settings
 from parflex.maps.grids.map_results import MapResults
 from parflex.maps.grids.map_rows import MapRows
 from parflex.maps.many import cells_line
-from parflex.maps.positions import OK, UNREACHABLE, WAITING
+from parflex.maps.positions import WAITING
+from parflex.maps.reaching.closed_rows import OK, UNREACHABLE
 from parflex.maps.responses.at_one_pose import Held
 from parflex.maps.responses.first_order import warn_of_first_order
 from parflex.maps.responses.response_names import read_responses
@@ -262,14 +262,14 @@ def _fill(
         results.before = int((status != WAITING).sum())
         return [chunk for chunk in chunks_of(len(status), rows.chunk) if (status[chunk] == WAITING).any()]
 
-    def crew(chunks: int) -> crews.Crew:
-        return crews.threads(rows.threads(threads, chunks)) if cluster is None else cluster_crew(cluster)
+    def crew(chunks: int) -> jobs.ExecutorPool:
+        return jobs.thread_pool(rows.threads(threads, chunks)) if cluster is None else cluster_crew(cluster)
 
     def told() -> None:
         if progress is not None:
             progress(int((status != WAITING).sum()), len(status))
 
-    interrupted = run_campaign(results, left, task, crew, path, results.name, told, ordered=True)
+    interrupted = run_job(results, left, task, crew, path, results.name, told, ordered=True)
     if results.refused is not None and not interrupted and not (status == OK).any():
         raise results.refused
     return interrupted

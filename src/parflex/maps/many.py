@@ -9,7 +9,7 @@ import numpy as np
 
 from parflex.maps.designed_poses import DesignedPoses, design_column
 from parflex.maps.frequencies import FrequencySolver
-from parflex.maps.positions import OK
+from parflex.maps.reaching.closed_rows import OK
 from parflex.maps.responses.at_one_pose import Held
 from parflex.maps.responses.many_responses import solve_rows
 from parflex.maps.responses.response_names import read_responses
@@ -25,7 +25,7 @@ from parflex.models.elastic.tension import has_force_elements
 from parflex.models.robot import Robot
 from parflex.models.vibration.beyond_band import warn_beyond_band
 from parflex.models.vibration.usual_modes import number_of_modes
-from parflex.records import Answer, counted
+from parflex.records import Answer, count_of
 
 Array = np.ndarray
 
@@ -83,14 +83,14 @@ class ManyFrequencies(Answer):
         return getattr(self.solver, "largest_difference", 0.0)
 
     def _told(self) -> str:
-        return f"{counted(len(self.status), 'pose')}, {cells_line(self.frequencies, self.status == OK)}"
+        return f"{count_of(len(self.status), 'pose')}, {cells_line(self.frequencies, self.status == OK)}"
 
 
 def cells_line(frequencies: Array, good: Array) -> str:
     """How many cells have frequencies, and between which the lowest lie."""
     lowest = frequencies[..., 0][good]
     span = f"lowest {lowest.min():.4g} to {lowest.max():.4g} Hz" if lowest.size else "no frequency"
-    return f"{int(good.sum())} of {good.size} reached, {counted(frequencies.shape[-1], 'mode')}, {span}"
+    return f"{int(good.sum())} of {good.size} reached, {count_of(frequencies.shape[-1], 'mode')}, {span}"
 
 
 def many_frequencies(

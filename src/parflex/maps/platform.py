@@ -12,8 +12,7 @@ from parflex.maps.node_unknowns import NodeModel
 from parflex.maps.nodes import Assembly
 from parflex.maps.responses.at_one_pose import signed_twists
 from parflex.models.robot import Robot
-from parflex.recursion import jacobians, pose
-from parflex.recursion.kinematics import place_jacobian
+from parflex.recursion.kinematics import jacobians, place_jacobian, pose
 from parflex.tree.link_tree import GROUND
 
 Array = np.ndarray

@@ -10,8 +10,8 @@ import numpy as np
 from parflex.errors import SingularError
 from parflex.models.posing.near_pose import near_pose
 from parflex.models.robot import Robot
-from parflex.recursion import pose
-from parflex.spatial import vector_from_rotation
+from parflex.recursion.kinematics import pose
+from parflex.spatial.rotations import vector_from_rotation
 
 Array = np.ndarray
 Cell = tuple[int, ...]

@@ -21,11 +21,10 @@ from parflex.models.limits import limit_warnings
 from parflex.models.priorities import root_of
 from parflex.models.robot import Robot
 from parflex.models.spins import spin_error, spinning
-from parflex.records import Answer, counted
-from parflex.recursion import Motion, jacobians, pose
-from parflex.recursion import Pose as LinkPoses
-from parflex.recursion import mass_matrix as tree_mass_matrix
-from parflex.recursion.kinematics import place_jacobian
+from parflex.records import Answer, count_of
+from parflex.recursion.composite import mass_matrix as tree_mass_matrix
+from parflex.recursion.kinematics import Motion, jacobians, place_jacobian, pose
+from parflex.recursion.kinematics import Pose as LinkPoses
 
 Array = np.ndarray
 
@@ -287,8 +286,8 @@ class Configuration(Answer):
         regular = [Configuration(self.robot, q) for q in self.robot.reference_poses]  # home alone may be singular
         if A.shape[0] < freedoms or all(one.robot_is_underactuated() for one in regular):
             raise ActuationError(
-                f"actuation '{self.robot.actuation}' has {counted(A.shape[0], 'motor')} for "
-                f"{counted(freedoms, 'freedom')}; "
+                f"actuation '{self.robot.actuation}' has {count_of(A.shape[0], 'motor')} for "
+                f"{count_of(freedoms, 'freedom')}; "
                 f"the motion of {moving} is free",
                 key="actuation",
                 value=self.robot.actuation,

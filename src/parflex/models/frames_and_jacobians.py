@@ -10,7 +10,7 @@ import numpy as np
 from parflex.closure.targets import Target
 from parflex.models.configuration import Configuration, Pose, configure
 from parflex.models.robot import Robot, frames_at
-from parflex.records import NamedMatrix, Unpacked, listed
+from parflex.records import NamedMatrix, Unpacked, name_list
 
 Array = np.ndarray
 
@@ -57,7 +57,7 @@ class Jacobian(NamedMatrix):
     motors: list[str]  # of its columns
 
     def _told(self) -> str:
-        return f"of '{self.frame}' per rate of {listed(self.motors)}"
+        return f"of '{self.frame}' per rate of {name_list(self.motors)}"
 
 
 def frames(robot: Robot, pose: Pose | None = None) -> dict[str, FramePose]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from parflex.errors import InputError
 from parflex.models.robot import Robot
-from parflex.records import Record, counted
+from parflex.records import Record, count_of
 from parflex.tree.link_tree import Link
 
 Array = np.ndarray
@@ -98,7 +98,7 @@ def refuse_violations(violations: Iterable[Violation]) -> None:
     found = list(violations)
     if not found:
         return
-    more = f" (and {counted(len(found) - 1, 'more limit')})" if len(found) > 1 else ""
+    more = f" (and {count_of(len(found) - 1, 'more limit')})" if len(found) > 1 else ""
     raise InputError(
         found[0].sentence + more,
         key=found[0].key,

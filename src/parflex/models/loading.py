@@ -20,8 +20,9 @@ from parflex.models.payload import with_payload
 from parflex.models.pose_input import read_pose
 from parflex.models.robot import Robot, WrittenRobot
 from parflex.models.sensors import marked_rates
-from parflex.tree import Tree, build_tree
+from parflex.tree.build import build_tree
 from parflex.tree.frame_numbers import read_body
+from parflex.tree.link_tree import Tree
 from parflex.tree.rigid_version import read_version, rigid_version
 
 

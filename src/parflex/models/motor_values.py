@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.checking import shown, table
+from parflex.checks import short_text, table
 from parflex.errors import InputError, did_you_mean
 from parflex.models.robot import Robot
 
@@ -50,7 +50,7 @@ def read_efforts(robot: Robot, effort: Any, key: str = "effort") -> Array:
         raise InputError(
             "this is not one finite effort for every motor",
             key=key,
-            value=shown(effort),
+            value=short_text(effort),
             hint=f"give {len(motors)} numbers in the order of the motors ({listed}), or names with values",
         )
     return tau
@@ -61,6 +61,6 @@ def one_effort(name: str, value: Any, key: str = "effort") -> float:
     number = value.item() if isinstance(value, np.ndarray) and value.size == 1 else value
     if isinstance(number, bool) or not isinstance(number, Real) or not np.isfinite(float(number)):
         raise InputError(
-            f"the effort of '{name}' is not a finite number", key=key, value=shown(value), hint="give e.g. 2.0"
+            f"the effort of '{name}' is not a finite number", key=key, value=short_text(value), hint="give e.g. 2.0"
         )
     return float(number)

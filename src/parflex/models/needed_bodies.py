@@ -9,7 +9,7 @@ import numpy as np
 from parflex.closure import mobility
 from parflex.errors import InputError
 from parflex.models.robot import Robot, file_frame
-from parflex.records import listed
+from parflex.records import name_list
 
 
 def refuse_needed_bodies(robot: Robot) -> None:
@@ -29,12 +29,12 @@ def refuse_needed_bodies(robot: Robot) -> None:
     lost = free - _moving(robot, tree.elastic)
     if lost:
         alone = [name for name, own in rates.items() if lost & (free - _moving(robot, own))]
-        raise _refused(f"{listed(sorted(lost))} can move", alone or list(bodies))
+        raise _refused(f"{name_list(sorted(lost))} can move", alone or list(bodies))
 
 
 def _refused(what: str, bodies: list[str]) -> InputError:
     return InputError(
-        f"{what} only by the deformation of {listed([repr(name) for name in bodies])}",
+        f"{what} only by the deformation of {name_list([repr(name) for name in bodies])}",
         key="rigid",
         value=bodies[0],
         hint="load the robot without rigid=True",

@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from parflex.bodies import RigidBody
+from parflex.bodies.rigid import RigidBody
 from parflex.errors import InputError
-from parflex.tree import Place, Tree
 from parflex.tree.build import SAME_PLACE
+from parflex.tree.inner_places import Place
+from parflex.tree.link_tree import Tree
 
 
 def with_payload(tree: Tree, payload: Sequence[float]) -> Tree:

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from parflex.closure.pose_rows import WORDS
 from parflex.closure.targets import FrameTarget, PoseRows, Target
 from parflex.description.values import shown
 from parflex.errors import InputError, did_you_mean
 from parflex.models.coordinate_words import (
-    AXIS,
     COMPONENTS,
     POSITION,
     QUATERNION,
@@ -27,9 +27,9 @@ from parflex.models.coordinate_words import (
     without_degrees,
 )
 from parflex.models.given_states.pose_conditions import is_distance, read_axis, read_distance
-from parflex.recursion import pose
-from parflex.spatial import quaternion_matrix, rotation_about, vector_quaternion
-from parflex.tree import Link, Tree
+from parflex.recursion.kinematics import pose
+from parflex.spatial.rotations import quaternion_matrix, rotation_about, vector_quaternion
+from parflex.tree.link_tree import Link, Tree
 
 Array = np.ndarray
 TWIST = {"x": 0, "y": 1, "z": 2, "rx": 3, "ry": 4, "rz": 5, "theta": 5}
@@ -119,7 +119,7 @@ def _finite(word: str, value: Any, key: str, file: str | None) -> float:
 
 def _refuse_two_turns(tree: Tree, frame: str, parts: dict[str, float], key: str, file: str | None) -> None:
     """A rotation is given in one form; a direction beside it would say the same twice."""
-    forms = [form for form in (QUATERNION, VECTOR, ("theta",), AXIS) if any(word in parts for word in form)]
+    forms = [form for form in (QUATERNION, VECTOR, ("theta",), WORDS) if any(word in parts for word in form)]
     if len(forms) > 1:
         raise InputError(
             f"the rotation of '{frame}' is given twice", key=key, file=file, value=frame, hint="use one form of it"
@@ -270,7 +270,7 @@ def read_motion(
         frame, _, component = name.rpartition(".")
         frame = frame or tree.end_effector
         if joint is None and (component not in TWIST or not tree.has(frame, key)):
-            words = [word for word in pose_words(tree) if word not in (*QUATERNION, *AXIS)]
+            words = [word for word in pose_words(tree) if word not in (*QUATERNION, *WORDS)]
             raise InputError(
                 f"'{word}' is neither a joint nor a component of a frame's motion",
                 key=key,

@@ -24,8 +24,8 @@ from parflex.models.posing.motions_at_home import Mobility, MotionsAtHome
 from parflex.models.posing.pose_finder import PoseFinder
 from parflex.models.sensors import sensed_rates
 from parflex.records import Record
-from parflex.recursion import pose
-from parflex.tree import Tree
+from parflex.recursion.kinematics import pose
+from parflex.tree.link_tree import Tree
 
 Array = np.ndarray
 PUBLIC = (  # names that `dir` lists: those of the documentation

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 from parflex.description import schema
 from parflex.errors import InputError, did_you_mean
-from parflex.tree import Tree
+from parflex.tree.link_tree import Tree
 
 TWO_AXES = ("universal", "cylindrical")
 

@@ -10,14 +10,14 @@ import numpy as np
 from parflex.closure import mobility
 from parflex.closure.loops import Closures
 from parflex.errors import ActuationError
-from parflex.recursion.kinematics import Pose
+from parflex.recursion.kinematics import Pose as LinkPoses
 
 Array = np.ndarray
 SAME = 1e-6  # of the typical length: balls that are nearer are one, lines that are nearer pass through them
 
 
 def spinning(
-    closures: Closures, at: Pose, links: Sequence[tuple[Array, Array]], motions: Array, end: Array
+    closures: Closures, at: LinkPoses, links: Sequence[tuple[Array, Array]], motions: Array, end: Array
 ) -> tuple[list[str], Array]:
     """Names of the rods that spin in these motions, and a basis of what is left of the motions without them.
 
@@ -55,7 +55,7 @@ def _kernel(J: Array) -> Array:
 
 
 def _turning(
-    at: Pose, links: Sequence[tuple[Array, Array]], motions: Array, length: float
+    at: LinkPoses, links: Sequence[tuple[Array, Array]], motions: Array, length: float
 ) -> dict[int, tuple[Array, Array] | None]:
     """Of each link that moves, a point and the direction of the line that it turns about; None where it does more."""
     found: dict[int, tuple[Array, Array] | None] = {}
@@ -71,7 +71,7 @@ def _turning(
     return found
 
 
-def _balls(closures: Closures, at: Pose) -> list[Array]:
+def _balls(closures: Closures, at: LinkPoses) -> list[Array]:
     joints = [at.position[j] for j, link in enumerate(closures.tree.links) if link.joint.kind == "spherical"]
     ties = [loop for loop in closures.loops if loop.kind == "spherical" and len(loop.translations) == 3]
     return [np.asarray(p, dtype=float) for p in [*joints, *(at.of(loop.first)[1] for loop in ties)]]

@@ -17,7 +17,7 @@ from parflex.errors import InputError, did_you_mean
 from parflex.models.configuration import Configuration, Pose, configure
 from parflex.models.robot import Robot
 from parflex.recursion.newton_euler import JOINT_TERMS
-from parflex.tree import Link, Tree
+from parflex.tree.link_tree import Link, Tree
 from parflex.tree.point_elements import PointElement
 from parflex.tree.springs import CoupledSpring
 

@@ -13,13 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from parflex.bodies import Node
+from parflex.bodies.elastic_body import Node
 from parflex.records import Record
-from parflex.spatial import cross, exponential, hat
 from parflex.spatial.alike import alike, calls_alike
-from parflex.tree import Place, Tree
-from parflex.tree.inner_places import InnerNode
-from parflex.tree.link_tree import GROUND
+from parflex.spatial.rotations import cross, exponential, hat
+from parflex.tree.inner_places import InnerNode, Place
+from parflex.tree.link_tree import GROUND, Tree
 
 Array = np.ndarray
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from parflex.errors import SingularError
 from parflex.recursion.kinematics import Motion, Pose
-from parflex.spatial import cross
-from parflex.tree import Place, Tree
-from parflex.tree.link_tree import GROUND
+from parflex.spatial.rotations import cross
+from parflex.tree.inner_places import Place
+from parflex.tree.link_tree import GROUND, Tree
 from parflex.tree.point_elements import PointElement
 
 Array = np.ndarray

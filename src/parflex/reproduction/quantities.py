@@ -26,7 +26,7 @@ from parflex.models.frames_and_jacobians import counts
 from parflex.models.robot import Robot
 from parflex.models.terms import COUNTED_WITHOUT
 from parflex.models.vibration.natural_modes import Modes
-from parflex.spatial import vector_from_rotation
+from parflex.spatial.rotations import vector_from_rotation
 
 Array = np.ndarray
 Published = list[Any]

@@ -13,7 +13,7 @@ from parflex.codegen.traces.signals import signals, signals_in_rows
 from parflex.errors import InputError
 from parflex.models.dynamics.taut_cables import driven_cables
 from parflex.models.robot import Robot
-from parflex.recursion import pose
+from parflex.recursion.kinematics import pose
 from parflex.simulation.inputs.spare_motions import SpareMotors
 from parflex.simulation.problem import Problem
 from parflex.simulation.segments import Segment, Segments

@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from parflex.checking import number, shown
+from parflex.checks import number, short_text
 from parflex.errors import InputError
 from parflex.models.motor_values import by_motor, read_efforts
 from parflex.models.robot import Robot
@@ -113,7 +113,7 @@ class PD(Record):
                 raise InputError(
                     f"{what} of a PD controller is not a number, or one for each motor, {LEAST[least]}",
                     key=key,
-                    value=shown(given),
+                    value=short_text(given),
                     hint="give e.g. 10.0, [10.0, 20.0] or {'motor': 10.0}",
                 )
 
@@ -134,7 +134,7 @@ class PD(Record):
             raise InputError(
                 f"{what} of a PD controller has {values.size} numbers for {len(motors)} motors",
                 key=key,
-                value=shown(given),
+                value=short_text(given),
                 hint=f"give one number, or one for each of {', '.join(motors)}",
             )
         return np.broadcast_to(values, (len(motors),)).copy()

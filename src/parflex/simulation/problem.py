@@ -26,9 +26,8 @@ from parflex.models.terms import acting
 from parflex.simulation.inputs.polynomials import Polynomials
 from parflex.simulation.integrators.integrate import Method, compile_loop
 from parflex.simulation.integrators.system import System
-from parflex.tree import Tree
 from parflex.tree.contacts import Watched, has_contacts, watched
-from parflex.tree.link_tree import Link
+from parflex.tree.link_tree import Link, Tree
 
 Array = np.ndarray
 DENSE = 2.5  # instructions of a solving program that an entry of a whole complex inverse takes as long as

@@ -12,7 +12,8 @@ from parflex.models.given_states.joint_stops import refuse_start_outside
 from parflex.models.robot import Robot
 from parflex.simulation.controller import Controller, controlled
 from parflex.simulation.first_compilation import say_first_compilation
-from parflex.simulation.inputs.given import Span, given_efforts, given_wrenches
+from parflex.simulation.inputs.function_samples import Span
+from parflex.simulation.inputs.given import given_efforts, given_wrenches
 from parflex.simulation.inputs.motor_motions import MotorMotion, motion_of
 from parflex.simulation.inputs.polynomials import Polynomials
 from parflex.simulation.inputs.poses import PoseMotion

@@ -11,9 +11,9 @@ import numpy as np
 
 from parflex.description.inheritance import files_of
 from parflex.errors import InputError, did_you_mean
-from parflex.records import TimedRecord, brief, counted
+from parflex.io import refuse_overwrite
+from parflex.records import TimedRecord, brief, count_of
 from parflex.simulation.table_files import read_settings, read_table, write_table
-from parflex.whole_files import refuse_overwrite
 
 Array = np.ndarray
 
@@ -91,11 +91,11 @@ class Run(TimedRecord, Mapping[str, Array]):
         return write_table(path, self.columns, {"settings": self.settings, "summary": self.summary})
 
     def _told(self) -> str:
-        rows = f"{counted(len(self.t), 'row')} to t = {self.t[-1] if len(self.t) else 0.0:.4g} s"
+        rows = f"{count_of(len(self.t), 'row')} to t = {self.t[-1] if len(self.t) else 0.0:.4g} s"
         of, warnings = self.settings.get("robot", ""), self.summary.get("warnings", ())
         why = f"{self.status}: {self.summary['why']}" if self.summary.get("why") else self.status
-        parts = [rows, counted(len(self.columns), "column"), why]
-        parts += [counted(len(warnings), "warning")] * bool(warnings)
+        parts = [rows, count_of(len(self.columns), "column"), why]
+        parts += [count_of(len(warnings), "warning")] * bool(warnings)
         return (f"{brief(of)}: " if of else "") + ", ".join(parts)
 
 

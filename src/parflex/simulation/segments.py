@@ -14,7 +14,7 @@ import numpy as np
 
 from parflex.closure.distances import Distance
 from parflex.errors import ParflexError
-from parflex.recursion import pose
+from parflex.recursion.kinematics import pose
 from parflex.recursion.point_forces import distance
 from parflex.simulation.conditioning import BETTER, WELL, Event, Watch
 from parflex.simulation.inputs.corners import Course, course_of

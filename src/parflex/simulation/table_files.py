@@ -13,8 +13,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from parflex.errors import InputError
-from parflex.npz_files import read_npz
-from parflex.whole_files import whole_file, whole_files
+from parflex.io import atomic_file, atomic_files, read_npz
 
 Array = np.ndarray
 SETTINGS = "settings"  # the entry of an npz file, or the end of the name of the file beside a CSV file
@@ -119,11 +118,11 @@ def write_table(path: str | Path, columns: Mapping[str, Array], settings: Mappin
     target = Path(path)
     if target.suffix == ".npz":
         plain: dict[str, Any] = dict(columns) | {SETTINGS: np.array(text)}
-        with whole_file(target) as file:
+        with atomic_file(target) as file:
             np.savez(file, **plain)
         return [target]
     beside = Path(f"{path}.{SETTINGS}.json")
-    with whole_files([target, beside]) as (file, settings_file):
+    with atomic_files([target, beside]) as (file, settings_file):
         settings_file.write(text.encode())
         _write_csv(file, columns)
     return [target, beside]

@@ -15,14 +15,15 @@ from parflex.design.questions import ResponseQuestion
 from parflex.designs.design_numbers import design_numbers, leaves, number_at
 from parflex.errors import ParflexError, SingularError, UnreachableError
 from parflex.maps.many import many_frequencies
-from parflex.maps.positions import IMPOSSIBLE, OK, SINGULAR, UNREACHABLE, home_state
+from parflex.maps.positions import IMPOSSIBLE, home_state
+from parflex.maps.reaching.closed_rows import OK, SINGULAR, UNREACHABLE
 from parflex.maps.responses.many_responses import many_responses
 from parflex.models.coordinate_words import read_row
 from parflex.models.loading import redesigned
 from parflex.models.robot import Robot
-from parflex.records import Record, counted
+from parflex.records import Record, count_of
 from parflex.spatial.varied import OneNumberError, Varied
-from parflex.tree import Tree
+from parflex.tree.link_tree import Tree
 
 Array = np.ndarray
 TOGETHER = ("stiffness", "compliance", "deflection")  # responses that `many_responses` answers alike, and 'mass'
@@ -44,7 +45,7 @@ class DesignAnswers(Record):
             self.status[row], self.reasons[row] = state, reason
 
     def _told(self) -> str:
-        return f"{counted(len(self.status), 'design')}, {int((self.status == OK).sum())} with all answers"
+        return f"{count_of(len(self.status), 'design')}, {int((self.status == OK).sum())} with all answers"
 
 
 @dataclass(eq=False, repr=False)

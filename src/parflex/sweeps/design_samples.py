@@ -12,7 +12,7 @@ import numpy as np
 
 from parflex.design.problem_file import VariableTable
 from parflex.errors import InputError
-from parflex.npz_files import read_npz
+from parflex.io import read_npz
 from parflex.sweeps.sweep_file import MOST, SweepFile
 
 Array = np.ndarray

@@ -17,20 +17,19 @@ from typing import Any
 
 import numpy as np
 
-from parflex.campaigns import crews
-from parflex.campaigns.campaign import run_campaign
-from parflex.campaigns.chunk_tasks import ChunkTask
-from parflex.campaigns.clusters import cluster as cluster_crew
+from parflex import jobs as crews
 from parflex.codegen.program_store import digest_of
 from parflex.design.design_state import checked_number
 from parflex.design.problem_file import robot_source
 from parflex.design.questions import ResponseQuestion
 from parflex.design.registry import OWN_NAMES, RESPONSES, Response
 from parflex.errors import InputError, ParflexWarning
-from parflex.maps.positions import OK
+from parflex.jobs import ChunkTask, run_job
+from parflex.jobs import dask_executor as cluster_crew
+from parflex.maps.reaching.closed_rows import OK
 from parflex.models.loading import load
 from parflex.models.robot import Robot
-from parflex.records import Record, brief, listed
+from parflex.records import Record, brief, name_list
 from parflex.sweeps.design_rows import LONG, DesignRows
 from parflex.sweeps.design_samples import beyond_bounds, designs_of
 from parflex.sweeps.sweep_file import SweepFile, read_sweep
@@ -98,7 +97,7 @@ class Sweep(Record):
         return {word: getattr(self, word) for word in words}
 
     def _told(self) -> str:
-        return f"{self.done} of {self.designs} designs, {brief(self.failed)} failed; {listed(list(self.responses))}"
+        return f"{self.done} of {self.designs} designs, {brief(self.failed)} failed; {name_list(list(self.responses))}"
 
 
 def sweep(
@@ -153,7 +152,7 @@ def sweep(
     rows = design_rows((robot, tuple(designs), file))
     rows.check()
     name = _name(robot, file, designs)
-    far = cluster is not None or (executor is not None and crews.given(executor).far) or sys.platform != "linux"
+    far = cluster is not None or (executor is not None and crews.user_pool(executor).far) or sys.platform != "linux"
     imports = importable_responses(rows.questions.values()) if far else ()
     task = ChunkTask(design_rows, (robot, tuple(designs), file, imports), name)
     table = SweepTable(designs, list(file.responses), target, _settings(robot, file, rows, name))
@@ -168,16 +167,16 @@ def sweep(
         if progress is not None:
             progress(len(table.done), table.count)
 
-    def crew(chunks: int) -> crews.Crew:
+    def crew(chunks: int) -> crews.ExecutorPool:
         if cluster is not None:
             return cluster_crew(cluster)
-        return crews.processes(jobs, chunks) if executor is None else crews.given(executor)
+        return crews.process_pool(jobs, chunks) if executor is None else crews.user_pool(executor)
 
     def sent(chunk: Chunk) -> dict[str, Array]:
         return {key: values[slice(*chunk)] for key, values in designs.items()}
 
     slow = _said_slow(rows, table, designs)
-    interrupted = run_campaign(table, left, task, crew, target, name, told, sent=sent)
+    interrupted = run_job(table, left, task, crew, target, name, told, sent=sent)
     done = table.done
     return Sweep(
         table.count,

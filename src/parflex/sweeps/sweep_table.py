@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 
 from parflex.errors import InputError
-from parflex.npz_files import read_npz
+from parflex.io import atomic_file, check_writable, read_npz
 from parflex.sweeps.design_rows import DesignAnswers
-from parflex.whole_files import check_writable, whole_file
 
 Array = np.ndarray
 Chunk = tuple[int, int]  # first design, and that after the last
@@ -79,7 +78,7 @@ class SweepTable:
         starts = done[np.flatnonzero(np.diff(done, prepend=-2) > 1)]
         ends = done[np.flatnonzero(np.diff(done, append=self.count + 1) > 1)] + 1
         settings = {**self.about, "done": np.stack([starts, ends], axis=1).tolist()}
-        with whole_file(self.path, hint="free some space or name another file: what was finished is kept") as file:
+        with atomic_file(self.path, hint="free some space or name another file: what was finished is kept") as file:
             if self.path.suffix == ".parquet":
                 write_parquet(file, self.columns(), settings)
             else:

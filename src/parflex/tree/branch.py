@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from parflex.records import Record
-from parflex.tree.link_tree import GROUND, Place, Tree
+from parflex.tree.inner_places import Place
+from parflex.tree.link_tree import GROUND, Tree
 
 Array = np.ndarray
 

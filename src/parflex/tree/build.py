@@ -7,19 +7,21 @@ from itertools import pairwise
 
 import numpy as np
 
-from parflex.bodies import Body, Node, RigidBody
+from parflex.bodies.body import Body
+from parflex.bodies.elastic_body import Node
+from parflex.bodies.rigid import RigidBody
 from parflex.description import schema
 from parflex.description.names import INSIDE, split_place
 from parflex.description.values import shown
 from parflex.errors import RobotFileError, did_you_mean
-from parflex.spatial import mdh_transform, placed, rotation_from_vector
+from parflex.spatial.rotations import mdh_transform, placed, rotation_from_vector
 from parflex.tree import joints
 from parflex.tree.beam_mesh import BeamMesh, beam_mesh, mounted_inside, mounted_names, pulled_inside, pulled_names
 from parflex.tree.element_building import refuse_inner, with_elements
 from parflex.tree.elements import read_element, read_modal, read_reduced, read_superelement
 from parflex.tree.frame_numbers import joint_terms, read_body
-from parflex.tree.inner_places import place_on_node
-from parflex.tree.link_tree import GROUND, JointTerms, Link, Place, Tree
+from parflex.tree.inner_places import Place, place_on_node
+from parflex.tree.link_tree import GROUND, JointTerms, Link, Tree
 from parflex.tree.named_ends import check_ends, place_named
 from parflex.tree.springs import coupled_spring
 

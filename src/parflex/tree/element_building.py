@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from parflex.bodies import RigidBody
+from parflex.bodies.rigid import RigidBody
 from parflex.description import schema
 from parflex.errors import InputError, RobotFileError, did_you_mean
-from parflex.spatial import vector_length
+from parflex.spatial.rotations import vector_length
 from parflex.spatial.varied import is_varied
 from parflex.tree import joints
-from parflex.tree.link_tree import GROUND, JointTerms, Link, Place, Tree
+from parflex.tree.inner_places import Place
+from parflex.tree.link_tree import GROUND, JointTerms, Link, Tree
 from parflex.tree.point_elements import PointElement, curve_of
 
 Array = np.ndarray

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from parflex.bodies import Body, sections
+from parflex.bodies import sections
 from parflex.bodies.beam import Material, Section, beam, first_bending, rolled
 from parflex.bodies.beam_parts import ElementParts
+from parflex.bodies.body import Body
 from parflex.bodies.elastic_body import ElasticBody, with_damping, with_small_turns
 from parflex.description import schema
 from parflex.description.elastic_tables import SECTION_KEYS, Damping

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from parflex.bodies import Node
+from parflex.bodies.elastic_body import Node
 from parflex.description.names import share_of_length, split_place
 from parflex.errors import InputError
 from parflex.records import Record

@@ -15,7 +15,7 @@ import numpy as np
 
 from parflex.errors import RobotFileError
 from parflex.records import Record
-from parflex.spatial import (
+from parflex.spatial.rotations import (
     cross,
     quaternion_matrix,
     quaternion_product,

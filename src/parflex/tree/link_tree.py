@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from parflex.bodies import Body, Node
+from parflex.bodies.body import Body
+from parflex.bodies.elastic_body import Node
 from parflex.errors import InputError, did_you_mean
-from parflex.records import Record, counted
-from parflex.spatial import vector_length
+from parflex.records import Record, count_of
+from parflex.spatial.rotations import vector_length
 from parflex.spatial.varied import nominal
 from parflex.tree.contacts import Gates, JointStop
 from parflex.tree.gear_loss import direction
@@ -173,7 +174,7 @@ class Tree(Record):
         object.__setattr__(self, "places", NamedPlaces(self.places, self.links))
 
     def _told(self) -> str:
-        return f"{counted(len(self.links), 'link')}, {counted(self.n, 'rate')}, end effector '{self.end_effector}'"
+        return f"{count_of(len(self.links), 'link')}, {count_of(self.n, 'rate')}, end effector '{self.end_effector}'"
 
     @cached_property
     def nq(self) -> int:

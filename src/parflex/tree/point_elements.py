@@ -13,7 +13,7 @@ from parflex.spatial.linear import scalar_type
 from parflex.tree.contacts import Contact
 
 if TYPE_CHECKING:
-    from parflex.tree.link_tree import Place
+    from parflex.tree.inner_places import Place
 
 Array = np.ndarray
 

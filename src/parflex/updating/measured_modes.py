@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.checking import shown
+from parflex.checks import short_text
 from parflex.errors import InputError, did_you_mean
 from parflex.records import Record
 from parflex.updating.sensor_rows import is_sensor
@@ -115,11 +115,11 @@ def read_rows(rows: Sequence[Any]) -> tuple[list[MeasuredMode], list[str]]:
             found.append(row)
             continue
         if not isinstance(row, Mapping):
-            raise InputError("a row is a table of pose, mode, frequency_hz", key="measured", value=shown(row),
+            raise InputError("a row is a table of pose, mode, frequency_hz", key="measured", value=short_text(row),
                              hint="give e.g. {'pose': 'home', 'mode': 1, 'frequency_hz': 14}")  # fmt: skip
         for name in row:
             if name not in COLUMNS and not is_sensor(name):
-                raise InputError(f"unknown column '{name}' in row {number}", key="measured", value=shown(name),
+                raise InputError(f"unknown column '{name}' in row {number}", key="measured", value=short_text(name),
                                  hint=did_you_mean(str(name), COLUMNS) or FORM)  # fmt: skip
         frequency = _number(row.get("frequency_hz"), number, "frequency_hz")
         if frequency is None:
@@ -159,7 +159,7 @@ def _number(value: Any, row: int, key: str, below: float = np.inf) -> float | No
         found = float("nan")
     if isinstance(value, bool) or not (np.isfinite(found) and 0 < found < below):
         what = "a positive number" if below == np.inf else f"a number between 0 and {below:g}"
-        raise InputError(f"'{key}' of row {row} is not {what}", key=key, value=shown(value),
+        raise InputError(f"'{key}' of row {row} is not {what}", key=key, value=short_text(value),
                          hint="give Hz, or leave it empty" if below == np.inf else "give a ratio such as 0.01",
                          )  # fmt: skip
     return found
@@ -173,7 +173,7 @@ def _mode(value: Any, row: int) -> int | None:
     except ValueError:
         found = 0
     if found < 1:
-        raise InputError(f"the mode of row {row} is not a whole number from 1", key="mode", value=shown(value),
+        raise InputError(f"the mode of row {row} is not a whole number from 1", key="mode", value=short_text(value),
                          hint="number modes from the lowest, or leave it empty")  # fmt: skip
     return found
 
@@ -189,7 +189,7 @@ def _shape(row: Mapping[str, Any], number: int) -> dict[str, complex]:
         except (TypeError, ValueError):
             entry = complex("nan")
         if not np.isfinite(entry):
-            raise InputError(f"'{name}' of row {number} is not a number", key=name, value=shown(value),
+            raise InputError(f"'{name}' of row {number} is not a number", key=name, value=short_text(value),
                              hint="give a real or a complex one such as 0.1+0.02j, or leave it empty")  # fmt: skip
         found[name] = entry
     if found and not any(found.values()):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.checking import shown
+from parflex.checks import short_text
 from parflex.design.design_state import Circumstances, checked_number
 from parflex.design.sensitivity import checked_keys
 from parflex.errors import InputError
@@ -116,7 +116,7 @@ def read_measured(source: Any, steps: FittingSteps | None = None) -> tuple[list[
     """Modes of a CSV file, of files of frequency responses, or of rows; with warnings."""
     given = [source] if isinstance(source, str | Path | Mapping) else source
     if not isinstance(given, Sequence):
-        raise InputError("measured modes are a file, or rows", key="measured", value=shown(source),
+        raise InputError("measured modes are a file, or rows", key="measured", value=short_text(source),
                          hint="give a CSV file, or e.g. [{'pose': 'home', 'mode': 1, 'frequency_hz': 14}]")  # fmt: skip
     rows: list[Any] = []
     warnings: list[str] = []

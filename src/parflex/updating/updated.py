@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from parflex.design.robot_difference import extending_text
+from parflex.io import atomic_file, refuse_overwrite
 from parflex.models.robot import Robot
 from parflex.records import Record, brief
-from parflex.whole_files import refuse_overwrite, whole_file
 
 Array = np.ndarray
 
@@ -95,6 +95,6 @@ def write_updated(source: str, robot: Robot, found: Updated, path: str) -> str:
     refuse_overwrite([path], robot.files)
     settings = {key: one["value"] for key, one in found.parameters.items()}
     text = extending_text(source, robot, settings, Path(path), "updated")
-    with whole_file(path) as file:
+    with atomic_file(path) as file:
         file.write(text.encode())
     return path

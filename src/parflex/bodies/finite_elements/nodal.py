@@ -9,7 +9,7 @@ from scipy import linalg
 
 from parflex.bodies.modal import ModalData, integrals
 from parflex.errors import InputError
-from parflex.spatial import hat
+from parflex.spatial.rotations import hat
 
 Array = np.ndarray
 

@@ -14,8 +14,8 @@ import numpy as np
 from parflex.bodies.modal import ROUND_OFF
 from parflex.bodies.rigid import RigidBody
 from parflex.records import Record
-from parflex.spatial import cross, hat
 from parflex.spatial.linear import scalar_type
+from parflex.spatial.rotations import cross, hat
 
 Array = np.ndarray
 

@@ -29,7 +29,7 @@ from parflex.bodies.super_elements.reduced_matrices import (
     refuse_order,
 )
 from parflex.errors import ParflexError, RobotFileError
-from parflex.npz_files import read_npz
+from parflex.io import read_npz
 
 Array = np.ndarray
 MAX_BYTES = 50_000_000

@@ -15,7 +15,7 @@ import scipy
 from parflex.bodies.super_elements.reduced_matrices import InterfaceNode, ReducedMatrices, refuse
 from parflex.bodies.super_elements.unit_systems import unit_doubts
 from parflex.records import Record
-from parflex.spatial import hat
+from parflex.spatial.rotations import hat
 
 Array = np.ndarray
 ORDER = (

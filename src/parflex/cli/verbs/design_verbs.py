@@ -47,7 +47,7 @@ def sensitivities(
 ) -> None:
     """Exact derivatives of a response by numbers of the robot file; the pose stays, joints follow."""
     from parflex.design.sensitivity import sensitivities as derivatives
-    from parflex.view.figures.robot_figure import picture_path
+    from parflex.view.figures.style import picture_path
 
     if figure:
         picture_path(figure)

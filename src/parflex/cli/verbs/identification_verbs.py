@@ -115,7 +115,7 @@ def excite(
     workspace: str | None, **options: Any,
 ) -> None:  # fmt: skip
     """Find a motion of the motors that tells the base parameters best, within limits."""
-    from parflex.checking import number
+    from parflex.checks import number
     from parflex.cli.conditions import number_or_table
     from parflex.identification.exciting.excite import excite as excited
     from parflex.identification.exciting.motion_files import check_motion_target, read_box, write_motion

@@ -11,7 +11,7 @@ from parflex.cli import output
 from parflex.cli.group import cli
 from parflex.cli.input import coordinates_option, limits_option, open_robot, read_pose_option, robot_options, words_of
 from parflex.errors import ParflexError, RobotFileError
-from parflex.whole_files import new_file
+from parflex.io import new_file
 
 WIDEST = 100  # characters of a line of an explanation
 SAVED = ("operators", "microseconds")

@@ -13,7 +13,7 @@ from parflex.cli.conditions import condition_options, linear_model_of, read_cond
 from parflex.cli.group import cli
 from parflex.cli.input import robot_options
 from parflex.errors import InputError, ParflexWarning
-from parflex.whole_files import whole_file
+from parflex.io import atomic_file
 
 
 @cli.command(epilog="\b\nExample:\n  parflex stiffness navaro --pose pose-3 --wrench platform=0,0,-50")
@@ -158,7 +158,7 @@ def write_arrays(path: str, arrays: dict[str, Any]) -> None:
     import numpy as np
     import scipy.io
 
-    with whole_file(path) as file:
+    with atomic_file(path) as file:
         if Path(path).suffix == ".npz":
             plain: dict[str, Any] = {key: np.asarray(value) for key, value in arrays.items()}
             np.savez(file, **plain)

@@ -14,7 +14,7 @@ from parflex.cli import output
 from parflex.cli.group import cli
 from parflex.cli.input import open_robot, read_pose_option, robot_options, words_of
 from parflex.errors import InputError
-from parflex.whole_files import whole_file
+from parflex.io import atomic_file
 
 
 @cli.command(
@@ -86,7 +86,7 @@ def view(
         viewer.stage.show_map(points)
         if record is not None:
             page = viewer.page().encode()
-            with whole_file(record, "record") as file:
+            with atomic_file(record, "record") as file:
                 file.write(page)
             output.show({"file": record, "warnings": list(loaded.warnings)}, as_json, ("", ["written"], [(record,)]))
             return

@@ -19,9 +19,8 @@ from parflex.closure.loops import Closures
 from parflex.closure.targets import PoseRows, Target
 from parflex.closure.working_modes import Rows, block, regular
 from parflex.errors import InputError, UnreachableError
-from parflex.recursion import jacobians, pose
-from parflex.recursion.kinematics import Pose
-from parflex.tree import Tree
+from parflex.recursion.kinematics import Pose, jacobians, pose
+from parflex.tree.link_tree import Tree
 
 Array = np.ndarray
 LEFT = 0.6  # rad or typical lengths: motors that Newton leaves farther from their stated starts are solved again

@@ -13,9 +13,9 @@ from parflex.closure.loops import Closures
 from parflex.closure.targets import PoseRows, Target
 from parflex.closure.working_modes import Rows, block
 from parflex.records import Record
-from parflex.recursion import jacobians, pose
-from parflex.tree import Tree
+from parflex.recursion.kinematics import jacobians, pose
 from parflex.tree.branch import Branch, branch
+from parflex.tree.link_tree import Tree
 
 Array = np.ndarray
 Method = Callable[[Tree, Array, Array, Sequence[Rows], int], tuple[Array, float]]

@@ -13,7 +13,7 @@ from parflex.closure.pose_rows import GapTarget, OnFrame
 from parflex.closure.targets import PoseRows, Target
 from parflex.closure.working_modes import Rows
 from parflex.errors import UnreachableError
-from parflex.recursion import pose
+from parflex.recursion.kinematics import pose
 
 Array = np.ndarray
 HARD = 1e3  # weight of what must hold beside what may be missed: it opens by a millionth of the miss

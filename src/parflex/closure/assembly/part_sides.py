@@ -19,7 +19,7 @@ from parflex.closure.point_legs import LegSide
 from parflex.closure.targets import FrameTarget, PoseRows, Target
 from parflex.closure.working_modes import Judged, Sides, block, inner_loops, judged_blocks, regular, sides
 from parflex.records import Record
-from parflex.recursion import jacobians, pose
+from parflex.recursion.kinematics import jacobians, pose
 
 Array = np.ndarray
 ASIDE = 1e-3  # rad or typical lengths, of a motion that shows on what a side depends

@@ -12,9 +12,9 @@ from parflex.closure.constraints import Coupling
 from parflex.closure.loops import Loop
 from parflex.closure.targets import FrameTarget, Target
 from parflex.errors import ParflexError, SingularError, UnreachableError
-from parflex.records import listed
-from parflex.recursion import jacobians, pose
-from parflex.tree import Place
+from parflex.records import name_list
+from parflex.recursion.kinematics import jacobians, pose
+from parflex.tree.inner_places import Place
 
 if TYPE_CHECKING:
     from parflex.closure.assembly.assembler import Assembler
@@ -40,7 +40,7 @@ def why_open(assembler: Assembler, start: Array, part: ClosurePart) -> ParflexEr
         )
     coupling = next((row for row in part.rows if isinstance(row, Coupling) and row.name == name), None)
     if coupling is not None:
-        joints, unit = listed([f"'{joint}'" for joint in coupling.joints]), coupling.unit
+        joints, unit = name_list([f"'{joint}'" for joint in coupling.joints]), coupling.unit
         off = gap / coupling.scale(assembler.tree.length)[0]
         return UnreachableError(
             f"the pose contradicts the coupling '{name}': '{coupling.joints[0]}' is off by {off:.4g} {unit}",

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from parflex.codegen.traces.tracing import Options, Outputs, Tracer
+from parflex.codegen.model_options import Options
+from parflex.codegen.traces.tracing import Outputs, Tracer
 from parflex.errors import InputError
 from parflex.models.forms.form import IN_COORDINATES, Form, refuse_unknown_coordinates
 from parflex.models.forms.in_coordinates.coordinates import Coordinates

@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
+from parflex.codegen.model_options import Options
 from parflex.codegen.traces.sensing import GAINS
-from parflex.codegen.traces.tracing import Options, Outputs, Tracer
+from parflex.codegen.traces.tracing import Outputs, Tracer
 from parflex.errors import InputError
 from parflex.models.configuration import Configuration
 from parflex.models.dynamics.dynamic_models import mass_matrix
 from parflex.models.forms.driving import fitted_rates
 from parflex.models.robot import Robot
-from parflex.recursion import jacobians, motion
-from parflex.recursion.kinematics import place_jacobian
+from parflex.recursion.kinematics import jacobians, motion, place_jacobian
 from parflex.spatial.linear import solve
 
 Array = np.ndarray

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.bodies import RigidBody
+from parflex.bodies.rigid import RigidBody
 from parflex.errors import InputError, did_you_mean
 from parflex.graph.expression import Expression, Graph
 from parflex.models.dynamics.base_parameters import (
@@ -20,7 +20,7 @@ from parflex.models.dynamics.base_parameters import (
 )
 from parflex.models.dynamics.grouping import grouped_tree
 from parflex.models.robot import Robot
-from parflex.tree import Tree
+from parflex.tree.link_tree import Tree
 
 Array = np.ndarray
 ENTRIES = 13  # mass, first moments, second moments

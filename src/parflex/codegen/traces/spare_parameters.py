@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from parflex.checking import shown
-from parflex.codegen.traces.tracing import Options, Tracer
+from parflex.checks import short_text
+from parflex.codegen.model_options import Options
+from parflex.codegen.traces.tracing import Tracer
 from parflex.errors import InputError, ParflexWarning
 from parflex.models.dynamics.shared_efforts import home_preload
 from parflex.models.dynamics.spare_motors import Sharing, asked, read_sharing, spare_motors
@@ -40,7 +41,7 @@ def with_spare_words(
         raise InputError(
             f"'{model}' gives no efforts, so '{key}' has no effect",
             key=key,
-            value=shown(words[key]),
+            value=short_text(words[key]),
             hint="leave it out",
         )
     sharing, spare = read_sharing(robot, weights, preload, effort_limit), spare_motors(robot)
@@ -48,7 +49,7 @@ def with_spare_words(
         raise InputError(
             f"programs keep limits by internal efforts of one or two spare motors, and the robot has {max(spare, 0)}",
             key="effort_limit",
-            value=shown(effort_limit),
+            value=short_text(effort_limit),
             hint="use inverse_dynamics, which keeps the limits of any number of motors",
         )
     lossy = [row.name for row in robot.closures.constraints if getattr(row, "lossy", False)]

@@ -23,8 +23,7 @@ from parflex.graph.expression import Graph
 from parflex.models.forms.choice import choose
 from parflex.models.forms.form import Form
 from parflex.models.robot import Robot
-from parflex.recursion import jacobians
-from parflex.recursion.kinematics import place_jacobian
+from parflex.recursion.kinematics import jacobians, place_jacobian
 
 Array = np.ndarray
 MOTORS = ("motor_position", "motor_rate", "motor_acceleration")

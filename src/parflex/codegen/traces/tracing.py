@@ -10,7 +10,7 @@ import numpy as np
 from parflex.codegen.model_options import Options
 from parflex.graph.expression import Expression, Graph
 from parflex.records import Record
-from parflex.tree import Tree
+from parflex.tree.link_tree import Tree
 
 Array = np.ndarray
 Outputs = tuple[dict[str, Array], dict[str, list[str]]]

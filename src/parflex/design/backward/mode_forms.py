@@ -27,8 +27,9 @@ from parflex.models.elastic.linear_model import LinearModel, tree_stiffness
 from parflex.models.robot import Robot
 from parflex.models.terms import acting
 from parflex.records import Record
-from parflex.recursion import mass_matrix, motion
+from parflex.recursion.composite import mass_matrix
 from parflex.recursion.energy import kinetic_energy
+from parflex.recursion.kinematics import motion
 from parflex.spatial.dual import slopes, small_steps
 
 Array = np.ndarray

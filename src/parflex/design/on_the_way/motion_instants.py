@@ -21,7 +21,7 @@ from parflex.errors import InputError, did_you_mean
 from parflex.models.configuration import Configuration
 from parflex.models.pose_input import read_pose
 from parflex.models.robot import Robot
-from parflex.recursion import motion
+from parflex.recursion.kinematics import motion
 
 Array = np.ndarray
 Joints = tuple[Array, Array | None, Array | None]  # positions, rates, accelerations

@@ -16,7 +16,7 @@ import numpy as np
 from parflex.design.design_state import DesignState, SensitiveDesign, kept_conditions, on_twin
 from parflex.models.robot import Robot
 from parflex.records import Record
-from parflex.recursion import jacobians
+from parflex.recursion.kinematics import jacobians
 from parflex.spatial.dual import Sensitive, slopes_last
 
 Array = np.ndarray

@@ -26,10 +26,10 @@ from parflex.design.search.polishing import polished
 from parflex.design.search.problem_designs import ProblemDesigns
 from parflex.design.search.worst_pieces import Piece
 from parflex.errors import ParflexError
+from parflex.io import atomic_file, refuse_overwrite
 from parflex.models.loading import load
 from parflex.models.robot import Robot
-from parflex.records import Answer, brief, listed
-from parflex.whole_files import refuse_overwrite, whole_file
+from parflex.records import Answer, brief, name_list
 
 Array = np.ndarray
 ACTIVE = 1e-4  # of a limit
@@ -126,7 +126,7 @@ class Optimised(Answer):
 
     def _told(self) -> str:
         changed = [f"{key} {brief(one['value'])}" for key, one in self.variables.items()]
-        return f"{self.status}: {brief(self.objective)}; {listed(changed)}"
+        return f"{self.status}: {brief(self.objective)}; {name_list(changed)}"
 
 
 def optimise(path: str | Path, out: str | Path | None = None) -> Optimised:
@@ -165,7 +165,7 @@ def optimise(path: str | Path, out: str | Path | None = None) -> Optimised:
         return found
     target.parent.mkdir(parents=True, exist_ok=True)
     settings = {key: one["value"] for key, one in found.variables.items()} | found.file_settings
-    with whole_file(target) as file:
+    with atomic_file(target) as file:
         file.write(extending_text(source, found.before, settings, target).encode())
     return replace(found, robot_file=str(target))
 

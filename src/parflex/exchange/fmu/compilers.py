@@ -14,7 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from parflex.errors import InputError
-from parflex.whole_files import whole_files
+from parflex.io import atomic_files
 
 # zig writes what debuggers need unless told otherwise: a third of its time
 FLAGS = ("-std=c99", "-O2", "-g0", "-fvisibility=hidden", "-ffp-contract=off", "-fPIC", "-shared", "-w")
@@ -58,7 +58,7 @@ def libraries(sources: Mapping[str, str], name: str, fmi: int, platforms: str) -
     """Path in the FMU -> library."""
     with TemporaryDirectory() as folder:
         place = Path(folder)
-        with whole_files([place / file for file in sources]) as opened:
+        with atomic_files([place / file for file in sources]) as opened:
             for file, text in zip(opened, sources.values(), strict=True):
                 file.write(text.encode())
         files = [str(place / file) for file in compiled_files(sources)]

@@ -18,10 +18,10 @@ from parflex.exchange.fmu.description_xml import Described, Variable, build_desc
 from parflex.exchange.fmu.export_checks import refuse_choice, refuse_names, refuse_plant, step_notes
 from parflex.exchange.fmu.fmu_controller import FmuController, make_controller
 from parflex.exchange.fmu.fmu_plant import FmuPlant, make_plant
+from parflex.io import atomic_file
 from parflex.models.robot import Robot
 from parflex.records import Answer
 from parflex.simulation.outputs.recorded_frames import recorded_frames
-from parflex.whole_files import whole_file
 
 TOKEN = "{token of this model}"
 DATE = (2020, 1, 1, 0, 0, 0)  # the same robot gives the same file
@@ -140,7 +140,7 @@ def export_fmu(
     entries |= {f"sources/{file}": text.encode() for file, text in sources.items()}
     if fmi == 3:
         entries["sources/buildDescription.xml"] = build_description(about).encode()
-    with whole_file(out) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+    with atomic_file(out) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         for path, data in entries.items():
             archive.writestr(zipfile.ZipInfo(path, DATE), data, zipfile.ZIP_DEFLATED)
     told = tuple({"name": v.name, "causality": v.causality, "unit": v.unit} for v in variables)

@@ -14,7 +14,8 @@ from parflex.codegen.model_options import OPERATOR_LIMIT
 from parflex.codegen.passes.optimise import make_program
 from parflex.codegen.ports import POSITIONS
 from parflex.codegen.program import Program
-from parflex.codegen.traces.trace import MODELS, Tracer
+from parflex.codegen.traces.trace import MODELS
+from parflex.codegen.traces.tracing import Tracer
 from parflex.control.gains import gains_from
 from parflex.control.laws import LAWS, Law, make_law
 from parflex.errors import InputError, did_you_mean
@@ -25,7 +26,7 @@ from parflex.models.robot import Robot
 from parflex.models.terms import acting
 from parflex.records import Record
 from parflex.simulation.conditioning import LOOK, position_units
-from parflex.tree import Tree
+from parflex.tree.link_tree import Tree
 
 Array = np.ndarray
 OF_TIME = ("state-rates", "state-rates-driven", "state-rates-following")  # of the loop: plants have them
@@ -167,7 +168,7 @@ def _of_law(law: Law, q: Array, kind: str) -> FmuController:
 
 def _task_reference(program: Model, robot: Robot, q: Array) -> list[tuple[str, str, float]]:
     """Pose, twist and acceleration that the end effector should have; at the start those of the robot at rest."""
-    from parflex.recursion import pose as pose_of
+    from parflex.recursion.kinematics import pose as pose_of
 
     R, p = pose_of(robot.tree, q).of(robot.tree.places[robot.tree.end_effector])
     starts = {"position": list(p), "rotation": list(np.ravel(R))}
@@ -247,7 +248,7 @@ def _first_of(made: Model, group: str) -> str:
 
 def _where(robot: Robot, made: Model, q: Array) -> dict[str, Array]:
     """Groups of positions at a pose; others that start at home."""
-    from parflex.recursion import pose as pose_of
+    from parflex.recursion.kinematics import pose as pose_of
 
     tree = robot.tree
     starts = {group: np.ravel(values) for group, values in made.sample.items() if group in OF_POSITION}
@@ -265,7 +266,7 @@ def _where(robot: Robot, made: Model, q: Array) -> dict[str, Array]:
 
 def _opening(robot: Robot) -> Program:
     """All positions in, how far each row of the closures is open out."""
-    from parflex.recursion import pose as pose_of
+    from parflex.recursion.kinematics import pose as pose_of
 
     tracer = Tracer()
     rows = robot.closures.linear_residual(pose_of(robot.tree, tracer.group("q", robot.tree.nq)))

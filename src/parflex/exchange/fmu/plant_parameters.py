@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from parflex.bodies import RigidBody
+from parflex.bodies.rigid import RigidBody
 from parflex.codegen.model import Model
+from parflex.codegen.model_options import Options, prepared
 from parflex.codegen.passes.optimise import make_program
-from parflex.codegen.traces.trace import MODELS, prepared
-from parflex.codegen.traces.tracing import Options, Tracer
+from parflex.codegen.traces.trace import MODELS
+from parflex.codegen.traces.tracing import Tracer
 from parflex.errors import InputError, did_you_mean
 from parflex.models.dynamics.base_parameters import PARAMETERS, body_from_parameters, body_parameters
 from parflex.models.forms.choice import choose

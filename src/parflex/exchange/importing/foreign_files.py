@@ -6,7 +6,7 @@ from pathlib import Path, PurePosixPath
 from xml.etree import ElementTree
 from xml.parsers import expat
 
-from parflex.checking import shown
+from parflex.checks import short_text
 from parflex.errors import InputError
 
 Element = ElementTree.Element
@@ -25,7 +25,11 @@ class _RefusedError(Exception):
 def foreign_error(message: str, file: str | Path, key: str, value: object = None, hint: str = "") -> InputError:
     """What is wrong with a file of others."""
     return InputError(
-        message, file=str(file), key=key, value=None if value is None else shown(value), hint=hint or "correct the file"
+        message,
+        file=str(file),
+        key=key,
+        value=None if value is None else short_text(value),
+        hint=hint or "correct the file",
     )
 
 
@@ -127,12 +131,12 @@ def inside(folder: Path, name: str, file: str | Path, key: str) -> Path:
     """A file that another one names, which must stand in the folder of the first or below it."""
     if not name.strip() or "\0" in name or "://" in name:
         raise foreign_error(
-            f"'{shown(name)}' is not a file name", file, key, name, "name a file in the folder of this one"
+            f"'{short_text(name)}' is not a file name", file, key, name, "name a file in the folder of this one"
         )
     path = (folder / name.replace("\\", "/")).resolve()
     if not path.is_relative_to(folder.resolve()):
         raise foreign_error(
-            f"'{shown(name)}' is outside the folder of the file", file, key, name,
+            f"'{short_text(name)}' is outside the folder of the file", file, key, name,
             "copy it into that folder and name it from there",
         )  # fmt: skip
     return path

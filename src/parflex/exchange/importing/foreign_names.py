@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from parflex.checking import shown
+from parflex.checks import short_text
 
 LONGEST = 80
 FEW = 4  # sentences on names
@@ -31,7 +31,7 @@ class ForeignNames:
             number += 1
         self.taken.add(given)
         if name and say and given != name:
-            self.renamed[shown(name)] = given
+            self.renamed[short_text(name)] = given
         return given
 
     def sentences(self) -> list[str]:

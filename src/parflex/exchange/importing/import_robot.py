@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from parflex.checking import flag, shown
+from parflex.checks import boolean, short_text
 from parflex.description.source import MAX_BYTES
 from parflex.errors import InputError, ParflexError, did_you_mean
 from parflex.exchange.importing.foreign_robot import Dropped, ForeignRobot
@@ -16,8 +16,8 @@ from parflex.exchange.importing.robot_text import robot_text
 from parflex.exchange.importing.suspicions import suspicions
 from parflex.exchange.importing.symoro_robot import symoro_robot
 from parflex.exchange.importing.urdf_robot import urdf_robot
+from parflex.io import atomic_file, check_writable, refuse_overwrite
 from parflex.records import Record
-from parflex.whole_files import check_writable, refuse_overwrite, whole_file
 
 FORMATS = (".urdf", ".xml", ".mjcf", ".par")
 
@@ -72,7 +72,7 @@ def import_robot(
         raise InputError("a robot file ends in .toml", key="out", value=str(out), hint=f"{Path(out).stem}.toml")
     refuse_overwrite([out], [source for source in (path, loops) if source is not None])
     check_writable(out)
-    robot = read_foreign(path, loops, flag(floating, "floating"), end_effector)
+    robot = read_foreign(path, loops, boolean(floating, "floating"), end_effector)
     robot.drop_idle_closures()
     robot.name_meshes_from(Path(out).resolve().parent)
     text = robot_text(robot).encode()
@@ -82,7 +82,7 @@ def import_robot(
         )
         hint = "take a part of the robot" if robot.joints else "give a robot with joints"
         raise InputError(message, file=str(path), key="joint", value=str(path), hint=hint)
-    with whole_file(out) as file:
+    with atomic_file(out) as file:
         file.write(text)
     warnings = (*robot.warnings, *robot.names.brief(), *suspicions(robot))
     return ImportedRobot(
@@ -97,7 +97,7 @@ def read_foreign(
     suffix = Path(source).suffix.lower()
     if suffix not in FORMATS:
         raise InputError(
-            f"'{shown(Path(source).name)}' is of no format that is read", file=str(source), key="file",
+            f"'{short_text(Path(source).name)}' is of no format that is read", file=str(source), key="file",
             value=str(source), hint=did_you_mean(suffix, FORMATS),
         )  # fmt: skip
     if suffix == ".urdf":

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from parflex.checking import shown
+from parflex.checks import short_text
 from parflex.description.expressions import FUNCTIONS, NAMES
 from parflex.exchange.importing.foreign_files import foreign_error, read_text
 
@@ -116,7 +116,7 @@ def _expression(text: str, key: str, file: str) -> str:
         plain = re.sub(rf"\b{word}\b", ours, plain)
     if not plain or not re.fullmatch(r"[\w\s.+\-*/(),]*", plain):
         raise foreign_error(
-            f"'{shown(text.strip())}' in the list '{key}' is not an expression", file, key, text.strip(),
+            f"'{short_text(text.strip())}' in the list '{key}' is not an expression", file, key, text.strip(),
             "write a number, a symbol or arithmetic",
         )  # fmt: skip
     return plain
@@ -142,8 +142,8 @@ def _check_lengths(robot: SymoroFile) -> None:
     for number in range(1, robot.frames + 1):
         ant, sigma = robot.entry("ant", number), robot.entry("sigma", number)
         if not re.fullmatch(r"\d{1,4}", ant) or int(ant) >= max(number, robot.links + 1):
-            message = f"frame {number} hangs on '{shown(ant)}'"
+            message = f"frame {number} hangs on '{short_text(ant)}'"
             raise foreign_error(message, robot.file, "ant", ant, "name the base, 0, or a frame")
         if sigma not in ("0", "1", "2"):
-            message = f"a joint with sigma '{shown(sigma)}' is not known"
+            message = f"a joint with sigma '{short_text(sigma)}' is not known"
             raise foreign_error(message, robot.file, "sigma", sigma, "write 0 (turns), 1 (slides) or 2 (fixed)")

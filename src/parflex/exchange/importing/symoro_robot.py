@@ -8,7 +8,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from parflex.checking import shown
+from parflex.checks import short_text
 from parflex.description.expressions import evaluate
 from parflex.errors import ParflexError
 from parflex.exchange.importing.foreign_files import foreign_error
@@ -72,7 +72,7 @@ class _SymoroTables:
             shared = [name for name in (*strange, *own[:1]) if name in found.values()]
             if shared or (own and used[own[0]] > 1):
                 raise foreign_error(
-                    f"{key} of joint {number} is '{shown(text)}': '{(shared or own)[0]}' is used elsewhere too",
+                    f"{key} of joint {number} is '{short_text(text)}': '{(shared or own)[0]}' is used elsewhere too",
                     source.file, key, text, "give each joint a variable of its own; couplings are written by hand",
                 )  # fmt: skip
             if own:
@@ -89,7 +89,7 @@ class _SymoroTables:
             raise foreign_error(error.message, self.source.file, key, text, error.hint or "") from None
         if abs(slope - 1) > 1e-12:
             raise foreign_error(
-                f"{key} of joint {number} is '{shown(text)}', not its variable plus a constant", self.source.file, key,
+                f"{key} of joint {number} is '{short_text(text)}', not its variable plus a constant", self.source.file, key,
                 text, "turn the axis round: alpha plus pi, and signs of what follows",
             )  # fmt: skip
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.checking import shown
+from parflex.checks import short_text
 from parflex.errors import did_you_mean
 from parflex.exchange.importing.foreign_files import Element, foreign_error, line_of, read_xml
 from parflex.exchange.importing.foreign_robot import E3, NONE, Array, Mass, roll_pitch_yaw_matrix
@@ -79,7 +79,7 @@ def read_urdf(file: str) -> UrdfFile:
     root = read_xml(file)
     if root.tag != "robot":
         raise foreign_error(
-            f"begins with <{shown(root.tag)}>, not with <robot>", file, "robot", root.tag, "give a URDF file"
+            f"begins with <{short_text(root.tag)}>, not with <robot>", file, "robot", root.tag, "give a URDF file"
         )
     reader = _UrdfReader(file)
     return reader.whole(root)
@@ -124,7 +124,7 @@ class _UrdfReader:
 
     def _new(self, name: str, known: Any, what: str, element: Element) -> None:
         if name in known:
-            raise self.bad(f"there are two {what}s '{shown(name)}'", what, element, name, "rename one of them")
+            raise self.bad(f"there are two {what}s '{short_text(name)}'", what, element, name, "rename one of them")
 
     def name(self, element: Element, what: str, key: str = "name") -> str:
         """A name that must be there."""
@@ -160,7 +160,7 @@ class _UrdfReader:
     def link(self, element: Element) -> UrdfLink:
         """A link."""
         name = self.name(element, "link")
-        key = f"link '{shown(name)}': visual"
+        key = f"link '{short_text(name)}': visual"
         meshes = []
         for visual in element.findall("visual"):
             for mesh in visual.findall("geometry/mesh"):
@@ -175,23 +175,23 @@ class _UrdfReader:
         inertial = element.find("inertial")
         if inertial is None:
             return None
-        key = f"link '{shown(name)}': inertial"
+        key = f"link '{short_text(name)}': inertial"
         R, p = self.origin(inertial, key)
         m = self.number(inertial.find("mass"), "value", 0.0, key)
         tensor, entries = np.zeros((3, 3)), inertial.find("inertia")
         for word, (i, j) in ENTRIES.items():
             tensor[i, j] = tensor[j, i] = self.number(entries, word, 0.0, key)
         if m < 0:
-            raise self.bad(f"the mass of link '{shown(name)}' is negative", key, inertial, m, "give zero or more")
+            raise self.bad(f"the mass of link '{short_text(name)}' is negative", key, inertial, m, "give zero or more")
         return Mass(m, NONE, tensor).seen_from(R, p) if m or tensor.any() else None
 
     def joint(self, element: Element) -> UrdfJoint:
         """A joint."""
         name, kind = self.name(element, "joint"), element.get("type") or ""
-        key = f"joint '{shown(name)}'"
+        key = f"joint '{short_text(name)}'"
         if kind not in KINDS:
             hint = did_you_mean(kind, KINDS)
-            raise self.bad(f"a joint of type '{shown(kind)}' is not known", f"{key}: type", element, kind, hint)
+            raise self.bad(f"a joint of type '{short_text(kind)}' is not known", f"{key}: type", element, kind, hint)
         ends: list[str] = []
         for word in ("parent", "child"):
             end = element.find(word)
@@ -231,25 +231,27 @@ class _UrdfReader:
         """The root and the joints from there outwards."""
         above: dict[str, str] = {}
         for joint in joints.values():
-            key = f"joint '{shown(joint.name)}'"
+            key = f"joint '{short_text(joint.name)}'"
             for link in (joint.parent, joint.child):
                 if link not in links:
                     hint = did_you_mean(link, links)
-                    raise foreign_error(f"there is no link '{shown(link)}'", self.file, key, link, hint)
+                    raise foreign_error(f"there is no link '{short_text(link)}'", self.file, key, link, hint)
             if joint.child in above:
                 raise foreign_error(
-                    f"link '{shown(joint.child)}' hangs on two joints, '{shown(above[joint.child])}' and "
-                    f"'{shown(joint.name)}'", self.file, key, joint.child,
+                    f"link '{short_text(joint.child)}' hangs on two joints, '{short_text(above[joint.child])}' and "
+                    f"'{short_text(joint.name)}'", self.file, key, joint.child,
                     "URDF is a tree: cut the loop there and name both frames in the file of loops",
                 )  # fmt: skip
             above[joint.child] = joint.name
             if joint.mimic is not None and joint.mimic[0] not in joints:
                 hint = did_you_mean(joint.mimic[0], joints)
-                message = f"there is no joint '{shown(joint.mimic[0])}' to follow"
+                message = f"there is no joint '{short_text(joint.mimic[0])}' to follow"
                 raise foreign_error(message, self.file, f"{key}: mimic", joint.mimic[0], hint)
         roots = [name for name in links if name not in above]
         if len(roots) != 1:
-            what = f"{len(roots)} links hang on nothing: {', '.join(map(shown, roots[:4]))}" if roots else "no root"
+            what = (
+                f"{len(roots)} links hang on nothing: {', '.join(map(short_text, roots[:4]))}" if roots else "no root"
+            )
             hint = "join them to one root by fixed or floating joints"
             raise foreign_error(f"is not one tree ({what})", self.file, "link", None, hint)
         order, reached = [], {roots[0]}
@@ -264,6 +266,6 @@ class _UrdfReader:
             waiting += reversed(children.get(joint.child, []))
         lost = [name for name in links if name not in reached]
         if lost:
-            message = f"links hang on each other in a circle: {', '.join(map(shown, lost[:4]))}"
+            message = f"links hang on each other in a circle: {', '.join(map(short_text, lost[:4]))}"
             raise foreign_error(message, self.file, "joint", lost[0], "hang one of them on the root")
         return roots[0], order

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from parflex.checking import shown
+from parflex.checks import short_text
 from parflex.errors import did_you_mean
 from parflex.exchange.importing.foreign_files import MESH_FORMATS, NO_MESH, OTHER_MESH, foreign_error, mesh_path
 from parflex.exchange.importing.foreign_names import allowed
 from parflex.exchange.importing.foreign_robot import E3, NONE, NOTE, Array, ForeignRobot, Mass, numbers, turn_to
 from parflex.exchange.importing.loops_file import LoopsFile
 from parflex.exchange.importing.urdf_file import UrdfFile, UrdfJoint, UrdfMesh, read_urdf
-from parflex.spatial import placed
+from parflex.spatial.rotations import placed
 
 AXES = {"X": E3[0], "Y": E3[1], "Z": E3[2]}
 SHAPES = "robot files have no shapes"
@@ -36,7 +36,7 @@ class _UrdfTables:
         self.urdf, self.loops, self.given, self.floating = urdf, loops, given, floating
         self.robot = ForeignRobot(allowed(urdf.name) or "robot", Path(urdf.file).name)
         if urdf.name != self.robot.name:
-            self.robot.names.renamed[shown(urdf.name)] = self.robot.name
+            self.robot.names.renamed[short_text(urdf.name)] = self.robot.name
         self.kinds = {joint.name: self._kind(joint) for joint in urdf.joints}
         self.named: dict[str, str] = {}  # frames of joints, and of links that hang on fixed ones
         self.at: dict[str, tuple[str, Array, Array]] = {}  # where links stand in them
@@ -74,7 +74,7 @@ class _UrdfTables:
                 axis = name[:-2] if name[-2:] in ("_X", "_Y", "_Z") else name  # one axis of a cross
                 if name not in known and not self.kinds.get(axis, "").startswith("UJOINT"):
                     raise foreign_error(
-                        f"there is no joint '{shown(name)}' in {Path(self.urdf.file).name}", self.loops.file, key,
+                        f"there is no joint '{short_text(name)}' in {Path(self.urdf.file).name}", self.loops.file, key,
                         name, did_you_mean(name, known),
                     )  # fmt: skip
 
@@ -227,7 +227,7 @@ class _UrdfTables:
         ends = [self._place(name, self.loops.file, "closed_loop") for name in (one, other)]
         if ends[0] == ends[1]:
             raise foreign_error(
-                f"'{shown(one)}' and '{shown(other)}' are the same frame", self.loops.file, "closed_loop", one,
+                f"'{short_text(one)}' and '{short_text(other)}' are the same frame", self.loops.file, "closed_loop", one,
                 "name two frames",
             )  # fmt: skip
         self.robot.closure.append({"between": ends, "joint": kind})
@@ -247,7 +247,7 @@ class _UrdfTables:
             if not moving:
                 return None
             if len(leaves) != 1:
-                named = ", ".join(map(shown, leaves or moving))
+                named = ", ".join(map(short_text, leaves or moving))
                 raise foreign_error(
                     f"has {len(leaves)} leaf links, so its end effector must be named", self.urdf.file, "end_effector",
                     None, f"give end_effector, one of {named}",
@@ -262,7 +262,7 @@ class _UrdfTables:
             carried = {joint.name: joint.child for joint in self.urdf.joints}
             if name not in carried:
                 raise foreign_error(
-                    f"there is no frame '{shown(name)}' in {Path(self.urdf.file).name}", file, key, name,
+                    f"there is no frame '{short_text(name)}' in {Path(self.urdf.file).name}", file, key, name,
                     did_you_mean(name, [*self.at, *carried]),
                 )  # fmt: skip
             link = carried[name]

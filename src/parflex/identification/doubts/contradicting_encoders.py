@@ -19,7 +19,7 @@ from parflex.identification.filtering import FilterChoice, kept_instants, smooth
 from parflex.identification.measured_files import Measurement
 from parflex.identification.regressors import Regressor
 from parflex.records import Record
-from parflex.recursion import pose
+from parflex.recursion.kinematics import pose
 
 Array = np.ndarray
 NEAREST = 2e-3  # rad, or typical lengths: less is calibration

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.checking import number, whole
+from parflex.checks import integer, number
 from parflex.errors import InputError
 from parflex.identification.exciting.motion_limits import AMPLITUDE, MotionLimits, read_motion_limits
 from parflex.identification.exciting.motion_search import FINE, Search
@@ -123,7 +123,7 @@ def excite(
     >>> parflex.excite(parflex.load("3rrr"), time=5, harmonics=5).log_det
     """
     given = float(number(time, "time", above=0.0, example=10.0))
-    count = whole(harmonics, "harmonics", 2, 50)
+    count = integer(harmonics, "harmonics", 2, 50)
     asked = None if amplitude is None else float(number(amplitude, "amplitude", above=0.0, example=0.5))
     reach = AMPLITUDE if asked is None else asked
     search = Search(robot, given, count, friction, reach)
@@ -131,8 +131,8 @@ def excite(
     if least >= 1:
         raise InputError("a distance of 1 is home itself", key="distance", value=least, hint="give e.g. 0.3")
     limits = read_motion_limits(search.regressor, asked, velocity_limit, effort_limit, workspace, least)
-    rng = np.random.default_rng(whole(seed, "seed", 0))
-    count = whole(starts, "starts", 1, 1000)
+    rng = np.random.default_rng(integer(seed, "seed", 0))
+    count = integer(starts, "starts", 1, 1000)
     found: list[Array] = []
     for k in range(count):
         if progress is not None:

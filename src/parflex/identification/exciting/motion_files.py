@@ -8,10 +8,10 @@ from typing import Any
 
 from parflex.errors import InputError
 from parflex.identification.exciting.excite import Excitation
+from parflex.io import atomic_file, check_writable, refuse_overwrite
 from parflex.models.robot import Robot
 from parflex.simulation.motions.plan import plan_motion
 from parflex.simulation.table_files import check_target, write_table
-from parflex.whole_files import check_writable, refuse_overwrite, whole_file
 
 
 def check_motion_target(robot: Robot, path: str) -> None:
@@ -30,7 +30,7 @@ def write_motion(robot: Robot, found: Excitation, path: str, step: float) -> lis
     lines = [f"{key} = {found.motion[key]!r}" for key in ("frequency", "duration")]
     for key in ("start", "sines", "cosines"):
         lines += [f"{key} = {_written(found.motion[key])}"]
-    with whole_file(series) as file:
+    with atomic_file(series) as file:
         file.write(("\n".join(lines) + "\n").encode())
     return [*files, str(series)]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.checking import number
+from parflex.checks import number
 from parflex.errors import InputError, did_you_mean
 from parflex.identification.regressors import ClosedMotion, Regressor
 from parflex.models.dynamics.spare_motors import read_limits

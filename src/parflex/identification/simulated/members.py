@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.bodies import RigidBody
+from parflex.bodies.rigid import RigidBody
 from parflex.codegen.family import family_model, member
 from parflex.codegen.model import Model
 from parflex.codegen.traces.open_tree import contact_gaps
@@ -23,9 +23,8 @@ from parflex.models.given_states.joint_stops import gated, with_tree
 from parflex.models.given_states.sticking_joints import with_sticking
 from parflex.models.robot import Robot
 from parflex.simulation.problem import Problem
-from parflex.tree import Link
 from parflex.tree.contacts import has_contacts
-from parflex.tree.link_tree import JointTerms
+from parflex.tree.link_tree import JointTerms, Link
 
 Array = np.ndarray
 OFF = 0.37  # of each number, or kg and m: by so much another member differs, so that all of them are inputs

@@ -9,7 +9,8 @@ import numpy as np
 
 from parflex.codegen.make_model import kept_program
 from parflex.codegen.model import Model
-from parflex.codegen.traces.tracing import Options, Tracer
+from parflex.codegen.model_options import Options
+from parflex.codegen.traces.tracing import Tracer
 from parflex.control.gains import Gains
 from parflex.control.laws import make_law
 from parflex.control.plant import Plant

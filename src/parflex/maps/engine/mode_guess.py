@@ -12,9 +12,10 @@ from functools import lru_cache
 import numpy as np
 
 from parflex.codegen.compile import side_by_side
+from parflex.codegen.loop_code.function_text import abreast
 from parflex.maps.lanes.lane_states import LANES
 from parflex.records import Record
-from parflex.simulation.integrators.jit import abreast, compiled, inner
+from parflex.simulation.integrators.jit import compiled, inner
 
 Array = np.ndarray
 APART = 8  # one of so many poses is solved first

@@ -35,10 +35,9 @@ from parflex.maps.node_unknowns import NotCoveredError, refuse_elements
 from parflex.models.cutting import cut_at_beams
 from parflex.models.robot import Robot
 from parflex.records import Record
-from parflex.recursion import pose
+from parflex.recursion.kinematics import pose
 from parflex.spatial.elimination import is_zero
-from parflex.tree import Tree
-from parflex.tree.link_tree import GROUND
+from parflex.tree.link_tree import GROUND, Tree
 
 Array = np.ndarray
 

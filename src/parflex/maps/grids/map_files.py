@@ -13,12 +13,12 @@ import numpy as np
 
 from parflex.codegen.program_store import digest_of
 from parflex.errors import InputError
-from parflex.maps.positions import IMPOSSIBLE, OK, SINGULAR, UNREACHABLE, WAITING
+from parflex.io import atomic_file, check_writable, read_npz
+from parflex.maps.positions import IMPOSSIBLE, WAITING
+from parflex.maps.reaching.closed_rows import OK, SINGULAR, UNREACHABLE
 from parflex.maps.responses.at_one_pose import Held
 from parflex.maps.responses.response_names import ResponseName
 from parflex.models.robot import Robot
-from parflex.npz_files import read_npz
-from parflex.whole_files import check_writable, whole_file
 
 Array = np.ndarray
 FORMAT = 2  # of map files
@@ -82,7 +82,7 @@ class MapStore:
         content |= {_key(name): own.reshape(*self.shape, *own.shape[1:]) for name, own in self.values.items()}
         content |= {"status": self.status.reshape(self.shape), "reason": self.reason.reshape(self.shape)}
         content |= {"settings": np.array(json.dumps(settings)), "reasons": np.array(json.dumps(self.reasons))}
-        with whole_file(path) as file:
+        with atomic_file(path) as file:
             np.savez(file, **content, **(more or {}))  # type: ignore[arg-type]
 
     def save_csv(self, path: Path) -> None:
@@ -90,7 +90,7 @@ class MapStore:
         found = self.values["frequencies"]
         names = [f"f{k + 1}_hz" for k in range(found.shape[1])]
         names += [column for one in self.responses for column in one.columns]
-        with whole_file(path) as file:
+        with atomic_file(path) as file:
             head = io.StringIO()
             csv.writer(head).writerow([*self.axes, "state", *names])
             file.write(head.getvalue().encode())

@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from parflex.codegen.compile import Kernel, side_by_side
+from parflex.codegen.loop_code.function_text import unrolled
 from parflex.codegen.passes.depth_first import depth_first
 from parflex.codegen.passes.lower import Emission
 from parflex.codegen.passes.repeated_sums import with_products
@@ -16,7 +17,7 @@ from parflex.codegen.program import Instruction, Program
 from parflex.maps.engine.entry_loop import column_rows
 from parflex.maps.lanes.lane_calls import call_lanes
 from parflex.records import Record
-from parflex.simulation.integrators.jit import compiled, inner, unrolled
+from parflex.simulation.integrators.jit import compiled, inner
 
 Array = np.ndarray
 ONE = np.zeros(1, dtype=np.int64)  # of one part, the first of its answers is its opening

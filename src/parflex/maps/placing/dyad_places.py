@@ -24,9 +24,9 @@ from parflex.maps.engine.entry_loop import column_rows
 from parflex.maps.placing.leg_bodies import LegBodies
 from parflex.maps.placing.point_leg_places import PointLegPlaces
 from parflex.records import Record
-from parflex.recursion import pose
+from parflex.recursion.kinematics import pose
 from parflex.simulation.integrators.jit import compiled
-from parflex.spatial import cross
+from parflex.spatial.rotations import cross
 from parflex.tree.link_tree import GROUND
 
 Array = np.ndarray

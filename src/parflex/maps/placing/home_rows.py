@@ -37,9 +37,9 @@ from parflex.models.pose_input import read_pose, whole_end_effector
 from parflex.models.posing.home_pose import HomePose
 from parflex.models.robot import Robot
 from parflex.records import Record
-from parflex.recursion import jacobians, pose
-from parflex.spatial import vector_from_rotation, vector_quaternion
+from parflex.recursion.kinematics import jacobians, pose
 from parflex.spatial.linear import solve
+from parflex.spatial.rotations import vector_from_rotation, vector_quaternion
 
 Array = np.ndarray
 SAME = 1e-4  # rad or typical lengths: the home of the file itself is found

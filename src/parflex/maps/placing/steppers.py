@@ -19,10 +19,10 @@ from parflex.graph.expression import Graph
 from parflex.maps.batches import BatchProgram, CarriedLinks, Geometry, rigid_tree
 from parflex.maps.placing.closing_loop import SHARP, LoopPart, close_rows
 from parflex.records import Record
-from parflex.recursion import jacobians, pose
-from parflex.spatial import quaternion_matrix, rotation_about
+from parflex.recursion.kinematics import jacobians, pose
 from parflex.spatial.linear import solve
-from parflex.tree import Tree
+from parflex.spatial.rotations import quaternion_matrix, rotation_about
+from parflex.tree.link_tree import Tree
 
 Array = np.ndarray
 ClosingRows = Loop | FrameTarget | Coupling

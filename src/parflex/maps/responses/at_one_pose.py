@@ -21,8 +21,7 @@ from parflex.models.elastic.tension import why_balanced
 from parflex.models.inside_beams.beam_loads import largest_of
 from parflex.models.robot import Robot
 from parflex.models.vibration.natural_modes import Modes, modes_of
-from parflex.recursion import jacobians, pose
-from parflex.recursion.kinematics import place_jacobian
+from parflex.recursion.kinematics import jacobians, place_jacobian, pose
 
 Array = np.ndarray
 NEARLY = 0.9  # of the largest component: what is as large decides the sign of a shape

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from parflex.maps.designed_poses import design_column
-from parflex.maps.positions import OK
+from parflex.maps.reaching.closed_rows import OK
 from parflex.maps.responses.at_one_pose import Held
 from parflex.maps.responses.first_order import warn_of_first_order
 from parflex.maps.responses.response_names import read_responses
@@ -22,7 +22,7 @@ from parflex.models.dynamics.forces import Wrench
 from parflex.models.elastic.linear_model import About
 from parflex.models.robot import Robot
 from parflex.models.vibration.beyond_band import warn_beyond_band
-from parflex.records import Answer, counted, listed
+from parflex.records import Answer, count_of, name_list
 
 Array = np.ndarray
 
@@ -65,7 +65,7 @@ class ManyResponses(Answer):
 
     def _told(self) -> str:
         good = int((self.status == OK).sum())
-        return f"{counted(len(self.status), 'pose')}, {good} reached: {listed(list(self.values))}"
+        return f"{count_of(len(self.status), 'pose')}, {good} reached: {name_list(list(self.values))}"
 
 
 def many_responses(

@@ -15,7 +15,8 @@ from parflex.maps.kept_numbers import numbers_of_designs
 from parflex.maps.node_unknowns import NodeModel, NotCoveredError, node_model
 from parflex.maps.nodes import Assembly
 from parflex.maps.placing.own_homes import homes_elsewhere
-from parflex.maps.positions import IMPOSSIBLE, OK, SINGULAR, UNREACHABLE, PositionSolver, home_state
+from parflex.maps.positions import IMPOSSIBLE, PositionSolver, home_state
+from parflex.maps.reaching.closed_rows import OK, SINGULAR, UNREACHABLE
 from parflex.maps.responses.at_one_pose import AtOnePose, Held
 from parflex.maps.responses.response_names import OF_MODES, STATIC, ResponseName
 from parflex.maps.responses.together import PosesTogether, covers
@@ -31,7 +32,7 @@ from parflex.models.elastic.holding import locked_robot
 from parflex.models.elastic.tension import has_force_elements, has_springs
 from parflex.models.robot import Robot
 from parflex.models.vibration.natural_modes import natural_frequencies
-from parflex.records import counted
+from parflex.records import count_of
 from parflex.spatial.varied import OneNumberError
 
 Array = np.ndarray
@@ -157,7 +158,7 @@ class ResponseRows:
     @property
     def why(self) -> str:
         """Why rows are not solved together, or not their positions; empty where they are."""
-        some = counted(self.elsewhere, "row")
+        some = count_of(self.elsewhere, "row")
         home = f"{some} loaded alone: {ALONE}" if self.elsewhere else ""
         slow = "" if self.positions.why_slow in self.why_not else self.positions.why_slow
         return "; ".join(filter(None, (self.why_not, slow, home)))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.checking import names, shown
+from parflex.checks import names, short_text
 from parflex.errors import InputError
 from parflex.models.coordinate_words import read_columns
 from parflex.models.robot import Robot
@@ -35,6 +35,9 @@ def pose_rows(poses: Any, key: str) -> Array:
         values = np.zeros(())
     if values.ndim != 2:
         raise InputError(
-            f"'{key}' is not n x n numbers", key=key, value=shown(poses), hint="give rows of numbers, one for each pose"
+            f"'{key}' is not n x n numbers",
+            key=key,
+            value=short_text(poses),
+            hint="give rows of numbers, one for each pose",
         )
     return values

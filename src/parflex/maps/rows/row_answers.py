@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from parflex.errors import ParflexError, ParflexWarning
-from parflex.maps.positions import OK, SAID, UNREACHABLE
+from parflex.maps.positions import SAID
+from parflex.maps.reaching.closed_rows import OK, UNREACHABLE
 from parflex.models.elastic.equilibrium import BEYOND, LOST, NOT_STABLE
 from parflex.models.vibration.natural_modes import Modes
-from parflex.records import Record, counted
+from parflex.records import Record, count_of
 
 Array = np.ndarray
 
@@ -75,7 +76,7 @@ class RowAnswers(Record):
             own[row] = np.nan
 
     def _told(self) -> str:
-        return f"{counted(len(self.status), 'row')}, {int((self.status == OK).sum())} with an answer"
+        return f"{count_of(len(self.status), 'row')}, {int((self.status == OK).sum())} with an answer"
 
 
 def mark_unfinite(found: RowAnswers, names: list[str], values: Array) -> Array:

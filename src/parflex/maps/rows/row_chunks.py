@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
-from parflex.campaigns import crews
-from parflex.campaigns.handing_out import answers
-from parflex.checking import whole
+from parflex import jobs
+from parflex.checks import integer
+from parflex.jobs import completed_chunks
 
 Found = TypeVar("Found")
 Progress = Callable[[int, int], None]  # called with rows that are done, and all
@@ -20,8 +20,8 @@ Progress = Callable[[int, int], None]  # called with rows that are done, and all
 def number_of_threads(threads: int | None) -> int:
     """Threads that are asked for; by default as many as cores that this process may use."""
     if threads is not None:
-        return whole(threads, "threads", 1)
-    return crews.number_of_jobs(None)
+        return integer(threads, "threads", 1)
+    return jobs.number_of_jobs(None)
 
 
 def chunks_of(count: int, size: int) -> list[slice]:
@@ -31,4 +31,4 @@ def chunks_of(count: int, size: int) -> list[slice]:
 
 def in_order(chunks: Iterable[slice], solve: Callable[[slice], Found], threads: int) -> Iterator[tuple[slice, Found]]:
     """What is found in each chunk, in their order; when the caller stops, chunks that wait are given up."""
-    return answers(solve, chunks, crews.threads(threads), ordered=True)  # type: ignore[arg-type]
+    return completed_chunks(solve, chunks, jobs.thread_pool(threads), ordered=True)  # type: ignore[arg-type]

@@ -14,13 +14,14 @@ from typing import Literal
 import numpy as np
 import scipy
 
-from parflex.bodies import RigidBody
+from parflex.bodies.rigid import RigidBody
 from parflex.errors import InputError, SingularError, UnreachableError
 from parflex.models.configuration import Configuration
 from parflex.models.robot import Robot
-from parflex.records import Answer, brief, counted, listed
-from parflex.recursion import motion, newton_euler, pose
-from parflex.tree import Tree
+from parflex.records import Answer, brief, count_of, name_list
+from parflex.recursion.kinematics import motion, pose
+from parflex.recursion.newton_euler import newton_euler
+from parflex.tree.link_tree import Tree
 
 Array = np.ndarray
 REACH = 0.5  # rad or typical lengths: how far motors go from home, far enough for ranks of regular poses
@@ -58,7 +59,7 @@ class BaseParameters(Answer):
         return self.robot.warnings
 
     def _told(self) -> str:
-        return f"{brief(self.robot.name)}: {counted(len(self.names), 'base parameter')}: {listed(self.names)}"
+        return f"{brief(self.robot.name)}: {count_of(len(self.names), 'base parameter')}: {name_list(self.names)}"
 
 
 def body_parameters(body: RigidBody) -> Array:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 import scipy
 
-from parflex.checking import numbers, one_of
+from parflex.checks import numbers, one_of
 from parflex.errors import SingularError
 from parflex.models.configuration import Configuration, Pose
 from parflex.models.dynamics.element_values import values_in_motion

@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from parflex.checking import shown, table
+from parflex.checks import short_text, table
 from parflex.errors import InputError, SingularError, did_you_mean
 from parflex.models.configuration import Configuration
-from parflex.recursion import NewtonEuler, Pose, joint_forces, motion, newton_euler
+from parflex.recursion.kinematics import Pose, motion
+from parflex.recursion.newton_euler import NewtonEuler, joint_forces, newton_euler
 from parflex.recursion.point_forces import OnLinks, add_wrenches, on_link
-from parflex.tree import Place, Tree
+from parflex.tree.inner_places import Place
+from parflex.tree.link_tree import Tree
 
 Array = np.ndarray
 Wrench = Mapping[str, Sequence[float] | np.ndarray]
@@ -107,14 +109,14 @@ def checked_wrench(tree: Tree, frame: str, values: Any, key: str = "wrench") -> 
         given = np.zeros(0)
     if not np.isfinite(given).all():
         raise InputError(
-            f"the {key} on '{frame}' has numbers that are not finite", key=key, value=shown(values),
+            f"the {key} on '{frame}' has numbers that are not finite", key=key, value=short_text(values),
             hint="give finite numbers",
         )  # fmt: skip
     if len(given) not in (3, 6):
         raise InputError(
             f"the {key} on '{frame}' is not a force and a moment",
             key=key,
-            value=shown(values),
+            value=short_text(values),
             hint="give fx,fy,mz for a planar robot" if tree.planar else "give fx,fy,fz or fx,fy,fz,mx,my,mz",
         )
     wrench = whole_wrench(tree, given, frame, key)
@@ -122,7 +124,7 @@ def checked_wrench(tree: Tree, frame: str, values: Any, key: str = "wrench") -> 
         raise InputError(
             f"the rotations of the node at '{frame}' are not known, so that no moment can act there",
             key=key,
-            value=shown(values),
+            value=short_text(values),
             hint="give a force alone, or the rotations in the modal data",
         )
     return wrench
@@ -147,7 +149,7 @@ def whole_wrench(tree: Tree, given: Array, frame: str, key: str) -> Array:
         raise InputError(
             f"fz, mx and my of the {key} on '{frame}' do not act on a planar robot",
             key=key,
-            value=shown(given.tolist()),
+            value=short_text(given.tolist()),
             hint="give fx,fy,mz, or zero for fz, mx and my",
         )
     return given

@@ -16,8 +16,8 @@ from parflex.models.forms.choice import choose
 from parflex.models.forms.form import Question
 from parflex.models.robot import Robot
 from parflex.models.terms import acting_at
-from parflex.records import NamedMatrix, Record, brief, counted, listed
-from parflex.recursion import motion
+from parflex.records import NamedMatrix, Record, brief, count_of, name_list
+from parflex.recursion.kinematics import motion
 
 Array = np.ndarray
 
@@ -77,7 +77,7 @@ class Result(Record):
         return self.configuration.frame_acceleration(frame or self.robot.tree.end_effector, moving)
 
     def _told(self) -> str:
-        warned = f"; {counted(len(self.warnings), 'warning')}" if self.warnings else ""
+        warned = f"; {count_of(len(self.warnings), 'warning')}" if self.warnings else ""
         found = self.found_accelerations()
         line = efforts_line(self.robot, self.efforts) if not found else accelerations_line(self.robot, found)
         return f"{brief(self.robot.name)}: {line}{warned}"
@@ -113,7 +113,7 @@ class MassMatrix(NamedMatrix):
         return self.matrix[key] if isinstance(key, tuple) else (self.matrix, self.names)[key]
 
     def _told(self) -> str:
-        return f"{len(self.names)}x{len(self.names)} of {listed(self.names)}"
+        return f"{len(self.names)}x{len(self.names)} of {name_list(self.names)}"
 
 
 def is_joint_motion(robot: Robot, *given: Mapping[str, float] | None) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.checking import shown
+from parflex.checks import short_text
 from parflex.errors import InputError
 from parflex.models.motor_values import by_motor, one_effort
 from parflex.models.robot import Robot
@@ -81,7 +81,7 @@ def read_sharing(
             raise InputError(
                 f"the robot has as many freedoms as motors, or more, so '{key}' has no effect",
                 key=key,
-                value=shown(given),
+                value=short_text(given),
                 hint=f"leave it out, or mark more joints as actuated than the {robot_freedoms(robot)} freedoms",
             )
     if len(found.preloaded) > (spare_motors(robot) if spare is None else spare) > 0:
@@ -124,7 +124,7 @@ def _weights(motors: Sequence[str], given: Any) -> Array:
             raise InputError(
                 f"the weight of '{motors[motor]}' is not a positive number",
                 key="weights",
-                value=shown(value),
+                value=short_text(value),
                 hint="a larger weight means less effort; for a motor that gives none, limit its effort to 0",
             )
         found[motor] = float(value)
@@ -143,7 +143,7 @@ def read_limits(motors: Sequence[str], given: Any) -> tuple[Array, Array]:
             raise InputError(
                 f"the effort limit of '{motors[motor]}' must be positive or a pair of a lowest and a highest effort",
                 key="effort_limit",
-                value=shown(value),
+                value=short_text(value),
                 hint="give e.g. 20, or [5, 300] for a cable",
             )
         ends = (-np.inf, np.inf)
@@ -152,7 +152,7 @@ def read_limits(motors: Sequence[str], given: Any) -> tuple[Array, Array]:
             raise InputError(
                 f"the effort limits of '{motors[motor]}' are not a lowest and a highest effort",
                 key="effort_limit",
-                value=shown(value),
+                value=short_text(value),
                 hint="give them in this order, e.g. [5, 300]",
             )
         lower[motor], upper[motor] = float(low), float(high)

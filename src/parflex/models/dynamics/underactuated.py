@@ -18,7 +18,7 @@ from parflex.models.dynamics.reduced import Result, state_at
 from parflex.models.dynamics.spare_motors import Sharing
 from parflex.models.elastic.flexible_inverse import driven_by
 from parflex.models.given_states.requested_rates import Bias, requested_rates
-from parflex.records import counted
+from parflex.records import count_of
 
 Array = np.ndarray
 FEW_MOTORS = "fewer motors than degrees of freedom"
@@ -55,7 +55,7 @@ def driven_with_free(
     free = {robot.tree.rate_names[k]: float(qdd[k]) for k in configuration.free_rates(rows)}
     names = ", ".join(f"'{name}'" for name in free)
     warnings = [*robot.warnings, *configuration.condition.warnings()]
-    count = f"{counted(len(tau), 'motor')} for {counted(len(state.mass_matrix), 'freedom')}"
+    count = f"{count_of(len(tau), 'motor')} for {count_of(len(state.mass_matrix), 'freedom')}"
     warnings.append(f"{FEW_MOTORS} ({count}): {names} {'moves' if len(free) == 1 else 'move'} freely")
     f = state.forces(qdd) - lost
     found = reactions_of(configuration, qd, qdd, f, tau, wrench, warnings) if reactions else None
@@ -79,7 +79,7 @@ def _given(
     count = len(requested.values)
     if not count == requested.rank == len(motors):
         raise InputError(
-            f"{counted(count, 'acceleration')} ({requested.rank} independent) for {counted(len(motors), 'motor')}: the "
+            f"{count_of(count, 'acceleration')} ({requested.rank} independent) for {count_of(len(motors), 'motor')}: the "
             "rest moves freely",
             key="acceleration",
             value=count,

@@ -22,8 +22,8 @@ from parflex.models.elastic.stiff_system import eigen, moving_names, rate_units
 from parflex.models.motor_values import Effort
 from parflex.models.robot import Robot
 from parflex.models.terms import acting
-from parflex.records import Answer, brief, counted
-from parflex.recursion import mass_matrix as tree_mass_matrix
+from parflex.records import Answer, brief, count_of
+from parflex.recursion.composite import mass_matrix as tree_mass_matrix
 from parflex.recursion.point_forces import distance
 
 NOT_STABLE = "this equilibrium is not stable, as beyond a buckling load: the robot would leave it"
@@ -98,7 +98,7 @@ class Equilibrium(Answer):
     def _told(self) -> str:
         tip = self.robot.tree.place(self.robot.tree.end_effector)
         moved = float(np.linalg.norm(self.configuration.at.of(tip)[1] - self.start.at.of(tip)[1]))
-        return f"{brief(self.robot.name)}: end effector moved by {moved:.4g} m, {counted(self.steps, 'step')}"
+        return f"{brief(self.robot.name)}: end effector moved by {moved:.4g} m, {count_of(self.steps, 'step')}"
 
 
 def equilibrium(

@@ -21,7 +21,8 @@ from parflex.models.dynamics.taut_cables import slack_warnings
 from parflex.models.elastic.deflection import deflection_warnings
 from parflex.models.elastic.driven_frame import check_system, zero_dynamics
 from parflex.models.pose_input import read_motion
-from parflex.recursion import mass_matrix, motion
+from parflex.recursion.composite import mass_matrix as tree_mass_matrix
+from parflex.recursion.kinematics import motion
 from parflex.spatial.linear import least_norm
 
 Array = np.ndarray
@@ -117,7 +118,7 @@ def _shared(state: Any, rows: Array, desired: Array, sharing: Sharing) -> tuple[
     pushes = losses.pushes.T
     held = np.linalg.solve(state.mass_matrix, J.T @ pushes)
     taken = -np.array([least_norm(rows @ push[:, :k], rows @ column, sharing.weights) for column in held.T]).T
-    moved = mass_matrix(state.form.robot.tree, state.at) @ (J @ (push[:, :k] @ taken + held))
+    moved = tree_mass_matrix(state.form.robot.tree, state.at) @ (J @ (push[:, :k] @ taken + held))
     (shared, qdd), lost = losses.settled(answer, moved - pushes - state.along_rates(taken))
     return shared, qdd, lost
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from parflex.checking import one_of
+from parflex.checks import one_of
 from parflex.errors import InputError
 from parflex.models.configuration import Configuration, Pose
 from parflex.models.dynamics.forces import Without, Wrench
@@ -31,8 +31,8 @@ from parflex.models.elastic.tension import (
 )
 from parflex.models.motor_values import Effort
 from parflex.models.robot import Robot
-from parflex.records import Record, brief, counted
-from parflex.recursion import mass_matrix as tree_mass_matrix
+from parflex.records import Record, brief, count_of
+from parflex.recursion.composite import mass_matrix as tree_mass_matrix
 from parflex.spatial.linear import scalar_type
 
 __all__ = ["LinearModel", "linear_model", "tree_stiffness"]
@@ -91,7 +91,7 @@ class LinearModel(Record):
 
     def _told(self) -> str:
         held = "about the undeformed pose" if self.about == "undeformed" else "about an equilibrium"
-        return f"{brief(self.robot.name)}: {counted(len(self.names), 'independent coordinate')}, {held}"
+        return f"{brief(self.robot.name)}: {count_of(len(self.names), 'independent coordinate')}, {held}"
 
 
 def state_about(

@@ -21,11 +21,11 @@ from parflex.models.elastic.holding import Lock, Servo, held_robot
 from parflex.models.motor_values import Effort, read_efforts
 from parflex.models.robot import Robot
 from parflex.models.terms import acting
-from parflex.records import Record, listed
-from parflex.recursion import NewtonEuler, joint_forces
+from parflex.records import Record, name_list
+from parflex.recursion.newton_euler import NewtonEuler, joint_forces
 from parflex.spatial.dual import slopes, small_steps
 from parflex.spatial.linear import scalar_type, solve
-from parflex.tree import Tree
+from parflex.tree.link_tree import Tree
 
 Array = np.ndarray
 
@@ -76,7 +76,7 @@ class Loading(Record):
 
     def _told(self) -> str:
         words = (("wrenches on", list(self.wrench)), ("without", list(self.without)))
-        parts = [f"{word} {listed(names)}" for word, names in words if names]
+        parts = [f"{word} {name_list(names)}" for word, names in words if names]
         return ", ".join([*parts, *["efforts"] * bool(np.any(self.tau))]) or "gravity and springs alone"
 
 

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy
 
-from parflex.checking import shown
+from parflex.checks import short_text
 from parflex.errors import InputError, ParflexWarning, SingularError, did_you_mean
 from parflex.models.configuration import Pose
 from parflex.models.dynamics.forces import Without, Wrench
@@ -28,7 +28,7 @@ from parflex.models.robot import Robot
 from parflex.models.vibration.beyond_band import band_warnings
 from parflex.models.vibration.element_errors import response_warnings
 from parflex.models.vibration.natural_modes import modes_of
-from parflex.records import Unpacked, counted, listed
+from parflex.records import Unpacked, count_of, name_list
 
 Array = np.ndarray
 FORCES = {"fx": 0, "fy": 1, "fz": 2, "mx": 3, "my": 4, "mz": 5}
@@ -106,7 +106,9 @@ class StateSpace(Unpacked):
         return np.array(answers).reshape(-1, *self.D.shape)
 
     def _told(self) -> str:
-        return f"{counted(len(self.states), 'state')}, inputs {listed(self.inputs)}, outputs {listed(self.outputs)}"
+        return (
+            f"{count_of(len(self.states), 'state')}, inputs {name_list(self.inputs)}, outputs {name_list(self.outputs)}"
+        )
 
 
 def _hertz(given: Any) -> Array:
@@ -118,7 +120,7 @@ def _hertz(given: Any) -> Array:
         raise InputError(
             "the frequencies are not finite numbers of zero or more",
             key="frequencies",
-            value=shown(given),
+            value=short_text(given),
             hint="give Hz, e.g. [10.0, 20.0]",
         )
     return found

@@ -11,7 +11,7 @@ import scipy
 from parflex.errors import SingularError
 from parflex.models.configuration import Configuration
 from parflex.records import Record
-from parflex.recursion import mass_matrix as tree_mass_matrix
+from parflex.recursion.composite import mass_matrix as tree_mass_matrix
 from parflex.recursion.point_forces import distance
 
 Array = np.ndarray

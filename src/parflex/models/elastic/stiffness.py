@@ -33,7 +33,7 @@ from parflex.models.inside_beams.inner_compliance import inner_deflection, inner
 from parflex.models.limits import limit_warnings
 from parflex.models.motor_values import Effort
 from parflex.models.robot import Robot
-from parflex.records import Answer, Record, brief, counted, listed
+from parflex.records import Answer, Record, brief, count_of, name_list
 from parflex.spatial.rotations import vector_from_rotation
 
 Array = np.ndarray
@@ -78,8 +78,8 @@ class Stiffness(Answer):
     def _told(self) -> str:
         units = ["rad/(N m)" if word in ("rx", "ry", "rz", "theta") else "m/N" for word in self.directions]
         own = zip(self.directions, np.diag(self.compliance), units, strict=True)
-        given = f", rigid: {listed(self.rigid)}" if self.rigid else ""
-        return f"of '{self.frame}': compliance {listed([f'{w} {c:.4g} {u}' for w, c, u in own])}{given}"
+        given = f", rigid: {name_list(self.rigid)}" if self.rigid else ""
+        return f"of '{self.frame}': compliance {name_list([f'{w} {c:.4g} {u}' for w, c, u in own])}{given}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -120,8 +120,8 @@ class Deflection(Record):
     def _told(self) -> str:
         norm = np.linalg.norm
         moved = [f"'{name}' {norm(d[:3]):.4g} m, {norm(d[3:]):.4g} rad" for name, d in self.frames.items()]
-        warned = f"; {counted(len(self.warnings), 'warning')}" if self.warnings else ""
-        return f"{brief(self.configuration.robot.name)}: moved {listed(moved, 3)}{warned}"
+        warned = f"; {count_of(len(self.warnings), 'warning')}" if self.warnings else ""
+        return f"{brief(self.configuration.robot.name)}: moved {name_list(moved, 3)}{warned}"
 
 
 def cartesian_stiffness(

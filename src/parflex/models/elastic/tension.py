@@ -15,12 +15,12 @@ import numpy as np
 
 from parflex.errors import SingularError
 from parflex.models.configuration import Configuration
-from parflex.recursion import pose
-from parflex.recursion.kinematics import place_jacobian
+from parflex.recursion.kinematics import place_jacobian, pose
 from parflex.recursion.newton_euler import inwards
 from parflex.recursion.point_forces import distance, element_wrenches, line
 from parflex.spatial.dual import Dual, slopes, small_steps
-from parflex.tree import Place, Tree
+from parflex.tree.inner_places import Place
+from parflex.tree.link_tree import Tree
 
 Array = np.ndarray
 NEAR_REST = 1e-9  # of the typical length or of a radian: a stretch that only rounding makes

@@ -18,8 +18,8 @@ from parflex.models.configuration import Configuration
 from parflex.models.robot import Robot
 from parflex.models.vibration.natural_modes import natural_frequencies
 from parflex.models.vibration.usual_modes import number_of_modes
-from parflex.records import Answer, Record, counted
-from parflex.recursion import mass_matrix
+from parflex.records import Answer, Record, count_of
+from parflex.recursion.composite import mass_matrix
 
 Array = np.ndarray
 AGREEMENT = 0.8  # MAC from which two shapes are one mode: a rival then has 0.2 at most
@@ -61,8 +61,8 @@ class TrackedModes(Answer):
     def _told(self) -> str:
         poses, branches = self.frequencies.shape
         span = f"{np.nanmin(self.frequencies):.4g} to {np.nanmax(self.frequencies):.4g} Hz"
-        doubts = f", {counted(len(self.doubtful), 'doubtful place')}" if self.doubtful else ""
-        return f"{counted(branches, 'mode')} at {counted(poses, 'pose')}, {span}{doubts}"
+        doubts = f", {count_of(len(self.doubtful), 'doubtful place')}" if self.doubtful else ""
+        return f"{count_of(branches, 'mode')} at {count_of(poses, 'pose')}, {span}{doubts}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)

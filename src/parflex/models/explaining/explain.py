@@ -10,12 +10,13 @@ from parflex.errors import ParflexError
 from parflex.models.configuration import Configuration
 from parflex.models.dynamics.element_values import element_values
 from parflex.models.explaining.coupling_words import LOSSES, loss_words, spring_line
-from parflex.models.explaining.explanation import Chapter, Explanation, counted, listed
+from parflex.models.explaining.explanation import Chapter, Explanation, listed
 from parflex.models.explaining.reductions import REDUCED
 from parflex.models.explaining.superelements import STRESSED, SUPER
 from parflex.models.forms.choice import choose
 from parflex.models.forms.form import IN_COORDINATES, MODELS, Form, Question, refuse_unknown_coordinates
 from parflex.models.robot import Robot
+from parflex.records import count_of
 from parflex.tree.inner_places import beam_elements
 from parflex.tree.link_tree import GROUND, Link
 
@@ -110,7 +111,7 @@ def _bodies(robot: Robot) -> Chapter:
     heavy = [link for link in tree.links if link.heavy]
     where = "moves in the plane" if tree.planar else "moves in space"
     text = [
-        f"The robot {where}. Its frames make {counted(len(tree.links), 'link')}, {len(heavy)} of them with mass; each "
+        f"The robot {where}. Its frames make {count_of(len(tree.links), 'link')}, {len(heavy)} of them with mass; each "
         "is placed in its parent by a constant rotation and position and then moved by its joint. What is fixed to a "
         "link is part of it.",
         *_rows(robot),
@@ -118,7 +119,7 @@ def _bodies(robot: Robot) -> Chapter:
     bending = [link for link in tree.links if link.elastic_labels]
     if bending:
         text += [
-            f"{counted(len(bending), 'body is flexible', 'bodies are flexible')}: a material point is "
+            f"{count_of(len(bending), 'body is flexible', 'bodies are flexible')}: a material point is "
             "where the rigid body would have it, plus shapes times elastic coordinates; all inertial terms follow from "
             "integrals over the undeformed body.",
             *_shapes(robot),
@@ -180,7 +181,7 @@ def _shapes(robot: Robot) -> list[str]:
         if beam is not None:
             kind = "Timoshenko" if beam.shear else "Euler-Bernoulli"
             whole = beam.elements if link.body.reduced else len(beam_elements(robot.tree.links, number))
-            what = f"{kind} beam of {beam.length:g} m in {counted(whole, 'element')}{_reduced(link)}"
+            what = f"{kind} beam of {beam.length:g} m in {count_of(whole, 'element')}{_reduced(link)}"
         elif any(link.name.startswith(f"{name}.") for name in beams):
             what = f"further {'parts' if link.body.reduced else 'elements'} of these beams{_reduced(link)}"
         else:
@@ -195,7 +196,7 @@ def _reduced(link: Link) -> str:
     if said is None:
         return ""
     return (
-        f", reduced from {counted(said.elements, 'element')} to its ends and {counted(said.kept, 'mode')} with both "
+        f", reduced from {count_of(said.elements, 'element')} to its ends and {count_of(said.kept, 'mode')} with both "
         f"held (frequencies up to {said.band:g} Hz are at most {said.bound:.2g} Hz too high)"
     )
 
@@ -219,7 +220,7 @@ def _coordinates(robot: Robot) -> Chapter:
     tree = robot.tree
     elastic = len(tree.elastic)
     joints = tree.n - elastic
-    parts = [counted(joints, "rate of joints and free bodies", "rates of joints and free bodies")]
+    parts = [count_of(joints, "rate of joints and free bodies", "rates of joints and free bodies")]
     parts += [f"{elastic} of elastic coordinates"] if elastic else []
     quaternions = [link.name for link in tree.links if link.joint.quaternion]
     text = [f"All joints are open at first: q_tot has {tree.nq} positions, qd_tot {tree.n} rates ({', '.join(parts)})."]
@@ -282,16 +283,16 @@ def _loops(robot: Robot) -> Chapter:
         groups.setdefault((loop.kind, loop.size), []).append(loop.name)
     text = [why + "."]
     for (kind, size), names in groups.items():
-        text.append(f"- {kind}, {counted(size, 'row')}{' each' if len(names) > 1 else ''}: {listed(names)}")
+        text.append(f"- {kind}, {count_of(size, 'row')}{' each' if len(names) > 1 else ''}: {listed(names)}")
     text += [f"- coupling, 1 row: {coupling.equation}{loss_words(coupling)}" for coupling in couplings]
     distances = [row for row in robot.closures.constraints if isinstance(row, Distance)]
     at_home = {row.name: f", {robot.home[row.position]:.4g} m at home" for row in distances if row.number is not None}
     text += [f"- {row.kind}, 1 row: {row.equation}{at_home.get(row.name, '')}" for row in distances]
     mobility = robot.mobility
-    said = f"Together {counted(robot.closures.size, 'row')} of J_tot with rank {mobility.rank}"
+    said = f"Together {count_of(robot.closures.size, 'row')} of J_tot with rank {mobility.rank}"
     if mobility.redundant:
         names = [robot.closures.row_names[k] for k in mobility.redundant]
-        said += f": the robot is over-constrained, {counted(len(names), 'row repeats', 'rows repeat')} others "
+        said += f": the robot is over-constrained, {count_of(len(names), 'row repeats', 'rows repeat')} others "
         said += f"({listed(names, 4)})"
     if mobility.home_rank < mobility.rank:
         said += f". Home is a singular pose, where the rank is only {mobility.home_rank}"
@@ -321,9 +322,9 @@ def _dependent(configuration: Configuration, form: Form) -> Chapter:
 
 def _motors(robot: Robot) -> Chapter:
     motors, freedoms = robot.actuated_names, _freedoms(robot)
-    text = [f"{counted(len(motors), 'motor')} ({listed(motors)}) for {counted(freedoms, 'freedom')}."]
+    text = [f"{count_of(len(motors), 'motor')} ({listed(motors)}) for {count_of(freedoms, 'freedom')}."]
     if not motors:
-        text = [f"No motor drives its {counted(freedoms, 'freedom')}: it moves under gravity and external loads."]
+        text = [f"No motor drives its {count_of(freedoms, 'freedom')}: it moves under gravity and external loads."]
     elif len(motors) > freedoms:
         text.append("More motors than degrees of freedom: efforts are those of least norm.")
     elif len(motors) < freedoms:
@@ -349,7 +350,7 @@ def _models(robot: Robot) -> Chapter:
     size = len(robot.free) - robot.mobility.rank
     if closed:
         text = [
-            f"Virtual powers take the forces of the open tree to the {counted(size, 'independent rate')}; closures do "
+            f"Virtual powers take the forces of the open tree to the {count_of(size, 'independent rate')}; closures do "
             f"no work. The inverse model solves for the efforts, the direct one a {size} x {size} mass matrix."
         ]
         equations: tuple[int, ...] = (14, 16, 17, 18)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from parflex.models.explaining.equations import EQUATIONS
-from parflex.records import Record, counted
+from parflex.records import Record, count_of
 
 INDENT = "    "
 WHOLE_WORDS: dict[str, Any] = {"break_on_hyphens": False, "break_long_words": False}
@@ -79,7 +79,7 @@ class Explanation(Record):
         return {**head, "sections": sections, "warnings": list(self.warnings)}
 
     def _told(self) -> str:
-        return f"{self.name}: {self.form}, {counted(len(self.sections), 'section')}: print it with as_text()"
+        return f"{self.name}: {self.form}, {count_of(len(self.sections), 'section')}: print it with as_text()"
 
 
 def _numbered(number: int) -> list[str]:

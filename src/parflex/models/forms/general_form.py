@@ -16,7 +16,7 @@ import numpy as np
 
 from parflex.closure.mobility import Partition
 from parflex.closure.reduction import Reduction, inverted, reduction
-from parflex.models.dynamics.forces import OnLinks, forces_along_rates, no_inertia, on_links
+from parflex.models.dynamics.forces import forces_along_rates, no_inertia, on_links
 from parflex.models.dynamics.program_efforts import program_efforts
 from parflex.models.dynamics.rigid_losses import RigidLosses, losses_of, with_losses
 from parflex.models.dynamics.spare_motors import Sharing
@@ -33,7 +33,9 @@ from parflex.models.forms.form import FAR, GUESSED, Answer, Form, Given, Groups,
 from parflex.models.forms.platform_frame import PlatformFrame, platform_frame, shown, world
 from parflex.models.robot import Robot
 from parflex.records import Record
-from parflex.recursion import Pose, jacobians, mass_matrix, pose
+from parflex.recursion.composite import mass_matrix
+from parflex.recursion.kinematics import Pose, jacobians, pose
+from parflex.recursion.point_forces import OnLinks
 from parflex.spatial.linear import scalar_type, solve, solve_positive
 
 Array = np.ndarray

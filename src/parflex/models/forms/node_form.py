@@ -9,14 +9,15 @@ from typing import Any, ClassVar
 import numpy as np
 
 from parflex.closure.reduction import Reduction, reduction
-from parflex.models.explaining.explanation import counted
 from parflex.models.forms.closing import closed_by, unitless_block
 from parflex.models.forms.form import GUESSED, Answer, Form, Given, Groups, Question
-from parflex.models.forms.in_pieces.node_equations import NodeState, accelerations_under, efforts_for, node_state
+from parflex.models.forms.in_pieces.node_equations import accelerations_under, efforts_for, node_state
+from parflex.models.forms.in_pieces.node_state import NodeState
 from parflex.models.forms.in_pieces.pieces import PREFERENCES, Pieces, pieces, pieces_or_reason
 from parflex.models.forms.in_pieces.step_matrix import JointSlope, StepMatrix
 from parflex.models.robot import Robot
-from parflex.recursion import jacobians
+from parflex.records import count_of
+from parflex.recursion.kinematics import jacobians
 
 Array = np.ndarray
 FEW_RATES = 40  # robots with more are written one way only: each way to write one takes a second or more
@@ -35,11 +36,11 @@ class NodeForm(Form):
     @property
     def because(self) -> list[str]:
         """Where the robot is cut, and what is unknown then."""
-        cuts = [counted(len(self.pieces.beams), "beam element")] if self.pieces.beams else []
+        cuts = [count_of(len(self.pieces.beams), "beam element")] if self.pieces.beams else []
         modal = self.pieces.modal
-        cuts += [counted(len(modal), "body given by modes", "bodies given by modes")] if modal else []
+        cuts += [count_of(len(modal), "body given by modes", "bodies given by modes")] if modal else []
         return [
-            f"Cut at its {' and '.join(cuts)} the robot falls into {counted(len(self.pieces.pieces), 'piece')}. "
+            f"Cut at its {' and '.join(cuts)} the robot falls into {count_of(len(self.pieces.pieces), 'piece')}. "
             f"Unknown are their accelerations and those of the joints inside them, {self.pieces.size} in all; loops "
             "through beams need no equation. The matrix is symmetric and sparse and is eliminated from the tips "
             "inwards."

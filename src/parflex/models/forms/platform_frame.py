@@ -14,9 +14,9 @@ from parflex.errors import InputError
 from parflex.models.configuration import Configuration
 from parflex.models.robot import Robot
 from parflex.records import Record
-from parflex.recursion import Pose, jacobians, motion
-from parflex.recursion.kinematics import place_jacobian
-from parflex.tree import Place, Tree
+from parflex.recursion.kinematics import Pose, jacobians, motion, place_jacobian
+from parflex.tree.inner_places import Place
+from parflex.tree.link_tree import Tree
 
 Array = np.ndarray
 TWIST = ("vx", "vy", "vz", "wx", "wy", "wz")

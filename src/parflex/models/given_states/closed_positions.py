@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from parflex.checking import shown
+from parflex.checks import short_text
 from parflex.closure import mobility
 from parflex.closure.assembly.newton import CLOSED
 from parflex.closure.constraints import Coupling
 from parflex.closure.targets import Target
 from parflex.errors import InputError, ParflexError, SingularError, UnreachableError
-from parflex.recursion import pose
+from parflex.recursion.kinematics import pose
 
 if TYPE_CHECKING:
     from parflex.models.robot import Robot
@@ -153,7 +153,7 @@ def as_numbers(value: Any, key: str) -> Array:
         array = np.array("")
     if array.dtype.kind not in "iuf":
         raise InputError(
-            f"'{key}' is not an array of numbers", key=key, value=shown(value), hint="give floats, as np.zeros(9)"
+            f"'{key}' is not an array of numbers", key=key, value=short_text(value), hint="give floats, as np.zeros(9)"
         )
     return array.astype(float, copy=False)
 

@@ -11,8 +11,8 @@ import scipy
 
 from parflex.closure.constraints import Constraint, Coupling
 from parflex.errors import InputError
-from parflex.records import Record, listed
-from parflex.tree import Link, Tree
+from parflex.records import Record, name_list
+from parflex.tree.link_tree import Link, Tree
 
 Array = np.ndarray
 SAME = 1e-8  # of values and of entries of rows without units: rounding
@@ -120,7 +120,7 @@ def coupling_warnings(constraints: Sequence[Constraint], tree: Tree, stated: Seq
 
 def quoted(names: Sequence[str]) -> str:
     """Names in quotes, for a sentence."""
-    return listed([f"'{name}'" for name in names])
+    return name_list([f"'{name}'" for name in names])
 
 
 def _matrix(rows: Sequence[Coupling], tree: Tree) -> Array:

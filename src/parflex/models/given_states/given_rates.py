@@ -13,7 +13,7 @@ from parflex.models.condition import SINGULAR
 from parflex.models.configuration import Configuration
 from parflex.models.given_states.closed_positions import as_numbers, refuse_infinite, slack_of, wrong_length
 from parflex.models.robot import Robot
-from parflex.recursion import motion
+from parflex.recursion.kinematics import motion
 
 Array = np.ndarray
 MISSED = 1e-7  # of the rates: by how much they may miss the loops; ten times what positions may, which they depend on

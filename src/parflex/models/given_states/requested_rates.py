@@ -19,9 +19,9 @@ from parflex.errors import InputError
 from parflex.models.given_states.coupled_values import contradiction
 from parflex.models.pose_input import read_motion
 from parflex.models.priorities import Block, solve_in_order
-from parflex.records import Record, counted
-from parflex.recursion import motion
-from parflex.tree import Tree
+from parflex.records import Record, count_of
+from parflex.recursion.kinematics import motion
+from parflex.tree.link_tree import Tree
 
 if TYPE_CHECKING:
     from parflex.models.configuration import Configuration
@@ -146,14 +146,14 @@ class RequestedRates:
         """Describe what the frame of a component, or the mechanism, can do at this pose."""
         frame = [*[""] * len(self.joints), *(name for name, given in self.frames.items() for _ in given)][number]
         if not frame:
-            return f"the mechanism has {counted(self.here.motions.shape[1], 'degree')} of freedom here"
+            return f"the mechanism has {count_of(self.here.motions.shape[1], 'degree')} of freedom here"
         tree = self.here.robot.tree
         lengths = np.r_[np.full(3, tree.length), np.ones(3)]
         along = self.here.frame_rows(frame) @ self.here.motions / lengths[:, None]
         _, R, order = scipy.linalg.qr(along.T, mode="economic", pivoting=True)
         free = sorted(order[: int(np.sum(np.abs(np.diag(R)) > self.resolution))])
         names = ", ".join(_part(tree, k) for k in free)
-        return f"'{frame}' has {counted(len(free), 'degree')} of freedom here{': ' * bool(free)}{names}"
+        return f"'{frame}' has {count_of(len(free), 'degree')} of freedom here{': ' * bool(free)}{names}"
 
     @property
     def _per(self) -> str:

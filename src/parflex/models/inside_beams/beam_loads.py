@@ -20,8 +20,9 @@ from parflex.models.inside_beams.section_forces import (
 )
 from parflex.models.inside_beams.stresses import largest_stress, stresses
 from parflex.records import Record, brief
-from parflex.recursion import NewtonEuler, motion
-from parflex.tree import Tree
+from parflex.recursion.kinematics import motion
+from parflex.recursion.newton_euler import NewtonEuler
+from parflex.tree.link_tree import Tree
 
 Array = np.ndarray
 SHOWN = 11  # places along a beam in a table

@@ -16,13 +16,14 @@ from parflex.bodies.beam_parts import ElementParts
 from parflex.bodies.reduced_parts import ReducedParts
 from parflex.models.inside_beams.beam_chains import BeamChain
 from parflex.records import Record
-from parflex.recursion import NewtonEuler, Pose
-from parflex.recursion.kinematics import Motion
+from parflex.recursion.kinematics import Motion, Pose
+from parflex.recursion.newton_euler import NewtonEuler
 from parflex.recursion.point_forces import on_link, pull
-from parflex.spatial import cross, exponential
 from parflex.spatial.dual import plain_values
 from parflex.spatial.linear import scalar_type
-from parflex.tree import Place, Tree
+from parflex.spatial.rotations import cross, exponential
+from parflex.tree.inner_places import Place
+from parflex.tree.link_tree import Tree
 from parflex.tree.point_elements import PointElement
 
 Array = np.ndarray

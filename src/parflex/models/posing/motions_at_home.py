@@ -10,7 +10,7 @@ import numpy as np
 
 from parflex.closure import mobility
 from parflex.records import Record
-from parflex.recursion import pose
+from parflex.recursion.kinematics import pose
 
 if TYPE_CHECKING:
     from parflex.models.robot import Robot

@@ -17,7 +17,7 @@ from parflex.errors import ParflexError, SingularError, UnreachableError
 from parflex.models.given_states.coupled_values import Contradiction, contradiction
 from parflex.models.pose_input import read_pose, whole_end_effector
 from parflex.models.posing.resting_couplings import resting_order
-from parflex.records import counted
+from parflex.records import count_of
 
 if TYPE_CHECKING:
     from parflex.models.robot import Robot
@@ -241,7 +241,7 @@ class PoseFinder:
         """Say so where more is asked for than the robot has freedoms: then nothing is too short."""
         names = self._words(target)
         if len(names) > self.rigid_freedoms and not self.robot.assembler.sets_out(target, self.robot.home, locked):
-            given, freedoms = ", ".join(filter(None, names)), counted(self.rigid_freedoms, "freedom")
+            given, freedoms = ", ".join(filter(None, names)), count_of(self.rigid_freedoms, "freedom")
             error.message = (
                 f"{len(names)} conditions are given ({given}), but the robot has {freedoms}, and the conditions "
                 "contradict each other, or their pose is not found from home"

@@ -12,7 +12,7 @@ from parflex.models.configuration import configure
 from parflex.models.frames_and_jacobians import counts
 from parflex.models.limits import limit_warnings
 from parflex.models.robot import Robot
-from parflex.records import counted
+from parflex.records import count_of
 
 
 def unusual(robot: Robot) -> list[str]:
@@ -34,7 +34,7 @@ def unusual(robot: Robot) -> list[str]:
     numbers = counts(robot)
     if numbers["redundant_closures"]:
         names = ", ".join(numbers["names"]["redundant_closures"])
-        redundant = counted(numbers["redundant_closures"], "closure row is", "closure rows are")
+        redundant = count_of(numbers["redundant_closures"], "closure row is", "closure rows are")
         notes.append(f"over-constrained: {redundant} redundant ({names})")
     return list(dict.fromkeys(notes))
 

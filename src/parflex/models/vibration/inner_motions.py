@@ -17,13 +17,13 @@ from functools import cached_property
 
 import numpy as np
 
-from parflex.bodies import Body
+from parflex.bodies.body import Body
 from parflex.bodies.reduced_link import ReducedLine
 from parflex.closure.mobility import null_space
 from parflex.description import schema
 from parflex.records import Record
-from parflex.spatial import hat
 from parflex.spatial.linear import eigen_pairs
+from parflex.spatial.rotations import hat
 from parflex.tree.elements import read_element
 
 Array = np.ndarray

@@ -22,7 +22,7 @@ from parflex.models.motor_values import Effort
 from parflex.models.robot import Robot
 from parflex.models.vibration.beyond_band import band_warnings
 from parflex.models.vibration.element_errors import element_errors, element_warnings
-from parflex.records import Answer, brief, counted
+from parflex.records import Answer, brief, count_of
 
 if TYPE_CHECKING:
     from parflex.models.vibration.refinement import Refinement
@@ -91,9 +91,9 @@ class Modes(Answer):
 
     def _told(self) -> str:
         apart = ((self.free_motions, "motion", " without stiffness"), (self.unstable_motions, "unstable motion", ""))
-        modes = f"{counted(len(self.frequencies), 'mode')}, {hertz_line(self.frequencies)}"
+        modes = f"{count_of(len(self.frequencies), 'mode')}, {hertz_line(self.frequencies)}"
         parts = [f"{brief(self.model.robot.name)}: {modes}"]
-        return "; ".join([*parts, *(f"{counted(len(names), word)}{rest}" for names, word, rest in apart if names)])
+        return "; ".join([*parts, *(f"{count_of(len(names), word)}{rest}" for names, word, rest in apart if names)])
 
 
 def natural_frequencies(

@@ -12,7 +12,7 @@ from parflex.errors import InputError
 from parflex.models.configuration import Configuration, Pose, configure
 from parflex.models.robot import Robot
 from parflex.models.vibration.element_errors import beam_links
-from parflex.records import Record, counted
+from parflex.records import Record, count_of
 
 Array = np.ndarray
 LEAST = 1e-9  # answers of finely divided robots have rounding of about 1e-10: smaller changes are chance
@@ -49,7 +49,7 @@ class Refinement(Record):
 
     def _told(self) -> str:
         answer = "converged" if self.converged else "not converged"
-        return f"{answer} with {counted(self.elements, 'element')} in each of the file, last change {self.change:.2g}"
+        return f"{answer} with {count_of(self.elements, 'element')} in each of the file, last change {self.change:.2g}"
 
 
 def check_share(converge: Any) -> float:

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from parflex.checking import table
+from parflex.checks import table
 from parflex.errors import InputError
 from parflex.models.dynamics.forces import checked_wrench
 from parflex.models.motor_values import by_motor, one_effort, read_efforts
 from parflex.models.robot import Robot
-from parflex.records import counted
+from parflex.records import count_of
 from parflex.simulation.inputs.function_samples import APART, Span, through_samples
 from parflex.simulation.inputs.polynomials import Polynomials, constant, linear
-from parflex.tree import Tree
+from parflex.tree.link_tree import Tree
 
 Array = np.ndarray
 
@@ -32,7 +32,7 @@ def in_time(given: Any, size: int, span: Span, key: str) -> Polynomials:
         return _checked(None, _row(given, size)[None], key)
     except (TypeError, ValueError):
         raise InputError(
-            f"'{key}' is not {counted(size, 'number')}, a function of time or a table",
+            f"'{key}' is not {count_of(size, 'number')}, a function of time or a table",
             key=key,
             hint="give numbers, f(t), or (times, rows)",
         ) from None

@@ -17,7 +17,7 @@ from parflex.simulation.inputs.polynomials import POWERS, Polynomials, joined
 from parflex.simulation.inputs.prescribed_frames import FrameMotion, channels, frame_components, joints_of_pose
 from parflex.simulation.inputs.roads import Road, joints_along
 from parflex.simulation.motions.unit_laws import unit_law
-from parflex.spatial import rotation_from_vector, vector_from_rotation
+from parflex.spatial.rotations import rotation_from_vector, vector_from_rotation
 
 Array = np.ndarray
 ARRIVED = 1e-6  # rad or typical lengths from a pose

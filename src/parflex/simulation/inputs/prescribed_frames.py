@@ -17,8 +17,7 @@ from parflex.models.configuration import Configuration
 from parflex.models.coordinate_words import InWorld
 from parflex.models.robot import Robot
 from parflex.records import Record
-from parflex.spatial import cross
-from parflex.spatial.rotations import matrix_quaternion
+from parflex.spatial.rotations import cross, matrix_quaternion
 
 Array = np.ndarray
 TWIST_WORDS = ("x", "y", "z", "rx", "ry", "rz")

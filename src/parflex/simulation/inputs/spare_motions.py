@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.checking import shown
+from parflex.checks import short_text
 from parflex.errors import InputError
 from parflex.models.configuration import Configuration
 from parflex.models.dynamics.shared_efforts import home_preload, shared_efforts
@@ -116,7 +116,7 @@ def shared_case(case: Any, words: Mapping[str, Any]) -> Any:
             raise InputError(
                 f"'{key}' has an effect where more motors than freedoms follow a motion{DRIVEN[case.prescribed]}",
                 key=key,
-                value=shown(value),
+                value=short_text(value),
                 hint="leave it out, or drive the motors" if case.prescribed == "platform" else LEFT_OUT,
             )
     return case

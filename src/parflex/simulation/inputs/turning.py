@@ -14,7 +14,7 @@ from parflex.closure.pose_rows import across, shortest_turn
 from parflex.description.motion_tables import MotionTable
 from parflex.errors import InputError
 from parflex.records import Record
-from parflex.spatial import rotation_from_vector, vector_from_rotation
+from parflex.spatial.rotations import rotation_from_vector, vector_from_rotation
 
 Array = np.ndarray
 

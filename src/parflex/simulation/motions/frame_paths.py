@@ -12,7 +12,7 @@ from parflex.description.motion_tables import MotionTable
 from parflex.errors import InputError
 from parflex.models.robot import Robot
 from parflex.records import Record
-from parflex.recursion import pose
+from parflex.recursion.kinematics import pose
 from parflex.simulation.inputs.paths import Arc, arcs_of, follow
 from parflex.simulation.inputs.polynomials import Polynomials, hermite, joined
 from parflex.simulation.inputs.prescribed_frames import FrameMotion, channels, joints_of_pose

@@ -16,12 +16,12 @@ from parflex.models.inside_beams.beam_chains import beam_chains
 from parflex.models.inside_beams.inner_compliance import MISSING, forced_place
 from parflex.models.robot import Robot
 from parflex.records import Record
-from parflex.recursion import pose
+from parflex.recursion.kinematics import pose
 from parflex.simulation.columns import AXES, frame_columns, is_tilted
 from parflex.simulation.outputs.inner_bending import InnerLoads, inner_bending, inner_loads_of
 from parflex.simulation.refining.inner_response import largest_deflection
 from parflex.spatial.rotations import ORIENTATION
-from parflex.tree import Tree
+from parflex.tree.link_tree import Tree
 
 Array = np.ndarray
 SENSOR = tuple(f"sensor_{kind}{axis}" for kind in "aw" for axis in AXES)

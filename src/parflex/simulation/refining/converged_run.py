@@ -22,7 +22,7 @@ from parflex.models.vibration.refinement import (
     refinable,
     same_positions,
 )
-from parflex.records import counted
+from parflex.records import count_of
 from parflex.simulation.inputs.motor_motions import MotorMotion
 from parflex.simulation.inputs.poses import PoseMotion
 from parflex.simulation.refining.run_changes import changes
@@ -55,7 +55,7 @@ def converged_run(simulate: Callable[..., Run], robot: Robot, converge: float, g
     why = ""
     for times in numbers_of_elements(robot, MOST_COORDINATES):
         begin, finer = perf_counter(), robot if times == 1 else refined(robot, times)
-        elements = counted(finer.refine, "element")
+        elements = count_of(finer.refine, "element")
         try:
             run = simulate(finer, **{**given, **_moved(robot, finer, given)})
         except KeyboardInterrupt:

@@ -26,8 +26,8 @@ from parflex.errors import ParflexError
 from parflex.models.configuration import Configuration
 from parflex.models.robot import Robot
 from parflex.models.vibration.element_errors import BeamElements, inner_beams
-from parflex.spatial import hat
 from parflex.spatial.linear import eigen_pairs
+from parflex.spatial.rotations import hat
 
 Array = np.ndarray
 OFF = 0.02  # of the deflection: twice the converge=1e-2 that is advised, as the estimate is right within a third

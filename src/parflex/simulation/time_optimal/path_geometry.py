@@ -19,7 +19,7 @@ from parflex.simulation.inputs.polynomials import Polynomials, hermite
 from parflex.simulation.inputs.poses import Move, asked_turn, places_of
 from parflex.simulation.inputs.prescribed_frames import FrameMotion, frame_components, joints_of_pose
 from parflex.simulation.motions.joint_moves import positions_of
-from parflex.spatial import vector_from_rotation
+from parflex.spatial.rotations import vector_from_rotation
 
 Array = np.ndarray
 Moving = tuple[Configuration, Array, Array]  # the robot, its rates by s, and their derivatives by s

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from parflex.errors import InputError
-from parflex.whole_files import whole_file
+from parflex.io import atomic_file
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -137,5 +137,5 @@ def write_picture(figure: Any, path: Path) -> None:
     """Write a figure whole or not at all; nothing in it tells when it was written."""
     kind = path.suffix[1:].lower()
     undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
-    with whole_file(path, "output") as file, styled():
+    with atomic_file(path, "output") as file, styled():
         figure.savefig(file, format=kind, metadata=undated)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.records import Record, brief, clipped
+from parflex.records import Record, brief, one_line
 
 LINE = "rgba(128,128,128,.35)"
 CARD = f"border:1px solid {LINE};border-radius:8px;padding:10px 14px;max-width:880px;overflow-x:auto"
@@ -51,7 +51,7 @@ def _row(entries: Sequence[Any], tag: str) -> str:
     for entry in entries:
         number = isinstance(entry, int | float | np.number) and not isinstance(entry, bool)
         weight = ";font-weight:600" if tag == "th" else ""
-        text = clipped(entry, 200) if isinstance(entry, str) else brief(entry)
+        text = one_line(entry, 200) if isinstance(entry, str) else brief(entry)
         width = ";max-width:320px;white-space:normal" if len(text) > LONG else ";white-space:nowrap"
         style = CELL + ("right" if number else "left") + width + weight
         cells.append(f'<{tag} style="{style}">{escape(text)}</{tag}>')
@@ -72,7 +72,7 @@ def matrix(values: np.ndarray, rows: Sequence[str], columns: Sequence[str]) -> s
 
 def notes(sentences: Iterable[str]) -> str:
     """Warnings, one below the other."""
-    return "".join(f'<div style="{WARNED}">{escape(clipped(text, 400))}</div>' for text in sentences)
+    return "".join(f'<div style="{WARNED}">{escape(one_line(text, 400))}</div>' for text in sentences)
 
 
 def names(words: Sequence[str], most: int = 12) -> str:

@@ -8,7 +8,7 @@ from parflex.control.control_result import Controlled
 from parflex.control.study import Study
 from parflex.errors import ParflexError
 from parflex.maps.grid import FrequencyMap
-from parflex.maps.positions import OK, SINGULAR, UNREACHABLE
+from parflex.maps.reaching.closed_rows import OK, SINGULAR, UNREACHABLE
 from parflex.models.loading import load
 from parflex.models.robot import Robot
 from parflex.simulation.runs import Run

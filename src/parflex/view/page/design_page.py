@@ -8,10 +8,10 @@ from typing import Any
 
 from parflex.design.search.optimisation import Optimised
 from parflex.errors import ParflexError
+from parflex.io import atomic_file
 from parflex.models.robot import Robot
 from parflex.models.vibration.natural_modes import natural_frequencies
 from parflex.view.page.design_pictures import write_pictures
-from parflex.whole_files import whole_file
 
 STYLE = """
 body { font: 15px/1.45 system-ui, sans-serif; color: #1f2430; max-width: 64rem; margin: 2rem auto; padding: 0 1rem; }
@@ -30,7 +30,7 @@ def write_design_page(found: Optimised, folder: str | Path) -> str:
     target.mkdir(parents=True, exist_ok=True)
     pictures = write_pictures(found, target)
     page = target / "index.html"
-    with whole_file(page) as file:
+    with atomic_file(page) as file:
         file.write(_page(found, pictures).encode())
     return str(page)
 

@@ -21,8 +21,8 @@ from parflex.models.limits import limit_warnings
 from parflex.models.posing.near_pose import near_pose
 from parflex.models.robot import Robot
 from parflex.models.vibration.natural_modes import Modes, natural_frequencies
-from parflex.recursion import pose
-from parflex.spatial import vector_from_rotation
+from parflex.recursion.kinematics import pose
+from parflex.spatial.rotations import vector_from_rotation
 from parflex.view.page.playback import Playback
 from parflex.view.scene.robot_scene import arrows, reaction_arrows, scene
 from parflex.view.scene.stress_colours import stress_colours

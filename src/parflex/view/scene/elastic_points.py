@@ -8,8 +8,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from parflex.bodies import Node
 from parflex.bodies.beam import CentreLine, centre_line
+from parflex.bodies.elastic_body import Node
 from parflex.bodies.modal_file import load_modal
 from parflex.description import schema
 from parflex.models.robot import Robot

@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 
 from parflex.errors import InputError
+from parflex.io import read_npz
 from parflex.maps.grids.map_files import FOREIGN
-from parflex.maps.positions import OK
+from parflex.maps.reaching.closed_rows import OK
 from parflex.models.robot import Robot
-from parflex.npz_files import read_npz
 from parflex.records import Record
-from parflex.recursion import pose
+from parflex.recursion.kinematics import pose
 from parflex.view.figures.style import STRESSES
 
 Array = np.ndarray

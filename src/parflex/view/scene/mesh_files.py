@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from parflex.checking import shown
+from parflex.checks import short_text
 from parflex.errors import InputError
 
 Array = np.ndarray
@@ -37,7 +37,7 @@ def _read(file: str, changed: int, size: int) -> tuple[Array, Array]:
     path = Path(file)
     reader = READERS.get(path.suffix.lower())
     if reader is None:
-        kind = "Collada" if path.suffix.lower() == ".dae" else f"'{shown(path.suffix)}'"
+        kind = "Collada" if path.suffix.lower() == ".dae" else f"'{short_text(path.suffix)}'"
         raise _unusable(path, f"cannot be read, as parflex reads no {kind} meshes", "convert it to STL or OBJ")
     if size > MAX_MESH_BYTES:
         raise _unusable(path, f"has more than {MAX_MESH_BYTES / 1e6:.0f} MB", "reduce the number of its triangles")
@@ -112,4 +112,4 @@ READERS = {".stl": _stl, ".obj": _obj, ".msh": _msh}
 
 
 def _unusable(path: Path, message: str, hint: str) -> InputError:
-    return InputError(f"the mesh {shown(path.name)} {message}", file=str(path), key="visual.file", hint=hint)
+    return InputError(f"the mesh {short_text(path.name)} {message}", file=str(path), key="visual.file", hint=hint)

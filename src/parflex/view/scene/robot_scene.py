@@ -15,10 +15,11 @@ import numpy as np
 
 from parflex.models.robot import Robot
 from parflex.records import Record
-from parflex.recursion import Pose, pose
+from parflex.recursion.kinematics import Pose, pose
+from parflex.view.figures.style import SOLIDS
 from parflex.view.scene.elastic_points import BodyPoints
 from parflex.view.scene.mesh_parts import MESHES
-from parflex.view.scene.parts import GROUPS, Fixed, Part, Sheet, parts_of
+from parflex.view.scene.parts import Fixed, Part, Sheet, parts_of
 from parflex.view.scene.skeleton import ModeShape, Skeleton, extent, mode_shape_points, skeleton, velocities
 from parflex.view.scene.solids import arrow, merged
 
@@ -97,9 +98,9 @@ def scene(robot: Robot) -> Scene:
     """The meshes that show a robot."""
     bones = skeleton(robot)
     size = extent(bones.points(robot.home))
-    parts = sorted(parts_of(robot, bones, size), key=lambda part: list(GROUPS).index(part.group))
+    parts = sorted(parts_of(robot, bones, size), key=lambda part: list(SOLIDS).index(part.group))
     meshes, start = [], 0
-    for name, colour in GROUPS.items():
+    for name, colour in SOLIDS.items():
         own = [part for part in parts if part.group == name]
         count = sum(part.count for part in own)
         if count:

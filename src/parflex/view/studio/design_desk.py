@@ -13,18 +13,18 @@ import numpy as np
 from parflex.design.design_state import checked_number
 from parflex.design.robot_difference import extending_text
 from parflex.errors import InputError, ParflexError, UnreachableError
+from parflex.io import new_file
 from parflex.models.loading import redesigned, with_file_of
 from parflex.models.robot import Robot
 from parflex.models.vibration.natural_modes import natural_frequencies
 from parflex.records import Record
-from parflex.recursion import pose
-from parflex.spatial import vector_from_rotation
+from parflex.recursion.kinematics import pose
+from parflex.spatial.rotations import vector_from_rotation
 from parflex.sweeps.design_rows import DesignRows
 from parflex.sweeps.sweep_file import DesignFile
 from parflex.view.page.session import Session
 from parflex.view.scene.map_colours import MapPoints, coloured
 from parflex.view.studio.quick_rows import QuickRows, SeenPoses
-from parflex.whole_files import new_file
 
 Array = np.ndarray
 CELLS = 16  # of the map along each of its axes: from 200 poses on they are found by compiled steps

@@ -15,7 +15,8 @@ from parflex.maps.batches import COMPILE_FROM
 from parflex.maps.designed_poses import DesignedPoses
 from parflex.maps.frequencies import WORTH
 from parflex.maps.many import many_frequencies
-from parflex.maps.positions import IMPOSSIBLE, OK, SAID, UNREACHABLE, Positions
+from parflex.maps.positions import IMPOSSIBLE, SAID, Positions
+from parflex.maps.reaching.closed_rows import OK, UNREACHABLE
 from parflex.maps.responses.at_one_pose import Held
 from parflex.maps.responses.many_responses import solve_rows
 from parflex.maps.responses.response_names import read_responses

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.checking import shown
+from parflex.checks import short_text
 from parflex.errors import InputError
 from parflex.exchange.importing.foreign_files import Element, foreign_error, inside, line_of, read_xml
 from parflex.exchange.importing.from_mujoco.mjcf_compiler import mujoco_compiler
@@ -52,7 +52,9 @@ def look_through(file: str) -> list[Element]:
         root = read_xml(path)
         if root.tag not in ROOTS:
             hint = "give a file of MuJoCo; a URDF ends in .urdf"
-            raise foreign_error(f"begins with <{shown(root.tag)}>, not with <mujoco>", path, "mujoco", root.tag, hint)
+            raise foreign_error(
+                f"begins with <{short_text(root.tag)}>, not with <mujoco>", path, "mujoco", root.tag, hint
+            )
         seen[path.resolve()] = root
         for element in root.iter():
             elements.append((path, element))

@@ -27,8 +27,8 @@ from parflex.models.forms.by_sensors.redundant_sets import PRODUCTS, Hold, Redun
 from parflex.models.forms.driving import fitted_rates
 from parflex.models.forms.general_form import driven_efforts, motor_efforts
 from parflex.records import Record
-from parflex.recursion import Motion, Pose, jacobians, joint_forces, motion, newton_euler, pose
-from parflex.recursion.kinematics import turning
+from parflex.recursion.kinematics import Motion, Pose, jacobians, motion, pose, turning
+from parflex.recursion.newton_euler import joint_forces, newton_euler
 from parflex.spatial.linear import is_symbolic, scalar_type, solve, solve_positive
 
 Array = np.ndarray

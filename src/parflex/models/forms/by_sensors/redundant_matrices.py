@@ -22,11 +22,12 @@ from parflex.models.forms.by_sensors.redundant_sets import Hold, RedundantSets, 
 from parflex.models.robot import Robot
 from parflex.models.terms import acting_at
 from parflex.records import Answer, Record
-from parflex.recursion import Pose as LinkPoses
-from parflex.recursion import jacobians, joint_forces, motion, newton_euler, pose
-from parflex.spatial import hat
+from parflex.recursion.kinematics import Pose as LinkPoses
+from parflex.recursion.kinematics import jacobians, motion, pose
+from parflex.recursion.newton_euler import joint_forces, newton_euler
 from parflex.spatial.dual import Dual
-from parflex.tree import Tree
+from parflex.spatial.rotations import hat
+from parflex.tree.link_tree import Tree
 
 Array = np.ndarray
 

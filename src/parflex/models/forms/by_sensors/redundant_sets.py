@@ -16,7 +16,7 @@ from parflex.models.forms.form import Question
 from parflex.models.forms.general_form import GeneralForm, general_form
 from parflex.models.robot import Robot
 from parflex.records import Record
-from parflex.recursion import jacobians, pose
+from parflex.recursion.kinematics import jacobians, pose
 
 Array = np.ndarray
 CLEAN = 1e-13  # of the largest entry: what is smaller is rounding

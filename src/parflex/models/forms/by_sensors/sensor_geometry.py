@@ -15,14 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from parflex.checking import numbers
+from parflex.checks import numbers
 from parflex.closure.constraints import Constraint
 from parflex.closure.loops import Closures, Loop
 from parflex.closure.mobility import SINGULAR, condition
 from parflex.errors import InputError, SingularError, UnreachableError
 from parflex.models.forms.by_sensors.redundant_sets import RedundantSets, redundant_sets
 from parflex.models.robot import Robot
-from parflex.recursion import Pose, jacobians, pose
+from parflex.recursion.kinematics import Pose, jacobians, pose
 from parflex.spatial.linear import scalar_type, solve
 
 Array = np.ndarray

@@ -14,8 +14,7 @@ import numpy as np
 
 from parflex.models.forms.form import Answer, Form, Given, Groups
 from parflex.records import Record
-from parflex.recursion import jacobians
-from parflex.recursion.kinematics import place_jacobian
+from parflex.recursion.kinematics import jacobians, place_jacobian
 
 Array = np.ndarray
 

@@ -11,7 +11,7 @@ from parflex.models.forms.in_pieces.piece_motion import PieceMotion
 from parflex.models.forms.in_pieces.piece_rates import Rates
 from parflex.models.forms.in_pieces.pieces import Pieces
 from parflex.records import Record
-from parflex.recursion import Pose
+from parflex.recursion.kinematics import Pose
 
 Array = np.ndarray
 

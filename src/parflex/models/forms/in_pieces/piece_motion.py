@@ -14,8 +14,8 @@ from parflex.models.cutting import CutPiece, CutStep
 from parflex.models.forms.in_pieces.piece_rates import Rates, hinge_pose
 from parflex.models.forms.in_pieces.pieces import Pieces
 from parflex.records import Record
-from parflex.recursion import Pose
-from parflex.spatial import cross, hat
+from parflex.recursion.kinematics import Pose
+from parflex.spatial.rotations import cross, hat
 from parflex.tree.link_tree import GROUND
 
 Array = np.ndarray

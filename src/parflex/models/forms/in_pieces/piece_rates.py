@@ -12,17 +12,17 @@ from typing import Any
 
 import numpy as np
 
-from parflex.bodies import Node
+from parflex.bodies.elastic_body import Node
 from parflex.errors import SingularError
 from parflex.models.closure_joints import ClosureJoint
 from parflex.models.cutting import CutBeam
 from parflex.models.forms.in_pieces.pieces import BeamThatFollows, Pieces
 from parflex.records import Record
-from parflex.recursion import Pose
-from parflex.spatial import cross
+from parflex.recursion.kinematics import Pose
 from parflex.spatial.alike import alike
 from parflex.spatial.linear import solve
-from parflex.tree import Place
+from parflex.spatial.rotations import cross
+from parflex.tree.inner_places import Place
 from parflex.tree.link_tree import GROUND
 
 Array = np.ndarray

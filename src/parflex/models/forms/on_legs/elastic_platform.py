@@ -16,7 +16,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from parflex.bodies import Body, Node
+from parflex.bodies.body import Body
+from parflex.bodies.elastic_body import Node
 from parflex.bodies.modal import agreed
 from parflex.records import Record
 

@@ -11,7 +11,7 @@ import numpy as np
 from parflex.models.forms.on_legs.platform_legs import Legs, PlatformMotion, leg_motion
 from parflex.models.forms.on_legs.platform_newton import PlatformPose
 from parflex.records import Record
-from parflex.recursion import Pose, pose
+from parflex.recursion.kinematics import Pose, pose
 
 Array = np.ndarray
 

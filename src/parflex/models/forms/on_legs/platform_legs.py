@@ -11,17 +11,18 @@ from typing import Any
 
 import numpy as np
 
-from parflex.bodies import Node, RigidBody
+from parflex.bodies.elastic_body import Node
+from parflex.bodies.rigid import RigidBody
 from parflex.closure.closed_form import Angle, CrossedSlide, TwoBars, recognise
 from parflex.models.forms.on_legs.elastic_platform import ElasticPlatform, elastic_platform
 from parflex.models.robot import Robot
 from parflex.records import Record
-from parflex.recursion import motion, pose
-from parflex.recursion.kinematics import Motion, Pose, jacobians, place_jacobian, turning
-from parflex.spatial import cross
+from parflex.recursion.kinematics import Motion, Pose, jacobians, motion, place_jacobian, pose, turning
 from parflex.spatial.linear import solve
-from parflex.tree import Link, Place, Tree
+from parflex.spatial.rotations import cross
+from parflex.tree.inner_places import Place
 from parflex.tree.joints import AROUND_AXIS
+from parflex.tree.link_tree import Link, Tree
 
 Array = np.ndarray
 

@@ -16,8 +16,8 @@ from parflex.closure.closed_form import Angle
 from parflex.models.forms.on_legs.leg_equations import motor_columns
 from parflex.models.forms.on_legs.platform_legs import Leg, LegMotion, Legs, PlatformMotion, leg_motion, leg_values
 from parflex.records import Record
-from parflex.spatial import quaternion_matrix, quaternion_product, rotation_about
 from parflex.spatial.linear import solve
+from parflex.spatial.rotations import quaternion_matrix, quaternion_product, rotation_about
 
 Array = np.ndarray
 

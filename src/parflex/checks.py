@@ -15,7 +15,7 @@ Array = np.ndarray
 SHOWN = 60  # characters of a value that an error repeats
 
 
-def shown(value: Any) -> str:
+def short_text(value: Any) -> str:
     """A value as a short text."""
     if isinstance(value, str):
         return value[:SHOWN]
@@ -31,10 +31,10 @@ def one_of(value: Any, words: Iterable[str], key: str) -> str:
     known = list(words)
     if not isinstance(value, str) or value not in known:
         raise InputError(
-            f"'{shown(value)}' is not a known value of '{key}'",
+            f"'{short_text(value)}' is not a known value of '{key}'",
             key=key,
-            value=shown(value),
-            hint=did_you_mean(shown(value), known),
+            value=short_text(value),
+            hint=did_you_mean(short_text(value), known),
         )
     return value
 
@@ -49,17 +49,20 @@ def number(value: Any, key: str, *, least: float = -math.inf, above: float = -ma
             else f"a finite number of {least:g} or more" if math.isfinite(least)
             else f"a finite number above {above:g}"
         )  # fmt: skip
-        raise InputError(f"'{key}' is not {what}", key=key, value=shown(value), hint=f"give e.g. {example:g}")
+        raise InputError(f"'{key}' is not {what}", key=key, value=short_text(value), hint=f"give e.g. {example:g}")
     return float(value)
 
 
-def whole(value: Any, key: str, least: int = 0, most: int | None = None) -> int:
+def integer(value: Any, key: str, least: int = 0, most: int | None = None) -> int:
     """A whole number in a range."""
     fits = isinstance(value, Integral) and not isinstance(value, (bool, np.bool_))
     if not fits or value < least or (most is not None and value > most):
         upto = "or more" if most is None else f"to {most}"
         raise InputError(
-            f"'{key}' is not a whole number of {least} {upto}", key=key, value=shown(value), hint=f"give e.g. {least}"
+            f"'{key}' is not a whole number of {least} {upto}",
+            key=key,
+            value=short_text(value),
+            hint=f"give e.g. {least}",
         )
     return int(value)
 
@@ -76,7 +79,7 @@ def numbers(value: Any, shape: tuple[int | None, ...], key: str) -> Array:
         raise InputError(
             f"'{key}' is not {size} finite number{'' if size in ('1', 'one') else 's'}",
             key=key,
-            value=shown(value),
+            value=short_text(value),
             hint=f"give an array of {size} number{'' if size in ('1', 'one') else 's'}",
         )
     return array
@@ -90,7 +93,7 @@ def table(value: Any, key: str, example: str = "{'x': 0.1}") -> Mapping[str, Any
         raise InputError(
             f"'{key}' must be a dictionary of names and values, not {_kind(value)}",
             key=key,
-            value=shown(value),
+            value=short_text(value),
             hint=f"write e.g. {example}",
         )
     return value
@@ -101,7 +104,7 @@ def names(value: Any, key: str, example: str = "['a', 'b']") -> tuple[str, ...]:
     listed = isinstance(value, (Sequence, set, frozenset)) and not isinstance(value, (str, bytes))
     if not listed or not all(isinstance(word, str) for word in value):
         raise InputError(
-            f"'{key}' must be a list of names, not {_kind(value)}", key=key, value=shown(value),
+            f"'{key}' must be a list of names, not {_kind(value)}", key=key, value=short_text(value),
             hint=f"write e.g. {example}",
         )  # fmt: skip
     return tuple(value)
@@ -113,10 +116,10 @@ def names_or_all(value: Any, key: str) -> tuple[str, ...]:
     return (value,) if every else names(value, key, "['a', 'b'] or 'all'")
 
 
-def flag(value: Any, key: str) -> bool:
+def boolean(value: Any, key: str) -> bool:
     """True or false."""
     if not isinstance(value, (bool, np.bool_)):
-        raise InputError(f"'{key}' must be True or False", key=key, value=shown(value), hint="give True or False")
+        raise InputError(f"'{key}' must be True or False", key=key, value=short_text(value), hint="give True or False")
     return bool(value)
 
 
@@ -124,7 +127,7 @@ def instance(value: Any, kind: type, key: str, hint: str) -> Any:
     """An object of a class of parflex."""
     if not isinstance(value, kind):
         raise InputError(
-            f"'{key}' must be a {kind.__name__}, not {_kind(value)}", key=key, value=shown(value), hint=hint
+            f"'{key}' must be a {kind.__name__}, not {_kind(value)}", key=key, value=short_text(value), hint=hint
         )
     return value
 
