@@ -17,15 +17,17 @@ from report import Report
 from timing import Harness, Loop, measure
 
 from parflex.codegen.compile import Kernel
-from parflex.codegen.emit.emit_c import emit_c, identifier
+from parflex.codegen.emit.emit_c import emit_c
+from parflex.codegen.emit.heading import identifier
+from parflex.codegen.model_options import Options, prepared
 from parflex.codegen.passes.optimise import make_program
 from parflex.codegen.program import Program
-from parflex.codegen.traces.trace import MODELS, prepared
-from parflex.codegen.traces.tracing import Options, Tracer
-from parflex.graph.expression import Graph
+from parflex.codegen.traces.trace import MODELS
+from parflex.codegen.traces.tracing import Tracer
 from parflex.models.forms.choice import choose
 from parflex.models.robot import Robot
 from parflex.models.terms import COUNTED_WITHOUT
+from parflex.symbolic.expression import Graph
 
 # parflex's kernels use all that the processor has, so C may too; plain `-O3` is sometimes faster: the faster counts
 FLAGS = (("-O3",), ("-O3", "-march=native"))

@@ -16,14 +16,14 @@ from parflex.codegen import compile
 from parflex.codegen.compile import Kernel
 from parflex.codegen.emit.row_plan import arranged
 from parflex.codegen.make_model import model_with
+from parflex.codegen.model_options import Options
 from parflex.codegen.passes.optimise import make_program
 from parflex.codegen.program import Program
 from parflex.codegen.step_programs import step_programs
-from parflex.codegen.traces.tracing import Options, Tracer
-from parflex.graph import Graph
-from parflex.graph.calls import Calls
+from parflex.codegen.traces.tracing import Tracer
 from parflex.spatial.alike import alike
 from parflex.spatial.complex_pairs import Pair
+from parflex.symbolic.expression import Calls, Graph
 
 LIMIT = 2_000_000
 

@@ -20,10 +20,11 @@ import parflex
 from parflex import Model
 from parflex.codegen.compile import Kernel
 from parflex.codegen.emit import emit_llvm
-from parflex.codegen.emit.emit_c import CHUNK, emit_c, identifier
+from parflex.codegen.emit.emit_c import CHUNK, emit_c
+from parflex.codegen.emit.heading import identifier
 from parflex.codegen.passes.optimise import make_program
 from parflex.codegen.program import Program
-from parflex.graph import Graph
+from parflex.symbolic.expression import Graph
 
 BENDING = ["dualemps", "dualemps-fitted", "gough-stewart-beams", "navaro", "three-beam-legs"]  # up to 40 000 operators
 CASES = [(name, model) for name in (*ROBOTS, *BENDING) for model in ("inverse", "direct")]

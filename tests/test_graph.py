@@ -13,13 +13,11 @@ from support.traced import LONG_JACOBIANS, ROBOTS, inputs, long, made, samples
 import parflex
 from parflex.codegen.passes.optimise import make_program
 from parflex.codegen.traces.trace import trace
-from parflex.graph import Expression, Graph, known_angle
-from parflex.graph.derivative import jacobian
-from parflex.graph.expression import CONST, OP_NAMES
-from parflex.graph.reverse import gradient, sparsity
 from parflex.spatial.block_elimination import eliminate_groups, substitute_groups
 from parflex.spatial.elimination import solve_symmetric
 from parflex.spatial.linear import solve, solve_positive, triangular_blocks
+from parflex.symbolic.derivative import gradient, jacobian, sparsity
+from parflex.symbolic.expression import CONST, OP_NAMES, Expression, Graph, known_angle
 
 # numbers that agree in 15 digits are one: at most half a unit of the fifteenth is lost
 CONSTANT = 5e-15

@@ -13,12 +13,12 @@ from support.swinging import exact, swinging, system_of
 from parflex import InputError
 from parflex.codegen.compile import Kernel
 from parflex.codegen.passes.optimise import make_program
-from parflex.graph import Graph
 from parflex.simulation.inputs import polynomials, quintics
 from parflex.simulation.integrators import tableaux
 from parflex.simulation.integrators.integrate import grid_of, method_named, run_loop
 from parflex.simulation.integrators.loop import record
 from parflex.simulation.integrators.system import new_work
+from parflex.symbolic.expression import Graph
 
 TIME = 4.0
 

@@ -16,7 +16,7 @@ from parflex.codegen.passes.parallel_axes import parallel_axes
 from parflex.codegen.passes.repeated_sums import with_products
 from parflex.codegen.passes.saving import PASSES
 from parflex.codegen.program import Program
-from parflex.graph import Expression, Graph
+from parflex.symbolic.expression import Expression, Graph
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 # another order of some dozen operations on numbers around one, in double precision (1e-16)

@@ -7,9 +7,9 @@ from scipy.integrate import solve_ivp
 
 from parflex.codegen.compile import Kernel
 from parflex.codegen.passes.optimise import make_program
-from parflex.graph import Graph
 from parflex.simulation.inputs import polynomials
 from parflex.simulation.integrators.system import System
+from parflex.symbolic.expression import Graph
 
 
 def whole(*values: int) -> np.ndarray:

@@ -13,8 +13,8 @@ from parflex.models.robot import Robot
 from parflex.models.terms import acting
 
 if TYPE_CHECKING:
-    from parflex.graph.expression import Graph
     from parflex.models.forms.form import Question
+    from parflex.symbolic.expression import Graph
 
 OPERATOR_LIMIT = 200_000  # nodes of a trace beyond which a program is refused
 
@@ -38,8 +38,10 @@ class Options:
 
     def new_graph(self) -> Graph:
         """An empty graph for a trace."""
-        from parflex.graph.calls import Calls  # programs that are kept need none
-        from parflex.graph.expression import Graph
+        from parflex.symbolic.expression import (
+            Calls,  # programs that are kept need none
+            Graph,
+        )
 
         graph = Graph()
         graph.calls = Calls() if self.calls else None
@@ -47,8 +49,8 @@ class Options:
 
     def question(self, model: str, family: bool = False) -> Question:
         """What a model with these options asks of a form."""
-        from parflex.graph.expression import known_angle
         from parflex.models.forms.form import Question
+        from parflex.symbolic.expression import known_angle
 
         return Question(
             model, self.wrenches, self.independent, self.rows, self.parameters != "numbers", family, known_angle,

@@ -16,11 +16,11 @@ from parflex.codegen import program_store
 from parflex.codegen.compile import Kernel
 from parflex.codegen.model import Model
 from parflex.codegen.model_options import Options
-from parflex.graph.expression import Expression
 from parflex.models.robot import Robot
-from parflex.recursion import joint_forces
+from parflex.recursion.newton_euler import joint_forces
 from parflex.spatial.complex_pairs import Pair, pair
-from parflex.tree import Tree
+from parflex.symbolic.expression import Expression
+from parflex.tree.link_tree import Tree
 
 if TYPE_CHECKING:
     from parflex.models.forms.in_pieces.step_matrix import JointSlope
@@ -108,8 +108,8 @@ def _traced(robot: Robot, model: str, options: Options, by_pairs: bool) -> StepP
 
 def joint_slopes(tree: Tree, q: Array, rates: Array) -> dict[int, JointSlope]:
     """How forces of joints grow with their own coordinates and rates, by the rates that are symbols."""
-    from parflex.graph.derivative import jacobian
     from parflex.models.forms.in_pieces.step_matrix import JointSlope
+    from parflex.symbolic.derivative import jacobian
 
     forces = joint_forces(tree, q, rates, np.zeros(tree.n))
     found = {}

@@ -16,10 +16,10 @@ from parflex.codegen.passes.optimise import make_program
 from parflex.codegen.program import Program
 from parflex.design.backward.traced_file import RecentPrograms, same_reading, trace_file
 from parflex.designs.design_numbers import DesignNumbers, Path, number_at
-from parflex.graph.derivative import jacobian
-from parflex.graph.expression import Expression
 from parflex.models.robot import Robot
 from parflex.records import Record
+from parflex.symbolic.derivative import jacobian
+from parflex.symbolic.expression import Expression
 
 Array = np.ndarray
 _recent: RecentPrograms[SlopeProgram] = RecentPrograms(16)

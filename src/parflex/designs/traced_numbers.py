@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from parflex.graph.expression import Expression, Graph
 from parflex.spatial.varied import Decisions, OneNumberError, Varied
+from parflex.symbolic.expression import Expression, Graph
 
 LARGEST_POWER = 8
 HOW = ("lt", "le", "gt", "ge", "eq", "ne")  # a number beside zero

@@ -21,10 +21,10 @@ from parflex.codegen.emit.emit_python import functions_of, run
 from parflex.codegen.passes.optimise import make_program
 from parflex.codegen.program import Program
 from parflex.designs.design_numbers import DesignNumbers
-from parflex.graph.expression import Graph
 from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.recursion.kinematics import pose
+from parflex.symbolic.expression import Graph
 from parflex.tree.inner_places import Place
 from parflex.tree.link_tree import GROUND, Tree
 

@@ -21,12 +21,12 @@ from parflex.codegen.passes.optimise import make_program
 from parflex.designs.design_numbers import DesignNumbers, design_numbers, leaves, number_at, read_again
 from parflex.designs.traced_numbers import TracedDecisions, TracedNumber, holds
 from parflex.errors import ParflexError
-from parflex.graph.expression import Expression, Graph
 from parflex.maps.batches import BatchProgram
 from parflex.maps.rows.number_loop import number_rows, odd_rows
 from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.spatial.varied import OneNumberError, Varied
+from parflex.symbolic.expression import Expression, Graph
 
 Array = np.ndarray
 ALIKE = 3  # designs in which numbers must agree to be one

@@ -11,8 +11,7 @@ from collections.abc import Callable, Sequence
 from parflex.codegen.passes.lower import Emission, hoisted, lower
 from parflex.codegen.passes.nary import Nary
 from parflex.codegen.program import Program
-from parflex.graph.calls import Calls
-from parflex.graph.expression import ADD, CALL, CONST, DIV, HOLD, INPUT, MUL, PICK, SOLVE, Graph
+from parflex.symbolic.expression import ADD, CALL, CONST, DIV, HOLD, INPUT, MUL, PICK, SOLVE, Calls, Graph
 
 Passes = Callable[[Nary], Nary]
 

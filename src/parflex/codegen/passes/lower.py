@@ -7,7 +7,19 @@ from typing import Any
 
 from parflex.codegen.passes.nary import Nary, Signed
 from parflex.codegen.program import OPERATIONS, Instruction, Program
-from parflex.graph.expression import ATAN2, COS, EITHER, HOLD, INPUT, NOT_WITHIN, PICK, SIGN, SIN, SOLVE, SQRT
+from parflex.symbolic.expression import (
+    ATAN2,
+    COS,
+    EITHER,
+    HOLD,
+    INPUT,
+    NOT_WITHIN,
+    PICK,
+    SIGN,
+    SIN,
+    SOLVE,
+    SQRT,
+)
 
 FUNCTIONS = {SQRT: "sqrt", SIN: "sin", COS: "cos", SIGN: "sign", ATAN2: "atan2"}
 

@@ -13,7 +13,7 @@ from copy import copy
 from itertools import chain
 from typing import Any
 
-from parflex.graph.expression import ADD, CONST, DIV, MUL, SOLVE, Graph
+from parflex.symbolic.expression import ADD, CONST, DIV, MUL, SOLVE, Graph
 
 Signed = tuple[int, int]  # node, sign
 RECIPROCAL = -1  # content of the function 1 / x

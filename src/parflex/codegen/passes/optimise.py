@@ -16,7 +16,7 @@ from parflex.codegen.passes.nary import Nary
 from parflex.codegen.passes.parallel_axes import parallel_axes
 from parflex.codegen.program import Program
 from parflex.errors import InputError, SingularError
-from parflex.graph.expression import Expression, Graph
+from parflex.symbolic.expression import Expression, Graph
 
 ROUNDS = 3
 COLLECT_LIMIT = 8_000  # nodes beyond which collecting numbers would double the time for less than a percent

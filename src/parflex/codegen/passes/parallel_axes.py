@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from parflex.codegen.passes.nary import RECIPROCAL, Nary, Signed
-from parflex.graph.expression import COS, SIN
+from parflex.symbolic.expression import COS, SIN
 
 Trig = dict[int, tuple[int, int]]  # node -> (COS or SIN, edge of the angle)
 Pair = tuple[int, int]

@@ -6,8 +6,8 @@ from functools import reduce
 
 import numpy as np
 
-from parflex.graph.expression import Expression
 from parflex.models.given_states.closed_positions import OPEN
+from parflex.symbolic.expression import Expression
 
 Array = np.ndarray
 LARGEST = 1e30  # no effort or acceleration (SI) is as large; single precision holds it

@@ -10,7 +10,6 @@ import numpy as np
 
 from parflex.bodies.rigid import RigidBody
 from parflex.errors import InputError, did_you_mean
-from parflex.graph.expression import Expression, Graph
 from parflex.models.dynamics.base_parameters import (
     PARAMETERS,
     base_parameters,
@@ -20,6 +19,7 @@ from parflex.models.dynamics.base_parameters import (
 )
 from parflex.models.dynamics.grouping import grouped_tree
 from parflex.models.robot import Robot
+from parflex.symbolic.expression import Expression, Graph
 from parflex.tree.link_tree import Tree
 
 Array = np.ndarray

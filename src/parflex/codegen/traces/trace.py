@@ -18,12 +18,12 @@ from parflex.codegen.traces.parameters import grouped_robot
 from parflex.codegen.traces.spare_parameters import symbolic_sharing
 from parflex.codegen.traces.tracing import Outputs, Trace, Tracer
 from parflex.errors import InputError, did_you_mean
-from parflex.graph.derivative import jacobian
-from parflex.graph.expression import Graph
 from parflex.models.forms.choice import choose
 from parflex.models.forms.form import Form
 from parflex.models.robot import Robot
 from parflex.recursion.kinematics import jacobians, place_jacobian
+from parflex.symbolic.derivative import jacobian
+from parflex.symbolic.expression import Graph
 
 Array = np.ndarray
 MOTORS = ("motor_position", "motor_rate", "motor_acceleration")

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from parflex.codegen.model_options import Options
-from parflex.graph.expression import Expression, Graph
 from parflex.records import Record
+from parflex.symbolic.expression import Expression, Graph
 from parflex.tree.link_tree import Tree
 
 Array = np.ndarray

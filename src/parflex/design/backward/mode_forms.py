@@ -19,8 +19,6 @@ from parflex.codegen.passes.optimise import make_program
 from parflex.codegen.program import Program
 from parflex.design.backward.traced_file import RecentPrograms, same_reading, trace_file
 from parflex.designs.design_numbers import number_at
-from parflex.graph.expression import Expression
-from parflex.graph.reverse import gradient
 from parflex.models.configuration import Configuration
 from parflex.models.elastic.holding import held_alike
 from parflex.models.elastic.linear_model import LinearModel, tree_stiffness
@@ -31,6 +29,8 @@ from parflex.recursion.composite import mass_matrix
 from parflex.recursion.energy import kinetic_energy
 from parflex.recursion.kinematics import motion
 from parflex.spatial.dual import slopes, small_steps
+from parflex.symbolic.derivative import gradient
+from parflex.symbolic.expression import Expression
 
 Array = np.ndarray
 QUICKLY = 0  # machine code that is made in a quarter of a second: a call is microseconds either way

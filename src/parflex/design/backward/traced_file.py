@@ -14,10 +14,10 @@ from parflex.description.source import apply_settings
 from parflex.designs.design_numbers import DesignNumbers, Path, leaves, number_at, read_again
 from parflex.designs.traced_numbers import TracedDecisions, TracedNumber, holds
 from parflex.errors import ParflexError
-from parflex.graph.expression import Expression, Graph
 from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.spatial.varied import OneNumberError, Varied
+from parflex.symbolic.expression import Expression, Graph
 
 Array = np.ndarray
 Made = TypeVar("Made")

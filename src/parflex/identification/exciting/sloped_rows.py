@@ -17,10 +17,10 @@ from parflex.codegen.make_model import kept_program
 from parflex.codegen.model import Model
 from parflex.codegen.model_options import Options
 from parflex.codegen.traces.tracing import Tracer
-from parflex.graph.reverse import gradient
 from parflex.identification.regressors import ClosedMotion, Regressor, known_forces, rows_of
 from parflex.records import Record
 from parflex.recursion.kinematics import jacobians, motion, pose
+from parflex.symbolic.derivative import gradient
 from parflex.tree.link_tree import Tree
 
 Array = np.ndarray

@@ -8,10 +8,10 @@ import numpy as np
 
 from parflex.codegen.passes.optimise import make_program
 from parflex.designs.design_numbers import DesignNumbers
-from parflex.graph.expression import Expression, Graph
 from parflex.maps.engine.frames import FrameBuilder
 from parflex.maps.engine.small_matrices import product
-from parflex.tree import Tree
+from parflex.symbolic.expression import Expression, Graph
+from parflex.tree.link_tree import Tree
 
 Array = np.ndarray
 NOTHING = 1e-12  # of the diagonal entries: what is smaller in the matrix of a body is rounding

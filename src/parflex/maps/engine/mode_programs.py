@@ -16,7 +16,6 @@ from parflex.codegen.passes.depth_first import depth_first
 from parflex.codegen.passes.optimise import make_program
 from parflex.codegen.program import Program
 from parflex.designs.design_numbers import DesignNumbers
-from parflex.graph.expression import Expression, Graph
 from parflex.maps.batches import rigid_tree
 from parflex.maps.engine.body_matrices import BodyMatrices
 from parflex.maps.engine.closing_forms import close_loops
@@ -37,6 +36,7 @@ from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.recursion.kinematics import pose
 from parflex.spatial.elimination import is_zero
+from parflex.symbolic.expression import Expression, Graph
 from parflex.tree.link_tree import GROUND, Tree
 
 Array = np.ndarray

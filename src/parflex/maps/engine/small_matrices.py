@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from parflex.graph.expression import Expression
 from parflex.spatial.elimination import is_zero
+from parflex.symbolic.expression import Expression
 
 Array = np.ndarray
 E3 = np.eye(3)

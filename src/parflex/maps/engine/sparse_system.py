@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from parflex.graph.expression import Expression
 from parflex.maps.engine.frames import Row
 from parflex.spatial.elimination import is_zero
+from parflex.symbolic.expression import Expression
 
 Array = np.ndarray
 

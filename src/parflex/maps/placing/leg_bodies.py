@@ -15,12 +15,12 @@ from parflex.closure.targets import Target
 from parflex.closure.working_modes import sides
 from parflex.codegen.passes.optimise import make_program
 from parflex.codegen.program import Program
-from parflex.graph.expression import Expression
 from parflex.maps.batches import Geometry, rigid_tree
 from parflex.models.robot import Robot
-from parflex.recursion import pose
-from parflex.tree import Place, Tree
-from parflex.tree.link_tree import GROUND
+from parflex.recursion.kinematics import pose
+from parflex.symbolic.expression import Expression
+from parflex.tree.inner_places import Place
+from parflex.tree.link_tree import GROUND, Tree
 
 Array = np.ndarray
 Frame = tuple[Array, Array]  # rotation and position

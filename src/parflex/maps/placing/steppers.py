@@ -15,13 +15,13 @@ from parflex.closure.loops import Loop
 from parflex.closure.point_legs import LegSide
 from parflex.closure.targets import FrameTarget
 from parflex.codegen.passes.optimise import make_program
-from parflex.graph.expression import Graph
 from parflex.maps.batches import BatchProgram, CarriedLinks, Geometry, rigid_tree
 from parflex.maps.placing.closing_loop import SHARP, LoopPart, close_rows
 from parflex.records import Record
 from parflex.recursion.kinematics import jacobians, pose
 from parflex.spatial.linear import solve
 from parflex.spatial.rotations import quaternion_matrix, rotation_about
+from parflex.symbolic.expression import Graph
 from parflex.tree.link_tree import Tree
 
 Array = np.ndarray

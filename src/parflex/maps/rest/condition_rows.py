@@ -8,11 +8,11 @@ import numpy as np
 
 from parflex.closure import mobility
 from parflex.closure.working_modes import block
-from parflex.graph.expression import Graph
 from parflex.maps.rest.rest_programs import SparseRows
 from parflex.models.configuration import Configuration
 from parflex.models.robot import Robot
-from parflex.recursion import jacobians, pose
+from parflex.recursion.kinematics import jacobians, pose
+from parflex.symbolic.expression import Graph
 
 Array = np.ndarray
 KINDS = ("conditioning", "singularity")

@@ -19,14 +19,15 @@ from parflex.codegen.compile import Kernel
 from parflex.codegen.passes.optimise import make_program
 from parflex.codegen.passes.tangent import tangent
 from parflex.designs.design_numbers import DesignNumbers
-from parflex.graph.expression import Expression, Graph
 from parflex.models.configuration import Configuration
 from parflex.models.dynamics.forces import on_links
 from parflex.models.dynamics.reactions import closure_loads, constraint_forces
 from parflex.models.elastic.linear_model import tree_stiffness
 from parflex.models.robot import Robot
-from parflex.recursion import joint_forces, motion, newton_euler
+from parflex.recursion.kinematics import motion
+from parflex.recursion.newton_euler import joint_forces, newton_euler
 from parflex.recursion.point_forces import add_wrenches, distance
+from parflex.symbolic.expression import Expression, Graph
 
 Array = np.ndarray
 
