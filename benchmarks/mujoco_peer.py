@@ -8,10 +8,9 @@ import mujoco
 import numpy as np
 from robots import PlatformState
 
-from parflex.bodies import RigidBody
+from parflex.bodies.rigid import RigidBody
 from parflex.models.robot import Robot
-from parflex.spatial import hat
-from parflex.spatial.rotations import matrix_quaternion
+from parflex.spatial.rotations import hat, matrix_quaternion
 
 HEAD = """<mujoco>
 <compiler angle="radian"/>

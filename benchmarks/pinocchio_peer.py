@@ -12,10 +12,10 @@ import numpy as np
 import pinocchio as pin
 from robots import PlatformState
 
-from parflex.bodies import RigidBody
+from parflex.bodies.rigid import RigidBody
 from parflex.models.robot import Robot
-from parflex.spatial import hat
-from parflex.tree import Tree
+from parflex.spatial.rotations import hat
+from parflex.tree.link_tree import Tree
 
 JOINTS = {
     "revolute": pin.JointModelRZ,

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 import parflex
-from parflex.bodies import RigidBody
+from parflex.bodies.rigid import RigidBody
 from parflex.models.forms.on_legs import leg_equations, platform_legs
 from parflex.models.robot import Robot
-from parflex.recursion import pose
-from parflex.spatial import quaternion_matrix, rotation_from_vector, vector_quaternion
+from parflex.recursion.kinematics import pose
+from parflex.spatial.rotations import quaternion_matrix, rotation_from_vector, vector_quaternion
 
 
 def with_bodies(robot: Robot, bodies: list[RigidBody]) -> Robot:

@@ -21,8 +21,8 @@ from parflex.codegen.passes.optimise import make_program
 from parflex.codegen.program import Program
 from parflex.codegen.step_programs import step_programs
 from parflex.codegen.traces.tracing import Tracer
-from parflex.spatial.alike import alike
-from parflex.spatial.complex_pairs import Pair
+from parflex.spatial.dual import ComplexPair
+from parflex.spatial.linear import shared_call
 from parflex.symbolic.expression import Calls, Graph
 
 LIMIT = 2_000_000
@@ -124,12 +124,12 @@ def test_alike_calls_share_a_function_and_other_ones_do_not():
     def both(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, ...]:
         return np.array([a[0] * b[0] + a[1], a[1], 2.0]), -a
 
-    first = alike(both, "both", x[:2], x[2:4])
-    second = alike(both, "both", x[4:6], x[6:8])
+    first = shared_call(both, "both", x[:2], x[2:4])
+    second = shared_call(both, "both", x[4:6], x[6:8])
     assert len(calls.functions) == 1 and len(calls.made) == 2
     assert first[0][2] == 2.0 and first[0][1].edge == x[1].edge  # what is no result of arithmetic needs no call
-    third = alike(both, "both", x[4:6], np.array([0.0, 3.0]))  # a zero makes it shorter
-    fourth = alike(both, "both", x[4:6], np.array([-x[4], 3.0]))  # as does an argument that stands twice
+    third = shared_call(both, "both", x[4:6], np.array([0.0, 3.0]))  # a zero makes it shorter
+    fourth = shared_call(both, "both", x[4:6], np.array([-x[4], 3.0]))  # as does an argument that stands twice
     assert third[0][0].edge == x[5].edge and len(calls.functions) == 3
     program = make_program(tracer.graph, "both", {"y": np.concatenate([first[0], second[0], fourth[0], second[1]])})
     found = program.evaluate({f"x[{k}]": float(k + 1) for k in range(8)})
@@ -145,7 +145,9 @@ def test_pairs_go_through_calls_and_zeros_among_them_stay_zeros():
         seen.append(a[2])
         return (np.array([a[0] * a[1], a[2]], dtype=object),)
 
-    (found,) = alike(product, "product", np.array([Pair(x[0], x[1]), Pair(x[2], x[3]), 0.0], dtype=object))
+    (found,) = shared_call(
+        product, "product", np.array([ComplexPair(x[0], x[1]), ComplexPair(x[2], x[3]), 0.0], dtype=object)
+    )
     assert seen == [0.0] and found[1] == 0.0
     program = make_program(tracer.graph, "product", {"re": found[0].re, "im": found[0].im})
     value = (1 + 2j) * (3 + 4j)
@@ -163,13 +165,13 @@ def six_legs(parameters: Sequence[str] = ()) -> Program:
 
     legs = []
     for leg in range(6):
-        first, _ = alike(part, "part", x[3 * leg : 3 * leg + 2], x[3 * leg + 1 : 3 * leg + 3])
+        first, _ = shared_call(part, "part", x[3 * leg : 3 * leg + 2], x[3 * leg + 1 : 3 * leg + 3])
         given = np.array([0.0, first[0] - x[18]]) if leg == 0 else np.array([first[1] + 0.5, first[0] - x[18]])
-        second, third = alike(part, "part", first, given)
-        legs.append(alike(part, "part", third, second)[0] if leg == 4 else second + third)
+        second, third = shared_call(part, "part", first, given)
+        legs.append(shared_call(part, "part", third, second)[0] if leg == 4 else second + third)
     ends = np.array(legs)
     flag = np.sin(x[19]) * ends[:, 0].sum().sign()
-    back = [alike(part, "part", leg, np.array([flag, ends[:, 1].sum()]))[0] for leg in ends]
+    back = [shared_call(part, "part", leg, np.array([flag, ends[:, 1].sum()]))[0] for leg in ends]
     y = np.concatenate([*back, ends.ravel(), ends[:, 0] * ends[:, 1]])
     return make_program(tracer.graph, "legs", {"y": y}, list(parameters))
 

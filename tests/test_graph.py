@@ -13,9 +13,14 @@ from support.traced import LONG_JACOBIANS, ROBOTS, inputs, long, made, samples
 import parflex
 from parflex.codegen.passes.optimise import make_program
 from parflex.codegen.traces.trace import trace
-from parflex.spatial.block_elimination import eliminate_groups, substitute_groups
-from parflex.spatial.elimination import solve_symmetric
-from parflex.spatial.linear import solve, solve_positive, triangular_blocks
+from parflex.spatial.linear import (
+    eliminate_groups,
+    solve,
+    solve_positive,
+    solve_symmetric,
+    substitute_groups,
+    triangular_blocks,
+)
 from parflex.symbolic.derivative import gradient, jacobian, sparsity
 from parflex.symbolic.expression import CONST, OP_NAMES, Expression, Graph, known_angle
 

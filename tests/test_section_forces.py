@@ -17,7 +17,7 @@ from parflex import InputError
 from parflex.models.dynamics.forces import tree_newton_euler
 from parflex.models.inside_beams.beam_loads import loads_of_beams
 from parflex.models.inside_beams.section_forces import ElementRows, sections_of_element
-from parflex.spatial.row_numbers import over_rows
+from parflex.spatial.batched import over_rows
 
 FORCES = ("N", "Vy", "Vz", "T", "My", "Mz")
 REDUCE = {"error": 1.0, "band": 400}

@@ -51,7 +51,7 @@ def random_pose(robot: Robot, rng: np.random.Generator, spread: float) -> dict[s
         return {"x": x, "y": y, "z": z}
     turn = rng.standard_normal(3)
     turn *= rng.uniform(0, 0.8) / np.linalg.norm(turn)
-    from parflex.spatial import quaternion_product, vector_quaternion
+    from parflex.spatial.rotations import quaternion_product, vector_quaternion
 
     quaternion = quaternion_product(place[3:], vector_quaternion(turn))
     return {"x": x, "y": y, "z": z} | dict(zip(("qw", "qx", "qy", "qz"), quaternion, strict=True))

@@ -17,8 +17,8 @@ from numpy.polynomial import polynomial
 
 from parflex.bodies.elastic_body import ElasticBody, InnerNodes, MeanStrain, Node
 from parflex.records import Record
+from parflex.spatial.batched import is_varied, smaller
 from parflex.spatial.linear import scalar_type
-from parflex.spatial.varied import is_varied, smaller
 
 Array = np.ndarray
 SLENDER = 0.1  # deflections of a tip beyond this share of the length turn sections by more than small angles

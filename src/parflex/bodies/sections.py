@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from parflex.bodies.beam import Section
-from parflex.spatial.varied import larger, smaller
+from parflex.spatial.batched import larger, smaller
 
 Array = np.ndarray
 TERMS = 40  # of the series for the torsion of a rectangle: exact to rounding

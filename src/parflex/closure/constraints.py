@@ -16,8 +16,8 @@ from parflex.closure.distances import build_distance
 from parflex.description import schema
 from parflex.errors import RobotFileError
 from parflex.recursion.kinematics import Motion, Pose
+from parflex.spatial.batched import is_varied, nominal
 from parflex.spatial.linear import scalar_type
-from parflex.spatial.varied import is_varied, nominal
 from parflex.tree.branch import Branch
 from parflex.tree.gear_loss import direction
 from parflex.tree.inner_places import Place

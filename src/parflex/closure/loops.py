@@ -19,8 +19,8 @@ from parflex.description import schema
 from parflex.errors import RobotFileError
 from parflex.records import Record, count_of, name_list
 from parflex.recursion.kinematics import Motion, Pose, place_jacobian
+from parflex.spatial.batched import nominal
 from parflex.spatial.rotations import cross, hat, vector_from_rotation, vector_length
-from parflex.spatial.varied import nominal
 from parflex.tree.branch import Branch
 from parflex.tree.inner_places import Place
 from parflex.tree.link_tree import Tree

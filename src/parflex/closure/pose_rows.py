@@ -13,7 +13,7 @@ import numpy as np
 
 from parflex.closure.targets import BallTarget, FrameTarget, PoseRows, Target, small_turn
 from parflex.recursion.kinematics import Motion, Pose, place_jacobian
-from parflex.spatial import (
+from parflex.spatial.rotations import (
     cross,
     hat,
     quaternion_matrix,
@@ -21,8 +21,9 @@ from parflex.spatial import (
     rotation_from_vector,
     vector_from_rotation,
 )
-from parflex.tree import Place, Tree
 from parflex.tree.branch import Branch
+from parflex.tree.inner_places import Place
+from parflex.tree.link_tree import Tree
 
 Array = np.ndarray
 TOGETHER = 1e-12  # m or rad: nearer points, or axes, have no direction from one to the other

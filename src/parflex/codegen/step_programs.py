@@ -18,7 +18,7 @@ from parflex.codegen.model import Model
 from parflex.codegen.model_options import Options
 from parflex.models.robot import Robot
 from parflex.recursion.newton_euler import joint_forces
-from parflex.spatial.complex_pairs import Pair, pair
+from parflex.spatial.dual import ComplexPair, complex_pair
 from parflex.symbolic.expression import Expression
 from parflex.tree.link_tree import Tree
 
@@ -77,7 +77,7 @@ def _traced(robot: Robot, model: str, options: Options, by_pairs: bool) -> StepP
     q, qd = tracer.group("q", tree.nq), tracer.group("qd", len(form.independent))
     open_gates(tracer, tree)
     c = tracer.group("c", 4)
-    c1, c2 = (Pair(c[0], c[1]), Pair(c[2], c[3])) if by_pairs else (c[0], c[2])
+    c1, c2 = (ComplexPair(c[0], c[1]), ComplexPair(c[2], c[3])) if by_pairs else (c[0], c[2])
     rates = np.zeros(tree.n, dtype=object)
     rates[form.independent] = qd
     matrix = form.step_matrix(q, c1, c2, joint_slopes(tree, q, rates))
@@ -87,12 +87,14 @@ def _traced(robot: Robot, model: str, options: Options, by_pairs: bool) -> StepP
     given = [f"{name}[{k}]" for name, (size,) in state.items() for k in range(size)]
     count = len(matrix.free)
     parts = [tracer.group(name, count) for name in (("miss", "imaginary_miss") if by_pairs else ("miss",))]
-    miss = np.array([Pair(*both) for both in zip(*parts, strict=True)] if by_pairs else parts[0], dtype=object)
+    miss = np.array([ComplexPair(*both) for both in zip(*parts, strict=True)] if by_pairs else parts[0], dtype=object)
     # factors are values of their own, which passes do not mix into what is solved with them
     change, turned = matrix.correction([step.mapped(_hold) for step in matrix.factors()], miss)
     values = np.concatenate([change, turned])
     if by_pairs:
-        values = np.array([getattr(pair(value), part) for part in ("re", "im") for value in values], dtype=object)
+        values = np.array(
+            [getattr(complex_pair(value), part) for part in ("re", "im") for value in values], dtype=object
+        )
     program = make_program(graph, f"{robot.name}_step", {"change": values}, given, NO_LIMIT, quick=True)
     setup, main = program.split()
     if rows_pay(main):
@@ -122,6 +124,6 @@ def joint_slopes(tree: Tree, q: Array, rates: Array) -> dict[int, JointSlope]:
 
 
 def _hold(value: Any) -> Any:
-    if isinstance(value, Pair):
-        return Pair(_hold(value.re), _hold(value.im))
+    if isinstance(value, ComplexPair):
+        return ComplexPair(_hold(value.re), _hold(value.im))
     return value.hold() if isinstance(value, Expression) else value

@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from parflex.errors import RobotFileError, did_you_mean
-from parflex.spatial.angles import cosine, sine, tangent
-from parflex.spatial.varied import Varied, finite, function_of
+from parflex.spatial.batched import Varied, finite, function_of
+from parflex.spatial.rotations import cosine, sine, tangent
 
 MAX_LENGTH = 300
 FUNCTIONS: dict[str, Callable[..., Any]] = {

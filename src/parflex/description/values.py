@@ -14,7 +14,7 @@ from pydantic_core import PydanticCustomError
 from parflex.description.expressions import evaluate
 from parflex.description.names import split_place
 from parflex.errors import RobotFileError
-from parflex.spatial.varied import Varied
+from parflex.spatial.batched import Varied
 
 LARGEST = 1e20  # no quantity in SI units comes near; squares and products of such numbers still fit
 MAX_SHOWN = 40

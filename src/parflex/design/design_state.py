@@ -25,7 +25,7 @@ from parflex.models.posing.resting_couplings import resting_order
 from parflex.models.priorities import Block, solve_in_order
 from parflex.models.robot import Robot
 from parflex.recursion.kinematics import jacobians, place_jacobian, pose
-from parflex.spatial.dual import Sensitive, slopes, small_steps
+from parflex.spatial.dual import Sensitive, seed_slopes, slopes
 from parflex.spatial.linear import solve
 
 Array = np.ndarray
@@ -183,7 +183,7 @@ class DesignState:
         """All positions, with their slopes."""
         if not self.keys:
             return self.here.q
-        return self.robot.tree.moved(self.here.q, small_steps(self.steps, Sensitive))
+        return self.robot.tree.moved(self.here.q, seed_slopes(self.steps, Sensitive))
 
     @cached_property
     def steps(self) -> Array:

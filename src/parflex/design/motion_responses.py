@@ -17,7 +17,7 @@ from parflex.design.rigid_responses import powers
 from parflex.design.vibrating import HeldState
 from parflex.errors import InputError
 from parflex.models.dynamics.forces import tree_forces
-from parflex.spatial.dual import Sensitive, plain_values, slopes, with_slopes
+from parflex.spatial.dual import Sensitive, slopes, with_slopes, without_slopes
 
 Array = np.ndarray
 
@@ -58,7 +58,7 @@ def _displacement(rigid: RigidState, frame: str) -> Array:
     plain = replace(given, velocity=None, acceleration=None, about="undeformed")
     held = HeldState(DesignState(state.robot, state.pose, state.keys, plain, state.design))
     here, count = held.model.configuration, state.count
-    qd, qdd = (plain_values(part).astype(float) for part in (rigid.rates, rigid.accelerations))
+    qd, qdd = (without_slopes(part).astype(float) for part in (rigid.rates, rigid.accelerations))
     x = held.solver.solve(-here.reduction.forces(tree_forces(here, qd, qdd, given.wrench, given.without)))
     if not count:
         return (here.frame_rows(frame) @ (here.J @ x))[:3]

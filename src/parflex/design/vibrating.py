@@ -22,12 +22,12 @@ from parflex.recursion.energy import kinetic_energy
 from parflex.spatial.dual import (
     Sensitive,
     directions_of,
-    plain_values,
-    sloped_kind,
+    dual_type,
+    seed_slopes,
     slopes,
     slopes_last,
-    small_steps,
     with_slopes,
+    without_slopes,
 )
 from parflex.spatial.linear import is_symbolic
 
@@ -93,7 +93,7 @@ class HeldState:
         step[locked] = self.state.steps[locked]
 
         def moved(along: Array) -> FollowingConfiguration:
-            return FollowingConfiguration(held, tree.moved(here.q, small_steps(along, Sensitive)), part)
+            return FollowingConfiguration(held, tree.moved(here.q, seed_slopes(along, Sensitive)), part)
 
         if closures.size:
             opened = slopes(closures.linear_residual(moved(step).at), count, Sensitive)
@@ -179,12 +179,12 @@ def _springy(robot: Any, given: Circumstances) -> bool:
 
 def least_solution(A: Array, b: Array) -> Array:
     """The shortest x with A x = b, for an A whose rank does not change with the keys and a b that it reaches."""
-    if not is_symbolic(A, b) or sloped_kind(A, b) is None:  # what no key touches has no slopes
+    if not is_symbolic(A, b) or dual_type(A, b) is None:  # what no key touches has no slopes
         return np.linalg.lstsq(A.astype(float), b.astype(float), rcond=1e-12)[0]
     count = directions_of(Sensitive, A, b)
-    P = np.linalg.pinv(plain_values(A).astype(float), rcond=1e-12)
-    x = P @ plain_values(b).astype(float)
+    P = np.linalg.pinv(without_slopes(A).astype(float), rcond=1e-12)
+    x = P @ without_slopes(b).astype(float)
     dA, db = slopes_last(A, Sensitive, count), slopes_last(b, Sensitive, count)
     changes = P @ (db - np.einsum("ijk,j->ik", dA, x))
     along = np.einsum("ijk,i->jk", dA, P.T @ x)  # the part of the change that the rows do not see, as the rows turn
-    return with_slopes(x, changes + along - P @ (plain_values(A).astype(float) @ along), Sensitive)
+    return with_slopes(x, changes + along - P @ (without_slopes(A).astype(float) @ along), Sensitive)

@@ -23,7 +23,7 @@ from parflex.errors import InputError, RobotFileError
 from parflex.models.payload import with_payload
 from parflex.models.robot import Robot
 from parflex.records import Record
-from parflex.spatial.varied import Decisions, Varied
+from parflex.spatial.batched import Decisions, Varied
 from parflex.tree.build import build_tree
 from parflex.tree.link_tree import Tree
 from parflex.tree.rigid_version import read_version

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.spatial.varied import Decisions, OneNumberError, Varied
+from parflex.spatial.batched import Decisions, OneNumberError, Varied
 from parflex.symbolic.expression import Expression, Graph
 
 LARGEST_POWER = 8

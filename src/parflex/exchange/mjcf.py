@@ -31,7 +31,7 @@ from parflex.exchange.rigid_parts import (
 from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.recursion.kinematics import pose
-from parflex.spatial.rotations import matrix_quaternion, placed
+from parflex.spatial.rotations import compose, matrix_quaternion
 from parflex.tree.inner_places import Place
 from parflex.tree.link_tree import GROUND
 
@@ -144,7 +144,7 @@ class _Writer:
 
     def _body(self, above: Element, number: int, rotation: Array, position: Array, axes: Sequence[BodyJoint]) -> None:
         part = self.parts[number]
-        rotation, position = placed(rotation, position, part.rotation, part.position)
+        rotation, position = compose(rotation, position, part.rotation, part.position)
         moved = [_seen_from(axis, part) for axis in axes] + self._axes(part)
         inside = children_of(self.parts, number)
         if not part.heavy and moved:

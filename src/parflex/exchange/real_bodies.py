@@ -13,10 +13,11 @@ from dataclasses import replace
 import numpy as np
 from scipy.optimize import minimize
 
-from parflex.bodies import RigidBody
-from parflex.exchange.rigid_parts import GROUND, RigidPart, refuse
+from parflex.bodies.rigid import RigidBody
+from parflex.exchange.rigid_parts import RigidPart, refuse
 from parflex.models.robot import Robot
-from parflex.spatial import placed
+from parflex.spatial.rotations import compose
+from parflex.tree.link_tree import GROUND
 
 Array = np.ndarray
 STEEP = (30.0, 300.0, 3000.0, 30000.0)  # of the smooth maximum over eigenvalues, one after the other
@@ -109,7 +110,7 @@ def _moves(parts: Sequence[RigidPart], radius: float) -> Array:
             move = np.zeros((len(parts), 4, 4))
             move[j] = entry
             if part.parent != GROUND:
-                R, p = placed(part.rotation, part.position, np.eye(3), np.zeros(3))
+                R, p = compose(part.rotation, part.position, np.eye(3), np.zeros(3))
                 T = np.block([[R, p[:, None] / radius], [np.zeros(3), 1.0]])
                 move[part.parent] -= T @ entry @ T.T
             found.append(move)

@@ -16,7 +16,7 @@ from parflex.errors import InputError
 from parflex.io import atomic_files
 from parflex.models.robot import Robot
 from parflex.records import Answer, Record
-from parflex.spatial.rotations import cross, placed
+from parflex.spatial.rotations import compose, cross
 from parflex.tree import joints
 from parflex.tree.joints import Joint
 from parflex.tree.link_tree import GROUND, JointTerms
@@ -68,7 +68,7 @@ def parts_of(robot: Robot) -> list[RigidPart]:
     for link in robot.tree.links:
         rotation, position, joint = link.rotation, link.position, link.joint
         if link.v.start in robot.locked and link.v.stop > link.v.start:
-            rotation, position = placed(rotation, position, *joint.transform(robot.home[link.q]))
+            rotation, position = compose(rotation, position, *joint.transform(robot.home[link.q]))
             joint = joints.fixed()
         motor = link.joint.one_axis and link.v.start in robot.actuated
         body = undeformed(link.body)

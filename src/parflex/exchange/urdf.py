@@ -12,7 +12,6 @@ import numpy as np
 from parflex.closure.loops import Loop
 from parflex.exchange.real_bodies import parts_with_real_bodies
 from parflex.exchange.rigid_parts import (
-    GROUND,
     ExportedRobot,
     RigidPart,
     along,
@@ -27,8 +26,9 @@ from parflex.exchange.rigid_parts import (
     write_texts,
 )
 from parflex.models.robot import Robot
-from parflex.spatial import placed
-from parflex.tree import Place
+from parflex.spatial.rotations import compose
+from parflex.tree.inner_places import Place
+from parflex.tree.link_tree import GROUND
 
 Array = np.ndarray
 Element = ElementTree.Element
@@ -209,7 +209,7 @@ class _Writer:
         if self.robot.tree.planar and loop.kind == "revolute":
             carriers, kind = (), "3d"
         turned = bool(carriers)
-        first = placed(loop.first.rotation, loop.first.position, along(loop.u1) if turned else E3, np.zeros(3))
+        first = compose(loop.first.rotation, loop.first.position, along(loop.u1) if turned else E3, np.zeros(3))
         self.frame(f"{loop.name}.A0" if carriers else f"{loop.name}.A", Place(loop.first.link, *first))
         before = f"{loop.name}.A0"
         for number, (word, axis) in enumerate(carriers, 1):
@@ -220,7 +220,7 @@ class _Writer:
                 self._limit(joint)
             self.link(name)
             before = name
-        second = placed(loop.second.rotation, loop.second.position, self._behind(loop, turned), np.zeros(3))
+        second = compose(loop.second.rotation, loop.second.position, self._behind(loop, turned), np.zeros(3))
         self.frame(f"{loop.name}.B", Place(loop.second.link, *second))
         self.closed.append([f"{loop.name}.A", f"{loop.name}.B"])
         self.types.append(kind)

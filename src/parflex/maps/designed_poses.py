@@ -45,7 +45,7 @@ from parflex.models.elastic.tension import NEAR_REST
 from parflex.models.robot import Robot
 from parflex.models.vibration.natural_modes import natural_frequencies
 from parflex.records import count_of
-from parflex.spatial.varied import OneNumberError
+from parflex.spatial.batched import OneNumberError
 
 Array = np.ndarray
 NEARLY_FREE = 1e-9  # of the highest squared frequency asked for: lower ones may be motions without stiffness

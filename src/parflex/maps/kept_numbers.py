@@ -25,7 +25,7 @@ from parflex.maps.batches import BatchProgram
 from parflex.maps.rows.number_loop import number_rows, odd_rows
 from parflex.models.robot import Robot
 from parflex.records import Record
-from parflex.spatial.varied import OneNumberError, Varied
+from parflex.spatial.batched import OneNumberError, Varied
 from parflex.symbolic.expression import Expression, Graph
 
 Array = np.ndarray

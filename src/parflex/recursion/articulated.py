@@ -11,14 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from parflex.bodies import RigidBody
+from parflex.bodies.rigid import RigidBody
 from parflex.recursion.kinematics import Pose, motion
 from parflex.recursion.newton_euler import joint_forces
 from parflex.recursion.point_forces import element_wrenches
-from parflex.spatial import cross, hat
 from parflex.spatial.linear import solve_positive
-from parflex.tree import Tree
-from parflex.tree.link_tree import GROUND
+from parflex.spatial.rotations import cross, hat
+from parflex.tree.link_tree import GROUND, Tree
 
 Array = np.ndarray
 

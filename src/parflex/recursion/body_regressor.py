@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from parflex.recursion.kinematics import Motion, Pose, jacobians
-from parflex.spatial import cross
-from parflex.tree import Tree
+from parflex.spatial.rotations import cross
+from parflex.tree.link_tree import Tree
 
 Array = np.ndarray
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from parflex.bodies import RigidBody
+from parflex.bodies.rigid import RigidBody
 from parflex.recursion.kinematics import Pose, jacobians
-from parflex.spatial import cross
 from parflex.spatial.linear import scalar_type
-from parflex.tree import Link, Tree
-from parflex.tree.link_tree import GROUND
+from parflex.spatial.rotations import cross
+from parflex.tree.link_tree import GROUND, Link, Tree
 
 Array = np.ndarray
 

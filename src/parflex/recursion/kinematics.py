@@ -15,7 +15,7 @@ import numpy as np
 
 from parflex.bodies.elastic_body import Node
 from parflex.records import Record
-from parflex.spatial.alike import alike, calls_alike
+from parflex.spatial.linear import can_share_call, shared_call
 from parflex.spatial.rotations import cross, exponential, hat
 from parflex.tree.inner_places import InnerNode, Place
 from parflex.tree.link_tree import GROUND, Tree
@@ -96,7 +96,7 @@ class Motion(Record):
 def pose(tree: Tree, q: Any) -> Pose:
     """Where all links are."""
     result = Pose(q, [], [], [], [], [])
-    called = calls_alike(q)
+    called = can_share_call(q)
     for link in tree.links:
         if called and link.node is not None:
             found = _beyond(link.node, result, link.parent, q[tree.links[link.parent].e], link.rotation, link.position)
@@ -135,7 +135,7 @@ def _beyond(node: Node, at: Pose, parent: int, e: Array, rotation: Array, positi
         here, there = R0 @ turned, p0 + R0 @ d
         return turned, here, there, R @ here, p + R @ there
 
-    return alike(placed, ("node", node), e, rotation, position, at.rotation[parent], at.position[parent])
+    return shared_call(placed, ("node", node), e, rotation, position, at.rotation[parent], at.position[parent])
 
 
 def motion(tree: Tree, at: Pose, qd: Any, qdd: Any, base: Array | None = None) -> Motion:

@@ -17,8 +17,8 @@ from parflex.recursion.kinematics import pose
 from parflex.simulation.inputs.spare_motions import SpareMotors
 from parflex.simulation.problem import Problem
 from parflex.simulation.segments import Segment, Segments
+from parflex.spatial.batched import over_rows
 from parflex.spatial.rotations import ORIENTATION, quaternions
-from parflex.spatial.row_numbers import over_rows
 
 Array = np.ndarray
 AXES = "xyz"

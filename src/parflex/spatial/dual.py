@@ -1,14 +1,21 @@
-"""Numbers with slopes along many directions, so that the physics gives exact derivatives of itself.
+"""Dual numbers for exact directional derivatives, and complex numbers as pairs of any scalar.
+
+Numbers with slopes along many directions, so that the physics gives exact derivatives of itself.
 
 One pass of any code written over any scalar gives its result and the derivatives of it along all directions, by the
 chain rule: no difference of nearby numbers, no step to choose. There are two kinds, so that one can stand inside the
 other: `Dual` has slopes along small motions of a robot, `Sensitive` along changes of its file. A dual number may be
 made of sensitive ones; then its slopes have slopes.
+
+Complex numbers over any scalar: a real and an imaginary part, each a float or a symbol.
+
+NumPy's own complex numbers hold no symbols. Products keep zeros: a part that is zero costs nothing.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,7 +23,7 @@ import numpy as np
 Array = np.ndarray
 
 
-class SlopedNumber:
+class DualNumber:
     """A number and its slopes; numbers of the kinds in `plain` are constants beside it."""
 
     __slots__ = ("slope", "value")
@@ -132,7 +139,15 @@ class SlopedNumber:
         return f"{self.value!r} with {len(self.slope)} slopes"
 
 
-class Sensitive(SlopedNumber):
+def _value(other: Any, kind: type[DualNumber]) -> Any:
+    return other.value if isinstance(other, kind) else other
+
+
+def _call(name: str, x: Any) -> Any:
+    return getattr(x, name)() if isinstance(x, DualNumber) else getattr(math, name)(x)
+
+
+class Sensitive(DualNumber):
     """A number and its slopes by values of the robot file. It is zero only where its slopes are zero too."""
 
     __slots__ = ()
@@ -148,22 +163,14 @@ class Sensitive(SlopedNumber):
     __hash__ = object.__hash__
 
 
-class Dual(SlopedNumber):
+class Dual(DualNumber):
     """A number and its slopes along motions; what it is made of may be sensitive."""
 
     __slots__ = ()
     plain = (int, float, Sensitive)
 
 
-def _value(other: Any, kind: type[SlopedNumber]) -> Any:
-    return other.value if isinstance(other, kind) else other
-
-
-def _call(name: str, x: Any) -> Any:
-    return getattr(x, name)() if isinstance(x, SlopedNumber) else getattr(math, name)(x)
-
-
-def small_steps(directions: Array, kind: type[SlopedNumber] = Dual) -> Array:
+def seed_slopes(directions: Array, kind: type[DualNumber] = Dual) -> Array:
     """Zeros with these slopes: row k is the slope of entry k; entries that do not move are plain zeros."""
     entries = [kind(0.0, row) if bool(np.any(row)) else 0.0 for row in directions]
     result = np.empty(len(entries), dtype=object)
@@ -171,14 +178,14 @@ def small_steps(directions: Array, kind: type[SlopedNumber] = Dual) -> Array:
     return result
 
 
-def slopes(values: Any, count: int, kind: type[SlopedNumber] = Dual) -> Array:
+def slopes(values: Any, count: int, kind: type[DualNumber] = Dual) -> Array:
     """Slopes of a vector, one row for each entry; plain numbers have none."""
     return np.array([entry.slope if isinstance(entry, kind) else np.zeros(count) for entry in values]).reshape(
         -1, count
     )
 
 
-def plain_values(numbers: Any, kind: type[SlopedNumber] = Sensitive) -> Array:
+def without_slopes(numbers: Any, kind: type[DualNumber] = Sensitive) -> Array:
     """The numbers of an array without their slopes."""
     entries = np.asarray(numbers)
     if entries.dtype != object:
@@ -187,19 +194,19 @@ def plain_values(numbers: Any, kind: type[SlopedNumber] = Sensitive) -> Array:
     return np.array(flat).reshape(entries.shape)
 
 
-def sloped_kind(*arrays: Array) -> type[SlopedNumber] | None:
+def dual_type(*arrays: Array) -> type[DualNumber] | None:
     """The outer kind of sloped numbers in these arrays, if there are any."""
-    kinds = {entry.__class__ for array in arrays for entry in array.flat if isinstance(entry, SlopedNumber)}
+    kinds = {entry.__class__ for array in arrays for entry in array.flat if isinstance(entry, DualNumber)}
     return next((kind for kind in (Dual, Sensitive) if kind in kinds), None)
 
 
-def slopes_last(numbers: Array, kind: type[SlopedNumber], count: int) -> Array:
+def slopes_last(numbers: Array, kind: type[DualNumber], count: int) -> Array:
     """Slopes of all entries of an array along one more axis, behind."""
     found = slopes(np.asarray(numbers).ravel(), count, kind)
     return found.reshape(*np.shape(numbers), count)
 
 
-def with_slopes(values: Array, changes: Array, kind: type[SlopedNumber]) -> Array:
+def with_slopes(values: Array, changes: Array, kind: type[DualNumber]) -> Array:
     """Numbers with slopes, which stand along the last axis of `changes`."""
     result = np.empty(np.shape(values), dtype=object)
     for index in np.ndindex(*result.shape):
@@ -207,6 +214,46 @@ def with_slopes(values: Array, changes: Array, kind: type[SlopedNumber]) -> Arra
     return result
 
 
-def directions_of(kind: type[SlopedNumber], *arrays: Array) -> int:
+def directions_of(kind: type[DualNumber], *arrays: Array) -> int:
     """How many slopes the numbers of these arrays have."""
     return next(len(entry.slope) for array in arrays for entry in array.flat if isinstance(entry, kind))
+
+
+@dataclass(frozen=True)
+class ComplexPair:
+    """re + i im."""
+
+    re: Any
+    im: Any
+
+    def __add__(self, other: Any) -> ComplexPair:
+        other = complex_pair(other)
+        return ComplexPair(self.re + other.re, self.im + other.im)
+
+    __radd__ = __add__
+
+    def __neg__(self) -> ComplexPair:
+        return ComplexPair(-self.re, -self.im)
+
+    def __sub__(self, other: Any) -> ComplexPair:
+        other = complex_pair(other)
+        return ComplexPair(self.re - other.re, self.im - other.im)
+
+    def __rsub__(self, other: Any) -> ComplexPair:
+        return -self + other
+
+    def __mul__(self, other: Any) -> ComplexPair:
+        if not isinstance(other, ComplexPair):
+            return ComplexPair(self.re * other, self.im * other)
+        return ComplexPair(self.re * other.re - self.im * other.im, self.re * other.im + self.im * other.re)
+
+    __rmul__ = __mul__
+
+    def __rtruediv__(self, other: Any) -> ComplexPair:
+        scale = other / (self.re * self.re + self.im * self.im)
+        return ComplexPair(self.re * scale, -(self.im * scale))
+
+
+def complex_pair(value: Any) -> ComplexPair:
+    """The number as a pair."""
+    return value if isinstance(value, ComplexPair) else ComplexPair(value, 0.0)

@@ -1,17 +1,46 @@
-"""Linear systems over any scalar: numbers go to LAPACK, symbols are solved by structure."""
+"""Linear systems over any scalar: LAPACK for floats, structured elimination for symbols.
+
+Elimination of symmetric matrices without pivoting, A = L D L^T, over any scalar.
+
+Zeros stay zeros, so that sparse matrices make short programs. Every principal part of a positive definite matrix is
+regular, so that any order is safe; of other matrices the pivots tell by their signs how many eigenvalues are negative.
+
+Elimination of symmetric matrices in groups of unknowns, each by one function: alike groups share it.
+
+Inside a group it is the elimination of single unknowns, zeros left out; beyond it the same numbers come out in another
+order.
+
+Functions of alike things, over any scalar.
+
+Numbers compute. Symbols that know how call one function for all elements of a robot that are alike, so that long
+programs are calls of short ones: what is asked of such a scalar is its method `alike`.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
 from typing import Any
 
 import numpy as np
 import scipy
 
-from parflex.spatial.dual import SlopedNumber, directions_of, plain_values, sloped_kind, slopes_last, with_slopes
-from parflex.spatial.elimination import is_zero, solve_symmetric
+from parflex.records import Record
+from parflex.spatial.dual import (
+    ComplexPair,
+    DualNumber,
+    complex_pair,
+    directions_of,
+    dual_type,
+    slopes_last,
+    with_slopes,
+    without_slopes,
+)
 
 Array = np.ndarray
+
+NUMBER = 0.4  # of a symbol: what a number costs as a factor, since some of its products vanish or fold
 
 
 def is_symbolic(*arrays: Any) -> bool:
@@ -32,7 +61,7 @@ def solve(A: Array, b: Array) -> Array:
     """
     if not is_symbolic(A, b):
         return np.linalg.solve(A, b)
-    kind = sloped_kind(A, b)
+    kind = dual_type(A, b)
     if kind is not None:
         return _solve_sloped(A, b, kind)
     entry = next((entry for entry in A.flat if getattr(entry, "solves_whole", False)), None)
@@ -54,10 +83,10 @@ def eigen_pairs(A: Array, B: Array) -> tuple[Array, Array]:
     return values, np.linalg.solve(root.T, vectors)
 
 
-def _solve_sloped(A: Array, b: Array, kind: type[SlopedNumber]) -> Array:
+def _solve_sloped(A: Array, b: Array, kind: type[DualNumber]) -> Array:
     """The same for numbers with slopes: d(A^-1 b) = A^-1 (db - dA x), all slopes as right sides of one system."""
     count, n = directions_of(kind, A, b), len(A)
-    block, right = plain_values(A, kind), plain_values(b, kind).reshape(n, -1)
+    block, right = without_slopes(A, kind), without_slopes(b, kind).reshape(n, -1)
     x = solve(block, right)
     changes = slopes_last(b, kind, count).reshape(n, -1, count) - np.tensordot(
         slopes_last(A, kind, count).transpose(0, 2, 1), x, 1
@@ -79,7 +108,9 @@ def _solve_in_stages(A: Array, B: Array) -> Array:
     independent columns, so those of a stage are independent in their rows: a stage is as safe as the whole.
     """
     n = len(A)
-    plan = min([_stages(A), [_Stage(list(range(n)), list(range(n)), [])]], key=lambda plan: _cost(plan, A, B.shape[1]))
+    plan = min(
+        [_stages(A), [_Stage(list(range(n)), list(range(n)), [])]], key=lambda plan: _plan_cost(plan, A, B.shape[1])
+    )
     table, results = np.concatenate([A, B], axis=1).astype(object), []
     for stage in plan:
         carried = [*stage.others, *range(n, table.shape[1])]
@@ -122,7 +153,7 @@ def _stages(A: Array) -> list[_Stage]:
     return stages
 
 
-def _cost(plan: list[_Stage], A: Array, sides: int) -> int:
+def _plan_cost(plan: list[_Stage], A: Array, sides: int) -> int:
     """Operators of the stages for a number of right sides, all of them full."""
     n, total = len(A), 0
     table = np.concatenate([_pattern(A), np.ones((n, sides), dtype=bool)], axis=1)
@@ -209,7 +240,7 @@ def least_norm(A: Array, b: Array, weights: Array | None = None) -> Array:
     return across @ solve_positive(A @ across, b)
 
 
-def best_fit(A: Array, b: Array, units: Array) -> Array:
+def least_squares(A: Array, b: Array, units: Array) -> Array:
     """The x that fits A x = b best: exactly where A is square, else in least squares of rows over their units."""
     if A.shape[0] == A.shape[1]:
         return solve(A, b)
@@ -223,3 +254,285 @@ def solve_positive(A: Array, b: Array) -> Array:
     `b` is a vector or a matrix of columns.
     """
     return solve_symmetric(A, b) if is_symbolic(A, b) else np.linalg.solve(A, b)
+
+
+@dataclass(frozen=True)
+class EliminationStep:
+    """An unknown that is eliminated: its pivot, the reciprocal of it, and its column of L over those that are left."""
+
+    unknown: int
+    pivot: Any
+    inverse: Any
+    column: dict[int, Any]
+
+    def mapped(self, change: Callable[[Any], Any]) -> EliminationStep:
+        """With every factor changed."""
+        column = {j: change(value) for j, value in self.column.items()}
+        return EliminationStep(self.unknown, self.pivot, change(self.inverse), column)
+
+
+def is_zero(entry: Any) -> bool:
+    """Whether an entry is zero whatever the inputs are."""
+    return isinstance(entry, (int, float)) and entry == 0
+
+
+def eliminate(A: Array, sparse: bool = False) -> list[EliminationStep]:
+    """L and D of a symmetric matrix, of which the lower half is read, unknown after unknown.
+
+    If it is `sparse`, the order is chosen as it goes: the unknown whose elimination touches least comes next.
+    """
+    return _eliminated_unknowns(A, sparse, len(A))[0]
+
+
+def eliminate_first(A: Array, count: int) -> tuple[list[EliminationStep], list[dict[int, Any]]]:
+    """The same of the first unknowns alone, in their order; then the rows of what is left, zeros left out."""
+    steps, rows = _eliminated_unknowns(A, False, count)
+    return steps, rows[count:]
+
+
+def _eliminated_unknowns(A: Array, sparse: bool, count: int) -> tuple[list[EliminationStep], list[dict[int, Any]]]:
+    """Steps for so many unknowns, and all rows after them."""
+    rows: list[dict[int, Any]] = [{} for _ in A]
+    for i, line in enumerate(A):
+        for j, entry in enumerate(line[: i + 1]):
+            if not is_zero(entry):
+                rows[i][j] = rows[j][i] = entry
+    # what is next: costs with the unknowns, of which only the last of each unknown counts
+    cost = [_pivot_cost(row, i) if sparse else 0.0 for i, row in enumerate(rows)]
+    queue = sorted((value, i) for i, value in enumerate(cost))
+    steps: list[EliminationStep] = []
+    done: set[int] = set()
+    while queue and len(steps) < count:
+        value, k = heappop(queue)
+        if k in done or value != cost[k]:
+            continue
+        done.add(k)
+        own = rows[k]
+        pivot = own.pop(k, 0.0)
+        if is_zero(pivot):
+            raise np.linalg.LinAlgError(f"the unknown with number {k} has no inertia")
+        inverse = 1.0 / pivot
+        others = sorted(own)
+        column = {j: own[j] * inverse for j in others}
+        for a, j in enumerate(others):
+            del rows[j][k]
+            for i in others[a:]:
+                rows[i][j] = rows[j][i] = rows[i].get(j, 0.0) - own[i] * column[j]
+        for j in others if sparse else ():
+            cost[j] = _pivot_cost(rows[j], j)
+            heappush(queue, (cost[j], j))
+        steps.append(EliminationStep(k, pivot, inverse, column))
+    return steps, rows
+
+
+def _pivot_cost(row: dict[int, Any], pivot: int) -> float:
+    """Products that eliminating this row takes, numbers counted less."""
+    weight = sum(NUMBER if isinstance(x, (int, float)) else 1.0 for j, x in row.items() if j != pivot)
+    return weight * (weight + 1)
+
+
+def substitute(steps: list[EliminationStep], b: Any) -> list[Any]:
+    """The rows x with L D L^T x = b, for rows b: of one number each, or of one for every right side."""
+    x = list(b)
+    for step in steps:
+        for j, factor in step.column.items():
+            x[j] = x[j] - factor * x[step.unknown]
+    for step in reversed(steps):
+        k = step.unknown
+        x[k] = x[k] * step.inverse
+        for j, factor in step.column.items():
+            x[k] = x[k] - factor * x[j]
+    return x
+
+
+def solve_symmetric(A: Array, b: Array, sparse: bool = False) -> Array:
+    """X with A x = b; numbers go to LAPACK. `b` is a vector or a matrix of columns."""
+    if not _has_symbols(A) and not _has_symbols(b):
+        return np.linalg.solve(A.astype(float), b.astype(float))
+    x = np.zeros(b.shape, dtype=object)
+    for k, row in enumerate(substitute(eliminate(A, sparse), b)):
+        x[k] = row
+    return x
+
+
+def _has_symbols(array: Array) -> bool:
+    return array.dtype == object and any(not isinstance(x, (int, float)) for x in array.flat)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GroupStep(Record):
+    """Unknowns that are eliminated together, those that they touch, reciprocals of pivots, and columns of L."""
+
+    unknowns: tuple[int, ...]
+    others: tuple[int, ...]
+    inverse: Array
+    inside: Array  # over the unknowns, below the diagonal
+    outside: Array  # over the others
+
+    def mapped(self, change: Callable[[Any], Any]) -> GroupStep:
+        """With every factor changed."""
+        parts = (_each(change, part) for part in (self.inverse, self.inside, self.outside))
+        return GroupStep(self.unknowns, self.others, *parts)
+
+
+def _each(change: Callable[[Any], Any], values: Array) -> Array:
+    result = np.zeros(values.shape, dtype=object)
+    for index in np.ndindex(values.shape):
+        result[index] = change(values[index])
+    return result
+
+
+def eliminate_groups(A: Array, groups: Sequence[Sequence[int]]) -> list[GroupStep]:
+    """L and D of a symmetric matrix, group after group: the one that touches the fewest others comes next."""
+    rows: list[dict[int, Any]] = [{} for _ in A]
+    for i, j in np.argwhere(np.tril(A != 0)).tolist():
+        rows[i][j] = rows[j][i] = A[i, j]
+    member = {k: number for number, group in enumerate(groups) for k in group}
+    touched = [_others(rows, group) for group in groups]
+    queue = [(len(others), number) for number, others in enumerate(touched)]
+    heapify(queue)
+    steps: list[GroupStep] = []
+    done: set[int] = set()
+    while queue:
+        size, number = heappop(queue)
+        if number in done or size != len(touched[number]):
+            continue
+        done.add(number)
+        step, schur = _eliminated_group(rows, groups[number], sorted(touched[number]))
+        steps.append(step)
+        for a, i in enumerate(step.others):
+            for k in step.unknowns:
+                rows[i].pop(k, None)
+            for j, value in zip(step.others[: a + 1], schur[a], strict=False):
+                if not is_zero(value):
+                    rows[i][j] = rows[j][i] = rows[i].get(j, 0.0) + value
+        for other in {member[i] for i in step.others}:
+            touched[other] = _others(rows, groups[other])
+            heappush(queue, (len(touched[other]), other))
+    return steps
+
+
+def _others(rows: list[dict[int, Any]], group: Sequence[int]) -> set[int]:
+    """Unknowns outside a group that stand in its rows."""
+    return set().union(*(rows[k] for k in group)) - set(group)
+
+
+def _eliminated_group(rows: list[dict[int, Any]], group: Sequence[int], others: list[int]) -> tuple[GroupStep, Array]:
+    """A step, and what it adds to the rows of the others."""
+    own = np.array([[rows[i].get(j, 0.0) for j in group] for i in group], dtype=object).reshape(len(group), -1)
+    beside = np.array([[rows[i].get(j, 0.0) for j in group] for i in others], dtype=object)
+    parts = shared_call(_factors, "elimination", own, beside.reshape(len(others), len(group)))
+    return GroupStep(tuple(group), tuple(others), *parts[:3]), parts[3]
+
+
+def _factors(own: Array, beside: Array) -> tuple[Array, Array, Array, Array]:
+    """Reciprocals of pivots, columns of L inside and outside, and what is added to the rest (its lower half)."""
+    count, more = len(own), len(beside)
+    A = np.zeros((count + more, count + more), dtype=object)
+    A[:count, :count], A[count:, :count] = own, beside
+    steps, rows = eliminate_first(A, count)
+    L: Array = np.zeros((count + more, count), dtype=object)
+    rest: Array = np.zeros((more, more), dtype=object)
+    for step in steps:
+        L[list(step.column), step.unknown] = list(step.column.values())
+    for i, row in enumerate(rows):
+        for j, value in row.items():
+            rest[i, j - count] = value
+    return np.array([step.inverse for step in steps], dtype=object), L[:count], L[count:], rest
+
+
+def substitute_groups(steps: Sequence[GroupStep], b: Sequence[Any]) -> list[Any]:
+    """The numbers x with L D L^T x = b."""
+    x = list(b)
+    for step in steps:
+        own = np.array([x[k] for k in step.unknowns], dtype=object)
+        forward, changes = shared_call(_forward, "forward substitution", own, step.inside, step.outside)
+        for k, value in zip(step.unknowns, forward, strict=True):
+            x[k] = value
+        for k, value in zip(step.others, changes, strict=True):
+            x[k] = x[k] + value
+    for step in reversed(steps):
+        own, others = (np.array([x[k] for k in part], dtype=object) for part in (step.unknowns, step.others))
+        given = (own, others, step.inverse, step.inside, step.outside)
+        for k, value in zip(step.unknowns, shared_call(_backward, "backward substitution", *given)[0], strict=True):
+            x[k] = value
+    return x
+
+
+def _forward(own: Array, inside: Array, outside: Array) -> tuple[Array, Array]:
+    """What is left of a right side in the rows of a group, and what that adds to those of the others."""
+    x = own.copy()
+    for k in range(len(x)):
+        for i in range(k + 1, len(x)):
+            x[i] = x[i] - inside[i, k] * x[k]
+    return x, -(outside @ x) if len(outside) else np.zeros(0)
+
+
+def _backward(own: Array, others: Array, inverse: Array, inside: Array, outside: Array) -> tuple[Array]:
+    """Unknowns of a group from those of the others."""
+    x = own.copy()
+    for k in reversed(range(len(x))):
+        x[k] = x[k] * inverse[k]
+        for i in range(k + 1, len(x)):
+            x[k] = x[k] - inside[i, k] * x[i]
+        for j in range(len(others)):
+            x[k] = x[k] - outside[j, k] * others[j]
+    return (x,)
+
+
+def shared_call(function: Callable[..., tuple[Array, ...]], key: Any, *arrays: Any) -> tuple[Array, ...]:
+    """Results of a function of arrays; the function is the same for equal keys, words or things that hold the same.
+
+    Where an array holds pairs, these go through as two parts, and all results are pairs.
+    """
+    given = [np.asarray(values) for values in arrays]
+    caller = next((x for values in given if values.dtype == object for x in values.flat if _calls(x)), None)
+    if caller is None:
+        return function(*given)
+    if not isinstance(caller, ComplexPair) and not any(_has_pairs(values) for values in given):
+        return caller.alike(function, key, given)
+    paired = [_has_pairs(values) for values in given]
+
+    def apart(*parts: Array) -> tuple[Array, ...]:
+        """The function of real and imaginary parts."""
+        rest = iter(parts)
+        found = function(*(_joined(next(rest), next(rest)) if pairs else next(rest) for pairs in paired))
+        return tuple(part for values in found for part in _parts(values))
+
+    parts = [part for a, pairs in zip(given, paired, strict=True) for part in (_parts(a) if pairs else [a])]
+    symbol = caller.re if isinstance(caller, ComplexPair) else caller
+    results = iter(symbol.alike(apart, (key, tuple(paired)), parts))
+    return tuple(_joined(re, im) for re, im in zip(results, results, strict=True))
+
+
+def can_share_call(*arrays: Any) -> bool:
+    """Whether entries of an array would call one function for alike things."""
+    return any(values.dtype == object and any(_calls(x) for x in values.flat) for values in map(np.asarray, arrays))
+
+
+def _calls(x: Any) -> bool:
+    return getattr(x.re if isinstance(x, ComplexPair) else x, "calls_alike", False)
+
+
+def _has_pairs(values: Array) -> bool:
+    return values.dtype == object and any(isinstance(x, ComplexPair) for x in values.flat)
+
+
+def _parts(values: Array) -> list[Array]:
+    """Real and imaginary parts."""
+    found = []
+    for word in ("re", "im"):
+        part = np.zeros(values.shape, dtype=object)
+        for index in np.ndindex(values.shape):
+            part[index] = getattr(complex_pair(values[index]), word)
+        found.append(part)
+    return found
+
+
+def _joined(re: Array, im: Array) -> Array:
+    """Pairs of both parts; real numbers stay such, so that zeros are seen."""
+    whole = np.zeros(re.shape, dtype=object)
+    for index in np.ndindex(re.shape):
+        real = all(isinstance(part[index], (int, float)) for part in (re, im)) and im[index] == 0
+        whole[index] = re[index] if real else ComplexPair(re[index], im[index])
+    return whole

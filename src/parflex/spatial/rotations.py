@@ -1,17 +1,50 @@
-"""Rotation matrices, quaternions (scalar first) and Khalil-Kleinfinger rows."""
+"""Rotation matrices, quaternions (scalar first), rotation vectors and Khalil-Kleinfinger transforms.
+
+Sines and cosines of angles in input files: exact where the angle is a multiple of 15 degrees.
+
+The cosine of the number nearest to pi/2 is 6e-17, not zero. In a program such a number costs operators, and numbers
+that symmetry makes equal must be equal to the last digit to be recognised. So an angle within rounding of a multiple of
+15 degrees is taken for that multiple, and all four quadrants share one table.
+"""
 
 from __future__ import annotations
 
+import math
 from math import factorial
 from typing import Any
 
 import numpy as np
 
-from parflex.spatial.angles import cosine, sine
-from parflex.spatial.varied import is_varied
+from parflex.spatial.batched import is_varied
 
 Array = np.ndarray
+
 E3 = np.eye(3)  # a copy of it takes a fifth of the time of another one
+
+# (1 - (x/2) cot(x/2)) / x^2 in powers of x^2: Bernoulli numbers over factorials
+ORIENTATION = tuple(f"orientation_{part}" for part in "wxyz")  # columns: unit quaternion of a frame in the world
+
+INVERSE_SERIES = (1 / 12, 1 / 720, 1 / 30240, 1 / 1209600, 1 / 47900160, 691 / 1307674368000, 1 / 74724249600)
+
+SERIES = 9  # terms of the series below: exact to rounding up to half a turn
+
+OVER_FACTORIAL = [1 / factorial(k) for k in range(2 * SERIES + 2)]
+
+STEP = math.pi / 12
+
+QUADRANT = (  # sines of 0, 15, ... 90 degrees
+    0.0,
+    (math.sqrt(6) - math.sqrt(2)) / 4,
+    0.5,
+    math.sqrt(0.5),
+    math.sqrt(0.75),
+    (math.sqrt(6) + math.sqrt(2)) / 4,
+    1.0,
+)
+
+ROUNDING = 4 * 2.0**-52  # of an angle computed by a few operations, such as 150*(pi/180)
+
+LARGEST = 1000.0  # rad: rounding of larger ones says nothing about what was meant
 
 
 def hat(p: Any) -> Array:
@@ -69,10 +102,10 @@ def mdh_transform(gamma: float, b: float, alpha: float, d: float, theta: float, 
     first = exact_rotation(2, gamma) @ exact_rotation(0, alpha)
     rotation = first @ exact_rotation(2, theta)
     position = np.array([0.0, 0.0, b]) + first @ np.array([d, 0.0, 0.0]) + rotation @ np.array([0.0, 0.0, r])
-    return clean(rotation), clean(position)
+    return exact_entries(rotation), exact_entries(position)
 
 
-def clean(values: Array) -> Array:
+def exact_entries(values: Array) -> Array:
     """Entries that are 0, 1 or -1 but for the rounding of cos(pi/2), put right."""
     if values.dtype == object:
         return values
@@ -80,7 +113,7 @@ def clean(values: Array) -> Array:
     return np.where(np.abs(values - nearest) < 1e-15, nearest, values)
 
 
-def placed(rotation: Array, position: Array, R: Array, p: Array) -> tuple[Array, Array]:
+def compose(rotation: Array, position: Array, R: Array, p: Array) -> tuple[Array, Array]:
     """Rotation and position of a frame that stands at (R, p) in one that stands at (rotation, position).
 
     Coordinates that cancel but for rounding are zero.
@@ -89,7 +122,7 @@ def placed(rotation: Array, position: Array, R: Array, p: Array) -> tuple[Array,
     if turned.dtype == object or moved.dtype == object:
         return turned, moved
     rounding = 4 * np.finfo(float).eps * (np.abs(position) + np.abs(rotation) @ np.abs(p))
-    return clean(turned), np.where(np.abs(moved) <= rounding, 0.0, moved)
+    return exact_entries(turned), np.where(np.abs(moved) <= rounding, 0.0, moved)
 
 
 def quaternion_matrix(quaternion: Any) -> Array:
@@ -169,15 +202,8 @@ def rotation_from_vector(vector: Any) -> Array:
     """Rotation matrix of a rotation vector, exp(hat(vector)); about one axis exact at multiples of 15 degrees."""
     turning = [k for k in range(3) if vector[k] != 0]
     if len(turning) == 1:
-        return clean(exact_rotation(turning[0], vector[turning[0]]))
-    return clean(quaternion_matrix(vector_quaternion(vector)))
-
-
-# (1 - (x/2) cot(x/2)) / x^2 in powers of x^2: Bernoulli numbers over factorials
-ORIENTATION = tuple(f"orientation_{part}" for part in "wxyz")  # columns: unit quaternion of a frame in the world
-INVERSE_SERIES = (1 / 12, 1 / 720, 1 / 30240, 1 / 1209600, 1 / 47900160, 691 / 1307674368000, 1 / 74724249600)
-SERIES = 9  # terms of the series below: exact to rounding up to half a turn
-OVER_FACTORIAL = [1 / factorial(k) for k in range(2 * SERIES + 2)]
+        return exact_entries(exact_rotation(turning[0], vector[turning[0]]))
+    return exact_entries(quaternion_matrix(vector_quaternion(vector)))
 
 
 def exponential(th: Array) -> Array:
@@ -282,3 +308,38 @@ def vector_from_rotation(rotation: Array) -> Array:
         return 2.0 * quaternion[1:]
     sine = np.sqrt(square)
     return (2.0 * np.arctan2(sine, quaternion[0]) / sine) * quaternion[1:]
+
+
+def sine(angle: Any) -> Any:
+    """Sine, exact at multiples of 15 degrees."""
+    if is_varied(angle):
+        return angle.sin()
+    steps = _steps(angle)
+    return math.sin(angle) if steps is None else _table(steps)
+
+
+def cosine(angle: Any) -> Any:
+    """Cosine, exact at multiples of 15 degrees."""
+    if is_varied(angle):
+        return angle.cos()
+    steps = _steps(angle)
+    return math.cos(angle) if steps is None else _table(steps + 6)
+
+
+def tangent(angle: Any) -> Any:
+    """Tangent; at a right angle a ZeroDivisionError, as there is none."""
+    return sine(angle) / cosine(angle)
+
+
+def _steps(angle: float) -> int | None:
+    """Of how many steps an angle is the multiple, within rounding."""
+    if not abs(angle) < LARGEST:
+        return None
+    steps = round(angle / STEP)
+    return steps if abs(angle - steps * STEP) <= ROUNDING * abs(angle) else None
+
+
+def _table(steps: int) -> float:
+    half, steps = divmod(steps % 24, 12)
+    value = QUADRANT[min(steps, 12 - steps)]
+    return -value if half and value else value

@@ -22,7 +22,7 @@ from parflex.models.coordinate_words import read_row
 from parflex.models.loading import redesigned
 from parflex.models.robot import Robot
 from parflex.records import Record, count_of
-from parflex.spatial.varied import OneNumberError, Varied
+from parflex.spatial.batched import OneNumberError, Varied
 from parflex.tree.link_tree import Tree
 
 Array = np.ndarray

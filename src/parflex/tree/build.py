@@ -14,7 +14,7 @@ from parflex.description import schema
 from parflex.description.names import INSIDE, split_place
 from parflex.description.values import shown
 from parflex.errors import RobotFileError, did_you_mean
-from parflex.spatial.rotations import mdh_transform, placed, rotation_from_vector
+from parflex.spatial.rotations import compose, mdh_transform, rotation_from_vector
 from parflex.tree import joints
 from parflex.tree.beam_mesh import BeamMesh, beam_mesh, mounted_inside, mounted_names, pulled_inside, pulled_names
 from parflex.tree.element_building import refuse_inner, with_elements
@@ -109,7 +109,7 @@ class _Builder:
         else:
             place = entry.place or schema.Placement()
             rotation, position = rotation_from_vector(place.rotation), np.array(place.position)
-        here = Place(parent.link, *placed(parent.rotation, parent.position, rotation, position), parent.inner)
+        here = Place(parent.link, *compose(parent.rotation, parent.position, rotation, position), parent.inner)
         here = self._on_node(here, entry)
         if isinstance(entry, schema.Point):
             self.places[entry.name] = here

@@ -10,8 +10,8 @@ import numpy as np
 from parflex.bodies.rigid import RigidBody
 from parflex.description import schema
 from parflex.errors import InputError, RobotFileError, did_you_mean
+from parflex.spatial.batched import is_varied
 from parflex.spatial.rotations import vector_length
-from parflex.spatial.varied import is_varied
 from parflex.tree import joints
 from parflex.tree.inner_places import Place
 from parflex.tree.link_tree import GROUND, JointTerms, Link, Tree

@@ -15,7 +15,7 @@ from parflex.bodies.elastic_body import ElasticBody, with_damping, with_small_tu
 from parflex.description import schema
 from parflex.description.elastic_tables import SECTION_KEYS, Damping
 from parflex.errors import InputError, ParflexError, RobotFileError
-from parflex.spatial.varied import OneNumberError, is_varied
+from parflex.spatial.batched import OneNumberError, is_varied
 
 if TYPE_CHECKING:
     from parflex.bodies.modal import ModalData

@@ -12,7 +12,7 @@ from parflex.bodies.elastic_body import Node
 from parflex.description.names import share_of_length, split_place
 from parflex.errors import InputError
 from parflex.records import Record
-from parflex.spatial.varied import nominal
+from parflex.spatial.batched import nominal
 
 if TYPE_CHECKING:
     from parflex.tree.link_tree import Link

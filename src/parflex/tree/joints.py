@@ -15,6 +15,7 @@ import numpy as np
 
 from parflex.errors import RobotFileError
 from parflex.records import Record
+from parflex.spatial.batched import is_varied
 from parflex.spatial.rotations import (
     cross,
     quaternion_matrix,
@@ -23,7 +24,6 @@ from parflex.spatial.rotations import (
     vector_length,
     vector_quaternion,
 )
-from parflex.spatial.varied import is_varied
 
 Array = np.ndarray
 E3 = np.eye(3)

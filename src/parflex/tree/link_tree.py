@@ -13,8 +13,8 @@ from parflex.bodies.body import Body
 from parflex.bodies.elastic_body import Node
 from parflex.errors import InputError, did_you_mean
 from parflex.records import Record, count_of
+from parflex.spatial.batched import nominal
 from parflex.spatial.rotations import vector_length
-from parflex.spatial.varied import nominal
 from parflex.tree.contacts import Gates, JointStop
 from parflex.tree.gear_loss import direction
 from parflex.tree.inner_places import NamedPlaces, Place

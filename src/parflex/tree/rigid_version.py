@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from parflex.bodies import RigidBody
+from parflex.bodies.rigid import RigidBody
 from parflex.description import schema
 from parflex.description.loader import describe
-from parflex.spatial.varied import is_varied
+from parflex.spatial.batched import is_varied
 from parflex.tree.build import build_tree
 from parflex.tree.frame_numbers import read_body
 from parflex.tree.inner_places import Place

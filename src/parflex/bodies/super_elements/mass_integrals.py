@@ -14,7 +14,7 @@ from parflex.bodies.modal import ROUND_OFF, without_round_off
 from parflex.bodies.super_elements.affine_shapes import AffineShapes, without_noise
 from parflex.bodies.super_elements.reduced_matrices import ReducedMatrices
 from parflex.bodies.super_elements.rigid_motions import RigidReport
-from parflex.spatial import hat
+from parflex.spatial.rotations import hat
 
 Array = np.ndarray
 FLAT = 1e-9  # of the largest second moment: directions without extent

@@ -11,7 +11,7 @@ from parflex.closure.distances import Distance
 from parflex.models.dynamics.forces import forces_along_rates, on_links
 from parflex.models.forms.closing import best_rows
 from parflex.models.robot import Robot
-from parflex.recursion import jacobians, motion
+from parflex.recursion.kinematics import jacobians, motion
 from parflex.recursion.point_forces import line
 from parflex.spatial.linear import solve, solve_positive
 

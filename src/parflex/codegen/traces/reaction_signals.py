@@ -18,9 +18,9 @@ from parflex.models.dynamics.reactions import closure_loads, has_reaction
 from parflex.models.inside_beams.beam_chains import BeamChain
 from parflex.models.inside_beams.section_forces import element_signals_of
 from parflex.models.robot import Robot
-from parflex.recursion import jacobians, joint_forces, motion, pose
-from parflex.recursion.newton_euler import inwards, link_wrenches, relieved
-from parflex.spatial.row_numbers import in_all_rows, over_rows
+from parflex.recursion.kinematics import jacobians, motion, pose
+from parflex.recursion.newton_euler import inwards, joint_forces, link_wrenches, relieved
+from parflex.spatial.batched import in_all_rows, over_rows
 
 Array = np.ndarray
 Inputs = dict[str, Any]

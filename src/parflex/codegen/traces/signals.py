@@ -17,10 +17,10 @@ from parflex.codegen.traces.power import loss
 from parflex.codegen.traces.tracing import Tracer, open_gates
 from parflex.models.forms.closing import best_rows
 from parflex.models.robot import Robot
-from parflex.recursion import jacobians, motion, pose
 from parflex.recursion.energy import energies
+from parflex.recursion.kinematics import jacobians, motion, pose
+from parflex.spatial.batched import over_rows
 from parflex.spatial.linear import scalar_type, solve
-from parflex.spatial.row_numbers import over_rows
 
 Array = np.ndarray
 NUMBERS = 300  # about how many a pass over the tree keeps of each link

@@ -19,8 +19,9 @@ from parflex.closure import mobility
 from parflex.closure.targets import Target
 from parflex.codegen.make_model import kept_program
 from parflex.codegen.model import Model
+from parflex.codegen.model_options import Options
 from parflex.codegen.traces.parameters import grouped_robot
-from parflex.codegen.traces.tracing import Options, Tracer
+from parflex.codegen.traces.tracing import Tracer
 from parflex.models.condition import NEAR_SINGULAR
 from parflex.models.elastic.deflection import squared_shares
 from parflex.models.forms.choice import choose
@@ -30,9 +31,8 @@ from parflex.models.given_states.closed_positions import OPEN
 from parflex.models.given_states.given_rates import MISSED
 from parflex.models.limits import AT_LIMIT, SHARE
 from parflex.models.robot import Robot
-from parflex.recursion import Pose, jacobians, motion
-from parflex.spatial.elimination import eliminate, substitute
-from parflex.spatial.linear import solve
+from parflex.recursion.kinematics import Pose, jacobians, motion
+from parflex.spatial.linear import eliminate, solve, substitute
 
 Array = np.ndarray
 CHECKS = ("verdict", "size", "positions", "rates", "accelerations", "condition", "limits")

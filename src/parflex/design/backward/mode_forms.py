@@ -28,7 +28,7 @@ from parflex.records import Record
 from parflex.recursion.composite import mass_matrix
 from parflex.recursion.energy import kinetic_energy
 from parflex.recursion.kinematics import motion
-from parflex.spatial.dual import slopes, small_steps
+from parflex.spatial.dual import seed_slopes, slopes
 from parflex.symbolic.derivative import gradient
 from parflex.symbolic.expression import Expression
 
@@ -68,7 +68,7 @@ class FormProgram(Record):
             return None
         along = np.zeros((len(pairs), robot.tree.nq))
         along[:, self.joints] = found[:, ends[0] : ends[1]]
-        rates = slopes(robot.tree.moved(here.q, small_steps(np.eye(robot.tree.n))), robot.tree.n)
+        rates = slopes(robot.tree.moved(here.q, seed_slopes(np.eye(robot.tree.n))), robot.tree.n)
         total = found[:, : ends[0]] + along @ rates @ steps
         matrices = np.zeros((len(self.keys), count, count))
         for (i, j, sign), row in zip(pairs, total, strict=True):

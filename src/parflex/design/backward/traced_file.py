@@ -16,7 +16,7 @@ from parflex.designs.traced_numbers import TracedDecisions, TracedNumber, holds
 from parflex.errors import ParflexError
 from parflex.models.robot import Robot
 from parflex.records import Record
-from parflex.spatial.varied import OneNumberError, Varied
+from parflex.spatial.batched import OneNumberError, Varied
 from parflex.symbolic.expression import Expression, Graph
 
 Array = np.ndarray

@@ -18,7 +18,7 @@ from parflex.design.on_the_way.motion_instants import MotionInstants
 from parflex.design.rigid_motion import RigidState
 from parflex.errors import InputError
 from parflex.records import Record
-from parflex.spatial.dual import Sensitive, plain_values, slopes
+from parflex.spatial.dual import Sensitive, slopes, without_slopes
 
 Array = np.ndarray
 NODES = 16  # of a polynomial
@@ -112,7 +112,7 @@ class SmoothPieces:
         """How an instant at which joints turn back moves with the keys."""
         rigid, joints = RigidState(self.instants.state_at(t)), self.turns[t]
         rates = slopes(rigid.rates[joints], self.instants.state.count, Sensitive)
-        found = -rates / plain_values(rigid.accelerations[joints]).astype(float)[:, None]
+        found = -rates / without_slopes(rigid.accelerations[joints]).astype(float)[:, None]
         if np.abs(found - found[0]).max(initial=0.0) > ALIKE * max(float(np.abs(found).max(initial=0.0)), 1e-12):
             raise InputError(
                 f"at t = {t:.6g} s several joints with dry friction turn back together, and part as the keys change, "

@@ -16,7 +16,7 @@ from parflex.maps.many import many_frequencies
 from parflex.models.configuration import Pose
 from parflex.models.coordinate_words import read_row
 from parflex.models.robot import Robot
-from parflex.spatial.varied import OneNumberError
+from parflex.spatial.batched import OneNumberError
 
 Array = np.ndarray
 WORTH = 6  # poses and designs from which a program pays

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from parflex.codegen.model_options import OPERATOR_LIMIT
+from parflex.codegen.model_options import OPERATOR_LIMIT, Options, prepared
 from parflex.codegen.passes.optimise import make_program
 from parflex.codegen.program import Program
 from parflex.codegen.traces.signals import signal_outputs
-from parflex.codegen.traces.trace import Options, Tracer, prepared
+from parflex.codegen.traces.tracing import Tracer
 from parflex.exchange.fmu.plant_parameters import with_symbols
-from parflex.recursion import pose
+from parflex.recursion.kinematics import pose
 from parflex.simulation.columns import AXES, axis_in_plane, columns_from, is_tilted, motion_columns
 from parflex.simulation.problem import Problem
 from parflex.spatial.rotations import ORIENTATION

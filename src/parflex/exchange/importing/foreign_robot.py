@@ -11,7 +11,7 @@ import numpy as np
 
 from parflex.exchange.importing.foreign_names import ForeignNames
 from parflex.records import Record
-from parflex.spatial.rotations import clean, cross, matrix_quaternion
+from parflex.spatial.rotations import cross, exact_entries, matrix_quaternion
 
 Array = np.ndarray
 E3 = np.eye(3)
@@ -154,7 +154,7 @@ def numbers(values: Any) -> list[float]:
 
 def rotation_vector(R: Array) -> list[float]:
     """Axis times angle; exact about one axis of the frame."""
-    R = clean(np.asarray(R, dtype=float))
+    R = exact_entries(np.asarray(R, dtype=float))
     for k in range(3):  # by its two numbers, so that right angles stay right
         i, j = (k + 1) % 3, (k + 2) % 3
         if R[k, k] == 1.0 and not (R[k, i] or R[k, j] or R[i, k] or R[j, k]):
@@ -170,19 +170,19 @@ def rotation_vector(R: Array) -> list[float]:
 def turn_to(axis: Array) -> Array:
     """The shortest turn that brings z to an axis."""
     u = np.asarray(axis, dtype=float) / np.linalg.norm(axis)
-    u = clean(u)
+    u = exact_entries(u)
     if u[2] < -0.5:  # half a turn about x, and what is left from there
         half = np.diag([1.0, -1.0, -1.0])
         return half @ turn_to(half @ u)
     v = cross(E3[2], u)
     hat = np.array([[0, -v[2], v[1]], [v[2], 0, -v[0]], [-v[1], v[0], 0]])
-    return clean(E3 + hat + hat @ hat / (1 + u[2]))
+    return exact_entries(E3 + hat + hat @ hat / (1 + u[2]))
 
 
 def roll_pitch_yaw_matrix(angles: Array) -> Array:
     """R = Rz(yaw) Ry(pitch) Rx(roll)."""
     (cr, cp, cy), (sr, sp, sy) = np.cos(angles), np.sin(angles)
-    return clean(
+    return exact_entries(
         np.array(
             [
                 [cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr],

@@ -15,7 +15,7 @@ from parflex.exchange.importing.foreign_names import allowed
 from parflex.exchange.importing.foreign_robot import E3, NONE, NOTE, Array, ForeignRobot, Mass, numbers, turn_to
 from parflex.exchange.importing.loops_file import LoopsFile
 from parflex.exchange.importing.urdf_file import UrdfFile, UrdfJoint, UrdfMesh, read_urdf
-from parflex.spatial.rotations import placed
+from parflex.spatial.rotations import compose
 
 AXES = {"X": E3[0], "Y": E3[1], "Z": E3[2]}
 SHAPES = "robot files have no shapes"
@@ -103,7 +103,7 @@ class _UrdfTables:
     def _joint(self, joint: UrdfJoint) -> None:
         kind, name, mass = self.kinds[joint.name], self.named[joint.name], self.urdf.links[joint.child].mass
         above, R0, p0 = self.at[joint.parent]
-        R, p = placed(R0, p0, joint.rotation, joint.position)
+        R, p = compose(R0, p0, joint.rotation, joint.position)
         if kind == "fixed":
             self._fixed(joint, name, above, R, p, mass)
         elif kind in ("floating", "spherical"):
@@ -155,7 +155,7 @@ class _UrdfTables:
             inertia = mass.seen_from(turn.T, NONE).table() if last and mass is not None else None
             if name != self.named[joint.name]:
                 name = self.robot.names.give(name, say=False)
-            place = placed(R, p, turn, NONE)
+            place = compose(R, p, turn, NONE)
             self.robot.add_frame(name, above, *place, joint=word, inertia=inertia)
             above, R, p = name, turn.T, NONE
         self.at[joint.child] = (above, R, NONE)
@@ -304,4 +304,4 @@ class _UrdfTables:
             self.robot.drop("mesh", mesh.name or link, NO_MESH if path is None else OTHER_MESH)
             return
         frame, R, p = self.at[link]
-        self.robot.add_visual(frame, path, *placed(R, p, mesh.rotation, mesh.position), mesh.scale)
+        self.robot.add_visual(frame, path, *compose(R, p, mesh.rotation, mesh.position), mesh.scale)

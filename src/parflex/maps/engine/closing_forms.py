@@ -18,8 +18,8 @@ from parflex.closure.mobility import choose_partition
 from parflex.maps.engine.frames import FrameBuilder, FrameTree, Hop, Row
 from parflex.maps.engine.small_matrices import E3, dot, shift
 from parflex.maps.node_unknowns import NotCoveredError, closing_rank
-from parflex.spatial.elimination import is_zero
-from parflex.tree import Place
+from parflex.spatial.linear import is_zero
+from parflex.tree.inner_places import Place
 from parflex.tree.link_tree import GROUND
 
 Array = np.ndarray

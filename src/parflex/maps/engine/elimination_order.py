@@ -6,7 +6,7 @@ import numpy as np
 
 from parflex.maps.engine.frames import FrameTree, Row
 from parflex.models.robot import Robot
-from parflex.spatial.elimination import is_zero
+from parflex.spatial.linear import is_zero
 from parflex.tree.link_tree import GROUND
 
 

@@ -28,10 +28,10 @@ from parflex.maps.engine.small_matrices import (
 )
 from parflex.maps.node_unknowns import NotCoveredError
 from parflex.models.cutting import PLANE, SPACE, CutRobot, CutStep, CutTie
-from parflex.recursion import Pose
-from parflex.spatial.elimination import is_zero
-from parflex.tree import Place, Tree
-from parflex.tree.link_tree import GROUND
+from parflex.recursion.kinematics import Pose
+from parflex.spatial.linear import is_zero
+from parflex.tree.inner_places import Place
+from parflex.tree.link_tree import GROUND, Tree
 
 Array = np.ndarray
 Row = dict[int, Any]  # a linear form: coefficients by the numbers of variables

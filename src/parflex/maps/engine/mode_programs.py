@@ -35,7 +35,7 @@ from parflex.models.cutting import cut_at_beams
 from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.recursion.kinematics import pose
-from parflex.spatial.elimination import is_zero
+from parflex.spatial.linear import is_zero
 from parflex.symbolic.expression import Expression, Graph
 from parflex.tree.link_tree import GROUND, Tree
 

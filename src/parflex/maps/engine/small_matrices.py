@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from parflex.spatial.elimination import is_zero
+from parflex.spatial.linear import is_zero
 from parflex.symbolic.expression import Expression
 
 Array = np.ndarray

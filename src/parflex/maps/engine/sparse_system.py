@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from parflex.maps.engine.frames import Row
-from parflex.spatial.elimination import is_zero
+from parflex.spatial.linear import is_zero
 from parflex.symbolic.expression import Expression
 
 Array = np.ndarray

@@ -33,7 +33,7 @@ from parflex.models.elastic.tension import has_force_elements, has_springs
 from parflex.models.robot import Robot
 from parflex.models.vibration.natural_modes import natural_frequencies
 from parflex.records import count_of
-from parflex.spatial.varied import OneNumberError
+from parflex.spatial.batched import OneNumberError
 
 Array = np.ndarray
 LARGEST = 1_000_000  # entries of the whole matrices that are made at a time

@@ -17,8 +17,8 @@ from parflex.models.inside_beams.beam_loads import beam_tables, largest_of, load
 from parflex.models.robot import Robot
 from parflex.recursion.kinematics import Pose
 from parflex.recursion.point_forces import OnLinks, add_wrenches
-from parflex.spatial import cross
-from parflex.tree import Link
+from parflex.spatial.rotations import cross
+from parflex.tree.link_tree import Link
 
 Array = np.ndarray
 

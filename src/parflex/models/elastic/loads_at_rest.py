@@ -23,7 +23,7 @@ from parflex.models.robot import Robot
 from parflex.models.terms import acting
 from parflex.records import Record, name_list
 from parflex.recursion.newton_euler import NewtonEuler, joint_forces
-from parflex.spatial.dual import slopes, small_steps
+from parflex.spatial.dual import seed_slopes, slopes
 from parflex.spatial.linear import scalar_type, solve
 from parflex.tree.link_tree import Tree
 
@@ -157,5 +157,5 @@ def forces_along(configuration: Configuration, loading: Loading, motions: Array,
     """How F - J_tot^T lam changes along columns of motions that the closures allow, for constant lam."""
     tree = configuration.robot.tree
     lam = multipliers(configuration, loading.forces(configuration) if acting is None else acting)
-    moved = Configuration(configuration.robot, tree.moved(configuration.q, small_steps(motions)))
+    moved = Configuration(configuration.robot, tree.moved(configuration.q, seed_slopes(motions)))
     return slopes(loading.closed_forces(moved, lam), motions.shape[1])

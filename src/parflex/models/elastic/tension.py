@@ -18,7 +18,7 @@ from parflex.models.configuration import Configuration
 from parflex.recursion.kinematics import place_jacobian, pose
 from parflex.recursion.newton_euler import inwards
 from parflex.recursion.point_forces import distance, element_wrenches, line
-from parflex.spatial.dual import Dual, slopes, small_steps
+from parflex.spatial.dual import Dual, seed_slopes, slopes
 from parflex.tree.inner_places import Place
 from parflex.tree.link_tree import Tree
 
@@ -136,7 +136,7 @@ def element_stiffness(configuration: Configuration) -> tuple[Array, Array]:
     rates are measured make the derivative unsymmetric; its symmetric part is the second derivative.
     """
     tree = configuration.robot.tree
-    moved = pose(tree, tree.moved(configuration.q, small_steps(np.eye(tree.n))))
+    moved = pose(tree, tree.moved(configuration.q, seed_slopes(np.eye(tree.n))))
     acting, zero = element_wrenches(tree, moved, None), np.zeros(3)
     f = [-acting[j][0] if j in acting else zero for j in range(len(tree.links))]
     m = [-acting[j][1] if j in acting else zero for j in range(len(tree.links))]

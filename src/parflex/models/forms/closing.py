@@ -13,7 +13,7 @@ from parflex.closure import mobility
 from parflex.closure.loops import Closures, Loop
 from parflex.closure.mobility import Partition, scaled_jacobian
 from parflex.models.robot import Robot
-from parflex.recursion import jacobians, pose
+from parflex.recursion.kinematics import jacobians, pose
 from parflex.spatial.linear import scalar_type, solve
 
 Array = np.ndarray

@@ -11,8 +11,8 @@ from parflex.models.forms.closing import closed_by
 from parflex.models.forms.form import FAR, Given
 from parflex.models.forms.platform_frame import PlatformFrame, world, world_vectors
 from parflex.models.robot import Robot
-from parflex.recursion import jacobians, pose
-from parflex.spatial.linear import best_fit, scalar_type, solve
+from parflex.recursion.kinematics import jacobians, pose
+from parflex.spatial.linear import least_squares, scalar_type, solve
 
 Array = np.ndarray
 
@@ -39,7 +39,7 @@ def motor_state(form: Any, sensed: Array, rates: Array, last: Array) -> Any:
 
 def fitted_rates(robot: Robot, J_a: Array, values: Array) -> Array:
     """Independent rates for rates of the motors; of more motors than freedoms, those that fit all of them best."""
-    return best_fit(J_a, values, robot.tree.rate_units[list(robot.actuated)])
+    return least_squares(J_a, values, robot.tree.rate_units[list(robot.actuated)])
 
 
 def unfitted(robot: Robot, state: Any, sensed: Array, independent: Array) -> Array:
@@ -107,5 +107,5 @@ def platform_driven(form: Any, frame: PlatformFrame, state: Any, given: Given) -
 def inertia_along(M: Array, rows: Array, units: Array | None = None) -> Array:
     """The mass matrix in rates that are `rows` of the rates of M; of more rows than rates in their least squares."""
     one: Array = np.eye(len(rows), dtype=scalar_type(rows))
-    P = solve(rows, one) if units is None else best_fit(rows, one, units)
+    P = solve(rows, one) if units is None else least_squares(rows, one, units)
     return P.T @ M @ P

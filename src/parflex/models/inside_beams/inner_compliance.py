@@ -16,10 +16,10 @@ from parflex.bodies.reduced_parts import ReducedParts
 from parflex.models.configuration import Configuration
 from parflex.models.inside_beams.beam_chains import beam_chains
 from parflex.models.robot import Robot
-from parflex.recursion import Pose
-from parflex.spatial import hat
+from parflex.recursion.kinematics import Pose as LinkPoses
 from parflex.spatial.linear import scalar_type
-from parflex.tree import Place
+from parflex.spatial.rotations import hat
+from parflex.tree.inner_places import Place
 
 Array = np.ndarray
 # of a deflection: where less is missing between nodes nothing is said, as of nodes that are off by less because
@@ -67,7 +67,7 @@ def inner_motion(here: Configuration, loaded: str, seen: str) -> Array | None:
     return None if found is None else in_world(here.robot, here.at, found, loaded, seen)
 
 
-def in_world(robot: Robot, at: Pose, found: Array, loaded: str, seen: str) -> Array:
+def in_world(robot: Robot, at: LinkPoses, found: Array, loaded: str, seen: str) -> Array:
     """From axes of the element to world axes, and from sections to frames; over any scalar."""
     places = robot.tree.places
     R = np.kron(np.eye(2), at.rotation[places[loaded].link])
@@ -104,7 +104,7 @@ def _by_weight(here: Configuration, frame: str, gravity: Array) -> Array:
     return seen_from(robot, here.at, parts.held_by_gravity(xi, pull), frame)
 
 
-def seen_from(robot: Robot, at: Pose, found: Array, frame: str) -> Array:
+def seen_from(robot: Robot, at: LinkPoses, found: Array, frame: str) -> Array:
     """A motion of a frame's section, in axes of its element, as one of the frame in world axes; over any scalar."""
     place = robot.tree.places[frame]
     return _shift(at, place) @ np.kron(np.eye(2), at.rotation[place.link]) @ found
@@ -117,7 +117,7 @@ def section_at(robot: Robot, frame: str) -> float:
     return float(place.inner.node.r0[0] / robot.tree.links[place.link].body.nodes["tip"].r0[0])
 
 
-def _shift(at: Pose, place: Place) -> Array:
+def _shift(at: LinkPoses, place: Place) -> Array:
     """Twist of a frame by that of its section, world axes."""
     section = replace(place, rotation=np.eye(3), position=np.zeros(3))
     away = at.of(place)[1] - at.of(section)[1]

@@ -19,7 +19,7 @@ from parflex.records import Record
 from parflex.recursion.kinematics import Motion, Pose
 from parflex.recursion.newton_euler import NewtonEuler
 from parflex.recursion.point_forces import on_link, pull
-from parflex.spatial.dual import plain_values
+from parflex.spatial.dual import without_slopes
 from parflex.spatial.linear import scalar_type
 from parflex.spatial.rotations import cross, exponential
 from parflex.tree.inner_places import Place
@@ -73,14 +73,14 @@ class InnerLoad(NamedTuple):
 
 def inner_loads(tree: Tree, j: int, frames: Sequence[str]) -> list[InnerLoad]:
     """What may act on an element of a beam between its ends, where wrenches act on these frames."""
-    length = float(plain_values(tree.links[j].body.nodes["tip"].r0)[0])  # where loads act is no matter of slopes
+    length = float(without_slopes(tree.links[j].body.nodes["tip"].r0)[0])  # where loads act is no matter of slopes
     found = [InnerLoad(0.0, tree.places[frame], frame=frame) for frame in frames]
     for one in tree.elements:
         if one.acts:
             found += [InnerLoad(0.0, one.first, element=one), InnerLoad(0.0, one.second, element=one, sign=-1.0)]
     own = [load for load in found if load.place.link == j and load.place.inner is not None]
     return [
-        load._replace(part=float(plain_values(load.place.inner.node.r0)[0]) / length)
+        load._replace(part=float(without_slopes(load.place.inner.node.r0)[0]) / length)
         for load in own
         if load.place.inner
     ]

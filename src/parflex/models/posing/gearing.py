@@ -16,7 +16,7 @@ import numpy as np
 from parflex.closure.constraints import Coupling
 from parflex.closure.loops import Closures
 from parflex.records import Record
-from parflex.spatial.varied import nominal
+from parflex.spatial.batched import nominal
 from parflex.tree.link_tree import Tree
 
 Array = np.ndarray

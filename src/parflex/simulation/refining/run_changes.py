@@ -14,7 +14,7 @@ import numpy as np
 
 from parflex.models.robot import Robot
 from parflex.models.vibration.element_errors import beam_links
-from parflex.recursion import pose
+from parflex.recursion.kinematics import pose
 from parflex.simulation.run_checks import turned_apart
 from parflex.spatial.rotations import ORIENTATION
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from parflex.spatial import hat
+from parflex.spatial.rotations import hat
 
 Array = np.ndarray
 Solid = tuple[Array, Array]  # vertices n x 3, triangles m x 3

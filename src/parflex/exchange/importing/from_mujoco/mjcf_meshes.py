@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from parflex.exchange.importing.foreign_files import MESH_FORMATS, NO_MESH, OTHER_MESH
-from parflex.spatial import placed
-from parflex.spatial.rotations import clean, quaternion_matrix
+from parflex.spatial.rotations import compose, exact_entries, quaternion_matrix
 
 Array = np.ndarray
 SHAPES = "robot files have no shapes"
@@ -34,8 +33,8 @@ def carry_meshes(tables: Any, moved: bool) -> None:
         elif not touching[geom] or body not in shows:
             own = _in_geom(model, mesh)
             frame, R, p = tables.at[body]
-            here = placed(R, p, _turned(model.geom_quat[geom]), np.array(model.geom_pos[geom]))
-            robot.add_visual(frame, path, *placed(*here, *own), np.array(model.mesh_scale[mesh]))
+            here = compose(R, p, _turned(model.geom_quat[geom]), np.array(model.geom_pos[geom]))
+            robot.add_visual(frame, path, *compose(*here, *own), np.array(model.mesh_scale[mesh]))
             dropped.pop(mesh, None)
     for mesh, why in dropped.items():
         robot.drop("mesh", tables.word("MESH", mesh, f"mesh{mesh}"), why)
@@ -60,4 +59,4 @@ def _in_geom(model: Any, mesh: int) -> tuple[Array, Array]:
 
 
 def _turned(quaternion: Array) -> Array:
-    return clean(quaternion_matrix(np.array(quaternion) / np.linalg.norm(quaternion)))
+    return exact_entries(quaternion_matrix(np.array(quaternion) / np.linalg.norm(quaternion)))

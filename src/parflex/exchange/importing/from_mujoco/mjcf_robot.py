@@ -13,8 +13,7 @@ from parflex.exchange.importing.from_mujoco.mjcf_files import compiled
 from parflex.exchange.importing.from_mujoco.mjcf_flags import switch_off
 from parflex.exchange.importing.from_mujoco.mjcf_meshes import carry_meshes
 from parflex.exchange.importing.from_mujoco.mjcf_ties import MjcfTies
-from parflex.spatial import placed
-from parflex.spatial.rotations import clean, exact_rotation, quaternion_matrix
+from parflex.spatial.rotations import compose, exact_entries, exact_rotation, quaternion_matrix
 
 FREE, BALL, SLIDE, HINGE = range(4)  # kinds of joints
 MANY_SITES = 100  # above this, only those that something is tied to become points
@@ -28,7 +27,7 @@ def mjcf_robot(file: str) -> ForeignRobot:
 
 def turned(quaternion: Array) -> Array:
     """Rotation matrix of a quaternion of MuJoCo."""
-    return clean(quaternion_matrix(quaternion / np.linalg.norm(quaternion)))
+    return exact_entries(quaternion_matrix(quaternion / np.linalg.norm(quaternion)))
 
 
 class _MjcfTables:
@@ -101,7 +100,7 @@ class _MjcfTables:
         model, robot = self.model, self.robot
         parent = int(model.body_parentid[body])
         above, R0, p0 = self.at[parent]
-        R, p = placed(R0, p0, turned(model.body_quat[body]), np.array(model.body_pos[body]))
+        R, p = compose(R0, p0, turned(model.body_quat[body]), np.array(model.body_pos[body]))
         first, count = int(model.body_jntadr[body]), int(model.body_jntnum[body])
         owner = self.word("BODY", body, f"body{body}")
         if parent in self.moving or count:
@@ -142,14 +141,14 @@ class _MjcfTables:
         if kind == BALL:
             start = self.start[q : q + 4]
             given = None if np.array_equal(start, [1, 0, 0, 0]) else numbers(start)
-            robot.add_frame(name, above, *placed(R, p, E3, anchor), joint="spherical", start=given)
+            robot.add_frame(name, above, *compose(R, p, E3, anchor), joint="spherical", start=given)
             self._lost_terms(joint, name, 3)
             return name, E3, -anchor
         turn, ref = turn_to(axis), float(model.qpos0[q])
         if kind == SLIDE:
-            place, word, back = placed(R, p, turn, -ref * axis), "prismatic", NONE
+            place, word, back = compose(R, p, turn, -ref * axis), "prismatic", NONE
         else:
-            place, word = placed(R, p, clean(turn @ exact_rotation(2, -ref)), anchor), "revolute"
+            place, word = compose(R, p, exact_entries(turn @ exact_rotation(2, -ref)), anchor), "revolute"
             back = -turn.T @ anchor
         robot.add_frame(name, above, *place, joint=word, start=float(self.start[q]), **self._terms(joint))
         self.joints[joint] = name
@@ -210,7 +209,7 @@ class _MjcfTables:
         if site not in self.sites:
             model = self.model
             frame, R, p = self.at[int(model.site_bodyid[site])]
-            place = placed(R, p, turned(model.site_quat[site]), np.array(model.site_pos[site]))
+            place = compose(R, p, turned(model.site_quat[site]), np.array(model.site_pos[site]))
             name = self.robot.names.give(self._word(self.mujoco.mjtObj.mjOBJ_SITE, site), f"site{site}")
             self.sites[site] = self.robot.add_point(name, frame, *place)
         return self.sites[site]

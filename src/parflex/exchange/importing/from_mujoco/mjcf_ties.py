@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from parflex.exchange.importing.foreign_robot import E3, Array, numbers
-from parflex.spatial import placed
-from parflex.spatial.rotations import clean, quaternion_matrix
+from parflex.spatial.rotations import compose, exact_entries, quaternion_matrix
 
 SAME = 1e-6  # of their distance: two pairs of points that make a pin are as far apart on both bodies
 RIGID = "constraints of MuJoCo are soft; those here are rigid"
@@ -75,7 +74,7 @@ class MjcfTies:
 
     def _point(self, name: str, body: int, R: Array, p: Array) -> str:
         frame, R0, p0 = self.tables.at[body]
-        return str(self.robot.add_point(self.robot.names.give(name, say=False), frame, *placed(R0, p0, R, p)))
+        return str(self.robot.add_point(self.robot.names.give(name, say=False), frame, *compose(R0, p0, R, p)))
 
     def _connected(self, pair: tuple[int, int], ties: list[tuple[str, Array, Array]]) -> None:
         """One point of two bodies is a ball; two points of both, as far apart, are a pin."""
@@ -99,7 +98,7 @@ class MjcfTies:
 
     @staticmethod
     def _axis(u: Array) -> list[float]:
-        return numbers(clean(u))
+        return numbers(exact_entries(u))
 
     def _close(self, name: str, ends: list[str], joint: str, more: dict[str, Any]) -> None:
         given = self.robot.names.give(name)
@@ -112,7 +111,7 @@ class MjcfTies:
             ends = [self.tables.site(site) for site in sites]
         else:
             (one, other), _ = self._ends(number, (data[:3], data[3:6]))
-            turn = clean(quaternion_matrix(data[6:10] / np.linalg.norm(data[6:10])))
+            turn = exact_entries(quaternion_matrix(data[6:10] / np.linalg.norm(data[6:10])))
             ends = [self._point(f"{name}.A", one, turn, data[3:6]), self._point(f"{name}.B", other, E3, data[:3])]
         turns = data[10] != 0
         self._close(name, ends, "welded" if turns else "spherical", {})

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from parflex.models.forms.form import Answer, Form, Given
-from parflex.recursion import motion, pose
+from parflex.recursion.kinematics import motion, pose
 from parflex.spatial.linear import scalar_type, solve, solve_positive
 
 Array = np.ndarray

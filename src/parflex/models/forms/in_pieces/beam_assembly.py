@@ -13,8 +13,8 @@ import numpy as np
 from parflex.models.cutting import CutBeam
 from parflex.models.forms.in_pieces.node_state import NodeState
 from parflex.models.forms.in_pieces.piece_motion import Carried
-from parflex.spatial import cross, hat
-from parflex.spatial.alike import alike
+from parflex.spatial.linear import shared_call
+from parflex.spatial.rotations import cross, hat
 
 Array = np.ndarray
 Load = Callable[..., Sequence[tuple[Array, Array]]]  # matrix and forces over root, tip and modes, for each state
@@ -52,7 +52,7 @@ def assemble_beam(states: Sequence[NodeState], beam: CutBeam, load: Load, key: A
             found += _in_unknowns(M, forces, motion, root_turned, tip_turned, hangs, list(used))
         return tuple(found)
 
-    results = alike(blocks, ("beam", key, how), *more, *arrays)
+    results = shared_call(blocks, ("beam", key, how), *more, *arrays)
     slots = list(range(beam.slots.start, beam.slots.stop))
     for number, into in enumerate(states):
         AA, f_A, AB, BB, f_B, II, f_I, IA, IB = results[9 * number : 9 * number + 9]
@@ -177,7 +177,7 @@ def elastic_acceleration(state: NodeState, beam: CutBeam, x: Array) -> Array:
     key = ("elastic acceleration", beam.body, same, tuple(part is None for part in turned))
     state_of = [state.at.q[link.e], state.rates.qd[link.e_v], state.rates.w(beam.link), R]
     turns = [part for part in turned if part is not None]
-    return alike(bent, key, *state_of, *motion(root), *motion(tip), *turns)[0]
+    return shared_call(bent, key, *state_of, *motion(root), *motion(tip), *turns)[0]
 
 
 def _both(R: Array, used: list[int]) -> Array:

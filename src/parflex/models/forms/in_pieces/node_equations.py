@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.bodies import RigidBody
+from parflex.bodies.rigid import RigidBody
 from parflex.models.cutting import CutBeam, CutModal, floats
 from parflex.models.dynamics.forces import no_inertia, on_links
 from parflex.models.forms.in_pieces.beam_assembly import add_to, assemble_beam, elastic_acceleration
@@ -20,13 +20,17 @@ from parflex.models.forms.in_pieces.node_state import NodeState
 from parflex.models.forms.in_pieces.piece_motion import accelerations
 from parflex.models.forms.in_pieces.piece_rates import piece_rates
 from parflex.models.forms.in_pieces.pieces import Pieces
-from parflex.recursion import joint_forces, pose
-from parflex.recursion.kinematics import turning
-from parflex.spatial import cross, hat
-from parflex.spatial.alike import calls_alike
-from parflex.spatial.block_elimination import eliminate_groups, substitute_groups
-from parflex.spatial.elimination import is_zero, solve_symmetric
-from parflex.spatial.linear import scalar_type
+from parflex.recursion.kinematics import pose, turning
+from parflex.recursion.newton_euler import joint_forces
+from parflex.spatial.linear import (
+    can_share_call,
+    eliminate_groups,
+    is_zero,
+    scalar_type,
+    solve_symmetric,
+    substitute_groups,
+)
+from parflex.spatial.rotations import cross, hat
 
 Array = np.ndarray
 
@@ -210,7 +214,7 @@ def efforts_for(state: NodeState, accelerations: Array) -> tuple[Array, Array]:
 
 def _solved(state: NodeState, A: Array, right: Array, unknowns: Sequence[int]) -> Array:
     """Unknowns from their part of the matrix, in an order that keeps it sparse."""
-    if not calls_alike(state.f):
+    if not can_share_call(state.f):
         return solve_symmetric(A, right, sparse=True)
     steps = eliminate_groups(A, groups_among(state.form, unknowns))
     return np.array(substitute_groups(steps, list(right)), dtype=object)

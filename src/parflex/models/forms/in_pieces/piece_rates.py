@@ -19,8 +19,7 @@ from parflex.models.cutting import CutBeam
 from parflex.models.forms.in_pieces.pieces import BeamThatFollows, Pieces
 from parflex.records import Record
 from parflex.recursion.kinematics import Pose
-from parflex.spatial.alike import alike
-from parflex.spatial.linear import solve
+from parflex.spatial.linear import shared_call, solve
 from parflex.spatial.rotations import cross
 from parflex.tree.inner_places import Place
 from parflex.tree.link_tree import GROUND
@@ -145,11 +144,11 @@ class _Sweep:
                 given = (e, self.qd[link.e_v], p, rest, turned)
                 if ends[0]:
                     way, key = partial(_to_tip, tip), ("to tip", beam.body)
-                    found = alike(way, key, *given, *self.twists[beam.link])
+                    found = shared_call(way, key, *given, *self.twists[beam.link])
                     self.before[beam.tip], self.twists[beam.tip] = found[0], (found[1], found[2])
                 else:
                     way, key = partial(_to_root, tip), ("to root", beam.body)
-                    v, w = alike(way, key, *given, *self.twists[beam.tip])
+                    v, w = shared_call(way, key, *given, *self.twists[beam.tip])
                     self.twists[beam.link] = (v, w)
                 moved = True
             elif not known and all(ends):
@@ -166,7 +165,7 @@ class _Sweep:
 
         e, rest = self.at.q[self.tree.links[beam.link].e], self.tree.links[beam.tip].rotation
         given = (e, rest, self.at.turned[beam.tip], *self.twists[beam.link], *tip)
-        return alike(bent, ("from ends", beam.body), *given)[0]
+        return shared_call(bent, ("from ends", beam.body), *given)[0]
 
     def _closures(self) -> bool:
         """Over closures: welds at once, hinges when the beam behind them says how far they turn."""

@@ -23,10 +23,18 @@ from parflex.models.forms.in_pieces.node_equations import (
 )
 from parflex.models.forms.in_pieces.piece_rates import piece_rates
 from parflex.models.forms.in_pieces.pieces import Pieces
-from parflex.spatial.alike import alike, calls_alike
-from parflex.spatial.block_elimination import GroupStep, eliminate_groups, substitute_groups
-from parflex.spatial.complex_pairs import Pair, pair
-from parflex.spatial.elimination import EliminationStep, eliminate, is_zero, substitute
+from parflex.spatial.dual import ComplexPair, complex_pair
+from parflex.spatial.linear import (
+    EliminationStep,
+    GroupStep,
+    can_share_call,
+    eliminate,
+    eliminate_groups,
+    is_zero,
+    shared_call,
+    substitute,
+    substitute_groups,
+)
 
 Array = np.ndarray
 Factors = Sequence[EliminationStep | GroupStep]
@@ -90,13 +98,13 @@ class StepMatrix:
         for i, k in np.argwhere(np.tril((self.state.A != 0) | (damped.A != 0) | (stiff.A != 0))):
             whole[i, k] = whole[k, i] = self._sum(self.state.A[i, k], damped.A[i, k], stiff.A[i, k])
         matrix = whole[np.ix_(self.rest, self.rest)]
-        if calls_alike(self.state.f):
+        if can_share_call(self.state.f):
             return eliminate_groups(matrix, groups_among(self.form, self.rest))
         return eliminate(matrix, sparse=True)
 
     def _sum(self, own: Any, damping: Any, stiffness: Any) -> Any:
         """An entry of the matrix."""
-        total = pair(own) if isinstance(self.c2, Pair) else own
+        total = complex_pair(own) if isinstance(self.c2, ComplexPair) else own
         for factor, part in ((self.c1, damping), (self.c2, stiffness)):
             total = total if is_zero(part) else total + factor * part
         return total
@@ -110,7 +118,7 @@ class StepMatrix:
                 return beam.form.all_rates(e, used), beam.body.stiffness_at(e), beam.body.damping_at(e)
 
             e = self.state.at.q[self.form.robot.tree.links[beam.link].e]
-            rates, stiffness, damping = alike(at, ("elastic rates", beam.body, used), e)
+            rates, stiffness, damping = shared_call(at, ("elastic rates", beam.body, used), e)
             self._beams[beam.link] = rates, (stiffness, damping)
         return self._beams[beam.link]
 
@@ -141,11 +149,11 @@ class StepMatrix:
 
     def _apart(self, linear: Callable[[Array], tuple[Array, ...]], values: Array) -> list[Array]:
         """Outcomes of a linear function with real coefficients, of real and imaginary parts one after the other."""
-        if not isinstance(self.c2, Pair):
+        if not isinstance(self.c2, ComplexPair):
             return list(linear(values))
-        parts = [linear(np.array([getattr(pair(value), word) for value in values])) for word in ("re", "im")]
+        parts = [linear(np.array([getattr(complex_pair(value), word) for value in values])) for word in ("re", "im")]
         return [
-            np.array([Pair(a, b) for a, b in zip(real, imaginary, strict=True)], dtype=object)
+            np.array([ComplexPair(a, b) for a, b in zip(real, imaginary, strict=True)], dtype=object)
             for real, imaginary in zip(*parts, strict=True)
         ]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.bodies import RigidBody
+from parflex.bodies.rigid import RigidBody
 from parflex.models.forms.on_legs.platform_legs import (
     Leg,
     LegMotion,
@@ -20,9 +20,10 @@ from parflex.models.forms.on_legs.platform_legs import (
     platform_wrench,
     up,
 )
-from parflex.recursion import joint_forces, mass_matrix, newton_euler
-from parflex.spatial import cross
+from parflex.recursion.composite import mass_matrix
+from parflex.recursion.newton_euler import joint_forces, newton_euler
 from parflex.spatial.linear import scalar_type, solve, solve_positive
+from parflex.spatial.rotations import cross
 
 Array = np.ndarray
 

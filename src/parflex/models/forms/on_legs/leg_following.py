@@ -10,8 +10,8 @@ import numpy as np
 from parflex.models.forms.on_legs.leg_equations import motor_columns
 from parflex.models.forms.on_legs.leg_state import LegState
 from parflex.models.forms.on_legs.platform_legs import Legs, PlatformMotion, down, leg_motion
-from parflex.spatial import quaternion_near
 from parflex.spatial.linear import scalar_type, solve
+from parflex.spatial.rotations import quaternion_near
 
 Array = np.ndarray
 
