@@ -22,7 +22,7 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VEC
 import numpy as np  # noqa: E402
 
 import parflex  # noqa: E402
-from parflex.description.loader import load_description  # noqa: E402
+from parflex.robotfile.read import load_description  # noqa: E402
 
 
 def _bends(name: str) -> bool:
@@ -33,7 +33,7 @@ def _bends(name: str) -> bool:
     )
 
 
-CATALOGUE = Path(str(resources.files("parflex.description"))) / "catalogue"
+CATALOGUE = Path(str(resources.files("parflex.robotfile"))) / "catalogue"
 # what can be asked: all public functions, and the controller; the rest of the names are types and errors
 PUBLIC = sorted([*(n for n in parflex.__all__ if inspect.isfunction(getattr(parflex, n))), "PD"])
 # proven in test_known_machines; in the long lists of all rigid robots others of their kind

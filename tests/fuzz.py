@@ -33,8 +33,8 @@ import numpy as np
 
 import parflex
 from parflex import ParflexError
-from parflex.description.source import read_source
 from parflex.models.frames_and_jacobians import counts
+from parflex.robotfile.read import read_source
 
 ROBOTS = Path(__file__).parent / "robots"
 HEAVY = {"gough-stewart-elastic", "gough-stewart-beams", "navaro", "navaro-refined", "three-beam-legs"}

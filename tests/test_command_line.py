@@ -21,7 +21,8 @@ from support.robots import robot_file
 
 import parflex
 from parflex.cli import output
-from parflex.cli.main import BLAS_THREADS, cli, main
+from parflex.cli.group import cli
+from parflex.cli.main import BLAS_THREADS, main
 
 VERBS = sorted(cli.commands)
 ROBOTS = sorted(path.stem for path in CATALOGUE.glob("*.toml"))
@@ -249,15 +250,15 @@ explain 5r"""
 @pytest.fixture(scope="module")
 def workplace(tmp_path_factory):
     """Change to a folder with files of all kinds."""
-    from parflex.description.template import template
+    from parflex.robotfile.read import template_text
 
     folder = tmp_path_factory.mktemp("hostile")
     for name in ("folder", "folder.npz"):
         (folder / name).mkdir()
     ring = 'format = 1\nname = "ring"\n[[frame]]\nname = "a"\nparent = "b"\n[[frame]]\nname = "b"\nparent = "a"\n'
     texts = {
-        "empty.toml": "", "broken.toml": 'format = 1\nname = "x\n', "taken.toml": template("taken"),
-        "tests \u00e4\u03b2\u4e2d.toml": template("taken"), "cycle.toml": ring, "list.json": "[1, 2",
+        "empty.toml": "", "broken.toml": 'format = 1\nname = "x\n', "taken.toml": template_text("taken"),
+        "tests \u00e4\u03b2\u4e2d.toml": template_text("taken"), "cycle.toml": ring, "list.json": "[1, 2",
         "words.json": '{"pose": {"x": NaN}, "velocity": [1, 2]}', "knots.csv": "t,left.1\n0,0\nnan,1\n",
         "study.toml": 'robot = "3rrr"\nlaws = ["wind"]\n',
         "double-four-bar.toml": robot_file("double-four-bar").read_text(),

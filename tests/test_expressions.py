@@ -14,7 +14,7 @@ from support.traced import ROBOTS, made
 
 import parflex
 from parflex import RobotFileError
-from parflex.description.expressions import evaluate
+from parflex.robotfile.values import evaluate
 
 GOOD = {
     "1": 1.0,

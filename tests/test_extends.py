@@ -11,7 +11,7 @@ from support.robots import robot_file, write_robot
 
 import parflex
 from parflex import RobotFileError
-from parflex.description.loader import load_table
+from parflex.robotfile.read import load_table
 
 PARENT = robot_file("two-links").read_text()
 

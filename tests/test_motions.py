@@ -17,7 +17,7 @@ import parflex
 from parflex import Configuration, InputError, ParflexError
 from parflex.control.following import track
 from parflex.control.reference_text import reference_from
-from parflex.description.motion_tables import MotionTable
+from parflex.robotfile.motion_schema import MotionTable
 from parflex.simulation.inputs.paths import arcs_of, follow, frame_along
 from parflex.simulation.inputs.prescribed_frames import joints_of_pose
 

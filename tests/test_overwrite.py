@@ -13,8 +13,8 @@ from support.robots import robot_file
 import parflex
 from parflex import InputError
 from parflex.cli.group import OUTPUTS, Verb, cli
-from parflex.description.inheritance import files_of
 from parflex.io import refuse_overwrite
+from parflex.robotfile.read import files_of
 
 PENDULUM = robot_file("sprung-pendulum").read_text()
 ROWS = "\n".join(f"{0.01 * k},{0.3 * np.sin(0.2 * k):.6f},{np.cos(0.2 * k):.6f}" for k in range(200))

@@ -27,7 +27,7 @@ from support.robots import load_robot, robot_file, write_robot
 import parflex
 from parflex import ParflexError, natural_frequencies
 from parflex.bodies.sections import SHAPES
-from parflex.description.elastic_tables import SECTION_KEYS, SectionTable
+from parflex.robotfile.schema import SECTION_KEYS, SectionTable
 
 ARM = 'format = 1\nname = "arm"\n[[frame]]\nname = "a"\njoint = "revolute"\n'
 
@@ -99,7 +99,7 @@ def test_files_that_cannot_be_read_are_named(capsys, tmp_path, monkeypatch):
     def denied(*_: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("parflex.description.source.read_bounded", denied)
+    monkeypatch.setattr("parflex.robotfile.read.read_bounded", denied)
     error = refused(capsys, "check", secret)
     assert (error["file"], "Permission denied" in error["message"]) == (str(secret), True)
 

@@ -12,7 +12,6 @@ from parflex.control.references import Reference as Reference
 from parflex.control.study import Study as Study
 from parflex.control.study import run_study as run_study
 from parflex.control.study_file import StudyFile as StudyFile
-from parflex.description.source import catalogue_names as catalogue_names
 from parflex.design.registry import Response as Response
 from parflex.design.registry import add_response as add_response
 from parflex.design.search.optimisation import Optimised as Optimised
@@ -87,6 +86,7 @@ from parflex.models.vibration.natural_modes import natural_frequencies as natura
 from parflex.recursion.energy import Energies as Energies
 from parflex.reproduction.checks import Check as Check
 from parflex.reproduction.checks import reproduce as reproduce
+from parflex.robotfile.read import catalogue_names as catalogue_names
 from parflex.simulation.controller import PD as PD
 from parflex.simulation.controller import Controller as Controller
 from parflex.simulation.controller import Sensed as Sensed

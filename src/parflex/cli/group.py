@@ -52,7 +52,7 @@ class Verb(click.Command):
         given = {one.name: _words(ctx.params.get(one.name or "")) for one in self.params}
         outputs = {one.name: (OUTPUTS & {*one.opts}).pop()[2:] for one in self.params if OUTPUTS & {*one.opts}}
         if any(given[name] for name in outputs):
-            from parflex.description.inheritance import files_of  # help starts without it
+            from parflex.robotfile.read import files_of  # help starts without it
 
             words = [word for name in given if name not in outputs for word in given[name] if _is_file(word)]
             inputs = [*words, *(file for word in words if word.endswith(".toml") for file in files_of(word))]

@@ -22,7 +22,7 @@ STATE_WORDS = ("pose", "velocity", "acceleration", "effort", "wrench")
 
 def complete_robot(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Robots of the catalogue; files where none begins so."""
-    from parflex.description.source import catalogue_names
+    from parflex.robotfile.read import catalogue_names
 
     names = [name for name in catalogue_names() if name.startswith(incomplete)]
     return [CompletionItem(name) for name in names] or [CompletionItem(incomplete, type="file")]
@@ -116,8 +116,8 @@ def open_robot(
     rigid: bool = False,
 ) -> Robot:
     """Load the robot of a command line."""
-    from parflex.description.source import parse_setting
     from parflex.models.loading import load
+    from parflex.robotfile.read import parse_setting
 
     return load(
         robot,
@@ -136,9 +136,8 @@ def numbers(text: str, key: str) -> list[float]:
 
 
 def _number(text: str, whole: str, key: str, file: str | None = None) -> float:
-    from parflex.description.expressions import evaluate
-    from parflex.description.values import LARGEST
     from parflex.errors import RobotFileError
+    from parflex.robotfile.values import LARGEST, evaluate
 
     try:
         number = evaluate(text, {})
@@ -223,7 +222,7 @@ def blaming(state_file: str | None, **options: Any) -> Iterator[None]:
 
 
 def _state_file(path: str) -> dict[str, Any]:
-    from parflex.description.source import read_bounded
+    from parflex.robotfile.read import read_bounded
 
     form = 'write {"pose": {"x": 0.1}, ...}'
     try:
@@ -258,24 +257,24 @@ def _no_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _state_entry(word: str, value: Any, path: str) -> Any:
     """One word of a state file: a table of numbers, the name of a pose, or wrenches by frame."""
-    from parflex.description.values import as_value, shown
+    from parflex.robotfile.values import error_value, short_text
 
     if word not in STATE_WORDS:
         raise InputError(
             f"unknown key '{word[:80]}'",
             file=path,
             key=word[:80],
-            value=as_value(value),
+            value=error_value(value),
             hint=did_you_mean(word, STATE_WORDS),
         )
     if word == "pose" and isinstance(value, str):
         return value
     if not isinstance(value, dict):
         raise InputError(
-            f"'{word}' must be a table, not {shown(value)}",
+            f"'{word}' must be a table, not {short_text(value)}",
             file=path,
             key=word,
-            value=as_value(value),
+            value=error_value(value),
             hint="write names and values",
         )
     if word != "wrench":
@@ -283,30 +282,32 @@ def _state_entry(word: str, value: Any, path: str) -> Any:
     for frame, entries in value.items():
         if not isinstance(entries, list):
             raise InputError(
-                f"the wrench on '{frame}' must be a list, not {shown(entries)}",
+                f"the wrench on '{frame}' must be a list, not {short_text(entries)}",
                 file=path,
                 key=word,
-                value=as_value(entries),
+                value=error_value(entries),
                 hint="write [fx, fy, fz] or [fx, fy, fz, mx, my, mz]",
             )
     return {
-        frame: _six([_state_number(entry, word, frame, path) for entry in entries], f"{frame}: {shown(entries)}", path)
+        frame: _six(
+            [_state_number(entry, word, frame, path) for entry in entries], f"{frame}: {short_text(entries)}", path
+        )
         for frame, entries in value.items()
     }
 
 
 def _state_number(value: Any, word: str, name: str, path: str) -> float:
     """A number of a state file; as on the command line, it may be an expression."""
-    from parflex.description.values import LARGEST, as_value, shown
+    from parflex.robotfile.values import LARGEST, error_value, short_text
 
     if isinstance(value, str):
         return _number(value, f"{name}: {value}", word, path)
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= LARGEST:
         raise InputError(
-            f"'{name}' needs a finite number, not {shown(value)}",
+            f"'{name}' needs a finite number, not {short_text(value)}",
             file=path,
             key=word,
-            value=as_value(value),
+            value=error_value(value),
             hint="write e.g. 0.1",
         )
     return float(value)

@@ -13,9 +13,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from parflex.closure.distances import build_distance
-from parflex.description import schema
 from parflex.errors import RobotFileError
 from parflex.recursion.kinematics import Motion, Pose
+from parflex.robotfile import schema
 from parflex.spatial.batched import is_varied, nominal
 from parflex.spatial.linear import scalar_type
 from parflex.tree.branch import Branch

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from parflex.description import schema
 from parflex.records import Record
 from parflex.recursion.kinematics import Motion, Pose, place_jacobian
 from parflex.recursion.point_forces import OnLinks, line, on_ends, opening
+from parflex.robotfile.element_schema import ElementTable
 from parflex.tree.branch import Branch
 from parflex.tree.element_building import start_distance
 from parflex.tree.inner_places import Place
@@ -133,7 +133,7 @@ class Distance(Record):
         return replace(self, rest=rest, first=end(self.first), second=end(self.second))
 
 
-def build_distance(element: schema.ElementTable, tree: Tree) -> Distance:
+def build_distance(element: ElementTable, tree: Tree) -> Distance:
     """The row of a rod or strut of the file; a rod without a length has the one that it starts with."""
     first, second = (tree.places[end] for end in element.between)
     if element.measured:

@@ -15,10 +15,10 @@ import numpy as np
 
 from parflex.closure.constraints import Constraint, build_constraints
 from parflex.closure.targets import small_turn
-from parflex.description import schema
 from parflex.errors import RobotFileError
 from parflex.records import Record, count_of, name_list
 from parflex.recursion.kinematics import Motion, Pose, place_jacobian
+from parflex.robotfile import schema
 from parflex.spatial.batched import nominal
 from parflex.spatial.rotations import cross, hat, vector_from_rotation, vector_length
 from parflex.tree.branch import Branch

@@ -48,8 +48,8 @@ def parse_reference(text: str) -> dict[str, Any]:
 
 
 def _number(value: str, text: str) -> float:
-    from parflex.description.expressions import evaluate
     from parflex.errors import RobotFileError
+    from parflex.robotfile.values import evaluate
 
     try:
         return evaluate(value, {})

@@ -8,11 +8,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, model_validator
 
 from parflex.control.variation import KINDS
-from parflex.description.loader import read_tables
-from parflex.description.source import parse_toml, read_bounded
-from parflex.description.table import Table
-from parflex.description.values import Flag, Number, Text, complain, list_of
 from parflex.errors import InputError
+from parflex.robotfile.read import parse_toml, read_bounded, read_tables
+from parflex.robotfile.values import Flag, Number, Table, Text, list_of, value_error
 
 Numbers = Annotated[tuple[Number, ...], BeforeValidator(list_of("a list of numbers is", "[1, 2, 3, 4, 5]"))]
 LawNames = Annotated[
@@ -41,9 +39,9 @@ class GainTable(Table):
     @model_validator(mode="after")
     def _one_way(self) -> GainTable:
         if (self.Kp is None) != (self.Kv is None):
-            raise complain("Kp and Kv must be given together", "give both", "Kv" if self.Kv is None else "Kp")
+            raise value_error("Kp and Kv must be given together", "give both", "Kv" if self.Kv is None else "Kp")
         if self.Kp is not None and self.model_fields_set & {"overshoot", "peak_time"}:
-            raise complain("the gains are given twice", "keep Kp and Kv, or overshoot and peak_time", "Kp", self.Kp)
+            raise value_error("the gains are given twice", "keep Kp and Kv, or overshoot and peak_time", "Kp", self.Kp)
         return self
 
 
@@ -84,16 +82,16 @@ class StudyFile(Table):
         for key in ("laws", "vary", "percentages"):
             values = getattr(self, key)
             if not values or len(set(values)) < len(values):
-                raise complain(f"'{key}' is empty or has duplicates", "list each entry once", key, list(values))
+                raise value_error(f"'{key}' is empty or has duplicates", "list each entry once", key, list(values))
         wrong = [value for value in self.percentages if not 0 <= value < 100]
         if wrong:
-            raise complain(
+            raise value_error(
                 f"{wrong[0]:g} % is not a valid percentage", "give a value from 0 to below 100", "percentages", wrong[0]
             )
         if not 1 <= self.templates * len(self.percentages) * len(self.laws) <= MOST_RUNS:
-            raise complain("there are no runs, or too many", f"up to {MOST_RUNS}", "templates", self.templates)
+            raise value_error("there are no runs, or too many", f"up to {MOST_RUNS}", "templates", self.templates)
         if self.seed < 0:
-            raise complain("the seed is negative", "give 0, 1, 2, ...", "seed", self.seed)
+            raise value_error("the seed is negative", "give 0, 1, 2, ...", "seed", self.seed)
         return self
 
 

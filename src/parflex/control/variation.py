@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from parflex.description import schema
 from parflex.errors import InputError, did_you_mean
 from parflex.models.loading import rebuilt
 from parflex.models.robot import Robot
+from parflex.robotfile import schema
 from parflex.spatial.rotations import mdh_transform
 from parflex.tree.frame_numbers import read_body
 

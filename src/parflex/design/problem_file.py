@@ -9,13 +9,11 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
-from parflex.description.loader import read_tables
-from parflex.description.source import catalogue_names, named_file, parse_toml, read_bounded
-from parflex.description.table import Table
-from parflex.description.values import Number, Text, complain
 from parflex.design.design_state import Circumstances
 from parflex.design.questions import ResponseQuestion, Tolerances, checked_tolerances, read_question
 from parflex.errors import InputError
+from parflex.robotfile.read import catalogue_names, parse_toml, read_bounded, read_tables, resolve_file
+from parflex.robotfile.values import Number, Table, Text, value_error
 
 MOST_POSES = 10_000
 Count = Annotated[int, Field(strict=True)]  # text is not a number of starts
@@ -33,19 +31,21 @@ class VariableTable(Table):
     @model_validator(mode="after")
     def _possible(self) -> VariableTable:
         if self.choices and (self.lower is not None or self.upper is not None):
-            raise complain("bounds and choices are given together", "keep one of them", "choices", list(self.choices))
+            raise value_error(
+                "bounds and choices are given together", "keep one of them", "choices", list(self.choices)
+            )
         if "choices" in self.model_fields_set and len(set(self.choices)) < 2:
             what = "one choice leaves nothing to choose" if self.choices else "the list of choices is empty"
-            raise complain(what, "list two numbers or more, or give bounds", "choices", list(self.choices))
+            raise value_error(what, "list two numbers or more, or give bounds", "choices", list(self.choices))
         if not self.choices and (self.lower is None or self.upper is None):
-            raise complain("a variable needs 'lower' and 'upper', or 'choices'", "give both bounds", "lower")
+            raise value_error("a variable needs 'lower' and 'upper', or 'choices'", "give both bounds", "lower")
         low, high = self.bounds
         if not low < high:
-            raise complain(
+            raise value_error(
                 f"nothing lies between {low:g} and {high:g}", "give a lower and a higher bound", "upper", high
             )
         if self.start is not None and not low <= self.start <= high:
-            raise complain(
+            raise value_error(
                 f"the start {self.start:g} is outside its bounds", f"give one from {low:g} to {high:g}", "start",
                 self.start,
             )  # fmt: skip
@@ -83,11 +83,11 @@ class ResponseTable(Table):
     def _one_meaning(self) -> ResponseTable:
         if "pose" in self.model_fields_set and (self.poses or self.region):
             other = "poses" if self.poses else "region"
-            raise complain(f"'pose' and '{other}' are given together", "keep one of them", "pose", self.pose)
+            raise value_error(f"'pose' and '{other}' are given together", "keep one of them", "pose", self.pose)
         spread = {"statistic", "samples", "seed"} & self.model_fields_set
         if spread and self.tolerances is None:
             word = min(spread)
-            raise complain(
+            raise value_error(
                 f"'{word}' says nothing without 'tolerances'", "give standard deviations of keys", word,
                 getattr(self, word),
             )  # fmt: skip
@@ -95,7 +95,7 @@ class ResponseTable(Table):
             try:
                 checked_tolerances(Tolerances(self.tolerances, self.statistic, self.samples, self.seed))
             except InputError as error:
-                raise complain(error.message, error.hint or "", error.key or "", error.value) from None
+                raise value_error(error.message, error.hint or "", error.key or "", error.value) from None
         return self
 
     def question(self) -> ResponseQuestion:
@@ -119,7 +119,7 @@ class ObjectiveTable(Table):
     @model_validator(mode="after")
     def _one(self) -> ObjectiveTable:
         if (self.maximise is None) == (self.minimise is None):
-            raise complain("an objective is either 'maximise' or 'minimise'", "name one response", "maximise")
+            raise value_error("an objective is either 'maximise' or 'minimise'", "name one response", "maximise")
         return self
 
 
@@ -133,9 +133,11 @@ class ConstraintTable(Table):
     @model_validator(mode="after")
     def _limited(self) -> ConstraintTable:
         if self.lower is None and self.upper is None:
-            raise complain("a constraint needs 'lower' or 'upper'", "give a limit", "upper")
+            raise value_error("a constraint needs 'lower' or 'upper'", "give a limit", "upper")
         if self.lower is not None and self.upper is not None and self.lower > self.upper:
-            raise complain(f"nothing lies between {self.lower:g} and {self.upper:g}", "swap them", "upper", self.upper)
+            raise value_error(
+                f"nothing lies between {self.lower:g} and {self.upper:g}", "swap them", "upper", self.upper
+            )
         return self
 
 
@@ -173,12 +175,12 @@ class ProblemFile(Table):
     @model_validator(mode="after")
     def _known(self) -> ProblemFile:
         if not self.variables:
-            raise complain("there are no variables", "name numbers of the robot file", "variables")
+            raise value_error("there are no variables", "name numbers of the robot file", "variables")
         _within("starts", self.starts, 1, 1000)
         _within("steps", self.steps, 1, 10_000)
         _within("seed", self.seed, 0, 2**63)
         if not 0 < self.tolerance < 1:
-            raise complain(
+            raise value_error(
                 f"'tolerance' is {self.tolerance:g}, not between 0 and 1", "give e.g. 1e-6", "tolerance", self.tolerance
             )
         both = {"objective": self.objective} | ({"pareto": self.pareto} if self.pareto else {})
@@ -190,16 +192,18 @@ class ProblemFile(Table):
         asked |= {f"constraint.{k}.response": one.response for k, one in enumerate(self.constraint)}
         for key, name in asked.items():
             if name not in self.responses:
-                raise complain(f"there is no response '{name}'", f"choose from {', '.join(self.responses)}", key, name)
+                raise value_error(
+                    f"there is no response '{name}'", f"choose from {', '.join(self.responses)}", key, name
+                )
         if len(names) == 2 and names[0] == names[1]:
-            raise complain("both objectives are one response", "name another one", "pareto", names[1])
+            raise value_error("both objectives are one response", "name another one", "pareto", names[1])
         return self
 
 
 def _within(key: str, value: int, least: int, most: int) -> None:
     """Refuse a count that is out of range, by its key."""
     if not least <= value <= most:
-        raise complain(f"'{key}' is {value}, not from {least} to {most}", f"give {least} or more", key, value)
+        raise value_error(f"'{key}' is {value}, not from {least} to {most}", f"give {least} or more", key, value)
 
 
 def region_poses(region: dict[str, Any]) -> list[dict[str, float]]:
@@ -250,4 +254,4 @@ def flat_variables(table: dict[str, Any], prefix: str = "") -> list[tuple[str, A
 
 def robot_source(problem: ProblemFile, path: str | Path) -> str:
     """Return the robot of the catalogue, or its file, as the file of the problem names it."""
-    return problem.robot if problem.robot in catalogue_names() else named_file(problem.robot, path, "robot")
+    return problem.robot if problem.robot in catalogue_names() else resolve_file(problem.robot, path, "robot")

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from parflex.description.source import NAMED_LISTS, apply_settings, catalogue_names
 from parflex.models.robot import Robot
+from parflex.robotfile.read import NAMED_LISTS, apply_settings, catalogue_names
 
 
 def extending_text(

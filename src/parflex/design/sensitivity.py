@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from parflex.description.source import value_at
 from parflex.design.answers import Cluster, slope_of, value_of
 from parflex.design.design_state import Circumstances, checked_number
 from parflex.design.questions import ResponseQuestion, Tolerances, read_question
@@ -20,6 +19,7 @@ from parflex.models.elastic.holding import Lock, Servo
 from parflex.models.elastic.linear_model import About
 from parflex.models.robot import Robot
 from parflex.records import Answer, brief, name_list
+from parflex.robotfile.read import value_at
 
 Array = np.ndarray
 

@@ -17,12 +17,12 @@ from typing import Any, Protocol
 import numpy as np
 
 from parflex.closure.loops import Closures, build_closures
-from parflex.description.expressions import evaluate
-from parflex.description.source import apply_settings, value_at
 from parflex.errors import InputError, RobotFileError
 from parflex.models.payload import with_payload
 from parflex.models.robot import Robot
 from parflex.records import Record
+from parflex.robotfile.read import apply_settings, value_at
+from parflex.robotfile.values import evaluate
 from parflex.spatial.batched import Decisions, Varied
 from parflex.tree.build import build_tree
 from parflex.tree.link_tree import Tree

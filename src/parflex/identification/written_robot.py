@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from parflex.description import schema
-from parflex.description.source import catalogue_names
 from parflex.errors import InputError
 from parflex.identification.identified import Identified
 from parflex.identification.linear_elements import fields_of, linear_elements
@@ -19,6 +17,8 @@ from parflex.io import atomic_file, check_writable, refuse_overwrite
 from parflex.models.dynamics.base_parameters import PARAMETERS, body_parameters
 from parflex.models.robot import Robot
 from parflex.models.terms import FRICTION as TERMS
+from parflex.robotfile import schema
+from parflex.robotfile.read import catalogue_names
 from parflex.tree.frame_numbers import read_body
 from parflex.tree.link_tree import Link
 

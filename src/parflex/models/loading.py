@@ -9,17 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from parflex.closure.loops import build_closures, neutral_rotation
-from parflex.description import schema
-from parflex.description.inheritance import data_files
-from parflex.description.loader import describe, describe_sections, load_table
-from parflex.description.name_checks import AXES
-from parflex.description.source import apply_settings, catalogue_names
 from parflex.errors import InputError, ParflexError, did_you_mean
 from parflex.models.needed_bodies import refuse_needed_bodies
 from parflex.models.payload import with_payload
 from parflex.models.pose_input import read_pose
 from parflex.models.robot import Robot, WrittenRobot
 from parflex.models.sensors import marked_rates
+from parflex.robotfile import schema
+from parflex.robotfile.checks import AXES
+from parflex.robotfile.read import apply_settings, catalogue_names, data_files, describe, describe_sections, load_table
 from parflex.tree.build import build_tree
 from parflex.tree.frame_numbers import read_body
 from parflex.tree.link_tree import Tree

@@ -9,7 +9,6 @@ import numpy as np
 
 from parflex.closure.pose_rows import WORDS
 from parflex.closure.targets import FrameTarget, PoseRows, Target
-from parflex.description.values import shown
 from parflex.errors import InputError, did_you_mean
 from parflex.models.coordinate_words import (
     COMPONENTS,
@@ -28,6 +27,7 @@ from parflex.models.coordinate_words import (
 )
 from parflex.models.given_states.pose_conditions import is_distance, read_axis, read_distance
 from parflex.recursion.kinematics import pose
+from parflex.robotfile.values import short_text
 from parflex.spatial.rotations import quaternion_matrix, rotation_about, vector_quaternion
 from parflex.tree.link_tree import Link, Tree
 
@@ -108,10 +108,10 @@ def _finite(word: str, value: Any, key: str, file: str | None) -> float:
     number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
     if not number or not abs(value) <= LARGEST:
         raise InputError(
-            f"'{word}' needs a number up to {LARGEST:g}, not {shown(value)}",
+            f"'{word}' needs a number up to {LARGEST:g}, not {short_text(value)}",
             key=key,
             file=file,
-            value=shown(value),
+            value=short_text(value),
             hint="write e.g. x=0.1",
         )
     return float(value)

@@ -14,7 +14,6 @@ from parflex.closure.assembly.assembler import Assembler
 from parflex.closure.constraints import Coupling, resting_rows, with_starts
 from parflex.closure.drives import drive_springs
 from parflex.closure.loops import Closures
-from parflex.description import schema
 from parflex.errors import InputError, did_you_mean
 from parflex.models.brief_lines import robot_line
 from parflex.models.given_states.closed_positions import ArrayOrder, closed_positions
@@ -25,6 +24,7 @@ from parflex.models.posing.pose_finder import PoseFinder
 from parflex.models.sensors import sensed_rates
 from parflex.records import Record
 from parflex.recursion.kinematics import pose
+from parflex.robotfile import schema
 from parflex.tree.link_tree import Tree
 
 Array = np.ndarray

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from parflex.description import schema
 from parflex.errors import InputError, did_you_mean
+from parflex.robotfile import schema
 from parflex.tree.link_tree import Tree
 
 TWO_AXES = ("universal", "cylindrical")

@@ -31,7 +31,7 @@ from parflex.spatial.rotations import vector_from_rotation
 Array = np.ndarray
 Published = list[Any]
 DOUBLE = 1e-4  # Hz, below which two frequencies are those of a double mode: symmetry gives them to 1e-9
-CATALOGUE = Path(str(resources.files("parflex.description"))) / "catalogue"
+CATALOGUE = Path(str(resources.files("parflex.robotfile"))) / "catalogue"
 
 
 class Workshop:

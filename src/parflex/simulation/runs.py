@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from parflex.description.inheritance import files_of
 from parflex.errors import InputError, did_you_mean
 from parflex.io import refuse_overwrite
 from parflex.records import TimedRecord, brief, count_of
+from parflex.robotfile.read import files_of
 from parflex.simulation.table_files import read_settings, read_table, write_table
 
 Array = np.ndarray

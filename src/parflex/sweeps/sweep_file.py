@@ -7,10 +7,9 @@ from typing import Any, Literal
 
 from pydantic import model_validator
 
-from parflex.description.loader import read_tables
-from parflex.description.table import Table
-from parflex.description.values import Text, complain
 from parflex.design.problem_file import ObjectiveTable, ProblemFile, VariableTable, design_tables
+from parflex.robotfile.read import read_tables
+from parflex.robotfile.values import Table, Text, value_error
 
 MOST = 50_000_000  # designs: their numbers alone are gigabytes
 TAKEN = ("status", "reason", "settings")  # names in the table
@@ -27,17 +26,19 @@ class SampleTable(Table):
     @model_validator(mode="after")
     def _possible(self) -> SampleTable:
         if (self.kind == "list") != (self.file is not None):
-            raise complain("'file' belongs to the kind 'list', and to no other", "give both or none", "file", self.file)
+            raise value_error(
+                "'file' belongs to the kind 'list', and to no other", "give both or none", "file", self.file
+            )
         if self.kind == "list" and self.count is not None:
-            raise complain("a list has as many designs as lines", "leave 'count' out", "count", self.count)
+            raise value_error("a list has as many designs as lines", "leave 'count' out", "count", self.count)
         if self.kind != "list" and self.count is None:
-            raise complain("'count' is missing", "write e.g. count = 100", "count")
+            raise value_error("'count' is missing", "write e.g. count = 100", "count")
         by_key = self.count.values() if self.kind == "grid" and isinstance(self.count, dict) else [self.count]
         for one in by_key if self.kind != "list" else ():
             if isinstance(one, bool) or not isinstance(one, int) or not 1 <= one <= MOST:
-                raise complain(f"'{one}' is not a number of designs", f"give 1 to {MOST}", "count", str(one))
+                raise value_error(f"'{one}' is not a number of designs", f"give 1 to {MOST}", "count", str(one))
         if self.seed < 0:
-            raise complain("the seed is negative", "give 0, 1, 2, ...", "seed", self.seed)
+            raise value_error("the seed is negative", "give 0, 1, 2, ...", "seed", self.seed)
         return self
 
 
@@ -50,13 +51,13 @@ class DesignFile(ProblemFile):
     @model_validator(mode="after")
     def _known(self) -> DesignFile:
         if not self.responses:
-            raise complain("there are no responses", "write [responses.lowest] with response = 'frequency:1'")
+            raise value_error("there are no responses", "write [responses.lowest] with response = 'frequency:1'")
         if not self.variables:
-            raise complain("there are no variables", "name numbers of the robot file", "variables")
+            raise value_error("there are no variables", "name numbers of the robot file", "variables")
         asked = [] if self.objective is None else [self.objective.maximise or self.objective.minimise or ""]
         for name in [*asked, *(one.response for one in self.constraint)]:
             if name not in self.responses:
-                raise complain(
+                raise value_error(
                     f"there is no response '{name}'", f"choose from {', '.join(self.responses)}", "objective", name
                 )
         return self
@@ -72,16 +73,16 @@ class SweepFile(DesignFile):
     @model_validator(mode="after")
     def _known(self) -> SweepFile:
         if not self.responses:
-            raise complain("there are no responses", "write [responses.lowest] with response = 'frequency:1'")
+            raise value_error("there are no responses", "write [responses.lowest] with response = 'frequency:1'")
         if not self.variables and self.samples.kind != "list":
-            raise complain("there are no variables", "name numbers of the robot file", "variables")
+            raise value_error("there are no variables", "name numbers of the robot file", "variables")
         for name in self.responses:
             if name in TAKEN or name in self.variables:
-                raise complain(f"'{name}' cannot name a response", "choose another name", "responses", name)
+                raise value_error(f"'{name}' cannot name a response", "choose another name", "responses", name)
         counts = self.samples.count
         for key in counts if isinstance(counts, dict) else ():
             if key not in self.variables:
-                raise complain(f"'{key}' is not a variable", f"name {', '.join(self.variables)}", "samples", key)
+                raise value_error(f"'{key}' is not a variable", f"name {', '.join(self.variables)}", "samples", key)
         return self
 
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 
-from parflex.description import schema
-from parflex.description.names import share_of_length, split_place
 from parflex.errors import RobotFileError
+from parflex.robotfile import schema
+from parflex.robotfile.values import position_along_beam, split_place
 
 MOST_ELEMENTS = 32  # equal ones, into which a beam is cut so that its nodes are where something is mounted
 SAME_NODE = Fraction(1, 10**9)  # of the length of a beam
@@ -47,7 +47,9 @@ def beam_mesh(name: str, elements: int, refine: int, mounted: Collection[str], p
 
     Equal elements are kept for what is mounted as long as they are few; else a node divides the element that is there.
     """
-    places = {where: Fraction(repr(s)) for where in (*mounted, *pulled) if (s := share_of_length(where)) is not None}
+    places = {
+        where: Fraction(repr(s)) for where in (*mounted, *pulled) if (s := position_along_beam(where)) is not None
+    }
     total = elements * _equal_parts(elements, [places[where] for where in mounted if where in places])
     base = [Fraction(k, total) for k in range(total + 1)]
     for where in sorted(places, key=lambda where: where not in mounted):

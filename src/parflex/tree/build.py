@@ -10,10 +10,9 @@ import numpy as np
 from parflex.bodies.body import Body
 from parflex.bodies.elastic_body import Node
 from parflex.bodies.rigid import RigidBody
-from parflex.description import schema
-from parflex.description.names import INSIDE, split_place
-from parflex.description.values import shown
 from parflex.errors import RobotFileError, did_you_mean
+from parflex.robotfile import schema
+from parflex.robotfile.values import INSIDE, short_text, split_place
 from parflex.spatial.rotations import compose, mdh_transform, rotation_from_vector
 from parflex.tree import joints
 from parflex.tree.beam_mesh import BeamMesh, beam_mesh, mounted_inside, mounted_names, pulled_inside, pulled_names
@@ -283,7 +282,7 @@ class _Builder:
             raise RobotFileError(
                 f"there is no node of '{self.links[here.link].name}' at this position{where}",
                 key=f"{kind} '{entry.name}'",
-                value=shown(tuple(float(x) for x in here.position)),
+                value=short_text(tuple(float(x) for x in here.position)),
                 hint="place it on a node, or make the modal data with a node there",
             )
         on = self.nodes[here.link][nearest]

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from parflex.bodies.rigid import RigidBody
-from parflex.description import schema
 from parflex.errors import InputError, RobotFileError, did_you_mean
+from parflex.robotfile import schema
+from parflex.robotfile.element_schema import ElementTable
 from parflex.spatial.batched import is_varied
 from parflex.spatial.rotations import vector_length
 from parflex.tree import joints
@@ -32,7 +33,7 @@ def with_elements(tree: Tree, robot: schema.RobotFile) -> Tree:
     return replace(_with_struts(tree, robot, struts), elements=tuple(_force(tree, element) for element in forces))
 
 
-def start_distance(tree: Tree, element: schema.ElementTable) -> Any:
+def start_distance(tree: Tree, element: ElementTable) -> Any:
     """How far the ends of an element are apart where all joints stand at their starts."""
     rotations: list[Array] = []
     positions: list[Array] = []
@@ -55,7 +56,7 @@ def start_distance(tree: Tree, element: schema.ElementTable) -> Any:
     return distance if is_varied(distance) else float(distance)
 
 
-def _check_ends(tree: Tree, element: schema.ElementTable) -> None:
+def _check_ends(tree: Tree, element: ElementTable) -> None:
     """Both ends exist and are on two bodies."""
     key = f"element '{element.name}': between"
     for end in element.between:
@@ -100,7 +101,7 @@ def _is_there(tree: Tree, end: str, key: str) -> bool:
         raise RobotFileError(error.message, key=key, value=end, hint=error.hint) from None
 
 
-def _force(tree: Tree, element: schema.ElementTable) -> PointElement:
+def _force(tree: Tree, element: ElementTable) -> PointElement:
     first, second = (tree.places[end] for end in element.between)
     table = element.table
     return PointElement(
@@ -116,7 +117,7 @@ def _force(tree: Tree, element: schema.ElementTable) -> PointElement:
     )
 
 
-def _with_struts(tree: Tree, robot: schema.RobotFile, struts: list[schema.ElementTable]) -> Tree:
+def _with_struts(tree: Tree, robot: schema.RobotFile, struts: list[ElementTable]) -> Tree:
     """The tree with a massless slide on the ground for each strut; a row of the closures makes it the length."""
     links = list(tree.links)
     for strut in struts:

@@ -12,9 +12,9 @@ from parflex.bodies.beam import Material, Section, beam, first_bending, rolled
 from parflex.bodies.beam_parts import ElementParts
 from parflex.bodies.body import Body
 from parflex.bodies.elastic_body import ElasticBody, with_damping, with_small_turns
-from parflex.description import schema
-from parflex.description.elastic_tables import SECTION_KEYS, Damping
 from parflex.errors import InputError, ParflexError, RobotFileError
+from parflex.robotfile import schema
+from parflex.robotfile.schema import SECTION_KEYS, Damping
 from parflex.spatial.batched import OneNumberError, is_varied
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from parflex.bodies import RigidBody
-from parflex.description import schema
+from parflex.bodies.rigid import RigidBody
+from parflex.robotfile import schema
 from parflex.tree.link_tree import JointTerms
 
 

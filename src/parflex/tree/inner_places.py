@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from parflex.bodies.elastic_body import Node
-from parflex.description.names import share_of_length, split_place
 from parflex.errors import InputError
 from parflex.records import Record
+from parflex.robotfile.values import position_along_beam, split_place
 from parflex.spatial.batched import nominal
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ class NamedPlaces(dict[str, Place]):
         return self[same] if dict.__contains__(self, same) else place_on_node(number, link, node)
 
     def _along(self, number: int, name: str, owner: str, where: str) -> Place | None:
-        s = share_of_length(where)
+        s = position_along_beam(where)
         if s is None and "." in where and not _is_number(where):
             return None  # a frame of which something is asked, as in `BEAM@0.5.x`
         if s is None:

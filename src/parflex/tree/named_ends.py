@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from parflex.description import schema
-from parflex.description.values import shown
 from parflex.errors import InputError, RobotFileError, did_you_mean
+from parflex.robotfile import schema
+from parflex.robotfile.values import short_text
 from parflex.tree.element_building import refuse_inner
 from parflex.tree.inner_places import NamedPlaces, Place
 from parflex.tree.link_tree import GROUND, Link
@@ -61,6 +61,6 @@ def _check_closure(closure: schema.Closure, places: Mapping[str, Place], links: 
         raise RobotFileError(
             "both ends of the closure are on the same body",
             key=f"{key}: between",
-            value=shown(closure.between),
+            value=short_text(closure.between),
             hint="name places on two bodies, or remove the closure",
         )

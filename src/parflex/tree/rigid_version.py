@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from parflex.bodies.rigid import RigidBody
-from parflex.description import schema
-from parflex.description.loader import describe
+from parflex.robotfile import schema
+from parflex.robotfile.read import describe
 from parflex.spatial.batched import is_varied
 from parflex.tree.build import build_tree
 from parflex.tree.frame_numbers import read_body

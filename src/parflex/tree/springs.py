@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from parflex.description import schema
+from parflex.robotfile.element_schema import CouplingTable
 from parflex.tree.contacts import Contact
 from parflex.tree.gear_loss import direction, lost_share
 
@@ -138,7 +138,7 @@ class CoupledSpring:
         return found
 
 
-def coupled_spring(coupling: schema.CouplingTable, links: Sequence[Link]) -> CoupledSpring:
+def coupled_spring(coupling: CouplingTable, links: Sequence[Link]) -> CoupledSpring:
     """The spring of one coupling of the file; that of a rigid one has no stiffness, and only says what it couples."""
     names = (coupling.joint, *coupling.others)
     numbers = tuple(next(j for j, link in enumerate(links) if link.name == name) for name in names)
@@ -161,7 +161,7 @@ def coupled_spring(coupling: schema.CouplingTable, links: Sequence[Link]) -> Cou
     )
 
 
-def ratios_of(coupling: schema.CouplingTable, joint_slides: bool) -> dict[str, float]:
+def ratios_of(coupling: CouplingTable, joint_slides: bool) -> dict[str, float]:
     """Ratios of the others; a screw has the way of one radian, or the angle of one metre where the joint turns."""
     if coupling.lead is None:
         return dict(coupling.terms)

@@ -21,8 +21,7 @@ SAVED = ("operators", "microseconds")
 @click.option("--json", "as_json", is_flag=True, help="Print a single JSON object.")
 def list_robots(as_json: bool) -> None:
     """Robots of the catalogue."""
-    from parflex.description.loader import load_description
-    from parflex.description.source import catalogue_names
+    from parflex.robotfile.read import catalogue_names, load_description
 
     robots = []
     for name in catalogue_names():
@@ -129,9 +128,9 @@ def draw(robot: str, as_json: bool, pose: str | None, frames: str | None, path: 
 @click.option("--json", "as_json", is_flag=True, help="Print a single JSON object.")
 def new(name: str, path: str | None, as_json: bool) -> None:
     """A commented template of a robot file: a five-bar robot that works as it stands."""
-    from parflex.description.template import template
+    from parflex.robotfile.read import template_text
 
-    text = template(name)
+    text = template_text(name)
     if path is not None:
         with new_file(path, "output") as file:
             file.write(text.encode())
@@ -148,7 +147,7 @@ def schema(as_json: bool) -> None:
     """JSON schema of the robot file, for editors."""
     import json
 
-    from parflex.description.schema import json_schema
+    from parflex.robotfile.schema import json_schema
 
     click.echo(json.dumps(json_schema(), indent=None if as_json else 2))
 

@@ -10,12 +10,12 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from parflex.description.source import apply_settings
 from parflex.designs.design_numbers import DesignNumbers, Path, leaves, number_at, read_again
 from parflex.designs.traced_numbers import TracedDecisions, TracedNumber, holds
 from parflex.errors import ParflexError
 from parflex.models.robot import Robot
 from parflex.records import Record
+from parflex.robotfile.read import apply_settings
 from parflex.spatial.batched import OneNumberError, Varied
 from parflex.symbolic.expression import Expression, Graph
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from parflex.checks import boolean, short_text
-from parflex.description.source import MAX_BYTES
 from parflex.errors import InputError, ParflexError, did_you_mean
 from parflex.exchange.importing.foreign_robot import Dropped, ForeignRobot
 from parflex.exchange.importing.from_mujoco.mjcf_robot import mjcf_robot
@@ -18,6 +17,7 @@ from parflex.exchange.importing.symoro_robot import symoro_robot
 from parflex.exchange.importing.urdf_robot import urdf_robot
 from parflex.io import atomic_file, check_writable, refuse_overwrite
 from parflex.records import Record
+from parflex.robotfile.read import MAX_BYTES
 
 FORMATS = (".urdf", ".xml", ".mjcf", ".par")
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from parflex.checks import short_text
-from parflex.description.expressions import FUNCTIONS, NAMES
 from parflex.exchange.importing.foreign_files import foreign_error, read_text
+from parflex.robotfile.values import FUNCTIONS, NAMES
 
 GEOMETRY = ("gamma", "b", "alpha", "d", "theta", "r")
 BODY = ("M", "MX", "MY", "MZ", "XX", "XY", "XZ", "YY", "YZ", "ZZ")

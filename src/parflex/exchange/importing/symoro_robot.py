@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from parflex.checks import short_text
-from parflex.description.expressions import evaluate
 from parflex.errors import ParflexError
 from parflex.exchange.importing.foreign_files import foreign_error
 from parflex.exchange.importing.foreign_names import allowed
@@ -23,6 +22,7 @@ from parflex.exchange.importing.symoro_file import (
     read_symoro,
     symbols,
 )
+from parflex.robotfile.values import evaluate
 
 JOINTS = {"0": "revolute", "1": "prismatic", "2": "fixed"}
 VARIABLE = {"0": "theta", "1": "r"}

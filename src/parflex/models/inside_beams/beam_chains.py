@@ -12,10 +12,10 @@ from parflex.bodies.beam_parts import ElementParts
 from parflex.bodies.body import Body
 from parflex.bodies.reduced_link import ReducedLine
 from parflex.bodies.reduced_parts import ReducedParts
-from parflex.description import schema
 from parflex.errors import InputError, did_you_mean
 from parflex.models.robot import Robot
 from parflex.records import Record
+from parflex.robotfile import schema
 from parflex.tree.elements import element_parts
 from parflex.tree.link_tree import Tree
 

@@ -7,12 +7,12 @@ import unicodedata
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from parflex.description.inheritance import inherited
 from parflex.models.configuration import configure
 from parflex.models.frames_and_jacobians import counts
 from parflex.models.limits import limit_warnings
 from parflex.models.robot import Robot
 from parflex.records import count_of
+from parflex.robotfile.read import inherited
 
 
 def unusual(robot: Robot) -> list[str]:

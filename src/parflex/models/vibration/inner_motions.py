@@ -20,8 +20,8 @@ import numpy as np
 from parflex.bodies.body import Body
 from parflex.bodies.reduced_link import ReducedLine
 from parflex.closure.mobility import null_space
-from parflex.description import schema
 from parflex.records import Record
+from parflex.robotfile import schema
 from parflex.spatial.linear import eigen_pairs
 from parflex.spatial.rotations import hat
 from parflex.tree.elements import read_element

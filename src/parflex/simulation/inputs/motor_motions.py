@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from parflex.description.motion_tables import MotionTable
 from parflex.errors import InputError, did_you_mean
 from parflex.models.robot import Robot
 from parflex.records import Answer
+from parflex.robotfile.motion_schema import MotionTable
 from parflex.simulation.inputs.function_samples import Span
 from parflex.simulation.inputs.polynomials import Polynomials, hermite, joined
 from parflex.simulation.inputs.poses import PoseMotion, motors_through, pose_motion

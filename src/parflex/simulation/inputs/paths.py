@@ -9,11 +9,11 @@ from itertools import pairwise
 import numpy as np
 
 from parflex.closure.assembly.newton import CLOSED
-from parflex.description.motion_tables import MotionTable
 from parflex.errors import InputError
 from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.recursion.kinematics import pose
+from parflex.robotfile.motion_schema import MotionTable
 from parflex.simulation.inputs.kept_roads import kept_road
 from parflex.simulation.inputs.polynomials import Polynomials
 from parflex.simulation.inputs.prescribed_frames import FrameMotion, channels, frame_components, joints_of_pose

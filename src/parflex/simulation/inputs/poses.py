@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from parflex.description.motion_tables import MotionTable
 from parflex.errors import InputError, ParflexError, UnreachableError
 from parflex.models.configuration import Configuration
 from parflex.models.robot import Robot
 from parflex.records import Record
+from parflex.robotfile.motion_schema import MotionTable
 from parflex.simulation.inputs.polynomials import POWERS, Polynomials, joined
 from parflex.simulation.inputs.prescribed_frames import FrameMotion, channels, frame_components, joints_of_pose
 from parflex.simulation.inputs.roads import Road, joints_along

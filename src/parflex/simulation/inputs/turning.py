@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from parflex.closure.pose_rows import across, shortest_turn
-from parflex.description.motion_tables import MotionTable
 from parflex.errors import InputError
 from parflex.records import Record
+from parflex.robotfile.motion_schema import MotionTable
 from parflex.spatial.rotations import rotation_from_vector, vector_from_rotation
 
 Array = np.ndarray

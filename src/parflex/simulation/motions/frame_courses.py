@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from parflex.description.motion_tables import MotionTable
 from parflex.models.robot import Robot
 from parflex.records import Record
+from parflex.robotfile.motion_schema import MotionTable
 from parflex.simulation.inputs.paths import frame_along
 from parflex.simulation.inputs.poses import Move, asked_turn, pose_motion
 from parflex.simulation.inputs.prescribed_frames import FrameMotion, frame_components

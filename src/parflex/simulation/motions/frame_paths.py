@@ -8,11 +8,11 @@ from itertools import pairwise
 
 import numpy as np
 
-from parflex.description.motion_tables import MotionTable
 from parflex.errors import InputError
 from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.recursion.kinematics import pose
+from parflex.robotfile.motion_schema import MotionTable
 from parflex.simulation.inputs.paths import Arc, arcs_of, follow
 from parflex.simulation.inputs.polynomials import Polynomials, hermite, joined
 from parflex.simulation.inputs.prescribed_frames import FrameMotion, channels, joints_of_pose

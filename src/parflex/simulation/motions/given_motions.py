@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from parflex.description.loader import read_tables
-from parflex.description.motion_tables import LAW_KEYS, LAWS, MotionTable
-from parflex.description.source import parse_toml, read_bounded
 from parflex.errors import InputError, RobotFileError, did_you_mean
 from parflex.models.robot import Robot
+from parflex.robotfile.motion_schema import LAW_KEYS, LAWS, MotionTable
+from parflex.robotfile.read import parse_toml, read_bounded, read_tables
 
 PAGE = "docs/robot-file.md"
 

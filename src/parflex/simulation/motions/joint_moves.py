@@ -6,9 +6,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from parflex.description.motion_tables import MotionTable
 from parflex.models.motor_values import by_motor
 from parflex.models.robot import Robot
+from parflex.robotfile.motion_schema import MotionTable
 from parflex.simulation.inputs.polynomials import Polynomials, integral, joined
 from parflex.simulation.motions.through_times import blended, splined
 from parflex.simulation.motions.unit_laws import scaled, unit_law

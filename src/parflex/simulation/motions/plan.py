@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from parflex.description.loader import read_tables
-from parflex.description.motion_tables import LIMIT_KEYS, MotionTable
 from parflex.errors import InputError, RobotFileError
 from parflex.models.limits import refuse_violations
 from parflex.models.robot import Robot
+from parflex.robotfile.motion_schema import LIMIT_KEYS, MotionTable
+from parflex.robotfile.read import read_tables
 from parflex.simulation.inputs.function_samples import Span
 from parflex.simulation.inputs.motor_motions import MotorMotion, from_table, motion_of
 from parflex.simulation.motions.extremes import check_channels

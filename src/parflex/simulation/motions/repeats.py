@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from parflex.description.motion_tables import MotionTable
 from parflex.errors import InputError
+from parflex.robotfile.motion_schema import MotionTable
 from parflex.simulation.inputs.polynomials import Polynomials
 
 

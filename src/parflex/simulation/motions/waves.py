@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from parflex.description.motion_tables import MotionTable
 from parflex.errors import InputError
 from parflex.records import Record
+from parflex.robotfile.motion_schema import MotionTable
 from parflex.simulation.inputs.polynomials import Polynomials, hermite
 from parflex.simulation.inputs.quintics import smooth_step
 

@@ -72,7 +72,7 @@ def run_settings(robot: Robot, case: Case, problem: Problem, method: str) -> dic
 
 def file_hash(robot: Robot) -> str | None:
     """SHA-256 of the robot file as it is now; None if it is gone."""
-    inside = resources.files("parflex.description").joinpath("catalogue", robot.file)
+    inside = resources.files("parflex.robotfile").joinpath("catalogue", robot.file)
     try:
         data = Path(robot.file).read_bytes() if Path(robot.file).is_file() else inside.read_bytes()
     except OSError:

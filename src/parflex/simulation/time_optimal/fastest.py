@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from parflex.description.motion_tables import MotionTable
 from parflex.errors import InputError, UnreachableError
 from parflex.models.dynamics.rigid_losses import refuse_losses
 from parflex.models.dynamics.taut_cables import driven_cables
 from parflex.models.robot import Robot
+from parflex.robotfile.motion_schema import MotionTable
 from parflex.simulation.inputs.polynomials import Polynomials, joined
 from parflex.simulation.inputs.spare_motions import is_spare
 from parflex.simulation.time_optimal.internal_efforts import efforts_within

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from parflex.description.motion_tables import LIMIT_KEYS, MotionTable
 from parflex.errors import InputError
 from parflex.models.motor_values import by_motor
 from parflex.models.robot import Robot
 from parflex.records import Record
+from parflex.robotfile.motion_schema import LIMIT_KEYS, MotionTable
 
 Array = np.ndarray
 

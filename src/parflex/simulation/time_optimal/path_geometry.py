@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from parflex.description.motion_tables import MotionTable
 from parflex.errors import InputError, ParflexError, UnreachableError
 from parflex.models.configuration import Configuration
 from parflex.models.robot import Robot
 from parflex.records import Record
+from parflex.robotfile.motion_schema import MotionTable
 from parflex.simulation.inputs.paths import arcs_of, frame_along
 from parflex.simulation.inputs.polynomials import Polynomials, hermite
 from parflex.simulation.inputs.poses import Move, asked_turn, places_of

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from parflex.description.source import apply_settings
 from parflex.design.design_state import Circumstances, SensitiveDesign
 from parflex.design.number_slopes import numbers_by_program
 from parflex.designs.design_numbers import number_at
@@ -25,6 +24,7 @@ from parflex.models.elastic.linear_model import LinearModel
 from parflex.models.loading import redesigned
 from parflex.models.robot import Robot
 from parflex.models.vibration.natural_modes import USUAL, Modes, modes_of
+from parflex.robotfile.read import apply_settings
 from parflex.tree.rigid_version import read_version
 from parflex.updating.modelled.pose_modes import SlopedModes, modes_at, pose_of
 from parflex.updating.modelled.still_poses import StillPose, StillSlopes, stand_alike

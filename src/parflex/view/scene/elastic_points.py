@@ -11,9 +11,9 @@ import numpy as np
 from parflex.bodies.beam import CentreLine, centre_line
 from parflex.bodies.elastic_body import Node
 from parflex.bodies.modal_file import load_modal
-from parflex.description import schema
 from parflex.models.robot import Robot
 from parflex.records import Record
+from parflex.robotfile import schema
 from parflex.tree.elements import read_material, read_section
 from parflex.tree.link_tree import Link
 

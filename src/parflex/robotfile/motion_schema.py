@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, model_validator
 
-from parflex.description.table import Table
-from parflex.description.values import (
+from parflex.errors import did_you_mean
+from parflex.robotfile.values import (
     Axis,
     Coordinates,
     FrameName,
@@ -15,11 +15,11 @@ from parflex.description.values import (
     Number,
     Numbers,
     Pair,
+    Table,
     Vector,
-    complain,
     list_of,
+    value_error,
 )
-from parflex.errors import did_you_mean
 
 Points = Annotated[tuple[Vector, ...], BeforeValidator(list_of("a list of points is", "[[x, y, z], [x, y, z]]"))]
 Moves = Annotated[tuple[Coordinates, ...], BeforeValidator(list_of("a list of tables is", '[{ "joint" = 0.1 }]'))]
@@ -130,7 +130,7 @@ class MotionTable(Table):
         if len(ways) != 1:
             found = " and ".join(f"'{way}'" for way in ways) or "none"
             kinds = ", ".join(f"'{key}'" for key in KINDS[:-1]) + f" and '{KINDS[-1]}'"
-            raise complain(f"a motion has one of {kinds}, not {found}", "keep one", "moves")
+            raise value_error(f"a motion has one of {kinds}, not {found}", "keep one", "moves")
         self._check_keys(ways[0])
         self._check_numbers()
         self._check_needs(ways[0])
@@ -141,20 +141,20 @@ class MotionTable(Table):
         """One of direction, cone and orientation; a cone stands about a circle."""
         given = sorted(self.model_fields_set & set(TURN_KEYS))
         if len(given) > 1:
-            raise complain(f"'{given[0]}' and '{given[1]}' both turn the frame", "keep one", given[1])
+            raise value_error(f"'{given[0]}' and '{given[1]}' both turn the frame", "keep one", given[1])
         if self.cone is not None and self.circle is None:
-            raise complain("a 'cone' stands about the axis of a circle", "give directions", "cone", self.cone)
+            raise value_error("a 'cone' stands about the axis of a circle", "give directions", "cone", self.cone)
 
     def _check_keys(self, kind: str) -> None:
         """Refuse a law that the kind does not have, and keys that have no effect."""
         if self.law is not None and self.law not in LAWS[kind]:
-            raise complain(
+            raise value_error(
                 f"a motion with '{kind}' has no law '{self.law}'", did_you_mean(self.law, LAWS[kind]), "law", self.law
             )
         strange = self.model_fields_set - self._known_keys(kind)
         if strange:
             key = min(strange)
-            raise complain(f"'{key}' has no effect in {self._named(kind)}", "remove it", key, getattr(self, key))
+            raise value_error(f"'{key}' has no effect in {self._named(kind)}", "remove it", key, getattr(self, key))
 
     def _known_keys(self, kind: str) -> set[str]:
         law = self.law_word
@@ -177,44 +177,48 @@ class MotionTable(Table):
         for key in ("speed", "duration", "period", "frequency"):
             value = getattr(self, key)
             if value is not None and value <= 0:
-                raise complain(f"{key} = {value} is not positive", "give more than zero", key, value)
+                raise value_error(f"{key} = {value} is not positive", "give more than zero", key, value)
         for key in ("ramp", "rest", "smoothing", "blend"):
             if getattr(self, key) < 0:
-                raise complain(f"{key} is negative", "give zero or more", key, getattr(self, key))
+                raise value_error(f"{key} is negative", "give zero or more", key, getattr(self, key))
         if self.duration is not None and 2 * self.ramp > self.duration:
-            raise complain("the two ramps are longer than the move", "make 'duration' longer", "ramp", self.ramp)
+            raise value_error("the two ramps are longer than the move", "make 'duration' longer", "ramp", self.ramp)
         if any(later <= sooner for sooner, later in zip(self.times, self.times[1:], strict=False)):
-            raise complain("the times do not increase", "write e.g. [0, 1, 2.5]", "times", list(self.times))
+            raise value_error("the times do not increase", "write e.g. [0, 1, 2.5]", "times", list(self.times))
         if self.times and self.times[0] < 0:
-            raise complain("the first time is negative", "begin at 0 or later", "times", self.times[0])
+            raise value_error("the first time is negative", "begin at 0 or later", "times", self.times[0])
         if self.sweep not in SWEEPS:
-            raise complain(f"there is no sweep '{self.sweep}'", did_you_mean(self.sweep, SWEEPS), "sweep", self.sweep)
+            raise value_error(
+                f"there is no sweep '{self.sweep}'", did_you_mean(self.sweep, SWEEPS), "sweep", self.sweep
+            )
         if any(value <= 0 for value in self.frequencies):
-            raise complain("a frequency is not positive", "give more than zero", "frequencies", list(self.frequencies))
+            raise value_error(
+                "a frequency is not positive", "give more than zero", "frequencies", list(self.frequencies)
+            )
 
     def _check_needs(self, kind: str) -> None:
         """What a kind and its law cannot do without."""
         law, stops = self.law_word, kind in ("points", "poses", "joints")
         if stops and len(getattr(self, kind)) < 2 and kind != "points":  # points say it with their path
-            raise complain(f"a motion needs at least two {kind}", f"add {kind}", kind)
+            raise value_error(f"a motion needs at least two {kind}", f"add {kind}", kind)
         if self.times and stops and len(self.times) != len(getattr(self, kind)):
             count = len(getattr(self, kind))
-            raise complain(f"there are {len(self.times)} times for {count} {kind}", "give one each", "times")
+            raise value_error(f"there are {len(self.times)} times for {count} {kind}", "give one each", "times")
         if self.times and self.duration is not None:
-            raise complain("'times' and 'duration' say the same", "keep one", "duration", self.duration)
+            raise value_error("'times' and 'duration' say the same", "keep one", "duration", self.duration)
         needs = [key for key in self._required(kind, law) if not getattr(self, key)]
         if needs:
-            raise complain(f"'{needs[0]}' is missing", f"add {needs[0]} = ...", needs[0])
+            raise value_error(f"'{needs[0]}' is missing", f"add {needs[0]} = ...", needs[0])
         if self.along_path and law == "constant-speed" and self.ramp == 0:
-            raise complain("'ramp' is missing: a path starts from rest", "add ramp = 0.5", "ramp")
+            raise value_error("'ramp' is missing: a path starts from rest", "add ramp = 0.5", "ramp")
         if kind != "moves" and law in ("trapezoid", "constant-speed") and self.ramp == 0:
-            raise complain(f"'ramp' is missing: the law '{law}' has ramps", "add ramp = 0.1", "ramp")
+            raise value_error(f"'ramp' is missing: the law '{law}' has ramps", "add ramp = 0.1", "ramp")
         gaps = [b - a for a, b in zip(self.times, self.times[1:], strict=False)]
         if gaps and (2 * self.ramp > min(gaps) or 2 * self.blend > min(gaps)):
             key = "blend" if self.blend else "ramp"
-            raise complain(f"'{key}' is longer than half of a move", "make it shorter", key, getattr(self, key))
+            raise value_error(f"'{key}' is longer than half of a move", "make it shorter", key, getattr(self, key))
         if law == "time-optimal" and min(self.end_speeds) < 0:
-            raise complain("a speed at an end is negative", "give zero or more", "end_speeds", list(self.end_speeds))
+            raise value_error("a speed at an end is negative", "give zero or more", "end_speeds", list(self.end_speeds))
         self._check_waves(kind)
 
     def _required(self, kind: str, law: str) -> list[str]:
@@ -232,23 +236,23 @@ class MotionTable(Table):
         """Numbers of frequencies and of amplitudes."""
         if kind == "sines":
             if (self.frequency is None) == (not self.frequencies):
-                raise complain(
+                raise value_error(
                     "sines have either 'frequency', of which they are multiples, or 'frequencies'",
                     "add frequency = 0.5", "frequency",
                 )  # fmt: skip
             for name, values in (*self.sines.items(), *self.cosines.items()):
                 if not values:
-                    raise complain(f"'{name}' has no amplitudes", "write e.g. [0.1, 0.05]", "sines")
+                    raise value_error(f"'{name}' has no amplitudes", "write e.g. [0.1, 0.05]", "sines")
                 if self.frequencies and len(values) != len(self.frequencies):
-                    raise complain(
+                    raise value_error(
                         f"'{name}' has {len(values)} amplitudes for {len(self.frequencies)} frequencies",
                         "give one each", "sines",
                     )  # fmt: skip
         if kind == "chirp" and len(self.frequencies) != 2:
-            raise complain("a chirp goes from one frequency to another", "write [1, 20]", "frequencies")
+            raise value_error("a chirp goes from one frequency to another", "write [1, 20]", "frequencies")
         if kind in ("sines", "chirp") and self.frame is not None:
             strange = {*self.sines, *self.cosines, *self.chirp} - {"x", "y", "z"}
             if strange:
-                raise complain(
+                raise value_error(
                     f"'{min(strange)}' is not a direction of a frame", "write x, y or z, or remove 'frame'", kind
                 )

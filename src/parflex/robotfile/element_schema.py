@@ -1,4 +1,4 @@
-"""Elements between two points as they stand in a robot file: springs, dampers, rods, cables; shapes that are shown."""
+"""Schema of elements between two points and of couplings between joints."""
 
 from __future__ import annotations
 
@@ -8,18 +8,44 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BeforeValidator, model_validator
 
-from parflex.description.limit_values import LIMIT_KEYS, check_limit_values
-from parflex.description.table import Table
-from parflex.description.values import Flag, FrameName, Name, Number, Pair, Text, Vector, complain, list_of
 from parflex.errors import RobotFileError
+from parflex.robotfile.values import (
+    LIMIT_KEYS,
+    Coordinates,
+    Flag,
+    FrameName,
+    Name,
+    Number,
+    Pair,
+    Table,
+    Text,
+    Vector,
+    check_limit_values,
+    list_of,
+    value_error,
+)
 
 if TYPE_CHECKING:
-    from parflex.description import schema
+    from parflex.robotfile import schema
 
 Ends = Annotated[tuple[FrameName, FrameName], BeforeValidator(list_of("two frames are", '["base", "platform"]', 2))]
+
 Scale = Annotated[Vector, BeforeValidator(lambda value: value if isinstance(value, (list, tuple)) else [value] * 3)]
+
 Row = Annotated[tuple[Number, Number], BeforeValidator(list_of("a pair is", "[length, force]", 2))]
+
 Rows = Annotated[tuple[Row, ...], BeforeValidator(list_of("a list of pairs is", "[[0.1, 0], [0.2, 50]]"))]
+
+POSE_WORDS = ("x", "y", "z", "qw", "qx", "qy", "qz", "rx", "ry", "rz", "theta", "zx", "zy", "zz")
+
+KEYS = {  # what each kind may have beside its name and ends; the first of each group is required, or another of it
+    "spring": ("stiffness", "rest", "damping", "table"),
+    "damper": ("damping",),
+    "rod": ("rest",),
+    "force": ("table", "damping"),
+    "cable": ("stiffness", "rest", "damping", "actuated"),
+    "strut": ("actuated", "stiffness", "rest", "damping", *LIMIT_KEYS),
+}
 
 
 class Visual(Table):
@@ -41,17 +67,6 @@ class ForceTable(Table):
 
 def _read_table(value: Any) -> Any:
     return {"length": value} if isinstance(value, list | tuple) else value
-
-
-POSE_WORDS = ("x", "y", "z", "qw", "qx", "qy", "qz", "rx", "ry", "rz", "theta", "zx", "zy", "zz")
-KEYS = {  # what each kind may have beside its name and ends; the first of each group is required, or another of it
-    "spring": ("stiffness", "rest", "damping", "table"),
-    "damper": ("damping",),
-    "rod": ("rest",),
-    "force": ("table", "damping"),
-    "cable": ("stiffness", "rest", "damping", "actuated"),
-    "strut": ("actuated", "stiffness", "rest", "damping", *LIMIT_KEYS),
-}
 
 
 class ElementTable(Table):
@@ -81,14 +96,14 @@ class ElementTable(Table):
             given = getattr(self, key)
             if given not in (None, False) and key not in KEYS[self.kind]:
                 known = ", ".join(f"'{word}'" for word in KEYS[self.kind])
-                raise complain(f"a {self.kind} has no '{key}'", f"it may have {known}", key)
+                raise value_error(f"a {self.kind} has no '{key}'", f"it may have {known}", key)
             if key in ("stiffness", "rest", "damping") and given is not None and given < 0:
-                raise complain(f"the {key} is negative", "give zero or more", key, given)
+                raise value_error(f"the {key} is negative", "give zero or more", key, given)
         check_limit_values(self.limits, self.velocity_limit, self.effort_limit)
         if self.limits and self.limits[0] < 0:
-            raise complain("the limits of a strut are lengths", "give [low, high] in m", "limits", self.limits)
+            raise value_error("the limits of a strut are lengths", "give [low, high] in m", "limits", self.limits)
         if self.between[0] == self.between[1]:
-            raise complain("both ends are the same", "name two frames", "between", self.between[0])
+            raise value_error("both ends are the same", "name two frames", "between", self.between[0])
         self._enough()
         self._check_table()
         return self
@@ -96,9 +111,9 @@ class ElementTable(Table):
     def _enough(self) -> None:
         """What a kind needs to act at all."""
         if self.kind == "spring" and self.table is not None and (self.stiffness is not None or self.rest is not None):
-            raise complain("'table' and 'stiffness' both say how the spring pulls", "keep one of them", "table")
+            raise value_error("'table' and 'stiffness' both say how the spring pulls", "keep one of them", "table")
         if self.kind == "cable" and self.actuated and not self.measured:
-            raise complain(
+            raise value_error(
                 "a cable with a motor does not stretch",
                 "leave out stiffness and rest; couple an elastic cable to a drum, by a coupling with a stiffness",
                 "actuated",
@@ -108,29 +123,29 @@ class ElementTable(Table):
         units = {"stiffness": "stiffness = 1000 (N/m)", "rest": "rest = 0.2 (m)", "damping": "damping = 50 (N s/m)"}
         for key in needs.get(self.kind, ()):
             if self.table is None and getattr(self, key) is None:
-                raise complain(f"the {self.kind} needs its {key}", f"give {units[key]}", key)
+                raise value_error(f"the {self.kind} needs its {key}", f"give {units[key]}", key)
         for key in ("stiffness",) if self.kind in ("spring", "cable") else ():
             if getattr(self, key) == 0:
-                raise complain(f"a {self.kind} of stiffness 0 does nothing", "give it in N/m", key, 0.0)
+                raise value_error(f"a {self.kind} of stiffness 0 does nothing", "give it in N/m", key, 0.0)
         if self.kind == "strut" and (self.stiffness is None) != (self.rest is None):
             missing = "rest" if self.rest is None else "stiffness"
-            raise complain("a strut with a spring needs 'stiffness' and 'rest'", f"add {missing}", missing)
+            raise value_error("a strut with a spring needs 'stiffness' and 'rest'", f"add {missing}", missing)
         if self.kind == "rod" and self.rest == 0:
-            raise complain("a rod cannot have length zero", "use a closure", "rest", 0.0)
+            raise value_error("a rod cannot have length zero", "use a closure", "rest", 0.0)
         if self.kind == "force" and self.table is None:
-            raise complain("the force needs its table", "give table = [[length, force], ...]", "table")
+            raise value_error("the force needs its table", "give table = [[length, force], ...]", "table")
 
     def _check_table(self) -> None:
         for word, rows in (("length", self.table.length), ("speed", self.table.speed)) if self.table else ():
             if len(rows) == 1:
-                raise complain("one pair makes no table", "give two or more", f"table.{word}")
+                raise value_error("one pair makes no table", "give two or more", f"table.{word}")
             falls = [high[0] for low, high in pairwise(rows) if not low[0] < high[0]]
             if falls:
-                raise complain(f"the {word}s do not rise", "sort them, each once", f"table.{word}", falls[0])
+                raise value_error(f"the {word}s do not rise", "sort them, each once", f"table.{word}", falls[0])
         if self.table and not self.table.length and not self.table.speed:
-            raise complain("the table is empty", "give table = [[length, force], ...]", "table")
+            raise value_error("the table is empty", "give table = [[length, force], ...]", "table")
         if self.table and self.kind == "spring" and not self.table.length:
-            raise complain("a spring needs a table over length", 'write it so, or kind = "force"', "table")
+            raise value_error("a spring needs a table over length", 'write it so, or kind = "force"', "table")
 
 
 def strut_names(robot: schema.RobotFile) -> list[str]:
@@ -194,3 +209,82 @@ def check_elements(
                     value=end,
                     hint=hint(end),
                 )
+
+
+class CouplingTable(Table):
+    """joint = sum of ratio times other + offset; or a screw: `lead` metres along per turn about the axis.
+
+    A positive lead gives a positive travel for a positive turn: right-handed where one body turns and slides,
+    left-handed where a spindle turns in place and its nut slides.
+    """
+
+    name: Name
+    joint: Name
+    terms: Coordinates = {}
+    other: Name | None = None
+    lead: Number | None = None
+    offset: Number = 0.0
+    stiffness: Number | None = None
+    damping: Number = 0.0
+    backlash: Number = 0.0
+    efficiency: Number = 1.0
+    efficiency_back: Number | None = None
+
+    @model_validator(mode="after")
+    def _whole(self) -> CouplingTable:
+        form = 'write terms = { NAME = ratio }, or other = "NAME" and lead = 0.005'
+        if self.terms and (self.other is not None or self.lead is not None):
+            raise value_error("'terms' and 'lead' are both given", "keep one of them", "terms")
+        if not self.terms and self.other is None and self.lead is None:
+            raise value_error("the coupling has neither 'terms' nor 'other' and 'lead'", form, "terms")
+        if not self.terms and (self.other is None or self.lead is None):
+            missing = "other" if self.other is None else "lead"
+            raise value_error("a screw needs both 'other' and 'lead'", f"add {missing} = ...", missing)
+        if self.lead == 0:
+            raise value_error("a lead of zero couples nothing", "give the travel per turn in m", "lead", 0.0)
+        for name, ratio in self.terms.items():
+            if ratio == 0:
+                raise value_error(f"the ratio of '{name}' is zero", "remove the term", f"terms.{name}", 0.0)
+        if self.joint in (*self.terms, self.other):
+            raise value_error("a joint cannot be coupled to itself", "name another joint", "joint", self.joint)
+        self._check_spring()
+        return self
+
+    def _check_spring(self) -> None:
+        """A spring that pushes back, and what only a spring can have."""
+        if self.stiffness is not None and self.stiffness <= 0:
+            raise value_error(
+                "the stiffness is not positive", "leave it out for a rigid coupling", "stiffness", self.stiffness
+            )
+        for key, value in (("damping", self.damping), ("backlash", self.backlash)):
+            if value < 0:
+                raise value_error(f"the {key} is negative", "give zero or more", key, value)
+        if not 0 < self.efficiency <= 1:
+            raise value_error(
+                "the efficiency is not between 0 and 1", "1 is without losses", "efficiency", self.efficiency
+            )
+        if self.back > 1:
+            raise value_error(
+                "the efficiency of driving back is above 1",
+                "1 is without losses, zero or less is self-locking",
+                "efficiency_back",
+                self.efficiency_back,
+            )
+        for key, given in (("damping", self.damping), ("backlash", self.backlash)):
+            if given and self.stiffness is None:
+                raise value_error(
+                    f"'{key}' needs 'stiffness', and this coupling is rigid",
+                    "give the stiffness of the teeth, belt or thread in N m/rad or N/m at the joint",
+                    key,
+                    given,
+                )
+
+    @property
+    def back(self) -> float:
+        """Efficiency where `joint` drives the others."""
+        return self.efficiency if self.efficiency_back is None else self.efficiency_back
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """Joints that `joint` follows."""
+        return tuple(self.terms) or (str(self.other),)

@@ -1,16 +1,14 @@
-"""Names in a robot file must exist, be unique and form a tree; joints must be able to do what is asked of them."""
+"""Checks of names, topology, joints and couplings of a description."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
-from parflex.description import schema
-from parflex.description.coupling_checks import check_couplings, single_axes
-from parflex.description.element_tables import check_elements, strut_names
-from parflex.description.limit_values import LIMIT_KEYS
-from parflex.description.names import INSIDE, share_of_length, split_place
-from parflex.description.values import shown
 from parflex.errors import RobotFileError, did_you_mean
+from parflex.robotfile import schema
+from parflex.robotfile.element_schema import CouplingTable, check_elements, strut_names
+from parflex.robotfile.values import INSIDE, LIMIT_KEYS, position_along_beam, short_text, split_place
 
 AXES = {
     "fixed": 0,
@@ -22,6 +20,7 @@ AXES = {
     "spherical": 3,
     "free": 6,
 }
+
 # how many start values a joint may have
 STARTS = {
     "fixed": (0,),
@@ -33,9 +32,20 @@ STARTS = {
     "spherical": (0, 3, 4),
     "free": (0, 3, 6, 7),
 }
+
 PLANAR_STARTS = (0, 3)
+
 PLANAR_JOINTS = ("fixed", "revolute", "prismatic", "free")
+
 PLANAR_CLOSURES = ("revolute", "prismatic", "welded", "point-on-plane", "point-on-line")
+
+AXIS_UNITS = {  # unit of each axis of a joint, by what stands behind its name
+    "revolute": {"": "rad"},
+    "helical": {"": "rad"},
+    "prismatic": {"": "m"},
+    "universal": {".1": "rad", ".2": "rad"},
+    "cylindrical": {".1": "rad", ".2": "m"},
+}
 
 
 def _modal_owners(robot: schema.RobotFile) -> tuple[str, ...]:
@@ -59,7 +69,7 @@ class _Known:
         if name in self.places or any(str(name).startswith((owner + ".", owner + INSIDE)) for owner in self.owners):
             return True
         owner, where = split_place(str(name)) or ("", "")
-        return owner in self.beams and share_of_length(where) is not None
+        return owner in self.beams and position_along_beam(where) is not None
 
     def hint(self, name: str) -> str:
         """What may be meant by a name that is not there."""
@@ -181,7 +191,7 @@ def _check_marks(frame: schema.Frame, word: str, axes: int, key: str) -> tuple[b
         raise RobotFileError(
             f"{len(marks)} values for {axes} axes",
             key=f"{key}: {word}",
-            value=shown(marks),
+            value=short_text(marks),
             hint="give one for each axis",
         )
     return flags
@@ -226,7 +236,7 @@ def _check_frame(frame: schema.Frame, motion: str) -> None:
             raise RobotFileError(
                 f"limits need a joint with one axis, not a {frame.joint} one",
                 key=f"{key}: {word}",
-                value=shown(getattr(frame, word)),
+                value=short_text(getattr(frame, word)),
                 hint="remove them",
             )
 
@@ -237,12 +247,15 @@ def _check_start(start: tuple[float, ...], joint: str, motion: str, key: str) ->
         counts = " or ".join(str(count) for count in allowed[1:]) or "none"
         body = "body in the plane" if allowed is PLANAR_STARTS else "joint"
         raise RobotFileError(
-            f"{len(start)} start values for a {joint} {body}", key=key, value=shown(start), hint=f"give {counts}"
+            f"{len(start)} start values for a {joint} {body}", key=key, value=short_text(start), hint=f"give {counts}"
         )
     quaternion = start[-4:] if len(start) in (4, 7) else ()
     if quaternion and abs(math.hypot(*quaternion) - 1) > 1e-3:
         raise RobotFileError(
-            f"the quaternion has length {math.hypot(*quaternion):.4g}", key=key, value=shown(start), hint="make it 1"
+            f"the quaternion has length {math.hypot(*quaternion):.4g}",
+            key=key,
+            value=short_text(start),
+            hint="make it 1",
         )
 
 
@@ -330,3 +343,76 @@ def _check_motions(robot: schema.RobotFile, known: _Known) -> None:
                         value=joint,
                         hint=did_you_mean(joint, single),
                     )
+
+
+def single_axes(robot: schema.RobotFile) -> dict[str, str]:
+    """Joints and axes of joints that a coupling may name, and their units."""
+    found: dict[str, str] = {}
+    for frame in robot.frame:
+        found |= {frame.name + behind: unit for behind, unit in AXIS_UNITS.get(frame.joint, {}).items()}
+    return found | dict.fromkeys(strut_names(robot), "m")
+
+
+def check_couplings(robot: schema.RobotFile) -> None:
+    """Raise at the first coupling that does not fit the rest of the file."""
+    units, joints, names = single_axes(robot), {frame.name: frame.joint for frame in robot.frame}, set()
+    for coupling in robot.coupling:
+        key = f"coupling '{coupling.name}'"
+        if coupling.name in names:
+            raise RobotFileError(
+                f"the coupling '{coupling.name}' appears twice",
+                key=key,
+                value=coupling.name,
+                hint="rename one of them",
+            )
+        names.add(coupling.name)
+        words = "terms" if coupling.terms else "other"
+        for word, name in (("joint", coupling.joint), *((words, other) for other in coupling.others)):
+            if name not in units:
+                raise _no_axis(name, joints, units, f"{key}: {word}")
+        _check_cable(robot, coupling, key)
+        if coupling.lead is not None:
+            found = [units[coupling.joint], units[coupling.others[0]]]
+            if sorted(found) != ["m", "rad"]:
+                both = "turn" if found[0] == "rad" else "slide"
+                raise RobotFileError(
+                    f"'{coupling.joint}' and '{coupling.others[0]}' both {both}; a screw couples a turn and a slide",
+                    key=f"{key}: lead",
+                    value=coupling.lead,
+                    hint='name a prismatic and a revolute joint, or write terms = { "other" = ratio }',
+                )
+
+
+def _check_cable(robot: schema.RobotFile, coupling: CouplingTable, key: str) -> None:
+    """An elastic cable pulls where it is the joint of its coupling, and has no play: slack it has none to take up."""
+    cables = [element.name for element in robot.element if element.kind == "cable"]
+    behind = [name for name in coupling.others if name in cables]
+    if coupling.stiffness is not None and behind:
+        raise RobotFileError(
+            f"the cable '{behind[0]}' would push where the coupling is elastic",
+            key=f"{key}: terms",
+            value=behind[0],
+            hint=f'write the coupling with joint = "{behind[0]}", and the drum in terms',
+        )
+    if coupling.joint in cables and coupling.backlash:
+        raise RobotFileError(
+            f"the cable '{coupling.joint}' pulls only, and has no backlash",
+            key=f"{key}: backlash",
+            value=coupling.backlash,
+            hint="leave backlash out: a slack cable has none",
+        )
+
+
+def _no_axis(name: str, joints: Mapping[str, str], units: Mapping[str, str], key: str) -> RobotFileError:
+    """The error for a name that is not a joint, or a joint with several axes."""
+    kind = joints.get(name)
+    if kind in ("universal", "cylindrical"):
+        return RobotFileError(
+            f"the {kind} joint '{name}' has two axes", key=key, value=name, hint=f"name '{name}.1' or '{name}.2'"
+        )
+    if kind is not None:
+        hint = "couple joints that turn about or slide along one axis"
+        return RobotFileError(f"the {kind} joint '{name}' has no axis to couple", key=key, value=name, hint=hint)
+    return RobotFileError(
+        f"there is no joint '{name}' with one axis", key=key, value=name, hint=did_you_mean(name, units)
+    )

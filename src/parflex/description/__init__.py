@@ -1,1 +1,0 @@
-"""The robot file: from text to a checked description."""

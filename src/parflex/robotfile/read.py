@@ -1,0 +1,691 @@
+"""Read a robot file: TOML, inheritance, settings and the commented template."""
+
+from __future__ import annotations
+
+import copy
+import keyword
+import os
+import re
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic_core import PydanticCustomError
+
+from parflex.errors import InputError, RobotFileError, did_you_mean, nearest
+from parflex.robotfile import schema
+from parflex.robotfile.checks import check_references
+from parflex.robotfile.element_schema import CouplingTable, ElementTable, Visual
+from parflex.robotfile.values import FUNCTIONS, NAMES, Name, Number, error_value, read_name, short_text, split_place
+
+Model = TypeVar("Model", bound=BaseModel)
+
+LEG_LISTS: dict[str, type[Any]] = {
+    **{"frame": schema.Frame, "point": schema.Point},
+    **{
+        "closure": schema.Closure,
+        "coupling": CouplingTable,
+        "element": ElementTable,
+        "visual": Visual,
+    },
+}
+
+NAMED_LISTS = ("frame", "point", "closure", "coupling", "element")
+
+MAX_BYTES = 2_000_000
+
+MAX_DEPTH = 8
+
+MAX_KEY_PARTS = 50  # the reader of TOML takes quadratic time for a key of many parts
+
+OWN_KEYS = ("name", "extends")  # a file never takes these from the one it extends
+
+MAX_GENERATIONS = 8
+
+
+def load_table(robot: str | Path, settings: Mapping[str, Any] | None = None) -> tuple[dict[str, Any], list[str]]:
+    """Return the table of a catalogue robot or file with `settings` applied, and its files: its own first."""
+    raw, files = read_with_inheritance(robot)
+    complete = apply_settings(raw, settings or {}, files[0])
+    refuse_deep_nesting(complete, files[0])
+    return complete, files
+
+
+def load_description(robot: str | Path, settings: Mapping[str, Any] | None = None) -> tuple[schema.RobotFile, str]:
+    """The checked description of a catalogue robot or file, and the file's name for messages."""
+    complete, files = load_table(robot, settings)
+    return describe(complete, files[0]), files[0]
+
+
+def describe(raw: dict[str, Any], file: str) -> schema.RobotFile:
+    """A raw table as a checked description."""
+    try:
+        return _describe(raw)
+    except RobotFileError as error:
+        error.file = error.file or file
+        raise
+
+
+def _describe(raw: dict[str, Any]) -> schema.RobotFile:
+    top = {key: value for key, value in raw.items() if key not in ("legs", *LEG_LISTS)}
+    constants = _constants(raw.get("constants", {}))
+    top["constants"] = constants
+    if "format" in top and (isinstance(top["format"], bool) or top["format"] != 1):
+        form = top["format"]
+        raise RobotFileError(
+            f"format {short_text(form)} is not known", key="format", value=error_value(form), hint="write format = 1"
+        )
+    robot = _validate(schema.RobotFile, top, constants, "")
+    lists: dict[str, list[Any]] = {kind: [] for kind in LEG_LISTS}
+    for kind, model in LEG_LISTS.items():
+        for index, table in enumerate(_list_of_tables(raw.get(kind, []), kind)):
+            lists[kind].append(_validate(model, table, constants, _key(kind, index, table)))
+    leg_of: dict[str, str] = {}
+    leg_names: list[str] = []
+    legs = raw.get("legs", [])
+    own = len(lists["frame"])
+    for family in legs if isinstance(legs, list) else [legs]:
+        _expand_legs(family, constants, lists, leg_of, leg_names)
+    if "frame" in raw and list(raw).index("legs" if "legs" in raw else "frame") < list(raw).index("frame"):
+        lists["frame"] = [*lists["frame"][own:], *lists["frame"][:own]]  # joints and motors in the order of the file
+    if robot.platform is not None:
+        for name, position in robot.platform.points.items():
+            point = {"name": f"{robot.platform.name}.{name}", "frame": robot.platform.name, "position": position}
+            lists["point"].append(_validate(schema.Point, point, constants, "platform: points"))
+    complete = robot.model_copy(update={**{kind: tuple(rows) for kind, rows in lists.items()}, "leg_of": leg_of})
+    check_references(complete)
+    return complete
+
+
+def _key(kind: str, index: int, table: Any, leg: str = "") -> str:
+    name = table.get("name") if isinstance(table, dict) else None
+    label = f"{kind} '{name}'" if isinstance(name, str) else f"{kind} number {index + 1}"
+    return f"{leg}: {label}" if leg else label
+
+
+def _list_of_tables(value: Any, kind: str) -> list[Any]:
+    if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
+        raise RobotFileError(
+            f"'{kind}' must be a list of tables, not {short_text(value)}",
+            key=kind,
+            value=error_value(value),
+            hint=f"write [[{kind}]], with two brackets",
+        )
+    return value
+
+
+def _constants(raw: Any) -> dict[str, float]:
+    """Constants in the order of the file: each may use those before it."""
+    if not isinstance(raw, dict):
+        raise RobotFileError(
+            f"'constants' must be a table, not {short_text(raw)}",
+            key="constants",
+            value=error_value(raw),
+            hint="write [constants]",
+        )
+    constants: dict[str, float] = {}
+    for name, value in raw.items():
+        _check_value_name(name, "constants")
+        constants[name] = _read(Number, value, constants, f"constants.{name}")
+    return constants
+
+
+def _check_value_name(name: str, table: str) -> None:
+    """Names of constants and of values per leg must be such that an expression can use them."""
+    if name in FUNCTIONS or name in NAMES or keyword.iskeyword(name) or not name.isidentifier():
+        raise RobotFileError(
+            f"{short_text(name)} is not a valid constant name",
+            key=f"{table}.{name[:80]}",
+            value=error_value(name),
+            hint="use letters, digits and '_', and no name that expressions already define",
+        )
+
+
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    """What checks one kind of value: to make it takes longer than all that it checks in a file."""
+    return TypeAdapter(kind)
+
+
+def _read(kind: Any, value: Any, constants: Mapping[str, float], key: str) -> Any:
+    """One number or name."""
+    try:
+        return _adapter(kind).validate_python(value, context={"constants": constants})
+    except ValidationError as error:
+        raise _translate(error, key) from None
+
+
+def read_tables(kind: type[Model], raw: dict[str, Any], file: str, page: str) -> Model:
+    """The tables of a file that is not a robot's, checked in the same way; the page says what may stand there."""
+    refuse_deep_nesting(raw, file)
+    try:
+        return _validate(kind, raw, {}, "")
+    except RobotFileError as error:
+        error.file = file
+        error.hint = (error.hint or "").replace("docs/robot-file.md", page)
+        raise
+
+
+def describe_sections(raw: dict[str, Any]) -> dict[str, schema.SectionTable]:
+    """The sections of a raw table alone."""
+    constants = _constants(raw.get("constants", {}))
+    own = raw.get("sections", {})
+    return {name: _validate(schema.SectionTable, own[name], constants, f"sections.{name}") for name in own}
+
+
+def _validate(model: type[Model], data: Any, constants: Mapping[str, float], key: str) -> Model:
+    try:
+        return model.model_validate(data, context={"constants": constants})
+    except ValidationError as error:
+        raise _translate(error, key) from None
+
+
+def _translate(error: ValidationError, key: str) -> RobotFileError:
+    """The first complaint of the validation library as one of ours."""
+    first = min(error.errors(), key=lambda entry: entry["type"] != "parflex")
+    given, context = first["input"], first.get("ctx", {})
+    parts = [
+        str(part)[:80] for part in (*first["loc"], context.get("key", "")) if part != "" and not _is_type_name(part)
+    ]
+    where = ": ".join(part for part in (key, ".".join(parts)) if part) or None
+    match first["type"]:
+        case "parflex":
+            message, hint = context["message"], context["hint"]
+            given = context["value"] if context["key"] or context["value"] is not None else given
+        case "missing":
+            return RobotFileError(f"key '{parts[-1]}' is missing", key=where, hint=f"add {parts[-1]} = ...")
+        case "literal_error":
+            allowed = context["expected"].replace(" or ", ", ").replace("'", "").split(", ")
+            message, hint = f"{short_text(given)} is not known here", did_you_mean(str(given)[:80], allowed)
+        case "dict_type":
+            message, hint = f"a table is expected here, not {short_text(given)}", "write { key = value, ... }"
+        case _:
+            message = f"{first['msg'][0].lower()}{first['msg'][1:]}, not {short_text(given)}"
+            hint = "see docs/robot-file.md for what is expected here"
+    return RobotFileError(message, key=where, value=None if given is None else error_value(given), hint=hint)
+
+
+def _is_type_name(part: Any) -> bool:
+    """Parts of a location that name a branch of a union, not a key."""
+    return isinstance(part, str) and any(mark in part for mark in "[(")
+
+
+def _leg_names(family: Any, taken: Iterable[str]) -> list[str]:
+    """Names of the legs of one family, valid and not used before."""
+    if not isinstance(family, dict):
+        raise RobotFileError(
+            f"'legs' must be a table, not {short_text(family)}",
+            key="legs",
+            value=error_value(family),
+            hint="write [legs] with names = [...]",
+        )
+    names = family.get("names")
+    if "names" not in family:
+        meant = nearest("names", [key for key in family if key not in LEG_LISTS])
+        hint = f"did you mean 'names' by '{meant}'?" if meant else 'write names = ["leg1", "leg2"]'
+        raise RobotFileError("key 'names' is missing", key="legs: names", hint=hint)
+    if not isinstance(names, list) or not names:
+        raise RobotFileError(
+            f"'names' must list the legs, not {short_text(names)}",
+            key="legs: names",
+            value=error_value(names),
+            hint='write names = ["leg1", "leg2"]',
+        )
+    seen = set(taken)
+    for name in names:
+        _read(Name, name, {}, "legs: names")
+        if name in seen:
+            raise RobotFileError(
+                f"the leg '{name}' appears twice", key="legs: names", value=name, hint="rename one of them"
+            )
+        seen.add(name)
+    return names
+
+
+def _leg_values(family: dict[str, Any], names: list[str], constants: Mapping[str, float]) -> dict[str, list[Any]]:
+    """Lists beside `names`: one value for each leg."""
+    values: dict[str, list[Any]] = {}
+    for key, column in family.items():
+        if key in LEG_LISTS or key == "names":
+            continue
+        where = f"legs: {key[:80]}"
+        if not isinstance(column, list) or any(isinstance(entry, dict) for entry in column):
+            raise RobotFileError(
+                f"'{key[:80]}' is neither a table of the legs nor a list of values per leg",
+                key=where,
+                value=error_value(column),
+                hint=did_you_mean(key[:80], ["names", *LEG_LISTS]),
+            )
+        _check_value_name(key, "legs")
+        if len(column) != len(names):
+            raise RobotFileError(
+                f"'{key}' has {len(column)} values for {len(names)} legs",
+                key=where,
+                value=error_value(column),
+                hint="give one value for each name in names",
+            )
+        if key in constants:
+            raise RobotFileError(f"'{key}' is already a constant", key=where, value=key, hint="rename one of them")
+        values[key] = column
+    return values
+
+
+def _expand_legs(
+    family: Any, constants: Mapping[str, float], lists: dict[str, list[Any]], leg_of: dict[str, str], taken: list[str]
+) -> None:
+    """Instantiate one family of legs: each frame, point, closure, ... once per leg, with that leg's values."""
+    names = _leg_names(family, taken)
+    taken += names
+    values = _leg_values(family, names, constants)
+    templates = {kind: _list_of_tables(family.get(kind, []), f"legs.{kind}") for kind in LEG_LISTS}
+    own = {str(table.get("name")) for kind in ("frame", "point", "element") for table in templates[kind]}
+    for index, leg in enumerate(names):
+        local = dict(constants)
+        for key, column in values.items():
+            local[key] = _read(Number, column[index], local, f"legs: {key}: {leg}")
+        for kind, model in LEG_LISTS.items():
+            for number, table in enumerate(templates[kind]):
+                placed = _in_leg(table, leg, own, kind == "coupling")
+                entry = _validate(model, placed, local, _key(kind, number, table, f"legs: {leg}"))
+                lists[kind].append(entry)
+                if kind in ("frame", "point", "element"):  # the length of a strut is a coordinate of its leg
+                    leg_of[entry.name] = leg
+
+
+def _in_leg(table: dict[str, Any], leg: str, own: Iterable[str], coupling: bool) -> dict[str, Any]:
+    """The template with names made those of the leg."""
+
+    def fill(value: Any) -> Any:
+        if isinstance(value, str):
+            return value.replace("{leg}", leg)
+        if isinstance(value, list):
+            return [fill(entry) for entry in value]
+        if isinstance(value, dict):
+            return {key: fill(entry) for key, entry in value.items()}
+        return value
+
+    def resolve(name: Any) -> Any:
+        """A frame or point of the leg, or a node on the beam of one of its frames."""
+        if not isinstance(name, str):
+            return name
+        mine = name in own or name.rpartition(".")[0] in own or (split_place(name) or ("",))[0] in own
+        return f"{leg}.{name}" if mine else name
+
+    placed = fill(table)
+    if isinstance(placed.get("name"), str) and placed["name"]:
+        placed["name"] = f"{leg}.{placed['name']}"
+    for key in ("parent", "frame", *(("joint", "other") if coupling else ())):
+        if key in placed:
+            placed[key] = resolve(placed[key])
+    if isinstance(placed.get("between"), list):
+        placed["between"] = [resolve(name) for name in placed["between"]]
+    if coupling and isinstance(placed.get("terms"), dict):
+        placed["terms"] = {resolve(fill(name)): ratio for name, ratio in placed["terms"].items()}
+    return placed
+
+
+def catalogue_names() -> list[str]:
+    """Names of the robots of the catalogue.
+
+    Returns
+    -------
+    list[str]
+        Names that `load` accepts.
+    """
+    folder = resources.files("parflex.robotfile").joinpath("catalogue")
+    return sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml"))
+
+
+def read_source(robot: str | Path) -> tuple[dict[str, Any], str]:
+    """The raw table of a catalogue robot or of a file, and the name of the file for messages."""
+    if isinstance(robot, str) and robot in catalogue_names():
+        folder = resources.files("parflex.robotfile").joinpath("catalogue")
+        raw = parse_toml(folder.joinpath(robot + ".toml").read_bytes(), robot + ".toml")
+        return with_resolved_files(raw, Path(str(folder)) / f"{robot}.toml"), robot + ".toml"
+    path = Path(robot)
+    try:
+        if path.is_dir():
+            raise RobotFileError(
+                "is a folder, not a robot file", file=str(path), value=str(path), hint="give the file inside it"
+            )
+        if not path.exists():
+            raise RobotFileError(
+                "there is no such robot or file",
+                file=str(robot),
+                value=str(robot),
+                hint=did_you_mean(str(robot), catalogue_names()) + " ('parflex list' shows the catalogue)",
+            )
+        return with_resolved_files(parse_toml(read_bounded(path), str(path)), path), str(path)
+    except OSError as error:
+        raise RobotFileError(
+            f"cannot be read ({error.strerror})",
+            file=str(robot),
+            value=str(robot),
+            hint="check the path and its permissions",
+        ) from None
+
+
+def with_resolved_files(raw: dict[str, Any], file: Path) -> dict[str, Any]:
+    """Return the table of a file with the paths of modal data, super-elements and meshes as `named_file` gives them."""
+    legs = raw.get("legs", [])
+    families = [family for family in (legs if isinstance(legs, list) else [legs]) if isinstance(family, dict)]
+    rows = [rows for part in (raw, *families) if isinstance(rows := part.get("frame"), list)]
+    for body in (raw.get("platform"), *(row for frames in rows for row in frames)):
+        for key in ("modal", "superelement"):
+            given = body.get(key) if isinstance(body, dict) else None
+            if not isinstance(given, dict):
+                continue
+            files = given.get("file")
+            if isinstance(files, str):
+                given["file"] = resolve_file(files, file, f"{key}.file")
+            elif isinstance(files, dict):
+                given["file"] = {
+                    k: resolve_file(v, file, f"{key}.file") if isinstance(v, str) else v for k, v in files.items()
+                }
+    for family in (raw, *families):
+        visuals = family.get("visual")
+        for row in visuals if isinstance(visuals, list) else ():
+            if isinstance(row, dict) and isinstance(row.get("file"), str):
+                row["file"] = resolve_file(row["file"], file, "visual.file")
+    return raw
+
+
+def resolve_file(name: str, file: str | Path, key: str) -> str:
+    """Return the path of what `file` names: absolute, or from the folder of `file`; symbolic links are followed.
+
+    Reading changes nothing, so that any regular file may be named; devices and pipes could be read for ever.
+    """
+    path = os.path.join(Path(file).resolve().parent, name)  # noqa: PTH118 - an absolute name stays as it is
+    reason = "is no path" if not name or "\0" in name else "is a folder or a device, not a file"
+    if reason == "is no path" or (os.path.exists(path) and not os.path.isfile(path)):  # noqa: PTH110, PTH113
+        raise RobotFileError(
+            f"{short_text(name)} {reason}", file=str(file), key=key, value=error_value(name),
+            hint="name a file, by its path from the folder of this one",
+        )  # fmt: skip
+    return path
+
+
+def read_bounded(path: Path) -> bytes:
+    """The bytes of a file, and never more than a robot or a state can have: devices and wrong files have no end."""
+    with Path(path).open("rb") as file:
+        content = file.read(MAX_BYTES + 1)
+    if len(content) > MAX_BYTES:
+        raise RobotFileError(
+            f"has more than {MAX_BYTES / 1e6:.0f} MB",
+            file=str(path),
+            value=path.stat().st_size,
+            hint="check that this is the right file",
+        )
+    return content
+
+
+def parse_toml(content: bytes, file: str) -> dict[str, Any]:
+    """TOML text to a dictionary; every way in which it can fail is one sentence."""
+    if b"\0" in content:
+        raise RobotFileError("is binary, not a text file", file=file, hint="a robot file is TOML text")
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise RobotFileError(
+            f"is not UTF-8 text (byte {error.start})", file=file, hint="save it with the encoding UTF-8"
+        ) from None
+    if not text.strip():
+        raise RobotFileError("is empty", file=file, hint="start from 'parflex new NAME'")
+    if any(piece.count(".") > MAX_KEY_PARTS for piece in re.split(r"[,=#\[\]{}\n]", text)):
+        raise RobotFileError("is nested too deeply", file=file, hint=f"a robot file needs {MAX_DEPTH} levels at most")
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise RobotFileError(
+            "is nested too deeply", file=file, hint=f"a robot file needs {MAX_DEPTH} levels at most"
+        ) from None
+    except ValueError as error:
+        reason = "a number has too many digits" if "digits" in str(error) else str(error)
+        raise RobotFileError(
+            f"is not valid TOML: {reason}", file=file, hint="correct that line ('parflex new NAME' prints a template)"
+        ) from None
+
+
+def refuse_deep_nesting(table: Any, file: str) -> None:
+    """Nothing in a robot file is nested deeply; what is would only break what reads it."""
+    level = [table]
+    for _ in range(MAX_DEPTH):
+        level = [
+            entry
+            for value in level
+            for entry in (value.values() if isinstance(value, dict) else value)
+            if isinstance(entry, dict | list)
+        ]
+    if level:
+        raise RobotFileError("is nested too deeply", file=file, hint=f"a robot file needs {MAX_DEPTH} levels at most")
+
+
+def apply_settings(raw: dict[str, Any], settings: Mapping[str, Any], file: str) -> dict[str, Any]:
+    """The table with `key.path = value` set; list entries are found by their `name` or number."""
+    for path, value in settings.items():
+        holder, step = _find(raw, path, value, file)
+        holder[step] = value
+    return raw
+
+
+def value_at(raw: dict[str, Any], path: str, file: str) -> Any:
+    """What stands at `key.path` of a table, which stays as it is: a search adds the tables that a new key needs."""
+    holder, step = _find(raw, path, None, file, kept=True)
+    if isinstance(holder, dict) and step not in holder:
+        raise RobotFileError(f"there is no value at '{path}'", file=file, key=path, hint="give it one in the file")
+    return holder[step]
+
+
+def _find(table: Any, path: str, value: Any, file: str, kept: bool = False) -> tuple[Any, Any]:
+    """The table or list that holds the value at a path, and its key there; of copies where the file is `kept`."""
+    rest, parent = path, ""
+    while True:
+        table = copy.copy(table) if kept else table
+        if isinstance(table, list):
+            step, rest = _list_step(table, rest)
+        elif isinstance(table, dict):
+            step, rest = _dict_step(table, rest, parent)
+        else:
+            step = None
+        if step is None:
+            words = _children(table)
+            if words and rest.split(".")[0] in NAMED_LISTS:  # of the schema, but this file has none
+                raise RobotFileError(
+                    f"there is no value at '{path}'", file=file, key=path, value=error_value(value),
+                    hint=f"the file has no [[{rest.split('.')[0]}]]; it has {', '.join(words)}",
+                )  # fmt: skip
+            hint = (
+                did_you_mean(rest.split(".")[0], words)
+                if words
+                else f"set '{path.removesuffix(rest).rstrip('.')}' as a whole"
+            )
+            raise RobotFileError(
+                f"there is no value at '{path}'", file=file, key=path, value=error_value(value), hint=hint
+            )
+        if not rest:
+            return table, step
+        table, parent = table[step], str(step)
+
+
+def _children(table: Any) -> list[str]:
+    if isinstance(table, dict):
+        return list(table)
+    if isinstance(table, list):
+        return [str(entry["name"]) if _named(entry) else str(index) for index, entry in enumerate(table)]
+    return []
+
+
+def _named(entry: Any) -> bool:
+    return isinstance(entry, dict) and isinstance(entry.get("name"), str)
+
+
+def _list_step(table: list[Any], rest: str) -> tuple[Any, str]:
+    """Longest entry name that the path starts with, else a number."""
+    names = {entry["name"]: index for index, entry in enumerate(table) if _named(entry)}
+    for name in sorted(names, key=len, reverse=True):
+        if rest == name or rest.startswith(name + "."):
+            return names[name], rest[len(name) + 1 :]
+    head, _, tail = rest.partition(".")
+    if head.isdecimal() and len(head) < 10 and int(head) < len(table):
+        return int(head), tail
+    return None, rest
+
+
+def _dict_step(table: dict[str, Any], rest: str, parent: str) -> tuple[Any, str]:
+    """Longest existing key that the path starts with; a last key may be new, a new constant would have no effect."""
+    for name in sorted(table, key=len, reverse=True):
+        if rest == name or rest.startswith(name + "."):
+            return name, rest[len(name) + 1 :]
+    head, _, tail = rest.partition(".")
+    if parent == "constants" or not head or (tail and head in NAMED_LISTS):
+        return None, rest
+    if tail:
+        table[head] = {}
+    return head, tail
+
+
+def parse_setting(text: str) -> tuple[str, Any]:
+    """`KEY=VALUE` of the command line: VALUE is read as TOML, else kept as an expression."""
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip():
+        raise RobotFileError(f"'{text}' is not KEY=VALUE", key="set", value=text, hint="write e.g. constants.arm=0.3")
+    try:
+        table = tomllib.loads("value = " + value)
+    except (ValueError, RecursionError):
+        table = {}
+    return key.strip(), table["value"] if list(table) == ["value"] else value.strip()
+
+
+def read_with_inheritance(robot: str | Path) -> tuple[dict[str, Any], list[str]]:
+    """Return the raw table of a robot merged with all that it extends, and the files: its own first."""
+    raw, file = read_source(robot)
+    files = [file]
+    return _complete(raw, files), files
+
+
+def files_of(robot: str | Path) -> list[str]:
+    """Return the files of a robot: those it extends, modal data, super-elements, meshes; none of an invalid file."""
+    try:
+        table, files = read_with_inheritance(robot)
+    except RobotFileError:
+        return []
+    return [file for file in (*files, *data_files(table)) if Path(file).is_absolute()]  # else of the catalogue
+
+
+def data_files(table: Any) -> Iterator[str]:
+    """Yield the files that a table names: modal data, super-elements and meshes."""
+    if isinstance(table, dict):
+        named = table.get("file")
+        yield from [named] if isinstance(named, str) else []
+        yield from (name for name in (named.values() if isinstance(named, dict) else ()) if isinstance(name, str))
+    for value in table.values() if isinstance(table, dict) else table if isinstance(table, list) else ():
+        yield from data_files(value)
+
+
+def inherited(table: dict[str, Any], file: str) -> dict[str, Any]:
+    """Return what the robot that a `table` of `file` extends has; empty if it extends none."""
+    if "extends" not in table:
+        return {}
+    base, base_file = _read_parent(table["extends"], file)
+    return _complete(base, [file, base_file])
+
+
+def _complete(raw: dict[str, Any], seen: list[str]) -> dict[str, Any]:
+    """Merge the table into the table that it extends, which may extend another one; append the files to `seen`."""
+    file = seen[-1]
+    if "extends" not in raw:
+        return raw
+    parent = raw["extends"]
+    if not isinstance(parent, str) or not parent:
+        raise RobotFileError(
+            f"'extends' must name a robot or a file, not {short_text(parent)}",
+            file=file,
+            key="extends",
+            value=error_value(parent),
+            hint='write extends = "NAME", or leave it out',
+        )
+    base, base_file = _read_parent(parent, file)
+    if base_file in seen or len(seen) >= MAX_GENERATIONS:
+        raise RobotFileError(
+            f"the files extend each other in a cycle: {' -> '.join([*seen, base_file])}"
+            if base_file in seen
+            else f"more than {MAX_GENERATIONS} files extend each other",
+            file=file,
+            key="extends",
+            value=parent,
+            hint="remove 'extends' from one of them",
+        )
+    seen.append(base_file)
+    return merge_tables({key: value for key, value in _complete(base, seen).items() if key not in OWN_KEYS}, raw)
+
+
+def _read_parent(parent: str, file: str) -> tuple[dict[str, Any], str]:
+    """Return the table that a file extends: a robot of the catalogue, or a file."""
+    if parent in catalogue_names():
+        return read_source(parent)
+    path = Path(resolve_file(parent, file, "extends"))
+    if not os.path.exists(path):  # noqa: PTH110 - pathlib raises for names that are too long
+        raise RobotFileError(
+            f"there is no robot or file {short_text(parent)} to extend",
+            file=file,
+            key="extends",
+            value=parent,
+            hint=did_you_mean(parent, catalogue_names()),
+        )
+    return read_source(path.resolve())
+
+
+def merge_tables(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+    """The tables of both; frames, points, closures, ... with the same name are one, with the keys of both."""
+    result = dict(below)
+    for key, value in above.items():
+        old = below.get(key)
+        if key in NAMED_LISTS and old is not None and _is_rows(old) and _is_rows(value):
+            result[key] = _merged_rows(old, value)
+        elif key == "legs" and isinstance(old, dict) and isinstance(value, dict):
+            result[key] = merge_tables(old, value)
+        elif isinstance(old, dict) and isinstance(value, dict):
+            result[key] = {**old, **value}
+        else:
+            result[key] = value
+    return result
+
+
+def _is_rows(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(entry, dict) for entry in value)
+
+
+def _merged_rows(below: list[dict[str, Any]], above: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows of both; a row with the name of an earlier one changes that."""
+    rows = [dict(row) for row in below]
+    places = {name: index for index, row in enumerate(rows) if (name := _name_of(row))}
+    for row in above:
+        index = places.get(_name_of(row) or "")
+        if index is None:
+            rows.append(row)
+        else:
+            rows[index] |= row
+    return rows
+
+
+def _name_of(row: dict[str, Any]) -> str | None:
+    """The name of a row; a closure without one is called after its ends."""
+    name, ends = row.get("name"), row.get("between")
+    if name is None and isinstance(ends, list) and all(isinstance(end, str) for end in ends):
+        return "~".join(ends)
+    return name if isinstance(name, str) else None
+
+
+def template_text(name: str) -> str:
+    """A robot file that works as it stands, with the robot's name put in."""
+    try:
+        read_name(name)
+    except PydanticCustomError as error:
+        context = error.context or {}
+        raise InputError(context["message"], key="NAME", value=error_value(name), hint=context["hint"]) from None
+    text = resources.files("parflex.robotfile").joinpath("template.toml").read_text(encoding="utf-8")
+    return text.replace("NAME", name, 1)

@@ -1,0 +1,364 @@
+"""Typed values of a robot file: the base of all tables, numbers, arithmetic expressions, names, limits.
+
+Arithmetic in robot files: a small reader over Python's grammar that knows numbers, names and a few functions.
+
+Nothing is ever executed: the text is parsed to a syntax tree, and only the node kinds listed here are walked, in
+floating point, so that no expression can take long (`9**9**9**9` overflows at once).
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+import unicodedata
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
+
+import numpy as np
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    PlainValidator,
+    ValidationInfo,
+    WithJsonSchema,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
+
+from parflex.errors import RobotFileError, did_you_mean
+from parflex.records import one_line
+from parflex.spatial.batched import Varied, finite, function_of
+from parflex.spatial.rotations import cosine, sine, tangent
+
+LARGEST = 1e20  # no quantity in SI units comes near; squares and products of such numbers still fit
+
+MAX_SHOWN = 40
+
+NUMBER_SCHEMA = {"anyOf": [{"type": "number"}, {"type": "string", "description": "arithmetic expression"}]}
+
+LIMIT_KEYS = ("limits", "velocity_limit", "effort_limit")
+
+INSIDE = "@"  # between the name of a flexible body and a place inside it
+
+MAX_LENGTH = 300
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "sqrt": function_of("sqrt", math.sqrt),
+    "sin": sine,  # exact at right angles
+    "cos": cosine,
+    "tan": tangent,
+    "asin": function_of("arcsin", math.asin),
+    "acos": function_of("arccos", math.acos),
+    "atan": function_of("arctan", math.atan),
+    "atan2": function_of("arctan2", math.atan2),
+    "abs": abs,
+}
+
+NAMES: dict[str, float] = {"pi": math.pi, "deg": math.pi / 180}
+
+
+def value_error(message: str, hint: str, key: str = "", value: Any = None) -> PydanticCustomError:
+    """An error of one value, or of the entry `key` of a table; the loader adds the file and where it stands."""
+    context = {"message": message, "hint": hint, "key": key, "value": value}
+    return PydanticCustomError("parflex", "{message}", context)
+
+
+def short_text(value: Any) -> str:
+    """The value as it is written in the file, short."""
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return f"'{value}'" if len(value) <= MAX_SHOWN else f"'{value[:MAX_SHOWN]}...'"
+        case int() if abs(value) > LARGEST:
+            return "a number with very many digits"
+        case Mapping():
+            return "a table"
+        case list() | tuple():
+            text = "[" + ", ".join(short_text(entry) for entry in value[:10]) + "]"
+            return text if len(value) <= 10 and len(text) <= MAX_SHOWN else f"a list of {len(value)}"
+        case _:
+            return str(value)[:MAX_SHOWN]
+
+
+def error_value(value: Any) -> str | float | bool:
+    """What an error carries as its value: plain, short."""
+    if isinstance(value, bool) or (isinstance(value, int | float) and abs(value) <= LARGEST):
+        return value
+    return value if isinstance(value, str) and len(value) <= MAX_SHOWN else short_text(value)
+
+
+def read_number(value: Any, info: ValidationInfo) -> Any:
+    """A finite number, or an expression that has one as its value."""
+    if isinstance(value, str):
+        try:
+            number = evaluate(value, (info.context or {}).get("constants", {}))
+        except RobotFileError as error:
+            raise value_error(error.message, error.hint or "", value=value) from None
+    elif isinstance(value, Varied):
+        number = value
+    elif isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        raise value_error(f"a number is expected here, not {short_text(value)}", 'write a number or "an expression"')
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise value_error(f"{value} is not a finite number", "write a finite number", value=str(value))
+    else:
+        number = float(value) if -LARGEST <= value <= LARGEST else math.inf
+    if abs(number) > LARGEST:
+        raise value_error(f"{short_text(value)} is too large", f"numbers up to {LARGEST:g} are read; check the unit")
+    return number
+
+
+def read_name(value: Any) -> str:
+    """A name of a frame, point, closure, pose or mode."""
+    if not isinstance(value, str):
+        raise value_error(f"a name is expected here, not {short_text(value)}", "write it in quotes")
+    if not re.fullmatch(r"[\w+\-.~ ]{1,80}", value) or value != value.strip():
+        raise value_error(
+            f"{short_text(value)} is not a valid name", "use letters, digits, '_', '-' and '.', at most 80 of them"
+        )
+    return value
+
+
+def read_frame_name(value: Any) -> str:
+    """The name of a frame or point, or of a place inside a flexible body, as `arm@0.5`."""
+    parts = split_place(value) if isinstance(value, str) else None
+    if parts is None:
+        return read_name(value)
+    read_name(parts[0])
+    read_name(parts[1])
+    return str(value)
+
+
+def read_text(value: Any) -> str:
+    """A sentence."""
+    if not isinstance(value, str):
+        raise value_error(f"text is expected here, not {short_text(value)}", "write it in quotes")
+    return value
+
+
+def read_flag(value: Any) -> bool:
+    """`true` or `false`, and nothing that merely looks like it."""
+    if not isinstance(value, bool):
+        raise value_error(
+            f"true or false is expected here, not {short_text(value)}", "write true or false, without quotes"
+        )
+    return value
+
+
+def read_flags(value: Any) -> bool | tuple[bool, ...]:
+    """One mark, or one for each axis."""
+    if isinstance(value, list | tuple) and value:
+        return tuple(read_flag(flag) for flag in value)
+    return read_flag(value)
+
+
+def read_start(value: Any) -> Any:
+    """One start value as a list of one."""
+    return value if isinstance(value, list | tuple) else [value]
+
+
+def plain_list(value: Any) -> Any:
+    """Arrays of Python callers as lists."""
+    return value.tolist() if hasattr(value, "tolist") else value
+
+
+def list_of(what: str, form: str, count: int | None = None) -> Callable[[Any], Any]:
+    """A reader that expects a list, of a certain length if `count` says so."""
+
+    def read(value: Any) -> Any:
+        entries = plain_list(value)
+        if not isinstance(entries, list | tuple) or (count is not None and len(entries) != count):
+            raise value_error(f"{what} expected here, not {short_text(entries)}", f"write {form}")
+        return entries
+
+    return read
+
+
+def read_axis(value: Any) -> Any:
+    """`"x"`, `"y"`, `"z"` as a vector."""
+    letters = {"x": [1.0, 0.0, 0.0], "y": [0.0, 1.0, 0.0], "z": [0.0, 0.0, 1.0]}
+    if isinstance(value, str):
+        if value not in letters:
+            raise value_error(f"{short_text(value)} is not an axis", 'write "x", "y", "z" or a vector [1, 0, 0]')
+        return letters[value]
+    return value
+
+
+def read_coordinates(value: Any) -> Any:
+    """A table of coordinates; a name with a dot that was not put in quotes is a table in TOML."""
+    if isinstance(value, Mapping):
+        for key, entry in value.items():
+            if isinstance(entry, Mapping):
+                inner = next(iter(entry), "x")
+                hint = f'write the whole name in quotes: "{key}.{inner}" = ...'
+                raise value_error(f"'{key}' is a table here, not a coordinate", hint, str(key), "a table")
+    return value
+
+
+def evaluate(text: str, constants: Mapping[str, Any]) -> Any:
+    """The value of an arithmetic expression; anything else is an error that says what was found."""
+    if len(text) > MAX_LENGTH:
+        raise RobotFileError(
+            f"the expression has {len(text)} characters, at most {MAX_LENGTH} are read",
+            value=text[:40] + "...",
+            hint="split it with [constants]",
+        )
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what Python thinks of its style is no matter for a robot file
+            tree = ast.parse(text.strip(), mode="eval")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise RobotFileError(
+            f"'{text}' is not an arithmetic expression",
+            value=text,
+            hint="write numbers, names of constants, + - * / ** and functions like sqrt(2)",
+        ) from None
+    try:
+        value = _walk(tree.body, text, constants)
+    except (ZeroDivisionError, OverflowError, ValueError):
+        value = math.nan
+    if not finite(value):
+        raise RobotFileError(
+            f"'{text}' has no finite real value", value=text, hint="check for a division by zero or an overflow"
+        )
+    return value if isinstance(value, Varied) else float(value)
+
+
+def _walk(node: ast.expr, text: str, constants: Mapping[str, Any]) -> Any:
+    match node:
+        case ast.Constant(value=bool()):
+            pass
+        case ast.Constant(value=int() | float() as number):
+            return float(number)
+        case ast.UnaryOp(op=ast.USub() | ast.UAdd() as sign, operand=operand):
+            value = _walk(operand, text, constants)
+            return -value if isinstance(sign, ast.USub) else value
+        case ast.BinOp(left=left, op=operator, right=right):
+            return _binary(operator, _walk(left, text, constants), _walk(right, text, constants), text)
+        case ast.Name(id=name):
+            known = NAMES | {unicodedata.normalize("NFKC", key): value for key, value in constants.items()}
+            if name not in known:
+                raise RobotFileError(
+                    f"'{name}' in '{text}' is not a known name", value=text, hint=did_you_mean(name, known)
+                )
+            return known[name]
+        case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]) if name in FUNCTIONS:
+            values = [_walk(argument, text, constants) for argument in arguments]
+            try:
+                return FUNCTIONS[name](*values)
+            except TypeError:
+                raise RobotFileError(
+                    f"'{name}' in '{text}' has the wrong number of arguments", value=text, hint="check the brackets"
+                ) from None
+    raise RobotFileError(
+        f"'{text}' is not plain arithmetic ({type(node).__name__})",
+        value=text,
+        hint="use numbers, constants, + - * / ** and " + ", ".join(FUNCTIONS),
+    )
+
+
+def _binary(operator: ast.operator, left: Any, right: Any, text: str) -> Any:
+    match operator:
+        case ast.Add():
+            return left + right
+        case ast.Sub():
+            return left - right
+        case ast.Mult():
+            return left * right
+        case ast.Div():
+            return left / right
+        case ast.Pow():
+            return left**right if isinstance(left, Varied) else math.pow(left, right)
+    raise RobotFileError(f"'{text}' uses an operator that is not allowed", value=text, hint="use + - * / **")
+
+
+Number = Annotated[float, PlainValidator(read_number), WithJsonSchema(NUMBER_SCHEMA)]
+
+Name = Annotated[str, BeforeValidator(read_name)]
+
+
+def split_place(name: str) -> tuple[str, str] | None:
+    """Body and place of `BEAM@0.5`; None where nothing of the kind is meant."""
+    owner, mark, where = name.rpartition(INSIDE)
+    return (owner, where) if mark and owner and where else None
+
+
+FrameName = Annotated[str, BeforeValidator(read_frame_name)]
+
+Text = Annotated[str, BeforeValidator(read_text)]
+
+Flag = Annotated[bool, BeforeValidator(read_flag)]
+
+Flags = Annotated[bool | tuple[bool, ...], BeforeValidator(read_flags)]
+
+Start = Annotated[tuple[Number, ...], BeforeValidator(read_start)]
+
+Vector = Annotated[tuple[Number, Number, Number], BeforeValidator(list_of("three numbers are", "[x, y, z]", 3))]
+
+Numbers = Annotated[tuple[Number, ...], BeforeValidator(list_of("a list of numbers is", "[1.0, 2.0]"))]
+
+Pair = Annotated[tuple[Number, Number], BeforeValidator(list_of("two numbers are", "[low, high]", 2))]
+
+Ends = Annotated[tuple[FrameName, FrameName], BeforeValidator(list_of("two names are", '["first", "second"]', 2))]
+
+Names = Annotated[tuple[Name, ...], BeforeValidator(list_of("a list of names is", '["first", "second"]'))]
+
+Texts = Annotated[tuple[Text, ...], BeforeValidator(list_of("a list of texts is", '["one", "two"]'))]
+
+Axis = Annotated[Vector, BeforeValidator(read_axis)]
+
+Coordinates = Annotated[dict[str, Number], BeforeValidator(read_coordinates)]
+
+
+class Table(BaseModel):
+    """A table of the file: frozen, and an unknown key is an error that names the nearest known one."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+
+    def __repr__(self) -> str:
+        return one_line(super().__repr__())  # a robot file would fill pages
+
+    __str__ = __repr__
+
+    @classmethod
+    def keys(cls) -> list[str]:
+        """Keys that the file may use."""
+        return [key for key, field in cls.model_fields.items() if not field.exclude]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known_keys_only(cls, data: Any) -> Any:
+        if isinstance(data, Table):
+            return data
+        if not isinstance(data, dict):
+            raise value_error(f"a table is expected here, not {short_text(data)}", "write { key = value, ... }")
+        known = cls.keys()
+        for key, value in data.items():
+            if key not in known:
+                word = str(key)[:80]
+                raise value_error(f"unknown key '{word}'", did_you_mean(word, known), word, value)
+        return data
+
+
+def check_limit_values(limits: Any, velocity: Any, effort: Any) -> None:
+    """Raise where a range is empty or a largest magnitude is not positive."""
+    if limits and limits[0] >= limits[1]:
+        raise value_error(f"limits {list(limits)} are in the wrong order", "write [low, high]", "limits", limits)
+    for key, value, example in (
+        ("velocity_limit", velocity, "2 (m/s, rad/s)"),
+        ("effort_limit", effort, "50 (N, N m)"),
+    ):
+        if value is not None and not value > 0:
+            raise value_error(f"the {key} {value:g} is not positive", f"give a magnitude, e.g. {example}", key, value)
+
+
+def position_along_beam(where: str) -> float | None:
+    """A place along a beam as a share of its length, from 0 to 1; None where the text is nothing of the kind."""
+    try:
+        s = float(where)
+    except ValueError:
+        return None
+    return s if 0 <= s <= 1 else None
