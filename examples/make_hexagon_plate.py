@@ -17,10 +17,9 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from parflex.bodies.finite_elements import Plate, plate_modes
-from parflex.bodies.finite_elements.mesh import triangulate
-from parflex.bodies.modal import ModalData
-from parflex.bodies.modal_file import save_modal
+from parflex.bodies.fe_assembly import triangulate
+from parflex.bodies.modal import ModalData, save_modal
+from parflex.bodies.plates import Plate, plate_modes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

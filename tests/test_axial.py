@@ -14,8 +14,7 @@ from support.robots import load_robot
 
 import parflex
 from parflex import InputError, linear_model
-from parflex.bodies.modal import ModalData, normalised
-from parflex.bodies.modal_file import load_modal, save_modal
+from parflex.bodies.modal import ModalData, load_modal, normalised, save_modal
 
 L, E, DENSITY, THIN, WIDE = 1.0, 2e11, 7870.0, 2e-3, 3e-3
 AREA, I = THIN * WIDE, WIDE * THIN**3 / 12  # of the plane that bends easily

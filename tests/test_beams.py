@@ -13,8 +13,8 @@ from support.published import published
 import parflex
 from parflex import Configuration, linear_model, natural_frequencies
 from parflex.bodies import sections
-from parflex.bodies.beam import Material, Section, beam, rolled
-from parflex.bodies.elastic_body import with_damping
+from parflex.bodies.beam import Material, Section, beam, rotated_about_axis
+from parflex.bodies.elastic import with_damping
 
 STEEL = Material(200e9, 77e9, 7800)
 BAR = Section(2e-4, 2e-9, 6e-9, 5e-9, 8e-9, 5 / 6, 5 / 6)
@@ -54,7 +54,7 @@ def test_modes_are_orthogonal_mass_normalised_and_share_their_energy(capsys):
 
 def test_a_rolled_square_beam_is_the_same_and_a_quarter_turn_swaps_its_sides():
     flat = Section(2e-4, 2e-9, 6e-9, 5e-9, 8e-9, 5 / 6, 5 / 6)
-    turned = rolled(beam(0.5, STEEL, flat, rotary_inertia=True), np.pi / 2)
+    turned = rotated_about_axis(beam(0.5, STEEL, flat, rotary_inertia=True), np.pi / 2)
     swapped = beam(0.5, STEEL, Section(2e-4, 6e-9, 2e-9, 5e-9, 8e-9, 5 / 6, 5 / 6), rotary_inertia=True)
     assert np.abs(turned.K - swapped.K).max() < 1e-12 * np.abs(swapped.K).max()  # rounding
     assert np.abs(turned.G - swapped.G).max() < 1e-12 * np.abs(swapped.G).max()
@@ -264,7 +264,7 @@ STRIP = Section(6e-6, 4.5e-12, 2e-12, 5e-12, 1e-11, 5 / 6, 5 / 6)
 def test_force_and_damping_of_an_element_are_those_of_its_energy():
     """Differences of the energy are the force, and the force takes what the energy loses and damping eats."""
     rng = np.random.default_rng(5)
-    body = with_damping(rolled(beam(0.4, STEEL, STRIP, rotary_inertia=True, shear=True), 0.7), 3.0, 2e-4)
+    body = with_damping(rotated_about_axis(beam(0.4, STEEL, STRIP, rotary_inertia=True, shear=True), 0.7), 3.0, 2e-4)
     for _ in range(5):
         e, ed = rng.uniform(-0.02, 0.02, 6), rng.uniform(-1, 1, 6)
         step = 1e-6

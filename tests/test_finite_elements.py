@@ -22,22 +22,25 @@ from support.oracles.modal_data import clamped_beam, free_bar
 from support.robots import load_robot
 
 from parflex import InputError, natural_frequencies
-from parflex.bodies.finite_elements.interface_modes import (
+from parflex.bodies.fe_assembly import (
     craig_bampton,
     craig_bampton_vectors,
     free_reduction,
     free_vectors,
+    lumped_masses,
+    structure,
+    triangulate,
 )
-from parflex.bodies.finite_elements.kirchhoff import discretise as discretise_kirchhoff
-from parflex.bodies.finite_elements.lumping import lumped
-from parflex.bodies.finite_elements.mesh import triangulate
-from parflex.bodies.finite_elements.mindlin import discretise as discretise_mindlin
-from parflex.bodies.finite_elements.plate import Plate
-from parflex.bodies.finite_elements.plate_modal_data import discretise, free_modes, plate_modes
-from parflex.bodies.finite_elements.plate_statics import static_deflection
-from parflex.bodies.finite_elements.structure import structure
-from parflex.bodies.modal import ModalData, integrals, modal_body, momenta, normalised
-from parflex.bodies.modal_file import load_modal, save_modal
+from parflex.bodies.modal import ModalData, integrals, load_modal, modal_body, momenta, normalised, save_modal
+from parflex.bodies.plates import (
+    Plate,
+    discretise,
+    discretise_kirchhoff,
+    discretise_mindlin,
+    free_modes,
+    plate_modes,
+    static_deflection,
+)
 
 BAR = Bar(70e9, 26e9, 2700, 4e-4, 1.3e-8, 2e-8, 2.2e-8, 3.3e-8, rotary=True)
 TIPS = {"a": 1, "b": 2, "c": 3}
@@ -117,7 +120,7 @@ def test_discs_at_nodes_are_lumped_as_the_second_moments_that_they_have():
         M[6 * node : 6 * node + 3, 6 * node : 6 * node + 3] = mass * np.eye(3)
         M[6 * node + 3 : 6 * node + 6, 6 * node + 3 : 6 * node + 6] = J[node]
     K = np.block([[spring, -spring], [-spring, spring]])
-    masses, moments, distance = lumped(structure(M, K, [[0, 0, 0], [1.0, 0.5, 0.2]], {"end": 1}))
+    masses, moments, distance = lumped_masses(structure(M, K, [[0, 0, 0], [1.0, 0.5, 0.2]], {"end": 1}))
     assert masses == pytest.approx([3, 2], rel=1e-12) and distance < 1e-12
     wanted = np.trace(J, axis1=1, axis2=2)[:, None, None] / 2 * np.eye(3) - J  # of J = int (r^2 - r r^T) dm
     assert np.abs(moments - wanted).max() < 1e-11
@@ -218,7 +221,7 @@ def test_a_solid_without_rotations_keeps_its_frequencies_mass_and_inertia(order)
 def test_large_sparse_bodies_are_solved_like_small_ones(monkeypatch):
     _, K, M, nodes = wye(10)
     small = free_vectors(structure(M, K, nodes, TIPS), 5)[0]
-    monkeypatch.setattr("parflex.bodies.finite_elements.structure.DENSE", 0)
+    monkeypatch.setattr("parflex.bodies.fe_assembly.DENSE", 0)
     large = free_vectors(structure(sparse.csr_matrix(M), sparse.csr_matrix(K), nodes, TIPS), 5)[0]
     np.testing.assert_allclose(large, small, rtol=1e-8)
     with pytest.raises(InputError, match="negative stiffness"):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import parflex
-from parflex.bodies import Body
+from parflex.bodies.elastic import Body
 
 QUESTIONS = {name for name in vars(Body) if not name.startswith("_")}
 

@@ -16,7 +16,7 @@ from support.robots import robot_file
 
 import parflex
 from parflex import ParflexError
-from parflex.bodies.modal_file import load_modal, save_modal
+from parflex.bodies.modal import load_modal, save_modal
 
 BODY = invented(HEXAGON, 4, seed=1)
 ROBOT = robot_file("modal-platform").read_text()

@@ -18,8 +18,8 @@ from support.robots import load_robot
 
 import parflex
 from parflex import natural_frequencies, track_modes
-from parflex.bodies.finite_elements import craig_bampton
-from parflex.bodies.modal_file import save_modal
+from parflex.bodies.fe_assembly import craig_bampton
+from parflex.bodies.modal import save_modal
 from parflex.models.elastic.driven_frame import held_frame
 from parflex.models.elastic.participation import energy_shares
 

@@ -19,7 +19,7 @@ from support.robots import load_robot, robot_file
 import parflex
 from parflex import Configuration, Robot, RobotFileError
 from parflex.bodies.beam import Material, Section
-from parflex.bodies.reduced_link import reduced_link
+from parflex.bodies.reduced_beam import reduced_beam
 from parflex.models.forms.in_pieces.node_equations import accelerations_under, efforts_for, node_state
 from parflex.models.forms.in_pieces.pieces import PREFERENCES, pieces
 from parflex.recursion.newton_euler import JOINT_TERMS
@@ -55,7 +55,7 @@ def frequency_bound(frequency: float, left_out: float) -> float:
 
 def body_of(case: str, elements: int, error: float, band: float):
     section, choices, _ = CASES[case]
-    return reduced_link(LENGTH, STEEL, section, elements, error, band, **choices)
+    return reduced_beam(LENGTH, STEEL, section, elements, error, band, **choices)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -86,7 +86,7 @@ def test_a_reduced_beam_vibrates_as_the_matrices_of_craig_and_bampton(case, elem
 def test_energies_of_a_bent_reduced_beam_are_those_of_its_points(case, figure):
     """Far from small deflections, where every integral counts; sections are slices without rotary inertia."""
     section, _, bar = CASES[case]
-    body = reduced_link(LENGTH, STEEL, section, 8, 0.1, 150.0)
+    body = reduced_beam(LENGTH, STEEL, section, 8, 0.1, 150.0)
     rng = np.random.default_rng(5)
     e, ed, v, w = rng.uniform(-0.3, 0.3, body.size), rng.uniform(-2, 2, body.size), *rng.uniform(-3, 3, (2, 3))
     shapes, places = body.inner.shapes, np.linspace(0, LENGTH, 9)
@@ -100,9 +100,9 @@ def test_energies_of_a_bent_reduced_beam_are_those_of_its_points(case, figure):
 
 
 def test_a_reduced_beam_is_damped_as_its_elements():
-    damped = reduced_link(LENGTH, STEEL, FLAT, 4, 1.0, 50.0, damping=(2.0, 1e-4))
+    damped = reduced_beam(LENGTH, STEEL, FLAT, 4, 1.0, 50.0, damping=(2.0, 1e-4))
     K, inner = damped.K, slice(6, None)
-    stiff = reduced_link(LENGTH, STEEL, FLAT, 4, 1.0, 50.0, damping=(0.0, 1e-4))
+    stiff = reduced_beam(LENGTH, STEEL, FLAT, 4, 1.0, 50.0, damping=(0.0, 1e-4))
     assert np.allclose(stiff.D, 1e-4 * K, rtol=1e-14)
     assert stiff.strains[0].c == 1e-4 * stiff.strains[0].k
     assert np.linalg.eigvalsh(damped.D - stiff.D)[0] > 0 and damped.D[inner, inner].any()

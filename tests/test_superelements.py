@@ -22,10 +22,10 @@ from support.traced import VERIFY
 
 import parflex
 from parflex import RobotFileError
-from parflex.bodies import RigidBody
-from parflex.bodies.super_elements import nastran_matrices
-from parflex.bodies.super_elements.matrix_files import load_matrices
-from parflex.bodies.super_elements.super_body import super_body, super_element
+from parflex.bodies import matrix_files
+from parflex.bodies.matrix_files import load_matrices
+from parflex.bodies.rigid import RigidBody
+from parflex.bodies.superelement import super_element, superelement_body
 
 HERE = Path(__file__).parent
 FLEXURE = HERE / "data" / "flexor_025.mat"
@@ -125,7 +125,7 @@ def body(request, tmp_path_factory):
     else:
         data = load_matrices(as_npz(tmp_path_factory.mktemp("m") / "beam.npz", *beam_matrices(4)), [1, 2])
     element = super_element(data, {"a": 1, "b": 2}, None if "free" in request.param else "a", None)
-    return element, super_body(element)
+    return element, superelement_body(element)
 
 
 def test_the_short_form_of_the_inertia_is_that_of_all_integrals(body):
@@ -362,12 +362,12 @@ def test_lines_of_a_foreign_punch_file_and_of_an_abaqus_element_are_read_as_they
         "*                      1               4-7.745293971E-01\n"
         "*                      1               5 5.162902027E+00\n"
     )
-    head, column = nastran_matrices.cards(text, "")
+    head, column = matrix_files.cards(text, "")
     assert head[1:5] == ["KAAX", "0", "6", "1"]
     assert column[2:4] == ["1", "5"]
-    assert [nastran_matrices.number(column[k], "") for k in (7, 11)] == [-0.7745293971, 5.162902027]
+    assert [matrix_files.nastran_number(column[k], "") for k in (7, 11)] == [-0.7745293971, 5.162902027]
     written = {"3.1416-6": 3.1416e-6, "1.-3": 1e-3, "-2.5D+04": -2.5e4, ".5": 0.5, "7850.": 7850}
-    assert {text: nastran_matrices.number(text, "") for text in written} == written
+    assert {text: matrix_files.nastran_number(text, "") for text in written} == written
 
 
 def test_a_substructure_whose_freedoms_are_listed_one_by_one_is_read(tmp_path):
@@ -431,7 +431,7 @@ def test_truncated_files_are_refused(kind, share, tmp_path):
     content = Path(paths[-1]).read_bytes()
     Path(paths[-1]).write_bytes(content[: int(share * len(content))])
     with pytest.raises(RobotFileError):
-        super_body(element_of(kind, file))
+        superelement_body(element_of(kind, file))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -472,7 +472,7 @@ def test_files_that_are_something_else_are_refused(content, words, tmp_path):
 
 
 def test_hostile_files_are_refused_before_anything_of_their_size_is_made(tmp_path, monkeypatch):
-    monkeypatch.setattr("parflex.bodies.super_elements.matrix_files.MAX_BYTES", 100_000)
+    monkeypatch.setattr("parflex.bodies.matrix_files.MAX_BYTES", 100_000)
     np.savez_compressed(tmp_path / "bomb.npz", M=np.zeros((200, 200)), K=np.zeros((200, 200)))
     scipy.io.savemat(tmp_path / "bomb.mat", {"K": np.zeros((200, 200)), "M": np.eye(6)}, do_compression=True)
     for name in ("bomb.npz", "bomb.mat"):
@@ -669,8 +669,8 @@ def sample(name: str) -> str:
 
 
 def punched(file: str, monkeypatch) -> np.ndarray:
-    monkeypatch.setattr(nastran_matrices, "from_freedoms", lambda file, freedoms, matrices, places: matrices)
-    A = nastran_matrices.read_punch(Path(file).read_text(), file)
+    monkeypatch.setattr(matrix_files, "from_freedoms", lambda file, freedoms, matrices, places: matrices)
+    A = matrix_files.read_punch(Path(file).read_text(), file)
     K = A["K"] + A["M"] + 1e-10 * np.diag(np.diag(A["K"]))  # some freedoms have no mass, some motions no stiffness
     inverse = scipy.linalg.eigvalsh(A["M"], K)
     squares = 1 / inverse[inverse > 1e-12][::-1] - 1
@@ -694,8 +694,8 @@ def test_punch_files_of_nastran_have_the_frequencies_that_it_printed(name, free,
 def test_a_pinned_bar_of_nastran_vibrates_as_it_printed(monkeypatch):
     """Without the freedoms that have neither mass nor stiffness; by theory 4.5307 Hz."""
     file = sample("PchConverter/examples/beam.pch")
-    monkeypatch.setattr(nastran_matrices, "from_freedoms", lambda file, freedoms, matrices, places: matrices)
-    A = nastran_matrices.read_punch(Path(file).read_text(), file)
+    monkeypatch.setattr(matrix_files, "from_freedoms", lambda file, freedoms, matrices, places: matrices)
+    A = matrix_files.read_punch(Path(file).read_text(), file)
     compliance, modes = np.linalg.eigh(A["K"])
     used = compliance > 1e-9 * compliance[-1]
     inverse = modes[:, used].T @ A["M"] @ modes[:, used] / np.sqrt(np.outer(compliance[used], compliance[used]))

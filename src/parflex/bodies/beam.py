@@ -1,32 +1,49 @@
-"""Beams: elements with cubic shapes; their coordinates are displacement and rotation of the tip.
+"""Beam elements with cubic shape functions, and chains of elements.
+
+Beams: elements with cubic shapes; their coordinates are displacement and rotation of the tip.
 
 The beam lies along x from its root. Integrals are exact: shape functions are polynomials in x / L and linear in y and
 z, so every invariant is a rational number times powers of the length and moments of the section. Shear is an option
 (Timoshenko): the shapes are those of a beam loaded at its tip, with the ratio Ps = 12 E I / (k G A L^2) of its
 bending to its shear stiffness, and its sections turn less than its centre line. Ps = 0 is the Euler-Bernoulli beam.
+
+Elements of a beam in one line, to first order: what their ends do, and integrals over all of them at once.
+
+An element moves with its first end, and by its shapes times what its second end does beyond that. Its points therefore
+move by combinations of the functions 1, r0 and the shapes, whose products are the integrals of one element.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import product
 from typing import Any
 
 import numpy as np
 from numpy.polynomial import polynomial
 
-from parflex.bodies.elastic_body import ElasticBody, InnerNodes, MeanStrain, Node
+from parflex.bodies.elastic import ElasticBody, InnerNodes, MeanStrain, Node
 from parflex.records import Record
 from parflex.spatial.batched import is_varied, smaller
 from parflex.spatial.linear import scalar_type
+from parflex.spatial.rotations import hat
 
 Array = np.ndarray
+
 SLENDER = 0.1  # deflections of a tip beyond this share of the length turn sections by more than small angles
+
 LABELS = ("ux", "uy", "uz", "rx", "ry", "rz")
+
 PLANAR = (0, 1, 5)
+
 FIELDS = (slice(0, 1), slice(1, 4), slice(4, 7))  # r0, displacements and turns of the tip: each of one unit
+
 ZERO = np.zeros(1)  # most parts of fields: products with it are left out
+
 CLAMPED_FREE = 1.8751040687119611  # first root of cos x cosh x = -1
+
+Y, Z, RY, RZ = 1, 2, 4, 5  # of (x, y, z, rx, ry, rz)
 
 
 @dataclass(frozen=True)
@@ -251,7 +268,7 @@ def add_spin(G: Array, spin: Array, sign: float = 1.0) -> None:
         G[k, 0] += turn.T
 
 
-def first_bending(length: float, material: Material, section: Section, planar: bool) -> Any:
+def first_bending_frequency(length: float, material: Material, section: Section, planar: bool) -> Any:
     """Lowest natural frequency, in rad/s, of the beam in bending, clamped at its root and free at its end."""
     weakest = section.Iz if planar else smaller(section.Iy, section.Iz)
     return CLAMPED_FREE**2 * np.sqrt(material.E * weakest / (material.density * section.A * length**4))
@@ -290,7 +307,7 @@ def _tip(length: float) -> Node:
     return Node(np.array([length, 0.0, 0.0]), np.hstack([np.eye(3), zero]), np.hstack([zero, np.eye(3)]))
 
 
-def rolled(body: ElasticBody, angle: float) -> ElasticBody:
+def rotated_about_axis(body: ElasticBody, angle: float) -> ElasticBody:
     """The beam with its section turned about its axis; coordinates stay along the axes of the frame."""
     c, s = np.cos(angle), np.sin(angle)
     R = np.array([[1, 0, 0], [0, c, -s], [0, s, c]])
@@ -338,3 +355,112 @@ def _in_plane(body: ElasticBody) -> ElasticBody:
         strains=tuple(replace(strain, row=strain.row[own], H=strain.H[np.ix_(own, own)]) for strain in body.strains),
         inner=replace(body.inner, used=PLANAR) if isinstance(body.inner, CentreLine) else body.inner,
     )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ElementChain(Record):
+    """A number of alike elements, each fixed to the end of the one before."""
+
+    element: ElasticBody
+    count: int
+
+    @property
+    def step(self) -> float:
+        """Length of an element."""
+        return float(self.element.nodes["tip"].r0[0])
+
+    @cached_property
+    def components(self) -> Array:
+        """6 x N: how the coordinates of an element are the motion of its end."""
+        tip = self.element.nodes["tip"]
+        return np.vstack([tip.Phi_d, tip.Phi_r])
+
+    @cached_property
+    def products(self) -> Array:
+        """Integrals of the products of 1, r0 and the shapes of an element, each by its x, y, z."""
+        points = without_torsion(self.element)
+        count = 3 * (points.size + 1)
+        gram = np.zeros((1 + count, 1 + count))
+        gram[0, 0] = points.m
+        gram[0, 1:] = gram[1:, 0] = points.S.ravel()
+        gram[1:, 1:] = points.G.transpose(0, 2, 1, 3).reshape(count, count)
+        return gram
+
+    @property
+    def spin(self) -> Array:
+        """Products of the turns of sections that spin about x: with the first end, and by the coordinates."""
+        spin = self.element.spin
+        return np.zeros((self.element.size + 1, self.element.size + 1)) if spin is None else spin
+
+    def bent(self, first: Array, second: Array) -> Array:
+        """Coordinates of an element for motions (6 x m) of its two ends."""
+        moved = np.concatenate([first[:3] - hat(np.array([self.step, 0.0, 0.0])) @ first[3:], first[3:]])
+        return self.components.T @ (second - moved)
+
+    def fields(self, first: Array, second: Array) -> Array:
+        """The motion of the points of an element for motions of its two ends: m x 3 x functions."""
+        e = self.bent(first, second)
+        still = np.zeros((e.shape[1], 3, len(self.products)))
+        still[:, :, 0] = first[:3].T
+        still[:, :, 1:4] = [hat(turn) for turn in first[3:].T]
+        still[:, :, 4:] = np.einsum("km,ij->mikj", e, np.eye(3)).reshape(len(still), 3, -1)
+        return still
+
+    def turns(self, first: Array, second: Array) -> Array:
+        """How sections of an element turn about x for motions of its ends: with the first end, and by its shapes."""
+        return np.vstack([first[3], self.bent(first, second)])
+
+    def shortening(self, first: Array, second: Array) -> Array:
+        """M x m: int (v'^2 + w'^2) dx of one element, its slopes measured from the line of the chain, theory (37)."""
+        e = self.bent(first, second)
+        whole = self.components @ e
+        H = e.T @ self.element.strains[0].H @ e
+        for turn, along in ((first[RZ], whole[Y]), (-first[RY], whole[Z])):
+            H = H + self.step * np.outer(turn, turn) + np.outer(turn, along) + np.outer(along, turn)
+        return H
+
+    @cached_property
+    def ends(self) -> tuple[Array, Array]:
+        """Motions of the two ends of an element per unit of both: 6 x 2N each."""
+        none = np.zeros_like(self.components)
+        return np.hstack([self.components, none]), np.hstack([none, self.components])
+
+    @cached_property
+    def matrices(self) -> tuple[Array, Array]:
+        """Mass and stiffness of an element over the motions of its two ends, 2N x 2N."""
+        fields, turns, e = self.fields(*self.ends), self.turns(*self.ends), self.bent(*self.ends)
+        M = np.einsum("aif,fg,big->ab", fields, self.products, fields, optimize=True) + turns.T @ self.spin @ turns
+        return (M + M.T) / 2, e.T @ self.element.K @ e
+
+    def assembled(self, own: list[int]) -> tuple[Array, Array]:
+        """Mass and stiffness of all nodes, of each the coordinates `own`, which no other ones couple with."""
+        N, count = self.element.size, len(own)
+        picked = [*own, *(N + k for k in own)]
+        size = (self.count + 1) * count
+        M, K = np.zeros((2, size, size))
+        for j in range(self.count):
+            here = slice(j * count, (j + 2) * count)
+            for whole, part in zip((M, K), self.matrices, strict=True):
+                whole[here, here] += part[np.ix_(picked, picked)]
+        return M, K
+
+    def integrals(self, motions: Array) -> tuple[Array, Array, Array, Array, Array]:
+        """S, G, spin, H and the coordinates' own inertia for nodal motions (nodes x 6 x N), sums over the elements."""
+        count = motions.shape[2]
+        S, G = np.zeros((count + 1, 3)), np.zeros((count + 1, count + 1, 3, 3))
+        spin, (H, own) = np.zeros((count + 1, count + 1)), np.zeros((2, count, count))
+        Mee = self.element.inertia_matrix(np.zeros(self.element.size))[6:, 6:]
+        rest = np.zeros((1, 3, len(self.products)))
+        rest[0, :, 1:4] = np.eye(3)
+        for j in range(self.count):
+            ends = motions[j], motions[j + 1]
+            rest[0, 0, 0] = j * self.step
+            fields = np.concatenate([rest, self.fields(*ends)])
+            S += fields @ self.products[0]
+            G += np.einsum("aif,fg,bjg->abij", fields, self.products, fields, optimize=True)
+            turns = np.hstack([np.eye(self.element.size + 1)[:, :1], self.turns(*ends)])
+            spin += turns.T @ self.spin @ turns
+            e = self.bent(*ends)
+            H += self.shortening(*ends)
+            own += e.T @ Mee @ e
+        return S, G, spin, H, own

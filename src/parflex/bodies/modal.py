@@ -1,4 +1,6 @@
-"""A body given by modes: nodes with masses, the shape of each mode at each node, modal masses and stiffnesses.
+"""Bodies given by mode shapes at nodes, and their exchange file.
+
+A body given by modes: nodes with masses, the shape of each mode at each node, modal masses and stiffnesses.
 
 The integrals over the body are sums over its nodes. What is lumped at a node may have an extent: its second moments
 move with the rotation of the node, so that a point at the offset s is carried by u + theta x s.
@@ -8,26 +10,46 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from parflex.bodies.elastic_body import ElasticBody, InnerNodes, Node
-from parflex.bodies.stress_stiffness import mean_slopes, stress_strains, wrong_geometric
-from parflex.errors import InputError
+from parflex.bodies.elastic import ElasticBody, InnerNodes, Node, geometric_stiffness_error, mean_slopes, stress_strains
+from parflex.errors import InputError, RobotFileError, did_you_mean
+from parflex.io import atomic_file, read_npz
 from parflex.records import Record
 from parflex.spatial.rotations import hat
 
 Array = np.ndarray
+
 ROUND_OFF = 1e-12  # entries of integrals below this share of their scale are zero
+
 ORTHOGONAL = 1e-3  # products of two modes above this share of their masses are no rounding of printed shapes
+
 SAME_MASS = 1e-2  # a modal mass and the sum over the nodes may differ by this much
+
 RIGID_SHARE = 1e-6  # of a mode: what is below was meant to be none
+
 DEGENERATE = 1e-6  # stiffnesses that differ by less are one frequency with two shapes
+
 STILL = 1e-9  # m/rad: translations below this share of the rotations are rounding, as in the twist of a shaft
+
 RESOLVED = 1e-10  # of the largest entry of a mode: digits that eigenvectors of finite elements have
+
 FELT = 0.1  # share of the largest translation that an interface node must have to decide a sign
+
 SIGN_TIE = 1e-6  # components as large as the largest but for this decide the sign in the order of the nodes
+
 THIN = 0.5  # deflections beyond this share of the thickness stretch the middle of a plate: theory of plates
+
+FORMAT = 1
+
+NEEDED = ("format", "nodes", "masses", "shapes", "modal_stiffnesses", "modal_masses")
+
+KEYS = (*NEEDED, "interface", "damping_ratios", "second_moments", "thickness", "title", "source", "geometric")
+
+MAX_BYTES = 200_000_000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -71,7 +93,7 @@ class ModalData(Record):
         return replace(self, **{name: getattr(self, name)[:count] for name in names}, geometric=geometric)
 
 
-def refuse(message: str, key: str, hint: str, value: object = None) -> InputError:
+def modal_data_error(message: str, key: str, hint: str, value: object = None) -> InputError:
     """What is said of modal data that cannot be."""
     return InputError(message, key=key, value=value, hint=hint)
 
@@ -79,29 +101,31 @@ def refuse(message: str, key: str, hint: str, value: object = None) -> InputErro
 def checked(data: ModalData) -> ModalData:
     """The data as they are, after every check."""
     if data.nodes.ndim != 2 or data.nodes.shape[1] != 3 or not len(data.nodes):
-        raise refuse("the nodes are not a list of points", "nodes", "give an array of n x 3 numbers")
+        raise modal_data_error("the nodes are not a list of points", "nodes", "give an array of n x 3 numbers")
     n = len(data.nodes)
     if data.shapes.ndim != 3 or data.shapes.shape[1:] != (n, 6):
         shape = " x ".join(str(k) for k in data.shapes.shape)
-        raise refuse(
+        raise modal_data_error(
             f"the shapes ({shape}) do not match the {n} nodes", "shapes", f"give modes x {n} x 6 numbers", shape
         )
     N = data.count
     if not N:
-        raise refuse("there are no modes", "shapes", "give at least one, or use a rigid body")
+        raise modal_data_error("there are no modes", "shapes", "give at least one, or use a rigid body")
     lengths = {"masses": n, "modal_stiffnesses": N, "modal_masses": N, "damping_ratios": N}
     for name, length in lengths.items():
         values = np.asarray(getattr(data, name))
         what = f"{length} nodes" if name == "masses" else f"{length} modes"
         if values.shape != (length,):
-            raise refuse(f"{name} has {values.size} values for {what}", name, "give one for each", values.size)
+            raise modal_data_error(
+                f"{name} has {values.size} values for {what}", name, "give one for each", values.size
+            )
         if not np.all(np.isfinite(values)):
-            raise refuse(f"{name} has a value that is not a number", name, "give finite numbers")
+            raise modal_data_error(f"{name} has a value that is not a number", name, "give finite numbers")
     if len(data.interface) > n or len(set(data.interface)) < len(data.interface):
-        raise refuse("the interface names do not match the nodes", "interface", "give each node one name")
+        raise modal_data_error("the interface names do not match the nodes", "interface", "give each node one name")
     for name in data.interface:
         if not name or "." in name or name.strip() != name:
-            raise refuse(f"'{name}' is not a valid node name", "interface", "give a name without dots", name)
+            raise modal_data_error(f"'{name}' is not a valid node name", "interface", "give a name without dots", name)
     _check_numbers(data)
     _check_products(data)
     return data
@@ -110,23 +134,23 @@ def checked(data: ModalData) -> ModalData:
 def _check_numbers(data: ModalData) -> None:
     """Signs and finite values."""
     if not np.all(np.isfinite(data.nodes)):
-        raise refuse("a node coordinate is not a number", "nodes", "give finite numbers")
+        raise modal_data_error("a node coordinate is not a number", "nodes", "give finite numbers")
     if not np.all(np.isfinite(data.shapes[:, :, :3])) or np.any(np.isinf(data.shapes)):
-        raise refuse(
+        raise modal_data_error(
             "a shape has an entry that is not a number", "shapes", "give finite numbers; only rotations may be NaN"
         )
     if data.second_moments is not None:
         _check_moments(data, data.second_moments)
     if data.geometric is not None:
-        what = wrong_geometric(data.geometric, data.count)
+        what = geometric_stiffness_error(data.geometric, data.count)
         if what is not None:
-            raise refuse(*what)
+            raise modal_data_error(*what)
     if not 0 <= data.thickness < np.inf:
-        raise refuse(
+        raise modal_data_error(
             "the thickness is not a positive length", "thickness", "give a positive number, or none", data.thickness
         )
     if np.any(data.masses < 0) or data.mass <= 0:
-        raise refuse("the masses of the nodes are not positive", "masses", "give masses of zero or more")
+        raise modal_data_error("the masses of the nodes are not positive", "masses", "give masses of zero or more")
     for name in ("modal_stiffnesses", "modal_masses"):
         bad = np.flatnonzero(getattr(data, name) <= 0)
         if len(bad):
@@ -134,23 +158,25 @@ def _check_numbers(data: ModalData) -> None:
             hint = (
                 "leave rigid-body motions out of the modes" if name == "modal_stiffnesses" else "give positive masses"
             )
-            raise refuse(f"mode {bad[0] + 1} has {name[:-2].replace('_', ' ')} {value:g}", name, hint, value)
+            raise modal_data_error(f"mode {bad[0] + 1} has {name[:-2].replace('_', ' ')} {value:g}", name, hint, value)
     if np.any(data.damping_ratios < 0):
-        raise refuse("a damping ratio is negative", "damping_ratios", "damping must not be negative")
+        raise modal_data_error("a damping ratio is negative", "damping_ratios", "damping must not be negative")
 
 
 def _check_moments(data: ModalData, moments: Array) -> None:
     """Second moments are those of masses, at nodes whose rotations are known."""
     key = "second_moments"
     if moments.shape != (len(data.nodes), 3, 3) or not np.all(np.isfinite(moments)):
-        raise refuse("the second moments do not match the nodes", key, "give n x 3 x 3 numbers")
+        raise modal_data_error("the second moments do not match the nodes", key, "give n x 3 x 3 numbers")
     if np.abs(moments[np.isnan(data.shapes[:, :, 3:]).any(axis=(0, 2))]).any():
-        raise refuse("a node with second moments has no rotations", key, "give its rotations, or no moments")
+        raise modal_data_error("a node with second moments has no rotations", key, "give its rotations, or no moments")
     rounding = 1e-9 * np.abs(moments).max()
     if np.abs(moments - np.moveaxis(moments, 1, 2)).max() > rounding:
-        raise refuse("the second moments of a node are not symmetric", key, "give int s s^T dm")
+        raise modal_data_error("the second moments of a node are not symmetric", key, "give int s s^T dm")
     if np.linalg.eigvalsh(moments).min() < -rounding:
-        raise refuse("the second moments of a node are negative", key, "give int s s^T dm, not moments of inertia")
+        raise modal_data_error(
+            "the second moments of a node are negative", key, "give int s s^T dm, not moments of inertia"
+        )
 
 
 def _check_products(data: ModalData) -> None:
@@ -158,11 +184,11 @@ def _check_products(data: ModalData) -> None:
     gram = np.trace(integrals(data)[1][1:, 1:], axis1=2, axis2=3)
     masses = np.diag(gram)
     if np.any(masses <= 0):
-        raise refuse(f"mode {int(np.argmin(masses)) + 1} moves no mass", "shapes", "leave it out")
+        raise modal_data_error(f"mode {int(np.argmin(masses)) + 1} moves no mass", "shapes", "leave it out")
     share = np.abs(gram) / np.sqrt(np.outer(masses, masses)) - np.eye(data.count)
     if share.max(initial=0.0) > ORTHOGONAL:
         i, j = sorted(int(k) + 1 for k in np.unravel_index(share.argmax(), share.shape))
-        raise refuse(
+        raise modal_data_error(
             f"modes {i} and {j} are not orthogonal: their product is {share.max():.2g} of their masses",
             "shapes",
             "give modes of the same mass matrix, with the nodal masses that belong to it",
@@ -171,7 +197,7 @@ def _check_products(data: ModalData) -> None:
     off = np.abs(masses / data.modal_masses - 1)
     if off.max() > SAME_MASS:
         k = int(off.argmax())
-        raise refuse(
+        raise modal_data_error(
             f"mode {k + 1} has the modal mass {data.modal_masses[k]:.4g}, its nodes have {masses[k]:.4g}",
             "modal_masses",
             "normalise shapes and masses together",
@@ -203,7 +229,7 @@ def integrals(data: ModalData) -> tuple[Array, Array]:
     return S, G
 
 
-def agreed(values: Array, share: float = ROUND_OFF) -> Array:
+def without_rounding_differences(values: Array, share: float = ROUND_OFF) -> Array:
     """The values with one number for all that differ by rounding alone, but for their signs: symmetry is seen.
 
     How a sum is rounded depends on the machine; what a program shares must not.
@@ -218,12 +244,15 @@ def agreed(values: Array, share: float = ROUND_OFF) -> Array:
     return np.sign(values) * result.reshape(values.shape)
 
 
-def without_round_off(S: Array, G: Array, m: float) -> tuple[Array, Array]:
+def drop_rounding(S: Array, G: Array, m: float) -> tuple[Array, Array]:
     """Integrals with zero for what is rounding alone, measured by the sizes of the two fields of each."""
     sizes = np.sqrt(np.maximum(np.trace(np.diagonal(G, axis1=0, axis2=1), axis1=0, axis2=1), 1e-300))
     S = np.where(np.abs(S) > ROUND_OFF * (np.sqrt(m) * sizes)[:, None], S, 0.0)
     scale = np.outer(sizes, sizes)[:, :, None, None]
-    S, G = agreed(S), agreed(np.where(np.abs(G) > ROUND_OFF * scale, G, 0.0))
+    S, G = (
+        without_rounding_differences(S),
+        without_rounding_differences(np.where(np.abs(G) > ROUND_OFF * scale, G, 0.0)),
+    )
     masses = np.trace(G[1:, 1:], axis1=2, axis2=3)
     for k in range(len(masses)):  # a mass of 1 but for rounding is 1
         if abs(masses[k, k] - 1) < ROUND_OFF:
@@ -234,7 +263,7 @@ def without_round_off(S: Array, G: Array, m: float) -> tuple[Array, Array]:
 
 def modal_body(data: ModalData) -> ElasticBody:
     """The body with its interface nodes; its elastic coordinates are those of the modes."""
-    S, G = without_round_off(*integrals(data), data.mass)
+    S, G = drop_rounding(*integrals(data), data.mass)
     k, m = data.modal_stiffnesses, data.modal_masses
     D = np.diag(2 * data.damping_ratios * np.sqrt(k * m))
     nodes = {name: _node(data, index) for index, name in enumerate(data.interface)}
@@ -283,7 +312,7 @@ def normalised(data: ModalData) -> ModalData:
     whatever mixture of them was given.
     """
     if data.geometric is not None:
-        raise refuse(
+        raise modal_data_error(
             "geometric stiffnesses refer to the modes as given",
             "geometric",
             "normalise the modes first and give the geometric stiffnesses of these",
@@ -311,7 +340,9 @@ def normalised(data: ModalData) -> ModalData:
         largest = np.nanmax(np.abs(shapes[:, :, part]), axis=(1, 2), keepdims=True, initial=0.0)
         held = shapes[:, : len(data.interface), part]
         resolved = np.where(np.abs(held) < RESOLVED * largest, 0.0, held)
-        shapes[:, : len(data.interface), part] = agreed(resolved, RESOLVED) if resolved.size else resolved
+        shapes[:, : len(data.interface), part] = (
+            without_rounding_differences(resolved, RESOLVED) if resolved.size else resolved
+        )
     return replace(data, shapes=shapes)
 
 
@@ -392,7 +423,7 @@ def with_values(data: ModalData, stiffness: Sequence[float] | None, damping: flo
     """The data with other modal stiffnesses (one for each mode) or one damping ratio for all modes."""
     if stiffness is not None:
         if len(stiffness) != data.count:
-            raise refuse(
+            raise modal_data_error(
                 f"{len(stiffness)} stiffnesses for {data.count} modes", "stiffness", "give one for each", len(stiffness)
             )
         given = np.array(stiffness, dtype=float)
@@ -402,3 +433,91 @@ def with_values(data: ModalData, stiffness: Sequence[float] | None, damping: flo
     if damping is not None:
         data = replace(data, damping_ratios=np.full(data.count, float(damping)))
     return checked(data)
+
+
+def save_modal(data: ModalData, path: str | Path) -> Path:
+    """Write the exchange file; a file that is there is replaced only when the new one is complete."""
+    checked(data)
+    path = Path(path)
+    arrays: dict[str, Any] = {
+        "format": np.int64(FORMAT),
+        "nodes": data.nodes,
+        "interface": np.array(data.interface, dtype=np.str_),
+        "masses": data.masses,
+        "shapes": data.shapes,
+        "modal_masses": data.modal_masses,
+        "modal_stiffnesses": data.modal_stiffnesses,
+        "damping_ratios": data.damping_ratios,
+        "thickness": np.float64(data.thickness),
+        "title": np.str_(data.title),
+        "source": np.str_(data.source),
+    }
+    if data.second_moments is not None:
+        arrays["second_moments"] = data.second_moments
+    if data.geometric is not None:
+        arrays["geometric"] = data.geometric
+    with atomic_file(path, None, "check the path and its permissions") as file:
+        np.savez_compressed(file, **arrays)
+    return path
+
+
+def load_modal(path: str | Path) -> ModalData:
+    """Read and check an exchange file."""
+    path = Path(path)
+    try:
+        return checked(_read(path))
+    except InputError as error:
+        error.file = str(path)
+        raise
+
+
+def _read(path: Path) -> ModalData:
+    try:
+        if path.is_file() and path.stat().st_size > MAX_BYTES:
+            raise RobotFileError("is too large for modal data", file=str(path), hint="keep fewer nodes or modes")
+        arrays = read_npz(path)
+    except OSError as error:
+        reason = (
+            "there is no such file" if isinstance(error, FileNotFoundError) else f"cannot be read ({error.strerror})"
+        )
+        raise RobotFileError(
+            reason, file=str(path), value=str(path), hint="check the path and its permissions"
+        ) from None
+    except ValueError:
+        raise RobotFileError(
+            "is not an npz file of modal data", file=str(path), hint="write it with save_modal"
+        ) from None
+    unknown = [name for name in arrays if name not in KEYS]
+    if unknown:
+        raise RobotFileError(
+            f"the array '{unknown[0]}' is not known",
+            file=str(path),
+            key=unknown[0],
+            hint=did_you_mean(unknown[0], KEYS),
+        )
+    for name in NEEDED:
+        if name not in arrays:
+            raise RobotFileError(f"the array '{name}' is missing", file=str(path), key=name, hint="add it")
+    value = str(arrays["format"])
+    if value != str(FORMAT):
+        raise RobotFileError(f"format {value} is not known", file=str(path), key="format", value=value, hint="use 1")
+    for name, values in arrays.items():
+        if name in ("interface", "title", "source"):
+            if values.dtype.kind != "U" and values.size:
+                raise RobotFileError(f"'{name}' holds no text", file=str(path), key=name, hint="give names or text")
+            continue
+        if np.iscomplexobj(values) or values.dtype.kind not in "fiu":
+            what = "complex numbers" if np.iscomplexobj(values) else "no numbers"
+            raise RobotFileError(f"'{name}' holds {what}", file=str(path), key=name, hint="give real numbers")
+    count = len(arrays["modal_stiffnesses"]) if arrays["modal_stiffnesses"].ndim else 0
+    numbers = {name: np.asarray(arrays[name], dtype=float) for name in NEEDED[1:]}
+    return ModalData(
+        **numbers,
+        damping_ratios=np.asarray(arrays.get("damping_ratios", np.zeros(count)), dtype=float),
+        interface=tuple(str(name) for name in np.atleast_1d(arrays.get("interface", np.array([], dtype=np.str_)))),
+        second_moments=np.asarray(arrays["second_moments"], dtype=float) if "second_moments" in arrays else None,
+        geometric=np.asarray(arrays["geometric"], dtype=float) if "geometric" in arrays else None,
+        thickness=float(arrays.get("thickness", 0.0)),
+        title=str(arrays.get("title", "")),
+        source=str(arrays.get("source", "")),
+    )

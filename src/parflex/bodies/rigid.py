@@ -13,7 +13,7 @@ from parflex.records import Record
 from parflex.spatial.rotations import cross, hat
 
 if TYPE_CHECKING:
-    from parflex.bodies.elastic_body import InnerNodes, MeanStrain, Node
+    from parflex.bodies.elastic import InnerNodes, MeanStrain, Node
 
 Array = np.ndarray
 NO_COORDINATES = np.zeros(0)  # those of a rigid body

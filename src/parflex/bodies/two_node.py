@@ -15,8 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from parflex.bodies.beam import without_torsion
-from parflex.bodies.body import Body
-from parflex.bodies.elastic_body import ElasticBody
+from parflex.bodies.elastic import Body, ElasticBody
 from parflex.records import Record
 from parflex.spatial.rotations import cross, hat
 

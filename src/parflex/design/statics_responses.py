@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.bodies.beam_parts import ElementParts
+from parflex.bodies.sections import ElementSections
 from parflex.design.design_state import DesignState
 from parflex.design.vibrating import HeldState
 from parflex.designs.design_numbers import in_first_design
@@ -138,7 +138,7 @@ def _weighed(held: HeldState, frame: str) -> Array:
     return seen_from(robot, there.at, found, frame)
 
 
-def _cut_with_slopes(held: HeldState, j: int, seen: str) -> ElementParts:
+def _cut_with_slopes(held: HeldState, j: int, seen: str) -> ElementSections:
     """The element of a link, to be cut at its sections, with slopes."""
     chain = next(own for own in beam_chains(held.state.robot).values() if j in own.links)
     _refuse_reduced(chain, "deflection between its ends", seen)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from parflex.bodies import RigidBody
+from parflex.bodies.rigid import RigidBody
 from parflex.identification.base_columns import BaseColumns
 from parflex.identification.column_map import ColumnMap
 from parflex.identification.estimates.least_squares import EffortRows, Fit, fit

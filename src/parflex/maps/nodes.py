@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from parflex.bodies import Body
+from parflex.bodies.elastic import Body
 from parflex.closure.loops import neutral_rotation
 from parflex.designs.design_numbers import DesignNumbers, of_designs
 from parflex.maps.loop_rows import LoopRows, ends_of
 from parflex.maps.node_unknowns import NodeModel, closing_rank, freedoms, joint_unknowns
 from parflex.models.cutting import PLANE, CutStep
-from parflex.tree import Place
+from parflex.tree.inner_places import Place
 from parflex.tree.link_tree import GROUND, Link
 from parflex.tree.springs import CoupledSpring
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.bodies.elastic_body import Node
+from parflex.bodies.elastic import Node
 from parflex.records import Record
 from parflex.spatial.linear import can_share_call, shared_call
 from parflex.spatial.rotations import cross, exponential, hat

@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 
 import parflex
-from parflex.bodies.modal_file import load_modal
+from parflex.bodies.modal import load_modal
 from parflex.control.study_file import StudyFile
 from parflex.errors import InputError, did_you_mean
 from parflex.models.dynamics.reduced import Result

@@ -7,8 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from parflex.bodies.body import Body
-from parflex.bodies.elastic_body import Node
+from parflex.bodies.elastic import Body, Node
 from parflex.bodies.rigid import RigidBody
 from parflex.errors import RobotFileError, did_you_mean
 from parflex.robotfile import schema

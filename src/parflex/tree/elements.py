@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from parflex.bodies import sections
-from parflex.bodies.beam import Material, Section, beam, first_bending, rolled
-from parflex.bodies.beam_parts import ElementParts
-from parflex.bodies.body import Body
-from parflex.bodies.elastic_body import ElasticBody, with_damping, with_small_turns
+from parflex.bodies.beam import Material, Section, beam, first_bending_frequency, rotated_about_axis
+from parflex.bodies.elastic import Body, ElasticBody, with_damping, with_small_rotations
+from parflex.bodies.sections import ElementSections
 from parflex.errors import InputError, ParflexError, RobotFileError
 from parflex.robotfile import schema
 from parflex.robotfile.schema import SECTION_KEYS, Damping
@@ -43,14 +42,14 @@ def read_element(robot: schema.RobotFile, name: str, spec: schema.Beam, count: f
     material, section, choices = _beam_choices(robot, name, spec)
     mass, stiffness = _damping(spec, material, section, choices["planar"])
     element = beam(spec.length / count, material, section, **choices)
-    element = rolled(element, spec.roll) if spec.roll else element
+    element = rotated_about_axis(element, spec.roll) if spec.roll else element
     element = with_damping(element, mass, stiffness) if spec.damping is not None else element
-    return element if robot.rotations == "consistent" else with_small_turns(element)
+    return element if robot.rotations == "consistent" else with_small_rotations(element)
 
 
 def read_reduced(robot: schema.RobotFile, name: str, spec: schema.Beam, elements: int, part: float) -> ElasticBody:
     """A part of the beam of a frame, given as share of its length, as one body in place of so many elements."""
-    from parflex.bodies.reduced_link import reduced_link
+    from parflex.bodies.reduced_beam import reduced_beam
 
     material, section, choices = _beam_choices(robot, name, spec)
     damping = _damping(spec, material, section, choices["planar"])
@@ -60,13 +59,13 @@ def read_reduced(robot: schema.RobotFile, name: str, spec: schema.Beam, elements
     if any(is_varied(x) for x in numbers):  # how many modes are kept depends on them
         raise OneNumberError("reduced beams of many designs are made one by one")
     try:
-        body = reduced_link(
+        body = reduced_beam(
             length, material, section, elements, asked.error, asked.band, roll=spec.roll, damping=damping, **choices
         )
     except InputError as error:
         key = f"frame '{name}': beam.reduce.{error.key}"
         raise RobotFileError(error.message, key=key, value=error.value, hint=error.hint) from None
-    return body if robot.rotations == "consistent" else with_small_turns(body)
+    return body if robot.rotations == "consistent" else with_small_rotations(body)
 
 
 def _beam_choices(robot: schema.RobotFile, name: str, spec: schema.Beam) -> tuple[Material, Section, dict[str, bool]]:
@@ -90,23 +89,23 @@ def _damping(spec: schema.Beam, material: Material, section: Section, planar: bo
     if spec.damping is None:
         return 0.0, 0.0
     if spec.damping.ratio:
-        first = first_bending(spec.length, material, section, planar)
+        first = first_bending_frequency(spec.length, material, section, planar)
         return spec.damping.mass, 2 * spec.damping.ratio / first
     return spec.damping.mass, spec.damping.stiffness
 
 
-def element_parts(robot: schema.RobotFile, spec: schema.Beam, length: float) -> ElementParts:
+def element_parts(robot: schema.RobotFile, spec: schema.Beam, length: float) -> ElementSections:
     """The same element cut at its sections; its length is that of its body."""
     table = robot.sections[spec.section]
     fibres = sections.fibres_of(table.shape, {key: getattr(table, key) for key in SECTION_KEYS[table.shape]})
     planar = (spec.model or robot.motion) == "planar"
     material, section = read_material(robot.materials[spec.material]), read_section(table, spec.shear_coefficient)
-    return ElementParts(length, material, section, planar, spec.rotary_inertia, spec.shear, spec.roll, fibres)
+    return ElementSections(length, material, section, planar, spec.rotary_inertia, spec.shear, spec.roll, fibres)
 
 
 def read_modal(robot: schema.RobotFile, name: str, spec: schema.Modal) -> Body:
     """The body of a frame given by modes."""
-    from parflex.bodies.modal_file import load_modal  # kinds of bodies that few robots have are read when they do
+    from parflex.bodies.modal import load_modal  # kinds of bodies that few robots have are read when they do
 
     owner = "platform" if robot.platform is not None and robot.platform.name == name else f"frame '{name}'"
     key = f"{owner}: modal"
@@ -127,7 +126,7 @@ def read_modal(robot: schema.RobotFile, name: str, spec: schema.Modal) -> Body:
             "some mode leaves the plane", key=f"{key}.file", value=spec.file, hint='use motion = "spatial"'
         )
     body = body if robot.axial == "mean" else body.with_linear_strain()
-    return body if robot.rotations == "consistent" else with_small_turns(body)
+    return body if robot.rotations == "consistent" else with_small_rotations(body)
 
 
 def _modal_body(data: ModalData, spec: schema.Modal) -> ElasticBody:
@@ -153,9 +152,9 @@ def read_superelement(
     robot: schema.RobotFile, name: str, spec: schema.Superelement, free: bool
 ) -> tuple[Body, str | None]:
     """The body of a frame given by reduced matrices, and the node at which its frame holds it."""
-    from parflex.bodies.super_elements.matrix_files import load_matrices
-    from parflex.bodies.super_elements.super_body import super_body, super_element
-    from parflex.bodies.super_elements.unit_systems import in_metres
+    from parflex.bodies.matrix_files import load_matrices
+    from parflex.bodies.reduced_matrices import in_metres
+    from parflex.bodies.superelement import super_element, superelement_body
 
     owner = "platform" if robot.platform is not None and robot.platform.name == name else f"frame '{name}'"
     key = f"{owner}: superelement"
@@ -174,7 +173,7 @@ def read_superelement(
         data = replace(data, geometric=None) if spec.geometric is False else data
         element = super_element(data, spec.nodes, root, spec.positions, robot.motion == "planar")
         loads = spec.geometric if isinstance(spec.geometric, dict) else None
-        body = super_body(element, damping, loads)
+        body = superelement_body(element, damping, loads)
     except np.linalg.LinAlgError as error:  # numbers that differ by more than floats hold
         said = f"its matrices cannot be decomposed ({str(error).split('.')[0].lower()})"
         raise RobotFileError(said, key=f"{key}.file", hint="check its numbers, or write them again") from None
@@ -182,4 +181,4 @@ def read_superelement(
         error.key = f"{key}.{error.key if error.key in schema.Superelement.model_fields else 'file'}"
         raise
     body = body if robot.axial == "mean" else body.with_linear_strain()
-    return (body if robot.rotations == "consistent" else with_small_turns(body)), root
+    return (body if robot.rotations == "consistent" else with_small_rotations(body)), root

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from parflex.bodies.elastic_body import Node
+from parflex.bodies.elastic import Node
 from parflex.errors import InputError
 from parflex.records import Record
 from parflex.robotfile.values import position_along_beam, split_place

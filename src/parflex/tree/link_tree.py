@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.bodies.body import Body
-from parflex.bodies.elastic_body import Node
+from parflex.bodies.elastic import Body, Node
 from parflex.errors import InputError, did_you_mean
 from parflex.records import Record, count_of
 from parflex.spatial.batched import nominal

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.bodies.mirrored_shapes import mirrored_part
+from parflex.bodies.reduced_beam import mirror_symmetric_part
 from parflex.models.configuration import Configuration
 from parflex.models.robot import Robot, file_frame
 from parflex.models.vibration.natural_modes import Modes
@@ -50,7 +50,7 @@ def energy_shares(modes: Modes) -> list[dict[str, Any]]:
     robot, here = modes.model.robot, modes.model.configuration
     normal = plane_normal(here)
     bent = [
-        mirrored_part(link.body, R.T @ normal) if normal is not None and link.body.size else np.zeros((0, 0))
+        mirror_symmetric_part(link.body, R.T @ normal) if normal is not None and link.body.size else np.zeros((0, 0))
         for link, R in zip(robot.tree.links, here.at.rotation, strict=True)
     ]
     result = []

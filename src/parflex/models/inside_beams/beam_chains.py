@@ -8,10 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from parflex.bodies.beam_parts import ElementParts
-from parflex.bodies.body import Body
-from parflex.bodies.reduced_link import ReducedLine
-from parflex.bodies.reduced_parts import ReducedParts
+from parflex.bodies.elastic import Body
+from parflex.bodies.reduced_beam import ReducedCentreLine, ReducedSections
+from parflex.bodies.sections import ElementSections
 from parflex.errors import InputError, did_you_mean
 from parflex.models.robot import Robot
 from parflex.records import Record
@@ -41,12 +40,12 @@ class BeamChain(Record):
     name: str
     links: tuple[int, ...]
     tip: int
-    parts: ElementParts
+    parts: ElementSections
     reduced: bool = False
-    each: tuple[ElementParts | ReducedParts, ...] = ()
+    each: tuple[ElementSections | ReducedSections, ...] = ()
     ends: Ends = ()
 
-    def parts_of(self, element: int) -> ElementParts | ReducedParts:
+    def parts_of(self, element: int) -> ElementSections | ReducedSections:
         """The body of one of the links, to be cut at its sections."""
         return self.each[element] if self.each else self.parts
 
@@ -80,7 +79,7 @@ def beam_chains(robot: Robot) -> dict[str, BeamChain]:
             bodies = [robot.tree.links[j].body for j in own]
             reduced, lengths = bodies[0].reduced is not None, [float(body.nodes["tip"].r0[0]) for body in bodies]
             each = tuple(_cut(robot, frame.beam, body, length) for body, length in zip(bodies, lengths, strict=True))
-            first = each[0].element if isinstance(each[0], ReducedParts) else each[0]
+            first = each[0].element if isinstance(each[0], ReducedSections) else each[0]
             ends = np.cumsum(lengths) / sum(lengths)
             alike = not reduced and max(lengths) - min(lengths) <= ALIKE * max(lengths)
             found[frame.name] = BeamChain(
@@ -99,12 +98,12 @@ def left_out_of_stress(robot: Robot, chains: Mapping[str, BeamChain]) -> list[st
     return [f"the largest stress leaves out {shown}: with a section given by numbers"]
 
 
-def _cut(robot: Robot, beam: schema.Beam, body: Body, length: float) -> ElementParts | ReducedParts:
+def _cut(robot: Robot, beam: schema.Beam, body: Body, length: float) -> ElementSections | ReducedSections:
     """A body of a beam, to be cut at its sections."""
     if body.reduced is None:
         return element_parts(robot.description, beam, length)
-    assert isinstance(body.inner, ReducedLine)
-    return ReducedParts(element_parts(robot.description, beam, length / body.reduced.elements), body.inner)
+    assert isinstance(body.inner, ReducedCentreLine)
+    return ReducedSections(element_parts(robot.description, beam, length / body.reduced.elements), body.inner)
 
 
 def _elements(tree: Tree, first: int) -> list[int] | None:

@@ -11,8 +11,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from parflex.bodies.beam_parts import ElementParts
-from parflex.bodies.reduced_parts import ReducedParts
+from parflex.bodies.reduced_beam import ReducedSections
+from parflex.bodies.sections import ElementSections
 from parflex.models.configuration import Configuration
 from parflex.models.inside_beams.beam_chains import beam_chains
 from parflex.models.robot import Robot
@@ -45,12 +45,12 @@ def inner_compliance(robot: Robot, loaded: str, seen: str) -> Array | None:
     if tree.places[seen].link != j:
         return None
     parts, xi, at = _parts(robot, j), section_at(robot, loaded), section_at(robot, seen)
-    if not isinstance(parts, ReducedParts):
+    if not isinstance(parts, ReducedSections):
         return parts.held_compliance(xi, at)
     return parts.held_compliance(xi, at, _held_stiffness(robot, j))
 
 
-def _parts(robot: Robot, j: int) -> ElementParts | ReducedParts:
+def _parts(robot: Robot, j: int) -> ElementSections | ReducedSections:
     chain = next(own for own in beam_chains(robot).values() if j in own.links)
     return chain.parts_of(chain.links.index(j))
 
@@ -99,7 +99,7 @@ def inner_deflection(here: Configuration, wrenches: Mapping[str, Array], frame: 
 def _by_weight(here: Configuration, frame: str, gravity: Array) -> Array:
     robot, j = here.robot, here.robot.tree.places[frame].link
     parts, xi, pull = _parts(robot, j), section_at(robot, frame), here.at.rotation[j].T @ gravity
-    if isinstance(parts, ReducedParts):
+    if isinstance(parts, ReducedSections):
         return seen_from(robot, here.at, parts.held_by_gravity(xi, pull, _held_stiffness(robot, j)), frame)
     return seen_from(robot, here.at, parts.held_by_gravity(xi, pull), frame)
 

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from parflex.bodies.beam_parts import ElementParts
-from parflex.bodies.reduced_parts import ReducedParts
+from parflex.bodies.reduced_beam import ReducedSections
+from parflex.bodies.sections import ElementSections
 from parflex.models.inside_beams.beam_chains import BeamChain
 from parflex.records import Record
 from parflex.recursion.kinematics import Motion, Pose
@@ -119,7 +119,7 @@ def element_rows(
 
 
 def sections_of_element(
-    parts: ElementParts | ReducedParts, rows: ElementRows, xi: Sequence[float] | Array, behind: bool = False
+    parts: ElementSections | ReducedSections, rows: ElementRows, xi: Sequence[float] | Array, behind: bool = False
 ) -> Array:
     """N, Vy, Vz, T, My, Mz at each xi in all rows: rows x n x 6.
 

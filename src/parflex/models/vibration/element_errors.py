@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from parflex.bodies.reduced_link import ReducedLine, ReducedLink
+from parflex.bodies.reduced_beam import ReducedBeam, ReducedCentreLine
 from parflex.models.configuration import Configuration
 from parflex.models.robot import Robot
 from parflex.models.vibration.inner_motions import HALVES, InnerMotions, of_beam, of_reduced
@@ -44,7 +44,7 @@ class ElementErrors(Record):
     enough: int = 1
     alone: float = np.inf  # rad^2/s^2 of its elements held at both ends
     pressed: bool = False  # whether an element of it is under axial compression
-    reduced: ReducedLink | None = None  # how it is reduced
+    reduced: ReducedBeam | None = None  # how it is reduced
     by_elements: Array | None = None  # the shares without what reductions leave out
 
     @property
@@ -60,7 +60,7 @@ class BeamElements(Record):
     name: str
     links: tuple[int, ...]
     inside: tuple[InnerMotions, ...]
-    reduced: ReducedLink | None = None  # of the part of it that leaves out the lowest frequency
+    reduced: ReducedBeam | None = None  # of the part of it that leaves out the lowest frequency
     element: float = np.inf  # rad^2/s^2 of its elements held at both ends, where it is reduced
 
 
@@ -112,7 +112,7 @@ def reduced_beams(robot: Robot) -> dict[str, BeamElements]:
         spec, parts, said = specs[name], [], []
         assert spec is not None
         for body in (robot.tree.links[j].body for j in links):
-            assert body.reduced is not None and isinstance(body.inner, ReducedLine)
+            assert body.reduced is not None and isinstance(body.inner, ReducedCentreLine)
             length = float(body.nodes["tip"].r0[0])
             key = spec.model_dump_json(), body.reduced.elements, f"{length:.12g}"
             if key not in known:

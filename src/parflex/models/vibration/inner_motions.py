@@ -17,8 +17,8 @@ from functools import cached_property
 
 import numpy as np
 
-from parflex.bodies.body import Body
-from parflex.bodies.reduced_link import ReducedLine
+from parflex.bodies.elastic import Body
+from parflex.bodies.reduced_beam import ReducedCentreLine
 from parflex.closure.mobility import null_space
 from parflex.records import Record
 from parflex.robotfile import schema
@@ -105,7 +105,7 @@ def of_beam(robot: schema.RobotFile, name: str, spec: schema.Beam, count: float)
     return inner_motions([read_element(robot, name, spec, count * FINE)] * FINE)
 
 
-def of_reduced(element: Body, line: ReducedLine) -> InnerMotions:
+def of_reduced(element: Body, line: ReducedCentreLine) -> InnerMotions:
     """Of a reduced beam of such elements, or of their parts: what its modes leave out, and the inside of elements."""
     parts = (len(line.shapes) - 1) * HALVES
     N = element.size

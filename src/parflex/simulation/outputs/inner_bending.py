@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from parflex.bodies.reduced_parts import ReducedParts
+from parflex.bodies.reduced_beam import ReducedSections
 from parflex.models.inside_beams.beam_chains import BeamChain
 from parflex.simulation.integrators.tableaux import gauss_points
 
@@ -35,7 +35,7 @@ def inner_loads_of(chain: BeamChain, s: float) -> InnerLoads | None:
     """Of a place along a beam; None at a node, and of a reduced beam: it has inner modes."""
     element, xi = chain.located(s)
     parts = chain.parts_of(element)
-    if isinstance(parts, ReducedParts) or min(xi, 1 - xi) < 1e-9:
+    if isinstance(parts, ReducedSections) or min(xi, 1 - xi) < 1e-9:
         return None
     each = parts.material.density * parts.section.A * parts.length**4 / parts.material.E
     both = each / np.array([float(parts.section.Iz), float(parts.section.Iy)])

@@ -9,8 +9,8 @@ from itertools import pairwise
 import numpy as np
 
 from parflex.bodies.beam import CentreLine, centre_line
-from parflex.bodies.elastic_body import Node
-from parflex.bodies.modal_file import load_modal
+from parflex.bodies.elastic import Node
+from parflex.bodies.modal import load_modal
 from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.robotfile import schema

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from parflex.bodies import RigidBody
+from parflex.bodies.rigid import RigidBody
 from parflex.models.cutting import CutRobot
-from parflex.tree import Tree
-from parflex.tree.link_tree import GROUND
+from parflex.tree.link_tree import GROUND, Tree
 
 Array = np.ndarray
 

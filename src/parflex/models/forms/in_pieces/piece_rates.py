@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.bodies.elastic_body import Node
+from parflex.bodies.elastic import Node
 from parflex.errors import SingularError
 from parflex.models.closure_joints import ClosureJoint
 from parflex.models.cutting import CutBeam

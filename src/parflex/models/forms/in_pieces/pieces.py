@@ -11,15 +11,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from parflex.bodies import RigidBody
+from parflex.bodies.rigid import RigidBody
 from parflex.closure.mobility import Partition
 from parflex.models.closure_joints import ClosureJoint
 from parflex.models.cutting import CutBeam, CutModal, CutPiece, CutRobot, CutStep, cut_at_beams, used_components
 from parflex.models.forms.in_pieces.piece_bodies import bodies_of, on_beams, written_in_root
 from parflex.models.robot import Robot
-from parflex.recursion import pose
-from parflex.tree import Tree
-from parflex.tree.link_tree import GROUND
+from parflex.recursion.kinematics import pose
+from parflex.tree.link_tree import GROUND, Tree
 
 Array = np.ndarray
 PREFERENCES = ("root", "tip", "closure")

@@ -16,9 +16,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from parflex.bodies.body import Body
-from parflex.bodies.elastic_body import Node
-from parflex.bodies.modal import agreed
+from parflex.bodies.elastic import Body, Node
+from parflex.bodies.modal import without_rounding_differences
 from parflex.records import Record
 
 Array = np.ndarray
@@ -83,4 +82,6 @@ def elastic_platform(body: Body, nodes: tuple[Node, ...]) -> ElasticPlatform:
 
 def _clean(matrix: Array) -> Array:
     """A constant matrix with zeros where rounding stands, and one number for entries that rounding alone parts."""
-    return agreed(np.where(np.abs(matrix) > ROUND_OFF * np.abs(matrix).max() * len(matrix), matrix, 0.0))
+    return without_rounding_differences(
+        np.where(np.abs(matrix) > ROUND_OFF * np.abs(matrix).max() * len(matrix), matrix, 0.0)
+    )

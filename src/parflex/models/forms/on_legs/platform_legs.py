@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.bodies.elastic_body import Node
+from parflex.bodies.elastic import Node
 from parflex.bodies.rigid import RigidBody
 from parflex.closure.closed_form import Angle, CrossedSlide, TwoBars, recognise
 from parflex.models.forms.on_legs.elastic_platform import ElasticPlatform, elastic_platform

@@ -1,35 +1,74 @@
-"""A beam of many elements, reduced to the motion of its ends and a few modes with both ends held, theory (55).
+"""Craig-Bampton reduction of a beam of many elements.
+
+A beam of many elements, reduced to the motion of its ends and a few modes with both ends held, theory (55).
 
 How many modes are kept follows from an error that frequencies may have over a band. With mu the square of the lowest
 frequency that is left out, the square lambda of any frequency of any robot with this body grows by at most the share
 lambda/(mu - lambda), whatever its pose, theory (56).
+
+What lies beyond a section of a reduced beam: its elements behind that, and the part of the one that is cut.
+
+The points of an element move by functions of its own ends, whose motions are known per coordinate of the whole; so the
+integrals from a section to the tip are those of elements, put together as the body itself is.
+
+The part of the deformation of a body that a mirror in a plane shows unchanged, whatever coordinates it has.
+
+Nodes say what a mirror makes of the motions that they see. Of modes that leave all nodes at rest, inertia says it: a
+mirror of a symmetric body keeps its mass, so that such a mode is coupled to motions of its own kind only.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 import scipy
 
-from parflex.bodies.beam import LABELS, CentreLine, Material, Section, add_spin, beam, centre_line, rolled
-from parflex.bodies.elastic_body import ElasticBody, InnerNodes, Node
-from parflex.bodies.element_chain import ElementChain
-from parflex.bodies.modal import without_round_off
+from parflex.bodies.beam import (
+    LABELS,
+    CentreLine,
+    ElementChain,
+    Material,
+    Section,
+    add_spin,
+    beam,
+    centre_line,
+    rotated_about_axis,
+)
+from parflex.bodies.elastic import Body, ElasticBody, InnerNodes, Node
+from parflex.bodies.modal import drop_rounding
+from parflex.bodies.sections import ElementSections
 from parflex.errors import InputError
 from parflex.records import Record
 from parflex.spatial.rotations import hat
 
 Array = np.ndarray
+
 FAMILIES = (("ux",), ("uy", "rz"), ("uz", "ry"), ("rx",))  # coordinates of straight beams that go with each other
+
 CLAMPED = 4.730040744862704  # first root of cos x cosh x = 1: a beam clamped at both ends
+
 SAMPLES = 4  # of an element, among which the largest motion of a mode is
+
 ALIKE = 1e-12  # of their size: matrices that are the same but for rounding
+
+Moments = tuple[Array, Array]
+
+SEEN = 1e-6  # of the largest motion of nodes that a unit of strain energy can make: less is none
+
+SAME_FREQUENCY = (
+    1e-3  # of 1 / frequency squared: modes that are nearer share a plane of shapes, which files mix at will
+)
+
+SAME_PLACE = 1e-6  # of the extent of the nodes: two that mirror each other
+
+COUPLED = 1e-6  # of the mass of a mode: what couples less is rounding
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ReducedLine(InnerNodes, Record):
+class ReducedCentreLine(InnerNodes, Record):
     """Sections of a reduced beam: between its nodes, whose motions are known, they move as those of an element."""
 
     element: CentreLine  # of all six components of the motion of its tip
@@ -61,11 +100,11 @@ class ReducedLine(InnerNodes, Record):
         moved = _carried(first, section.r0) + np.concatenate([section.Phi_d, section.Phi_r]) @ e
         return Node(np.array([xi * self.length, 0.0, 0.0]), moved[:3], moved[3:], self.consistent)
 
-    def with_small_turns(self) -> ReducedLine:
+    def with_small_turns(self) -> ReducedCentreLine:
         """The same with L = 1."""
         return replace(self, consistent=False)
 
-    def rolled(self, angle: float) -> ReducedLine:
+    def rolled(self, angle: float) -> ReducedCentreLine:
         """With its section turned; the coordinates of the tip stay along the axes of the frame."""
         c, s = np.cos(angle), np.sin(angle)
         both = np.kron(np.eye(2), np.array([[1, 0, 0], [0, c, -s], [0, s, c]]))
@@ -80,7 +119,7 @@ def _carried(motion: Array, r: Array) -> Array:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ReducedLink(Record):
+class ReducedBeam(Record):
     """What was asked of a reduction and what it did: modes kept, and the lowest frequency of those left out, Hz."""
 
     error: float  # Hz, that frequencies in the band may have
@@ -100,12 +139,12 @@ def frequency_bound(frequency: float, left_out: float) -> float:
     return float(frequency / np.sqrt(1.0 - (frequency / left_out) ** 2) - frequency) if left_out < np.inf else 0.0
 
 
-def lowest_left_out(error: float, band: float) -> float:
+def first_omitted_frequency(error: float, band: float) -> float:
     """Frequency from which on modes may be left out, so that the bound at the edge of the band is the error."""
     return band / float(np.sqrt(1.0 - (1.0 + error / band) ** -2))
 
 
-def own_frequency(length: float, material: Material, section: Section, planar: bool) -> float:
+def clamped_frequency(length: float, material: Material, section: Section, planar: bool) -> float:
     """Lowest frequency of an element with both its ends held, Hz: what is above, elements do not know."""
     weakest = section.Iz if planar else min(section.Iy, section.Iz)
     bending = CLAMPED**2 / length**2 * np.sqrt(material.E * weakest / (material.density * section.A))
@@ -115,7 +154,7 @@ def own_frequency(length: float, material: Material, section: Section, planar: b
 
 
 @lru_cache(maxsize=64)  # legs are alike
-def reduced_link(
+def reduced_beam(
     length: float,
     material: Material,
     section: Section,
@@ -134,7 +173,7 @@ def reduced_link(
 
     `error` and `band` in Hz. `damping` has the factors of mass and stiffness, as the elements have it.
     """
-    own = own_frequency(length / elements, material, section, planar)
+    own = clamped_frequency(length / elements, material, section, planar)
     if band >= own:
         needed = int(np.ceil(elements * np.sqrt(band / own))) + 1
         raise InputError(
@@ -145,7 +184,7 @@ def reduced_link(
         )
     whole = beam(length, material, section, planar, rotary_inertia, shear, linear)
     chain = ElementChain(beam(length / elements, material, section, planar, rotary_inertia, shear, linear), elements)
-    modes, left_out = _kept_modes(chain, whole.labels, lowest_left_out(error, band))
+    modes, left_out = _kept_modes(chain, whole.labels, first_omitted_frequency(error, band))
     ends = np.concatenate(centre_line(length, material, section, shear, 0.0, np.linspace(0, 1, elements + 1)), axis=1)
     used = [LABELS.index(label) for label in whole.labels]
     line = chain.element.inner
@@ -154,12 +193,12 @@ def reduced_link(
     shapes = np.concatenate([ends[:, :, used], *(_scaled(mode, line, elements) for mode in modes)], 2)
     body = _body(whole, chain, shapes, [mode.square for mode in modes], damping)
     labels = (*whole.labels, *(mode.label for mode in modes))
-    inside = ReducedLine(line, shapes)
-    said = ReducedLink(error, band, elements, len(modes), left_out)
+    inside = ReducedCentreLine(line, shapes)
+    said = ReducedBeam(error, band, elements, len(modes), left_out)
     body = replace(body, labels=labels, held=len(modes), reduced=said, inner=inside)
     if not roll:
         return body
-    body = rolled(body, roll)
+    body = rotated_about_axis(body, roll)
     return replace(body, G=_orthogonal(body.G, 6), inner=inside.rolled(roll))
 
 
@@ -226,7 +265,7 @@ def _solved(M: Array, K: Array, before: list) -> tuple[Array, Array]:
 def _scaled(mode: _HeldMode, line: CentreLine, elements: int) -> Array:
     """The mode with 1 (m, or rad of a twist) for its largest motion, positive where it first comes near that."""
     shape = mode.motion[:, :, None]
-    inside = ReducedLine(line, shape)
+    inside = ReducedCentreLine(line, shape)
     places = [inside.at(xi) for xi in np.linspace(0, 1, SAMPLES * elements + 1)]
     axis = LABELS.index(mode.label[:2])
     values = np.array([np.concatenate([place.Phi_d, place.Phi_r])[axis, 0] for place in places])
@@ -241,7 +280,7 @@ def _body(
     """Integrals of the elements for these shapes; what the ends do alone is that of one long element."""
     S, G, spin, H, local = chain.integrals(shapes)
     N, count = whole.size, shapes.shape[2]
-    S, G = without_round_off(S, G, float(whole.m))
+    S, G = drop_rounding(S, G, float(whole.m))
     G = _orthogonal(G, N)
     spin = np.where(np.abs(spin) > ALIKE * np.abs(spin).max(initial=0.0), spin, 0.0)
     H = np.where(np.abs(H) > ALIKE * np.sqrt(np.outer(np.diag(H), np.diag(H))), (H + H.T) / 2, 0.0)
@@ -272,3 +311,173 @@ def _orthogonal(G: Array, first: int) -> Array:
                 G[a, b, k, k] -= np.trace(G[a, b])
                 G[b, a] = G[a, b].T
     return G
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ReducedSections(Record):
+    """A reduced beam, cut at any of its sections; coordinates and axes are those of its body."""
+
+    element: ElementSections  # one of its elements
+    line: ReducedCentreLine
+
+    @property
+    def stations(self) -> int:
+        """Places that show every wave of its shapes."""
+        return len(self.line.shapes)
+
+    @cached_property
+    def _chain(self) -> ElementChain:
+        own = self.element
+        body = beam(own.length, own.material, own.section, own.planar, own.rotary_inertia, own.shear)
+        return ElementChain(rotated_about_axis(body, own.roll) if own.roll else body, len(self.line.shapes) - 1)
+
+    def shapes(self, xi: Array) -> tuple[Array, Array, Array]:
+        """Of the sections at each xi: place at rest, and what coordinates displace and turn them by."""
+        places = [self.line.at(float(s)) for s in np.asarray(xi)]
+        if not places:
+            count = self.line.shapes.shape[2]
+            return np.zeros((0, 3)), np.zeros((0, 3, count)), np.zeros((0, 3, count))
+        r0, Phi_d, Phi_r = (np.array([getattr(one, key) for one in places]) for key in ("r0", "Phi_d", "Phi_r"))
+        return r0, Phi_d, Phi_r
+
+    def beyond(self, xi: Array) -> tuple[Array, Array, Array]:
+        """Mass, S and G of what lies beyond each xi: n, n x fields x 3, n x fields x fields x 3 x 3."""
+        xi, count = np.asarray(xi, dtype=float), self._chain.count
+        number = np.minimum((xi * count).astype(int), count - 1)
+        m = self._mass * (1 - xi)
+        rest = [self._element(int(j), float(s * count - j)) for j, s in zip(number, xi, strict=True)]
+        fields = self.line.shapes.shape[2] + 1
+        S = np.array([first + self._behind[0][j + 1] for (first, _), j in zip(rest, number, strict=True)])
+        G = np.array([second + self._behind[1][j + 1] for (_, second), j in zip(rest, number, strict=True)])
+        return m, S.reshape(-1, fields, 3), G.reshape(-1, fields, fields, 3, 3)
+
+    def held_compliance(self, xi: float, at: float, stiffness: Array) -> Array:
+        """Motion of the section at `at` by a unit wrench at `xi`, both ends held, that modes of such stiffness lack."""
+        whole = replace(self.element, length=self.line.length).held_compliance(xi, at)
+        first = self.line.shapes.shape[2] - len(stiffness)
+        seen, loaded = (np.concatenate([node.Phi_d, node.Phi_r])[:, first:] for node in map(self.line.at, (at, xi)))
+        return whole - (seen / stiffness) @ loaded.T
+
+    def held_by_gravity(self, xi: float, gravity: Array, stiffness: Array) -> Array:
+        """Motion of a section by gravity, both ends held, that modes of such stiffness lack."""
+        whole = replace(self.element, length=self.line.length).held_by_gravity(xi, gravity)
+        first, node = self.line.shapes.shape[2] - len(stiffness), self.line.at(xi)
+        S = self.beyond(np.zeros(1))[1][0, 1 + first :]  # of what modes move
+        return whole - np.concatenate([node.Phi_d, node.Phi_r])[:, first:] @ (S @ gravity / stiffness)
+
+    @property
+    def _mass(self) -> float:
+        return float(self._chain.element.m) * self._chain.count
+
+    @cached_property
+    def _behind(self) -> Moments:
+        """S and G of all elements from each one on; behind the last there is nothing."""
+        whole = [self._element(j, 0.0) for j in range(self._chain.count)]
+        sums = []
+        for parts in zip(*whole, strict=True):
+            stacked = np.array([*parts, np.zeros_like(parts[0])])
+            sums.append(np.cumsum(stacked[::-1], axis=0)[::-1])
+        return sums[0], sums[1]
+
+    def _element(self, number: int, xi: float) -> Moments:
+        """S and G of what lies beyond xi in one element."""
+        chain, own = self._chain, self.line.shapes[number : number + 2]
+        m, S, G = (part[0] for part in self._points.beyond(np.array([xi])))
+        size = len(chain.products)
+        gram = np.zeros((size, size))
+        gram[0, 0], gram[0, 1:], gram[1:, 0] = m, S.ravel(), S.ravel()
+        gram[1:, 1:] = G.transpose(0, 2, 1, 3).reshape(size - 1, size - 1)
+        rest = np.zeros((1, 3, size))
+        rest[0, :, 1:4], rest[0, 0, 0] = np.eye(3), number * chain.step
+        fields = np.concatenate([rest, chain.fields(own[0], own[1])])
+        S, G = fields @ gram[0], np.einsum("aif,fg,bjg->abij", fields, gram, fields, optimize=True)
+        add_spin(G, self._spin(own, xi))
+        return S, G
+
+    @cached_property
+    def _points(self) -> ElementSections:
+        """The element without the inertia of sections that spin about x and are no moving points."""
+        section = self.element.section
+        Ip = section.Iy + section.Iz if self.element.rotary_inertia else 0.0
+        own = self.element
+        bare = type(section)(section.A, section.Iy, section.Iz, section.J, Ip, section.ky, section.kz)
+        return ElementSections(
+            own.length, own.material, bare, own.planar, own.rotary_inertia, own.shear, own.roll, own.fibres
+        )
+
+    def _spin(self, ends: Array, xi: float) -> Array:
+        """Products of the turn of the root with those of coordinates, of the sections beyond xi."""
+        chain, count = self._chain, self.line.shapes.shape[2]
+        spin = np.zeros((count + 1, count + 1))
+        j = chain.spin[0, 0]
+        if j:
+            first, twist = ends[0][3], (chain.components @ chain.bent(ends[0], ends[1]))[3]
+            spin[0, 0] = j * (1 - xi)
+            spin[0, 1:] = j * ((1 - xi) * first + (1 - xi**2) / 2 * twist)
+        return spin
+
+
+def mirror_symmetric_part(body: Body, n: Array) -> Array:
+    """N x N: of elastic coordinates the part that moves the body in the plane across `n`, and turns it about `n`.
+
+    Where a mode is neither seen by nodes nor coupled to anything, half of it is.
+    """
+    rest, nodes = np.zeros(body.size), list(body.nodes.values())
+    extent = max((float(np.linalg.norm(node.r0)) for node in nodes), default=0.0) or 1.0
+    moves = np.vstack(
+        [np.zeros((0, body.size)), *(part for node in nodes for part in (node.Phi_d, extent * node.Phi_r))]
+    )
+    K, M = body.material_stiffness(rest), body.inertia_matrix(rest)
+    root = np.linalg.inv(np.linalg.cholesky(K)).T  # to coordinates with strain energy 1/2 each
+    U, sizes, Wt = np.linalg.svd(moves @ root)
+    rank = int((sizes > SEEN * sizes.max(initial=0.0)).sum())
+    seen, inner = root @ Wt[:rank].T, root @ Wt[rank:].T
+    own = (U[:, :rank] / sizes[:rank]).T @ _mirrored(nodes, n, _centre(body, n), extent) @ moves @ seen
+    part = seen @ own @ seen.T @ K
+    if rank == body.size:
+        return part
+    rigid = np.zeros((6, 6))
+    rigid[:3, :3], rigid[3:, 3:] = np.eye(3) - np.outer(n, n), np.outer(n, n)
+    motions = scipy.linalg.block_diag(np.eye(6), seen)
+    return part + inner @ _by_coupling(M, motions, scipy.linalg.block_diag(rigid, own), inner) @ inner.T @ K
+
+
+def _centre(body: Body, n: Array) -> float:
+    """How far along `n` the centre of mass is."""
+    return float(n @ body.deformed(np.zeros(body.size))[0] / body.m)
+
+
+def _mirrored(nodes: Sequence[Node], n: Array, centre: float, extent: float) -> Array:
+    """The mean of the motions of nodes and those that the mirror shows; a node without an image is its own."""
+    places = np.array([node.r0 for node in nodes]).reshape(-1, 3)
+    images = places - 2 * np.outer(places @ n - centre, n)
+    away = np.linalg.norm(images[:, None] - places[None], axis=2)
+    flip = np.eye(3) - 2 * np.outer(n, n)
+    result = np.eye(6 * len(nodes)) / 2
+    for k in range(len(nodes)):
+        nearest = int(away[k].argmin())
+        image = nearest if away[k, nearest] < SAME_PLACE * extent else k
+        result[6 * k : 6 * k + 6, 6 * image : 6 * image + 6] += scipy.linalg.block_diag(flip, -flip) / 2
+    return result
+
+
+def _by_coupling(M: Array, motions: Array, own: Array, inner: Array) -> Array:
+    """The same of modes that no node sees; `own` is the part in the plane of the motions they may be coupled to."""
+    sizes = np.sqrt(np.diag(motions.T @ M @ motions))
+    per_size = np.divide(1.0, sizes, out=np.zeros_like(sizes), where=sizes > 0)
+    masses, V = np.linalg.eigh(inner.T @ M[6:, 6:] @ inner)
+    rows = V.T @ inner.T @ M[6:] @ motions
+    inside, outside = rows @ own * per_size, (rows - rows @ own) * per_size
+    result, first = np.zeros((len(masses), len(masses))), 0
+    while first < len(masses):
+        last = first + 1
+        while last < len(masses) and masses[last] - masses[first] <= SAME_FREQUENCY * masses[last]:
+            last += 1
+        group = slice(first, last)
+        A, B = inside[group] @ inside[group].T, outside[group] @ outside[group].T
+        found, X = np.linalg.eigh(A + B)
+        clear = found > COUPLED**2 * masses[last - 1]
+        both = X[:, clear] / found[clear] @ X[:, clear].T
+        result[group, group] = both @ A + 0.5 * X[:, ~clear] @ X[:, ~clear].T
+        first = last
+    return V @ result @ V.T

@@ -1,17 +1,31 @@
-"""A flexible body: elastic coordinates, nodes where things are attached, and integrals over the undeformed body.
+"""The `Body` protocol, elastic bodies with nodes, and stress stiffening.
+
+What is asked of a body, whatever its kind: by the tree, the recursion, the models, programs and views.
+
+A body has `size` elastic coordinates e, a rigid one none. A new kind of body is a class with these answers, over any
+scalar, and a reader that makes it from a robot file; nothing else asks what kind a body is.
+
+A flexible body: elastic coordinates, nodes where things are attached, and integrals over the undeformed body.
 
 A material point is at r = r0 + sum_k phi_k e_k. With c = (1, e) and the fields f = (r0, phi_1, ...), everything
 inertial follows from S_a = int f_a and G_ab = int f_a f_b^T over mass: S = sum c_a S_a and Sigma = sum c_a c_b G_ab are
 those of the deformed body. The invariants of the papers are parts of these: beta_k and lam_jk are axial parts of G, Mee
 its traces, Ire and Iee follow.
+
+What stress does to the stiffness of a body given by modes.
+
+The stress of a unit of mode m changes the stiffness of all modes by the matrix `geometric[m]`, as finite-element
+programs give it for a prestress. The energy 1/2 k_m (e_m + 1/2 e^T H_m e)^2 with H_m = geometric[m] / k_m has this
+effect: mode m is stretched by the bending of the others, and its tension stiffens them, theory (37).
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -21,12 +35,138 @@ from parflex.spatial.linear import scalar_type
 from parflex.spatial.rotations import cross, hat, inverse_left_jacobian, left_jacobian, left_jacobian_rate
 
 if TYPE_CHECKING:
-    from parflex.bodies.reduced_link import ReducedLink
-    from parflex.bodies.super_elements.affine_shapes import AffineShapes
-    from parflex.bodies.super_elements.rigid_motions import RigidReport
+    from parflex.bodies.reduced_beam import ReducedBeam
+    from parflex.bodies.reduced_matrices import RigidReport
+    from parflex.bodies.superelement import AffineShapes
     from parflex.bodies.two_node import TwoNodeBeam
 
 Array = np.ndarray
+
+
+class Body(Protocol):
+    """Mass, shape and stiffness of what moves with a link, in the axes of its frame."""
+
+    # -- what it is made of ------------------------------------------------------------------------------
+
+    @property
+    def m(self) -> Any:
+        """Its mass."""
+
+    @property
+    def rigid(self) -> RigidBody:
+        """What of it is fixed to its frame, whatever the rest does: all of a rigid body."""
+
+    @property
+    def nodes(self) -> Mapping[str, Node]:
+        """Places on it that its deformation moves, by name."""
+
+    @property
+    def inner(self) -> InnerNodes | None:
+        """Any place inside it that its deformation moves; None: there is none."""
+
+    @property
+    def undeformed(self) -> RigidBody:
+        """The rigid body that it is while undeformed, `rigid` included."""
+
+    def as_rigid(self) -> RigidBody:
+        """The body itself, for what knows rigid bodies only; refused where it is flexible."""
+
+    def deformed(self, e: Array) -> tuple[Array, Array]:
+        """First and second moments S and Sigma in the shape that e gives it."""
+
+    # -- its elastic coordinates -------------------------------------------------------------------------
+
+    @property
+    def size(self) -> int:
+        """Number of elastic coordinates."""
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Their names."""
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """Their units: m, rad, or 1 for numbers that multiply shapes in metres."""
+
+    @property
+    def by_tip(self) -> bool:
+        """Whether they begin with the motion of its one tip, as those of a beam; others are held at their nodes."""
+
+    @property
+    def held(self) -> int:
+        """How many of them, the last ones, are modes of a beam with both its ends held."""
+
+    @property
+    def reduced(self) -> ReducedBeam | None:
+        """How the beam that it stands for was reduced; None: it was not."""
+
+    @property
+    def found(self) -> RigidReport | None:
+        """The rigid body that the matrices of a super-element hold; None: it is something else."""
+
+    # -- how it moves ------------------------------------------------------------------------------------
+
+    def forces(self, U: Array, a: Array, w: Array, e: Array, ed: Array, edd: Array) -> tuple[Array, Array, Array]:
+        """Force, moment and forces along e that move it so; `a` is less gravity, U = hat(al) + hat(w) hat(w)."""
+
+    def inertia_matrix(self, e: Array) -> Array:
+        """The matrix that takes (a, al, edd) to (force, moment, forces along e)."""
+
+    def coupling(self, e: Array) -> Array:
+        """Of that matrix, 6 x N: force and moment per unit of each elastic acceleration."""
+
+    def kinetic_energy(self, v: Array, w: Array, e: Array, ed: Array) -> Any:
+        """Kinetic energy for velocity `v` of the origin and angular velocity `w`."""
+
+    # -- how it deforms ---------------------------------------------------------------------------------
+
+    def strain_energy(self, e: Array) -> Any:
+        """Energy of its strain."""
+
+    def damping_power(self, e: Array, ed: Array) -> Any:
+        """Power that its damping takes."""
+
+    def material_stiffness(self, e: Array) -> Array:
+        """N x N, of the stiffness about e what strains the material: never negative."""
+
+    def stiffness_at(self, e: Array) -> Array:
+        """N x N, its stiffness about e."""
+
+    def damping_at(self, e: Array) -> Array:
+        """N x N, its damping about e."""
+
+    def two_node(self) -> TwoNodeBeam | None:
+        """Its form by the motion of both its ends; None: it has none."""
+
+    @property
+    def strains(self) -> tuple[MeanStrain, ...]:
+        """Its elongations of second order."""
+
+    @property
+    def acting(self) -> tuple[MeanStrain, ...]:
+        """Those of them that act; where none does, its stiffness is constant."""
+
+    @property
+    def slopes(self) -> Array | None:
+        """N x N x 3 x 3: how two coordinates turn its material, in the mean; None: nothing is known."""
+
+    @property
+    def small(self) -> float:
+        """Deflections of nodes beyond this are no longer small; 0: nothing is known."""
+
+    # -- the same body with something more or less -------------------------------------------------------
+
+    def with_rigid(self, rigid: RigidBody) -> Body:
+        """The body with a rigid one fixed to its frame."""
+
+    def with_point_mass(self, node: Node, mass: float) -> Body:
+        """The body with a mass at one of its nodes."""
+
+    def without_damping(self) -> Body:
+        """The body without damping of its own."""
+
+    def with_linear_strain(self) -> Body:
+        """The body with a constant stiffness."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -119,7 +259,7 @@ class ElasticBody(Record):
     strains: tuple[MeanStrain, ...] = ()  # elongations of second order; where none acts, stiffness is constant
     inner: InnerNodes | None = field(default=None, repr=False)  # any place inside it; None: nothing is known
     held: int = 0  # of a reduced beam: so many of the coordinates, the last ones, are modes with both its ends held
-    reduced: ReducedLink | None = field(default=None, repr=False)  # what a reduction left of a beam, and what not
+    reduced: ReducedBeam | None = field(default=None, repr=False)  # what a reduction left of a beam, and what not
     found: RigidReport | None = field(default=None, repr=False)  # of a super-element: the rigid body in its matrices
     coordinate_units: tuple[str, ...] = ()  # where they are not those of a beam or of modes
     affine: AffineShapes | None = field(default=None, repr=False)  # S and G of the bare body, written shorter
@@ -353,7 +493,43 @@ def with_damping(body: ElasticBody, mass: float, stiffness: float) -> ElasticBod
     return replace(body, D=mass * Mee + stiffness * body.K, strains=strains)
 
 
-def with_small_turns(body: ElasticBody) -> ElasticBody:
+def with_small_rotations(body: ElasticBody) -> ElasticBody:
     """The body with L = 1 at its nodes and inside."""
     nodes = {name: replace(node, consistent=False) for name, node in body.nodes.items()}
     return replace(body, nodes=nodes, inner=None if body.inner is None else body.inner.with_small_turns())
+
+
+def geometric_stiffness_error(geometric: Array, N: int) -> tuple[str, str, str] | None:
+    """Message, key and hint where these are not one symmetric matrix for each of N modes."""
+    key = "geometric"
+    if geometric.shape != (N, N, N) or not np.all(np.isfinite(geometric)):
+        return "the geometric stiffnesses do not match the modes", key, f"give {N} x {N} x {N} numbers"
+    if np.abs(geometric - np.moveaxis(geometric, 1, 2)).max() > 1e-6 * np.abs(geometric).max():
+        return "a geometric stiffness is not symmetric", key, "give the matrix of each mode's stress over all modes"
+    return None
+
+
+def stress_strains(geometric: Array | None, stiffnesses: Array, damping: Array) -> tuple[MeanStrain, ...]:
+    """Of each mode whose stress changes the stiffness, the elongation of second order that has this effect."""
+    if geometric is None:
+        return ()
+    units = np.eye(len(stiffnesses))
+    symmetric = (geometric + np.moveaxis(geometric, 1, 2)) / 2
+    return tuple(
+        MeanStrain(units[m], symmetric[m] / k, float(k), float(damping[m]))
+        for m, k in enumerate(stiffnesses)
+        if symmetric[m].any()
+    )
+
+
+def mean_slopes(shapes: Array, masses: Array) -> Array | None:
+    """Means over mass of what pairs of modes turn material lines by, N x N x 3 x 3; None if turns are not known.
+
+    A line along a turns by th x a, so that a stress sigma meets sigma : (|th|^2 1 - th th^T).
+    """
+    th, share = shapes[:, masses > 0, 3:], masses[masses > 0] / masses.sum()
+    if not np.all(np.isfinite(th)) or not th.any():
+        return None
+    squares = np.einsum("n,ani,bni->ab", share, th, th)
+    mixed = np.einsum("n,ani,bnj->abij", share, th, th)
+    return squares[:, :, None, None] * np.eye(3) - (mixed + np.swapaxes(mixed, 2, 3)) / 2

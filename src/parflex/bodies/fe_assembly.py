@@ -1,0 +1,776 @@
+"""Finite-element meshes, structures from mass and stiffness matrices, and interface modes.
+
+Nodal masses and second moments in place of a consistent mass matrix.
+
+Masses are the sums of the rows of the translations, which is exact for motions that are alike at neighbouring nodes;
+where a sum is negative (quadratic elements), the diagonal scaled to the whole mass. Second moments are those that the
+sums of the rows of the rotations stand for. Then the masses are changed as little as possible, so that mass, centre and
+inertia of the whole body become those of the given matrix; what is then still missing (the thickness of a straight
+beam) is spread over the second moments.
+
+Triangles over a polygon: coarse ones by ear clipping and flips, or a fan; then regular refinement.
+
+Attachments become corners of triangles. All is deterministic: the same polygon gives the same mesh.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import linalg, sparse
+from scipy.sparse.linalg import eigsh, splu
+
+from parflex.bodies.modal import ModalData, integrals, normalised
+from parflex.errors import InputError, did_you_mean
+from parflex.records import Record
+from parflex.spatial.rotations import hat
+
+Array = np.ndarray
+
+LIMIT = 0.5  # sums over nodal masses that miss the given matrix by more are those of another body
+
+SYMMETRIC = 1e-6  # of the largest entry: matrices of other programs are printed with some digits only
+
+NEGATIVE = 1e-8  # of the largest eigenvalue: what is below zero by less is rounding
+
+DENSE = 800  # coordinates up to which matrices are treated as full ones
+
+FREE = 1e-4  # of the first elastic eigenvalue: rigid motions may have so much
+
+STIFF = 1e-12  # of the stiffest coordinate: motions with less have no stiffness
+
+SAME = 1e-3  # masses along x, y and z are one mass, within this share
+
+INERTIA = 0.05  # a rigid mass matrix off by more is that of another body
+
+FAN = 8  # convex polygons with at most so many sides are a fan about their centre: it keeps their symmetry
+
+NEAR = 1e-9  # of the size of the polygon: closer points are the same point
+
+ROUNDS = 20000  # of flips or splits: far more than any polygon needs
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Reduced(Record):
+    """Modal data, and how far sums over the nodal masses were from the given mass matrix before they were corrected.
+
+    `sums` is the largest error of modal masses and products, `inertia` what is left of that of the rigid mass matrix.
+    """
+
+    data: ModalData
+    sums: float
+    inertia: float
+
+
+def free_reduction(
+    M: Any, K: Any, nodes: Any, interface: Mapping[str, int], modes: int, damping: float = 0.0, **texts: Any
+) -> Reduced:
+    """The lowest elastic modes of a free body. Its rigid motions are recognised and left out; there must be no other.
+
+    `M` and `K` (full or sparse) have six coordinates a node, Tx Ty Tz Rx Ry Rz, or three; coordinates without mass and
+    stiffness are at rest. `interface` gives the indices of the nodes where something is attached. `texts` may be
+    `title`, `source` and `thickness`. Frequencies are those of the given matrices.
+    """
+    body = structure(M, K, nodes, interface)
+    values, vectors = free_vectors(body, modes)
+    return _data(body, values, vectors, free=True, statics=False, damping=damping, texts=texts)
+
+
+def craig_bampton(
+    M: Any,
+    K: Any,
+    nodes: Any,
+    interface: Mapping[str, int],
+    modes: int,
+    root: str | None = None,
+    damping: float = 0.0,
+    **texts: Any,
+) -> Reduced:
+    """Motions of the interface with the rest following statically, and `modes` modes with the interface held.
+
+    They are combined into modes of the reduced body, with diagonal mass and stiffness. Without `root` the body is free
+    (a platform) and its rigid motions are left out; with it the interface node of that name is clamped (a link, which
+    begins there). Arguments otherwise as in `free_reduction`. What forces at the interface do statically is that of the
+    given matrices; frequencies are those with nodal masses.
+    """
+    body = structure(M, K, nodes, interface)
+    values, vectors = craig_bampton_vectors(body, modes, root)
+    return _data(body, values, vectors, free=root is None, statics=True, damping=damping, texts=texts)
+
+
+def free_vectors(body: Structure, modes: int) -> tuple[Array, Array]:
+    """Eigenvalues and vectors (mass 1, over the active coordinates) of the lowest elastic modes of a free body."""
+    return lowest_modes(body.M, body.K, modes, body.rigid)
+
+
+def craig_bampton_vectors(body: Structure, modes: int, root: str | None = None) -> tuple[Array, Array]:
+    """The same of all modes of the body reduced to its interface and `modes` modes with that held."""
+    clamped = np.zeros(0, dtype=int)
+    if root is not None:
+        if root not in body.interface:
+            hint = did_you_mean(root, body.interface)
+            raise InputError(f"the body has no interface node '{root}'", key="root", value=root, hint=hint)
+        clamped = body.coordinates(body.interface[root])
+        if np.linalg.matrix_rank(body.rigid[clamped]) < body.rigid.shape[1]:
+            raise InputError(
+                f"clamping the node '{root}' leaves the body free to move",
+                key="root",
+                value=root,
+                hint="give six coordinates a node, with stiffness in all of them",
+            )
+    moved = [body.coordinates(node) for name, node in body.interface.items() if name != root]
+    boundary = np.concatenate([*moved, np.zeros(0, dtype=int)])
+    inner = np.setdiff1d(np.arange(len(body.active)), np.concatenate([boundary, clamped]))
+    T = _basis(body, boundary, inner, modes)
+    mass, stiffness = T.T @ (body.M @ T), T.T @ (body.K @ T)
+    mass, stiffness = (mass + mass.T) / 2, (stiffness + stiffness.T) / 2
+    rigid = None if root is not None else np.linalg.lstsq(T, body.rigid, rcond=None)[0]
+    count = T.shape[1] - (0 if rigid is None else rigid.shape[1])
+    values, vectors = lowest_modes(mass, stiffness, count, rigid)
+    return values, T @ vectors
+
+
+def _basis(body: Structure, boundary: Array, inner: Array, modes: int) -> Array:
+    """Constraint modes of the boundary, then modes with the boundary held, over the active coordinates."""
+    if not 0 <= modes <= len(inner):
+        raise InputError(
+            f"{modes} fixed-interface modes are requested, but the body has at most {len(inner)}",
+            key="modes",
+            value=modes,
+            hint=f"request 0 to {len(inner)}",
+        )
+    T = np.zeros((len(body.active), len(boundary) + modes))
+    T[boundary, np.arange(len(boundary))] = 1.0
+    if len(inner):
+        K, M = body.K[inner][:, inner], body.M[inner][:, inner]
+        if modes:
+            T[inner, len(boundary) :] = lowest_modes(M, K, modes)[1]
+        try:
+            T[inner, : len(boundary)] = -splu(sparse.csc_matrix(K)).solve(body.K[inner][:, boundary].toarray())
+        except RuntimeError:
+            raise InputError(
+                "the interface does not constrain the body: with the interface fixed, the rest can still move freely",
+                key="interface",
+                hint="name more interface nodes, or give six coordinates a node",
+            ) from None
+    return T
+
+
+def _data(
+    body: Structure,
+    values: Array,
+    vectors: Array,
+    *,
+    free: bool,
+    statics: bool,
+    damping: float,
+    texts: Mapping[str, Any],
+) -> Reduced:
+    """Modal data with the interface first, orthonormal in the sums over the nodes."""
+    first = list(body.interface.values())
+    order = np.array([*first, *(k for k in range(len(body.nodes)) if k not in set(first))])
+    masses, second_moments, inertia = lumped_masses(body)
+    data = ModalData(
+        nodes=body.nodes[order],
+        masses=masses[order],
+        shapes=body.shapes(vectors)[:, order],
+        modal_stiffnesses=values,
+        modal_masses=np.ones(len(values)),
+        damping_ratios=np.full(len(values), float(damping)),
+        interface=tuple(body.interface),
+        second_moments=second_moments[order] if body.turns else None,
+        **texts,
+    )
+    data, sums = orthonormalised(data, free, LIMIT, statics)
+    return Reduced(normalised(data), sums, inertia)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Structure(Record):
+    """Matrices over coordinates `node * width + axis`, of which only the active ones carry mass or stiffness."""
+
+    M: sparse.csc_matrix  # over the active coordinates, as K
+    K: sparse.csc_matrix
+    nodes: Array  # n x 3
+    width: int  # 6: Tx Ty Tz Rx Ry Rz; 3: translations only
+    active: Array  # indices of the active coordinates
+    interface: dict[str, int]
+
+    @cached_property
+    def rigid(self) -> Array:
+        """Rigid motions over the active coordinates that can be told apart there, orthonormal in mass."""
+        moves = rigid_shapes(self.nodes)[:, :, : self.width].reshape(6, -1).T[self.active]
+        values, vectors = np.linalg.eigh(moves.T @ (self.M @ moves))
+        kept = values > 1e-10 * values.max()
+        return moves @ (vectors[:, kept] / np.sqrt(values[kept]))
+
+    @property
+    def turns(self) -> bool:
+        """Whether nodes have rotations."""
+        return self.width == 6 and bool((self.active % 6 >= 3).any())
+
+    def coordinates(self, node: int) -> Array:
+        """Positions of the active coordinates of a node among the active ones."""
+        return np.flatnonzero(self.active // self.width == node)
+
+    def shapes(self, vectors: Array) -> Array:
+        """Vectors over the active coordinates as shapes, N x n x 6; rotations NaN where a body has none."""
+        whole = np.zeros((vectors.shape[1], len(self.nodes) * self.width))
+        whole[:, self.active] = vectors.T
+        shapes = np.zeros((vectors.shape[1], len(self.nodes), 6))
+        shapes[:, :, : self.width] = whole.reshape(vectors.shape[1], len(self.nodes), self.width)
+        if not self.turns:
+            shapes[:, :, 3:] = np.nan
+        return shapes
+
+
+def structure(M: Any, K: Any, nodes: Any, interface: Mapping[str, int]) -> Structure:
+    """Matrices, node positions (n x 3) and the indices of interface nodes, after every check."""
+    places = np.array(nodes, dtype=float)
+    if places.ndim != 2 or places.shape[1] != 3 or not len(places) or not np.isfinite(places).all():
+        raise InputError("the nodes are not a list of points", key="nodes", hint="give an array of n x 3 numbers")
+    mass, stiffness = _matrix(M, "M"), _matrix(K, "K")
+    count = len(places)
+    for name, matrix in (("M", mass), ("K", stiffness)):
+        if matrix.shape not in ((6 * count, 6 * count), (3 * count, 3 * count)) or matrix.shape != mass.shape:
+            size = " x ".join(str(k) for k in matrix.shape)
+            raise InputError(
+                f"{name} is {size}, which does not match {count} nodes",
+                key=name,
+                value=size,
+                hint=f"give {6 * count} rows and columns (Tx Ty Tz Rx Ry Rz of each node) or {3 * count} (Tx Ty Tz)",
+            )
+    for name, index in interface.items():
+        if not (isinstance(index, (int, np.integer)) and 0 <= index < count):
+            raise InputError(
+                f"interface node '{name}' has the index {index}, the body has {count} nodes",
+                key="interface",
+                value=index,
+                hint=f"give an index from 0 to {count - 1}",
+            )
+    if len(set(interface.values())) < len(interface):
+        raise InputError("two interface names refer to one node", key="interface", hint="give each node one name")
+    width = mass.shape[0] // count
+    active = np.flatnonzero(np.asarray(abs(mass).sum(axis=0) + abs(stiffness).sum(axis=0)).ravel())
+    mass, stiffness = mass[active][:, active], stiffness[active][:, active]
+    _check_definite(mass, "M", "give a mass matrix without negative masses")
+    _check_definite(stiffness, "K", "give the stiffness of a stable body")
+    return Structure(mass, stiffness, places, width, active, {name: int(index) for name, index in interface.items()})
+
+
+def _matrix(given: Any, name: str) -> sparse.csc_matrix:
+    """A real, finite and symmetric sparse matrix."""
+    matrix = sparse.csc_matrix(given)
+    if np.iscomplexobj(matrix):
+        raise InputError(f"{name} is complex", key=name, hint="give real matrices, and damping by ratios")
+    matrix = matrix.astype(float)
+    if not np.isfinite(matrix.data).all():
+        raise InputError(f"{name} has an entry that is not a number", key=name, hint="give finite numbers")
+    if not matrix.nnz or matrix.shape[0] != matrix.shape[1]:
+        raise InputError(f"{name} is empty or not square", key=name, hint="give a square matrix")
+    skew = float(abs(matrix - matrix.T).max() / abs(matrix).max())
+    if skew > SYMMETRIC:
+        raise InputError(
+            f"{name} is not symmetric: it differs from its transpose by {skew:.2g} of its largest entry",
+            key=name,
+            value=skew,
+            hint="give the whole matrix, not one triangle",
+        )
+    return sparse.csc_matrix((matrix + matrix.T) / 2)
+
+
+def _check_definite(matrix: sparse.csc_matrix, name: str, hint: str) -> None:
+    """No eigenvalue is negative beyond rounding; coordinates of other units are scaled first."""
+    diagonal = matrix.diagonal()
+    if diagonal.max() > 0 and diagonal.min() >= -NEGATIVE * diagonal.max():
+        root = 1 / np.sqrt(np.where(diagonal > 0, diagonal, diagonal.max()))
+        scaled = sparse.csc_matrix(sparse.diags(root) @ matrix @ sparse.diags(root))
+        if matrix.shape[0] <= DENSE:
+            lowest = float(linalg.eigvalsh(scaled.toarray(), subset_by_index=[0, 0])[0])
+            negative = lowest < -NEGATIVE * len(diagonal)
+        else:
+            negative = _pivots_below_zero(scaled + NEGATIVE * sparse.identity(matrix.shape[0])) > 0
+        if not negative:
+            return
+    what = "negative masses" if name == "M" else "motions with negative stiffness"
+    raise InputError(f"{name} is not positive semidefinite: it has {what}", key=name, hint=hint)
+
+
+def _pivots_below_zero(matrix: sparse.csc_matrix) -> int:
+    """Number of negative eigenvalues, by the signs of the pivots (Sylvester)."""
+    factors = splu(
+        sparse.csc_matrix(matrix),
+        permc_spec="MMD_AT_PLUS_A",
+        diag_pivot_thresh=0.0,
+        options={"SymmetricMode": True},
+    )
+    return int(np.sum(factors.U.diagonal() < 0))
+
+
+def lowest_modes(M: Any, K: Any, count: int, rigid: Array | None = None) -> tuple[Array, Array]:
+    """Eigenvalues and vectors (mass 1) of the lowest modes, without the given rigid motions (orthonormal in M)."""
+    fixed = np.zeros((M.shape[0], 0)) if rigid is None else rigid
+    movable = M.shape[0] - fixed.shape[1]
+    if not 1 <= count <= movable:
+        raise InputError(
+            f"{count} modes are requested, but the body has at most {movable}",
+            key="modes",
+            value=count,
+            hint=f"request 1 to {movable}",
+        )
+    mass, stiffness = M.diagonal(), K.diagonal()
+    top = float((stiffness[mass > 0] / mass[mass > 0]).max())
+    first = _modes_near(M, K, -1e-9 * top, 1, fixed)[0][0]
+    if fixed.shape[1]:
+        held = float(linalg.eigvalsh(fixed.T @ (K @ fixed)).max())
+        if held > FREE * max(first, STIFF * top):
+            raise InputError(
+                f"the body is not free: a rigid-body motion has the eigenvalue {held:.3g}, the first mode {first:.3g}",
+                key="K",
+                value=held,
+                hint="give the stiffness without supports",
+            )
+    if first < STIFF * top:
+        rest = "other than the rigid-body ones" if fixed.shape[1] else "at all"
+        raise InputError(f"the body has motions without stiffness {rest}", key="K", hint="connect its parts")
+    return _modes_near(M, K, -first, count, fixed)
+
+
+def _modes_near(M: Any, K: Any, sigma: float, count: int, fixed: Array) -> tuple[Array, Array]:
+    """The lowest modes by inverses of K - sigma M; Ritz values in the space that is orthogonal to what is fixed."""
+    size, required = M.shape[0], count + fixed.shape[1]
+    if size <= DENSE or required > size // 3:
+        full_mass, full_stiffness = _full(M), _full(K)
+        # mass over stiffness, so that coordinates without mass do no harm: they are the zeros
+        vectors = linalg.eigh(
+            full_mass, full_stiffness - sigma * full_mass, subset_by_index=[size - required, size - 1]
+        )[1]
+    else:
+        start = np.random.default_rng(0).normal(size=size)
+        vectors = eigsh(K, required, M, sigma=sigma, which="LM", v0=start)[1]
+    inertia = M @ fixed
+    vectors = vectors - fixed @ (inertia.T @ vectors)
+    values, turns = np.linalg.eigh(vectors.T @ (M @ vectors))
+    kept = values > 1e-9 * values.max() if fixed.shape[1] else np.ones(len(values), dtype=bool)
+    basis = (vectors @ turns[:, kept]) / np.sqrt(values[kept])
+    basis = basis - fixed @ (inertia.T @ basis)
+    stiffnesses, turns = linalg.eigh(basis.T @ (K @ basis), basis.T @ (M @ basis))
+    return stiffnesses[:count], (basis @ turns)[:, :count]
+
+
+def _full(matrix: Any) -> Array:
+    return matrix.toarray() if sparse.issparse(matrix) else np.asarray(matrix)
+
+
+def lumped_masses(body: Structure) -> tuple[Array, Array, float]:
+    """Masses (n), second moments (n x 3 x 3), and how far the rigid mass matrix then is from the given one (share)."""
+    masses, moments = _masses(body), _second_moments(body)
+    moves = rigid_shapes(body.nodes)
+    whole = moves[:, :, : body.width].reshape(6, -1)
+    seen = np.zeros(whole.shape[1], dtype=bool)
+    seen[body.active] = True
+    # rigid motions that move some coordinate, and none that is at rest
+    complete = [k for k in range(6) if whole[k, seen].any() and not whole[k, ~seen].any()]
+    moves, vectors = moves[complete], whole[complete][:, body.active]
+    exact = vectors @ (body.M @ vectors.T)
+    size = np.sqrt(np.maximum(np.diag(exact), 1e-300))
+    i, j = np.triu_indices(len(complete))
+    scale = size[i] * size[j]
+    per_mass = np.einsum("pni,pni->pn", moves[i][:, :, :3], moves[j][:, :, :3])  # pairs of motions x nodes
+
+    def missing(masses: Array, moments: Array) -> Array:
+        turning = np.trace(moments, axis1=1, axis2=2)[:, None, None] * np.eye(3) - moments
+        turned = np.einsum("pni,nij,pnj->p", moves[i][:, :, 3:], turning, moves[j][:, :, 3:], optimize=True)
+        return (exact[i, j] - turned - per_mass @ masses) / scale
+
+    first = np.array(complete)[i] < 3  # mass and centre come first, if inertia cannot be met as well
+    for weights in (np.where(first, 1e5, 1.0), np.where(first, 1.0, 0.0)):
+        system = (weights / scale)[:, None] * per_mass * np.sqrt(masses)
+        share = np.linalg.lstsq(system, weights * missing(masses, moments), rcond=1e-13)[0]
+        corrected = masses + np.sqrt(masses) * share
+        if (corrected >= 0).all():
+            masses = corrected
+    if len(complete) == 6 and body.turns:
+        rest = np.zeros((6, 6))
+        rest[i, j] = rest[j, i] = missing(masses, moments) * scale
+        extent = np.trace(rest[3:, 3:]) / 2 * np.eye(3) - rest[3:, 3:]  # second moments that are missing on the whole
+        spread = moments + (masses / masses.sum())[:, None, None] * extent
+        if np.linalg.eigvalsh(spread).min() >= 0:
+            moments = spread
+    distance = float(np.abs(missing(masses, moments)).max())
+    if distance > INERTIA:
+        raise InputError(
+            f"the nodal masses differ from the rigid mass matrix by {100 * distance:.2g} %",
+            key="M",
+            value=distance,
+            hint="use a finer mesh",
+        )
+    return masses, moments, distance
+
+
+def _masses(body: Structure) -> Array:
+    """Mass of each node, the mean over the axes along which it can move."""
+    found, totals = [], []
+    for axis in range(3):
+        at = np.flatnonzero(body.active % body.width == axis)
+        if not len(at):
+            continue
+        block = body.M[at][:, at]
+        rows, diagonal = np.asarray(block.sum(axis=1)).ravel(), block.diagonal()
+        total = rows.sum()
+        values = rows if (rows >= 0).all() else diagonal * (total / diagonal.sum())
+        along = np.zeros(len(body.nodes))
+        along[body.active[at] // body.width] = values
+        found.append(along)
+        totals.append(total)
+    if not totals or max(totals) <= 0:
+        raise InputError("M has no mass in translations", key="M", hint="give the order Tx Ty Tz Rx Ry Rz of each node")
+    if max(totals) - min(totals) > SAME * max(totals):
+        raise InputError(
+            f"the mass is {min(totals):.6g} kg along one axis and {max(totals):.6g} kg along another",
+            key="M",
+            hint="give the order Tx Ty Tz Rx Ry Rz of each node, and M without supports",
+        )
+    return np.mean(found, axis=0)
+
+
+def _second_moments(body: Structure) -> Array:
+    """Of what is lumped at each node: Sigma = tr(J)/2 - J for the sums J of the rows of its rotations.
+
+    What no body can have is taken as zero: a beam element without rotary inertia of bending has inertia of torsion, and
+    then the section's extent that makes it turns with bending too.
+    """
+    J = np.zeros((len(body.nodes), 3, 3))
+    at = np.flatnonzero(body.active % body.width >= 3)
+    owner, axis = body.active[at] // body.width, body.active[at] % body.width - 3
+    block = body.M[at][:, at].tocoo()
+    np.add.at(J, (owner[block.row], axis[block.row], axis[block.col]), block.data)
+    J = (J + J.transpose(0, 2, 1)) / 2
+    moments = np.trace(J, axis1=1, axis2=2)[:, None, None] / 2 * np.eye(3) - J
+    values, vectors = np.linalg.eigh(moments)
+    return np.einsum("nik,nk,njk->nij", vectors, np.maximum(values, 0.0), vectors)
+
+
+def rigid_shapes(nodes: Array) -> Array:
+    """Six rigid motions (along x, y, z, about x, y, z) at the nodes: 6 x n x 6."""
+    shapes = np.zeros((6, len(nodes), 6))
+    for axis in range(3):
+        shapes[axis, :, axis] = 1.0
+        shapes[3 + axis, :, :3] = nodes @ hat(np.eye(3)[axis]).T
+        shapes[3 + axis, :, 3 + axis] = 1.0
+    return shapes
+
+
+def products(data: ModalData, shapes: Array) -> Array:
+    """Sums over the mass of products of every two shapes."""
+    ones = np.ones(len(shapes))
+    known = replace(data, shapes=shapes, modal_masses=ones, modal_stiffnesses=ones, damping_ratios=ones)
+    return np.einsum("abii->ab", integrals(known)[1][1:, 1:])
+
+
+def orthonormalised(data: ModalData, free: bool, limit: float, statics: bool = False) -> tuple[ModalData, float]:
+    """Shapes that are orthonormal in the sums over the nodes, and how far the given ones were from it.
+
+    Shapes of a free body lose what momentum sampling gave them. The nearest orthonormal shapes are taken, with the
+    given frequencies. With `statics` they are combined instead so that the given stiffness stays diagonal: what forces
+    at nodes do stays exactly as it was, and frequencies become those of the nodal masses. The distance is the largest
+    entry of the Gram matrix of the shapes (and of the rigid motions with them) less the identity.
+    """
+    shapes = data.shapes
+    distance = 0.0
+    if free:
+        rigid = _orthonormal_rigid(data)
+        shares = products(data, np.concatenate([rigid, shapes]))[len(rigid) :, : len(rigid)]
+        distance = float(np.abs(shares).max(initial=0.0))
+        shapes = shapes - np.tensordot(shares, rigid, axes=1)
+    gram = products(data, shapes)
+    distance = max(distance, float(np.abs(gram - np.eye(len(gram))).max()))
+    if not distance < limit:
+        raise InputError(
+            f"sums over {len(data.nodes)} nodes violate the orthogonality of the {data.count} modes by {distance:.2g}",
+            key="modes",
+            value=distance,
+            hint="use more nodes, or fewer modes",
+        )
+    if statics:
+        values, mix = linalg.eigh(np.diag(data.modal_stiffnesses), gram)
+        return replace(data, shapes=np.tensordot(mix.T, shapes, axes=1), modal_stiffnesses=values), distance
+    values, vectors = np.linalg.eigh(gram)
+    root = (vectors / np.sqrt(values)) @ vectors.T
+    return replace(data, shapes=np.tensordot(root, shapes, axes=1)), distance
+
+
+def _orthonormal_rigid(data: ModalData) -> Array:
+    """Rigid motions that the nodes can tell apart, orthonormal."""
+    rigid = rigid_shapes(data.nodes)
+    values, vectors = np.linalg.eigh(products(data, rigid))
+    kept = values > 1e-12 * values.max()
+    return np.tensordot((vectors[:, kept] / np.sqrt(values[kept])).T, rigid, axes=1)
+
+
+def skfem() -> Any:
+    """The finite-element library, an extra; imported when it is needed."""
+    try:
+        import skfem
+    except ImportError as missing:
+        raise InputError(
+            "modes of plates need the library scikit-fem", key="fe", hint="pip install parflex[fe]"
+        ) from missing
+    return skfem
+
+
+def checked_polygon(polygon: Any) -> Array:
+    """The corners (n x 2) of a simple polygon, counterclockwise."""
+    corners = np.array(polygon, dtype=float)
+    if corners.ndim != 2 or corners.shape[1] != 2 or len(corners) < 3 or not np.isfinite(corners).all():
+        raise InputError(
+            f"a polygon is a list of at least three points (x, y), but this one has the shape {corners.shape}",
+            key="polygon",
+        )
+    n = len(corners)
+    for i in range(n):
+        if np.linalg.norm(corners[(i + 1) % n] - corners[i]) < NEAR * extent(corners):
+            raise InputError(f"corners {i + 1} and {(i + 1) % n + 1} of the polygon are the same point", key="polygon")
+    for i in range(n):
+        a, b = corners[i], corners[(i + 1) % n]
+        for j in range(i + 2, n if i else n - 1):
+            if _cross_each_other(a, b, corners[j], corners[(j + 1) % n]):
+                raise InputError(
+                    f"sides {i + 1} and {j + 1} of the polygon intersect",
+                    key="polygon",
+                    hint="give the corners in order",
+                )
+    if abs(area(corners)) < NEAR * extent(corners) ** 2:
+        raise InputError("the corners of the polygon lie on a line", key="polygon")
+    return corners if area(corners) > 0 else corners[::-1].copy()
+
+
+def area(corners: Array) -> float:
+    """Area inside, negative if the corners run clockwise."""
+    x, y = corners.T
+    return float(np.sum(x * np.roll(y, -1) - y * np.roll(x, -1)) / 2)
+
+
+def extent(corners: Array) -> float:
+    """Length of the diagonal of the box around it."""
+    return float(np.linalg.norm(np.ptp(corners, axis=0)))
+
+
+def distance(corners: Array, point: Array) -> float:
+    """How far a point lies outside the polygon; 0 inside and on the edge."""
+    a, b = corners, np.roll(corners, -1, axis=0)
+    t = np.clip(np.sum((point - a) * (b - a), axis=1) / np.sum((b - a) ** 2, axis=1), 0, 1)
+    edge = float(np.min(np.linalg.norm(a + t[:, None] * (b - a) - point, axis=1)))
+    above = (a[:, 1] > point[1]) != (b[:, 1] > point[1])
+    crossing = np.zeros(len(a))
+    crossing[above] = (a + ((point[1] - a[:, 1]) / np.where(above, b[:, 1] - a[:, 1], 1))[:, None] * (b - a))[above, 0]
+    inside = bool(np.sum(above & (crossing > point[0])) % 2)
+    return 0.0 if inside or edge < NEAR * extent(corners) else edge
+
+
+def triangulate(polygon: Any, points: Sequence[Any] | Array = (), size: float | None = None) -> Any:
+    """A coarse mesh (a `MeshTri`) of the polygon with the given points among its corners.
+
+    Convex polygons with few sides, and no points but corners and the centre, are a fan about the centre. Otherwise no
+    edge is longer than `size`, by default half the square root of the area.
+    """
+    corners = checked_polygon(polygon)
+    required = np.array(points, dtype=float).reshape(-1, 2)
+    for point in required:
+        off = distance(corners, point)
+        if off:
+            raise InputError(
+                f"the attachment at ({point[0]:g}, {point[1]:g}) lies {off:.4g} m outside the plate",
+                key="attachments",
+                value=point.tolist(),
+                hint="move it onto the plate",
+            )
+    centre = corners.mean(axis=0)
+    near = NEAR * extent(corners)
+    free = [p for p in required if np.min(np.linalg.norm(np.vstack([corners, centre]) - p, axis=1)) > near]
+    if size is None and not free and len(corners) <= FAN and _convex(corners):
+        n = len(corners)
+        triangles = np.array([[i, (i + 1) % n, n] for i in range(n)])
+        nodes = np.vstack([corners, centre])
+    else:
+        nodes, triangles = _general(corners, required, np.sqrt(area(corners)) / 2 if size is None else size)
+    return skfem().MeshTri(np.ascontiguousarray(nodes.T), np.ascontiguousarray(triangles.T))
+
+
+def graded(mesh: Any, rounds: int, layer: float) -> Any:
+    """The mesh refined regularly, with finer triangles along the edge, where a plate has a layer of its thickness.
+
+    In a fan nodes move towards the edge, so that the last of n rows is 1/n^2 of the whole: the mesh keeps its symmetry.
+    Elsewhere triangles that touch the edge are refined further, until they are thinner than the layer.
+    """
+    centre = _centre_of_fan(mesh)
+    fine = mesh.refined(rounds)
+    if centre is not None:
+        out = fine.p - mesh.p[:, [centre]]
+        share = np.zeros(fine.p.shape[1])  # 0 in the centre, 1 on the edge
+        for a, b in (nodes[nodes != centre] for nodes in mesh.t.T):
+            sides = mesh.p[:, [a, b]] - mesh.p[:, [centre]]
+            parts = np.linalg.solve(sides, out)
+            share = np.where((parts > -NEAR).all(axis=0), parts.sum(axis=0), share)
+        moved = mesh.p[:, [centre]] + out * np.where(share < 1 - NEAR, 2 - share, 1.0)
+        return type(fine)(np.ascontiguousarray(moved), fine.t)
+    for _ in range(rounds):
+        edge = np.zeros(fine.p.shape[1], dtype=bool)
+        edge[fine.boundary_nodes()] = True
+        touching = np.flatnonzero(edge[fine.t].any(axis=0))
+        x = fine.p[:, fine.t[:, touching]]
+        longest = np.max([np.linalg.norm(x[:, i] - x[:, i - 1], axis=0) for i in range(3)], axis=0)
+        if (longest < layer).all():
+            break
+        fine = fine.refined(touching[longest >= layer])
+    return fine
+
+
+def _centre_of_fan(mesh: Any) -> int | None:
+    """The node that all triangles share."""
+    shared = set(mesh.t[:, 0]).intersection(*mesh.t.T)
+    return int(shared.pop()) if len(shared) == 1 else None
+
+
+def corner_of(mesh: Any, point: Array) -> tuple[int, int]:
+    """A triangle with a corner at the point, and which of its corners that is."""
+    node = int(np.argmin(np.linalg.norm(mesh.p - np.asarray(point, dtype=float)[:, None], axis=0)))
+    local, cell = np.argwhere(mesh.t == node)[0]
+    return int(cell), int(local)
+
+
+def quadrature(degree: int) -> tuple[Array, Array]:
+    """Points (2 x n) and weights on the reference triangle, exact for polynomials of the degree."""
+    fem = skfem()
+    X, W = fem.quadrature.get_quadrature(fem.ElementTriP1, degree)
+    return X, W
+
+
+def _convex(corners: Array) -> bool:
+    side = np.roll(corners, -1, axis=0) - corners
+    turn = side[:, 0] * np.roll(side, -1, axis=0)[:, 1] - side[:, 1] * np.roll(side, -1, axis=0)[:, 0]
+    return bool((turn > NEAR * extent(corners) ** 2).all())
+
+
+def _turn(a: Array, b: Array, c: Array) -> float:
+    """Twice the area of a triangle, positive counterclockwise."""
+    return float((b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0]))
+
+
+def _cross_each_other(a: Array, b: Array, c: Array, d: Array) -> bool:
+    return _turn(a, b, c) * _turn(a, b, d) <= 0 and _turn(c, d, a) * _turn(c, d, b) <= 0 and _boxes_meet(a, b, c, d)
+
+
+def _boxes_meet(a: Array, b: Array, c: Array, d: Array) -> bool:
+    return bool((np.maximum(a, b) >= np.minimum(c, d)).all() and (np.maximum(c, d) >= np.minimum(a, b)).all())
+
+
+def _general(corners: Array, required: Array, size: float) -> tuple[Array, Array]:
+    """Ears, then the points, then halves of long edges; flips to Delaunay's triangles after each."""
+    near = NEAR * extent(corners)
+    nodes = list(corners)
+    triangles = _ears(corners)
+    for point in required:
+        if min(np.linalg.norm(node - point) for node in nodes) > near:
+            triangles = _inserted(nodes, triangles, point, near)
+            _flip(nodes, triangles)
+    _flip(nodes, triangles)
+    for _ in range(ROUNDS):
+        length, a, b = max((float(np.linalg.norm(nodes[a] - nodes[b])), a, b) for a, b in _edges(triangles))
+        if length <= size * (1 + NEAR):
+            break
+        triangles = _split(nodes, triangles, a, b, (nodes[a] + nodes[b]) / 2)
+        _flip(nodes, triangles)
+    return np.array(nodes), np.array(triangles)
+
+
+def _ears(corners: Array) -> list[list[int]]:
+    """Triangles of a simple polygon, cut off one by one: the fattest ear first."""
+    left = list(range(len(corners)))
+    triangles = []
+    while len(left) > 3:
+        best, ear = -1.0, None
+        for k in range(len(left)):
+            i, j, l = left[k - 1], left[k], left[(k + 1) % len(left)]
+            a, b, c = corners[[i, j, l]]
+            shape = _turn(a, b, c) / max(np.sum((a - b) ** 2), np.sum((b - c) ** 2), np.sum((c - a) ** 2))
+            others = [corners[m] for m in left if m not in (i, j, l)]
+            if shape > max(best, 0) and not any(
+                min(_turn(a, b, p), _turn(b, c, p), _turn(c, a, p)) >= 0 for p in others
+            ):
+                best, ear = shape, k
+        if ear is None:
+            raise InputError("the polygon cannot be triangulated", key="polygon", hint="give the corners in order")
+        triangles.append([left[ear - 1], left[ear], left[(ear + 1) % len(left)]])
+        del left[ear]
+    return [*triangles, left]
+
+
+def _edges(triangles: list[list[int]]) -> dict[tuple[int, int], list[int]]:
+    """Edges (lower node first) and the triangles beside them."""
+    found: dict[tuple[int, int], list[int]] = {}
+    for index, (a, b, c) in enumerate(triangles):
+        for i, j in ((a, b), (b, c), (c, a)):
+            found.setdefault((min(i, j), max(i, j)), []).append(index)
+    return found
+
+
+def _opposite(triangle: list[int], a: int, b: int) -> int:
+    return next(node for node in triangle if node not in (a, b))
+
+
+def _inserted(nodes: list[Array], triangles: list[list[int]], point: Array, near: float) -> list[list[int]]:
+    """The triangles with one more node inside."""
+    for a, b in _edges(triangles):
+        along = nodes[b] - nodes[a]
+        length = float(np.linalg.norm(along))
+        if abs(_turn(nodes[a], nodes[b], point)) / length < near and 0 < along @ (point - nodes[a]) < length**2:
+            return _split(nodes, triangles, a, b, point)
+    for index, (a, b, c) in enumerate(triangles):
+        if min(_turn(nodes[i], nodes[j], point) for i, j in ((a, b), (b, c), (c, a))) > 0:
+            nodes.append(point)
+            new = len(nodes) - 1
+            return [*triangles[:index], *triangles[index + 1 :], [a, b, new], [b, c, new], [c, a, new]]
+    raise InputError(f"the attachment at ({point[0]:g}, {point[1]:g}) lies outside the plate", key="attachments")
+
+
+def _split(nodes: list[Array], triangles: list[list[int]], a: int, b: int, point: Array) -> list[list[int]]:
+    """The triangles with a node on an edge."""
+    nodes.append(point)
+    new = len(nodes) - 1
+    result = []
+    for triangle in triangles:
+        if a in triangle and b in triangle:
+            result.append([new if node == a else node for node in triangle])
+            result.append([new if node == b else node for node in triangle])
+        else:
+            result.append(triangle)
+    return result
+
+
+def _flip(nodes: list[Array], triangles: list[list[int]]) -> None:
+    """Lawson's flips, until every pair of neighbours is Delaunay's."""
+    for _ in range(ROUNDS):
+        for (a, b), beside in _edges(triangles).items():
+            if len(beside) < 2:
+                continue
+            c, d = (_opposite(triangles[index], a, b) for index in beside)
+            if _angle(nodes, a, b, c) + _angle(nodes, a, b, d) > np.pi + NEAR:
+                first, second = [c, d, a], [c, d, b]
+                for index, triangle in zip(beside, (first, second), strict=True):
+                    if _turn(*(nodes[node] for node in triangle)) < 0:
+                        triangle[1], triangle[2] = triangle[2], triangle[1]
+                    triangles[index] = triangle
+                break
+        else:
+            return
+
+
+def _angle(nodes: list[Array], a: int, b: int, c: int) -> float:
+    """The angle at c."""
+    u, v = nodes[a] - nodes[c], nodes[b] - nodes[c]
+    return float(np.arccos(np.clip(u @ v / np.sqrt((u @ u) * (v @ v)), -1, 1)))

@@ -1,0 +1,449 @@
+"""Plates by finite elements: statics and modal data.
+
+Plate with shear and rotary inertia (Reissner-Mindlin): a triangle of our own that does not lock.
+
+Deflection w quadratic; slopes s quadratic plus a cubic bubble in each triangle; the shear strain is grad w - R s, where
+R takes the slopes to the rotated Raviart-Thomas space of second order by the moments along the edges and inside. Since
+grad w lies in that space, thin plates can bend with s = grad w in the mean, and do not lock. This is the
+element MITC7 of [Bathe1989]; R is written on the reference triangle, where it is one constant matrix, because covariant
+components keep tangential moments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import linalg, sparse
+from scipy.linalg import eigh
+from scipy.sparse import csc_matrix
+from scipy.sparse.linalg import eigsh, splu
+
+from parflex.bodies.fe_assembly import (
+    area,
+    checked_polygon,
+    corner_of,
+    extent,
+    graded,
+    orthonormalised,
+    quadrature,
+    skfem,
+    triangulate,
+)
+from parflex.bodies.modal import ModalData, normalised
+from parflex.errors import InputError, did_you_mean
+from parflex.records import Record
+
+Array = np.ndarray
+
+CORNERS = np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])  # of the reference triangle
+
+RIGID = 3  # motions of a plate that is rigid in its plane
+
+PAIR = 1  # one more mode is computed, so that the last one is turned by rule if it is the first of a pair
+
+TRIANGLES = {"mindlin": 1536, "kirchhoff": 96}  # at most, unless refinements are asked for: frequencies to 1e-4 or so
+
+SAMPLES = 2.4  # triangles with nodes for each mode, at least
+
+SHARPENING = 3  # steps of inverse iteration after the eigenvalue solver, whose vectors have ten digits
+
+SAMPLED = 1e-2  # sums over the nodes may miss the integrals by so much before they are corrected
+
+KIRCHHOFF_DEGREE = 10  # of what is integrated exactly: the product of two shapes
+
+MINDLIN_DEGREE = 6  # of what is integrated exactly: the product of two bubbles
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Plate(Record):
+    """Corners in the plane z = 0 of the body's frame, thickness, material and attachments (name: (x, y)).
+
+    It moves along z and turns about x and y; it is rigid in its own plane. SI units.
+    """
+
+    polygon: Any
+    thickness: float
+    elastic_modulus: float
+    density: float
+    poisson_ratio: float = 0.3
+    attachments: Mapping[str, Any] = field(default_factory=dict)
+    shear_coefficient: float = 5 / 6
+
+    def __post_init__(self) -> None:
+        for key in ("thickness", "elastic_modulus", "density", "shear_coefficient"):
+            value = getattr(self, key)
+            if not (isinstance(value, (int, float)) and 0 < value < np.inf):
+                raise InputError(
+                    f"the {key.replace('_', ' ')} of a plate must be a positive number", key=key, value=value
+                )
+        if not -1 < self.poisson_ratio < 0.5:
+            raise InputError(
+                "Poisson's ratio lies between -1 and 0.5", key="poisson_ratio", value=self.poisson_ratio, hint="try 0.3"
+            )
+        object.__setattr__(self, "polygon", checked_polygon(self.polygon))
+
+    @property
+    def bending_stiffness(self) -> float:
+        """D = E h^3 / 12 (1 - nu^2)."""
+        return self.elastic_modulus * self.thickness**3 / (12 * (1 - self.poisson_ratio**2))
+
+    @property
+    def mass(self) -> float:
+        """In kg."""
+        return self.density * self.thickness * area(self.polygon)
+
+    @property
+    def points(self) -> Array:
+        """Attachments, n x 2."""
+        return np.array(list(self.attachments.values()), dtype=float).reshape(-1, 2)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Discrete(Record):
+    """Mass and stiffness of a plate's finite elements, and its fields at any point.
+
+    `fields(cells, X)` gives three sparse matrices that take the unknowns to the deflection w and the slopes s_x, s_y at
+    the reference points X (2 x n) of the triangles `cells`. A section turns by the vector (s_y, -s_x, 0); thin plates
+    have s = grad w.
+    """
+
+    plate: Plate
+    mesh: Any
+    M: sparse.csc_matrix
+    K: sparse.csc_matrix
+    fields: Callable[[Array, Array], tuple[sparse.csr_matrix, sparse.csr_matrix, sparse.csr_matrix]]
+
+    def at(self, points: Array) -> tuple[sparse.csr_matrix, sparse.csr_matrix, sparse.csr_matrix]:
+        """The fields at points (n x 2) of the plate."""
+        points = np.asarray(points, dtype=float).reshape(-1, 2)
+        cells = self.mesh.element_finder()(*points.T)
+        X = self.mesh.mapping().invF(points.T[:, :, None], tind=cells)[:, :, 0]
+        return self.fields(cells, X)
+
+    def at_corners(self, points: Array) -> tuple[sparse.csr_matrix, sparse.csr_matrix, sparse.csr_matrix]:
+        """The fields at points that are corners of triangles: attachments."""
+        found = np.array([corner_of(self.mesh, point) for point in points], dtype=int).reshape(-1, 2)
+        return self.fields(found[:, 0], CORNERS[:, found[:, 1]])
+
+    @cached_property
+    def rigid(self) -> Array:
+        """The three rigid motions as unknowns, orthonormal in mass: they lie in the space of the elements."""
+        plate = self.plate
+        X, W = quadrature(10)
+        cells, X = np.repeat(np.arange(self.mesh.t.shape[1]), X.shape[1]), np.tile(X, self.mesh.t.shape[1])
+        weights = np.tile(W, self.mesh.t.shape[1]) * np.abs(self.mesh.mapping().detDF(np.zeros((2, 1))).ravel())[cells]
+        x, y = self.mesh.mapping().F(X[:, :, None], tind=cells)[:, :, 0]
+        w, s_x, s_y = self.fields(cells, X)
+        one, zero = np.ones_like(x), np.zeros_like(x)
+        deflections, slopes = np.array([one, x, y]).T, np.array([zero, one, zero]).T
+        parts = w.T @ (weights[:, None] * deflections)
+        for field_, slope in ((s_x, slopes), (s_y, slopes[:, [0, 2, 1]])):
+            parts += plate.thickness**2 / 12 * field_.T @ (weights[:, None] * slope)
+        R = splu(self.M).solve(plate.density * plate.thickness * parts)
+        return R @ np.linalg.inv(np.linalg.cholesky(R.T @ (self.M @ R))).T
+
+
+def gather_rows(dofs: Array, values: Array, size: int) -> sparse.csr_matrix:
+    """Rows of a matrix from the unknowns (k x n) and values (k x n) of n points."""
+    k, n = dofs.shape
+    return sparse.csr_matrix((values.ravel(), (np.tile(np.arange(n), k), dofs.ravel())), shape=(n, size))
+
+
+def discretise(plate: Plate, theory: str = "mindlin", refinements: int | None = None) -> Discrete:
+    """Finite elements of a plate. The theory is `mindlin` (with shear) or `kirchhoff` (thin)."""
+    if theory not in TRIANGLES:
+        raise InputError(f"'{theory}' is not a plate theory", key="theory", value=theory, hint="mindlin or kirchhoff")
+    mesh = triangulate(plate.polygon, plate.points)
+    rounds = max(1, int(np.log2(TRIANGLES[theory] / mesh.t.shape[1]) / 2)) if refinements is None else refinements
+    if theory == "kirchhoff":
+        return discretise_kirchhoff(plate, mesh.refined(rounds))
+    return discretise_mindlin(plate, graded(mesh, rounds, plate.thickness))
+
+
+def free_modes(discrete: Discrete, count: int) -> tuple[Array, Array]:
+    """Stiffnesses (squares of angular frequencies) and vectors of the first elastic modes of a free plate; mass 1."""
+    M, K, plate = discrete.M, discrete.K, discrete.plate
+    if not 1 <= count <= M.shape[0] // 4:
+        raise InputError(
+            f"{count} modes cannot be found on this mesh", key="modes", value=count, hint="refine the mesh"
+        )
+    span = np.ptp(plate.polygon, axis=0).max()
+    # a shift of the size of the first mode, on the side where nothing is: K - sigma M is positive definite
+    sigma = -100 * plate.bending_stiffness / (plate.density * plate.thickness * span**4)
+    start = np.random.default_rng(0).normal(size=M.shape[0])
+    values, vectors = _sharpened(M, K, sigma, eigsh(K, count + RIGID, M, sigma=sigma, which="LM", v0=start)[1])
+    if not np.abs(values[:RIGID]).max() < 1e-6 * values[RIGID]:
+        raise InputError(
+            "rounding errors hide the rigid-body motions of the plate",
+            key="theory",
+            hint="use 'kirchhoff' for very thin plates, 'mindlin' for attachments close to each other",
+        )
+    return values[RIGID:], vectors[:, RIGID:]
+
+
+def _sharpened(M: Any, K: Any, sigma: float, vectors: Array) -> tuple[Array, Array]:
+    """Eigenvalues in their order and vectors after inverse iteration: what symmetry makes zero is zero to rounding."""
+    solver = splu(csc_matrix(K - sigma * M))
+    for _ in range(SHARPENING):
+        vectors = solver.solve(M @ vectors)
+        values, turn = eigh(vectors.T @ (K @ vectors), vectors.T @ (M @ vectors))
+        vectors = vectors @ turn
+    return values, vectors
+
+
+def plate_modes(
+    plate: Plate,
+    modes: int = 10,
+    theory: str = "mindlin",
+    refinements: int | None = None,
+    sampling: int | None = None,
+    degree: int = 8,
+    damping: float = 0.0,
+    title: str = "",
+    source: str = "",
+) -> ModalData:
+    """Modal data of a free plate.
+
+    The nodes are the attachments, without mass, and the points of a quadrature of the given degree on the coarse mesh
+    refined `sampling` times, by default as often as the number of modes needs. Sums over them give mass and inertia
+    exactly; the modes are made exactly orthonormal and free of momentum.
+    """
+    discrete = discretise(plate, theory, refinements)
+    stiffnesses, vectors = free_modes(discrete, modes + PAIR)
+    mesh = triangulate(plate.polygon, plate.points)
+    if sampling is None:
+        sampling = max(0, int(np.ceil(np.log2(SAMPLES * modes / mesh.t.shape[1]) / 2 - 1e-9)))
+    points, weights = _points(mesh.refined(sampling), degree)
+    masses = np.concatenate([np.zeros(len(plate.points)), plate.density * plate.thickness * weights])
+    both = [
+        np.concatenate([(a @ vectors), (b @ vectors)]).T
+        for a, b in zip(discrete.at_corners(plate.points), discrete.at(points), strict=True)
+    ]
+    shapes = np.zeros((len(stiffnesses), len(masses), 6))
+    shapes[:, :, 2], shapes[:, :, 3], shapes[:, :, 4] = both[0], both[2], -both[1]
+    data = ModalData(
+        nodes=np.column_stack([np.concatenate([plate.points, points]), np.zeros(len(masses))]),
+        masses=masses,
+        shapes=shapes,
+        modal_stiffnesses=stiffnesses,
+        modal_masses=np.ones(len(stiffnesses)),
+        damping_ratios=np.full(len(stiffnesses), damping),
+        interface=tuple(plate.attachments),
+        second_moments=masses[:, None, None] * np.diag([0, 0, plate.thickness**2 / 12]),
+        thickness=plate.thickness,
+        title=title,
+        source=source,
+    )
+    return normalised(orthonormalised(data, free=True, limit=SAMPLED)[0]).with_modes(modes)
+
+
+def _points(mesh: Any, degree: int) -> tuple[Array, Array]:
+    """Points (n x 2) and weights that integrate polynomials of the degree over the triangles exactly."""
+    X, W = quadrature(degree)
+    x = mesh.mapping().F(X)  # 2 x triangles x points
+    return x.reshape(2, -1).T, (np.abs(mesh.mapping().detDF(X)) * W).ravel()
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PlateDeflection(Record):
+    """What loads do to a plate: deflections along z and rotations about x and y, at each attachment by name.
+
+    `elastic` is `total` less the rigid motion in it: the part that free modes describe. `reactions` are the forces
+    along z at the attachments that were held.
+    """
+
+    total: dict[str, Array]
+    elastic: dict[str, Array]
+    reactions: dict[str, float]
+
+
+def static_deflection(
+    discrete: Discrete,
+    pressure: float = 0.0,
+    forces: Mapping[str, float] | None = None,
+    held: Iterable[str] = (),
+) -> PlateDeflection:
+    """Deflection of a plate under a pressure (N/m^2, along z) and forces (N, along z) at attachments.
+
+    With nothing held the plate is free and accelerates; its inertia balances the loads (inertia relief). Otherwise the
+    attachments in `held` do not move along z; three that are not on a line are needed at least.
+    """
+    plate, held = discrete.plate, list(held)
+    names = list(plate.attachments)
+    for name in [*(forces or {}), *held]:
+        if name not in names:
+            raise InputError(f"the plate has no attachment '{name}'", key=name, hint=did_you_mean(name, names))
+    w, s_x, s_y = discrete.at_corners(plate.points)
+    R, inertia = discrete.rigid, discrete.M @ discrete.rigid
+    load = w.T @ np.array([(forces or {}).get(name, 0.0) for name in names])
+    corners = discrete.at_corners(plate.polygon)[0]
+    if pressure:
+        along = R @ np.linalg.lstsq(corners @ R, np.ones(len(plate.polygon)), rcond=None)[0]  # rigid motion along z
+        load = load + pressure / (plate.density * plate.thickness) * (discrete.M @ along)
+    if held:
+        rows = sparse.csr_matrix(w)[[names.index(name) for name in held]]
+        if np.linalg.matrix_rank(rows @ R) < 3:
+            raise InputError("the supports do not constrain the plate", key="held", hint="support three corners")
+    else:
+        load = load - inertia @ (R.T @ load)  # balanced: any three supports carry nothing
+        rows = sparse.csr_matrix(corners)[linalg.qr((corners @ R).T, pivoting=True)[2][:3]]
+    scale = np.abs(discrete.K.diagonal()).mean()
+    system = sparse.bmat([[discrete.K, scale * rows.T], [scale * rows, None]], format="csc")
+    solution = splu(system).solve(np.concatenate([load, np.zeros(rows.shape[0])]))
+    u, pulls = solution[: len(load)], scale * solution[len(load) :]
+    elastic = u - R @ (inertia.T @ u)
+
+    def at_attachments(vector: Array) -> dict[str, Array]:
+        rows = np.column_stack([w @ vector, s_y @ vector, -(s_x @ vector)])
+        return dict(zip(names, rows, strict=True))
+
+    reactions = dict(zip(held, -pulls, strict=True)) if held else {}
+    return PlateDeflection(at_attachments(u), at_attachments(elastic), {k: float(v) for k, v in reactions.items()})
+
+
+def discretise_kirchhoff(plate: Plate, mesh: Any, rotary_inertia: bool = True, element: str = "argyris") -> Discrete:
+    """Matrices of the plate on a mesh (`MeshTri`); `element` may also be `morley`.
+
+    The shapes are polynomials in x and y, which lose digits far from the origin: they are set up on a copy of the mesh
+    about its middle, in lengths of half its extent.
+    """
+    fem = skfem()
+    from skfem.helpers import dd, ddot, dot, grad, trace
+
+    shape = {"argyris": fem.ElementTriArgyris, "morley": fem.ElementTriMorley}[element]()
+    length, middle = extent(plate.polygon) / 2, plate.polygon.mean(axis=0)
+    unit = fem.MeshTri((mesh.p - middle[:, None]) / length, mesh.t)
+    basis = fem.Basis(unit, shape, intorder=KIRCHHOFF_DEGREE if element == "argyris" else 4)
+    D, nu, h = plate.bending_stiffness / length**2, plate.poisson_ratio, plate.thickness
+    turning = h**2 / (12 * length**2) if rotary_inertia else 0.0
+
+    @fem.BilinearForm
+    def stiffness(u: Array, v: Array, _: Array) -> Array:
+        return D * ((1 - nu) * ddot(dd(u), dd(v)) + nu * trace(dd(u)) * trace(dd(v)))
+
+    @fem.BilinearForm
+    def inertia(u: Array, v: Array, _: Array) -> Array:
+        return plate.density * h * length**2 * (u * v + turning * dot(grad(u), grad(v)))
+
+    def fields(cells: Array, X: Array) -> tuple[sparse.csr_matrix, sparse.csr_matrix, sparse.csr_matrix]:
+        parts = [shape.gbasis(basis.mapping, X[:, :, None], k, tind=cells)[0] for k in range(basis.Nbfun)]
+        dofs = basis.element_dofs[:, cells]
+        w = np.array([np.asarray(part)[:, 0] for part in parts])
+        slopes = [np.array([part.grad[a][:, 0] for part in parts]) / length for a in range(2)]
+        return (
+            gather_rows(dofs, w, basis.N),
+            gather_rows(dofs, slopes[0], basis.N),
+            gather_rows(dofs, slopes[1], basis.N),
+        )
+
+    return Discrete(
+        plate, mesh, sparse.csc_matrix(inertia.assemble(basis)), sparse.csc_matrix(stiffness.assemble(basis)), fields
+    )
+
+
+def discretise_mindlin(plate: Plate, mesh: object) -> Discrete:
+    """Matrices of the plate on a mesh; unknowns: all w, then all s_x, then all s_y."""
+    fem = skfem()
+    w, s = fem.Basis(mesh, fem.ElementTriP2()), fem.Basis(mesh, fem.ElementTriP2B())
+    X, W = quadrature(MINDLIN_DEGREE)
+    values, gradients = _bubbled(X)
+    mapping = w.mapping
+    J = mapping.DF(X)[:, :, :, 0]  # 2 x 2 x triangles: d x_c / d X_a
+    inverse = np.linalg.inv(J.transpose(2, 0, 1))  # triangles x 2 x 2: d X_a / d x_c
+    dA = np.abs(np.linalg.det(J.transpose(2, 0, 1)))[:, None] * W  # triangles x points
+
+    Me, Ke = _element_matrices(plate, X, values, gradients, J.transpose(2, 0, 1), inverse, dA)
+    dofs = np.vstack([w.element_dofs, w.N + s.element_dofs, w.N + s.N + s.element_dofs])
+    size = w.N + 2 * s.N
+    rows = np.repeat(dofs[:, None, :], 20, axis=1).transpose(2, 0, 1).ravel()
+    cols = np.repeat(dofs[None, :, :], 20, axis=0).transpose(2, 0, 1).ravel()
+    M = sparse.csc_matrix((Me.ravel(), (rows, cols)), shape=(size, size))
+    K = sparse.csc_matrix((Ke.ravel(), (rows, cols)), shape=(size, size))
+
+    def fields(cells: Array, X: Array) -> tuple[sparse.csr_matrix, sparse.csr_matrix, sparse.csr_matrix]:
+        values, _ = _bubbled(X)
+        turned = w.N + s.element_dofs[:, cells]
+        return (
+            gather_rows(w.element_dofs[:, cells], values[:6], size),
+            gather_rows(turned, values, size),
+            gather_rows(turned + s.N, values, size),
+        )
+
+    return Discrete(plate, mesh, M, K, fields)
+
+
+def _element_matrices(
+    plate: Plate, X: Array, values: Array, gradients: Array, J: Array, inverse: Array, dA: Array
+) -> tuple[Array, Array]:
+    """Mass and stiffness (triangles x 20 x 20), unknowns w (6), s_x (7), s_y (7)."""
+    count, points = dA.shape
+    h, nu = plate.thickness, plate.poisson_ratio
+    grad = np.einsum("eac,ajq->ecjq", inverse, gradients)  # of the seven functions, in x and y
+
+    bend = np.zeros((count, 3, 20, points))  # curvatures xx, yy and twice xy
+    bend[:, 0, 6:13], bend[:, 1, 13:] = grad[:, 0], grad[:, 1]
+    bend[:, 2, 6:13], bend[:, 2, 13:] = grad[:, 1], grad[:, 0]
+    C = plate.bending_stiffness * np.array([[1, nu, 0], [nu, 1, 0], [0, 0, (1 - nu) / 2]])
+
+    sheared = np.zeros((count, 2, 20, points))  # covariant shear strain
+    sheared[:, :, :6] = gradients[:, :6]
+    reduced = _reduction(X)
+    for c in range(2):
+        sheared[:, :, 6 + 7 * c : 13 + 7 * c] = -np.einsum("ea,bajq->ebjq", J[:, c], reduced)
+    shear = np.einsum("eac,eajq->ecjq", inverse, sheared)
+    G = plate.elastic_modulus / (2 * (1 + nu))
+
+    K = np.einsum("ecjq,cd,edkq,eq->ejk", bend, C, bend, dA, optimize=True)
+    K += plate.shear_coefficient * G * h * np.einsum("ecjq,eckq,eq->ejk", shear, shear, dA, optimize=True)
+    products = np.einsum("jq,kq,eq->ejk", values, values, dA, optimize=True)
+    M = np.zeros((count, 20, 20))
+    M[:, :6, :6] = plate.density * h * products[:, :6, :6]
+    M[:, 6:13, 6:13] = M[:, 13:, 13:] = plate.density * h**3 / 12 * products
+    return M, K
+
+
+def _bubbled(X: Array) -> tuple[Array, Array]:
+    """The six quadratic functions and the bubble at points: values (7 x n) and gradients (2 x 7 x n)."""
+    element = skfem().ElementTriP2B()
+    parts = [element.lbasis(X, i) for i in range(7)]
+    ones = np.ones(X.shape[1])
+    return (
+        np.array([value * ones for value, _ in parts]),
+        np.array([[slope[a] * ones for _, slope in parts] for a in range(2)]),
+    )
+
+
+def _tied(X: Array) -> Array:
+    """A basis of the rotated Raviart-Thomas space of second order at points: 2 x 8 x n."""
+    x, y = X
+    o, l = np.zeros_like(x), np.ones_like(x)
+    return np.array([[l, x, y, o, o, o, -x * y, -y * y], [o, o, o, l, x, y, x * x, x * y]])
+
+
+def _moments() -> tuple[Array, Array]:
+    """Moments (8) of the tied space (8 x 8) and of slopes (8 x 2 x 7): two along each edge, two inside."""
+    place, weight = np.polynomial.legendre.leggauss(3)  # cubic slopes times a linear weight: degree 4
+    place, weight = (place + 1) / 2, weight / 2
+    corners = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    tied, slopes = np.zeros((8, 8)), np.zeros((8, 2, 7))
+    for edge, (i, j) in enumerate(((0, 1), (1, 2), (2, 0))):
+        t = corners[j] - corners[i]
+        X = corners[i][:, None] + t[:, None] * place
+        for power in range(2):
+            weighted = weight * place**power
+            tied[2 * edge + power] = np.einsum("a,akq,q->k", t, _tied(X), weighted)
+            slopes[2 * edge + power] = np.einsum("a,kq,q->ak", t, _bubbled(X)[0], weighted)
+    X, W = quadrature(4)
+    tied[6:] = _tied(X) @ W
+    slopes[6, 0] = slopes[7, 1] = _bubbled(X)[0] @ W
+    return tied, slopes
+
+
+def _reduction(X: Array) -> Array:
+    """R at points: what slopes along a with function j become, component b: 2 x 2 x 7 x n."""
+    tied, slopes = _moments()
+    return np.einsum("bkq,kaj->bajq", _tied(X), np.linalg.solve(tied, slopes.reshape(8, 14)).reshape(8, 2, 7))

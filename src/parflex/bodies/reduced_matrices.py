@@ -1,0 +1,504 @@
+"""Reduced mass and stiffness matrices, their rigid-body modes and their units.
+
+Matrices of a body reduced to the motions of its interface nodes and modal coordinates, and what is said of bad ones.
+
+Rows are in the order of the nodes, of each `x y z rx ry rz` (or `x y z` alone), then the modal coordinates.
+
+Rigid motions in reduced matrices: where nodes are, mass, centre and inertia, and what K does to motions it must not.
+
+Interface nodes move rigidly by X = [1, -hat(p); 0, 1], modal coordinates with held interfaces not at all. X^T M X has
+the mass and its moments, K X would be zero without rounding, theory (67).
+
+Units of reduced matrices, and a check of those that the robot file says.
+
+Two numbers of a body have bounds that every material keeps. Its mass, over the volume of the box that has its second
+moments, is at most 9/8 of its density: an ellipsoid is the most compact body. The speed c with c^2 = x^T K x / m, x the
+motion of interfaces under a uniform unit strain, is at most that of waves: static shapes store least.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy
+
+from parflex.errors import RobotFileError
+from parflex.records import Record
+from parflex.spatial.rotations import hat
+
+Array = np.ndarray
+
+Freedom = tuple[int, int]  # number of a node and 1 to 6; number of a modal coordinate and 0
+
+MAX_ORDER = 600  # freedoms; what is larger is not reduced
+
+UNSYMMETRIC = 1e-6  # of the largest entry: more than rounding of printed numbers
+
+LARGEST_NUMBER = 1e10  # of a node or a freedom
+
+LARGEST = 1e100  # of an entry: its square is a number too
+
+WORDS = {"M": "mass matrix", "K": "stiffness matrix", "D": "damping matrix", "geometric": "geometric stiffness"}
+
+ORDER = (
+    "rows are x y z rx ry rz of each interface node, then modal coordinates; positions are in the unit of the matrices"
+)
+
+NEGATIVE = 1e-9  # of scaled masses: less is rounding
+
+MASSLESS = 1e-11  # of its mass, added to each freedom so that none is without
+
+SAME_MASS = 1e-2  # masses along x, y and z may differ by so much
+
+SAID, REFUSED = 1e-2, 1e-1  # highest frequency of a rigid motion, of the lowest elastic one
+
+ASIDE = 2.0  # radius of gyration along a direction, over half the way that nodes span there: a bar has 0.58
+
+SLENDER = 0.1  # of the whole radius of gyration: sections of bars have less across
+
+TURNING = 0.1  # of the lowest frequency with held nodes: centrifugal loads then deform by a hundredth of the arm
+
+FASTEST = 300.0  # rad/s: what turns faster than 3000 turns a minute is no link of a robot
+
+SAME_PLACE = 1e-6  # of the size of the body: nodes that are nearer to each other are at one place
+
+DETERMINED = 1e-7  # of the largest singular value: less determines no position
+
+DENSEST = 25_500.0  # kg/m3: osmium as an ellipsoid, 9/8 of 22 600
+
+FASTEST_WAVE = 50_000.0  # m/s: diamond has 18 000; rigid regions around nodes shorten what is strained
+
+THIN = 1e-3  # kg/m3, mass over the cube of the radius of gyration: a thousandth of air
+
+FLAT = 1e-6  # of the longest side: a box is not thinner
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class InterfaceNode(Record):
+    """A node that others are attached to: number in its file, rows of its freedoms, position if the file has it."""
+
+    number: int
+    rows: tuple[int, ...]
+    position: Array | None = None
+
+    @property
+    def turns(self) -> bool:
+        """Whether its rotations are among the freedoms."""
+        return len(self.rows) == 6
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ReducedMatrices(Record):
+    """Mass, stiffness and, where the file has them, damping and geometric stiffness of one body."""
+
+    M: Array
+    K: Array
+    nodes: tuple[InterfaceNode, ...]
+    D: Array | None = None
+    geometric: Array | None = field(default=None, repr=False)  # n x n of one load, or n x n x n of each freedom
+    file: str = ""
+    units: str = "m"  # those that the file was given in
+
+    @property
+    def size(self) -> int:
+        """Number of freedoms."""
+        return len(self.M)
+
+    @property
+    def interface(self) -> int:
+        """Number of freedoms of the nodes; the others are modal coordinates."""
+        return sum(len(node.rows) for node in self.nodes)
+
+    def with_modes(self, count: int) -> ReducedMatrices:
+        """The same body with its first modal coordinates only."""
+        have = self.size - self.interface
+        if not 0 <= count <= have:
+            raise RobotFileError(
+                f"{count} modes are requested, but the matrices have {have} modal coordinates",
+                file=self.file,
+                key="modes",
+                value=count,
+                hint=f"give a number from 0 to {have}",
+            )
+        n = self.interface + count
+        cut = {key: None if (A := getattr(self, key)) is None else A[(slice(n),) * A.ndim] for key in WORDS}
+        return ReducedMatrices(nodes=self.nodes, file=self.file, units=self.units, **cut)  # type: ignore[arg-type]
+
+
+def in_order(one: Freedom) -> tuple[bool, int, int]:
+    """Nodes by number, then modal coordinates; internal nodes of Abaqus are -1, -2, ..."""
+    return one[1] == 0, abs(one[0]), one[1]
+
+
+def matrix_error(file: str, message: str, hint: str, key: str | None = None, value: object = None) -> RobotFileError:
+    """What is said of matrices that cannot be."""
+    return RobotFileError(message, file=file, key=key, value=value, hint=hint)
+
+
+def from_freedoms(
+    file: str,
+    freedoms: Sequence[Freedom],
+    matrices: Mapping[str, Array],
+    positions: Mapping[int, Array] | None = None,
+) -> ReducedMatrices:
+    """Matrices by names M, K, D and geometric, whose rows are these freedoms, brought into order."""
+    for key in ("M", "K"):
+        if key not in matrices:
+            have = ", ".join(sorted(matrices)) or "none"
+            raise matrix_error(
+                file, f"the {WORDS[key]} {key} is missing", f"give M and K of the same reduction; found {have}", key
+            )
+    for number, component in freedoms:
+        if not 0 <= component <= 6:
+            hint = "1 to 6 are x y z rx ry rz, 0 is a modal coordinate"
+            raise matrix_error(file, f"node {number} has a freedom {component}", hint, value=component)
+    if len(set(freedoms)) < len(freedoms):
+        twice = next(one for k, one in enumerate(freedoms) if one in freedoms[:k])
+        raise matrix_error(file, f"the freedom {twice[1]} of node {twice[0]} is there twice", "give every freedom once")
+    numbers = list(dict.fromkeys(number for number, component in freedoms if component))
+    order: list[int] = []
+    nodes: list[InterfaceNode] = []
+    for number in numbers:
+        own = sorted((component, row) for row, (n, component) in enumerate(freedoms) if n == number and component)
+        held = tuple(component for component, _ in own)
+        if held not in ((1, 2, 3), (1, 2, 3, 4, 5, 6)):
+            raise matrix_error(
+                file,
+                f"node {number} has the freedoms {' '.join(map(str, held))} alone",
+                "retain 1 to 6 of interface nodes (or 1 to 3: then only balls can be attached); hold none of them",
+                value=number,
+            )
+        nodes.append(InterfaceNode(number, tuple(range(len(order), len(order) + len(own))), _place(positions, number)))
+        order += [row for _, row in own]
+    if not nodes:
+        raise matrix_error(file, "there is no interface node", "retain the nodes to which the robot is attached")
+    order += [row for row, (_, component) in enumerate(freedoms) if not component]
+    index = np.array(order)
+    placed: dict[str, Any] = {key: checked(A, key, len(freedoms), file) for key, A in matrices.items()}
+    placed = {key: A[np.ix_(*(index,) * A.ndim)] for key, A in placed.items()}
+    return ReducedMatrices(nodes=tuple(nodes), file=file, **placed)
+
+
+def _place(positions: Mapping[int, Array] | None, number: int) -> Array | None:
+    return None if positions is None or number not in positions else np.asarray(positions[number], dtype=float)
+
+
+def checked(A: Array, key: str, order: int, file: str) -> Array:
+    """The matrix, finite, of the right order and symmetric; what is rounding of its symmetry is taken out."""
+    word = f"the {WORDS[key]} {key}"
+    cube = key == "geometric" and A.ndim == 3
+    if A.shape != (order,) * (3 if cube else 2):
+        shape = " x ".join(map(str, A.shape))
+        raise matrix_error(
+            file, f"{word} is {shape}, with {order} freedoms", f"give {order} x {order} numbers", key, shape
+        )
+    if not np.all(np.abs(A) < LARGEST):  # also NaN
+        raise matrix_error(
+            file, f"{word} has an entry that is not a finite number below 1e100", "write the matrices again", key
+        )
+    size, off = np.abs(A).max(), np.abs(A - np.swapaxes(A, -1, -2))
+    if off.max() > UNSYMMETRIC * size:
+        *_, i, j = np.unravel_index(off.argmax(), off.shape)
+        raise matrix_error(
+            file,
+            f"{word} is not symmetric: rows {i + 1} and {j + 1} differ by {off.max() / size:.2g} of its largest entry",
+            "write both triangles or say that it is symmetric; gyroscopic and load terms have no place in it",
+            key,
+            float(off.max() / size),
+        )
+    return (A + np.swapaxes(A, -1, -2)) / 2
+
+
+def refuse_order(order: int, file: str) -> None:
+    """Before anything of that size is made."""
+    if order > MAX_ORDER:
+        hint = "give matrices that are reduced to interface nodes and modes (craig_bampton reduces whole ones)"
+        raise matrix_error(file, f"has {order} freedoms, more than {MAX_ORDER}", hint, value=order)
+    if order < 6:
+        raise matrix_error(file, f"has {order} freedoms alone", "give six for each interface node", value=order)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RigidReport(Record):
+    """What the matrices of a super-element are as a rigid body, and how well they know it."""
+
+    mass: float
+    centre: Array  # in the axes and from the origin of its file
+    inertia: Array  # about the centre
+    rigid_residual: float  # |K X| / |K|, spectral norms
+    rigid_hz: float  # largest frequency among the six rigid motions; 0 without rounding
+    lowest_hz: float  # lowest elastic frequency of the free body
+    positions: Array = field(repr=False)  # of the nodes
+    placed: str = "file"  # who says so: file | robot | matrices
+    notes: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain numbers."""
+        plain = {key: float(getattr(self, key)) for key in ("mass", "rigid_residual", "rigid_hz", "lowest_hz")}
+        arrays = {key: np.asarray(getattr(self, key)).tolist() for key in ("centre", "inertia", "positions")}
+        return {**plain, **arrays, "placed": self.placed}
+
+
+def rigid_shapes(nodes: Sequence[InterfaceNode], positions: Array, size: int) -> Array:
+    """X: motions of all freedoms per unit of velocity of the origin and of angular velocity."""
+    X = np.zeros((size, 6))
+    for node, place in zip(nodes, positions, strict=True):
+        own = list(node.rows)
+        X[own[:3], :3], X[own[:3], 3:] = np.eye(3), -hat(place)
+        if node.turns:
+            X[own[3:], 3:] = np.eye(3)
+    return X
+
+
+def estimated_positions(data: ReducedMatrices) -> Array:
+    """Positions from the first node, from K alone: its columns of rigid turns have to cancel."""
+    first = rigid_shapes(data.nodes, np.zeros((len(data.nodes), 3)), data.size)[:, 3:]
+    scale = 1 / np.sqrt(np.maximum(np.abs(np.diag(data.K)), 1e-300))
+    K = data.K * scale[:, None]
+    columns = []
+    for node in data.nodes[1:]:
+        for axis in np.eye(3):
+            moved = np.zeros((data.size, 3))
+            moved[list(node.rows[:3])] = -hat(axis)
+            columns.append((K @ moved).ravel())
+    if not columns:
+        return np.zeros((1, 3))
+    A, rhs = np.array(columns).T, -(K @ first).ravel()
+    sizes = np.linalg.norm(A, axis=0)
+    if not sizes.all() or np.linalg.svd(A / sizes, compute_uv=False)[-1] < DETERMINED:
+        raise matrix_error(
+            data.file,
+            "has no positions of its nodes, and its stiffness does not determine them",
+            "give positions = { NAME = [x, y, z], ... } in metres",
+            "positions",
+        )
+    found = np.linalg.lstsq(A / sizes, rhs, rcond=None)[0] / sizes
+    return np.vstack([np.zeros(3), found.reshape(-1, 3)])
+
+
+def rigid_report(data: ReducedMatrices, positions: Array | None, placed: str) -> RigidReport:
+    """Mass, centre, inertia and what is wrong with them; refused where K and M are not of a free body."""
+    if positions is None:
+        positions, placed = estimated_positions(data), "matrices"
+    positions = _one_place(data, positions)
+    X = rigid_shapes(data.nodes, positions, data.size)
+    if np.linalg.matrix_rank(X) < 6:
+        raise matrix_error(
+            data.file, "its nodes do not show all rigid motions", "retain rotations, or three nodes not in line"
+        )
+    rounding = _refuse_negative(data)
+    R = X.T @ data.M @ X
+    mass = float(np.trace(R[:3, :3]) / 3)
+    spread = float(np.abs(R[:3, :3] - mass * np.eye(3)).max())
+    if mass <= 0 or spread > SAME_MASS * mass:
+        along = ", ".join(f"{x:.4g}" for x in np.diag(R[:3, :3]))
+        raise matrix_error(data.file, f"the mass differs by direction: {along} kg along x, y, z", ORDER, "M", mass)
+    moments = (R[3:, :3] - R[:3, 3:]) / 2
+    centre = np.array([moments[2, 1] - moments[1, 2], moments[0, 2] - moments[2, 0], moments[1, 0] - moments[0, 1]])
+    centre = centre / (2 * mass)
+    inertia = (R[3:, 3:] + R[3:, 3:].T) / 2 - mass * (centre @ centre * np.eye(3) - np.outer(centre, centre))
+    residual = float(np.linalg.norm(data.K @ X, 2) / np.linalg.norm(data.K, 2))
+    hertz = _frequencies(data, rounding)
+    rigid, lowest = float(np.abs(hertz[:6]).max()), float(hertz[6]) if len(hertz) > 6 else np.inf
+    share = rigid / lowest if lowest else np.inf
+    said = (
+        f"its rigid motions vibrate at up to {rigid:.3g} Hz, {share:.2g} of the lowest elastic frequency, "
+        f"{lowest:.4g} Hz (residual {residual:.1e})"
+    )
+    if not lowest > 0 or rigid > REFUSED * lowest:
+        negative = hertz[0] < -SAID * abs(lowest)
+        what = f"is indefinite, lowest eigenvalue -({-hertz[0]:.3g} Hz)^2" if negative else "is not that of a free body"
+        raise matrix_error(
+            data.file,
+            f"the stiffness matrix {what}: {said}",
+            f"write the matrices with more digits, and check their order: {ORDER}",
+            "K",
+            residual,
+        )
+    least = MASSLESS * np.diag(np.repeat([mass, max(np.trace(R[3:, 3:]), mass * SAME_PLACE**2)], 3))
+    moved = np.abs(scipy.linalg.eigvalsh(X.T @ data.K @ X, R + least))
+    forced = float(np.sqrt(moved.max()) / (2 * np.pi))
+    if forced > REFUSED * lowest:
+        raise matrix_error(
+            data.file,
+            f"the positions of its nodes do not fit its stiffness: rigid motions there vibrate at up to {forced:.3g} "
+            f"Hz, {forced / lowest:.2g} of the lowest elastic frequency, {lowest:.4g} Hz (residual {residual:.1e})",
+            f"correct them, or leave them out: they follow from K ({ORDER})",
+            "positions",
+            residual,
+        )
+    notes = [f"the stiffness matrix has few digits: {said}"] * (rigid > SAID * lowest)
+    notes += unit_warnings(data, mass, centre, inertia, positions, lowest)
+    notes += _mass_aside(data, mass, inertia, positions)
+    return RigidReport(mass, centre, inertia, residual, rigid, lowest, positions, placed, tuple(notes))
+
+
+def _one_place(data: ReducedMatrices, positions: Array) -> Array:
+    """Both sides of a flexure are at one place, whatever finite elements did to tell them apart."""
+    X = rigid_shapes(data.nodes, positions - positions[0], data.size)
+    R = X.T @ data.M @ X
+    size = max(np.sqrt(abs(np.trace(R[3:, 3:]) / np.trace(R[:3, :3]))), np.ptp(positions, axis=0).max())
+    placed = positions.copy()
+    for i in range(len(placed)):
+        near = np.linalg.norm(placed[:i] - placed[i], axis=1) < SAME_PLACE * size
+        if near.any():
+            placed[i] = placed[int(near.argmax())]
+    return placed
+
+
+def _refuse_negative(data: ReducedMatrices) -> float:
+    """No motion has negative kinetic energy, and no modal coordinate none; how far rounding is from that, scaled."""
+    diagonal = np.diag(data.M)
+    bare = np.flatnonzero(diagonal[data.interface :] == 0)
+    if len(bare):
+        hint = "write the file again if it is truncated, or leave the mode out"
+        raise matrix_error(data.file, f"modal coordinate {bare[0] + 1} has no mass", hint, "M", int(bare[0] + 1))
+    pulled = np.flatnonzero((diagonal == 0) & np.any(data.M != 0, axis=1))
+    if len(pulled):
+        raise matrix_error(
+            data.file,
+            f"the mass matrix is indefinite: freedom {pulled[0] + 1} has no mass, but is tied to others by mass",
+            "write it with more digits, and check that it is the mass matrix",
+            "M",
+            int(pulled[0] + 1),
+        )
+    scale = np.where(diagonal > 0, 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0)), 0.0)
+    lowest = float(np.linalg.eigvalsh((data.M * scale).T * scale)[0])
+    if np.any(diagonal < 0) or lowest < -NEGATIVE:
+        value = float(diagonal.min()) if np.any(diagonal < 0) else lowest
+        where = "a negative mass on its diagonal" if np.any(diagonal < 0) else "a negative eigenvalue"
+        raise matrix_error(
+            data.file,
+            f"the mass matrix is indefinite: it has {where}, {value:.2g}"
+            + ("" if np.any(diagonal < 0) else " of its diagonal"),
+            "write it with more digits, and check that it is the mass matrix",
+            "M",
+            value,
+        )
+    return max(-lowest, 0.0)
+
+
+def _frequencies(data: ReducedMatrices, rounding: float) -> Array:
+    """Of the free body, Hz, by rising square; negative where the square is."""
+    m, k = np.diag(data.M), np.maximum(np.abs(np.diag(data.K)), 1e-300)
+    least = float(np.min(np.where(m > 0, m / k, np.inf)))  # freedoms without mass are fast
+    M = data.M + np.diag(np.where(m > 0, (MASSLESS + 2 * rounding) * m, least * k))
+    squares = scipy.linalg.eigvalsh(data.K, M)
+    return np.sign(squares) * np.sqrt(np.abs(squares)) / (2 * np.pi)
+
+
+def _mass_aside(data: ReducedMatrices, mass: float, inertia: Array, positions: Array) -> list[str]:
+    """Where matrices cannot tell what turning does: modes of masses away from all nodes, which no node shows."""
+    K, M = (one[data.interface :, data.interface :] for one in (data.K, data.M))
+    if not len(M):
+        return []
+    speed = TURNING * float(np.sqrt(max(scipy.linalg.eigvalsh(K, M)[0], 0.0)))
+    squares, ways = np.linalg.eigh((np.trace(inertia) / 2 * np.eye(3) - inertia) / mass)
+    gyration = np.sqrt(np.maximum(squares, 0.0))
+    aside = (gyration > ASIDE * np.ptp(positions @ ways, axis=0) / 2) & (gyration > SLENDER * np.linalg.norm(gyration))
+    if not aside.any() or speed > FASTEST:
+        return []
+    return [
+        f"its mass lies {gyration[aside].max():.3g} m (radius of gyration) aside of its interface nodes, which do not "
+        f"show how its modes move there: where it turns at {speed:.2g} rad/s or faster, centrifugal loads on them may "
+        "be missing; reduce it with nodes where the mass is, not on one line"
+    ]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class UnitSystem(Record):
+    """Units of mass, length, force and time in kg, m, N and s, and what they are called."""
+
+    mass: float
+    length: float
+    force: float
+    time: float
+    said: str
+
+
+UNITS = {
+    "m": UnitSystem(1.0, 1.0, 1.0, 1.0, "kg, m, N"),
+    "mm": UnitSystem(1e3, 1e-3, 1.0, 1.0, "t, mm, N"),
+    "kg-mm-N": UnitSystem(1.0, 1e-3, 1.0, 1.0, "kg, mm, N"),
+    "kg-mm-ms": UnitSystem(1.0, 1e-3, 1e3, 1e-3, "kg, mm, ms, kN"),
+    "kg-mm-s": UnitSystem(1.0, 1e-3, 1e-3, 1.0, "kg, mm, s, mN"),
+    "in": UnitSystem(175.126835246, 0.0254, 4.4482216152605, 1.0, "lbf s2/in, in, lbf"),
+}
+
+
+def in_metres(data: ReducedMatrices, units: str) -> ReducedMatrices:
+    """The same body in kg, m and N; modal coordinates keep their numbers."""
+    system = UNITS[units]
+    if units == "m":
+        return data
+    t = np.ones(data.size)
+    for node in data.nodes:
+        t[list(node.rows[:3])] /= system.length
+    whole = np.outer(t, t)
+    energy = system.force * system.length
+    KG = data.geometric
+    if KG is not None:
+        KG = energy * KG * whole * (t[:, None, None] if KG.ndim == 3 else 1.0)
+    nodes = tuple(
+        node if node.position is None else type(node)(node.number, node.rows, node.position * system.length)
+        for node in data.nodes
+    )
+    return ReducedMatrices(
+        M=system.mass * system.length**2 * data.M * whole,
+        K=energy * data.K * whole,
+        D=None if data.D is None else energy * system.time * data.D * whole,
+        nodes=nodes,
+        geometric=KG,
+        file=data.file,
+        units=units,
+    )
+
+
+def unit_warnings(
+    data: ReducedMatrices, mass: float, centre: Array, inertia: Array, positions: Array, lowest: float
+) -> list[str]:
+    """Report a density or a wave speed that no material has in the units of the robot file.
+
+    `lowest` is its lowest elastic frequency in Hz: by Rayleigh's quotient of a uniform strain that of waves over the
+    radius of gyration along its longest axis, at most.
+    """
+    squares, axes = np.linalg.eigh((np.trace(inertia) / 2 * np.eye(3) - inertia) / mass)
+    radius = np.sqrt(max(float(np.trace(inertia)), 0.0) / (2 * mass))
+    if radius == 0:
+        return []
+    sides = np.sqrt(12 * np.maximum(squares, (FLAT * radius) ** 2))
+    density, speed = mass / float(np.prod(sides)), _speed(data, mass, (positions - centre) @ axes, axes)
+    speed = max(speed, 2 * np.pi * lowest * sides[-1] / np.sqrt(12)) if np.isfinite(lowest) else speed
+    box = " x ".join(f"{side:.3g}" for side in sides[::-1])
+    if mass / radius**3 < THIN:
+        what = f"a mass of {mass:.3g} kg within a radius of gyration of {radius:.3g} m is thinner than air"
+    elif density > DENSEST and squares.min() > 0:
+        what = (
+            f"a mass of {mass:.3g} kg in a box of {box} m (that of its moments of inertia) is {density:.2g} kg/m3, "
+            "more than any material has"
+        )
+    elif speed > FASTEST_WAVE:
+        what = (
+            f"a mass of {mass:.3g} kg in a box of {box} m is so light for its stiffness that waves would run at "
+            f"{speed:.2g} m/s (steel: 6000)"
+        )
+    else:
+        return []
+    return [
+        f"{what}: the matrices are read in {UNITS[data.units].said}; check 'units' ({', '.join(UNITS)}) and the order "
+        "of the rows"
+    ]
+
+
+def _speed(data: ReducedMatrices, mass: float, places: Array, axes: Array) -> float:
+    """The largest speed of waves that the stiffness between interfaces asks for; 0 where they coincide."""
+    squares = [0.0]
+    for k in range(3):
+        x = np.zeros(data.size)
+        for node, place in zip(data.nodes, places, strict=True):
+            x[list(node.rows[:3])] = place[k] * axes[:, k]
+        squares.append(float(x @ data.K @ x) / mass)
+    return float(np.sqrt(max(squares)))

@@ -1,0 +1,500 @@
+"""Superelements: elastic bodies from reduced mass and stiffness matrices.
+
+A super-element as an elastic body: motions of its interfaces, then modal coordinates, or free modes.
+
+Where its frame holds it, its coordinates are those of the matrices without the node that is held; where it moves
+freely, they are the modes of the free body.
+
+Integrals over a body of which the mass matrix alone is known, theory (68), (69).
+
+The kinetic energy of the undeformed body is 1/2 V^T M V for every velocity V of interfaces and modes. What M does not
+hold, how moments and products of the shapes change with the deformation, is completed so that the fields are those of
+some distribution of mass: energy and momentum are conserved, and accelerations of the frame act like gravity.
+
+Inertia of a body whose shapes move its mass affinely, but for a rest without direction, theory (69).
+
+What the mass matrix of a super-element tells of a shape is the rigid motion with its momentum; what is estimated beside
+it is a stretch. So the integrals of all pairs of shapes are few numbers: the deformed body is that of the mean motion
+of its coordinates, and forces along them are projections of one force and one matrix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy
+
+from parflex.bodies.elastic import ElasticBody, InnerNodes, MeanStrain, Node
+from parflex.bodies.modal import ROUND_OFF, drop_rounding
+from parflex.bodies.reduced_matrices import (
+    WORDS,
+    InterfaceNode,
+    ReducedMatrices,
+    RigidReport,
+    matrix_error,
+    rigid_report,
+    rigid_shapes,
+)
+from parflex.bodies.rigid import RigidBody
+from parflex.records import Record
+from parflex.spatial.linear import scalar_type
+from parflex.spatial.rotations import cross, hat
+
+Array = np.ndarray
+
+LABELS = ("ux", "uy", "uz", "rx", "ry", "rz")
+
+SINGULAR = 1e-13  # of scaled masses: less is none
+
+DAMPED = 1e-3  # of the largest entry of D: dampers between the body and the ground
+
+FLAT = 1e-9  # of the largest second moment: directions without extent
+
+LEAST_SHEAR = 0.01  # of its estimate: what is less is none
+
+IN_PLANE = (0, 1, 5)  # x, y and rz of a node, and of the body
+
+ALIKE = 1e-6  # of a frequency squared: modes that are nearer share a plane of shapes, and any two of it are modes
+
+UNTOUCHED = 1e-6  # of the mass of a mode: what couples less is rounding
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SuperelementNodes(InnerNodes, Record):
+    """All nodes of a super-element, by the names of the robot or the numbers of the file."""
+
+    nodes: dict[str, Node]
+
+    def node(self, where: str) -> Node:
+        """The node of a name or of a number."""
+        if where not in self.nodes:
+            raise LookupError(where)
+        return self.nodes[where]
+
+    def with_small_turns(self) -> SuperelementNodes:
+        """The same with L = 1."""
+        return SuperelementNodes({name: replace(node, consistent=False) for name, node in self.nodes.items()})
+
+
+def chosen_nodes(data: ReducedMatrices, asked: Mapping[str, int]) -> dict[str, InterfaceNode]:
+    """Nodes by name; numbers are those of the file, else 1, 2, ... in the order of its matrices."""
+    known = {node.number: node for node in data.nodes}
+    if not set(asked.values()) <= set(known):
+        by_order = dict(enumerate(data.nodes, 1))
+        if not set(asked.values()) <= set(by_order):
+            wrong = next(number for number in asked.values() if number not in known)
+            have = ", ".join(str(number) for number in list(known)[:8]) + (", ..." if len(known) > 8 else "")
+            raise matrix_error(
+                data.file,
+                f"has no node {wrong}",
+                f"its nodes are {have}, or 1 to {len(known)} in this order",
+                "nodes",
+                wrong,
+            )
+        known = by_order
+    names = {name: known[number] for name, number in asked.items()}
+    if len({node.number for node in names.values()}) < len(names):
+        raise matrix_error(data.file, "two names are of one node", "give every node one name", "nodes")
+    return names
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SuperElement(Record):
+    """Matrices, names of nodes, where it is clamped (else it moves in the mean with its frame), what was found.
+
+    In a planar robot joints hold all interfaces in the plane: their freedoms are x, y and rz.
+    """
+
+    data: ReducedMatrices
+    names: dict[str, InterfaceNode]
+    root: str | None
+    report: RigidReport
+    planar: bool = False
+
+    @property
+    def origin(self) -> Array:
+        """Of the frame, in the axes of the file: the node where it is clamped."""
+        return self.position(self.names[self.root]) if self.root is not None else np.zeros(3)
+
+    def position(self, node: InterfaceNode) -> Array:
+        """Of a node."""
+        return self.report.positions[[one.number for one in self.data.nodes].index(node.number)]
+
+    @property
+    def X(self) -> Array:
+        """Rigid motions of the freedoms about the origin of the frame."""
+        return rigid_shapes(self.data.nodes, self.report.positions - self.origin, self.data.size)
+
+    def shapes(self) -> tuple[Array, tuple[str, ...], tuple[str, ...]]:
+        """E: motions of the freedoms per elastic coordinate, with labels and units of these."""
+        modes = in_plane_modes(self.data) if self.planar else np.eye(self.data.size)[:, self.data.interface :]
+        held = () if self.root is None else self.names[self.root].rows
+        free = [row for node in self.data.nodes for row in self._moving(node) if row not in held]
+        E = np.column_stack([np.eye(self.data.size)[:, free], modes])
+        if self.root is None:
+            E = _free_modes(self.data, self.X[:, list(IN_PLANE)] if self.planar else self.X, E)
+            return E, tuple(f"mode{k + 1}" for k in range(E.shape[1])), ("1",) * E.shape[1]
+        if not self.names[self.root].turns:
+            raise matrix_error(
+                self.data.file, f"the node '{self.root}' has no rotations to be held", "clamp another", "root"
+            )
+        others = [node for node in self.data.nodes if node.number != self.names[self.root].number]
+        called = {node.number: name for name, node in self.names.items()}
+        labels, units = [], []
+        for node in others:
+            before = "" if len(others) == 1 else called.get(node.number, f"node{node.number}") + "_"
+            own = [node.rows.index(row) for row in self._moving(node)]
+            labels += [before + LABELS[k] for k in own]
+            units += ["m" if k < 3 else "rad" for k in own]
+        count = modes.shape[1]
+        return E, (*labels, *(f"mode{k + 1}" for k in range(count))), (*units, *("1",) * count)
+
+    def _moving(self, node: InterfaceNode) -> tuple[int, ...]:
+        """Rows of the freedoms that joints leave to a node."""
+        return tuple(node.rows[k] for k in IN_PLANE if k < len(node.rows)) if self.planar else node.rows
+
+
+def super_element(
+    data: ReducedMatrices,
+    asked: Mapping[str, int],
+    root: str | None,
+    places: Mapping[str, Sequence[float]] | None,
+    planar: bool = False,
+) -> SuperElement:
+    """Matrices with their nodes named and their rigid motions checked."""
+    names = chosen_nodes(data, asked)
+    given: list[Array | None] = [node.position for node in data.nodes]
+    placed = "file"
+    if places:
+        placed = "robot"
+        own = {names[name].number: np.asarray(place, dtype=float) for name, place in places.items()}
+        given = [own.get(node.number) for node in data.nodes]
+    missing = [node.number for node, place in zip(data.nodes, given, strict=True) if place is None]
+    if missing and (placed == "robot" or len(missing) < len(given)):
+        raise matrix_error(
+            data.file, f"node {missing[0]} has no position", "give one for every node, or none", "positions"
+        )
+    positions = None if missing else np.array(given)
+    return SuperElement(data, names, root, rigid_report(data, positions, placed), planar)
+
+
+def _free_modes(data: ReducedMatrices, X: Array, P: Array) -> Array:
+    """Modes of the body in P without rigid motions, of mass 1, by rising frequency, the largest motion positive."""
+    held = P.T @ data.M @ P
+    size = np.sqrt(np.maximum(np.diag(held), 0.0))
+    if not size.all() or np.linalg.eigvalsh(held / np.outer(size, size))[0] < SINGULAR:
+        hint = "lump masses with rotary inertia, retain fewer freedoms, or clamp it at a node: root = NAME"
+        raise matrix_error(data.file, "some motion of its interfaces has no mass, so it has no free modes", hint, "M")
+    C = P @ scipy.linalg.null_space((P.T @ data.M @ X).T / np.linalg.norm(P.T @ data.M @ X, axis=0)[:, None])
+    _, V = scipy.linalg.eigh(C.T @ data.K @ C, C.T @ data.M @ C)
+    E = C @ V
+    E = E - X @ np.linalg.solve(X.T @ data.M @ X, X.T @ data.M @ E)
+    largest = E[np.abs(E).argmax(axis=0), np.arange(E.shape[1])]
+    return E * np.sign(largest)
+
+
+def superelement_body(
+    element: SuperElement, damping: Any = None, loads: Mapping[str, Sequence[float]] | None = None
+) -> ElasticBody:
+    """The body; `damping` is a ratio for all its modes, or factors of mass and stiffness; `loads` belong to KG."""
+    data, X = element.data, element.X
+    E, labels, units = element.shapes()
+    if not E.shape[1]:
+        raise matrix_error(data.file, "has one node and no modes: nothing can deform", "use a rigid body", "nodes")
+    S, G, affine = mass_integrals(element.report, data, X, E, element.origin)
+    K = _without_noise(E.T @ data.K @ E)
+    M = E.T @ data.M @ E
+    if np.linalg.eigvalsh(K / np.sqrt(np.outer(np.abs(np.diag(K)), np.abs(np.diag(K)))))[0] <= 0:
+        where = "as a free body" if element.root is None else f"with '{element.root}' held"
+        raise matrix_error(data.file, f"K is not positive {where}", "retain what holds its parts together", "K")
+    nodes = {name: _node(element, node, E) for name, node in element.names.items() if name != element.root}
+    every = {str(node.number): _node(element, node, E) for node in data.nodes}
+    every |= {name: every[str(node.number)] for name, node in element.names.items()}
+    return ElasticBody(
+        element.report.mass, S, G, K, _damping(element, E, M, K, damping), nodes, labels, modal=True,
+        strains=_stress(element, E, K, loads), inner=SuperelementNodes(every), coordinate_units=units, affine=affine,
+        found=replace(element.report, notes=(*element.report.notes, *damping_note(element))),
+    )  # fmt: skip
+
+
+def _node(element: SuperElement, node: InterfaceNode, E: Array) -> Node:
+    rows = list(node.rows)
+    moved = np.zeros((6, E.shape[1]))
+    moved[: len(rows)] = E[rows]
+    for part in (slice(0, 3), slice(3, 6)):
+        moved[part] = np.where(np.abs(moved[part]) > ROUND_OFF * np.abs(moved[part]).max(initial=0.0), moved[part], 0.0)
+    return Node(element.position(node) - element.origin, moved[:3], moved[3:], turns=node.turns)
+
+
+def _without_noise(K: Array) -> Array:
+    scale = np.sqrt(np.outer(np.abs(np.diag(K)), np.abs(np.diag(K))))
+    K = np.where(np.abs(K) > ROUND_OFF * scale, K, 0.0)
+    return (K + K.T) / 2
+
+
+def _damping(element: SuperElement, E: Array, M: Array, K: Array, damping: Any) -> Array:
+    """By a ratio for all modes, by factors of M and K, or as the file has it."""
+    if isinstance(damping, tuple):
+        mass, stiffness = damping
+        return mass * M + stiffness * K
+    if damping is not None:
+        inverse, V = scipy.linalg.eigh(M, K)
+        D1 = K @ V @ np.diag(2 * np.sqrt(np.maximum(inverse, 0.0))) @ V.T @ K
+        return damping * D1  # a number, or one that differs from design to design
+    D = element.data.D
+    if D is None:
+        return np.zeros_like(K)
+    if np.linalg.eigvalsh(D)[0] < -DAMPED * np.abs(D).max():
+        raise matrix_error(
+            element.data.file, f"the {WORDS['D']} D is indefinite", "give a damping that takes power", "D"
+        )
+    return _without_noise(E.T @ D @ E)
+
+
+def damping_note(element: SuperElement) -> list[str]:
+    """What of the damping matrix is not taken: dampers between the body and the ground."""
+    D = element.data.D
+    if D is None or np.abs(D @ element.X[:, :3]).max() <= DAMPED * np.abs(D).max():
+        return []
+    return ["its damping matrix resists rigid motions: that part is left out"]
+
+
+def _stress(
+    element: SuperElement, E: Array, K: Array, loads: Mapping[str, Sequence[float]] | None
+) -> tuple[MeanStrain, ...]:
+    """Elongations of second order whose tension adds the geometric stiffness, theory (70)."""
+    KG = element.data.geometric
+    if KG is None:
+        return ()
+    if KG.ndim == 2:
+        return (_loaded_strain(element, E, K, E.T @ KG @ E, loads),)
+    along = np.einsum("mij,mk,ia,jb->kab", KG, E, E, E, optimize=True)
+    values, V = scipy.linalg.eigh(K)
+    strains = []
+    for k, v in zip(values, V.T, strict=True):
+        H = np.tensordot(v, along, 1) / k
+        if np.abs(H).max() > 0:
+            strains.append(MeanStrain(v, (H + H.T) / 2, float(k)))
+    return tuple(strains)
+
+
+def _loaded_strain(
+    element: SuperElement, E: Array, K: Array, KG: Array, loads: Mapping[str, Sequence[float]] | None
+) -> MeanStrain:
+    file = element.data.file
+    if not loads:
+        hint = (
+            "write geometric = { NODE = [fx, fy, fz, mx, my, mz] }, the load that it belongs to, or geometric = false"
+        )
+        raise matrix_error(file, "its geometric stiffness belongs to a load that is not known", hint, "geometric")
+    force = np.zeros(element.data.size)
+    for name, load in loads.items():
+        if name not in element.names:
+            hint = f"its nodes are {', '.join(element.names)}"
+            raise matrix_error(file, f"there is no node '{name}'", hint, "geometric", name)
+        rows = list(element.names[name].rows)
+        force[rows] += np.asarray(load, dtype=float)[: len(rows)]
+    f = E.T @ force
+    e = np.linalg.solve(K, f)
+    if not f @ e > 0:
+        raise matrix_error(
+            file, "the load of its geometric stiffness strains nothing", "load another node than the root", "geometric"
+        )
+    k = float(f @ e)
+    return MeanStrain(f / k, (KG + KG.T) / (2 * k), k)
+
+
+def mass_integrals(
+    report: RigidReport, data: ReducedMatrices, X: Array, E: Array, origin: Array
+) -> tuple[Array, Array, AffineShapes]:
+    """S_a and G_ab of fields f = (r0, phi_a) that move with the momenta and products of M, theory (69).
+
+    And what they are made of.
+    """
+    M, m = data.M, report.mass
+    c = report.centre - origin
+    I_c = report.inertia
+    Sigma = np.trace(I_c) / 2 * np.eye(3) - I_c
+    momenta = X.T @ M @ E
+    t = momenta[:3] / m  # of the centre
+    turned = momenta[3:] - hat(c) @ momenta[:3]
+    theta = np.linalg.pinv(I_c, rcond=FLAT) @ turned
+    rest = E - X @ np.vstack([t + hat(c) @ theta, theta])  # without momentum
+    F = rest.T @ M @ rest
+    Z, spread = _stretched(report, data, rest, Sigma, F)
+    N = E.shape[1]
+    B = np.array([hat(theta[:, a]) for a in range(N)]).reshape(N, 3, 3) + Z @ spread
+    W = F - np.einsum("aij,jk,bik->ab", Z, spread, Z)
+    products = E.T @ M @ E
+    S, G = np.zeros((N + 1, 3)), np.zeros((N + 1, N + 1, 3, 3))
+    S[0], S[1:] = m * c, m * t.T
+    G[0, 0] = Sigma + m * np.outer(c, c)
+    G[0, 1:] = m * np.einsum("i,ja->aij", c, t) + np.einsum("ij,akj->aik", Sigma, B)
+    G[1:, 0] = np.swapaxes(G[0, 1:], 1, 2)
+    G[1:, 1:] = m * np.einsum("ia,jb->abij", t, t) + np.einsum("aij,jk,blk->abil", B, Sigma, B)
+    G[1:, 1:] += W[:, :, None, None] / 3 * np.eye(3)
+    off = products - np.einsum("abii->ab", G[1:, 1:])  # rounding
+    G[1:, 1:] += off[:, :, None, None] / 3 * np.eye(3)
+    S, G = drop_rounding(S, G, m)
+    sizes = np.sqrt(np.abs(np.diag(products)))
+    theta = np.where(np.abs(theta) > ROUND_OFF * sizes / np.sqrt(np.trace(I_c)), theta, 0.0)
+    shapes = AffineShapes(
+        m,
+        S[0] / m,
+        Sigma,
+        S[1:] / m,
+        theta.T,
+        Z @ spread,
+        drop_matrix_rounding(W + off, sizes),
+        drop_matrix_rounding(products, sizes),
+    )
+    return S, G, shapes
+
+
+def _stretched(report: RigidReport, data: ReducedMatrices, rest: Array, Sigma: Array, F: Array) -> tuple[Array, Array]:
+    """Symmetric Z_a = int phi_a (r - c)^T of what has no momentum, and the inverse of Sigma.
+
+    M knows products with rigid motions alone. A field along i that grows along j is estimated from its values at the
+    interfaces, in principal axes; of ij and ji, which have the same product, the one along the longer axis has more
+    weight, since sections of slender bodies stay normal to it. Products larger than those of any distribution of mass
+    are made as small as that asks for, those of shear first.
+    """
+    values, axes = np.linalg.eigh(Sigma)
+    wide = values > FLAT * max(values.max(), 0.0)
+    spread = (axes[:, wide] / values[wide]) @ axes[:, wide].T
+    stretch, shear = np.zeros((2, rest.shape[1], 3, 3))
+    for i in np.flatnonzero(wide):
+        for j in np.flatnonzero(wide):
+            field = np.zeros(data.size)
+            for node, place in zip(data.nodes, report.positions, strict=True):
+                grown = axes[:, j] @ (place - report.centre)
+                field[list(node.rows[:3])] = axes[:, i] * grown
+            product = rest.T @ (data.M @ field)
+            if i == j:
+                stretch[:, i, i] = product
+            else:
+                product = product * values[i] / (values[i] + values[j])
+                shear[:, i, j] += product
+                shear[:, j, i] += product
+    stretch, shear = axes @ stretch @ axes.T, axes @ shear @ axes.T
+    if _taken(stretch, spread, F) + _taken(shear, spread, F) < FLAT:  # interfaces that coincide stretch nothing
+        return np.zeros_like(stretch), spread
+    stretch = stretch / np.sqrt(max(_taken(stretch, spread, F), 1.0))
+    share = 1.0
+    while share > LEAST_SHEAR and _taken(stretch + share * shear, spread, F) > 1 + ROUND_OFF:
+        share /= 2
+    return stretch + (share if share > LEAST_SHEAR else 0.0) * shear, spread
+
+
+def _taken(Z: Array, spread: Array, F: Array) -> float:
+    """The largest share of the products F that stretching with these Z takes."""
+    taken = np.einsum("aij,jk,bik->ab", Z, spread, Z)
+    size = np.sqrt(np.maximum(np.diag(F), 1e-300))
+    held = F / np.outer(size, size) + FLAT * np.eye(len(F))
+    return float(scipy.linalg.eigvalsh(taken / np.outer(size, size), held)[-1])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AffineShapes(Record):
+    """phi_a = t_a + (hat(theta_a) + stretch_a) (r - c) + psi_a, with products W_ab of the rest psi."""
+
+    m: float
+    c: Array
+    Sigma: Array  # about c
+    t: Array  # N x 3
+    theta: Array  # N x 3
+    stretch: Array  # N x 3 x 3
+    W: Array  # N x N
+    products: Array  # N x N, of whole shapes: the mass matrix of the coordinates
+
+    def mean(self, e: Array) -> tuple[Array, Array]:
+        """Where the centre is moved by, and what the material is turned and stretched by."""
+        return e @ self.t, hat(e @ self.theta) + _weighted(e, self.stretch)
+
+    def moments(self, e: Array) -> tuple[Array, Array]:
+        """S and Sigma of the deformed body."""
+        moved, B = self.mean(e)
+        p, F = self.c + moved, np.eye(3) + B
+        rest = e @ (self.W @ e) / 3
+        return self.m * p, self.m * np.outer(p, p) + F @ self.Sigma @ F.T + rest * np.eye(3)
+
+    def forces(self, U: Array, a: Array, w: Array, e: Array, ed: Array, edd: Array) -> tuple[Array, Array, Array]:
+        """Force, moment and inertial forces along the coordinates, theory (24) to (26)."""
+        (moved, B), (rate, B_rate), (faster, B_faster) = (self.mean(x) for x in (e, ed, edd))
+        p, F = self.c + moved, np.eye(3) + B
+        force = self.m * (a + U @ p + cross(2 * w, rate) + faster)
+        Y = (U @ F + hat(2 * w) @ B_rate + B_faster) @ self.Sigma
+        rest = self.W @ e
+        moment = cross(p, force) + _axial(Y @ F.T) + (e @ rest / 3) * _axial(U) + (ed @ rest / 3) * 4 * w
+        elastic = self.t @ force + self.theta @ _axial(Y) + np.trace(U) / 3 * rest + self.W @ edd
+        if self.stretch.any():
+            elastic = elastic + np.array([(own * Y).sum() for own in self.stretch])
+        return force, moment, elastic
+
+    def coupling(self, e: Array) -> Array:
+        """Force and moment per unit of each elastic acceleration, 6 x N."""
+        moved, B = self.mean(e)
+        H = (np.eye(3) + B) @ self.Sigma
+        S = self.m * (self.c + moved)
+        moments = (hat(S) @ self.t.T) + (np.trace(H) * np.eye(3) - H.T) @ self.theta.T
+        if self.stretch.any():
+            moments = moments + np.array([_axial(own @ H.T) for own in self.stretch]).T
+        return np.concatenate([self.m * self.t.T, moments])
+
+    def inertia_matrix(self, e: Array, fixed: RigidBody) -> Array:
+        """(6+N) x (6+N) matrix that takes (a, al, edd) to (f, m, s), with what is fixed to the root."""
+        N = len(self.t)
+        S, Sigma = self.moments(e)
+        whole = RigidBody(self.m, S, Sigma) + fixed
+        own = whole.inertia_matrix()
+        M: Array = np.zeros((6 + N, 6 + N), dtype=scalar_type(own))
+        M[:6, :6] = own
+        M[:6, 6:] = self.coupling(e)
+        M[6:, :6] = M[:6, 6:].T
+        M[6:, 6:] = self.products
+        return M
+
+
+def drop_matrix_rounding(products: Array, sizes: Array) -> Array:
+    """A symmetric matrix with zero for what is rounding alone, measured by the sizes of both shapes."""
+    kept = np.where(np.abs(products) > ROUND_OFF * np.outer(sizes, sizes), products, 0.0)
+    return (kept + kept.T) / 2
+
+
+def _weighted(weights: Array, matrices: Array) -> Array:
+    return sum((x * own for x, own in zip(weights, matrices, strict=True)), np.zeros((3, 3)))
+
+
+def _axial(matrix: Array) -> Array:
+    """For M = int b r^T: int r x b."""
+    return np.array([matrix[2, 1] - matrix[1, 2], matrix[0, 2] - matrix[2, 0], matrix[1, 0] - matrix[0, 1]])
+
+
+def in_plane_modes(data: ReducedMatrices) -> Array:
+    """Columns over all freedoms: modes with held interfaces that M or K couples to x, y and rz of some node.
+
+    Bending out of the plane is left out where nothing in the plane moves it, also where it has the frequency of bending
+    in the plane and the finite-element program mixed the two.
+    """
+    n, free = data.interface, [node.rows[k] for node in data.nodes for k in IN_PLANE if k < len(node.rows)]
+    if data.size == n:
+        return np.zeros((n, 0))
+    squares, V = scipy.linalg.eigh(data.K[n:, n:], data.M[n:, n:])
+    own = np.diag(data.M)[free]
+    coupled = V.T @ data.M[n:, free] / np.sqrt(np.where(own > 0, own, np.inf))
+    stiff = V.T @ data.K[n:, free] / np.sqrt(np.abs(np.outer(squares, np.diag(data.K)[free])) + 1e-300)
+    rows = np.hstack([coupled, stiff])
+    kept, first = [], 0
+    while first < len(squares):
+        last = first + 1
+        while last < len(squares) and squares[last] - squares[first] <= ALIKE * abs(squares[last]):
+            last += 1
+        U, sizes, _ = np.linalg.svd(rows[first:last], full_matrices=False)
+        kept += [V[:, first:last] @ u for u, size in zip(U.T, sizes, strict=True) if size > UNTOUCHED]
+        first = last
+    modes = np.zeros((data.size, len(kept)))
+    modes[n:] = np.array(kept).reshape(len(kept), -1).T
+    return modes
