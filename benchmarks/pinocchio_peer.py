@@ -15,7 +15,7 @@ from robots import PlatformState
 from parflex.bodies.rigid import RigidBody
 from parflex.models.robot import Robot
 from parflex.spatial.rotations import hat
-from parflex.tree.link_tree import Tree
+from parflex.tree.tree import Tree
 
 JOINTS = {
     "revolute": pin.JointModelRZ,

@@ -19,7 +19,7 @@ from support.robots import load_robot, robot_file, write_robot
 
 import parflex
 from parflex import Configuration, ParflexError, RobotFileError
-from parflex.tree.point_elements import Curve
+from parflex.tree.force_elements import Curve
 
 RIGID = ["sprung-arm", "sprung-five-bar", "rod-linkage", "struts"]
 BEAMS = "sprung-beams"

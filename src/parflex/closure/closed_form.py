@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from parflex.records import Record
-from parflex.tree.inner_places import Place
-from parflex.tree.link_tree import Tree
+from parflex.tree.tree import Place, Tree
 
 Array = np.ndarray
 Angle = Callable[[Any, Any], Any]  # from cosine and sine to something with cos() and sin()

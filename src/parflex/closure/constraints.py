@@ -18,11 +18,8 @@ from parflex.recursion.kinematics import Motion, Pose
 from parflex.robotfile import schema
 from parflex.spatial.batched import is_varied, nominal
 from parflex.spatial.linear import scalar_type
-from parflex.tree.branch import Branch
-from parflex.tree.gear_loss import direction
-from parflex.tree.inner_places import Place
-from parflex.tree.link_tree import Tree
-from parflex.tree.springs import CoupledSpring, coupled_spring
+from parflex.tree.force_elements import CoupledSpring, coupled_spring, smooth_sign
+from parflex.tree.tree import Branch, Place, Tree
 
 Array = np.ndarray
 SAME = 1e-9  # of ratios and offsets: rows that differ by less say the same
@@ -161,7 +158,7 @@ class Coupling:
     def turning(self, qd: Any) -> Any:
         """The direction in which the others move the joint, in a motion with all rates `qd`."""
         speed = -sum(c * qd[k] for c, k in self.others)
-        return direction(speed, self.width * max(abs(c) for c, _ in self.others) if self.width else 0.0)
+        return smooth_sign(speed, self.width * max(abs(c) for c, _ in self.others) if self.width else 0.0)
 
     @property
     def ends(self) -> tuple[int, ...]:

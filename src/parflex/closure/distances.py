@@ -12,10 +12,8 @@ from parflex.records import Record
 from parflex.recursion.kinematics import Motion, Pose, place_jacobian
 from parflex.recursion.point_forces import OnLinks, line, on_ends, opening
 from parflex.robotfile.element_schema import ElementTable
-from parflex.tree.branch import Branch
-from parflex.tree.element_building import start_distance
-from parflex.tree.inner_places import Place
-from parflex.tree.link_tree import Tree
+from parflex.tree.build_elements import start_distance
+from parflex.tree.tree import Branch, Place, Tree
 
 Array = np.ndarray
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from parflex.closure.loops import Closures
-from parflex.tree import Tree
-from parflex.tree.link_tree import GROUND, Link
+from parflex.tree.tree import GROUND, Link, Tree
 
 SAME = 1e-9  # of axes that coincide, as a cosine and in typical lengths
 

@@ -12,7 +12,7 @@ from parflex.closure.loops import Loop
 from parflex.records import Record
 from parflex.recursion.kinematics import Pose, pose
 from parflex.spatial.rotations import cross
-from parflex.tree.link_tree import GROUND, Tree
+from parflex.tree.tree import GROUND, Tree
 
 Array = np.ndarray
 FLAT = 1e-6  # sine of the angle at the middle pivot: below, the reference is singular and tells no side

@@ -31,8 +31,7 @@ from parflex.closure.targets import FrameTarget, PoseRows, Target
 from parflex.closure.working_modes import Rows, block
 from parflex.records import Record
 from parflex.recursion.kinematics import jacobians, pose
-from parflex.tree.inner_places import Place
-from parflex.tree.link_tree import Tree
+from parflex.tree.tree import Place, Tree
 
 Array = np.ndarray
 STILL = 1e-7  # turns per unit of the other motions: a component that moves less does not move

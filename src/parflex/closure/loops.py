@@ -21,9 +21,7 @@ from parflex.recursion.kinematics import Motion, Pose, place_jacobian
 from parflex.robotfile import schema
 from parflex.spatial.batched import nominal
 from parflex.spatial.rotations import cross, hat, vector_from_rotation, vector_length
-from parflex.tree.branch import Branch
-from parflex.tree.inner_places import Place
-from parflex.tree.link_tree import Tree
+from parflex.tree.tree import Branch, Place, Tree
 
 Array = np.ndarray
 E3 = np.eye(3)

@@ -17,7 +17,7 @@ from parflex.errors import SingularError
 from parflex.records import count_of
 from parflex.recursion.kinematics import Motion, Pose, jacobians, motion, pose
 from parflex.spatial.rotations import hat, vector_from_rotation
-from parflex.tree.link_tree import Tree
+from parflex.tree.tree import Tree
 
 Array = np.ndarray
 ENDED = 1e-9  # Newton step, as a turn: what it leaves is its square

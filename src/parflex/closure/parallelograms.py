@@ -17,8 +17,7 @@ from parflex.closure.loops import Loop
 from parflex.records import Record
 from parflex.recursion.kinematics import Pose
 from parflex.spatial.rotations import cross
-from parflex.tree.inner_places import Place
-from parflex.tree.link_tree import Tree
+from parflex.tree.tree import Place, Tree
 
 Array = np.ndarray
 EXACT = 1e-9  # rad, or of the typical length: what axes and sides may be off

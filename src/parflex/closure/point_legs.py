@@ -21,8 +21,7 @@ from parflex.closure.parallelograms import Parallelogram, parallelogram
 from parflex.records import Record
 from parflex.recursion.kinematics import Pose, pose
 from parflex.spatial.rotations import cross
-from parflex.tree.inner_places import Place
-from parflex.tree.link_tree import Tree
+from parflex.tree.tree import Place, Tree
 
 Array = np.ndarray
 EXACT = 1e-9  # rad, or of the typical length: what joints that cross or are parallel may be off

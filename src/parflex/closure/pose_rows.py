@@ -21,9 +21,7 @@ from parflex.spatial.rotations import (
     rotation_from_vector,
     vector_from_rotation,
 )
-from parflex.tree.branch import Branch
-from parflex.tree.inner_places import Place
-from parflex.tree.link_tree import Tree
+from parflex.tree.tree import Branch, Place, Tree
 
 Array = np.ndarray
 TOGETHER = 1e-12  # m or rad: nearer points, or axes, have no direction from one to the other

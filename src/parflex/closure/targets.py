@@ -12,9 +12,7 @@ import numpy as np
 from parflex.records import Record
 from parflex.recursion.kinematics import Motion, Pose, place_jacobian
 from parflex.spatial.rotations import quaternion_matrix, rotation_from_vector, vector_from_rotation
-from parflex.tree.branch import Branch
-from parflex.tree.inner_places import Place
-from parflex.tree.link_tree import Tree
+from parflex.tree.tree import Branch, Place, Tree
 
 Array = np.ndarray
 

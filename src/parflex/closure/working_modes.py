@@ -23,8 +23,7 @@ from parflex.closure.point_legs import LegSide, leg_sides
 from parflex.records import Record
 from parflex.recursion.kinematics import Pose, jacobians, pose
 from parflex.spatial.linear import triangular_blocks
-from parflex.tree.branch import Branch
-from parflex.tree.link_tree import Tree
+from parflex.tree.tree import Branch, Tree
 
 Array = np.ndarray
 FLAT = 1e-6  # last pivot of a block, beside the first: below, the reference is singular and tells no side

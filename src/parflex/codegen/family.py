@@ -24,9 +24,8 @@ from parflex.errors import InputError
 from parflex.models.forms.choice import choose
 from parflex.models.robot import Robot
 from parflex.recursion.kinematics import jacobians, pose
-from parflex.tree.inner_places import Place
 from parflex.tree.joints import Joint, helical
-from parflex.tree.link_tree import JointTerms, Link
+from parflex.tree.tree import JointTerms, Link, Place
 
 Array = np.ndarray
 Numbers = dict[str, float]

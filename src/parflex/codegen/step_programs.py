@@ -20,7 +20,7 @@ from parflex.models.robot import Robot
 from parflex.recursion.newton_euler import joint_forces
 from parflex.spatial.dual import ComplexPair, complex_pair
 from parflex.symbolic.expression import Expression
-from parflex.tree.link_tree import Tree
+from parflex.tree.tree import Tree
 
 if TYPE_CHECKING:
     from parflex.models.forms.in_pieces.step_matrix import JointSlope

@@ -17,7 +17,7 @@ from parflex.models.loading import rebuilt
 from parflex.models.robot import Robot
 from parflex.robotfile import schema
 from parflex.spatial.rotations import mdh_transform
-from parflex.tree.frame_numbers import read_body
+from parflex.tree.build import read_body
 
 Array = np.ndarray
 KINDS = ("lengths", "masses", "inertias", "centres")

@@ -20,7 +20,7 @@ from parflex.models.robot import Robot
 from parflex.recursion.kinematics import jacobians
 from parflex.spatial.dual import Sensitive, slopes_last
 from parflex.spatial.rotations import cross
-from parflex.tree.link_tree import GROUND
+from parflex.tree.tree import GROUND
 
 Array = np.ndarray
 SHORT = 1e-9  # of the typical length: points that are nearer to each other have no direction

@@ -18,7 +18,7 @@ from parflex.models.condition import SINGULAR
 from parflex.models.inside_beams.beam_chains import beam_chains
 from parflex.models.posing.gearing import gearing
 from parflex.spatial.dual import Sensitive, slopes_last
-from parflex.tree.link_tree import GROUND
+from parflex.tree.tree import GROUND
 
 Array = np.ndarray
 EQUAL = 1e-7  # of a singular value: those nearer to each other are taken as equal

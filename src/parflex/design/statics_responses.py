@@ -30,7 +30,7 @@ from parflex.recursion.kinematics import motion
 from parflex.spatial.dual import Sensitive
 from parflex.spatial.linear import solve
 from parflex.spatial.rotations import vector_from_rotation
-from parflex.tree.elements import element_parts
+from parflex.tree.build_elements import element_parts
 
 Array = np.ndarray
 PLANAR, SPATIAL = ("x", "y", "theta"), ("x", "y", "z", "rx", "ry", "rz")

@@ -25,8 +25,8 @@ from parflex.robotfile.read import apply_settings, value_at
 from parflex.robotfile.values import evaluate
 from parflex.spatial.batched import Decisions, Varied
 from parflex.tree.build import build_tree
-from parflex.tree.link_tree import Tree
 from parflex.tree.rigid_version import read_version
+from parflex.tree.tree import Tree
 
 Array = np.ndarray
 Path = tuple[str | int, ...]

@@ -32,8 +32,7 @@ from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.recursion.kinematics import pose
 from parflex.spatial.rotations import compose, matrix_quaternion
-from parflex.tree.inner_places import Place
-from parflex.tree.link_tree import GROUND
+from parflex.tree.tree import GROUND, Place
 
 Array = np.ndarray
 Element = ElementTree.Element

@@ -17,7 +17,7 @@ from parflex.bodies.rigid import RigidBody
 from parflex.exchange.rigid_parts import RigidPart, refuse
 from parflex.models.robot import Robot
 from parflex.spatial.rotations import compose
-from parflex.tree.link_tree import GROUND
+from parflex.tree.tree import GROUND
 
 Array = np.ndarray
 STEEP = (30.0, 300.0, 3000.0, 30000.0)  # of the smooth maximum over eigenvalues, one after the other

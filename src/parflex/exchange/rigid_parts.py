@@ -19,7 +19,7 @@ from parflex.records import Answer, Record
 from parflex.spatial.rotations import compose, cross
 from parflex.tree import joints
 from parflex.tree.joints import Joint
-from parflex.tree.link_tree import GROUND, JointTerms
+from parflex.tree.tree import GROUND, JointTerms
 
 Array = np.ndarray
 E3 = np.eye(3)

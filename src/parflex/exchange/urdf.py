@@ -27,8 +27,7 @@ from parflex.exchange.rigid_parts import (
 )
 from parflex.models.robot import Robot
 from parflex.spatial.rotations import compose
-from parflex.tree.inner_places import Place
-from parflex.tree.link_tree import GROUND
+from parflex.tree.tree import GROUND, Place
 
 Array = np.ndarray
 Element = ElementTree.Element

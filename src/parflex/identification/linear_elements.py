@@ -16,9 +16,8 @@ from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.recursion.kinematics import jacobians
 from parflex.recursion.point_forces import line, on_ends
-from parflex.tree.link_tree import Tree
-from parflex.tree.point_elements import PointElement
-from parflex.tree.springs import CoupledSpring
+from parflex.tree.force_elements import CoupledSpring, PointElement
+from parflex.tree.tree import Tree
 
 Array = np.ndarray
 

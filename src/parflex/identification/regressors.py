@@ -31,7 +31,7 @@ from parflex.records import Record
 from parflex.recursion.body_regressor import body_regressor
 from parflex.recursion.kinematics import jacobians, motion, pose
 from parflex.recursion.newton_euler import joint_forces, newton_euler
-from parflex.tree.link_tree import Link, Tree
+from parflex.tree.tree import Link, Tree
 
 Array = np.ndarray
 CHUNK = 500  # states at a time: their regressors stay small

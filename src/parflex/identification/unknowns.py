@@ -16,8 +16,8 @@ from parflex.identification.linear_elements import LinearElement, linear_element
 from parflex.models.dynamics.base_parameters import PARAMETERS, body_parameters
 from parflex.models.robot import Robot
 from parflex.records import Record
-from parflex.tree.gear_loss import direction
-from parflex.tree.link_tree import Link
+from parflex.tree.force_elements import smooth_sign
+from parflex.tree.tree import Link
 
 Array = np.ndarray
 FRICTIONS = ("file", "none", "symmetric", "offset", "direction")
@@ -239,8 +239,8 @@ def joint_column(
     if one.symbol == "d":
         return rate
     if not by_direction(every, one.link):
-        return rate if one.symbol == "FV" else direction(rate, width)
-    side = direction(rate, width)
+        return rate if one.symbol == "FV" else smooth_sign(rate, width)
+    side = smooth_sign(rate, width)
     shares = {"FV": (1 + side) / 2, "FV_back": (1 - side) / 2}
     if one.symbol in shares:
         return rate * shares[one.symbol]

@@ -19,8 +19,8 @@ from parflex.models.robot import Robot
 from parflex.models.terms import FRICTION as TERMS
 from parflex.robotfile import schema
 from parflex.robotfile.read import catalogue_names
-from parflex.tree.frame_numbers import read_body
-from parflex.tree.link_tree import Link
+from parflex.tree.build import read_body
+from parflex.tree.tree import Link
 
 Array = np.ndarray
 FRICTION = {"FV": "viscous", "FS": "coulomb", "FV_back": "viscous_back", "FS_back": "coulomb_back", "offset": "offset"}

@@ -25,8 +25,7 @@ from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.recursion.kinematics import pose
 from parflex.symbolic.expression import Graph
-from parflex.tree.inner_places import Place
-from parflex.tree.link_tree import GROUND, Tree
+from parflex.tree.tree import GROUND, Place, Tree
 
 Array = np.ndarray
 RECENT = 16  # robots with sets of keys of which that is kept

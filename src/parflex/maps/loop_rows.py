@@ -13,8 +13,7 @@ from parflex.closure.distances import Distance
 from parflex.closure.loops import Closures, Loop
 from parflex.closure.mobility import BRANCH, SINGULAR
 from parflex.models.cutting import CutRobot
-from parflex.tree import Place
-from parflex.tree.link_tree import GROUND
+from parflex.tree.tree import GROUND, Place
 
 if TYPE_CHECKING:
     from parflex.maps.nodes import Assembly

@@ -12,7 +12,7 @@ from parflex.closure.loops import Loop
 from parflex.models.cutting import CutBeam, CutModal, CutRobot, CutStep, cut_at_beams, used_components
 from parflex.models.robot import Robot
 from parflex.records import Record
-from parflex.tree.link_tree import GROUND, Tree
+from parflex.tree.tree import GROUND, Tree
 
 Array = np.ndarray
 

@@ -20,9 +20,8 @@ from parflex.designs.design_numbers import DesignNumbers, of_designs
 from parflex.maps.loop_rows import LoopRows, ends_of
 from parflex.maps.node_unknowns import NodeModel, closing_rank, freedoms, joint_unknowns
 from parflex.models.cutting import PLANE, CutStep
-from parflex.tree.inner_places import Place
-from parflex.tree.link_tree import GROUND, Link
-from parflex.tree.springs import CoupledSpring
+from parflex.tree.force_elements import CoupledSpring
+from parflex.tree.tree import GROUND, Link, Place
 
 Array = np.ndarray
 Motions = Mapping[int, tuple[Array, Array]]  # of bodies: unknowns, and what moves per unit of them

@@ -13,7 +13,7 @@ from parflex.maps.nodes import Assembly
 from parflex.maps.responses.at_one_pose import signed_twists
 from parflex.models.robot import Robot
 from parflex.recursion.kinematics import jacobians, place_jacobian, pose
-from parflex.tree.link_tree import GROUND
+from parflex.tree.tree import GROUND
 
 Array = np.ndarray
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from parflex.closure.loops import Loop, neutral_rotation
 from parflex.records import Record
-from parflex.tree.link_tree import Tree
+from parflex.tree.tree import Tree
 
 Array = np.ndarray
 EXACT = 1e-14  # entries of unit axes below this are rounding: exact zeros keep motions in and out of a plane apart

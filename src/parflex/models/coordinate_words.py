@@ -9,7 +9,7 @@ import numpy as np
 
 from parflex.closure.pose_rows import WORDS as AXIS
 from parflex.errors import InputError, did_you_mean, nearest
-from parflex.tree.link_tree import Link, Tree
+from parflex.tree.tree import Link, Tree
 
 Array = np.ndarray
 POSITION = ("x", "y", "z")

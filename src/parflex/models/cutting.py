@@ -19,7 +19,7 @@ from parflex.bodies.elastic import Body
 from parflex.bodies.two_node import TwoNodeBeam, tip_components
 from parflex.models.closure_joints import ClosureJoint, closure_joint
 from parflex.models.robot import Robot
-from parflex.tree.link_tree import GROUND, Tree
+from parflex.tree.tree import GROUND, Tree
 
 PLANE = (0, 1, 5)
 SPACE = (0, 1, 2, 3, 4, 5)

@@ -14,7 +14,7 @@ import numpy as np
 from parflex.errors import InputError
 from parflex.models.robot import Robot
 from parflex.records import Record, count_of
-from parflex.tree.link_tree import Link
+from parflex.tree.tree import Link
 
 Array = np.ndarray
 AT_LIMIT = 1e-9  # rad or typical lengths: poses close to 1e-12, and a joint on its limit is inside

@@ -18,10 +18,9 @@ from parflex.models.sensors import marked_rates
 from parflex.robotfile import schema
 from parflex.robotfile.checks import AXES
 from parflex.robotfile.read import apply_settings, catalogue_names, data_files, describe, describe_sections, load_table
-from parflex.tree.build import build_tree
-from parflex.tree.frame_numbers import read_body
-from parflex.tree.link_tree import Tree
+from parflex.tree.build import build_tree, read_body
 from parflex.tree.rigid_version import read_version, rigid_version
+from parflex.tree.tree import Tree
 
 
 def load(

@@ -10,8 +10,7 @@ import numpy as np
 from parflex.bodies.rigid import RigidBody
 from parflex.errors import InputError
 from parflex.tree.build import SAME_PLACE
-from parflex.tree.inner_places import Place
-from parflex.tree.link_tree import Tree
+from parflex.tree.tree import Place, Tree
 
 
 def with_payload(tree: Tree, payload: Sequence[float]) -> Tree:

@@ -29,7 +29,7 @@ from parflex.models.given_states.pose_conditions import is_distance, read_axis, 
 from parflex.recursion.kinematics import pose
 from parflex.robotfile.values import short_text
 from parflex.spatial.rotations import quaternion_matrix, rotation_about, vector_quaternion
-from parflex.tree.link_tree import Link, Tree
+from parflex.tree.tree import Link, Tree
 
 Array = np.ndarray
 TWIST = {"x": 0, "y": 1, "z": 2, "rx": 3, "ry": 4, "rz": 5, "theta": 5}

@@ -25,7 +25,7 @@ from parflex.models.sensors import sensed_rates
 from parflex.records import Record
 from parflex.recursion.kinematics import pose
 from parflex.robotfile import schema
-from parflex.tree.link_tree import Tree
+from parflex.tree.tree import Tree
 
 Array = np.ndarray
 PUBLIC = (  # names that `dir` lists: those of the documentation

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 from parflex.errors import InputError, did_you_mean
 from parflex.robotfile import schema
-from parflex.tree.link_tree import Tree
+from parflex.tree.tree import Tree
 
 TWO_AXES = ("universal", "cylindrical")
 

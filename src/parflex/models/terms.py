@@ -17,9 +17,8 @@ from parflex.errors import InputError, did_you_mean
 from parflex.models.configuration import Configuration, Pose, configure
 from parflex.models.robot import Robot
 from parflex.recursion.newton_euler import JOINT_TERMS
-from parflex.tree.link_tree import Link, Tree
-from parflex.tree.point_elements import PointElement
-from parflex.tree.springs import CoupledSpring
+from parflex.tree.force_elements import CoupledSpring, PointElement
+from parflex.tree.tree import Link, Tree
 
 Without = Sequence[str]
 FRICTION = ("viscous", "coulomb", "static", "more_viscous", "more_coulomb", "offset")

@@ -17,7 +17,7 @@ from parflex.recursion.newton_euler import joint_forces
 from parflex.recursion.point_forces import element_wrenches
 from parflex.spatial.linear import solve_positive
 from parflex.spatial.rotations import cross, hat
-from parflex.tree.link_tree import GROUND, Tree
+from parflex.tree.tree import GROUND, Tree
 
 Array = np.ndarray
 

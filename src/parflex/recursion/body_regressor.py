@@ -6,7 +6,7 @@ import numpy as np
 
 from parflex.recursion.kinematics import Motion, Pose, jacobians
 from parflex.spatial.rotations import cross
-from parflex.tree.link_tree import Tree
+from parflex.tree.tree import Tree
 
 Array = np.ndarray
 

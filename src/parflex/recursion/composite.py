@@ -8,7 +8,7 @@ from parflex.bodies.rigid import RigidBody
 from parflex.recursion.kinematics import Pose, jacobians
 from parflex.spatial.linear import scalar_type
 from parflex.spatial.rotations import cross
-from parflex.tree.link_tree import GROUND, Link, Tree
+from parflex.tree.tree import GROUND, Link, Tree
 
 Array = np.ndarray
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from parflex.recursion.kinematics import Pose, motion
 from parflex.recursion.point_forces import line
-from parflex.tree import Tree
-from parflex.tree.contacts import Contact
+from parflex.tree.force_elements import Contact
+from parflex.tree.tree import Tree
 
 Array = np.ndarray
 

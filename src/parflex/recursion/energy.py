@@ -10,7 +10,7 @@ import numpy as np
 from parflex.records import Unpacked
 from parflex.recursion.kinematics import Motion, Pose, motion
 from parflex.recursion.point_forces import elements_energy
-from parflex.tree.link_tree import Tree
+from parflex.tree.tree import Tree
 
 Array = np.ndarray
 

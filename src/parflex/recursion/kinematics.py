@@ -17,8 +17,7 @@ from parflex.bodies.elastic import Node
 from parflex.records import Record
 from parflex.spatial.linear import can_share_call, shared_call
 from parflex.spatial.rotations import cross, exponential, hat
-from parflex.tree.inner_places import InnerNode, Place
-from parflex.tree.link_tree import GROUND, Tree
+from parflex.tree.tree import GROUND, InnerNode, Place, Tree
 
 Array = np.ndarray
 

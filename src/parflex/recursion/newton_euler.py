@@ -12,7 +12,7 @@ from parflex.records import Record
 from parflex.recursion.kinematics import Motion, Pose
 from parflex.recursion.point_forces import Push, add_wrenches, element_wrenches
 from parflex.spatial.rotations import cross
-from parflex.tree.link_tree import GROUND, Tree
+from parflex.tree.tree import GROUND, Tree
 
 Array = np.ndarray
 JOINT_TERMS = ("motor-inertia", "friction", "springs")

@@ -10,9 +10,8 @@ import numpy as np
 from parflex.errors import SingularError
 from parflex.recursion.kinematics import Motion, Pose
 from parflex.spatial.rotations import cross
-from parflex.tree.inner_places import Place
-from parflex.tree.link_tree import GROUND, Tree
-from parflex.tree.point_elements import PointElement
+from parflex.tree.force_elements import PointElement
+from parflex.tree.tree import GROUND, Place, Tree
 
 Array = np.ndarray
 Push = tuple[Array, ...]  # force, moment, and inside a body the forces along its elastic coordinates

@@ -19,7 +19,7 @@ from parflex.codegen import disk_cache, program_store
 from parflex.codegen.traces.open_tree import MANY_RATES, closure_rows
 from parflex.records import Record
 from parflex.simulation.problem import Problem
-from parflex.tree.link_tree import Tree
+from parflex.tree.tree import Tree
 
 Array = np.ndarray
 POOR = 0.4  # of s_f / s_r: the rates of the catalogue have 0.3 to 1 at home, those of a dead centre 0

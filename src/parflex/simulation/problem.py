@@ -26,8 +26,8 @@ from parflex.models.terms import acting
 from parflex.simulation.inputs.polynomials import Polynomials
 from parflex.simulation.integrators.integrate import Method, compile_loop
 from parflex.simulation.integrators.system import System
-from parflex.tree.contacts import Watched, has_contacts, watched
-from parflex.tree.link_tree import Link, Tree
+from parflex.tree.force_elements import GatedContact, gated_contacts, has_contacts
+from parflex.tree.tree import Link, Tree
 
 Array = np.ndarray
 DENSE = 2.5  # instructions of a solving program that an entry of a whole complex inverse takes as long as
@@ -198,7 +198,7 @@ class Problem:
     def slack(self) -> Array:
         """Of each gate: rounding of what it follows."""
         tree = self.robot.tree
-        found = [[SLACK * _unit_of(tree, on)] * on.contact.count for on in watched(tree)] if self.gaps else []
+        found = [[SLACK * _unit_of(tree, on)] * on.contact.count for on in gated_contacts(tree)] if self.gaps else []
         rates = [
             [SLACK_RATE / self.time * tree.rate_units[link.v.start], np.inf] for link in self.sticking
         ]  # what holds follows none
@@ -249,7 +249,7 @@ def _addresses(programs: StepPrograms | None, names: tuple[str, str]) -> dict[st
     return {name: kernel.address("one") for name, kernel in zip(names, kernels, strict=False)}
 
 
-def _unit_of(tree: Tree, on: Watched) -> float:
+def _unit_of(tree: Tree, on: GatedContact) -> float:
     """A typical depth of a contact."""
     if on.kind == "flank":
         return float(tree.rate_units[next(spring.rates[0] for spring in tree.springs if spring.name == on.name)])

@@ -23,7 +23,7 @@ from parflex.models.loading import redesigned
 from parflex.models.robot import Robot
 from parflex.records import Record, count_of
 from parflex.spatial.batched import OneNumberError, Varied
-from parflex.tree.link_tree import Tree
+from parflex.tree.tree import Tree
 
 Array = np.ndarray
 TOGETHER = ("stiffness", "compliance", "deflection")  # responses that `many_responses` answers alike, and 'mass'

@@ -1,34 +1,57 @@
-"""Build the tree: frames become links or places, fixed bodies join the link that carries them."""
+"""Build the tree from a description: links, places and beam meshes.
+
+Where the nodes of a beam are: at the ends of equal elements, and wherever something acts on it beside its inertia.
+
+Cubic shapes are exact where loads act at nodes alone. What is mounted on a beam, or pulls at it, between two nodes
+would feel an element that is too stiff: the deflection of a beam clamped at both nodes is missing. So such places are
+nodes.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
 from parflex.bodies.elastic import Body, Node
 from parflex.bodies.rigid import RigidBody
-from parflex.errors import RobotFileError, did_you_mean
+from parflex.errors import InputError, RobotFileError, did_you_mean
 from parflex.robotfile import schema
-from parflex.robotfile.values import INSIDE, short_text, split_place
+from parflex.robotfile.values import INSIDE, position_along_beam, short_text, split_place
 from parflex.spatial.rotations import compose, mdh_transform, rotation_from_vector
 from parflex.tree import joints
-from parflex.tree.beam_mesh import BeamMesh, beam_mesh, mounted_inside, mounted_names, pulled_inside, pulled_names
-from parflex.tree.element_building import refuse_inner, with_elements
-from parflex.tree.elements import read_element, read_modal, read_reduced, read_superelement
-from parflex.tree.frame_numbers import joint_terms, read_body
-from parflex.tree.inner_places import Place, place_on_node
-from parflex.tree.link_tree import GROUND, JointTerms, Link, Tree
-from parflex.tree.named_ends import check_ends, place_named
-from parflex.tree.springs import coupled_spring
+from parflex.tree.build_elements import (
+    inner_point_error,
+    read_element,
+    read_modal,
+    read_reduced,
+    read_superelement,
+    with_elements,
+)
+from parflex.tree.force_elements import coupled_spring
+from parflex.tree.tree import GROUND, JointTerms, Link, NamedPlaces, Place, Tree, place_on_node
 
 Array = np.ndarray
+
 SAME_PLACE = 1e-6  # of the extent of a body: points that were rounded otherwise are still the same
+
 AXIS_NAMES = {
     "universal": (("1", "revolute", 2), ("2", "revolute", 0)),
     "cylindrical": (("1", "revolute", 2), ("2", "prismatic", 2)),
 }
+
+MOST_ELEMENTS = 32  # equal ones, into which a beam is cut so that its nodes are where something is mounted
+
+SAME_NODE = Fraction(1, 10**9)  # of the length of a beam
+
+# of an element: so near to a node, a beam clamped at both nodes deflects by less than 1e-7 of what it does in its
+# middle, and a node of its own would need an element that is 1e9 times as stiff as the others
+SHORT = Fraction(1, 1000)
 
 
 class _Builder:
@@ -89,7 +112,7 @@ class _Builder:
         if isinstance(entry, schema.Frame):
             here = self.places.get(entry.parent)
             if here is not None and here.inner is not None:
-                raise refuse_inner(f"frame '{entry.name}': parent", entry.parent)
+                raise inner_point_error(f"frame '{entry.name}': parent", entry.parent)
             return here
         owner, _ = split_place(entry.frame) or ("", "")
         if entry.frame in self.places or not (f"{owner}.tip" in self.places or self._number(owner) in self.nodes):
@@ -371,3 +394,209 @@ def _moves(frame: schema.Frame) -> bool:
 def build_tree(robot: schema.RobotFile, refine: int = 1) -> Tree:
     """The tree of a checked description; each element of a beam is cut into `refine`."""
     return _Builder(robot, refine).build()
+
+
+def read_body(inertia: schema.Inertia, point_masses: tuple[schema.PointMass, ...] = ()) -> RigidBody:
+    """The body of a frame with its point masses."""
+    if inertia.mass is not None:
+        body = RigidBody.from_centre(inertia.mass, inertia.centre, schema.central_matrix(inertia.about_centre))
+    else:
+        i = inertia
+        body = RigidBody.from_khalil(i.M, (i.MX, i.MY, i.MZ), i.XX, i.XY, i.XZ, i.YY, i.YZ, i.ZZ)
+    for point in point_masses:
+        body = body + RigidBody.from_centre(point.mass, point.position, schema.central_matrix(point.about_centre))
+    return body
+
+
+def joint_terms(frame: schema.Frame) -> JointTerms:
+    """What acts in the joint of a frame; friction by direction as its mean and what is above it forwards."""
+    spring, friction = frame.spring, frame.friction
+    viscous, coulomb = friction.viscous + frame.inertia.FV, friction.coulomb + frame.inertia.FS
+    (viscous, more_viscous), (coulomb, more_coulomb) = (
+        _both_ways(viscous, friction.viscous_back),
+        _both_ways(coulomb, friction.coulomb_back),
+    )
+    return JointTerms(
+        motor_inertia=frame.motor_inertia + frame.inertia.IA,
+        viscous=viscous,
+        coulomb=coulomb,
+        stiffness=spring.stiffness if spring else 0.0,
+        rest=spring.rest if spring else 0.0,
+        damper=frame.damper,
+        static=friction.static - more_coulomb if friction.static else 0.0,
+        more_viscous=more_viscous,
+        more_coulomb=more_coulomb,
+        offset=friction.offset,
+    )
+
+
+def _both_ways(forth: Any, back: Any | None) -> tuple[Any, Any]:
+    """The mean of a number for positive and for negative rates, and by how much the first is above it."""
+    return (forth, 0.0) if back is None else ((forth + back) / 2, (forth - back) / 2)
+
+
+def place_named(name: str, key: str, places: Mapping[str, Place], links: Sequence[Link]) -> Place | None:
+    """A place by name, inside bodies too."""
+    try:
+        return NamedPlaces(places, links).get(name)
+    except InputError as error:
+        raise RobotFileError(error.message, key=key, value=name, hint=error.hint) from None
+
+
+def check_ends(robot: schema.RobotFile, places: Mapping[str, Place], links: Sequence[Link]) -> None:
+    """All that the file names is there, and nothing that needs a link of its own lies inside a body."""
+    for name in (robot.end_effector, *(motion.frame for motion in robot.motions.values())):
+        if name is not None and place_named(name, "end_effector", places, links) is None:
+            hint = did_you_mean(name, places)
+            raise RobotFileError(f"there is no node '{name}'", key="end_effector", value=name, hint=hint)
+    end = robot.end_effector
+    if end is not None and places[end].inner is not None:
+        raise inner_point_error("end_effector", end)
+    for visual in robot.visual:
+        if visual.frame not in places:
+            hint = did_you_mean(visual.frame, places)
+            message = f"there is no frame or node '{visual.frame}'"
+            raise RobotFileError(message, key="visual.frame", value=visual.frame, hint=hint)
+    for closure in robot.closure:
+        _check_closure(closure, places, links)
+
+
+def _check_closure(closure: schema.Closure, places: Mapping[str, Place], links: Sequence[Link]) -> None:
+    """Both ends exist, on two bodies, and those on nodes without rotations are balls."""
+    key = f"closure '{closure.name or '~'.join(closure.between)}'"
+    for end in closure.between:
+        if end not in places:
+            hint = did_you_mean(end, places)
+            raise RobotFileError(f"there is no node '{end}'", key=f"{key}: between", value=end, hint=hint)
+        if places[end].inner is not None:
+            raise inner_point_error(f"{key}: between", end)
+        link = places[end].link
+        node = links[link].node if link != GROUND else None
+        if node is not None and not node.turns and closure.joint != "spherical":
+            raise RobotFileError(
+                f"the rotations of the node at '{end}' are not known",
+                key=f"{key}: joint",
+                value=closure.joint,
+                hint='give them in the modal data, or use joint = "spherical"',
+            )
+    one, other = (places[end].link for end in closure.between)
+    if one == other:  # its rows are zero but for rounding, which would count as constraints
+        raise RobotFileError(
+            "both ends of the closure are on the same body",
+            key=f"{key}: between",
+            value=short_text(closure.between),
+            hint="name places on two bodies, or remove the closure",
+        )
+
+
+@dataclass(frozen=True)
+class BeamMesh:
+    """Nodes of a beam from root to tip, as shares of its length and by name.
+
+    `tied` are those at places where something acts, by place; `acting` also those hardly beside such a place.
+    """
+
+    shares: tuple[Fraction, ...]
+    names: tuple[str, ...]
+    tied: Mapping[str, int]
+    acting: frozenset[int]
+
+    def counts(self) -> list[int | float]:
+        """Of each element how many of its length the whole beam has."""
+        found = [1 / (b - a) for a, b in pairwise(self.shares)]
+        return [int(count) if count.denominator == 1 else float(count) for count in found]
+
+
+def beam_mesh(name: str, elements: int, refine: int, mounted: Collection[str], pulled: Collection[str]) -> BeamMesh:
+    """Of a beam that something is mounted on and pulled at, at places of it; elements are cut into `refine` at last.
+
+    Equal elements are kept for what is mounted as long as they are few; else a node divides the element that is there.
+    """
+    places = {
+        where: Fraction(repr(s)) for where in (*mounted, *pulled) if (s := position_along_beam(where)) is not None
+    }
+    total = elements * _equal_parts(elements, [places[where] for where in mounted if where in places])
+    base = [Fraction(k, total) for k in range(total + 1)]
+    for where in sorted(places, key=lambda where: where not in mounted):
+        _add_node(base, places[where], f"{name}@{where}" if where in mounted else None, Fraction(1, total))
+    shares = [a + (b - a) * k / refine for a, b in pairwise(base) for k in range(refine)] + [Fraction(1)]
+    named = _names(name, shares, elements)
+    nodes = {where: _nearest(shares, s) for where, s in places.items()}
+    tied = {where: k for where, k in nodes.items() if abs(shares[k] - places[where]) < SAME_NODE}
+    return BeamMesh(tuple(shares), tuple(named), tied, frozenset(nodes.values()))
+
+
+def _equal_parts(elements: int, places: Iterable[Fraction]) -> int:
+    """Into how many equal parts each element is cut so that places are nodes; 1 where that would be too many."""
+    for parts in range(1, max(MOST_ELEMENTS // elements, 1) + 1):
+        along = [s * elements * parts for s in places]
+        if all(abs(x - round(x)) < SAME_NODE * elements * parts for x in along):
+            return parts
+    return 1
+
+
+def _add_node(shares: list[Fraction], s: Fraction, mounted: str | None, element: Fraction) -> None:
+    """Put a node at a place, if none is there; where that is hardly beside one, what pulls may stay there."""
+    away = abs(shares[_nearest(shares, s)] - s)
+    if away < SAME_NODE:
+        return
+    if away >= SHORT * element:
+        shares.insert(bisect_left(shares, s), s)
+    elif mounted is not None:
+        raise RobotFileError(
+            f"something is mounted on '{mounted}', {float(away / element):.2g} elements from a node: one as short as "
+            "that would be stiffer than numbers can tell",
+            key=f"frame '{mounted.partition('@')[0]}': beam.elements",
+            value=mounted,
+            hint=f"mount it on the node, at {float(shares[_nearest(shares, s)]):.6g}, or take fewer elements",
+        )
+
+
+def _nearest(shares: list[Fraction], s: Fraction) -> int:
+    return min(range(len(shares)), key=lambda k: abs(shares[k] - s))
+
+
+def _names(beam: str, shares: list[Fraction], elements: int) -> list[str]:
+    """BEAM.2 is the second node of the file, BEAM.2.1 the first behind it."""
+    named, behind = [beam], 0
+    for s in shares[1:-1]:
+        element = s * elements
+        behind = 0 if element.denominator == 1 else behind + 1
+        named.append(f"{beam}.{int(element)}.{behind}" if behind else f"{beam}.{int(element)}")
+    return [*named, f"{beam}.tip"]
+
+
+def mounted_inside(robot: schema.RobotFile) -> dict[str, list[str]]:
+    """Of each body the places inside it on which the file mounts or closes something, or measures the robot."""
+    return _by_body(mounted_names(robot))
+
+
+def pulled_inside(robot: schema.RobotFile) -> dict[str, list[str]]:
+    """Of each beam the places inside it at which elements of the file pull."""
+    return _by_body(pulled_names(robot))
+
+
+def mounted_names(robot: schema.RobotFile) -> dict[str, None]:
+    """Names of what the file mounts or closes something on, or measures the robot by."""
+    ties = [closure.between for closure in robot.closure]
+    ties += [element.between for element in robot.element if element.kind == "rod" or element.measured]
+    named = [*(frame.parent for frame in robot.frame), *(end for between in ties for end in between)]
+    return dict.fromkeys([*named, robot.end_effector or ""])
+
+
+def pulled_names(robot: schema.RobotFile) -> dict[str, None]:
+    """Names of nodes and places of beams at which elements pull, by points there too."""
+    beams = {frame.name for frame in robot.frame if frame.beam is not None}
+    points = {point.name: point.frame for point in robot.point}
+    pulling = [element for element in robot.element if element.kind != "rod" and not element.measured]
+    named = [end for element in pulling for end in element.between]
+    while any(name in points for name in named):  # a point may be on another one
+        named = [points.get(name, name) for name in named]
+    return dict.fromkeys(name for name in named if (split_place(name) or (name.rpartition(".")[0],))[0] in beams)
+
+
+def _by_body(names: Iterable[str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for owner, where in filter(None, map(split_place, names)):
+        found.setdefault(owner, []).append(where)
+    return found

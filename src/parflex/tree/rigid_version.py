@@ -11,10 +11,8 @@ from parflex.bodies.rigid import RigidBody
 from parflex.robotfile import schema
 from parflex.robotfile.read import describe
 from parflex.spatial.batched import is_varied
-from parflex.tree.build import build_tree
-from parflex.tree.frame_numbers import read_body
-from parflex.tree.inner_places import Place
-from parflex.tree.link_tree import GROUND, Tree
+from parflex.tree.build import build_tree, read_body
+from parflex.tree.tree import GROUND, Place, Tree
 
 FLEXIBLE = ("beam", "modal", "superelement")
 

@@ -20,7 +20,7 @@ from parflex.closure.targets import PoseRows, Target
 from parflex.closure.working_modes import Rows, block, regular
 from parflex.errors import InputError, UnreachableError
 from parflex.recursion.kinematics import Pose, jacobians, pose
-from parflex.tree.link_tree import Tree
+from parflex.tree.tree import Tree
 
 Array = np.ndarray
 LEFT = 0.6  # rad or typical lengths: motors that Newton leaves farther from their stated starts are solved again

@@ -14,8 +14,7 @@ from parflex.closure.targets import PoseRows, Target
 from parflex.closure.working_modes import Rows, block
 from parflex.records import Record
 from parflex.recursion.kinematics import jacobians, pose
-from parflex.tree.branch import Branch, branch
-from parflex.tree.link_tree import Tree
+from parflex.tree.tree import Branch, Tree, branch
 
 Array = np.ndarray
 Method = Callable[[Tree, Array, Array, Sequence[Rows], int], tuple[Array, float]]

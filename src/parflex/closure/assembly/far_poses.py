@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from parflex.closure.targets import PoseRows, Target
-from parflex.recursion import pose
-from parflex.tree import Tree
+from parflex.recursion.kinematics import pose
+from parflex.tree.tree import Tree
 
 Array = np.ndarray
 Newton = Callable[[Array, Array, Sequence[Any]], tuple[Array, float]]

@@ -10,8 +10,8 @@ import numpy as np
 from parflex.closure.constraints import Coupling
 from parflex.closure.loops import Loop
 from parflex.closure.working_modes import Rows
-from parflex.recursion import jacobians, pose
-from parflex.tree import Tree
+from parflex.recursion.kinematics import jacobians, pose
+from parflex.tree.tree import Tree
 
 Array = np.ndarray
 CLOSED = 1e-10  # of the typical length: Newton ends far below, an open loop far above

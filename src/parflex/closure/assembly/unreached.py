@@ -14,7 +14,7 @@ from parflex.closure.targets import FrameTarget, Target
 from parflex.errors import ParflexError, SingularError, UnreachableError
 from parflex.records import name_list
 from parflex.recursion.kinematics import jacobians, pose
-from parflex.tree.inner_places import Place
+from parflex.tree.tree import Place
 
 if TYPE_CHECKING:
     from parflex.closure.assembly.assembler import Assembler

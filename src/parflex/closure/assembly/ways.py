@@ -12,8 +12,8 @@ from dataclasses import replace
 import numpy as np
 
 from parflex.closure.targets import FrameTarget, PoseRows, Target
-from parflex.recursion import pose
-from parflex.tree import Tree
+from parflex.recursion.kinematics import pose
+from parflex.tree.tree import Tree
 
 Array = np.ndarray
 ASIDE = (0.5, 1.0)  # of the length of a way: how far its way points lie beside its middle

@@ -20,7 +20,7 @@ from parflex.models.dynamics.base_parameters import (
 from parflex.models.dynamics.grouping import grouped_tree
 from parflex.models.robot import Robot
 from parflex.symbolic.expression import Expression, Graph
-from parflex.tree.link_tree import Tree
+from parflex.tree.tree import Tree
 
 Array = np.ndarray
 ENTRIES = 13  # mass, first moments, second moments

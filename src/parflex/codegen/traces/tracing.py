@@ -10,7 +10,7 @@ import numpy as np
 from parflex.codegen.model_options import Options
 from parflex.records import Record
 from parflex.symbolic.expression import Expression, Graph
-from parflex.tree.link_tree import Tree
+from parflex.tree.tree import Tree
 
 Array = np.ndarray
 Outputs = tuple[dict[str, Array], dict[str, list[str]]]

@@ -16,7 +16,7 @@ from parflex.models.robot import Robot
 from parflex.simulation.inputs.polynomials import Polynomials
 from parflex.simulation.problem import metres
 from parflex.simulation.step_lengths.default_step import MOST_COORDINATES, PER_PERIOD, STABLE, excited
-from parflex.tree.contacts import has_contacts
+from parflex.tree.force_elements import has_contacts
 
 DRIVES = ("efforts", "motions")
 KINDS = ("cs", "me")

@@ -26,7 +26,7 @@ from parflex.models.robot import Robot
 from parflex.models.terms import acting
 from parflex.records import Record
 from parflex.simulation.conditioning import LOOK, position_units
-from parflex.tree.link_tree import Tree
+from parflex.tree.tree import Tree
 
 Array = np.ndarray
 OF_TIME = ("state-rates", "state-rates-driven", "state-rates-following")  # of the loop: plants have them

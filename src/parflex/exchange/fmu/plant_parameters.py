@@ -20,7 +20,7 @@ from parflex.models.forms.choice import choose
 from parflex.models.robot import Robot
 from parflex.simulation.partitions import MODEL_NAMES
 from parflex.simulation.problem import RUN_LIMIT, Problem, has_losses
-from parflex.tree.link_tree import Link
+from parflex.tree.tree import Link
 
 Array = np.ndarray
 AXES = "xyz"

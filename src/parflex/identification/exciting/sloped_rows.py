@@ -21,7 +21,7 @@ from parflex.identification.regressors import ClosedMotion, Regressor, known_for
 from parflex.records import Record
 from parflex.recursion.kinematics import jacobians, motion, pose
 from parflex.symbolic.derivative import gradient
-from parflex.tree.link_tree import Tree
+from parflex.tree.tree import Tree
 
 Array = np.ndarray
 

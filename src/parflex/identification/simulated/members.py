@@ -23,8 +23,8 @@ from parflex.models.given_states.joint_stops import gated, with_tree
 from parflex.models.given_states.sticking_joints import with_sticking
 from parflex.models.robot import Robot
 from parflex.simulation.problem import Problem
-from parflex.tree.contacts import has_contacts
-from parflex.tree.link_tree import JointTerms, Link
+from parflex.tree.force_elements import has_contacts
+from parflex.tree.tree import JointTerms, Link
 
 Array = np.ndarray
 OFF = 0.37  # of each number, or kg and m: by so much another member differs, so that all of them are inputs

@@ -11,7 +11,7 @@ from parflex.designs.design_numbers import DesignNumbers
 from parflex.maps.engine.frames import FrameBuilder
 from parflex.maps.engine.small_matrices import product
 from parflex.symbolic.expression import Expression, Graph
-from parflex.tree.link_tree import Tree
+from parflex.tree.tree import Tree
 
 Array = np.ndarray
 NOTHING = 1e-12  # of the diagonal entries: what is smaller in the matrix of a body is rounding

@@ -19,8 +19,7 @@ from parflex.maps.engine.frames import FrameBuilder, FrameTree, Hop, Row
 from parflex.maps.engine.small_matrices import E3, dot, shift
 from parflex.maps.node_unknowns import NotCoveredError, closing_rank
 from parflex.spatial.linear import is_zero
-from parflex.tree.inner_places import Place
-from parflex.tree.link_tree import GROUND
+from parflex.tree.tree import GROUND, Place
 
 Array = np.ndarray
 KEPT = 0.1  # of a joint: how willingly free twists of pieces and coordinates of bodies become dependent

@@ -7,7 +7,7 @@ import numpy as np
 from parflex.maps.engine.frames import FrameTree, Row
 from parflex.models.robot import Robot
 from parflex.spatial.linear import is_zero
-from parflex.tree.link_tree import GROUND
+from parflex.tree.tree import GROUND
 
 
 def hop_cost(rows: dict[int, Row], hopping: list[int], forms: dict[int, Row]) -> float:

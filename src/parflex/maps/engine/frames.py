@@ -30,8 +30,7 @@ from parflex.maps.node_unknowns import NotCoveredError
 from parflex.models.cutting import PLANE, SPACE, CutRobot, CutStep, CutTie
 from parflex.recursion.kinematics import Pose
 from parflex.spatial.linear import is_zero
-from parflex.tree.inner_places import Place
-from parflex.tree.link_tree import GROUND, Tree
+from parflex.tree.tree import GROUND, Place, Tree
 
 Array = np.ndarray
 Row = dict[int, Any]  # a linear form: coefficients by the numbers of variables

@@ -37,7 +37,7 @@ from parflex.records import Record
 from parflex.recursion.kinematics import pose
 from parflex.spatial.linear import is_zero
 from parflex.symbolic.expression import Expression, Graph
-from parflex.tree.link_tree import GROUND, Tree
+from parflex.tree.tree import GROUND, Tree
 
 Array = np.ndarray
 

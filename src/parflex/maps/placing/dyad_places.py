@@ -27,7 +27,7 @@ from parflex.records import Record
 from parflex.recursion.kinematics import pose
 from parflex.simulation.integrators.jit import compiled
 from parflex.spatial.rotations import cross
-from parflex.tree.link_tree import GROUND
+from parflex.tree.tree import GROUND
 
 Array = np.ndarray
 Pair = tuple[Any, Any]  # a complex number over any scalar

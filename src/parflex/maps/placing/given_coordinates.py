@@ -15,7 +15,7 @@ from parflex.models.coordinate_words import joint_named
 from parflex.models.posing.resting_couplings import FollowingJoint, put_in_order
 from parflex.recursion.kinematics import place_jacobian, pose
 from parflex.spatial.rotations import vector_from_rotation, vector_quaternion
-from parflex.tree.link_tree import GROUND
+from parflex.tree.tree import GROUND
 
 Array = np.ndarray
 STILL = 1e-9  # of a rate without units: what moves less does not

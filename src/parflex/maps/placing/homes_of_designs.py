@@ -13,7 +13,7 @@ from parflex.designs.design_numbers import DesignNumbers
 from parflex.maps.batches import GEARING, Geometry
 from parflex.models.pose_input import read_pose
 from parflex.models.robot import Robot
-from parflex.tree.link_tree import GROUND
+from parflex.tree.tree import GROUND
 
 ENDS = {"x", "y", "z", "theta", "rx", "ry", "rz"}
 AT_START = 1e-12  # rad or m: a platform stands at home where the file starts it

@@ -19,8 +19,7 @@ from parflex.maps.batches import Geometry, rigid_tree
 from parflex.models.robot import Robot
 from parflex.recursion.kinematics import pose
 from parflex.symbolic.expression import Expression
-from parflex.tree.inner_places import Place
-from parflex.tree.link_tree import GROUND, Tree
+from parflex.tree.tree import GROUND, Place, Tree
 
 Array = np.ndarray
 Frame = tuple[Array, Array]  # rotation and position

@@ -14,7 +14,7 @@ from parflex.closure.parallelograms import Parallelogram
 from parflex.closure.point_legs import CROSSED, JointAxis, PointLeg, crossing, level, line_of, plane_normal
 from parflex.recursion.kinematics import Pose
 from parflex.spatial.rotations import cross
-from parflex.tree.link_tree import Tree
+from parflex.tree.tree import Tree
 
 Array = np.ndarray
 Move = tuple[Any, Any]  # cosine and sine of a turn; a way, and nothing

@@ -22,7 +22,7 @@ from parflex.recursion.kinematics import jacobians, pose
 from parflex.spatial.linear import solve
 from parflex.spatial.rotations import quaternion_matrix, rotation_about
 from parflex.symbolic.expression import Graph
-from parflex.tree.link_tree import Tree
+from parflex.tree.tree import Tree
 
 Array = np.ndarray
 ClosingRows = Loop | FrameTarget | Coupling

@@ -16,7 +16,7 @@ from parflex.models.dynamics.forces import Wrench
 from parflex.models.elastic.stiff_system import REGULAR, ZERO, driven_freely, lowest_modes, split_stiffness
 from parflex.models.elastic.stiffness import RIGID
 from parflex.models.robot import Robot, file_frame
-from parflex.tree.link_tree import GROUND
+from parflex.tree.tree import GROUND
 
 Array = np.ndarray
 COVERED = ("frequency", "damping", "shape", "strain", "stiffness", "compliance", "deflection", "mass")

@@ -23,7 +23,7 @@ from parflex.models.elastic.loads_at_rest import Loading
 from parflex.models.elastic.resting.static_newton import SAME, as_told
 from parflex.models.elastic.tension import NEAR_REST
 from parflex.models.robot import Robot
-from parflex.tree.link_tree import Tree
+from parflex.tree.tree import Tree
 
 Array = np.ndarray
 WORTH = 6  # rows from which compiling takes less time than they would one by one

@@ -21,7 +21,7 @@ from parflex.models.robot import Robot
 from parflex.records import Answer, brief, count_of, name_list
 from parflex.recursion.kinematics import motion, pose
 from parflex.recursion.newton_euler import newton_euler
-from parflex.tree.link_tree import Tree
+from parflex.tree.tree import Tree
 
 Array = np.ndarray
 REACH = 0.5  # rad or typical lengths: how far motors go from home, far enough for ranks of regular poses

@@ -14,8 +14,7 @@ from parflex.models.configuration import Configuration
 from parflex.recursion.kinematics import Pose, motion
 from parflex.recursion.newton_euler import NewtonEuler, joint_forces, newton_euler
 from parflex.recursion.point_forces import OnLinks, add_wrenches, on_link
-from parflex.tree.inner_places import Place
-from parflex.tree.link_tree import Tree
+from parflex.tree.tree import Place, Tree
 
 Array = np.ndarray
 Wrench = Mapping[str, Sequence[float] | np.ndarray]

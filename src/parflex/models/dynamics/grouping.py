@@ -8,7 +8,7 @@ import numpy as np
 
 from parflex.bodies.rigid import RigidBody
 from parflex.models.dynamics.base_parameters import hand_down
-from parflex.tree.link_tree import Tree
+from parflex.tree.tree import Tree
 
 Array = np.ndarray
 ROUNDING = 1e-13  # of what a link carries: sums of a hundred bodies stay below, parts that matter far above

@@ -18,7 +18,7 @@ from parflex.models.robot import Robot
 from parflex.recursion.kinematics import Pose
 from parflex.recursion.point_forces import OnLinks, add_wrenches
 from parflex.spatial.rotations import cross
-from parflex.tree.link_tree import Link
+from parflex.tree.tree import Link
 
 Array = np.ndarray
 

@@ -22,7 +22,7 @@ from parflex.errors import InputError, SingularError
 from parflex.records import Record
 from parflex.recursion.composite import mass_matrix
 from parflex.spatial.linear import scalar_type, solve
-from parflex.tree.gear_loss import lost_share
+from parflex.tree.force_elements import gear_loss
 
 Array = np.ndarray
 OPEN_SHARE = 1e-9  # of a gear in a combination of efforts that acts on nothing, above rounding
@@ -113,7 +113,7 @@ class RigidLosses(Record):
         return found[0][1]
 
     def _shares(self, sides: Any) -> Array:
-        shares = [lost_share(t, s, g.efficiency, g.back) for g, t, s in zip(self.gears, self.turns, sides, strict=True)]
+        shares = [gear_loss(t, s, g.efficiency, g.back) for g, t, s in zip(self.gears, self.turns, sides, strict=True)]
         return np.array(shares)
 
     def _regular(self, K: Array) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from parflex.spatial.linear import eigen_pairs
-from parflex.tree.link_tree import Link, Tree
+from parflex.tree.tree import Link, Tree
 
 Array = np.ndarray
 # of the bending stiffness of an element: beyond, what a normal force N adds needs more elements. It is N L^2 = EI of

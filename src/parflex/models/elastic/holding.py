@@ -10,7 +10,7 @@ import numpy as np
 from parflex.errors import InputError, did_you_mean
 from parflex.models.motor_values import by_motor
 from parflex.models.robot import Robot
-from parflex.tree.link_tree import Tree
+from parflex.tree.tree import Tree
 
 Array = np.ndarray
 Lock = str | Sequence[str]

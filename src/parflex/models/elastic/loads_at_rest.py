@@ -25,7 +25,7 @@ from parflex.records import Record, name_list
 from parflex.recursion.newton_euler import NewtonEuler, joint_forces
 from parflex.spatial.dual import seed_slopes, slopes
 from parflex.spatial.linear import scalar_type, solve
-from parflex.tree.link_tree import Tree
+from parflex.tree.tree import Tree
 
 Array = np.ndarray
 

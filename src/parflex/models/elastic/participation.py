@@ -14,7 +14,7 @@ from parflex.models.vibration.natural_modes import Modes
 from parflex.recursion.kinematics import place_jacobian
 from parflex.recursion.point_forces import line
 from parflex.spatial.dual import Dual
-from parflex.tree.link_tree import Link
+from parflex.tree.tree import Link
 
 Array = np.ndarray
 SMALL = 1e-4  # shares below are left out

@@ -19,8 +19,7 @@ from parflex.recursion.kinematics import place_jacobian, pose
 from parflex.recursion.newton_euler import inwards
 from parflex.recursion.point_forces import distance, element_wrenches, line
 from parflex.spatial.dual import Dual, seed_slopes, slopes
-from parflex.tree.inner_places import Place
-from parflex.tree.link_tree import Tree
+from parflex.tree.tree import Place, Tree
 
 Array = np.ndarray
 NEAR_REST = 1e-9  # of the typical length or of a radian: a stretch that only rounding makes

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from parflex.closure.constraints import Coupling, coupling_row
 from parflex.models.robot import Robot
-from parflex.tree import Tree
-from parflex.tree.springs import CoupledSpring
+from parflex.tree.force_elements import CoupledSpring
+from parflex.tree.tree import Tree
 
 LOSSES = 49  # number of the equation of the losses
 

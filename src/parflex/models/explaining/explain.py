@@ -17,8 +17,7 @@ from parflex.models.forms.choice import choose
 from parflex.models.forms.form import IN_COORDINATES, MODELS, Form, Question, refuse_unknown_coordinates
 from parflex.models.robot import Robot
 from parflex.records import count_of
-from parflex.tree.inner_places import beam_elements
-from parflex.tree.link_tree import GROUND, Link
+from parflex.tree.tree import GROUND, Link, beam_elements
 
 KINDS = {"free": "free in space", "planar": "free in the plane", "fixed": "fixed"}
 TERMS = {

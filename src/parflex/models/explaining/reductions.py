@@ -7,7 +7,7 @@ from typing import Any
 from parflex.errors import InputError
 from parflex.models.loading import rebuilt
 from parflex.models.robot import Robot
-from parflex.tree.link_tree import Link
+from parflex.tree.tree import Link
 
 REDUCED = (55, 56)  # numbers of the equations
 

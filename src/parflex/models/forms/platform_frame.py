@@ -15,8 +15,7 @@ from parflex.models.configuration import Configuration
 from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.recursion.kinematics import Pose, jacobians, motion, place_jacobian
-from parflex.tree.inner_places import Place
-from parflex.tree.link_tree import Tree
+from parflex.tree.tree import Place, Tree
 
 Array = np.ndarray
 TWIST = ("vx", "vy", "vz", "wx", "wy", "wz")

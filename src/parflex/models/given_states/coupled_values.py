@@ -12,7 +12,7 @@ import scipy
 from parflex.closure.constraints import Constraint, Coupling
 from parflex.errors import InputError
 from parflex.records import Record, name_list
-from parflex.tree.link_tree import Link, Tree
+from parflex.tree.tree import Link, Tree
 
 Array = np.ndarray
 SAME = 1e-8  # of values and of entries of rows without units: rounding

@@ -8,8 +8,8 @@ import numpy as np
 
 from parflex.errors import InputError
 from parflex.models.robot import Robot
-from parflex.tree.contacts import has_contacts, joint_stop, with_gates
-from parflex.tree.link_tree import Tree
+from parflex.tree.force_elements import has_contacts, joint_stop, with_gates
+from parflex.tree.tree import Tree
 
 Array = np.ndarray
 AT_LIMIT = 1e-9  # rad, or typical lengths: a start that is beyond a limit by less is at it

@@ -9,7 +9,7 @@ import numpy as np
 from parflex.closure.pose_rows import WORDS, AxisTarget, GapTarget, OnFrame, TiltTarget
 from parflex.errors import InputError, did_you_mean, nearest
 from parflex.recursion.kinematics import pose
-from parflex.tree.link_tree import Tree
+from parflex.tree.tree import Tree
 
 Array = np.ndarray
 DISTANCE = "distance."

@@ -21,7 +21,7 @@ from parflex.models.pose_input import read_motion
 from parflex.models.priorities import Block, solve_in_order
 from parflex.records import Record, count_of
 from parflex.recursion.kinematics import motion
-from parflex.tree.link_tree import Tree
+from parflex.tree.tree import Tree
 
 if TYPE_CHECKING:
     from parflex.models.configuration import Configuration

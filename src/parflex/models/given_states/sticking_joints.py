@@ -9,7 +9,7 @@ import numpy as np
 from parflex.closure.mobility import scaled_jacobian
 from parflex.models.given_states.joint_stops import with_tree
 from parflex.models.robot import Robot
-from parflex.tree.rubbing import Rubbing
+from parflex.tree.force_elements import StictionJoint
 
 Array = np.ndarray
 DRIVEN_WIDTH = 1e-6  # rad/s or m/s: friction in the efforts of joints whose motion is prescribed changes its sign so
@@ -37,7 +37,7 @@ def with_sticking(robot: Robot, driven: bool) -> Robot:
     links = []
     for link in robot.tree.links:
         if link.terms.rubs:
-            own = {"rubbing": Rubbing()} if link.v.start in sticking else {"width": DRIVEN_WIDTH}
+            own = {"rubbing": StictionJoint()} if link.v.start in sticking else {"width": DRIVEN_WIDTH}
             link = replace(link, terms=replace(link.terms, **own))
         links.append(link)
     return with_tree(robot, replace(robot.tree, links=tuple(links)))

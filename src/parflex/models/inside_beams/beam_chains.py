@@ -15,8 +15,8 @@ from parflex.errors import InputError, did_you_mean
 from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.robotfile import schema
-from parflex.tree.elements import element_parts
-from parflex.tree.link_tree import Tree
+from parflex.tree.build_elements import element_parts
+from parflex.tree.tree import Tree
 
 Array = np.ndarray
 Ends = tuple[float, ...]

@@ -22,7 +22,7 @@ from parflex.models.inside_beams.stresses import largest_stress, stresses
 from parflex.records import Record, brief
 from parflex.recursion.kinematics import motion
 from parflex.recursion.newton_euler import NewtonEuler
-from parflex.tree.link_tree import Tree
+from parflex.tree.tree import Tree
 
 Array = np.ndarray
 SHOWN = 11  # places along a beam in a table

@@ -19,7 +19,7 @@ from parflex.models.robot import Robot
 from parflex.recursion.kinematics import Pose as LinkPoses
 from parflex.spatial.linear import scalar_type
 from parflex.spatial.rotations import hat
-from parflex.tree.inner_places import Place
+from parflex.tree.tree import Place
 
 Array = np.ndarray
 # of a deflection: where less is missing between nodes nothing is said, as of nodes that are off by less because

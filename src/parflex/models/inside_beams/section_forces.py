@@ -22,9 +22,8 @@ from parflex.recursion.point_forces import on_link, pull
 from parflex.spatial.dual import without_slopes
 from parflex.spatial.linear import scalar_type
 from parflex.spatial.rotations import cross, exponential
-from parflex.tree.inner_places import Place
-from parflex.tree.link_tree import Tree
-from parflex.tree.point_elements import PointElement
+from parflex.tree.force_elements import PointElement
+from parflex.tree.tree import Place, Tree
 
 Array = np.ndarray
 NUMBERS = 4e6  # that are held at a time: rows are done in parts

@@ -17,7 +17,7 @@ from parflex.closure.constraints import Coupling
 from parflex.closure.loops import Closures
 from parflex.records import Record
 from parflex.spatial.batched import nominal
-from parflex.tree.link_tree import Tree
+from parflex.tree.tree import Tree
 
 Array = np.ndarray
 TOLD = 1e-9  # of singular values of couplings without units: what is smaller leaves a rotor free

@@ -15,8 +15,8 @@ from parflex.models.configuration import Configuration
 from parflex.models.robot import Robot
 from parflex.models.vibration.inner_motions import HALVES, InnerMotions, of_beam, of_reduced
 from parflex.records import Record
-from parflex.tree.elements import read_element
-from parflex.tree.link_tree import Link
+from parflex.tree.build_elements import read_element
+from parflex.tree.tree import Link
 
 Array = np.ndarray
 TOO_HIGH = 0.05  # of a frequency: beyond, a warning names the beam; one element of a pinned beam is 11 % too high

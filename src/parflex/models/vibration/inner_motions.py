@@ -24,7 +24,7 @@ from parflex.records import Record
 from parflex.robotfile import schema
 from parflex.spatial.linear import eigen_pairs
 from parflex.spatial.rotations import hat
-from parflex.tree.elements import read_element
+from parflex.tree.build_elements import read_element
 
 Array = np.ndarray
 HALVES = 2  # of an element of a reduced beam: its inside is far above what is left out

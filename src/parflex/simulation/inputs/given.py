@@ -16,7 +16,7 @@ from parflex.models.robot import Robot
 from parflex.records import count_of
 from parflex.simulation.inputs.function_samples import APART, Span, through_samples
 from parflex.simulation.inputs.polynomials import Polynomials, constant, linear
-from parflex.tree.link_tree import Tree
+from parflex.tree.tree import Tree
 
 Array = np.ndarray
 

@@ -21,7 +21,7 @@ from parflex.simulation.columns import AXES, frame_columns, is_tilted
 from parflex.simulation.outputs.inner_bending import InnerLoads, inner_bending, inner_loads_of
 from parflex.simulation.refining.inner_response import largest_deflection
 from parflex.spatial.rotations import ORIENTATION
-from parflex.tree.link_tree import Tree
+from parflex.tree.tree import Tree
 
 Array = np.ndarray
 SENSOR = tuple(f"sensor_{kind}{axis}" for kind in "aw" for axis in AXES)

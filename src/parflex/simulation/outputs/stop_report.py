@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from parflex.models.given_states.joint_stops import without_stop
-from parflex.recursion import pose
 from parflex.recursion.contact_depths import depths
+from parflex.recursion.kinematics import pose
 from parflex.simulation.integrators.integrate import rounded_down
 from parflex.simulation.problem import Problem
-from parflex.tree import Tree
-from parflex.tree.contacts import watched
+from parflex.tree.force_elements import gated_contacts
+from parflex.tree.tree import Tree
 
 Array = np.ndarray
 MOST_TOLD = 5  # names in a warning
@@ -36,7 +36,7 @@ def flank_entries(problem: Problem, events: Array) -> list[dict[str, Any]]:
 
 
 def _entries(problem: Problem, events: Array, kind: str, word: str) -> list[dict[str, Any]]:
-    told = {on.contact.told: on for on in watched(problem.robot.tree) if on.kind == kind}
+    told = {on.contact.told: on for on in gated_contacts(problem.robot.tree) if on.kind == kind}
     found = []
     for gate, became, time, rate in sorted(events.tolist(), key=lambda row: row[2]):
         on = told.get(int(gate))
@@ -79,7 +79,7 @@ def contact_warnings(
     fastest = _fastest(problem.robot.tree, columns)
     for place, _, _, speed in short:
         fastest[place] = max(fastest[place], speed)
-    of, found = list(watched(problem.robot.tree)), dict[tuple[str, str], tuple[float, float]]()
+    of, found = list(gated_contacts(problem.robot.tree)), dict[tuple[str, str], tuple[float, float]]()
     for place, time, duration, speed in short:
         if speed >= SLOW * fastest[place]:
             first, least = found.get((of[place].kind, of[place].name), (time, duration))
@@ -95,7 +95,9 @@ def contact_warnings(
 def _met(tree: Tree, events: Array) -> list[tuple[int, float, float, float]]:
     """Contacts that began and ended, by their places: when, how long they pushed, and the speed at first."""
     places = {
-        gate: (k, on.contact) for k, on in enumerate(watched(tree)) for gate in {on.contact.gate, on.contact.told}
+        gate: (k, on.contact)
+        for k, on in enumerate(gated_contacts(tree))
+        for gate in {on.contact.gate, on.contact.told}
     }
     begun: dict[int, tuple[float, float]] = {}
     found = []

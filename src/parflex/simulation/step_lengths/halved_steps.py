@@ -12,7 +12,7 @@ import numpy as np
 from parflex.simulation.integrators.integrate import IntegratedRows
 from parflex.simulation.run_checks import apart_from
 from parflex.simulation.step_lengths.step_choice import LEAST
-from parflex.tree import Tree
+from parflex.tree.tree import Tree
 
 Array = np.ndarray
 MORE_STEPS = 1.5  # times the steps of a run: a second one with fewer is none with half the steps

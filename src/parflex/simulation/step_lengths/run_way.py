@@ -15,7 +15,7 @@ from parflex.records import Record
 from parflex.simulation.inputs.polynomials import Polynomials
 from parflex.simulation.problem import Problem
 from parflex.simulation.step_lengths.slow_motion import SlowMotion
-from parflex.tree.link_tree import Tree
+from parflex.tree.tree import Tree
 
 Array = np.ndarray
 INSTANTS = 401  # of the inputs, beside their breaks

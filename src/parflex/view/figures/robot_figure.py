@@ -10,7 +10,7 @@ import numpy as np
 
 from parflex.models.configuration import Configuration, Pose, configure
 from parflex.models.robot import Robot
-from parflex.tree import Place
+from parflex.tree.tree import Place
 from parflex.view.figures.style import drawing, finished, new_figure, picture_path, write_picture
 from parflex.view.scene.coupling_parts import coupled_links, coupled_place, coupling_labels
 from parflex.view.scene.element_parts import element_places

@@ -10,7 +10,7 @@ import numpy as np
 from parflex.errors import InputError
 from parflex.recursion.kinematics import pose
 from parflex.spatial.rotations import matrix_quaternion
-from parflex.tree.link_tree import Tree
+from parflex.tree.tree import Tree
 from parflex.view.figures.style import GHOST, REACTION, SOLIDS, STRESSES, UNREACHABLE
 from parflex.view.scene.coupling_parts import coupling_labels
 from parflex.view.scene.map_colours import MapPoints

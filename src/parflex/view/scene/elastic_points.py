@@ -14,8 +14,8 @@ from parflex.bodies.modal import load_modal
 from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.robotfile import schema
-from parflex.tree.elements import read_material, read_section
-from parflex.tree.link_tree import Link
+from parflex.tree.build_elements import read_material, read_section
+from parflex.tree.tree import Link
 
 Array = np.ndarray
 MOST_NODES = 600  # that are drawn of a body given by modes

@@ -9,8 +9,7 @@ import numpy as np
 from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.recursion.kinematics import pose
-from parflex.tree.inner_places import Place
-from parflex.tree.link_tree import GROUND
+from parflex.tree.tree import GROUND, Place
 from parflex.view.scene.solids import along, cylinder
 
 Array = np.ndarray

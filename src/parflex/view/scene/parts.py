@@ -12,9 +12,8 @@ from parflex.closure.loops import Loop
 from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.recursion.kinematics import pose
-from parflex.tree.elements import read_section
-from parflex.tree.inner_places import Place
-from parflex.tree.link_tree import GROUND, Link
+from parflex.tree.build_elements import read_section
+from parflex.tree.tree import GROUND, Link, Place
 from parflex.view.figures.style import SOLIDS as GROUPS
 from parflex.view.scene.coupling_parts import coupled_links, lines_between, mark
 from parflex.view.scene.elastic_points import BodyPoints, beam_of

@@ -17,8 +17,7 @@ from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.recursion.kinematics import Pose, pose
 from parflex.spatial.rotations import hat
-from parflex.tree.inner_places import Place
-from parflex.tree.link_tree import GROUND, Link
+from parflex.tree.tree import GROUND, Link, Place
 from parflex.view.scene.elastic_points import BodyPoints, points_of_body
 from parflex.view.scene.element_parts import element_places
 

@@ -27,7 +27,7 @@ from parflex.recursion.kinematics import jacobians, motion, pose
 from parflex.recursion.newton_euler import joint_forces, newton_euler
 from parflex.spatial.dual import Dual
 from parflex.spatial.rotations import hat
-from parflex.tree.link_tree import Tree
+from parflex.tree.tree import Tree
 
 Array = np.ndarray
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from parflex.bodies.rigid import RigidBody
 from parflex.models.cutting import CutRobot
-from parflex.tree.link_tree import GROUND, Tree
+from parflex.tree.tree import GROUND, Tree
 
 Array = np.ndarray
 

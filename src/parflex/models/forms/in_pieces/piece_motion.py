@@ -16,7 +16,7 @@ from parflex.models.forms.in_pieces.pieces import Pieces
 from parflex.records import Record
 from parflex.recursion.kinematics import Pose
 from parflex.spatial.rotations import cross, hat
-from parflex.tree.link_tree import GROUND
+from parflex.tree.tree import GROUND
 
 Array = np.ndarray
 

@@ -21,8 +21,7 @@ from parflex.records import Record
 from parflex.recursion.kinematics import Pose
 from parflex.spatial.linear import shared_call, solve
 from parflex.spatial.rotations import cross
-from parflex.tree.inner_places import Place
-from parflex.tree.link_tree import GROUND
+from parflex.tree.tree import GROUND, Place
 
 Array = np.ndarray
 Twist = tuple[Array, Array]

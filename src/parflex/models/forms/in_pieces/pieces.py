@@ -18,7 +18,7 @@ from parflex.models.cutting import CutBeam, CutModal, CutPiece, CutRobot, CutSte
 from parflex.models.forms.in_pieces.piece_bodies import bodies_of, on_beams, written_in_root
 from parflex.models.robot import Robot
 from parflex.recursion.kinematics import pose
-from parflex.tree.link_tree import GROUND, Tree
+from parflex.tree.tree import GROUND, Tree
 
 Array = np.ndarray
 PREFERENCES = ("root", "tip", "closure")

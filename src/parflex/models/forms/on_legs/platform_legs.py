@@ -20,9 +20,8 @@ from parflex.records import Record
 from parflex.recursion.kinematics import Motion, Pose, jacobians, motion, place_jacobian, pose, turning
 from parflex.spatial.linear import solve
 from parflex.spatial.rotations import cross
-from parflex.tree.inner_places import Place
 from parflex.tree.joints import AROUND_AXIS
-from parflex.tree.link_tree import Link, Tree
+from parflex.tree.tree import Link, Place, Tree
 
 Array = np.ndarray
 

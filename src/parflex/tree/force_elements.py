@@ -1,0 +1,576 @@
+"""Force elements: springs, cables, contacts, joint stops, joint friction and gear losses.
+
+Contacts: springs and dampers that push while a depth is positive and never pull; stops of joints.
+
+Whether a contact pushes changes in a moment. A run in time finds these moments: while a step is computed, the contacts
+are as their gates say, 1 or 0, so that forces stay smooth; the step ends where a gap changes its sign, and the gate
+with it. Without gates, a contact pushes where its state says so.
+
+Joints that may stick in a run in time: the run says what their friction is.
+
+A joint that slides has a friction effort of one sign; one that sticks has the effort that keeps it at rest, which is
+found beside the model: it is an input of it, and so is an inertia that holds the joint nearly, theory (57). Forces stay
+smooth in every step; a step ends where a joint comes to rest or breaks away.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from parflex.records import Record
+from parflex.robotfile.element_schema import CouplingTable
+from parflex.spatial.linear import scalar_type
+
+if TYPE_CHECKING:
+    from parflex.tree.tree import Link, Place, Tree
+
+Array = np.ndarray
+
+SLACK = 1e-9  # m: a cable that is shorter by more is slack
+
+_NUMBERS = ("stiffness", "rest", "damping")
+
+LOWER, UPPER = "lower", "upper"
+
+
+@dataclass(frozen=True)
+class CoupledSpring:
+    """A spring on the stretch of a coupling, theory (43): what its joint is ahead of where the others put it.
+
+    `play` is the way from flank to flank: in between nothing acts, and a flank pushes but does not pull. Power that
+    passes loses the share 1 - efficiency on its way.
+    """
+
+    name: str
+    joints: tuple[str, ...]  # the one that follows first
+    numbers: tuple[int, ...]  # of their links
+    positions: tuple[int, ...]
+    rates: tuple[int, ...]
+    coefficients: tuple[float, ...]  # 1, and minus the ratios
+    offset: float
+    stiffness: float
+    damping: float = 0.0
+    play: float = 0.0
+    efficiency: float = 1.0
+    back: float = 1.0  # efficiency where the joint drives the others
+    pulls_only: bool = False  # the joint is the length of a cable: it is slack while it is shorter
+    width: float = 0.0  # rate of the others at which a loss has 0.7 of its value; 0: it changes at once
+    flanks: tuple[Contact, Contact] | None = None  # below and above, in a run, which finds when they meet
+
+    def stretch(self, q: Any) -> Any:
+        """How far the joint is ahead, in its unit."""
+        return sum(c * q[k] for c, k in zip(self.coefficients, self.positions, strict=True)) - self.offset
+
+    def rate(self, qd: Any) -> Any:
+        """How fast it runs ahead."""
+        return sum(c * qd[k] for c, k in zip(self.coefficients, self.rates, strict=True))
+
+    def pressed(self, q: Any) -> Any:
+        """The part of the stretch that is beyond the play."""
+        stretch = self.stretch(q)
+        if self.pulls_only:
+            return _positive(stretch)
+        if not self.play:
+            return stretch
+        beyond = stretch * np.sign(stretch) - self.play / 2
+        return np.sign(stretch) * _positive(beyond)
+
+    def slack(self, q: Array) -> bool:
+        """Whether it is a cable that hangs loose."""
+        return self.pulls_only and float(self.stretch(q)) < -SLACK
+
+    def effort(self, q: Any, qd: Any) -> Any:
+        """What pulls the joint back."""
+        if self.flanks is not None and self.flanks[0].gated_now:
+            below, above = (contact.force(depth, rate) for contact, depth, rate in self.contacts(q, qd))
+            return above - below
+        pressed, rate = self.pressed(q), self.rate(qd)
+        if self.pulls_only and self.damping != 0:  # a taut cable may not push while it shortens
+            taut = (1 + np.sign(self.stretch(q))) / 2
+            return taut * _positive(self.stiffness * pressed + self.damping * rate)
+        if not self.play:
+            return self.stiffness * pressed + self.damping * rate
+        side = np.sign(pressed)
+        return side * _positive(side * (self.stiffness * pressed + self.damping * rate))
+
+    @property
+    def has_flanks(self) -> bool:
+        """Whether it pushes on one side alone, at each end of its play."""
+        return bool(self.play and self.stiffness)
+
+    def contacts(self, q: Any, qd: Any) -> list[tuple[Contact, Any, Any]]:
+        """Both flanks, with how deep and how fast they are pressed."""
+        assert self.flanks is not None
+        stretch, rate, half = self.stretch(q), self.rate(qd), self.play / 2
+        return [(self.flanks[0], -stretch - half, -rate), (self.flanks[1], stretch - half, rate)]
+
+    def add_to(self, forces: Array, q: Any, qd: Any) -> None:
+        """Add what it takes along all rates to drive the joints against it."""
+        effort = self.effort(q, qd)
+        others = effort + self._lost(effort, qd) if self.lossy else effort
+        for n, (c, k) in enumerate(zip(self.coefficients, self.rates, strict=True)):
+            forces[k] = forces[k] + c * (others if n else effort)
+
+    @property
+    def lossy(self) -> bool:
+        """Whether power is lost on its way."""
+        return self.efficiency < 1 or self.back < 1
+
+    def _lost(self, effort: Any, qd: Any) -> Any:
+        """What the effort on the others has more than without losses."""
+        speed = -sum(c * qd[k] for c, k in list(zip(self.coefficients, self.rates, strict=True))[1:])
+        turns = smooth_sign(speed, self.width * max(abs(c) for c in self.coefficients[1:]) if self.width else 0.0)
+        return effort * gear_loss(turns, -np.sign(effort), self.efficiency, self.back)
+
+    def numbers_in(self) -> dict[str, float]:
+        """Numbers in which robots of a family may differ; not play and losses, which shape the program."""
+        word = f"spring[{self.name},{float(self.play)},{float(self.efficiency)},{float(self.back)},{self.pulls_only}"
+        own = {f"{word},{joint}]": c for joint, c in zip(self.joints, self.coefficients, strict=True)}
+        return own | {f"{word},.{key}]": float(getattr(self, key)) for key in ("offset", "stiffness", "damping")}
+
+    def with_numbers(self, symbols: Mapping[str, Any]) -> CoupledSpring:
+        """The same with symbols in the place of some of these numbers."""
+        words = list(self.numbers_in())
+        parts = (*self.coefficients, self.offset, self.stiffness, self.damping)
+        values = [symbols.get(word, part) for word, part in zip(words, parts, strict=True)]
+        c, (offset, stiffness, damping) = tuple(values[:-3]), values[-3:]
+        return replace(self, coefficients=c, offset=offset, stiffness=stiffness, damping=damping)
+
+    def energy(self, q: Any) -> Any:
+        """Stored in the flank that is pressed."""
+        pressed = self.pressed(q)
+        return 0.5 * self.stiffness * (pressed * pressed)
+
+    def lost_power(self, q: Any, qd: Any) -> Any:
+        """Power that damper and losses take."""
+        effort = self.effort(q, qd)
+        found = (effort - self.stiffness * self.pressed(q)) * self.rate(qd)
+        if self.lossy:
+            others = list(zip(self.coefficients, self.rates, strict=True))[1:]
+            found = found + self._lost(effort, qd) * sum(c * qd[k] for c, k in others)
+        return found
+
+
+def coupled_spring(coupling: CouplingTable, links: Sequence[Link]) -> CoupledSpring:
+    """The spring of one coupling of the file; that of a rigid one has no stiffness, and only says what it couples."""
+    names = (coupling.joint, *coupling.others)
+    numbers = tuple(next(j for j, link in enumerate(links) if link.name == name) for name in names)
+    own = [links[j] for j in numbers]
+    ratios = ratios_of(coupling, own[0].joint.unit == "m")
+    return CoupledSpring(
+        coupling.name,
+        names,
+        numbers,
+        tuple(link.q.start for link in own),
+        tuple(link.v.start for link in own),
+        (1.0, *(-ratios[name] for name in coupling.others)),
+        coupling.offset,
+        coupling.stiffness or 0.0,
+        coupling.damping,
+        coupling.backlash,
+        coupling.efficiency,
+        coupling.back,
+        own[0].pulls_only,
+    )
+
+
+def ratios_of(coupling: CouplingTable, joint_slides: bool) -> dict[str, float]:
+    """Ratios of the others; a screw has the way of one radian, or the angle of one metre where the joint turns."""
+    if coupling.lead is None:
+        return dict(coupling.terms)
+    way = coupling.lead / (2 * math.pi)
+    return {coupling.others[0]: way if joint_slides else 1 / way}
+
+
+def _positive(value: Any) -> Any:
+    """The value where it is positive, else zero."""
+    return (value + value * np.sign(value)) / 2
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A function by points: cubic in between with continuous slope, straight on beyond the first and last point.
+
+    Slopes at the points are weighted harmonic means, zero at extrema: no swing that the points do not have. The
+    function is a sum over the pieces, each constant outside its own, so that symbols need no case distinction.
+    """
+
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+
+    @property
+    def slopes(self) -> Array:
+        """At the points."""
+        h, secants = np.diff(self.x), np.diff(self.y) / np.diff(self.x)
+        if len(secants) == 1:
+            return np.repeat(secants, 2)
+        slopes: Array = np.zeros(len(self.x), dtype=scalar_type(secants, h))
+        slopes[0] = _end_slope(h[0], h[1], secants[0], secants[1])
+        slopes[-1] = _end_slope(h[-1], h[-2], secants[-1], secants[-2])
+        for k in range(1, len(self.x) - 1):
+            one, two = secants[k - 1], secants[k]
+            if one * two > 0:
+                w1, w2 = 2 * h[k] + h[k - 1], h[k] + 2 * h[k - 1]
+                slopes[k] = (w1 + w2) / (w1 / one + w2 / two)
+        return slopes
+
+    def _pieces(self, x: Any) -> list[tuple[Any, float, float, tuple[float, float, float]]]:
+        """Of each piece: how far x is in it (0 to 1), its width and rise, and the cubic as a t + b t^2 + c t^3."""
+        m, found = self.slopes.tolist(), []
+        for k in range(len(self.x) - 1):
+            h, rise = self.x[k + 1] - self.x[k], self.y[k + 1] - self.y[k]
+            t = (_positive(x - self.x[k]) - _positive(x - self.x[k + 1])) / h
+            a, b = h * m[k], h * m[k + 1]
+            found.append((t, h, rise, (a, 3 * rise - 2 * a - b, a + b - 2 * rise)))
+        return found
+
+    def value(self, x: Any) -> Any:
+        """The function, over any scalar."""
+        m = self.slopes.tolist()
+        total = self.y[0] - m[0] * _positive(self.x[0] - x) + m[-1] * _positive(x - self.x[-1])
+        for t, _, _, (a, b, c) in self._pieces(x):
+            total = total + t * (a + t * (b + t * c))
+        return total
+
+    def integral(self, x: Any) -> Any:
+        """Its integral from the first point."""
+        m, below, above = self.slopes.tolist(), _positive(self.x[0] - x), _positive(x - self.x[-1])
+        total = self.y[0] * (x - self.x[0]) + 0.5 * m[0] * (below * below) + 0.5 * m[-1] * (above * above)
+        for k, (t, h, rise, (a, b, c)) in enumerate(self._pieces(x)):
+            total = total + h * (t * t * (a / 2 + t * (b / 3 + t * (c / 4)))) + rise * _positive(x - self.x[k + 1])
+        return total
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PointElement(Record):
+    """A force along the line between two places, by its length and rate; tension is positive, theory (44)."""
+
+    name: str
+    kind: str
+    first: Place = field(repr=False)
+    second: Place = field(repr=False)
+    stiffness: Any = 0.0
+    rest: Any = 0.0
+    damping: Any = 0.0
+    curve: Curve | None = None  # tension over length, in the place of stiffness and rest
+    speed_curve: Curve | None = None  # tension over rate of length, added
+    acts: bool = True  # else it is there, but left out
+    contact: Contact | None = None  # of a cable in a run, which finds when it becomes taut
+
+    @property
+    def pulls_only(self) -> bool:
+        """Whether it is slack below its rest length and never pushes."""
+        return self.kind == "cable"
+
+    @property
+    def smooth_at_zero(self) -> bool:
+        """Whether the force is known where the two points meet: a plain spring that rests there."""
+        loose = self.curve is None and self.speed_curve is None and not self.pulls_only
+        return not self.acts or (loose and self.rest == 0 and self.damping == 0)
+
+    def stored(self, length: Any) -> Any:
+        """The part of the tension that comes from energy."""
+        if not self.acts:
+            return 0.0
+        if self.curve is not None:
+            return self.curve.value(length)
+        return self.stiffness * (_positive(length - self.rest) if self.pulls_only else length - self.rest)
+
+    def tension(self, length: Any, rate: Any) -> Any:
+        """Tension at a length, while it grows at this rate."""
+        found = self.stored(length)
+        if not self.acts:
+            return found
+        if self.contact is not None and self.contact.gated_now:
+            return self.contact.force(length - self.rest, rate)
+        if self.damping != 0:
+            found = found + self.damping * rate
+        if self.speed_curve is not None:
+            found = found + self.speed_curve.value(rate)
+        if self.pulls_only and self.damping != 0:  # a taut cable may not push while it shortens
+            taut = (1 + np.sign(length - self.rest)) / 2
+            found = taut * _positive(found)
+        return found
+
+    def energy(self, length: Any) -> Any:
+        """What is stored at a length; of a table counted from its first point."""
+        if not self.acts:
+            return 0.0
+        if self.curve is not None:
+            return self.curve.integral(length)
+        stretch = _positive(length - self.rest) if self.pulls_only else length - self.rest
+        return 0.5 * self.stiffness * (stretch * stretch)
+
+    def lost_power(self, length: Any, rate: Any) -> Any:
+        """Power that the part by speed takes; negative where it drives."""
+        return (self.tension(length, rate) - self.stored(length)) * rate
+
+    def slack(self, length: float) -> bool:
+        """Whether it is a cable that is too long to pull."""
+        return self.acts and self.pulls_only and length < float(self.rest)
+
+    def as_spring(self) -> PointElement:
+        """The same, pushing where it is short."""
+        return replace(self, kind="spring")
+
+    def undamped(self) -> PointElement:
+        """The same without the part by speed."""
+        return replace(self, damping=0.0, speed_curve=None)
+
+    def idle(self) -> PointElement:
+        """The same, left out."""
+        return replace(self, acts=False)
+
+    def numbers_in(self) -> dict[str, float]:
+        """Numbers in which robots of a family may differ; not tables, which shape the program."""
+        shape = (self.kind, self.acts, self.curve, self.speed_curve, bool(self.damping), bool(self.rest))
+        return {f"element[{self.name},{shape},{key}]": float(getattr(self, key)) for key in _NUMBERS}
+
+    def with_numbers(self, symbols: Mapping[str, Any], end: Callable[[Place], Place]) -> PointElement:
+        """The same with symbols in the place of some of these numbers, between other places."""
+        words = zip(_NUMBERS, self.numbers_in(), strict=True)
+        values = {key: symbols.get(word, getattr(self, key)) for key, word in words}
+        return replace(self, first=end(self.first), second=end(self.second), **values)
+
+
+def curve_of(points: Sequence[Sequence[float]]) -> Curve | None:
+    """The curve through points of the file; None where there are none."""
+    return Curve(tuple(p[0] for p in points), tuple(p[1] for p in points)) if points else None
+
+
+def _end_slope(h0: float, h1: float, own: float, next_one: float) -> float:
+    """Slope at an end by three points, kept from turning or overshooting."""
+    slope = ((2 * h0 + h1) * own - h0 * next_one) / (h0 + h1)
+    if slope * own <= 0:
+        return 0.0
+    return 3 * own if own * next_one < 0 and abs(slope) > 3 * abs(own) else slope
+
+
+class Gates:
+    """Numbers or symbols of all gates of a robot while a program is traced; None: states say which contacts push."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.values: Any = None
+
+
+@dataclass(frozen=True)
+class Contact:
+    """Pushes with k depth + c rate, but not below zero, where the depth is positive; theory (51)."""
+
+    stiffness: float
+    damping: float = 0.0
+    gate: int = -1  # among the gates of a run; a damped contact has one more behind it, which tells its depth alone
+    gates: Gates | None = field(default=None, compare=False)
+
+    @property
+    def count(self) -> int:
+        """Number of its gates."""
+        return 2 if self.damping else 1
+
+    @property
+    def told(self) -> int:
+        """The gate that opens where the depth becomes positive."""
+        return self.gate + self.count - 1
+
+    @property
+    def gated_now(self) -> bool:
+        """Whether its gate, and not its state, says that it pushes."""
+        return self.gates is not None and self.gates.values is not None
+
+    def force(self, depth: Any, rate: Any) -> Any:
+        """What it pushes with."""
+        push = self.stiffness * depth + self.damping * rate if self.damping else self.stiffness * depth
+        if self.gates is not None and self.gated_now:
+            return self.gates.values[self.gate] * push
+        inside = (1 + np.sign(depth)) / 2
+        return inside * positive_part(push) if self.damping else positive_part(push)
+
+    def energy(self, depth: Any) -> Any:
+        """What is stored."""
+        inside = positive_part(depth)
+        return 0.5 * self.stiffness * (inside * inside)
+
+    def lost_power(self, depth: Any, rate: Any) -> Any:
+        """Power that the damper takes; where the contact has let go inside, what it still stores on its way out."""
+        return (self.force(depth, rate) - self.stiffness * positive_part(depth)) * rate if self.damping else 0.0
+
+    def gaps(self, depth: Any, rate: Any) -> list[tuple[Any, Any]]:
+        """Of each gate the number whose sign it follows, and the rate of that where it is known (else 0)."""
+        if not self.damping:
+            return [(depth, rate)]
+        assert self.gates is not None and self.gates.values is not None
+        lag, pushes = self.damping / self.stiffness, self.gates.values[self.gate]
+        closing = (rate - rate * np.sign(rate)) / 2  # a contact at rest opens where its depth does
+        pushing = depth + lag * (pushes * rate + (1 - pushes) * closing)
+        return [(pushing, (1 - pushes) * rate), (depth, rate)]
+
+    def gated(self, gate: int, gates: Gates) -> Contact:
+        """The same with a place among gates."""
+        return replace(self, gate=gate, gates=gates)
+
+
+class StopSide(NamedTuple):
+    """One side of a stop: its contact, and how deep and how fast the joint is in it."""
+
+    name: str
+    sign: int  # of the rates with which the joint goes in
+    contact: Contact
+    depth: Any
+    rate: Any
+
+
+@dataclass(frozen=True)
+class JointStop:
+    """Stops at both limits of a joint with one axis."""
+
+    limits: tuple[float, float]
+    below: Contact
+    above: Contact
+
+    def sides(self, q: Any, qd: Any) -> list[StopSide]:
+        """Both of them."""
+        low, high = self.limits
+        return [StopSide(LOWER, -1, self.below, low - q, -qd), StopSide(UPPER, 1, self.above, q - high, qd)]
+
+    def effort(self, q: Any, qd: Any) -> Any:
+        """What the stop puts on the joint, along its coordinate."""
+        low, high = (side.contact.force(side.depth, side.rate) for side in self.sides(q, qd))
+        return low - high
+
+    def energy(self, q: Any) -> Any:
+        """Stored in both."""
+        low, high = (side.contact.energy(side.depth) for side in self.sides(q, 0.0 * q))
+        return low + high
+
+    def lost_power(self, q: Any, qd: Any) -> Any:
+        """Taken by both."""
+        low, high = (side.contact.lost_power(side.depth, side.rate) for side in self.sides(q, qd))
+        return low + high
+
+
+def joint_stop(limits: tuple[float, float], stiffness: float, damping: float) -> JointStop:
+    """The stop of a joint of the file."""
+    contact = Contact(stiffness, damping)
+    return JointStop(limits, contact, contact)
+
+
+def with_gates(tree: Tree) -> Tree:
+    """The tree with new gates for all its contacts: of stops, cables and flanks of gears, in the order of the tree.
+
+    Behind them stand the inputs of joints that may stick.
+    """
+    gates, place, links = Gates(0), 0, list[Any]()
+    for link in tree.links:
+        stop = link.terms.stop
+        if stop is not None:
+            below = stop.below.gated(place, gates)
+            above = stop.above.gated(place + below.count, gates)
+            place += below.count + above.count
+            link = replace(link, terms=replace(link.terms, stop=replace(stop, below=below, above=above)))
+        links.append(link)
+    elements = []
+    for element in tree.elements:
+        if element.acts and element.pulls_only:
+            contact = Contact(element.stiffness, element.damping).gated(place, gates)
+            place += contact.count
+            element = replace(element, contact=contact)
+        elements.append(element)
+    springs = []
+    for spring in tree.springs:
+        if spring.has_flanks:
+            below = Contact(spring.stiffness, spring.damping).gated(place, gates)
+            above = below.gated(place + below.count, gates)
+            place += 2 * below.count
+            spring = replace(spring, flanks=(below, above))
+        springs.append(spring)
+    for k, link in enumerate(links):
+        if link.terms.rubbing is not None:
+            rubbing = replace(link.terms.rubbing, gate=place, gates=gates)
+            links[k] = replace(link, terms=replace(link.terms, rubbing=rubbing))
+            place += rubbing.count
+    gates.count = place
+    return replace(tree, links=tuple(links), elements=tuple(elements), springs=tuple(springs), gates=gates)
+
+
+def has_contacts(tree: Tree) -> bool:
+    """Whether something in it pushes or pulls on one side alone."""
+    cables = any(element.acts and element.pulls_only for element in tree.elements)
+    flanks = any(spring.has_flanks for spring in tree.springs)
+    return cables or flanks or any(link.terms.stop is not None for link in tree.links)
+
+
+class GatedContact(NamedTuple):
+    """A contact of the tree, and what the gate that tells its depth means."""
+
+    kind: str  # "stop", "cable" or "flank"
+    name: str
+    side: str
+    contact: Contact
+
+
+def gated_contacts(tree: Tree) -> Iterator[GatedContact]:
+    """All contacts with gates, in the order of these."""
+    for link in tree.links:
+        if link.terms.stop is not None:
+            yield GatedContact("stop", link.name, LOWER, link.terms.stop.below)
+            yield GatedContact("stop", link.name, UPPER, link.terms.stop.above)
+    for element in tree.elements:
+        if element.contact is not None:
+            yield GatedContact("cable", element.name, UPPER, element.contact)
+    for spring in tree.springs:
+        if spring.flanks is not None:
+            yield GatedContact("flank", spring.name, LOWER, spring.flanks[0])
+            yield GatedContact("flank", spring.name, UPPER, spring.flanks[1])
+
+
+def positive_part(value: Any) -> Any:
+    """The value where it is positive, else zero."""
+    return (value + value * np.sign(value)) / 2
+
+
+@dataclass(frozen=True)
+class StictionJoint:
+    """A joint that may stick, and where its two inputs stand among the gates of a run."""
+
+    count: ClassVar[int] = 2  # inputs: its friction effort, and the inertia that holds it
+    gate: int = -1
+    gates: Gates | None = field(default=None, compare=False)
+
+    @property
+    def known(self) -> bool:
+        """Whether inputs, and not the rate, say what its friction is."""
+        return self.gates is not None and self.gates.values is not None
+
+    @property
+    def effort(self) -> Any:
+        """What friction takes, along the rate."""
+        assert self.gates is not None
+        return self.gates.values[self.gate]
+
+    @property
+    def holding(self) -> Any:
+        """The inertia that holds the joint while it sticks."""
+        assert self.gates is not None
+        return self.gates.values[self.gate + 1]
+
+
+def smooth_sign(speed: Any, width: Any) -> Any:
+    """Sign of a speed, or a smooth curve through zero of a given width."""
+    return speed / np.sqrt(speed * speed + width * width) if width else np.sign(speed)
+
+
+def gear_loss(turns: Any, side: Any, efficiency: float, back: float) -> Any:
+    """What the others give more than without losses, per effort on the joint, theory (49).
+
+    `turns` is the direction in which the joint moves and `side` that of the effort on it. Where they agree the others
+    drive the joint, and give 1/efficiency times as much; else they receive `back` times as much; at rest nothing is
+    lost.
+    """
+    up, down = 1 / efficiency - 1, 1 - back
+    return turns * (turns * (up - down) + side * (up + down)) / 2
