@@ -18,7 +18,7 @@ from parflex.models.forms.by_sensors.redundant_equations import extended_effort,
 from parflex.models.forms.by_sensors.redundant_sets import redundant_sets
 from parflex.models.robot import Robot
 from parflex.models.terms import COUNTED_WITHOUT
-from parflex.recursion.newton_euler import JOINT_TERMS
+from parflex.recursion.dynamics import JOINT_TERMS
 
 ROBOT, MODE = "3rrr", "+-+"
 RNEA = "Pinocchio RNEA of the Puma"

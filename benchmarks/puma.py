@@ -55,7 +55,8 @@ def run(report: Report, harness: Harness, folder: Path) -> None:
 
 def _known(robot: Robot, x: np.ndarray) -> np.ndarray:
     """Efforts by the NumPy recursion on the bodies as they are."""
-    from parflex.recursion import motion, newton_euler, pose
+    from parflex.recursion.dynamics import newton_euler
+    from parflex.recursion.kinematics import motion, pose
 
     rows = []
     for row in x:

@@ -53,7 +53,7 @@ def _chain(report: Report, harness: Harness, folder: Path) -> None:
 
 def _known(regressor: Regressor, x: np.ndarray) -> np.ndarray:
     """Rows by the NumPy recursion, and behind them what terms of joints take."""
-    from parflex.recursion import motion, pose
+    from parflex.recursion.kinematics import motion, pose
 
     tree, found = regressor.robot.tree, []
     for row in x:

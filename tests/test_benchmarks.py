@@ -10,8 +10,8 @@ from support.oracles.references import TABLES, read
 from support.robots import load_robot
 
 import parflex
-from parflex.recursion import motion, pose
-from parflex.recursion.newton_euler import newton_euler
+from parflex.recursion.dynamics import newton_euler
+from parflex.recursion.kinematics import motion, pose
 
 
 def simulated(name: str, time: float, method: str = "gauss6", **words):

@@ -13,7 +13,7 @@ from support.variants import read_table
 
 import parflex
 from parflex import Configuration
-from parflex.recursion import motion
+from parflex.recursion.kinematics import motion
 
 # bodies, joints, motors, coordinates, closure rows, redundant rows, freedoms: counted by hand from the structure
 COUNTS = {

@@ -13,7 +13,7 @@ from support.robots import robot_file, write_robot
 
 import parflex
 from parflex import Configuration
-from parflex.recursion import motion
+from parflex.recursion.kinematics import motion
 
 SPATIAL = {  # rows of each kind: translations, rotations
     "spherical": (3, 0),

@@ -28,12 +28,12 @@ from support.traced import VERIFY, long
 import parflex
 from parflex import Configuration, Robot, natural_frequencies
 from parflex.models.elastic.linear_model import tree_stiffness
-from parflex.models.forms.choice import motor_partition
 from parflex.models.forms.form import Question
 from parflex.models.forms.general_form import general_form
 from parflex.models.forms.in_pieces.node_equations import accelerations_under, efforts_for, node_state
 from parflex.models.forms.in_pieces.pieces import PREFERENCES, pieces, pieces_or_reason
-from parflex.recursion import motion
+from parflex.models.partition import motor_partition
+from parflex.recursion.kinematics import motion
 
 STATES = 20 if VERIFY else 2
 GRAVITY = [1.0, -2.0, -9.81]  # along no axis of any of the robots

@@ -14,7 +14,7 @@ from support.states import Draws, random_states
 import parflex
 from parflex import Configuration
 from parflex.models.dynamics.forces import tree_forces
-from parflex.recursion import motion
+from parflex.recursion.kinematics import motion
 
 
 def momentum(configuration, qd):

@@ -14,7 +14,7 @@ from support.variants import base_moved, read_table, toml_text
 
 import parflex
 from parflex import Configuration
-from parflex.recursion import motion
+from parflex.recursion.kinematics import motion
 
 ROBOTS = RIGID
 CLOSED = [name for name in ROBOTS if name not in ("puma560", "rx90")]

@@ -12,7 +12,7 @@ from support.damaged import damaged
 from support.robots import load_robot
 
 import parflex
-from parflex.recursion import pose
+from parflex.recursion.kinematics import pose
 from parflex.view.scene import mesh_files
 from parflex.view.scene.mesh_files import mesh_of
 from parflex.view.scene.robot_scene import scene

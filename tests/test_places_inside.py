@@ -15,7 +15,7 @@ from support.robots import ROBOTS, load_robot, robot_file
 
 import parflex
 from parflex import Configuration, InputError
-from parflex.recursion import motion
+from parflex.recursion.kinematics import motion
 
 KINDS = ("dualemps", "geared-beams", "rolled-beams", "bending-satellite", "gough-stewart-beams")
 L, EI = bars.LENGTH, bars.EI

@@ -16,7 +16,7 @@ from support.posing import any_robot
 from support.robots import load_robot, write_robot
 
 import parflex
-from parflex.recursion import pose
+from parflex.recursion.kinematics import pose
 
 OTHERS = ("3-prs", "bricard-iftomm", "differential", "parallelogram", "rccc", "satellite", "tripod-wrist", "upu")
 ROBOTS = [*parflex.catalogue_names(), *OTHERS]

@@ -13,7 +13,8 @@ from support.robots import load_robot, robot_file
 from support.states import Draws, random_states
 
 import parflex
-from parflex.recursion import joint_forces, motion
+from parflex.recursion.dynamics import joint_forces
+from parflex.recursion.kinematics import motion
 
 ROBOTS = [*RIGID, *INVENTED]
 FEW = pytest.mark.few("3rrr", "two-bodies")

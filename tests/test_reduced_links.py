@@ -22,7 +22,7 @@ from parflex.bodies.beam import Material, Section
 from parflex.bodies.reduced_beam import reduced_beam
 from parflex.models.forms.in_pieces.node_equations import accelerations_under, efforts_for, node_state
 from parflex.models.forms.in_pieces.pieces import PREFERENCES, pieces
-from parflex.recursion.newton_euler import JOINT_TERMS
+from parflex.recursion.dynamics import JOINT_TERMS
 from parflex.simulation.refining.strain_content import content_warnings
 
 LENGTH = 0.6

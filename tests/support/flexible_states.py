@@ -9,8 +9,7 @@ import numpy as np
 import parflex
 from parflex import Configuration, Robot
 from parflex.models.dynamics.reduced import reduced_equations
-from parflex.recursion import mass_matrix
-from parflex.recursion.newton_euler import JOINT_TERMS
+from parflex.recursion.dynamics import JOINT_TERMS, mass_matrix
 
 
 def reduced(at: Configuration, rates: np.ndarray, efforts: np.ndarray) -> np.ndarray:

@@ -11,9 +11,9 @@ import pinocchio as pin
 
 import parflex
 from parflex.exchange.importing.small_yaml import read_yaml
-from parflex.recursion import motion, newton_euler
-from parflex.recursion import pose as tree_pose
-from parflex.recursion.newton_euler import joint_forces
+from parflex.recursion.dynamics import joint_forces, newton_euler
+from parflex.recursion.kinematics import motion
+from parflex.recursion.kinematics import pose as tree_pose
 from support.states import Draws, random_states
 
 Array = np.ndarray

@@ -15,7 +15,7 @@ import parflex
 from parflex import Configuration, Model, Robot
 from parflex.codegen.traces import sensing
 from parflex.models.forms.closing import holding
-from parflex.recursion import motion
+from parflex.recursion.kinematics import motion
 from support.posing import any_robot
 from support.states import Draws, random_states
 

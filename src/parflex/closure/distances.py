@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from parflex.records import Record
+from parflex.recursion.energy import OnLinks, line_between, relative_velocity, wrenches_on_ends
 from parflex.recursion.kinematics import Motion, Pose, place_jacobian
-from parflex.recursion.point_forces import OnLinks, line, on_ends, opening
 from parflex.robotfile.element_schema import ElementTable
 from parflex.tree.build_elements import start_distance
 from parflex.tree.tree import Branch, Place, Tree
@@ -80,13 +80,13 @@ class Distance(Record):
 
     def linear_residual(self, at: Pose) -> Array:
         """The same over any scalar."""
-        found = line(at, self.places, self.name).length
+        found = line_between(at, self.places, self.name).length
         wanted = self.rest if self.number is None else at.q[self.position]
         return np.array([found - wanted])
 
     def jacobian(self, tree: Tree, at: Pose, links: Sequence[tuple[Array, Array]]) -> Array:
         """The unit vector of the line times the difference of the points' velocities."""
-        across, length, _ = line(at, self.places, self.name)
+        across, length, _ = line_between(at, self.places, self.name)
         turned = [at.of(end)[0].T @ (across / length) for end in self.places]
         J1, J2 = (place_jacobian(tree, at, links, end)[0] for end in self.places)
         row = turned[1] @ J2 - turned[0] @ J1
@@ -96,13 +96,13 @@ class Distance(Record):
 
     def rate(self, tree: Tree, at: Pose, moving: Motion) -> Array:
         """Rate of the distance, less that of a strut."""
-        found = line(at, self.places, self.name, moving).rate
+        found = line_between(at, self.places, self.name, moving).rate
         return np.array([found - self._own(moving.qd)])
 
     def bias(self, tree: Tree, at: Pose, moving: Motion) -> Array:
         """Acceleration of the distance, less that of a strut."""
-        across, length, rate = line(at, self.places, self.name, moving)
-        v = opening(at, self.places, moving)
+        across, length, rate = line_between(at, self.places, self.name, moving)
+        v = relative_velocity(at, self.places, moving)
         a1, a2 = (at.of(end)[0] @ moving.of(end)[2] for end in self.places)
         return np.array([(across @ (a2 - a1) + v @ v - rate * rate) / length - self._own(moving.qdd)])
 
@@ -118,8 +118,8 @@ class Distance(Record):
 
     def on_links(self, at: Pose, multipliers: Array) -> OnLinks:
         """What the row puts on links."""
-        across, length, _ = line(at, self.places, self.name)
-        return on_ends(at, self.places, -multipliers[0] / length * across)
+        across, length, _ = line_between(at, self.places, self.name)
+        return wrenches_on_ends(at, self.places, -multipliers[0] / length * across)
 
     def numbers_in(self) -> dict[str, float]:
         """Numbers in which robots of a family may differ."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from parflex.models.robot import Robot
-from parflex.recursion import pose
+from parflex.recursion.kinematics import pose
 
 Array = np.ndarray
 

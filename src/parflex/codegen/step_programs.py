@@ -17,7 +17,7 @@ from parflex.codegen.compile import Kernel
 from parflex.codegen.model import Model
 from parflex.codegen.model_options import Options
 from parflex.models.robot import Robot
-from parflex.recursion.newton_euler import joint_forces
+from parflex.recursion.dynamics import joint_forces
 from parflex.spatial.dual import ComplexPair, complex_pair
 from parflex.symbolic.expression import Expression
 from parflex.tree.tree import Tree

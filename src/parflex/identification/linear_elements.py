@@ -14,8 +14,8 @@ import numpy as np
 
 from parflex.models.robot import Robot
 from parflex.records import Record
+from parflex.recursion.energy import line_between, wrenches_on_ends
 from parflex.recursion.kinematics import jacobians
-from parflex.recursion.point_forces import line, on_ends
 from parflex.tree.force_elements import CoupledSpring, PointElement
 from parflex.tree.tree import Tree
 
@@ -74,7 +74,7 @@ class ElementColumns:
         ends = (element.first, element.second)
         if element.smooth_at_zero:
             return self._along(ends, self.at.of(ends[1])[1] - self.at.of(ends[0])[1])
-        across, length, rate = line(self.at, ends, name, self.moving)
+        across, length, rate = line_between(self.at, ends, name, self.moving)
         # of a unit of stiffness the tension is the length, which its direction is divided by
         share: Any = {"k": 1.0, "d": rate / length, "k_rest": -1 / length}[symbol]
         return self._along(ends, share * across)
@@ -82,7 +82,7 @@ class ElementColumns:
     def _along(self, ends: Any, force: Array) -> Array:
         """What it takes along rates against a force on the first of two places, and its opposite on the second."""
         total: Any = 0.0
-        for link, (pulled, turned) in on_ends(self.at, ends, force).items():
+        for link, (pulled, turned) in wrenches_on_ends(self.at, ends, force).items():
             J_v, J_w = self.jacobians[link] if self.J is None else (part @ self.J for part in self.jacobians[link])
             total = total - (J_v.T @ pulled + J_w.T @ turned)
         return np.asarray(total)

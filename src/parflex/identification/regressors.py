@@ -28,9 +28,8 @@ from parflex.models.dynamics.base_parameters import PARAMETERS
 from parflex.models.robot import Robot
 from parflex.models.terms import FRICTION
 from parflex.records import Record
-from parflex.recursion.body_regressor import body_regressor
+from parflex.recursion.dynamics import body_regressor, joint_forces, newton_euler
 from parflex.recursion.kinematics import jacobians, motion, pose
-from parflex.recursion.newton_euler import joint_forces, newton_euler
 from parflex.tree.tree import Link, Tree
 
 Array = np.ndarray

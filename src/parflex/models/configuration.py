@@ -22,7 +22,7 @@ from parflex.models.priorities import root_of
 from parflex.models.robot import Robot
 from parflex.models.spins import spin_error, spinning
 from parflex.records import Answer, count_of
-from parflex.recursion.composite import mass_matrix as tree_mass_matrix
+from parflex.recursion.dynamics import mass_matrix as tree_mass_matrix
 from parflex.recursion.kinematics import Motion, jacobians, place_jacobian, pose
 from parflex.recursion.kinematics import Pose as LinkPoses
 

@@ -16,7 +16,7 @@ from parflex.closure.constraints import Constraint, Coupling
 from parflex.errors import InputError, did_you_mean
 from parflex.models.configuration import Configuration, Pose, configure
 from parflex.models.robot import Robot
-from parflex.recursion.newton_euler import JOINT_TERMS
+from parflex.recursion.dynamics import JOINT_TERMS
 from parflex.tree.force_elements import CoupledSpring, PointElement
 from parflex.tree.tree import Link, Tree
 

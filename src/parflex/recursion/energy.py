@@ -1,18 +1,32 @@
-"""Energies of the tree, over any scalar."""
+"""Energies, forces between two points, and contact depths.
+
+Contacts of a robot in a motion: how deep and how fast they are, over any scalar.
+
+A new kind of contact becomes an entry of `depths`, in the order in which `with_gates` numbers it, and of `watched`.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from parflex.errors import SingularError
 from parflex.records import Unpacked
 from parflex.recursion.kinematics import Motion, Pose, motion
-from parflex.recursion.point_forces import elements_energy
-from parflex.tree.tree import Tree
+from parflex.spatial.rotations import cross
+from parflex.tree.force_elements import Contact, PointElement
+from parflex.tree.tree import GROUND, Place, Tree
 
 Array = np.ndarray
+
+Push = tuple[Array, ...]  # force, moment, and inside a body the forces along its elastic coordinates
+
+OnLinks = dict[int, Push]  # at the origins of links, in their axes
+
+TOGETHER = 1e-12  # m: points nearer to each other have no line between them
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -71,3 +85,137 @@ def kinetic_energy(tree: Tree, at: Pose, qd: Array, moving: Motion | None = None
             rate = qd[link.v.start]
             found = found + 0.5 * link.terms.motor_inertia * (rate * rate)
     return found
+
+
+class Line(NamedTuple):
+    """From the first place to the second in world axes, its length, and the rate of that in a motion."""
+
+    across: Array
+    length: Any
+    rate: Any
+
+
+def line_between(at: Pose, ends: tuple[Place, Place], name: str, moving: Motion | None = None) -> Line:
+    """The line between two places; refused where they meet, as it has no direction there."""
+    across = at.of(ends[1])[1] - at.of(ends[0])[1]
+    length = np.sqrt(across @ across)
+    size = getattr(length, "value", length)
+    if isinstance(size, float) and size <= TOGETHER:
+        raise SingularError(
+            f"the two points of the element '{name}' meet, so its direction is not defined",
+            key=f"element '{name}'",
+            value=name,
+            hint="choose another pose, or other points",
+        )
+    rate = 0.0 if moving is None else across @ relative_velocity(at, ends, moving) / length
+    return Line(across, length, rate)
+
+
+def distance(at: Pose, ends: tuple[Place, Place]) -> Any:
+    """Between two places, which may meet."""
+    across = at.of(ends[1])[1] - at.of(ends[0])[1]
+    return np.sqrt(across @ across)
+
+
+def relative_velocity(at: Pose, ends: tuple[Place, Place], moving: Motion) -> Array:
+    """Velocity of the second place less that of the first, in world axes."""
+    first, second = (at.of(end)[0] @ moving.of(end)[0] for end in ends)
+    return second - first
+
+
+def line_wrench(at: Pose, element: PointElement, moving: Motion | None) -> Array:
+    """What acts on the first place, in world axes: towards the second where it is pulled."""
+    ends = (element.first, element.second)
+    if element.smooth_at_zero:
+        return element.stiffness * (at.of(ends[1])[1] - at.of(ends[0])[1]) if element.acts else np.zeros(3)
+    across, length, rate = line_between(at, ends, element.name, moving)
+    return element.tension(length, rate) / length * across
+
+
+def wrench_on_link(at: Pose, place: Place, force: Array, moment: Array | None = None) -> Push:
+    """A world force and moment at a place as force and moment at the origin of its link, in its axes.
+
+    At a place inside a body also as forces along the elastic coordinates: the transpose of how these move the place.
+    """
+    R = at.rotation[place.link]
+    local, turn = R.T @ force, None if moment is None else R.T @ moment
+    inner = place.inner
+    if inner is None:
+        arm = cross(place.position, local)
+        return local, arm if turn is None else turn + arm
+    turned, r = at.bent(inner)
+    turn = cross(turned @ place.position, local) + (0.0 if turn is None else turn)
+    bend = inner.node.Phi_d.T @ local + inner.node.Phi_r.T @ (inner.node.L(at.q[inner.e]).T @ turn)
+    return local, turn + cross(r, local), bend
+
+
+def wrenches_on_ends(at: Pose, ends: tuple[Place, Place], force: Array) -> OnLinks:
+    """A force on the first place and its opposite on the second, as wrenches on links at their origins and axes."""
+    result: OnLinks = {}
+    for end, sign in zip(ends, (1.0, -1.0), strict=True):
+        if end.link != GROUND:
+            add_wrenches(result, {end.link: wrench_on_link(at, end, sign * force)})
+    return result
+
+
+def element_wrenches(tree: Tree, at: Pose, moving: Motion | None) -> OnLinks:
+    """What all elements put on the links; without a motion at rest."""
+    total: OnLinks = {}
+    for element in tree.elements:
+        if element.acts:
+            add_wrenches(total, wrenches_on_ends(at, (element.first, element.second), line_wrench(at, element, moving)))
+    return total
+
+
+def add_wrenches(total: OnLinks, more: Mapping[int, Push]) -> None:
+    """Add wrenches on links to others."""
+    for link, push in more.items():
+        old = total.get(link)
+        if old is not None:
+            longest = max(old, push, key=len)
+            push = (*(one + other for one, other in zip(old, push, strict=False)), *longest[min(len(old), len(push)) :])
+        total[link] = push
+
+
+def elements_energy(tree: Tree, at: Pose) -> Any:
+    """Energy stored in all elements."""
+    total: Any = 0.0
+    for element in tree.elements:
+        if element.acts and element.smooth_at_zero:
+            across = at.of(element.second)[1] - at.of(element.first)[1]
+            total = total + 0.5 * element.stiffness * (across @ across)
+        elif element.acts:
+            total = total + element.energy(line_between(at, (element.first, element.second), element.name).length)
+    return total
+
+
+def elements_loss(tree: Tree, at: Pose, moving: Motion) -> Any:
+    """Power that dampers between points take."""
+    total: Any = 0.0
+    for element in tree.elements:
+        if element.acts and (element.damping != 0 or element.speed_curve is not None):
+            _, length, rate = line_between(at, (element.first, element.second), element.name, moving)
+            total = total + element.lost_power(length, rate)
+    return total
+
+
+def contact_depths(tree: Tree, at: Pose, qd: Array) -> Iterator[tuple[Contact, Any, Any]]:
+    """Every contact with its depth and the rate of that, in the order of the gates."""
+    for link in tree.links:
+        if link.terms.stop is not None:
+            for side in link.terms.stop.sides(at.q[link.q.start], qd[link.v.start]):
+                yield side.contact, side.depth, side.rate
+    cables = [element for element in tree.elements if element.contact is not None]
+    moving = motion(tree, at, qd, np.zeros(tree.n)) if cables else None
+    for element in cables:
+        assert element.contact is not None
+        _, length, rate = line_between(at, (element.first, element.second), element.name, moving)
+        yield element.contact, length - element.rest, rate
+    for spring in tree.springs:
+        if spring.flanks is not None:
+            yield from spring.contacts(at.q, qd)
+
+
+def gate_values(tree: Tree, at: Pose, qd: Array) -> list[tuple[Any, Any]]:
+    """What each gate follows, and its rate."""
+    return [gap for contact, depth, rate in contact_depths(tree, at, qd) for gap in contact.gaps(depth, rate)]

@@ -79,7 +79,7 @@ class Motion(Record):
         X, r, j = place.rotation.T, place.position, place.link
         if place.inner is not None:
             v, w, a, al = self._inside(j, place.inner)
-            return X @ (v + cross(w, r)), X @ w, X @ (a + turning(w, al) @ r), X @ al
+            return X @ (v + cross(w, r)), X @ w, X @ (a + acceleration_matrix(w, al) @ r), X @ al
         v, a = self.v[j] + cross(self.w[j], r), self.a[j] + self.U[j] @ r
         return X @ v, X @ self.w[j], X @ a, X @ self.al[j]
 
@@ -160,7 +160,7 @@ def motion(tree: Tree, at: Pose, qd: Any, qdd: Any, base: Array | None = None) -
         result.w.append(w + turn)
         result.a.append(a + S_v @ qdd[link.v] + 2 * cross(w, slide))
         result.al.append(al + S_w @ qdd[link.v] + cross(w, turn))
-        result.U.append(turning(result.w[j], result.al[j]))
+        result.U.append(acceleration_matrix(result.w[j], result.al[j]))
     return result
 
 
@@ -196,7 +196,7 @@ def _node_motion(node: Node, e: Any, w: Array, ed: Any, edd: Any) -> tuple[Array
     return slide, turn, a, al
 
 
-def turning(w: Array, al: Array) -> Array:
+def acceleration_matrix(w: Array, al: Array) -> Array:
     """U = hat(al) + hat(w) hat(w): U r is the acceleration of a point fixed at r, less that of the origin."""
     xx, yy, zz = w[0] * w[0], w[1] * w[1], w[2] * w[2]
     xy, xz, yz = w[0] * w[1], w[0] * w[2], w[1] * w[2]

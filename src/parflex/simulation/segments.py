@@ -14,8 +14,8 @@ import numpy as np
 
 from parflex.closure.distances import Distance
 from parflex.errors import ParflexError
+from parflex.recursion.energy import distance
 from parflex.recursion.kinematics import pose
-from parflex.recursion.point_forces import distance
 from parflex.simulation.conditioning import BETTER, WELL, Event, Watch
 from parflex.simulation.inputs.corners import Course, course_of
 from parflex.simulation.inputs.polynomials import Polynomials

@@ -11,8 +11,8 @@ from parflex.closure.distances import Distance
 from parflex.models.dynamics.forces import forces_along_rates, on_links
 from parflex.models.forms.closing import best_rows
 from parflex.models.robot import Robot
+from parflex.recursion.energy import line_between
 from parflex.recursion.kinematics import jacobians, motion
-from parflex.recursion.point_forces import line
 from parflex.spatial.linear import solve, solve_positive
 
 Array = np.ndarray
@@ -34,12 +34,12 @@ def element_signals(
     moving = motion(tree, at, qd, np.zeros(tree.n))
     found: dict[str, Array] = {}
     for element in tree.elements:
-        _, length, rate = line(at, (element.first, element.second), element.name, moving)
+        _, length, rate = line_between(at, (element.first, element.second), element.name, moving)
         found[f"element.{element.name}.length"] = _entry(length)
         found[f"element.{element.name}.force"] = _entry(element.tension(length, rate))
     held = [row for row in robot.closures.constraints if isinstance(row, Distance)]
     for row in held:
-        found[f"element.{row.name}.length"] = _entry(line(at, row.places, row.name).length)
+        found[f"element.{row.name}.length"] = _entry(line_between(at, row.places, row.name).length)
     if held and not robot.mobility.redundant:
         lam = row_multipliers(robot, at, qd, qdd, (dependent, rows), effort, wrenches, lost)
         for part, holding in zip(robot.closures.slices(), robot.closures.rows, strict=True):

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from parflex.codegen.traces.tracing import Options, Outputs, Tracer, open_gates
+from parflex.codegen.model_options import Options
+from parflex.codegen.traces.tracing import Outputs, Tracer, open_gates
 from parflex.models.forms.form import Form
-from parflex.recursion import pose
 from parflex.recursion.energy import energies
+from parflex.recursion.kinematics import pose
 
 Array = np.ndarray
 

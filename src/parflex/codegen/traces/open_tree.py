@@ -13,9 +13,9 @@ from parflex.codegen.model_options import Options, prepared
 from parflex.codegen.traces.tracing import Tracer, open_gates
 from parflex.models.dynamics.forces import on_links
 from parflex.models.robot import Robot
-from parflex.recursion import jacobians, joint_forces, mass_matrix, motion, newton_euler, pose
-from parflex.recursion.contact_depths import gap_values
-from parflex.recursion.energy import energies
+from parflex.recursion.dynamics import joint_forces, mass_matrix, newton_euler
+from parflex.recursion.energy import energies, gate_values
+from parflex.recursion.kinematics import jacobians, motion, pose
 
 Array = np.ndarray
 MANY_RATES = 100  # free ones: numbers take milliseconds a pose, a program seconds to make and to compile
@@ -80,6 +80,6 @@ def contact_gaps(robot: Robot) -> Model:
         tree = prepared(robot, "contact-gaps", Options()).tree
         q, change = tracer.group("q", tree.nq), tracer.group("position_rates", tree.nq)
         open_gates(tracer, tree)
-        return {"gaps": np.array(gap_values(tree, pose(tree, q), tree.rates(q, change)), dtype=object)}
+        return {"gaps": np.array(gate_values(tree, pose(tree, q), tree.rates(q, change)), dtype=object)}
 
     return kept_program(robot, "contact-gaps", Options(), outputs)

@@ -14,9 +14,9 @@ from parflex.codegen.model_options import Options, prepared
 from parflex.codegen.traces.coupling_signals import lossy, lost_forces
 from parflex.codegen.traces.tracing import Tracer, open_gates
 from parflex.models.robot import Robot
+from parflex.recursion.dynamics import joint_forces
+from parflex.recursion.energy import elements_loss
 from parflex.recursion.kinematics import motion, pose
-from parflex.recursion.newton_euler import joint_forces
-from parflex.recursion.point_forces import elements_loss
 from parflex.tree.tree import Tree
 
 Array = np.ndarray

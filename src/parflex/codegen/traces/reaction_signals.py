@@ -18,8 +18,8 @@ from parflex.models.dynamics.reactions import closure_loads, has_reaction
 from parflex.models.inside_beams.beam_chains import BeamChain
 from parflex.models.inside_beams.section_forces import element_signals_of
 from parflex.models.robot import Robot
+from parflex.recursion.dynamics import joint_forces, less_external, link_wrenches, propagate_inwards
 from parflex.recursion.kinematics import jacobians, motion, pose
-from parflex.recursion.newton_euler import inwards, joint_forces, link_wrenches, relieved
 from parflex.spatial.batched import in_all_rows, over_rows
 
 Array = np.ndarray
@@ -57,15 +57,15 @@ def joint_wrenches(
         shown: dict[str, tuple[Array, Array]] = {}
         needed = link_wrenches(tree, at, moving, external)
         if changed.closures.size:
-            forces = inwards(tree, at, *relieved(needed, {})).forces
+            forces = propagate_inwards(tree, at, *less_external(needed, {})).forces
             missing = forces + joint_forces(tree, q, qd, given["accelerations"])
             missing = missing - lost_forces(changed, places, (), q, qd, given["effort"], pushed)
             for k, motor in enumerate(changed.actuated):
                 missing[motor] = missing[motor] - given["effort"][k]
             held = changed.closures.jacobian(at, jacobians(tree, at, along))[:, along]
             shown, acting = closure_loads(changed, at, in_all_rows(multipliers, held, missing[along]))
-            needed = relieved(needed, acting)
-        found = inwards(tree, at, *needed)
+            needed = less_external(needed, acting)
+        found = propagate_inwards(tree, at, *needed)
         joints = {link.name: (found.f[j], found.m[j]) for j, link in enumerate(tree.links) if has_reaction(link)}
         inside: dict[str, Array] = {}
         for chain in chains:

@@ -25,7 +25,7 @@ from parflex.models.elastic.linear_model import LinearModel, tree_stiffness
 from parflex.models.robot import Robot
 from parflex.models.terms import acting
 from parflex.records import Record
-from parflex.recursion.composite import mass_matrix
+from parflex.recursion.dynamics import mass_matrix
 from parflex.recursion.energy import kinetic_energy
 from parflex.recursion.kinematics import motion
 from parflex.spatial.dual import seed_slopes, slopes

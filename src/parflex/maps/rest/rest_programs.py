@@ -24,9 +24,9 @@ from parflex.models.dynamics.forces import on_links
 from parflex.models.dynamics.reactions import closure_loads, constraint_forces
 from parflex.models.elastic.linear_model import tree_stiffness
 from parflex.models.robot import Robot
+from parflex.recursion.dynamics import joint_forces, newton_euler
+from parflex.recursion.energy import add_wrenches, distance
 from parflex.recursion.kinematics import motion
-from parflex.recursion.newton_euler import joint_forces, newton_euler
-from parflex.recursion.point_forces import add_wrenches, distance
 from parflex.symbolic.expression import Expression, Graph
 
 Array = np.ndarray

@@ -19,8 +19,8 @@ from parflex.errors import InputError, SingularError, UnreachableError
 from parflex.models.configuration import Configuration
 from parflex.models.robot import Robot
 from parflex.records import Answer, brief, count_of, name_list
+from parflex.recursion.dynamics import newton_euler
 from parflex.recursion.kinematics import motion, pose
-from parflex.recursion.newton_euler import newton_euler
 from parflex.tree.tree import Tree
 
 Array = np.ndarray

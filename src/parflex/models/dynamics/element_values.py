@@ -9,8 +9,8 @@ import numpy as np
 
 from parflex.closure.distances import Distance
 from parflex.models.configuration import Configuration
-from parflex.recursion import motion
-from parflex.recursion.point_forces import line
+from parflex.recursion.energy import line_between
+from parflex.recursion.kinematics import motion
 
 Array = np.ndarray
 Values = dict[str, dict[str, Any]]
@@ -43,12 +43,12 @@ def element_values(configuration: Configuration, qd: Array | None = None, lam: A
             if element.smooth_at_zero and not np.any(at.of(ends[1])[1] - at.of(ends[0])[1]):
                 found[entry.name] = {"length": 0.0, "rate": 0.0, "force": 0.0}
                 continue
-            _, length, rate = line(at, ends, entry.name, moving)
+            _, length, rate = line_between(at, ends, entry.name, moving)
             found[entry.name] = _shown(length, rate, element.tension(length, rate))
             continue
         part, row = rows[entry.name]
         assert isinstance(row, Distance)
-        _, length, rate = line(at, row.places, entry.name, moving)
+        _, length, rate = line_between(at, row.places, entry.name, moving)
         found[entry.name] = _shown(length, rate, None if lam is None else -lam[part][0])
     return found
 

@@ -11,9 +11,9 @@ import numpy as np
 from parflex.checks import short_text, table
 from parflex.errors import InputError, SingularError, did_you_mean
 from parflex.models.configuration import Configuration
+from parflex.recursion.dynamics import NewtonEuler, joint_forces, newton_euler
+from parflex.recursion.energy import OnLinks, add_wrenches, wrench_on_link
 from parflex.recursion.kinematics import Pose, motion
-from parflex.recursion.newton_euler import NewtonEuler, joint_forces, newton_euler
-from parflex.recursion.point_forces import OnLinks, add_wrenches, on_link
 from parflex.tree.tree import Place, Tree
 
 Array = np.ndarray
@@ -84,7 +84,7 @@ def on_links(tree: Tree, at: Pose, wrenches: Mapping[str, Array]) -> OnLinks:
     for frame, wrench in wrenches.items():
         place = tree.places[frame]
         if place.link >= 0:
-            add_wrenches(result, {place.link: on_link(at, place, wrench[:3], wrench[3:])})
+            add_wrenches(result, {place.link: wrench_on_link(at, place, wrench[:3], wrench[3:])})
     return result
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import scipy
 
 from parflex.models.configuration import Configuration
-from parflex.recursion import mass_matrix
+from parflex.recursion.dynamics import mass_matrix
 
 Array = np.ndarray
 

@@ -15,8 +15,8 @@ from parflex.models.dynamics.element_values import element_values, multipliers_o
 from parflex.models.dynamics.forces import Wrench, checked_wrenches, tree_newton_euler
 from parflex.models.inside_beams.beam_loads import beam_tables, largest_of, loads_of_beams
 from parflex.models.robot import Robot
+from parflex.recursion.energy import OnLinks, add_wrenches
 from parflex.recursion.kinematics import Pose
-from parflex.recursion.point_forces import OnLinks, add_wrenches
 from parflex.spatial.rotations import cross
 from parflex.tree.tree import Link
 

@@ -20,7 +20,7 @@ from parflex.closure.mobility import rank, scaled_jacobian
 from parflex.closure.reduction import Reduction
 from parflex.errors import InputError, SingularError
 from parflex.records import Record
-from parflex.recursion.composite import mass_matrix
+from parflex.recursion.dynamics import mass_matrix
 from parflex.spatial.linear import scalar_type, solve
 from parflex.tree.force_elements import gear_loss
 

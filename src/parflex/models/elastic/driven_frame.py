@@ -29,7 +29,7 @@ from parflex.models.elastic.stiff_system import rate_units
 from parflex.models.robot import Robot
 from parflex.models.terms import acting_at
 from parflex.records import Record
-from parflex.recursion.composite import mass_matrix as tree_mass_matrix
+from parflex.recursion.dynamics import mass_matrix as tree_mass_matrix
 from parflex.spatial.rotations import vector_from_rotation
 
 Array = np.ndarray

@@ -23,8 +23,8 @@ from parflex.models.motor_values import Effort
 from parflex.models.robot import Robot
 from parflex.models.terms import acting
 from parflex.records import Answer, brief, count_of
-from parflex.recursion.composite import mass_matrix as tree_mass_matrix
-from parflex.recursion.point_forces import distance
+from parflex.recursion.dynamics import mass_matrix as tree_mass_matrix
+from parflex.recursion.energy import distance
 
 NOT_STABLE = "this equilibrium is not stable, as beyond a buckling load: the robot would leave it"
 BEYOND = (

@@ -21,7 +21,7 @@ from parflex.models.dynamics.taut_cables import slack_warnings
 from parflex.models.elastic.deflection import deflection_warnings
 from parflex.models.elastic.driven_frame import check_system, zero_dynamics
 from parflex.models.pose_input import read_motion
-from parflex.recursion.composite import mass_matrix as tree_mass_matrix
+from parflex.recursion.dynamics import mass_matrix as tree_mass_matrix
 from parflex.recursion.kinematics import motion
 from parflex.spatial.linear import least_norm
 

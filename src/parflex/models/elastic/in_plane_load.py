@@ -6,7 +6,7 @@ import numpy as np
 import scipy
 
 from parflex.models.configuration import Configuration
-from parflex.recursion import NewtonEuler
+from parflex.recursion.dynamics import NewtonEuler
 
 Array = np.ndarray
 NEGLECTED = 0.1  # of the stiffness of a mode, or a twentieth of its frequency: what is left out is told beyond this

@@ -32,7 +32,7 @@ from parflex.models.elastic.tension import (
 from parflex.models.motor_values import Effort
 from parflex.models.robot import Robot
 from parflex.records import Record, brief, count_of
-from parflex.recursion.composite import mass_matrix as tree_mass_matrix
+from parflex.recursion.dynamics import mass_matrix as tree_mass_matrix
 from parflex.spatial.linear import scalar_type
 
 __all__ = ["LinearModel", "linear_model", "tree_stiffness"]

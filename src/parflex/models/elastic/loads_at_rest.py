@@ -22,7 +22,7 @@ from parflex.models.motor_values import Effort, read_efforts
 from parflex.models.robot import Robot
 from parflex.models.terms import acting
 from parflex.records import Record, name_list
-from parflex.recursion.newton_euler import NewtonEuler, joint_forces
+from parflex.recursion.dynamics import NewtonEuler, joint_forces
 from parflex.spatial.dual import seed_slopes, slopes
 from parflex.spatial.linear import scalar_type, solve
 from parflex.tree.tree import Tree

@@ -11,8 +11,8 @@ from parflex.bodies.reduced_beam import mirror_symmetric_part
 from parflex.models.configuration import Configuration
 from parflex.models.robot import Robot, file_frame
 from parflex.models.vibration.natural_modes import Modes
+from parflex.recursion.energy import line_between
 from parflex.recursion.kinematics import place_jacobian
-from parflex.recursion.point_forces import line
 from parflex.spatial.dual import Dual
 from parflex.tree.tree import Link
 
@@ -107,7 +107,7 @@ def _stretched(here: Configuration, shape: Array) -> list[tuple[str, float]]:
         if not element.acts:
             continue
         ends = (element.first, element.second)
-        across, length, _ = line(here.at, ends, element.name)
+        across, length, _ = line_between(here.at, ends, element.name)
         J1, J2 = (here.at.of(end)[0] @ place_jacobian(tree, here.at, here.link_jacobians, end)[0] for end in ends)
         tension = element.tension(Dual(float(length), np.ones(1)), 0.0)
         slope = float(tension.slope[0]) if isinstance(tension, Dual) else 0.0

@@ -11,8 +11,8 @@ import scipy
 from parflex.errors import SingularError
 from parflex.models.configuration import Configuration
 from parflex.records import Record
-from parflex.recursion.composite import mass_matrix as tree_mass_matrix
-from parflex.recursion.point_forces import distance
+from parflex.recursion.dynamics import mass_matrix as tree_mass_matrix
+from parflex.recursion.energy import distance
 
 Array = np.ndarray
 REGULAR = 1e11  # condition number, without units, up to which a stiffness is taken as regular: four digits to spare

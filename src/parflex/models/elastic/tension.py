@@ -15,9 +15,9 @@ import numpy as np
 
 from parflex.errors import SingularError
 from parflex.models.configuration import Configuration
+from parflex.recursion.dynamics import propagate_inwards
+from parflex.recursion.energy import distance, element_wrenches, line_between
 from parflex.recursion.kinematics import place_jacobian, pose
-from parflex.recursion.newton_euler import inwards
-from parflex.recursion.point_forces import distance, element_wrenches, line
 from parflex.spatial.dual import Dual, seed_slopes, slopes
 from parflex.tree.tree import Place, Tree
 
@@ -110,7 +110,7 @@ def _length(configuration: Configuration, element: Any) -> float:
     ends = (element.first, element.second)
     if element.smooth_at_zero:
         return float(distance(configuration.at, ends))
-    return float(line(configuration.at, ends, element.name).length)
+    return float(line_between(configuration.at, ends, element.name).length)
 
 
 def _apart(configuration: Configuration, first: Place, second: Place) -> bool:
@@ -143,7 +143,7 @@ def element_stiffness(configuration: Configuration) -> tuple[Array, Array]:
         -acting[j][2] if j in acting and len(acting[j]) > 2 else np.zeros(link.body.size)
         for j, link in enumerate(tree.links)
     ]
-    K = slopes(inwards(tree, moved, f, m, bend).forces, tree.n)
+    K = slopes(propagate_inwards(tree, moved, f, m, bend).forces, tree.n)
     return (K + K.T) / 2, _damping(configuration)
 
 
@@ -160,7 +160,7 @@ def _damping(configuration: Configuration) -> Array:
         if not element.acts or (element.damping == 0 and element.speed_curve is None):
             continue
         ends = (element.first, element.second)
-        across, length, _ = line(at, ends, element.name)
+        across, length, _ = line_between(at, ends, element.name)
         J1, J2 = (at.of(end)[0] @ place_jacobian(tree, at, configuration.link_jacobians, end)[0] for end in ends)
         row = across @ (J2 - J1) / length
         tension = element.tension(length, Dual(0.0, np.ones(1)))

@@ -33,9 +33,9 @@ from parflex.models.forms.form import FAR, GUESSED, Answer, Form, Given, Groups,
 from parflex.models.forms.platform_frame import PlatformFrame, platform_frame, shown, world
 from parflex.models.robot import Robot
 from parflex.records import Record
-from parflex.recursion.composite import mass_matrix
+from parflex.recursion.dynamics import mass_matrix
+from parflex.recursion.energy import OnLinks
 from parflex.recursion.kinematics import Pose, jacobians, pose
-from parflex.recursion.point_forces import OnLinks
 from parflex.spatial.linear import scalar_type, solve, solve_positive
 
 Array = np.ndarray

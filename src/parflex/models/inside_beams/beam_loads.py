@@ -20,8 +20,8 @@ from parflex.models.inside_beams.section_forces import (
 )
 from parflex.models.inside_beams.stresses import largest_stress, stresses
 from parflex.records import Record, brief
+from parflex.recursion.dynamics import NewtonEuler
 from parflex.recursion.kinematics import motion
-from parflex.recursion.newton_euler import NewtonEuler
 from parflex.tree.tree import Tree
 
 Array = np.ndarray

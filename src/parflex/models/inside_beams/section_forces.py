@@ -16,9 +16,9 @@ from parflex.bodies.reduced_beam import ReducedSections
 from parflex.bodies.sections import ElementSections
 from parflex.models.inside_beams.beam_chains import BeamChain
 from parflex.records import Record
+from parflex.recursion.dynamics import NewtonEuler
+from parflex.recursion.energy import line_wrench, wrench_on_link
 from parflex.recursion.kinematics import Motion, Pose
-from parflex.recursion.newton_euler import NewtonEuler
-from parflex.recursion.point_forces import on_link, pull
 from parflex.spatial.dual import without_slopes
 from parflex.spatial.linear import scalar_type
 from parflex.spatial.rotations import cross, exponential
@@ -98,10 +98,10 @@ def element_signals_of(
         parts = [moving.a[j], moving.w[j], moving.al[j], force, moment + cross(at.local_position[k], force)]
         for load in inner_loads(tree, j, list(pushed)):
             if load.element is not None:
-                push = on_link(at, load.place, load.sign * pull(at, load.element, moving))
+                push = wrench_on_link(at, load.place, load.sign * line_wrench(at, load.element, moving))
             else:
                 wrench = pushed[load.frame or ""]
-                push = on_link(at, load.place, wrench[:3], wrench[3:])
+                push = wrench_on_link(at, load.place, wrench[:3], wrench[3:])
             parts += [*push[:2]]
         result[j] = np.concatenate(parts)
     return result

@@ -12,8 +12,8 @@ from parflex.closure.targets import Target
 from parflex.errors import RobotFileError, SingularError, UnreachableError
 from parflex.models.given_states.coupled_values import coupling_warnings
 from parflex.models.pose_input import read_pose
+from parflex.recursion.energy import distance
 from parflex.recursion.kinematics import pose
-from parflex.recursion.point_forces import distance
 
 if TYPE_CHECKING:
     from parflex.models.robot import Robot

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from parflex.models.given_states.joint_stops import without_stop
-from parflex.recursion.contact_depths import depths
+from parflex.recursion.energy import contact_depths
 from parflex.recursion.kinematics import pose
 from parflex.simulation.integrators.integrate import rounded_down
 from parflex.simulation.problem import Problem
@@ -118,7 +118,7 @@ def _fastest(tree: Tree, columns: Mapping[str, Array]) -> Array:
     q, qd = (np.stack([columns[f"{word}.{name}"] for name in tree.position_names], axis=1) for word in ("q", "qd"))
     with np.errstate(over="ignore", invalid="ignore"):  # a run that diverged
         rows = [
-            [abs(float(rate)) for _, _, rate in depths(tree, pose(tree, q[k]), tree.rates(q[k], qd[k]))]
+            [abs(float(rate)) for _, _, rate in contact_depths(tree, pose(tree, q[k]), tree.rates(q[k], qd[k]))]
             for k in np.unique(np.linspace(0, len(q) - 1, MOST_LOOKED_AT).astype(int))
         ]
     return np.nan_to_num(np.array(rows), posinf=0.0).max(axis=0)
@@ -127,7 +127,7 @@ def _fastest(tree: Tree, columns: Mapping[str, Array]) -> Array:
 def gates_at(tree: Tree, q: Array, qd: Array) -> Array:
     """Gates as a state says, for rows that were not computed by the loop."""
     found: list[float] = []
-    for contact, depth, rate in depths(tree, pose(tree, q), qd):
+    for contact, depth, rate in contact_depths(tree, pose(tree, q), qd):
         inside = depth > 0
         pushes = inside and contact.stiffness * depth + contact.damping * rate > 0
         found += [float(pushes), float(inside)][: contact.count] if contact.damping else [float(inside)]
@@ -139,7 +139,7 @@ def gates_at(tree: Tree, q: Array, qd: Array) -> Array:
 
 def events_between(tree: Tree, times: Array, states: Sequence[tuple[Array, Array]]) -> Array:
     """Contacts that open between rows of a passage, at the root of the cubic through depths and rates."""
-    rows = [list(depths(tree, pose(tree, q), qd)) for q, qd in states]
+    rows = [list(contact_depths(tree, pose(tree, q), qd)) for q, qd in states]
     found = []
     for k in range(1, len(rows)):
         for (contact, d0, r0), (_, d1, r1) in zip(rows[k - 1], rows[k], strict=True):

@@ -24,7 +24,7 @@ from parflex.models.elastic.tension import just_taut, tense_parts
 from parflex.models.robot import Robot, frames_at
 from parflex.models.terms import acting
 from parflex.models.vibration.natural_modes import Modes
-from parflex.recursion.composite import body_rows
+from parflex.recursion.dynamics import body_rows
 from parflex.spatial.dual import Sensitive, slopes_last
 
 Array = np.ndarray

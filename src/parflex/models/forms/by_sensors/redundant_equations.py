@@ -27,8 +27,8 @@ from parflex.models.forms.by_sensors.redundant_sets import PRODUCTS, Hold, Redun
 from parflex.models.forms.driving import fitted_rates
 from parflex.models.forms.general_form import driven_efforts, motor_efforts
 from parflex.records import Record
-from parflex.recursion.kinematics import Motion, Pose, jacobians, motion, pose, turning
-from parflex.recursion.newton_euler import joint_forces, newton_euler
+from parflex.recursion.dynamics import joint_forces, newton_euler
+from parflex.recursion.kinematics import Motion, Pose, acceleration_matrix, jacobians, motion, pose
 from parflex.spatial.linear import is_symbolic, scalar_type, solve, solve_positive
 
 Array = np.ndarray
@@ -137,7 +137,7 @@ def _moving(form: RedundantSets, at: Pose, rates: Array, accelerations: Array) -
     products = np.array([w[a] * w[b] for a, b in PRODUCTS])
     follow = _followed(hold, None, _end_rows(hold, at, moving, 2)) + hold.quadratic @ products
     moving.a[body], moving.al[body] = joint.S_v @ follow, joint.S_w @ follow
-    moving.U[body] = turning(w, moving.al[body])
+    moving.U[body] = acceleration_matrix(w, moving.al[body])
     return moving
 
 

@@ -22,9 +22,9 @@ from parflex.models.forms.by_sensors.redundant_sets import Hold, RedundantSets, 
 from parflex.models.robot import Robot
 from parflex.models.terms import acting_at
 from parflex.records import Answer, Record
+from parflex.recursion.dynamics import joint_forces, newton_euler
 from parflex.recursion.kinematics import Pose as LinkPoses
 from parflex.recursion.kinematics import jacobians, motion, pose
-from parflex.recursion.newton_euler import joint_forces, newton_euler
 from parflex.spatial.dual import Dual
 from parflex.spatial.rotations import hat
 from parflex.tree.tree import Tree

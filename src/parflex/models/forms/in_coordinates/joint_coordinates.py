@@ -9,7 +9,7 @@ import numpy as np
 
 from parflex.models.forms.form import Answer, Given, Groups
 from parflex.models.forms.in_coordinates.coordinates import Coordinates
-from parflex.recursion.composite import mass_matrix as tree_mass_matrix
+from parflex.recursion.dynamics import mass_matrix as tree_mass_matrix
 from parflex.spatial.linear import scalar_type
 
 Array = np.ndarray

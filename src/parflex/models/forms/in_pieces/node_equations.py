@@ -20,8 +20,8 @@ from parflex.models.forms.in_pieces.node_state import NodeState
 from parflex.models.forms.in_pieces.piece_motion import accelerations
 from parflex.models.forms.in_pieces.piece_rates import piece_rates
 from parflex.models.forms.in_pieces.pieces import Pieces
-from parflex.recursion.kinematics import pose, turning
-from parflex.recursion.newton_euler import joint_forces
+from parflex.recursion.dynamics import joint_forces
+from parflex.recursion.kinematics import acceleration_matrix, pose
 from parflex.spatial.linear import (
     can_share_call,
     eliminate_groups,
@@ -71,7 +71,7 @@ def _add_modal(state: NodeState, modal: CutModal) -> None:
     e, ed = state.at.q[link.e], state.rates.qd[link.e_v]
     still, count = np.zeros(3), modal.body.size
     w = state.rates.w(modal.link)
-    forces = np.concatenate(modal.body.forces(turning(w, still), still, w, e, ed, np.zeros(count)))
+    forces = np.concatenate(modal.body.forces(acceleration_matrix(w, still), still, w, e, ed, np.zeros(count)))
     M = modal.body.inertia_matrix(e)
     J_v, J_w, columns, places = own.widened(modal.slots)
     modes = np.zeros((count, len(columns)))

@@ -20,8 +20,7 @@ from parflex.models.forms.on_legs.platform_legs import (
     platform_wrench,
     up,
 )
-from parflex.recursion.composite import mass_matrix
-from parflex.recursion.newton_euler import joint_forces, newton_euler
+from parflex.recursion.dynamics import joint_forces, mass_matrix, newton_euler
 from parflex.spatial.linear import scalar_type, solve, solve_positive
 from parflex.spatial.rotations import cross
 

@@ -17,7 +17,15 @@ from parflex.closure.closed_form import Angle, CrossedSlide, TwoBars, recognise
 from parflex.models.forms.on_legs.elastic_platform import ElasticPlatform, elastic_platform
 from parflex.models.robot import Robot
 from parflex.records import Record
-from parflex.recursion.kinematics import Motion, Pose, jacobians, motion, place_jacobian, pose, turning
+from parflex.recursion.kinematics import (
+    Motion,
+    Pose,
+    acceleration_matrix,
+    jacobians,
+    motion,
+    place_jacobian,
+    pose,
+)
 from parflex.spatial.linear import solve
 from parflex.spatial.rotations import cross
 from parflex.tree.joints import AROUND_AXIS
@@ -242,7 +250,7 @@ def leg_motion(form: Legs, leg: Leg, q: Any, platform: PlatformMotion) -> LegMot
     J = leg.rows @ J_v
     place = attachment(form, leg, platform.e)
     arm = platform.R @ place
-    U = turning(platform.w, platform.al)
+    U = acceleration_matrix(platform.w, platform.al)
     if form.by_columns:
         velocity, acceleration = cross(platform.w, platform.R) @ place, (U @ platform.R) @ place
     else:
@@ -268,7 +276,9 @@ def platform_wrench(form: Legs, platform: PlatformMotion) -> tuple[Array, Array,
     w, al = R.T @ platform.w, R.T @ platform.al
     if form.elastic is not None:
         still = np.zeros(form.elastic.body.size)
-        f, m, s = form.elastic.body.forces(turning(w, al), R.T @ platform.a, w, platform.e, platform.ed, still)
+        f, m, s = form.elastic.body.forces(
+            acceleration_matrix(w, al), R.T @ platform.a, w, platform.e, platform.ed, still
+        )
         return R @ f, R @ m, s
-    force, moment = form.body.wrench(turning(w, al), np.zeros(3))
+    force, moment = form.body.wrench(acceleration_matrix(w, al), np.zeros(3))
     return form.body.m * platform.a + R @ force, R @ moment + cross(R @ form.body.S, platform.a), np.zeros(0)

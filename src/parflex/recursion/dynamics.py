@@ -1,0 +1,314 @@
+"""Newton-Euler, composite and articulated bodies, and the inertial-parameter regressor.
+
+The direct model of an open tree by articulated bodies: operators grow with the number of links, not with its cube.
+
+Each link, with all it carries hanging loose in its joints, answers a push like a body: f = I_A a + p_A, theory (23).
+The inertia is kept in 3 x 3 blocks A (force per acceleration), B (force per angular acceleration) and C (moment per
+angular acceleration).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from parflex.bodies.rigid import RigidBody
+from parflex.records import Record
+from parflex.recursion.energy import Push, add_wrenches, element_wrenches
+from parflex.recursion.kinematics import Motion, Pose, jacobians, motion
+from parflex.spatial.linear import scalar_type, solve_positive
+from parflex.spatial.rotations import cross, hat
+from parflex.tree.tree import GROUND, Link, Tree
+
+Array = np.ndarray
+
+JOINT_TERMS = ("motor-inertia", "friction", "springs")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class NewtonEuler(Record):
+    """`forces` along all rates, theory (8), and the wrench (f, m) that the parent puts on each link at its origin."""
+
+    forces: Array
+    f: list[Array]
+    m: list[Array]
+
+
+def newton_euler(tree: Tree, at: Pose, moving: Motion, external: Mapping[int, Push] | None = None) -> NewtonEuler:
+    """Wrenches of the links in this motion, theory (6); `external` ones act on links, at their origins and axes.
+
+    Elements between two points act as such wrenches, theory (44).
+    """
+    return propagate_inwards(tree, at, *link_wrenches(tree, at, moving, external))
+
+
+def link_wrenches(
+    tree: Tree, at: Pose, moving: Motion, external: Mapping[int, Push] | None = None
+) -> tuple[list[Array], list[Array], list[Array]]:
+    """What each link needs for itself: force, moment and forces along its elastic coordinates."""
+    if tree.elements:
+        acting = element_wrenches(tree, at, moving)
+        add_wrenches(acting, external or {})
+        external = acting
+    f: list[Array] = []
+    m: list[Array] = []
+    elastic: list[Array] = []
+    for j, link in enumerate(tree.links):
+        e, ed, edd = at.q[link.e], moving.qd[link.e_v], moving.qdd[link.e_v]
+        force, moment, s = link.body.forces(moving.U[j], moving.a[j], moving.w[j], e, ed, edd)
+        if external and j in external:
+            force, moment = force - external[j][0], moment - external[j][1]
+            s = s - external[j][2] if len(external[j]) > 2 else s
+        elastic.append(s)
+        f.append(force)
+        m.append(moment)
+    return f, m, elastic
+
+
+def less_external(
+    needed: tuple[list[Array], list[Array], list[Array]], external: Mapping[int, Push]
+) -> tuple[list[Array], list[Array], list[Array]]:
+    """What links need less what acts on them."""
+    f, m, elastic = (list(part) for part in needed)
+    for j, pushed in external.items():
+        f[j], m[j] = f[j] - pushed[0], m[j] - pushed[1]
+        elastic[j] = elastic[j] - pushed[2] if len(pushed) > 2 else elastic[j]
+    return f, m, elastic
+
+
+def propagate_inwards(tree: Tree, at: Pose, f: list[Array], m: list[Array], elastic: list[Array]) -> NewtonEuler:
+    """Wrenches that links need, and forces along their elastic coordinates, carried to the ground."""
+    rows: list[Any] = [None] * len(tree.links)
+    for j in reversed(range(len(tree.links))):
+        link = tree.links[j]
+        rows[j] = np.concatenate([link.joint.S_v.T @ f[j] + link.joint.S_w.T @ m[j], elastic[j]])
+        if link.parent != GROUND:
+            carried = at.to_parent(tree, j, f[j])
+            turning = at.to_parent(tree, j, m[j])
+            f[link.parent] = f[link.parent] + carried
+            m[link.parent] = m[link.parent] + turning + cross(at.local_position[j], carried)
+            if link.node is not None:
+                L = link.node.L(at.q[tree.links[link.parent].e])
+                felt = link.node.Phi_d.T @ carried + link.node.Phi_r.T @ (L.T @ turning)
+                elastic[link.parent] = elastic[link.parent] + felt
+    return NewtonEuler(np.concatenate(rows) if rows else np.zeros(0), f, m)
+
+
+def joint_forces(tree: Tree, q: Array, qd: Array, qdd: Array, without: tuple[str, ...] = ()) -> Array:
+    """Forces along the rates of joints: motor inertia, friction, springs, dampers, theory (7), stops, couplings."""
+    forces = np.zeros(tree.n, dtype=np.result_type(np.asarray(q).dtype, np.asarray(qd).dtype))
+    for link in tree.links:
+        if not link.joint.one_axis:
+            continue
+        terms, k = link.terms, link.v.start
+        if terms.inert and "motor-inertia" not in without:
+            forces[k] = forces[k] + terms.inertia * qdd[k]
+        if terms.viscous and "friction" not in without:
+            forces[k] = forces[k] + terms.viscous_friction(qd[k])
+        if terms.rubs and "friction" not in without:
+            forces[k] = forces[k] + terms.friction(qd[k])
+        if terms.offset and "friction" not in without:
+            forces[k] = forces[k] + terms.offset
+        if terms.stiffness and "springs" not in without:
+            forces[k] = forces[k] + terms.stiffness * (q[link.q.start] - terms.rest)
+        if terms.damper and "springs" not in without:
+            forces[k] = forces[k] + terms.damper * qd[k]
+        if terms.stop is not None:
+            forces[k] = forces[k] - terms.stop.effort(q[link.q.start], qd[k])
+    for spring in tree.springs if "springs" not in without else ():
+        spring.add_to(forces, q, qd)
+    return forces
+
+
+def mass_matrix(tree: Tree, at: Pose, without: tuple[str, ...] = ()) -> Array:
+    """M_tot of theory (8): inertia along all rates of the open tree, motor inertias included."""
+    if tree.elastic:
+        return _summed(tree, at, without)
+    composite: list[RigidBody] = [link.body.as_rigid() for link in tree.links]
+    for j in reversed(range(len(tree.links))):
+        parent = tree.links[j].parent
+        if parent != GROUND:
+            composite[parent] = composite[parent] + composite[j].in_parent(at.local_rotation[j], at.local_position[j])
+    M: Array = np.zeros((tree.n, tree.n), dtype=scalar_type(*at.rotation, *at.position))
+    for j, link in enumerate(tree.links):
+        body, S_v, S_w = composite[j], link.joint.S_v, link.joint.S_w
+        # wrench of the composite body for a unit acceleration along each rate of the link
+        force = body.m * S_v - cross(body.S, S_w)
+        moment = cross(body.S, S_v) + body.I @ S_w
+        M[link.v, link.v] = S_v.T @ force + S_w.T @ moment
+        k = j
+        while tree.links[k].parent != GROUND:
+            R, p = at.local_rotation[k], at.local_position[k]
+            force = R @ force
+            moment = R @ moment + cross(p, force)
+            k = tree.links[k].parent
+            other = tree.links[k]
+            M[other.v, link.v] = other.joint.S_v.T @ force + other.joint.S_w.T @ moment
+            M[link.v, other.v] = M[other.v, link.v].T
+        if link.terms.inert and "motor-inertia" not in without:
+            M[link.v.start, link.v.start] += link.terms.inertia
+    return M
+
+
+def _summed(tree: Tree, at: Pose, without: tuple[str, ...]) -> Array:
+    """The same as a sum of J^T M J over bodies, for trees with elastic ones."""
+    M: Array = np.zeros((tree.n, tree.n), dtype=scalar_type(*at.rotation, *at.position))
+    for link, rates in zip(tree.links, jacobians(tree, at), strict=True):
+        J = body_rows(tree, link, rates)
+        M = M + J.T @ link.body.inertia_matrix(at.q[link.e]) @ J
+        if link.terms.inert and "motor-inertia" not in without:
+            M[link.v.start, link.v.start] += link.terms.inertia
+    return M
+
+
+def body_rows(tree: Tree, link: Link, rates: tuple[Array, Array]) -> Array:
+    """Twist and elastic rates of the body of a link per rate of the tree, from those of the link: what it moves by."""
+    return np.concatenate([*rates, np.eye(tree.n)[link.e_v]])
+
+
+def articulated_accelerations(
+    tree: Tree, at: Pose, q: Any, qd: Any, tau: Array, without: tuple[str, ...] = (), base: Array | None = None
+) -> Array:
+    """Accelerations along all rates under the forces `tau` along them; `base` is the acceleration of the ground."""
+    base = -tree.gravity if base is None else base
+    still = np.zeros(tree.n)
+    drift = motion(tree, at, qd, still)  # what the rates alone cause, without gravity
+    own = [_own_bias(tree, at, drift, j) for j in range(len(tree.links))]
+    tau = tau - joint_forces(tree, q, qd, still, without)
+    blocks = [_blocks(link.body.as_rigid()) for link in tree.links]
+    f, m = [], []
+    for j, link in enumerate(tree.links):
+        force, moment = link.body.as_rigid().wrench(_spin(drift.w[j]), np.zeros(3))
+        f.append(force)
+        m.append(moment)
+    for j, (force, moment, *_) in element_wrenches(tree, at, drift).items() if "springs" not in without else ():
+        f[j], m[j] = f[j] - force, m[j] - moment
+    hinges: list[Any] = [None] * len(tree.links)
+    for j in reversed(range(len(tree.links))):
+        link = tree.links[j]
+        (A, B, C), (c, gamma) = blocks[j], own[j]
+        S_v, S_w = link.joint.S_v, link.joint.S_w
+        U_f, U_m = A @ S_v + B @ S_w, B.T @ S_v + C @ S_w
+        D = S_v.T @ U_f + S_w.T @ U_m
+        if link.terms.inert and "motor-inertia" not in without:
+            D = D + link.terms.inertia
+        u = tau[link.v] - S_v.T @ f[j] - S_w.T @ m[j]
+        hinges[j] = (U_f, U_m, D, u)
+        if link.parent == GROUND:
+            continue
+        K_f, K_m = _over(U_f, D), _over(U_m, D)
+        A, B, C = A - K_f @ U_f.T, B - K_f @ U_m.T, C - K_m @ U_m.T
+        f_j = f[j] + A @ c + B @ gamma + K_f @ u
+        m_j = m[j] + B.T @ c + C @ gamma + K_m @ u
+        _carry(tree, at, j, (A, B, C), f_j, m_j, blocks, f, m)
+    return _accelerations(tree, at, own, hinges, base)
+
+
+def _spin(w: Array) -> Array:
+    """hat(w) hat(w)."""
+    return hat(w) @ hat(w)
+
+
+def _blocks(body: RigidBody) -> tuple[Array, Array, Array]:
+    return body.m * np.eye(3), hat(body.S).T, body.I
+
+
+def _own_bias(tree: Tree, at: Pose, drift: Any, j: int) -> tuple[Array, Array]:
+    """Accelerations of a link, in its axes, beyond those that its parent's acceleration carries to it."""
+    link = tree.links[j]
+    if link.parent == GROUND:
+        return drift.a[j], drift.al[j]
+    k = link.parent
+    carried = drift.a[k] + cross(drift.al[k], at.local_position[j])
+    return drift.a[j] - at.from_parent(tree, j, carried), drift.al[j] - at.from_parent(tree, j, drift.al[k])
+
+
+def _over(U: Array, D: Array) -> Array:
+    """U D^-1 for a symmetric positive D."""
+    if D.shape == (1, 1):
+        return U / D[0, 0]
+    return np.array([solve_positive(D, row) for row in U])
+
+
+def _carry(
+    tree: Tree,
+    at: Pose,
+    j: int,
+    inertia: tuple[Array, Array, Array],
+    f_j: Array,
+    m_j: Array,
+    blocks: list,
+    f: list[Array],
+    m: list[Array],
+) -> None:
+    """Add what a link leaves over to its parent, in the parent's axes at the parent's origin."""
+    k, p = tree.links[j].parent, at.local_position[j]
+    A, B, C = (_turned(tree, at, j, block) for block in inertia)
+    P = hat(p)
+    shifted = B - A @ P
+    old = blocks[k]
+    blocks[k] = (old[0] + A, old[1] + shifted, old[2] + C + P @ shifted - B.T @ P)
+    force = at.to_parent(tree, j, f_j)
+    f[k] = f[k] + force
+    m[k] = m[k] + at.to_parent(tree, j, m_j) + cross(p, force)
+
+
+def _turned(tree: Tree, at: Pose, j: int, block: Array) -> Array:
+    return at.to_parent(tree, j, at.to_parent(tree, j, block).T).T
+
+
+def _accelerations(tree: Tree, at: Pose, own: list, hinges: list, base: Array) -> Array:
+    a: list[Array] = []
+    al: list[Array] = []
+    rows = []
+    for j, link in enumerate(tree.links):
+        if link.parent == GROUND:
+            a_j, al_j = at.from_parent(tree, j, base), np.zeros(3)
+        else:
+            k = link.parent
+            a_j = at.from_parent(tree, j, a[k] + cross(al[k], at.local_position[j]))
+            al_j = at.from_parent(tree, j, al[k])
+        a_j, al_j = a_j + own[j][0], al_j + own[j][1]
+        U_f, U_m, D, u = hinges[j]
+        right = u - U_f.T @ a_j - U_m.T @ al_j
+        qdd = right / D[0, 0] if D.shape == (1, 1) else solve_positive(D, right)
+        rows.append(qdd)
+        a.append(a_j + link.joint.S_v @ qdd)
+        al.append(al_j + link.joint.S_w @ qdd)
+    return np.concatenate(rows)
+
+
+def body_regressor(tree: Tree, at: Pose, moving: Motion, J: Array | None = None) -> Array:
+    """Forces along rates per unit of XX XY XZ YY YZ ZZ MX MY MZ M of each link, theory (65).
+
+    Rows are those of all rates, or of the independent ones of which J (n x m) gives all rates. `moving` stands on
+    ground that accelerates against gravity.
+    """
+    columns = []
+    for j, (J_v, J_w) in enumerate(jacobians(tree, at)):
+        if J is not None:
+            J_v, J_w = J_v @ J, J_w @ J
+        a, U = moving.a[j], moving.U[j]
+        columns += [J_w.T @ moment for moment in _second_moments(U)]
+        columns += [J_v.T @ U[:, i] + J_w.T @ cross(unit, a) for i, unit in enumerate(np.eye(3))]
+        columns.append(J_v.T @ a)
+        if tree.links[j].strut:  # the slide of a strut is no body
+            columns[-10:] = [0 * column for column in columns[-10:]]
+    return np.stack(columns, axis=1)
+
+
+def _second_moments(U: Array) -> list[Array]:
+    """The axial part of U Sigma for units of XX, XY, XZ, YY, YZ, ZZ, theory (3)."""
+    turn = [(U[2, 1] - U[1, 2]) / 2, (U[0, 2] - U[2, 0]) / 2, (U[1, 0] - U[0, 1]) / 2]  # angular acceleration
+    mixed = [(U[2, 1] + U[1, 2]) / 2, (U[0, 2] + U[2, 0]) / 2, (U[1, 0] + U[0, 1]) / 2]  # products of rates
+    return [
+        np.array([turn[0], mixed[1], -mixed[2]]),
+        np.array([-U[2, 0], U[2, 1], U[0, 0] - U[1, 1]]),
+        np.array([U[1, 0], U[2, 2] - U[0, 0], -U[1, 2]]),
+        np.array([-mixed[0], turn[1], mixed[2]]),
+        np.array([U[1, 1] - U[2, 2], -U[0, 1], U[0, 2]]),
+        np.array([mixed[0], -mixed[1], turn[2]]),
+    ]
