@@ -13,8 +13,8 @@ from support.robots import load_robot
 
 import parflex
 from parflex import Configuration, SingularError, UnreachableError
-from parflex.closure.assembly.assembler import Assembler
-from parflex.closure.assembly.unreached import missing_length
+from parflex.closure.assembler import Assembler
+from parflex.closure.continuation import missing_length
 from parflex.closure.targets import FrameTarget, Target
 
 WITH_PLATFORM = ["3-prrr", "3rrr", "c5", "delta", "gough-stewart", "space"]

@@ -9,7 +9,7 @@ from support.robots import load_robot, write_robot
 
 import parflex
 from parflex import Configuration
-from parflex.closure.point_legs import LegSide
+from parflex.closure.leg_geometry import LegSign
 
 DELTA = {"base": 0.2, "platform": 0.05, "arm": 0.25, "rod": 0.5}  # m
 LEGS = np.array([0.0, 2 * np.pi / 3, -2 * np.pi / 3])
@@ -114,7 +114,7 @@ def opening_of_places(solver, values):
 def test_reach_and_arms_of_a_delta_with_parallelograms(mounted, closed_form, monkeypatch):
     """Rows of the parallelograms repeat others, so that determinants of some of them tell nothing."""
     if not closed_form:  # as legs are judged that are no such legs; another number, as programs are kept
-        monkeypatch.setattr("parflex.closure.point_legs.parallelogram", lambda *_: None)
+        monkeypatch.setattr("parflex.closure.leg_geometry.parallelogram", lambda *_: None)
     robot = load_robot(f"delta-bars-on-{mounted}", settings={} if closed_form else {"platform.inertia.mass": 0.61})
     delta = solver(robot, "xyz", compiled=not closed_form)
     assert (delta.places is not None) == closed_form
@@ -215,7 +215,7 @@ def test_legs_of_every_kind_are_placed_and_told_apart(kind, hanging, tmp_path):
     legs = solver(robot, PLACE)
     assert legs.places is not None and legs.fast
     judged = sides_of(robot, legs.target, robot.home)
-    found = [one.dyads[0].leg for one in judged if isinstance(one.dyads[0], LegSide)]
+    found = [one.dyads[0].leg for one in judged if isinstance(one.dyads[0], LegSign)]
     assert {(leg.kind, leg.alone) for leg in found} == {KINDS[kind][2:]} and len(found) == 3
     home = np.concatenate([robot.home[:3], np.zeros(3)])
     values = home + np.random.default_rng(1).uniform(-1, 1, (40, 6)) * np.array([0.1, 0.1, 0.1, 0.3, 0.3, 0.3])

@@ -14,7 +14,7 @@ from support.robots import load_robot, robot_file, write_robot
 
 import parflex
 from parflex import ActuationError, Configuration, InputError, ParflexError, SingularError, UnreachableError, configure
-from parflex.closure.pose_rows import shortest_turn, spin_of_turn
+from parflex.closure.targets import shortest_rotation, shortest_rotation_rate
 
 MET = 1e-12  # typical lengths: Newton ends far below
 
@@ -268,11 +268,11 @@ def test_the_spin_of_the_shortest_rotation_is_that_of_finite_differences():
         return values[2], first, second
 
     def spin(t):
-        R, R1, _ = derivatives(lambda s: shortest_turn(z, d(s)), t)
+        R, R1, _ = derivatives(lambda s: shortest_rotation(z, d(s)), t)
         W = R1 @ R.T
         return float(np.array([W[2, 1], W[0, 2], W[1, 0]]) @ d(t))
 
-    result = spin_of_turn(z, derivatives(d, 0.7))
+    result = shortest_rotation_rate(z, derivatives(d, 0.7))
     assert result == pytest.approx((spin(0.7), derivatives(spin, 0.7)[1]), abs=1e-8)  # differences of differences
 
 

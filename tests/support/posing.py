@@ -11,10 +11,11 @@ from conftest import CATALOGUE
 
 import parflex
 from parflex import Configuration, Robot
-from parflex.closure.working_modes import sides
+from parflex.closure.working_modes import working_mode_signs
 from parflex.maps.batches import Geometry
 from parflex.maps.kept_numbers import numbers_of_designs
-from parflex.maps.positions import OK, UNREACHABLE, PositionSolver
+from parflex.maps.positions import PositionSolver
+from parflex.maps.reaching.closed_rows import OK, UNREACHABLE
 from support.robots import ROBOTS
 
 __all__ = [
@@ -75,7 +76,7 @@ def sides_of(robot: Robot, target: Any, reference: np.ndarray) -> list[Any]:
     """Return the sides of all parts of a robot that a target leaves open, as they are at a reference."""
     parts = robot.assembler.parts(target, robot.locked | frozenset(robot.deformations))
     return [
-        sides(robot.tree, part.rows, part.columns, part.held, robot.preference, reference)
+        working_mode_signs(robot.tree, part.rows, part.columns, part.held, robot.preference, reference)
         for part in parts
         if len(part.columns)
     ]

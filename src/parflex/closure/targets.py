@@ -1,4 +1,10 @@
-"""What a pose asks for: values of joints, and rows on frames: positions, rotations and other conditions."""
+"""Targets of a pose: values of joints, and rows on frames.
+
+Conditions of a pose beside the place of a frame: the direction of its z axis, its turn about it, distances, joints.
+
+Rows in the manner of loops. Along a path they are those of a function that goes with it: `pushed` is their second
+derivative in a motion, where they are zero.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +17,21 @@ import numpy as np
 
 from parflex.records import Record
 from parflex.recursion.kinematics import Motion, Pose, place_jacobian
-from parflex.spatial.rotations import quaternion_matrix, rotation_from_vector, vector_from_rotation
+from parflex.spatial.rotations import (
+    cross,
+    hat,
+    quaternion_matrix,
+    rotation_about,
+    rotation_from_vector,
+    vector_from_rotation,
+)
 from parflex.tree.tree import Branch, Place, Tree
 
 Array = np.ndarray
+
+TOGETHER = 1e-12  # m or rad: nearer points, or axes, have no direction from one to the other
+
+WORDS = ("zx", "zy", "zz")
 
 
 class PoseRows(Record, ABC):
@@ -133,7 +150,7 @@ class FrameTarget(PoseRows):
         """The same, angles by their sines."""
         R, P = at.of(self.place)
         parts = [P[axis] - value for axis, value in self.position.items()]
-        return np.array(parts if self.rotation is None else [*parts, *small_turn(R @ self.rotation.T)])
+        return np.array(parts if self.rotation is None else [*parts, *small_rotation(R @ self.rotation.T)])
 
     def turned_away(self, at: Pose) -> Any:
         """1 less the cosine of the angle that must vanish, over any scalar: sines do not tell opposite directions."""
@@ -166,7 +183,7 @@ class FrameTarget(PoseRows):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class BallTarget(PoseRows):
+class SphericalTarget(PoseRows):
     """A spherical joint has a rotation, in its placed axes."""
 
     name: str
@@ -189,7 +206,7 @@ class BallTarget(PoseRows):
         """Its link."""
         return [self.number]
 
-    def on(self, small: Branch) -> BallTarget:
+    def on(self, small: Branch) -> SphericalTarget:
         """The same rows on a part of the tree."""
         number = small.number[self.number]
         link = small.tree.links[number]
@@ -208,7 +225,7 @@ class BallTarget(PoseRows):
 
     def linear_residual(self, at: Pose) -> Array:
         """The same, angles by their sines."""
-        return small_turn(self._now(at) @ self.rotation.T)
+        return small_rotation(self._now(at) @ self.rotation.T)
 
     def jacobian(self, tree: Tree, at: Pose, links: Sequence[tuple[Array, Array]]) -> Array:
         """Its rates, which are along moving axes, along the placed ones."""
@@ -218,7 +235,7 @@ class BallTarget(PoseRows):
         """Its accelerations along the placed axes."""
         return self._now(at) @ np.asarray(moving.qdd)[self.rate : self.rate + 3]
 
-    def between(self, at: Pose, share: float) -> BallTarget:
+    def between(self, at: Pose, share: float) -> SphericalTarget:
         """A rotation part of the way."""
         now = self._now(at)
         step = rotation_from_vector(share * vector_from_rotation(self.rotation @ now.T))
@@ -230,7 +247,7 @@ class BallTarget(PoseRows):
         return (self.name, "ball")
 
 
-def small_turn(rotation: Array) -> Array:
+def small_rotation(rotation: Array) -> Array:
     """Rotation vector of a small turn, over any scalar: exact to first order."""
     R = rotation
     return np.array([R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]]) / 2
@@ -250,3 +267,407 @@ class Target(Record):
         for index, value in self.values.items():
             result[index] = value
         return result
+
+
+def normal_pair(direction: Array) -> Array:
+    """Two unit vectors normal to a direction and to each other, as rows; the same for the same direction."""
+    first = cross(direction, np.eye(3)[int(np.argmin(np.abs(direction)))])
+    first = first / np.linalg.norm(first)
+    return np.array([first, cross(direction, first)])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FrameRotationRows(PoseRows):
+    """Rows on the turn of one frame."""
+
+    name: str
+    place: Place
+
+    @property
+    def ends(self) -> tuple[int, ...]:
+        """The link that carries the place."""
+        return (self.place.link,)
+
+    def links(self, tree: Tree) -> list[int]:
+        """Links that turn the place."""
+        return tree.path(self.place.link)
+
+    def on(self, small: Branch) -> FrameRotationRows:
+        """The same rows on a part of the tree."""
+        return replace(self, place=small.place(self.place))
+
+    def scale(self, length: float) -> Array:
+        """Rows are angles."""
+        return np.full(self.size, length)
+
+    def turning(self, tree: Tree, at: Pose, links: Sequence[tuple[Array, Array]]) -> Array:
+        """Angular velocity of the place per unit of all rates, world axes."""
+        return at.of(self.place)[0] @ place_jacobian(tree, at, links, self.place)[1]
+
+    def axis(self, at: Pose) -> Array:
+        """The z axis of the place in the world."""
+        return np.asarray(at.of(self.place)[0])[:, 2]
+
+    def axis_pushed(self, at: Pose, moving: Motion) -> Array:
+        """Second derivative of the z axis in a motion."""
+        R, _ = at.of(self.place)
+        _, w, _, al = moving.of(self.place)
+        z, w, al = R[:, 2], R @ w, R @ al
+        return cross(al, z) + cross(w, cross(w, z))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AxisRotationRows(FrameRotationRows):
+    """Rows on the turn of a frame whose z axis has a given direction."""
+
+    direction: Array
+
+    def met(self, at: Pose) -> AxisRotationRows:
+        """Along the axis as it points now."""
+        return replace(self, direction=self.axis(at))
+
+    @property
+    def sort(self) -> tuple:
+        """Whatever the direction."""
+        return self.kind[:2]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AxisTarget(AxisRotationRows):
+    """The z axis of a frame points along a unit vector: two rows, the angle between them by its components."""
+
+    size: int = field(default=2, init=False)
+
+    def words(self, planar: bool) -> list[str]:
+        """For messages: two conditions."""
+        return [f"{self.name}.zx, zy, zz", ""]
+
+    def residual(self, at: Pose, length: float) -> Array:
+        """The angle to the direction times the way to it, in metres; not zero where the axis points backwards."""
+        side, angle, _ = self._apart(at)
+        return length * angle * side
+
+    def _apart(self, at: Pose) -> tuple[Array, float, float]:
+        z = self.axis(at)
+        off = normal_pair(self.direction) @ z
+        sine = float(np.linalg.norm(off))
+        cosine = float(self.direction @ z)
+        side = off / sine if sine > TOGETHER else np.array([1.0, 0.0]) * (cosine < 0)
+        return side, float(np.arctan2(sine, cosine)), sine
+
+    def linear_residual(self, at: Pose) -> Array:
+        """Components of a small angle."""
+        return normal_pair(self.direction) @ self.axis(at)
+
+    def jacobian(self, tree: Tree, at: Pose, links: Sequence[tuple[Array, Array]]) -> Array:
+        """Rows of the components of the angle."""
+        side, angle, sine = self._apart(at)
+        z, e = self.axis(at), normal_pair(self.direction)
+        off = e  # per change of z: near the direction both are the same
+        if sine > 1e-9:
+            away = np.cos(angle) * (side @ e) - np.sin(angle) * self.direction
+            off = np.outer(side, away) + angle / sine * (e - np.outer(side, side @ e))
+        elif angle > 1:  # backwards: any way round
+            off = -np.outer(side, side @ e)
+        return -off @ hat(z) @ self.turning(tree, at, links)
+
+    def pushed(self, at: Pose, moving: Motion) -> Array:
+        """Second derivative of the rows."""
+        return normal_pair(self.direction) @ self.axis_pushed(at, moving)
+
+    def between(self, at: Pose, share: float) -> AxisTarget:
+        """A direction part of the way from where the axis points now, along the shorter arc."""
+        z = self.axis(at)
+        turn = _arc(z, self.direction)
+        return replace(self, direction=rotation_from_vector(share * turn) @ z)
+
+    @property
+    def kind(self) -> tuple:
+        """What the Jacobian depends on beside the pose."""
+        return (self.name, "axis", self.direction.tobytes())
+
+
+def _arc(z: Array, direction: Array) -> Array:
+    """The shortest turn of one unit vector to another, as a rotation vector."""
+    normal = cross(z, direction)
+    sine, cosine = float(np.linalg.norm(normal)), float(z @ direction)
+    if sine < TOGETHER:
+        return np.zeros(3) if cosine > 0 else np.pi * normal_pair(z)[0]
+    return np.arctan2(sine, cosine) / sine * normal
+
+
+def shortest_rotation(z: Array, direction: Array) -> Array:
+    """The rotation matrix that turns one unit vector to another and nothing about them."""
+    return rotation_from_vector(_arc(np.asarray(z, dtype=float), direction))
+
+
+def shortest_rotation_rate(z: Array, rows: tuple[Array, Array, Array]) -> tuple[float, float]:
+    """Angular velocity about a direction, and its rate, of the shortest turn that brings a unit vector there.
+
+    `rows` are the direction and its two derivatives.
+    """
+    d, d1, d2 = rows
+    whole, change = 1.0 + z @ d, z @ cross(d1, d)
+    return float(change / whole), float(z @ cross(d2, d) / whole - change * (z @ d1) / whole**2)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AxisComponentTarget(FrameRotationRows):
+    """One component of the z axis of a frame is given: the axis stands at an angle to an axis of the world."""
+
+    number: int  # of the world axis
+    cosine: float
+    size: int = field(default=1, init=False)
+
+    def words(self, planar: bool) -> list[str]:
+        """For messages."""
+        return [f"{self.name}.{WORDS[self.number]}"]
+
+    def residual(self, at: Pose, length: float) -> Array:
+        """How much too far it leans, times the length."""
+        z = self.axis(at)
+        angle = np.arctan2(np.linalg.norm(np.delete(z, self.number)), z[self.number])
+        return np.array([length * (angle - np.arccos(self.cosine))])
+
+    def linear_residual(self, at: Pose) -> Array:
+        """How much too far it leans; an axis along that of the world leans to any side."""
+        sine = np.sqrt(1 - self.cosine**2)
+        if sine > 1e-9:
+            return np.array([(self.cosine - self.axis(at)[self.number]) / sine])
+        return normal_pair(np.eye(3)[self.number])[:1] @ self.axis(at)
+
+    def jacobian(self, tree: Tree, at: Pose, links: Sequence[tuple[Array, Array]]) -> Array:
+        """The angle grows as the component falls; an axis along that of the world leans to any side."""
+        z, world = self.axis(at), np.eye(3)[self.number]
+        sine = float(np.linalg.norm(np.delete(z, self.number)))
+        off = -world / sine if sine > 1e-9 else normal_pair(world)[0]
+        return -(off @ hat(z) @ self.turning(tree, at, links))[None, :]
+
+    def pushed(self, at: Pose, moving: Motion) -> Array:
+        """Second derivative of the angle."""
+        z = self.axis(at)
+        R, _ = at.of(self.place)
+        _, w, _, _ = moving.of(self.place)
+        sine = max(float(np.linalg.norm(np.delete(z, self.number))), 1e-9)
+        rate = -cross(R @ w, z)[self.number] / sine
+        return np.array([-(self.axis_pushed(at, moving)[self.number] + z[self.number] * rate**2) / sine])
+
+    def between(self, at: Pose, share: float) -> AxisComponentTarget:
+        """An angle part of the way."""
+        now, then = np.arccos(np.clip(self.axis(at)[self.number], -1, 1)), np.arccos(self.cosine)
+        return replace(self, cosine=float(np.cos(now + share * (then - now))))
+
+    @property
+    def kind(self) -> tuple:
+        """What the Jacobian depends on beside the pose."""
+        return (self.name, "tilt", self.number)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AxisRotationTarget(AxisRotationRows):
+    """Beside a given direction, the turn about it: that of a frame which came there by the shortest turn from a pose.
+
+    The row of `direction` is zero where the frame has the `rotation`, whose z axis it is.
+    """
+
+    rotation: Array
+    size: int = field(default=1, init=False)
+
+    def words(self, planar: bool) -> list[str]:
+        """For messages."""
+        return [f"turn of {self.name}"]
+
+    def residual(self, at: Pose, length: float) -> Array:
+        """The turn about the direction, times the length."""
+        turn = vector_from_rotation(np.asarray(at.of(self.place)[0]) @ self.rotation.T)
+        return np.array([length * (self.direction @ turn)])
+
+    def linear_residual(self, at: Pose) -> Array:
+        """A small turn about the direction."""
+        return np.array([self.direction @ small_rotation(at.of(self.place)[0] @ self.rotation.T)])
+
+    def jacobian(self, tree: Tree, at: Pose, links: Sequence[tuple[Array, Array]]) -> Array:
+        """Angular velocity about the direction."""
+        return (self.direction @ self.turning(tree, at, links))[None, :]
+
+    def pushed(self, at: Pose, moving: Motion) -> Array:
+        """Angular acceleration about it."""
+        R, _ = at.of(self.place)
+        return np.array([self.direction @ (R @ moving.of(self.place)[3])])
+
+    def between(self, at: Pose, share: float) -> AxisRotationTarget:
+        """The same: how far it turns follows from the direction on the way."""
+        R = np.asarray(at.of(self.place)[0])
+        rotation = rotation_from_vector(share * vector_from_rotation(self.rotation @ R.T)) @ R
+        return replace(self, rotation=rotation, direction=rotation[:, 2])
+
+    @property
+    def kind(self) -> tuple:
+        """What the Jacobian depends on beside the pose."""
+        return (self.name, "spin", self.direction.tobytes())
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DistanceTarget(PoseRows):
+    """Two places are so far apart."""
+
+    name: str
+    first: Place
+    second: Place
+    distance: float
+    size: int = field(default=1, init=False)
+
+    def words(self, planar: bool) -> list[str]:
+        """For messages."""
+        return [self.name]
+
+    @property
+    def ends(self) -> tuple[int, ...]:
+        """The links that carry the places."""
+        return (self.first.link, self.second.link)
+
+    def links(self, tree: Tree) -> list[int]:
+        """Links that move one place and not the other."""
+        inside = {place.link for place in (self.first, self.second) if place.inner is not None}
+        return sorted(inside | set(tree.path(self.first.link)) ^ set(tree.path(self.second.link)))
+
+    def on(self, small: Branch) -> DistanceTarget:
+        """The same row on a part of the tree."""
+        return replace(self, first=small.place(self.first), second=small.place(self.second))
+
+    def scale(self, length: float) -> Array:
+        """The row is in metres."""
+        return np.ones(1)
+
+    def _line(self, at: Pose) -> tuple[float, Array]:
+        """Length and direction; of places that meet, any."""
+        apart = np.asarray(at.of(self.second)[1] - at.of(self.first)[1], dtype=float)
+        length = float(np.linalg.norm(apart))
+        return length, apart / length if length > TOGETHER else np.array([1.0, 0.0, 0.0])
+
+    def residual(self, at: Pose, length: float) -> Array:
+        """How much too far."""
+        return np.array([self._line(at)[0] - self.distance])
+
+    def linear_residual(self, at: Pose) -> Array:
+        """How much too far."""
+        apart = at.of(self.second)[1] - at.of(self.first)[1]
+        return np.array([np.sqrt(apart @ apart) - self.distance])
+
+    def jacobian(self, tree: Tree, at: Pose, links: Sequence[tuple[Array, Array]]) -> Array:
+        """Velocity of one place from the other along the line between them."""
+        _, along = self._line(at)
+        ends = [(at.of(end)[0], place_jacobian(tree, at, links, end)[0]) for end in (self.first, self.second)]
+        (R1, J1), (R2, J2) = ends
+        return (along @ R2 @ J2 - along @ R1 @ J1)[None, :]
+
+    def pushed(self, at: Pose, moving: Motion) -> Array:
+        """Second derivative of the distance."""
+        length, along = self._line(at)
+        v1, v2 = (at.of(end)[0] @ moving.of(end)[0] for end in (self.first, self.second))
+        a1, a2 = (at.of(end)[0] @ moving.of(end)[2] for end in (self.first, self.second))
+        v, rate = v2 - v1, along @ (v2 - v1)
+        return np.array([along @ (a2 - a1) + (v @ v - rate**2) / max(length, TOGETHER)])
+
+    def between(self, at: Pose, share: float) -> DistanceTarget:
+        """A distance part of the way."""
+        now = self._line(at)[0]
+        return replace(self, distance=now + share * (self.distance - now))
+
+    @property
+    def kind(self) -> tuple:
+        """What the Jacobian depends on beside the pose."""
+        return (self.name, "distance")
+
+
+def with_fixed_rows(tree: Tree, target: Target) -> Target:
+    """The target with what is given outright as rows, which have rates along a path."""
+    rows: list[PoseRows] = []
+    for j in sorted({tree.link_of_rate[k] for k in target.fixed}):
+        link = tree.links[j]
+        if not target.fixed.intersection(range(link.v.start, link.v.stop)):
+            continue  # elastic coordinates alone: no row, they stay as they are
+        if link.joint.one_axis:
+            value, turns = target.values[link.q.start], link.joint.unit == "rad"
+            rows.append(JointTarget(link.name, j, link.q.start, link.v.start, value, turns))
+        elif link.joint.moves_freely:
+            rows.append(_body_row(tree, j, target))
+        else:  # a ball, whose turn is given as a whole
+            turn = quaternion_matrix(np.array([target.values[index] for index in range(link.q.start, link.q.stop)]))
+            rows.append(SphericalTarget(link.name, j, link.q.start, link.v.start, turn))
+    return Target(frames=(*rows, *target.frames))
+
+
+def _body_row(tree: Tree, j: int, target: Target) -> FrameTarget:
+    """Of a free body whose coordinates are its place in the world."""
+    link, axes = tree.links[j], 2 if tree.planar else 3
+    given = [target.values.get(index) for index in range(link.q.start, link.q.stop)]
+    turned = link.v.start + axes in target.fixed
+    rotation = None
+    if turned:
+        turn = np.array(given[axes:], dtype=float)
+        rotation = rotation_about(2, float(turn[0])) if tree.planar else quaternion_matrix(turn)
+    position = {axis: float(value) for axis, value in enumerate(given[:axes]) if value is not None}
+    return FrameTarget(link.name, Place(j, np.eye(3), np.zeros(3)), position, rotation)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class JointTarget(PoseRows):
+    """A coordinate has a value: the row of a joint that moves along a path."""
+
+    name: str
+    number: int  # of its link
+    position: int
+    rate: int
+    value: float
+    turns: bool
+    size: int = field(default=1, init=False)
+
+    def words(self, planar: bool) -> list[str]:
+        """For messages."""
+        return [self.name]
+
+    @property
+    def ends(self) -> tuple[int, ...]:
+        """Its link."""
+        return (self.number,)
+
+    def links(self, tree: Tree) -> list[int]:
+        """Its link."""
+        return [self.number]
+
+    def on(self, small: Branch) -> JointTarget:
+        """The same row on a part of the tree."""
+        number = small.number[self.number]
+        link = small.tree.links[number]
+        return replace(self, number=number, position=link.q.start, rate=link.v.start)
+
+    def scale(self, length: float) -> Array:
+        """An angle times the length, or metres."""
+        return np.full(1, length if self.turns else 1.0)
+
+    def residual(self, at: Pose, length: float) -> Array:
+        """Too far by so much."""
+        return (np.asarray(at.q)[[self.position]] - self.value) * self.scale(length)
+
+    def linear_residual(self, at: Pose) -> Array:
+        """Too far by so much, in its own unit."""
+        return np.asarray(at.q)[[self.position]] - self.value
+
+    def jacobian(self, tree: Tree, at: Pose, links: Sequence[tuple[Array, Array]]) -> Array:
+        """Its own rate."""
+        return np.eye(tree.n)[[self.rate]]
+
+    def pushed(self, at: Pose, moving: Motion) -> Array:
+        """Its own acceleration."""
+        return np.asarray(moving.qdd)[[self.rate]]
+
+    def between(self, at: Pose, share: float) -> JointTarget:
+        """A value part of the way."""
+        now = float(at.q[self.position])
+        return replace(self, value=now + share * (self.value - now))
+
+    @property
+    def kind(self) -> tuple:
+        """What the Jacobian depends on beside the pose."""
+        return (self.name, "joint")

@@ -17,9 +17,8 @@ import numpy as np
 import scipy
 
 from parflex.closure import mobility
-from parflex.closure.dyads import Dyad, dyads
-from parflex.closure.loops import Loop
-from parflex.closure.point_legs import LegSide, leg_sides
+from parflex.closure.constraints import Loop
+from parflex.closure.leg_geometry import Dyad, LegSign, dyads, leg_signs
 from parflex.records import Record
 from parflex.recursion.kinematics import Pose, jacobians, pose
 from parflex.spatial.linear import triangular_blocks
@@ -29,7 +28,7 @@ Array = np.ndarray
 FLAT = 1e-6  # last pivot of a block, beside the first: below, the reference is singular and tells no side
 
 
-class Rows(Protocol):
+class RowSource(Protocol):
     """A loop, a constraint or a frame target."""
 
     @property
@@ -51,7 +50,7 @@ class Rows(Protocol):
         """Links on which the rows lie."""
         ...
 
-    def on(self, small: Branch) -> Rows:
+    def on(self, small: Branch) -> RowSource:
         """The same rows on a part of the tree."""
         ...
 
@@ -69,10 +68,10 @@ class Rows(Protocol):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Judged(Record):
+class SignBlock(Record):
     """A square block whose determinant tells a side: rows of some loops or targets, and the rates that close them."""
 
-    rows: tuple[Rows, ...]
+    rows: tuple[RowSource, ...]
     columns: Array
     picked: Array  # of the rows, as many as there are columns
     side: float  # sign of the determinant at the reference
@@ -82,48 +81,50 @@ class Judged(Record):
         return bool(self.side * np.linalg.det(block(tree, self.rows, self.columns, at, links)[self.picked]) >= 0)
 
 
-def block(tree: Tree, rows: Sequence[Rows], columns: Array, at: Pose, links: Sequence[tuple[Array, Array]]) -> Array:
+def block(
+    tree: Tree, rows: Sequence[RowSource], columns: Array, at: Pose, links: Sequence[tuple[Array, Array]]
+) -> Array:
     """Rows without units for some rates."""
     parts = [row.jacobian(tree, at, links)[:, columns] * row.scale(tree.length)[:, None] for row in rows]
     return np.concatenate([np.zeros((0, len(columns))), *parts]) * (tree.rate_units[columns] / tree.length)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Sides(Record):
+class WorkingModeSigns(Record):
     """All that tells on which side of its singularities a part stands."""
 
-    blocks: list[Judged]
-    dyads: list[Dyad | LegSide]  # or the numbers of a leg in space that brings a point to its place
+    blocks: list[SignBlock]
+    dyads: list[Dyad | LegSign]  # or the numbers of a leg in space that brings a point to its place
     apart: bool  # whether they tell all assemblies apart, whole turns aside
 
     def fit(self, tree: Tree, at: Pose, links: Sequence[tuple[Array, Array]]) -> bool:
         """Whether a pose is on the sides of the reference."""
-        judged: list[Judged | Dyad | LegSide] = [*self.blocks, *self.dyads]
+        judged: list[SignBlock | Dyad | LegSign] = [*self.blocks, *self.dyads]
         return all(one.fits(tree, at, links) for one in judged)
 
 
-def sides(
-    tree: Tree, rows: Sequence[Rows], columns: Array, held: Collection[int], weights: Array, reference: Array
-) -> Sides:
+def working_mode_signs(
+    tree: Tree, rows: Sequence[RowSource], columns: Array, held: Collection[int], weights: Array, reference: Array
+) -> WorkingModeSigns:
     """What tells the side of a part on which the reference stands; `held` are links that the target itself places.
 
     Blocks of one joint, or of two in a plane, close in two ways, which their sides tell apart. Where there are larger
     ones, dyads are judged too, or the two steps by which a leg in space follows.
     """
-    blocks = judged_blocks(tree, rows, columns, held, weights, reference)
+    blocks = sign_blocks(tree, rows, columns, held, weights, reference)
     told, most = {int(k) for one in blocks for k in one.columns}, 2 if tree.planar else 1
     if told == {int(k) for k in columns} and all(len(one.columns) <= most for one in blocks):
-        return Sides(blocks, [], True)
-    legs = leg_sides(tree, rows, columns, reference)
+        return WorkingModeSigns(blocks, [], True)
+    legs = leg_signs(tree, rows, columns, reference)
     if legs:  # whose numbers are factors of the determinant; of spare rows it may change its sign elsewhere too
-        return Sides([], list(legs), True)
+        return WorkingModeSigns([], list(legs), True)
     found = dyads(tree, rows, columns, reference)
-    return Sides(blocks, list(found or ()), found is not None)
+    return WorkingModeSigns(blocks, list(found or ()), found is not None)
 
 
-def judged_blocks(
-    tree: Tree, rows: Sequence[Rows], columns: Array, held: Collection[int], weights: Array, reference: Array
-) -> list[Judged]:
+def sign_blocks(
+    tree: Tree, rows: Sequence[RowSource], columns: Array, held: Collection[int], weights: Array, reference: Array
+) -> list[SignBlock]:
     """Blocks of a part that are judged apart; `held` are links that the target itself places.
 
     Nothing where the reference is singular, or where the part has more rates than its rows decide; loops that touch no
@@ -132,7 +133,7 @@ def judged_blocks(
     at = pose(tree, reference)
     links = jacobians(tree, at)
     J = block(tree, rows, columns, at, links)
-    result, whole = [], picked_rows(tree, rows, held, J)
+    result, whole = [], select_rows(tree, rows, held, J)
     if whole is not None:
         owner = np.repeat(np.arange(len(rows)), [row.size for row in rows])
         pattern = np.array([[tree.link_of_rate[k] in row.links(tree) for k in columns] for row in rows], dtype=float)
@@ -141,17 +142,17 @@ def judged_blocks(
             members = sorted(set(owner[picked].tolist()))
             inside = np.searchsorted(np.flatnonzero(np.isin(owner, members)), picked)
             side = float(np.sign(np.linalg.det(J[picked][:, mine])))
-            result.append(Judged(tuple(rows[index] for index in members), columns[mine], inside, side))
+            result.append(SignBlock(tuple(rows[index] for index in members), columns[mine], inside, side))
     for loops, rates in inner_loops(tree, rows, columns, held, weights, reference):
         inner = block(tree, loops, np.array(rates), at, links)
         best = _picked(inner)
         if best is not None and len(rates) < len(columns):
             side = float(np.sign(np.linalg.det(inner[best])))
-            result.append(Judged(tuple(loops), np.array(rates), best, side))
+            result.append(SignBlock(tuple(loops), np.array(rates), best, side))
     return result
 
 
-def picked_rows(tree: Tree, rows: Sequence[Rows], held: Collection[int], J: Array) -> Array | None:
+def select_rows(tree: Tree, rows: Sequence[RowSource], held: Collection[int], J: Array) -> Array | None:
     """Rows that make the best square block of J, those of loops inside first; None where there is none.
 
     Of rows that repeat each other, as with loops in a plane, not all choices decide the same: one row of such a loop
@@ -170,7 +171,7 @@ def picked_rows(tree: Tree, rows: Sequence[Rows], held: Collection[int], J: Arra
 
 
 def inner_loops(
-    tree: Tree, rows: Sequence[Rows], columns: Array, held: Collection[int], weights: Array, reference: Array
+    tree: Tree, rows: Sequence[RowSource], columns: Array, held: Collection[int], weights: Array, reference: Array
 ) -> list[tuple[list[Loop], list[int]]]:
     """Loops of a part that touch no held link, those that share a joint together, and the rates that follow by them."""
     groups: list[tuple[list[Loop], set[int]]] = []
@@ -184,11 +185,13 @@ def inner_loops(
             groups.remove(group)
             own |= group[1]
         groups.append(([*(one for group in touching for one in group[0]), loop], own))
-    found = [(loops, following_rates(tree, sorted(own), loops, reference, weights)) for loops, own in groups]
+    found = [(loops, determined_rates(tree, sorted(own), loops, reference, weights)) for loops, own in groups]
     return [(loops, rates) for loops, rates in found if rates]
 
 
-def following_rates(tree: Tree, rates: Sequence[int], loops: Sequence[Rows], q: Array, weights: Array) -> list[int]:
+def determined_rates(
+    tree: Tree, rates: Sequence[int], loops: Sequence[RowSource], q: Array, weights: Array
+) -> list[int]:
     """The rates that loops decide when the others are given: those of large weight, passive joints before motors."""
     at, picked = pose(tree, q), np.array(rates, dtype=int)
     J = block(tree, loops, picked, at, jacobians(tree, at))
@@ -199,7 +202,7 @@ def following_rates(tree: Tree, rates: Sequence[int], loops: Sequence[Rows], q: 
     return sorted(int(picked[k]) for k in order[:rank])
 
 
-def regular(J: Array) -> bool:
+def is_regular(J: Array) -> bool:
     """Whether rows decide all of their rates at a pose: then they close in single assemblies around it."""
     return _picked(J) is not None
 

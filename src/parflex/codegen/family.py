@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from parflex.bodies.rigid import RigidBody
-from parflex.closure.loops import Closures
+from parflex.closure.constraints import Closures
 from parflex.codegen import program_store
 from parflex.codegen.model import Model
 from parflex.codegen.model_options import OPERATOR_LIMIT, Options, prepared

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.closure.pose_rows import WORDS, shortest_turn
+from parflex.closure.targets import WORDS, shortest_rotation
 from parflex.errors import InputError
 from parflex.models.configuration import Configuration
 from parflex.models.robot import Robot
@@ -260,7 +260,7 @@ def _words(robot: Robot, given: Mapping[str, Any], centre: Array, base: Array) -
     position, rotation = read_end_effector(robot.tree, given, "reference")
     direction = whole_axis(robot.tree, given, "reference", robot.home)
     if direction is not None:
-        rotation = shortest_turn(base[:, 2], direction) @ base
+        rotation = shortest_rotation(base[:, 2], direction) @ base
     values = [position.get(axis, centre[axis]) for axis in range(len(POSITION))]
     return np.array([*values, *vector_from_rotation((base if rotation is None else rotation) @ base.T)])
 

@@ -13,8 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from parflex.closure.pose_rows import GapTarget, JointTarget, OnFrame, as_rows
-from parflex.closure.targets import FrameTarget, PoseRows, Target, small_turn
+from parflex.closure.targets import (
+    DistanceTarget,
+    FrameRotationRows,
+    FrameTarget,
+    JointTarget,
+    PoseRows,
+    Target,
+    small_rotation,
+    with_fixed_rows,
+)
 from parflex.design.number_slopes import numbers_by_program
 from parflex.designs.design_numbers import DesignNumbers, design_numbers, number_at
 from parflex.errors import InputError, RobotFileError
@@ -216,7 +224,7 @@ def kept_conditions(robot: Robot, given: Pose | None) -> Target:
         given = poses[given]
     if not isinstance(given, Mapping):
         return Target()
-    return as_rows(robot.tree, read_pose(robot.tree, given, "pose", None, robot.home))
+    return with_fixed_rows(robot.tree, read_pose(robot.tree, given, "pose", None, robot.home))
 
 
 def pose_slopes(robot: Robot, twin: Robot, q: Array, target: Target, keys: Sequence[str]) -> Array:
@@ -265,9 +273,9 @@ def _stretched(robot: Robot, target: Target) -> frozenset[str]:
 
 def on_twin(row: PoseRows, twin: Robot) -> PoseRows:
     """What a pose asks for, asked of the places of the robot with slopes: a point may move on its link."""
-    if isinstance(row, GapTarget):
+    if isinstance(row, DistanceTarget):
         return read_distance(twin.tree, row.name, row.distance, "pose", None)
-    if isinstance(row, FrameTarget | OnFrame):
+    if isinstance(row, FrameTarget | FrameRotationRows):
         return replace(row, place=twin.tree.places[row.name])
     return row
 
@@ -299,7 +307,7 @@ def _end_effector(
     R, _ = at.of(place)
     J_v, J_w = place_jacobian(robot.tree, at, links, place)
     R_twin, P_twin = at_twin.of(own)
-    drift = [slopes(part, count, Sensitive) for part in (P_twin, small_turn(np.asarray(R_twin) @ R.T))]
+    drift = [slopes(part, count, Sensitive) for part in (P_twin, small_rotation(np.asarray(R_twin) @ R.T))]
     length = robot.tree.length
     return np.concatenate([R @ J_v, length * R @ J_w]), np.concatenate([drift[0], length * drift[1]])
 

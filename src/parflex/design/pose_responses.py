@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from parflex.closure.assembly.closure_parts import ClosurePart
-from parflex.closure.constraints import Coupling
-from parflex.closure.loops import Loop
+from parflex.closure.constraints import Coupling, Loop
+from parflex.closure.newton import ClosurePart
 from parflex.design.answers import inverse, joined
 from parflex.design.design_state import DesignState
 from parflex.design.rigid_motion import RigidState

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from parflex.closure.loops import Closures, build_closures
+from parflex.closure.constraints import Closures, build_closures
 from parflex.errors import InputError, RobotFileError
 from parflex.models.payload import with_payload
 from parflex.models.robot import Robot

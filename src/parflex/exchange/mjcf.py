@@ -11,8 +11,7 @@ from xml.etree import ElementTree
 import numpy as np
 
 from parflex.bodies.rigid import RigidBody
-from parflex.closure.distances import Distance
-from parflex.closure.loops import Loop, neutral_rotation
+from parflex.closure.constraints import Distance, Loop, neutral_rotation
 from parflex.exchange.real_bodies import is_real, parts_with_real_bodies
 from parflex.exchange.rigid_parts import (
     ExportedRobot,

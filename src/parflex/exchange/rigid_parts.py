@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from parflex.bodies.rigid import RigidBody
-from parflex.closure.constraints import Coupling
-from parflex.closure.loops import Loop
+from parflex.closure.constraints import Coupling, Loop
 from parflex.errors import InputError
 from parflex.io import atomic_files
 from parflex.models.robot import Robot

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from parflex.closure.loops import Loop
+from parflex.closure.constraints import Loop
 from parflex.exchange.real_bodies import parts_with_real_bodies
 from parflex.exchange.rigid_parts import (
     ExportedRobot,

@@ -10,11 +10,9 @@ from typing import Any
 import numpy as np
 
 from parflex.bodies.rigid import RigidBody
-from parflex.closure.assembly.far_poses import position_units
-from parflex.closure.constraints import Coupling
-from parflex.closure.dyads import Dyad, Pivot
-from parflex.closure.loops import Loop
-from parflex.closure.point_legs import LegSide
+from parflex.closure.constraints import Coupling, Loop
+from parflex.closure.continuation import position_units
+from parflex.closure.leg_geometry import Dyad, LegSign, Pivot
 from parflex.closure.targets import FrameTarget
 from parflex.codegen.compile import Kernel
 from parflex.codegen.emit.emit_python import functions_of, run
@@ -291,9 +289,9 @@ class CarriedLinks:
         positions, rates = tuple(link.q.start for link in own), tuple(link.v.start for link in own)
         return replace(row, numbers=numbers, positions=positions, rates=rates)
 
-    def carried(self, dyad: Dyad | LegSide, named: Callable[[Loop], Loop]) -> Dyad | LegSide:
+    def carried(self, dyad: Dyad | LegSign, named: Callable[[Loop], Loop]) -> Dyad | LegSign:
         """The dyad between the links as they are numbered here, its closures by what `named` gives for them."""
-        if isinstance(dyad, LegSide):
+        if isinstance(dyad, LegSign):
             one, two, three = (self.number[j] for j in dyad.leg.arm)
             inner, loop = dyad.leg.linkage, self.moved(named(dyad.leg.loop))
             inner = None if inner is None else inner.carried(self.number, self.moved(named(inner.loop)))

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from parflex.closure.constraints import Coupling
-from parflex.closure.distances import Distance
-from parflex.closure.loops import Closures, Loop
+from parflex.closure.constraints import Closures, Coupling, Distance, Loop
 from parflex.closure.mobility import BRANCH, SINGULAR
 from parflex.models.cutting import CutRobot
 from parflex.tree.tree import GROUND, Place

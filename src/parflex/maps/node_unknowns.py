@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from parflex.closure.loops import Loop
+from parflex.closure.constraints import Loop
 from parflex.models.cutting import CutBeam, CutModal, CutRobot, CutStep, cut_at_beams, used_components
 from parflex.models.robot import Robot
 from parflex.records import Record

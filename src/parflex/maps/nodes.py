@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from parflex.bodies.elastic import Body
-from parflex.closure.loops import neutral_rotation
+from parflex.closure.constraints import neutral_rotation
 from parflex.designs.design_numbers import DesignNumbers, of_designs
 from parflex.maps.loop_rows import LoopRows, ends_of
 from parflex.maps.node_unknowns import NodeModel, closing_rank, freedoms, joint_unknowns

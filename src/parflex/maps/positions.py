@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.closure.assembly.unreached import another_mode
+from parflex.closure.continuation import other_mode_reason
 from parflex.errors import ParflexError, SingularError, UnreachableError
 from parflex.maps.batches import Geometry
 from parflex.maps.placing.closing_parts import closing_parts
@@ -143,7 +143,7 @@ class PositionSolver(StridingRows):
         parts = self.robot.assembler.parts(self.target, self.robot.locked | frozenset(self.robot.deformations))
         names = [part.name for part in parts if len(part.columns)]
         assemblies = any(not one.settled and not one.folds for one in self.steppers)
-        mode = another_mode(names[0] if len(names) == 1 else "", False).message
+        mode = other_mode_reason(names[0] if len(names) == 1 else "", False).message
         for row in elsewhere:
             said[row] = IN_ANOTHER_ASSEMBLY if assemblies else mode
         return said

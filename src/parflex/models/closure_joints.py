@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from parflex.closure.loops import Loop, neutral_rotation
+from parflex.closure.constraints import Loop, neutral_rotation
 from parflex.records import Record
 from parflex.tree.tree import Tree
 

@@ -10,8 +10,8 @@ import numpy as np
 import scipy
 
 from parflex.closure import mobility
-from parflex.closure.assembly.closure_parts import ClosurePart
-from parflex.closure.reduction import Reduction, reduction
+from parflex.closure.mobility import Reduction, reduction
+from parflex.closure.newton import ClosurePart
 from parflex.closure.targets import Target
 from parflex.errors import ActuationError, InputError, SingularError
 from parflex.models.brief_lines import configuration_line

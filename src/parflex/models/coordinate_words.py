@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from parflex.closure.pose_rows import WORDS as AXIS
+from parflex.closure.targets import WORDS as AXIS
 from parflex.errors import InputError, did_you_mean, nearest
 from parflex.tree.tree import Link, Tree
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from parflex.closure.loops import build_closures, neutral_rotation
+from parflex.closure.constraints import build_closures, neutral_rotation
 from parflex.errors import InputError, ParflexError, did_you_mean
 from parflex.models.needed_bodies import refuse_needed_bodies
 from parflex.models.payload import with_payload

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.closure.pose_rows import WORDS
-from parflex.closure.targets import FrameTarget, PoseRows, Target
+from parflex.closure.targets import WORDS, FrameTarget, PoseRows, Target
 from parflex.errors import InputError, did_you_mean
 from parflex.models.coordinate_words import (
     COMPONENTS,

@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 
 from parflex.closure import mobility
-from parflex.closure.assembly.assembler import Assembler
-from parflex.closure.constraints import Coupling, resting_rows, with_starts
-from parflex.closure.drives import drive_springs
-from parflex.closure.loops import Closures
+from parflex.closure.assembler import Assembler
+from parflex.closure.constraints import Closures, Coupling, unstretched_rows, with_starts
+from parflex.closure.leg_geometry import drive_springs
 from parflex.errors import InputError, did_you_mean
 from parflex.models.brief_lines import robot_line
 from parflex.models.given_states.closed_positions import ArrayOrder, closed_positions
@@ -136,7 +135,7 @@ class Robot(ArrayOrder, Record):
             q[self.tree.links[self.tree.number(name)].q] = value
         couplings = [row for row in self.closures.constraints if isinstance(row, Coupling)]
         stated = {link.name for link in self.tree.links if {link.name, link.name[:-2]} & self.said_starts}
-        return with_starts([*couplings, *resting_rows(self.tree)], q, stated)
+        return with_starts([*couplings, *unstretched_rows(self.tree)], q, stated)
 
     @cached_property
     def said_starts(self) -> set[str]:
@@ -248,7 +247,7 @@ class Robot(ArrayOrder, Record):
 
     def resting_but(self, stretched: frozenset[str]) -> Robot | None:
         """The same but for couplings by the names `stretched`, which are free; None where no other is left."""
-        held = tuple(row for row in resting_rows(self.tree) if row.name not in stretched)
+        held = tuple(row for row in unstretched_rows(self.tree) if row.name not in stretched)
         if not held:
             return None
         if stretched not in self._resting:

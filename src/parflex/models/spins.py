@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 
 from parflex.closure import mobility
-from parflex.closure.loops import Closures
+from parflex.closure.constraints import Closures
 from parflex.errors import ActuationError
 from parflex.recursion.kinematics import Pose as LinkPoses
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.closure.distances import Distance
+from parflex.closure.constraints import Distance
 from parflex.errors import ParflexError
 from parflex.recursion.energy import distance
 from parflex.recursion.kinematics import pose

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.closure.distances import Distance
+from parflex.closure.constraints import Distance
 from parflex.models.dynamics.forces import forces_along_rates, on_links
 from parflex.models.forms.closing import best_rows
 from parflex.models.robot import Robot

@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from parflex.closure.pose_rows import as_rows
+from parflex.closure.targets import with_fixed_rows
 from parflex.design.design_state import DesignState, kept_conditions, pose_slopes
 from parflex.design.on_the_way.steady_motions import refuse_without_slopes, start_pose
 from parflex.errors import InputError, did_you_mean
@@ -43,7 +43,7 @@ class MotorState(DesignState):
         robot, tree = self.robot, self.robot.tree
         names, links = robot.actuated_names, [tree.links[tree.link_of_rate[k]] for k in robot.actuated]
         values = {name: float(self.here.q[link.q.start]) for name, link in zip(names, links, strict=True)}
-        target = as_rows(tree, read_pose(tree, values, "pose", None, self.here.q))
+        target = with_fixed_rows(tree, read_pose(tree, values, "pose", None, self.here.q))
         found = pose_slopes(robot, self.twin, self.here.q, target, self.keys)
         rigid = Configuration(robot.locking(robot.deformations), self.here.q)
         for k in np.flatnonzero(np.abs(self.started).max(axis=0, initial=0.0)):

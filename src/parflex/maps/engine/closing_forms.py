@@ -11,9 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.closure.constraints import Constraint, Coupling
-from parflex.closure.distances import Distance
-from parflex.closure.loops import Loop
+from parflex.closure.constraints import Constraint, Coupling, Distance, Loop
 from parflex.closure.mobility import choose_partition
 from parflex.maps.engine.frames import FrameBuilder, FrameTree, Hop, Row
 from parflex.maps.engine.small_matrices import E3, dot, shift

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.closure.loops import neutral_rotation
+from parflex.closure.constraints import neutral_rotation
 from parflex.maps.engine.small_matrices import (
     E3,
     all_turns,

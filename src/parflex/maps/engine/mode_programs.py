@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.closure.loops import Closures
+from parflex.closure.constraints import Closures
 from parflex.codegen.passes.depth_first import depth_first
 from parflex.codegen.passes.optimise import make_program
 from parflex.codegen.program import Program

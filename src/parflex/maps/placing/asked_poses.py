@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 
-from parflex.closure.constraints import resting_rows
+from parflex.closure.constraints import unstretched_rows
 from parflex.closure.targets import FrameTarget, Target
 from parflex.errors import ParflexError
 from parflex.maps.batches import Geometry
@@ -57,7 +57,7 @@ class AskedPoses:
     @cached_property
     def coupled(self) -> RestingOrder | None:
         """What follows elastic couplings, which stay at rest; None where there are none, and nothing is placed."""
-        return resting_order(self.robot, self.read, self._whole) if resting_rows(self.robot.tree) else None
+        return resting_order(self.robot, self.read, self._whole) if unstretched_rows(self.robot.tree) else None
 
     def refuse_open_couplings(self) -> None:
         """Poses at which couplings leave motors open are the nearest ones, one by one."""

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from parflex.closure.assembly.closure_parts import ClosurePart
 from parflex.closure.constraints import Coupling
-from parflex.closure.dyads import Dyad
-from parflex.closure.point_legs import LegSide
+from parflex.closure.leg_geometry import Dyad, LegSign
+from parflex.closure.newton import ClosurePart
 from parflex.closure.targets import FrameTarget, Target
-from parflex.closure.working_modes import following_rates, picked_rows
+from parflex.closure.working_modes import determined_rates, select_rows
 from parflex.maps.batches import Geometry
 from parflex.maps.placing.given_coordinates import GivenCoordinates, NotGivenError
 from parflex.maps.placing.leg_bodies import tilted
@@ -42,7 +41,7 @@ def closable_parts(geometry: Geometry, given: GivenCoordinates, target: Target) 
             continue
         if any(robot.tree.links[robot.tree.link_of_rate[k]].joint.pitch for k in rates):
             raise NotGivenError("screws are among the closures")  # they turn many times: short steps end on the way
-        if len(following_rates(robot.tree, rates, loops, robot.home, robot.preference)) < len(rates):
+        if len(determined_rates(robot.tree, rates, loops, robot.home, robot.preference)) < len(rates):
             raise NotGivenError("the coordinates leave motions free, and the nearest pose to home is found")
         found.append((part, rates, loops))
     return found
@@ -60,8 +59,8 @@ def closing_parts(geometry: Geometry, given: GivenCoordinates, target: Target) -
         settled = robot.assembler.settled(part, robot.home) and not moved
         # where designs move axes that cross at home, numbers of a leg tell nothing: its determinant does
         told = [one for one in judged.dyads if isinstance(one, Dyad) or not moved]
-        by_numbers = sides.by_legs or any(isinstance(one, LegSide) for one in told)
-        picked = picked_rows(robot.tree, loops, part.held, robot.assembler.block(robot.home, part))
+        by_numbers = sides.by_legs or any(isinstance(one, LegSign) for one in told)
+        picked = select_rows(robot.tree, loops, part.held, robot.assembler.block(robot.home, part))
         chosen = None if picked is None or by_numbers else picked.tolist()
         own_steps = stepper(geometry, loops, rates, chosen, judged=not by_numbers)
         steppers.append(replace(own_steps, settled=settled, folds=sides.folds))

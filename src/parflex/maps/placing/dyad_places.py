@@ -13,11 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from parflex.closure.assembly.closure_parts import ClosurePart
-from parflex.closure.dyads import PARALLEL, Dyad, Pivot, dyads
-from parflex.closure.point_legs import LegSide
+from parflex.closure.leg_geometry import PARALLEL, Dyad, LegSign, Pivot, dyads
+from parflex.closure.newton import ClosurePart
 from parflex.closure.targets import Target
-from parflex.closure.working_modes import sides
+from parflex.closure.working_modes import working_mode_signs
 from parflex.codegen.passes.optimise import make_program
 from parflex.maps.batches import BatchProgram, CarriedLinks, Geometry, rigid_tree
 from parflex.maps.engine.entry_loop import column_rows
@@ -148,9 +147,9 @@ class _Legs:
     def add(self, part: ClosurePart) -> bool:
         """A part of the robot by its dyads or as a leg in space; False where it is neither, or hangs on others."""
         robot, tree, at = self.geometry.robot, self.geometry.tree, self.at
-        judged = sides(robot.tree, part.rows, part.columns, part.held, robot.preference, robot.home)
+        judged = working_mode_signs(robot.tree, part.rows, part.columns, part.held, robot.preference, robot.home)
         links = sorted({robot.tree.link_of_rate[int(k)] for k in part.columns})
-        numbers = [one for one in judged.dyads if isinstance(one, LegSide)]
+        numbers = [one for one in judged.dyads if isinstance(one, LegSign)]
         if numbers:
             return not self.geometry.legs_differ and self._point_leg(numbers)
         if not all(tree.links[j].joint.periodic for j in links):
@@ -175,7 +174,7 @@ class _Legs:
         self.angles |= {j: self._angle(j, normal, motions) for j in links}
         return True
 
-    def _point_leg(self, numbers: list[LegSide]) -> bool:
+    def _point_leg(self, numbers: list[LegSign]) -> bool:
         """A leg in space, from where the platform is; False where it is not between this and the ground."""
         bodies, plain = self.bodies, numbers[0].leg
         leg = bodies.with_loops(plain)

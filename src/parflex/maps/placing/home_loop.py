@@ -14,14 +14,15 @@ import math
 
 import numpy as np
 
-from parflex.closure.assembly.newton import CLOSED
+from parflex.closure.newton import CLOSED
 from parflex.codegen.compile import Kernel, side_by_side
+from parflex.codegen.loop_code.function_text import abreast
 from parflex.codegen.loop_code.kinds import Bundle
 from parflex.maps.batches import BatchProgram
 from parflex.maps.engine.entry_loop import buffers_of
 from parflex.maps.lanes.lane_calls import call_lanes
 from parflex.maps.lanes.lane_states import LANES
-from parflex.simulation.integrators.jit import abreast, compiled, inner
+from parflex.simulation.integrators.jit import compiled, inner
 
 Array = np.ndarray
 CALLS = 64  # of the program for a row: what takes more is left

@@ -15,12 +15,10 @@ from typing import Any
 import numpy as np
 
 from parflex.closure import mobility
-from parflex.closure.assembly.assembler import LEFT
-from parflex.closure.assembly.closure_parts import ClosurePart
-from parflex.closure.assembly.far_poses import position_units
-from parflex.closure.assembly.newton import STRIDE, strides
-from parflex.closure.constraints import Coupling
-from parflex.closure.loops import Loop
+from parflex.closure.assembler import LEFT
+from parflex.closure.constraints import Coupling, Loop
+from parflex.closure.continuation import position_units
+from parflex.closure.newton import STRIDE, ClosurePart, strides
 from parflex.closure.targets import FrameTarget, Target
 from parflex.closure.working_modes import block
 from parflex.codegen.passes.depth_first import depth_first

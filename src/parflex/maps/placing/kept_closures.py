@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.closure.point_legs import EXACT
+from parflex.closure.leg_geometry import EXACT
 from parflex.codegen import disk_cache, program_store
 from parflex.codegen.program import Program
 from parflex.maps.batches import BatchProgram, Geometry

@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from parflex.closure.dyads import Dyad, Pivot
-from parflex.closure.loops import Loop
-from parflex.closure.point_legs import LegSide, PointLeg, structure
+from parflex.closure.constraints import Loop
+from parflex.closure.leg_geometry import Dyad, LegSign, Pivot, PointLeg, vanishing_terms
 from parflex.closure.targets import Target
-from parflex.closure.working_modes import sides
+from parflex.closure.working_modes import working_mode_signs
 from parflex.codegen.passes.optimise import make_program
 from parflex.codegen.program import Program
 from parflex.maps.batches import Geometry, rigid_tree
@@ -84,7 +83,7 @@ class LegBodies:
             inner = replace(inner, loop=self.loops.get(id(inner.loop), inner.loop))
         return replace(leg, loop=loop, linkage=inner)
 
-    def tilts(self, dyads: Sequence[Dyad | LegSide]) -> bool:
+    def tilts(self, dyads: Sequence[Dyad | LegSign]) -> bool:
         """Whether designs turn an axis of a dyad on its body: then axes that are parallel at home need not stay so."""
         pivots = [pivot for one in dyads if isinstance(one, Dyad) for pivot in one.pivots]
         axes = [axis for pivot in pivots for _, axis in self.sides(pivot).values()]
@@ -98,11 +97,11 @@ def _bodies(geometry: Geometry, robot: Robot, rows: Sequence[Any], rates: Sequen
     return LegBodies(rigid_tree(robot.tree), geometry.home, moving, rows, loops, GROUND)
 
 
-def tilted(geometry: Geometry, rows: Sequence[Any], rates: Sequence[int], dyads: Sequence[Dyad | LegSide]) -> bool:
+def tilted(geometry: Geometry, rows: Sequence[Any], rates: Sequence[int], dyads: Sequence[Dyad | LegSign]) -> bool:
     """Whether designs turn axes of the dyads of a part, whose joints have these rates, or take a leg in space apart."""
     if geometry.designs is None or not dyads:
         return False
-    if any(isinstance(one, LegSide) for one in dyads) and geometry.legs_differ:
+    if any(isinstance(one, LegSign) for one in dyads) and geometry.legs_differ:
         return True
     return _bodies(geometry, geometry.traced()[1], rows, rates).tilts(dyads)
 
@@ -116,11 +115,11 @@ def leg_structure(geometry: Geometry, target: Target) -> Program | None:
     graph, traced = geometry.traced()
     found: list[Any] = []
     for part in robot.assembler.parts(target, robot.locked | frozenset(robot.deformations)):
-        own = sides(robot.tree, part.rows, part.columns, part.held, robot.preference, robot.home).dyads
-        legs = [one.leg for one in own if isinstance(one, LegSide)][:1]
+        own = working_mode_signs(robot.tree, part.rows, part.columns, part.held, robot.preference, robot.home).dyads
+        legs = [one.leg for one in own if isinstance(one, LegSign)][:1]
         for leg in legs:
             bodies = _bodies(geometry, traced, part.rows, part.columns.tolist())
-            found += structure(bodies.with_loops(leg), bodies.tree, bodies.at, robot.tree.length)
+            found += vanishing_terms(bodies.with_loops(leg), bodies.tree, bodies.at, robot.tree.length)
     varied = [x for part in found for x in np.ravel(part) if isinstance(x, Expression)]
     outputs = {"structure": np.array(varied, dtype=object)}
     return make_program(graph, "structure", outputs, quick=True) if varied else None

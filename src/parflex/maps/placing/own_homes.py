@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from parflex.closure.assembly.assembler import LEFT
-from parflex.closure.assembly.far_poses import position_units
-from parflex.closure.assembly.newton import STRIDE
+from parflex.closure.assembler import LEFT
+from parflex.closure.continuation import position_units
+from parflex.closure.newton import STRIDE
 from parflex.codegen.compile import Kernel
 from parflex.maps.placing.closing_loop import JoinedSteps, LoopPart, told_by
 from parflex.maps.placing.home_loop import HomeProof, proved_homes

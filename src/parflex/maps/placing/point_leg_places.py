@@ -1,7 +1,7 @@
 """Joints of legs in space from the place of their platform, in closed form over any scalar.
 
 All is seen from a reference in which joints stand as at home: axes are lines there, and joints move a leg by turns
-about and ways along these, the last joint first. See `parflex.closure.point_legs` for how the joints follow.
+about and ways along these, the last joint first. See `parflex.closure.leg_geometry` for how the joints follow.
 """
 
 from __future__ import annotations
@@ -10,8 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from parflex.closure.parallelograms import Parallelogram
-from parflex.closure.point_legs import CROSSED, JointAxis, PointLeg, crossing, level, line_of, plane_normal
+from parflex.closure.leg_geometry import (
+    CROSSED_AXES,
+    JointAxis,
+    Parallelogram,
+    PointLeg,
+    in_plane,
+    joint_axis,
+    nearest_point,
+    plane_normal,
+)
 from parflex.recursion.kinematics import Pose
 from parflex.spatial.rotations import cross
 from parflex.tree.tree import Tree
@@ -33,7 +41,7 @@ class PointLegPlaces:
         self.lines = leg.lines(tree, at)
         rotation, self.end = at.of(leg.end)
         self.goal, self.meetings = goal, list[Meeting]()
-        moves = self._crossed() if leg.kind == CROSSED else self._parallel()
+        moves = self._crossed() if leg.kind == CROSSED_AXES else self._parallel()
         self.values = {
             j: np.arctan2(move[1], move[0]) if line.turns else move[0]
             for j, line, move in zip(leg.arm, self.lines, moves, strict=True)
@@ -46,7 +54,7 @@ class PointLegPlaces:
             asked = turn @ (at.of(leg.goal)[0] @ other)
             for line, move, turns in zip(self.lines, moves, leg.turning(self.lines), strict=True):
                 asked = _turned(asked, line, move, back=True) if turns else asked
-            last = line_of(tree, at, leg.wrist[0])
+            last = joint_axis(tree, at, leg.wrist[0])
             c, s = _angle(last.along, rotation @ own, asked)
             self.values[leg.wrist[0]] = np.arctan2(s, c)
 
@@ -66,11 +74,11 @@ class PointLegPlaces:
         """Two neighbours keep the distance of their crossing from the end, or from its goal."""
         first, second, third = self.lines
         if self.leg.alone == 0:
-            C = crossing(second, third)
+            C = nearest_point(second, third)
             own = self._meets(first, C, self.goal, _square(self.end - C), 0)
             seen = _moved(self.goal, first, own, back=True)
             return [own, *self._turns(second, third, self.end - C, seen - C)]
-        C = crossing(first, second)
+        C = nearest_point(first, second)
         own = self._meets(third, self.end, C, _square(self.goal - C), 0)
         seen = _moved(self.end, third, own)
         return [*self._turns(first, second, seen - C, self.goal - C), own]
@@ -100,7 +108,7 @@ class PointLegPlaces:
             moving, wanted, back = self.end, n @ self.goal, False
         if one.turns:
             v = moving - one.point
-            A, B = n @ level(v, one.along), n @ cross(one.along, v)
+            A, B = n @ in_plane(v, one.along), n @ cross(one.along, v)
             D = wanted - n @ one.point - (n @ one.along) * (one.along @ v)
             own = self._root(A, -B if back else B, D, _square(v) + D * D, 0)
         else:
@@ -114,10 +122,10 @@ class PointLegPlaces:
     def _in_plane(self, first: JointAxis, second: JointAxis, n: Array, goal: Array, end: Array) -> tuple[Move, Move]:
         """Two joints that move the end to its goal, at the same height: the second joint first."""
         if not first.turns:  # the pivot of the second is carried along, and the goal is on a circle about it
-            own = self._meets(first, second.point, goal, _square(level(end - second.point, n)), 1, n)
+            own = self._meets(first, second.point, goal, _square(in_plane(end - second.point, n)), 1, n)
             seen = _moved(goal, first, own, back=True)
             return own, _angle(second.along, end - second.point, seen - second.point)
-        own = self._meets(second, end, first.point, _square(level(goal - first.point, n)), 1, n)
+        own = self._meets(second, end, first.point, _square(in_plane(goal - first.point, n)), 1, n)
         seen = _moved(end, second, own)
         return _angle(first.along, seen - first.point, goal - first.point), own
 
@@ -130,12 +138,12 @@ class PointLegPlaces:
         if line.turns:
             v, w = point - line.point, centre - line.point
             if normal is not None:
-                v, w = level(v, normal), level(w, normal)
+                v, w = in_plane(v, normal), in_plane(w, normal)
             h, k = line.along @ v, line.along @ w
             A, B = w @ v - h * k, w @ cross(line.along, v)
             D = (_square(w) + _square(v) - radius2) / 2.0 - h * k
             return self._root(A, B, D, _square(w) + _square(v) + radius2, which)
-        w = centre - point if normal is None else level(centre - point, normal)
+        w = centre - point if normal is None else in_plane(centre - point, normal)
         m, square = w @ line.along, _square(w)
         left = m * m - square + radius2
         size = square + radius2

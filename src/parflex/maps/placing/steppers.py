@@ -9,10 +9,8 @@ from typing import Any
 import numpy as np
 
 from parflex.closure import mobility
-from parflex.closure.constraints import Coupling
-from parflex.closure.dyads import Dyad
-from parflex.closure.loops import Loop
-from parflex.closure.point_legs import LegSide
+from parflex.closure.constraints import Coupling, Loop
+from parflex.closure.leg_geometry import Dyad, LegSign
 from parflex.closure.targets import FrameTarget
 from parflex.codegen.passes.optimise import make_program
 from parflex.maps.batches import BatchProgram, CarriedLinks, Geometry, rigid_tree
@@ -191,7 +189,7 @@ def least_squares(J: Array, residual: Array, metres: Array) -> Array:
     return solve(rows.T @ rows, -(rows.T @ (metres * residual)))
 
 
-def dyad_judge(geometry: Geometry, dyad: Dyad | LegSide) -> Stepper:
+def dyad_judge(geometry: Geometry, dyad: Dyad | LegSign) -> Stepper:
     """What tells the side of a dyad, or of a leg in space: it moves nothing."""
     whole, (graph, robot) = geometry.tree, geometry.traced()
     ends = list(dyad.ends)

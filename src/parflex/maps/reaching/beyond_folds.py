@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from parflex.closure.assembly.closure_parts import ClosurePart
+from parflex.closure.newton import ClosurePart
 from parflex.maps.reaching.closed_rows import FLAT, OK, SINGULAR
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from parflex.closure.assembly.newton import STRIDE
+from parflex.closure.newton import STRIDE
 from parflex.maps.placing.closing_loop import rows_apart
 from parflex.maps.placing.given_coordinates import GivenCoordinates
 from parflex.maps.reaching.closed_rows import OK, UNREACHABLE, ClosedRows

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from parflex.closure.assembly.ways import ways
+from parflex.closure.continuation import waypoints
 from parflex.models.coordinate_words import joint_named
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def walk(solver: PositionSolver, values: Array, own: Array, q: Array, status: Ar
         return
     home, units, turning = solver.given.at_home, _units(solver), _turning(solver)
     most = None if solver.unsettled.size else FEW_WAYS
-    courses = {int(row): list(islice(ways(home, values[row], units, turning), most)) for row in lost}
+    courses = {int(row): list(islice(waypoints(home, values[row], units, turning), most)) for row in lost}
     at_home, state = solver.from_home(np.repeat(home[None], len(lost), axis=0), own[lost])  # each design its own
     courses = {row: found for row, found in courses.items() if not solver.lost(state)[np.searchsorted(lost, row)]}
     size = solver.geometry.home.size

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.closure.distances import Distance
+from parflex.closure.constraints import Distance
 from parflex.models.configuration import Configuration
 from parflex.recursion.energy import line_between
 from parflex.recursion.kinematics import motion

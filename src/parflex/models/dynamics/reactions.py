@@ -6,9 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.closure.constraints import Coupling
-from parflex.closure.distances import Distance
-from parflex.closure.loops import Loop
+from parflex.closure.constraints import Coupling, Distance, Loop
 from parflex.closure.mobility import rank
 from parflex.models.configuration import Configuration
 from parflex.models.dynamics.element_values import element_values, multipliers_of

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from parflex.closure.constraints import Coupling
-from parflex.closure.distances import Distance
+from parflex.closure.constraints import Coupling, Distance
 from parflex.errors import ParflexError
 from parflex.models.configuration import Configuration
 from parflex.models.dynamics.element_values import element_values

@@ -10,7 +10,7 @@ import numpy as np
 import scipy
 
 from parflex.closure import mobility
-from parflex.closure.loops import Closures, Loop
+from parflex.closure.constraints import Closures, Loop
 from parflex.closure.mobility import Partition, scaled_jacobian
 from parflex.models.robot import Robot
 from parflex.recursion.kinematics import jacobians, pose

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.closure.reduction import reduction
+from parflex.closure.mobility import reduction
 from parflex.models.forms.closing import closed_by
 from parflex.models.forms.form import FAR, Given
 from parflex.models.forms.platform_frame import PlatformFrame, world, world_vectors

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from parflex.closure.closed_form import Angle
+from parflex.closure.leg_geometry import Angle
 from parflex.errors import InputError, did_you_mean
 from parflex.models.configuration import Configuration
 from parflex.models.dynamics.spare_motors import Sharing

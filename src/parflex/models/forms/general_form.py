@@ -14,8 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from parflex.closure.mobility import Partition
-from parflex.closure.reduction import Reduction, inverted, reduction
+from parflex.closure.mobility import Partition, Reduction, inverted, reduction
 from parflex.models.dynamics.forces import forces_along_rates, no_inertia, on_links
 from parflex.models.dynamics.program_efforts import program_efforts
 from parflex.models.dynamics.rigid_losses import RigidLosses, losses_of, with_losses

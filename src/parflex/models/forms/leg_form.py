@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from parflex.closure.closed_form import TwoBars
+from parflex.closure.leg_geometry import TwoRevoluteLeg
 from parflex.models.dynamics.grouping import cleaned_body, grouped_tree, moments_scale
 from parflex.models.forms.closing import residual_of
 from parflex.models.forms.driving import inertia_along
@@ -57,7 +57,8 @@ class LegForm(Form):
     def because(self) -> list[str]:
         """What a leg is reduced to, and how its joints follow."""
         solved = {
-            "two bars" if isinstance(leg.geometry, TwoBars) else "a slide on crossed hinges" for leg in self.legs.legs
+            "two bars" if isinstance(leg.geometry, TwoRevoluteLeg) else "a slide on crossed hinges"
+            for leg in self.legs.legs
         }
         motors = len(self.robot.actuated)
         text = [

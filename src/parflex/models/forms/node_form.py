@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from parflex.closure.reduction import Reduction, reduction
+from parflex.closure.mobility import Reduction, reduction
 from parflex.models.forms.closing import closed_by, unitless_block
 from parflex.models.forms.form import GUESSED, Answer, Form, Given, Groups, Question
 from parflex.models.forms.in_pieces.node_equations import accelerations_under, efforts_for, node_state

@@ -15,8 +15,8 @@ import numpy as np
 
 from parflex.checks import short_text
 from parflex.closure import mobility
-from parflex.closure.assembly.newton import CLOSED
 from parflex.closure.constraints import Coupling
+from parflex.closure.newton import CLOSED
 from parflex.closure.targets import Target
 from parflex.errors import InputError, ParflexError, SingularError, UnreachableError
 from parflex.recursion.kinematics import pose

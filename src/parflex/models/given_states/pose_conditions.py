@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from parflex.closure.pose_rows import WORDS, AxisTarget, GapTarget, OnFrame, TiltTarget
+from parflex.closure.targets import WORDS, AxisComponentTarget, AxisTarget, DistanceTarget, FrameRotationRows
 from parflex.errors import InputError, did_you_mean, nearest
 from parflex.recursion.kinematics import pose
 from parflex.tree.tree import Tree
@@ -19,7 +19,7 @@ UPRIGHT = 1e-12  # of one less its cosine: nearer, one component gives the whole
 
 def read_axis(
     tree: Tree, frame: str, parts: Mapping[str, float], key: str, file: str | None, q: Array | None
-) -> OnFrame | None:
+) -> FrameRotationRows | None:
     """What is asked of the z axis of a frame; `q` tells the sign of a third component, None: that it is positive."""
     given = {axis: parts[word] for axis, word in enumerate(WORDS) if word in parts}
     if not given:
@@ -46,7 +46,7 @@ def read_axis(
         )
     if len(given) == 1 and size < 1 - UPRIGHT:
         axis, value = next(iter(given.items()))
-        return TiltTarget(frame, place, axis, value)
+        return AxisComponentTarget(frame, place, axis, value)
     return AxisTarget(frame, place, _completed(tree, frame, given, key, file, q))
 
 
@@ -55,7 +55,7 @@ def whole_axis(tree: Tree, given: Mapping[str, float], key: str, q: Array) -> Ar
     frame = tree.end_effector
     parts = {word.removeprefix(f"{frame}."): value for word, value in given.items()}
     found = read_axis(tree, frame, parts, key, None, q)
-    if isinstance(found, TiltTarget):
+    if isinstance(found, AxisComponentTarget):
         raise InputError(
             f"one component does not give the direction of '{frame}'", key=key, value=WORDS[found.number],
             hint="give zx, zy and zz",
@@ -89,7 +89,7 @@ def is_distance(word: str) -> bool:
     return word.startswith(DISTANCE)
 
 
-def read_distance(tree: Tree, word: str, value: float, key: str, file: str | None) -> GapTarget:
+def read_distance(tree: Tree, word: str, value: float, key: str, file: str | None) -> DistanceTarget:
     """The distance between the origins of two frames."""
     first, second = _ends(tree, word, key, file)
     places = tree.places[first], tree.places[second]
@@ -109,7 +109,7 @@ def read_distance(tree: Tree, word: str, value: float, key: str, file: str | Non
             value=value,
             hint="for frames that coincide give x, y and z of one of them",
         )
-    return GapTarget(word, *places, value)
+    return DistanceTarget(word, *places, value)
 
 
 def _ends(tree: Tree, word: str, key: str, file: str | None) -> tuple[str, str]:

@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.closure.constraints import Coupling
-from parflex.closure.loops import Closures
+from parflex.closure.constraints import Closures, Coupling
 from parflex.records import Record
 from parflex.spatial.batched import nominal
 from parflex.tree.tree import Tree

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from parflex.closure.assembly.missed import missed_condition
-from parflex.closure.free_part import FreePart
-from parflex.closure.pose_rows import as_rows
-from parflex.closure.targets import PoseRows, Target
+from parflex.closure.assembler import unmet_condition
+from parflex.closure.nearest import FreePart
+from parflex.closure.targets import PoseRows, Target, with_fixed_rows
 from parflex.errors import ParflexError, SingularError, UnreachableError
 from parflex.models.given_states.coupled_values import Contradiction, contradiction
 from parflex.models.pose_input import read_pose, whole_end_effector
@@ -44,7 +43,7 @@ class PoseFinder:
             if self._conditions(target) > self.rigid_freedoms:
                 raise
             held = self.robot.locked | set(self.robot.deformations)
-            missed = missed_condition(self.robot.assembler, target, self.robot.home, held)
+            missed = unmet_condition(self.robot.assembler, target, self.robot.home, held)
             if missed is None:
                 raise
             missed.file = error.file
@@ -166,7 +165,7 @@ class PoseFinder:
         `derivatives` has the first and second one of the rows of each condition, by the way along the path. Of what the
         conditions leave free they are those of the nearest pose; its accelerations are missing (nan).
         """
-        target = as_rows(self.robot.tree, self.read(given))
+        target = with_fixed_rows(self.robot.tree, self.read(given))
         part = self.free_part
         asked = part.widened(target) if (self.robot.at_rest or self.robot).pose_finder._leaves_free(target) else target
         moved = max((abs(q[k] - value) for k, value in asked.values.items()), default=0.0)

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from parflex.closure.constraints import Coupling, resting_rows
+from parflex.closure.constraints import Coupling, unstretched_rows
 from parflex.closure.targets import Target
-from parflex.closure.working_modes import following_rates
+from parflex.closure.working_modes import determined_rates
 from parflex.records import Record
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class RestingOrder(Record):
 
 def resting_order(robot: Robot, named: Target, whole: Target) -> RestingOrder:
     """What follows at a pose; `named` is what it says, `whole` has what stays as at home too."""
-    rows = dict(enumerate(resting_rows(robot.tree)))
+    rows = dict(enumerate(unstretched_rows(robot.tree)))
     if not rows:
         return RestingOrder(whole)
     known = set(named.fixed) | set(robot.locked)
@@ -90,7 +90,7 @@ def resting_order(robot: Robot, named: Target, whole: Target) -> RestingOrder:
     target = replace(whole, fixed=whole.fixed | {one.rate for one in before})
     for part in robot.assembler.parts(target, held):
         rates = [int(k) for k in part.columns]
-        if rates and len(following_rates(robot.tree, rates, part.rows, robot.home, robot.preference)) == len(rates):
+        if rates and len(determined_rates(robot.tree, rates, part.rows, robot.home, robot.preference)) == len(rates):
             known |= set(rates)
     after = _following(rows, known)
     left = {row.name for row in rows.values()}

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from parflex.closure.assembly.newton import CLOSED
+from parflex.closure.newton import CLOSED
 from parflex.errors import InputError
 from parflex.models.robot import Robot
 from parflex.records import Record

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from parflex.closure.pose_rows import WORDS, AxisTarget, across
-from parflex.closure.targets import FrameTarget, PoseRows
+from parflex.closure.targets import WORDS, AxisTarget, FrameTarget, PoseRows, normal_pair
 from parflex.errors import InputError
 from parflex.models.configuration import Configuration
 from parflex.models.coordinate_words import InWorld
@@ -42,7 +41,7 @@ class FrameMotion(Record):
         """Of the rows of a condition on the frame, by the way."""
         v, a, w, al = self.twist[:3], self.acceleration[:3], self.twist[3:], self.acceleration[3:]
         if isinstance(row, AxisTarget):
-            d, e = row.direction, across(row.direction)
+            d, e = row.direction, normal_pair(row.direction)
             rate = cross(w, d)
             return e @ rate, e @ (cross(al, d) + cross(w, rate))
         assert isinstance(row, FrameTarget)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from parflex.closure.pose_rows import across, shortest_turn
+from parflex.closure.targets import normal_pair, shortest_rotation
 from parflex.errors import InputError
 from parflex.records import Record
 from parflex.robotfile.motion_schema import MotionTable
@@ -34,7 +34,7 @@ class Turning(Record):
 
 def along_direction(first: Array, second: Array, length: float) -> Turning:
     """The z axis from one unit vector to another along the shorter arc."""
-    turn = vector_from_rotation(shortest_turn(first, second))
+    turn = vector_from_rotation(shortest_rotation(first, second))
     return Turning(_with_z(first), turn / length, "direction")
 
 
@@ -65,7 +65,7 @@ def along_tangent(tangent: Array, spin: Array, z: Array, name: str) -> Turning:
 
 
 def _with_z(z: Array) -> Array:
-    first, second = across(z)
+    first, second = normal_pair(z)
     return np.column_stack([first, second, z])
 
 

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from parflex.closure.loops import Loop
+from parflex.closure.constraints import Loop
 from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.recursion.kinematics import pose

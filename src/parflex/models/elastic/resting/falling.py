@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from parflex.closure.reduction import reduction
+from parflex.closure.mobility import reduction
 from parflex.errors import SingularError
 from parflex.models.configuration import Configuration
 from parflex.models.elastic.loads_at_rest import Loading, tangent_stiffness

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from parflex.closure.assembly.newton import CLOSED
-from parflex.closure.reduction import reduction
+from parflex.closure.mobility import reduction
+from parflex.closure.newton import CLOSED
 from parflex.models.configuration import Configuration
 from parflex.models.elastic.loads_at_rest import Loading, tangent_stiffness
 from parflex.models.elastic.stiff_system import StiffnessSolver, rate_units

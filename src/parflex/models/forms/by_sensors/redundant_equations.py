@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.closure.reduction import Reduction, reduction
+from parflex.closure.mobility import Reduction, reduction
 from parflex.models.dynamics.forces import on_links
 from parflex.models.dynamics.rigid_losses import refuse_losses
 from parflex.models.dynamics.spare_motors import Sharing

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from parflex.closure import mobility
-from parflex.closure.loops import Closures, Loop
+from parflex.closure.constraints import Closures, Loop
 from parflex.errors import InputError
 from parflex.models.configuration import Configuration
 from parflex.models.forms.closing import CHANGE

@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 
 from parflex.checks import numbers
-from parflex.closure.constraints import Constraint
-from parflex.closure.loops import Closures, Loop
+from parflex.closure.constraints import Closures, Constraint, Loop
 from parflex.closure.mobility import SINGULAR, condition
 from parflex.errors import InputError, SingularError, UnreachableError
 from parflex.models.forms.by_sensors.redundant_sets import RedundantSets, redundant_sets

@@ -13,7 +13,7 @@ import numpy as np
 
 from parflex.bodies.elastic import Node
 from parflex.bodies.rigid import RigidBody
-from parflex.closure.closed_form import Angle, CrossedSlide, TwoBars, recognise
+from parflex.closure.leg_geometry import Angle, TwoRevoluteLeg, UniversalPrismaticLeg, recognise_leg
 from parflex.models.forms.on_legs.elastic_platform import ElasticPlatform, elastic_platform
 from parflex.models.robot import Robot
 from parflex.records import Record
@@ -47,7 +47,7 @@ class Leg(Record):
     actuated: tuple[int, ...]  # of the leg's own rates
     motors: tuple[int, ...]  # their numbers among the robot's motors
     links: tuple[int, ...]  # numbers in the whole tree
-    geometry: CrossedSlide | TwoBars | None
+    geometry: UniversalPrismaticLeg | TwoRevoluteLeg | None
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,7 @@ def _leg(robot: Robot, number: int, attachment: Array, end: Place, name: str) ->
         for link in reversed(own):
             neutral = link.rotation @ neutral
         rows = neutral.T[:, :2].T
-    geometry = recognise(leg_tree, list(range(len(own))), place, q)
+    geometry = recognise_leg(leg_tree, list(range(len(own))), place, q)
     return Leg(number, name, leg_tree, place, attachment, rows, actuated, motors, links, geometry)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.closure.closed_form import Angle
+from parflex.closure.leg_geometry import Angle
 from parflex.models.forms.on_legs.leg_equations import motor_columns
 from parflex.models.forms.on_legs.platform_legs import Leg, LegMotion, Legs, PlatformMotion, leg_motion, leg_values
 from parflex.records import Record

@@ -1,33 +1,71 @@
-"""Assembling a pose: Newton on the closures, leg by leg where it is hard, on the working mode that was asked for."""
+"""Assemble a pose leg by leg on the requested working mode.
+
+On which sides of its singularities a part of the closures stands: its own, and those of the legs that it moves.
+
+Where a pose gives motors and coordinates of the platform together, or only some of these, its rows fold: at some poses
+a coordinate that is given is stationary, though no leg is stretched and the robot moves on. Such a fold is a
+singularity of the coordinates, none of the robot. So the part has two answers: `strict` sides, folds among them, which
+tell its assemblies apart, and those of its legs alone, as if the platform stood, which tell its working mode.
+"""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from parflex.closure.assembly.closure_parts import ClosurePart, ClosureParts
-from parflex.closure.assembly.far_poses import followed, position_units
-from parflex.closure.assembly.newton import CLOSED, STRIDE, largest
-from parflex.closure.assembly.part_sides import PartSides, part_sides
-from parflex.closure.assembly.unreached import another_mode, missing_length, why_open
-from parflex.closure.assembly.ways import WaysToTarget
-from parflex.closure.constraints import Coupling
-from parflex.closure.loops import Closures
-from parflex.closure.targets import PoseRows, Target
-from parflex.closure.working_modes import Rows, block, regular
+from parflex.closure import mobility
+from parflex.closure.constraints import Closures, Coupling, Loop
+from parflex.closure.continuation import (
+    TargetPaths,
+    follow_to_target,
+    missing_length,
+    open_reason,
+    other_mode_reason,
+    position_units,
+)
+from parflex.closure.leg_geometry import Dyad, LegSign
+from parflex.closure.newton import CLOSED, STRIDE, ClosurePart, ClosureParts, largest_size
+from parflex.closure.targets import DistanceTarget, FrameRotationRows, FrameTarget, PoseRows, Target
+from parflex.closure.working_modes import (
+    RowSource,
+    SignBlock,
+    WorkingModeSigns,
+    block,
+    inner_loops,
+    is_regular,
+    sign_blocks,
+    working_mode_signs,
+)
 from parflex.errors import InputError, UnreachableError
+from parflex.records import Record
 from parflex.recursion.kinematics import Pose, jacobians, pose
 from parflex.tree.tree import Tree
 
 Array = np.ndarray
+
 LEFT = 0.6  # rad or typical lengths: motors that Newton leaves farther from their stated starts are solved again
+
 SHORTEST_STRIDE = 1e-4  # of the way to a pose: where it takes shorter steps, it passes a singularity
+
 SHORTEST_DETOUR = 1e-2  # the same of ways around singular poses: others are left that keep farther from them
+
 GIVEN_TWICE = 1e-6  # of the changes of what is given: rows that these leave open are no rounding
+
 STRAIGHT, MOST_WAYS = 2, None  # ways that are tried: as given and by the shorter turn; all of them
+
+ASIDE = 1e-3  # rad or typical lengths, of a motion that shows on what a side depends
+
+DECIDED = 1e-9  # of a determinant: what changes less in such a motion does not depend on it
+
+HARD = 1e3  # weight of what must hold beside what may be missed: it opens by a millionth of the miss
+
+STILL = 1e-8  # of a motion of all coordinates: less is rounding
+
+REACHED = 1e-7  # typical lengths, or turns: a smaller miss is none
 
 
 class _Standing:
@@ -55,7 +93,7 @@ class Assembler(ClosureParts):
         self.periodic = {link.q.start for link in tree.links if link.periodic and not link.wound}
         self.counted = {link.q.start for link in tree.links if link.counted or link.wound or link.joint.pitch}
         self.weights = np.ones(tree.n) if weights is None else weights  # rates that had better follow from others
-        self._judged: dict[tuple, PartSides] = {}
+        self._judged: dict[tuple, PartWorkingMode] = {}
 
     def assemble(
         self, target: Target, q: Array, reference: Array | None, locked: frozenset[int], explained: bool = True
@@ -70,7 +108,7 @@ class Assembler(ClosureParts):
             if not explained:
                 raise UnreachableError("the pose cannot be reached", key="pose")
             start = target.applied(q)
-            raise why_open(self, start, next(part for part in parts if missing_length(self, start, part)))
+            raise open_reason(self, start, next(part for part in parts if missing_length(self, start, part)))
         for part in parts:
             placed = self._placed_near(result, on_way, target, q, part, reference, MOST_WAYS)
             result = self._search(result, target, q, part, reference) if placed is None else placed
@@ -117,7 +155,7 @@ class Assembler(ClosureParts):
         rows = [row for part in parts for row in part.rows]
         far = self.far_shafts(target, q, parts)
         if far:
-            reached = followed(self.tree, target, q, rows, self.newton, columns, CLOSED)
+            reached = follow_to_target(self.tree, target, q, rows, self.newton, columns, CLOSED)
             if reached is not None:
                 return reached, True
             for shaft, counted in far.items():
@@ -169,7 +207,7 @@ class Assembler(ClosureParts):
         if self.opening(q, [row for row in part.rows if not isinstance(row, PoseRows)]) > CLOSED:
             return False  # no pose of the robot, as where it is assembled first
         J = self.block(q, part)
-        return regular(J) and not self._overdetermined(target, q, part, J)
+        return is_regular(J) and not self._overdetermined(target, q, part, J)
 
     def _overdetermined(self, target: Target, q: Array, part: ClosurePart, J: Array) -> bool:
         """Whether not all small changes of what is given leave the part closed; J are its rows at `q`."""
@@ -182,17 +220,17 @@ class Assembler(ClosureParts):
         asked = np.concatenate([np.full(row.size, isinstance(row, PoseRows)) for row in part.rows])
         changes = np.column_stack([joints, np.eye(len(J))[:, asked]])
         left = changes - J @ np.linalg.lstsq(J, changes, rcond=1e-10)[0]
-        return largest(left.ravel()) > GIVEN_TWICE * max(largest(changes.ravel()), 1e-300)
+        return largest_size(left.ravel()) > GIVEN_TWICE * max(largest_size(changes.ravel()), 1e-300)
 
     def _ends_of_ways(self, target: Target, q: Array, part: ClosurePart, most: int | None) -> Iterator[Array]:
         """Positions at the target by the first ways there that do not end before it, at a singular pose of the part."""
         turning = self.periodic if self.counted.isdisjoint(self.positions(part)) else set()
-        course = WaysToTarget(self.tree, target, q, position_units(self.tree), turning)
+        course = TargetPaths(self.tree, target, q, position_units(self.tree), turning)
         for number, way in enumerate(itertools.islice(course.ways(), most)):
             here, shortest = q, SHORTEST_STRIDE if number < STRAIGHT else SHORTEST_DETOUR
             for point, moved in way:
                 rows = [moved.get(id(row), row) for row in part.rows]
-                there = followed(self.tree, point, here, rows, self.corrected, part.columns, CLOSED, shortest)
+                there = follow_to_target(self.tree, point, here, rows, self.corrected, part.columns, CLOSED, shortest)
                 if there is None:
                     break
                 here = there
@@ -210,8 +248,8 @@ class Assembler(ClosureParts):
         return self.opening(standing.q, part.rows) <= CLOSED and self._in_mode(standing, part, reference)
 
     def _approach(
-        self, target: Target, q: Array, columns: Array, rows: list[Rows], steps: int = 10
-    ) -> tuple[Array, Array, list[Rows]]:
+        self, target: Target, q: Array, columns: Array, rows: list[RowSource], steps: int = 10
+    ) -> tuple[Array, Array, list[RowSource]]:
         """Go to the target in small steps; ends at the last good step, ready for a last try."""
         origin, at = q, pose(self.tree, q)
         goal = target.applied(q)
@@ -302,12 +340,12 @@ class Assembler(ClosureParts):
         value = np.sin(q[index]) if index in self.turning else q[index]
         return "+" if value >= 0 else "-"
 
-    def judges(self, part: ClosurePart, reference: Array) -> PartSides:
+    def judges(self, part: ClosurePart, reference: Array) -> PartWorkingMode:
         """What tells on which side of its own singularities a part stands at the reference."""
         rows = tuple(map(_kind_of, part.rows))
         key = (rows, part.columns.tobytes(), part.held, part.given, reference.tobytes())
         if key not in self._judged:  # two threads may both find it: they find the same
-            self._judged[key] = part_sides(self, part, self.weights, reference)
+            self._judged[key] = part_working_mode(self, part, self.weights, reference)
         return self._judged[key]
 
     # -- many starts -----------------------------------------------------------------------------------
@@ -349,7 +387,7 @@ class Assembler(ClosureParts):
         turning = np.array([i in self.periodic for i in indices])
         scale = np.array([1.0 if i in self.counted else self.tree.length for i in indices])
         wrapped = np.where(turning, np.arctan2(np.sin(difference), np.cos(difference)), difference / scale)
-        return largest(wrapped)
+        return largest_size(wrapped)
 
     def _search(self, q: Array, target: Target, near: Array, part: ClosurePart, reference: Array | None) -> Array:
         """The solution of the part that is in the mode and nearest to the start; an error says how far it is off."""
@@ -364,8 +402,8 @@ class Assembler(ClosureParts):
             best = min(fitting, key=lambda result: self._distance(result, start, indices))
             return self._placed(q, best, start, part)
         if found:
-            raise another_mode(part.name, bool(fitting))
-        raise why_open(self, start, part)
+            raise other_mode_reason(part.name, bool(fitting))
+        raise open_reason(self, start, part)
 
     def _placed(self, q: Array, found: Array, start: Array, part: ClosurePart) -> Array:
         """Positions with those of a part as they were found, angles by the turn nearest to the start."""
@@ -377,6 +415,198 @@ class Assembler(ClosureParts):
         return result
 
 
-def _kind_of(row: Rows) -> tuple:
+def _kind_of(row: RowSource) -> tuple:
     """What the Jacobian of a row depends on beside the pose: loops live as long as the robot, targets come and go."""
     return row.kind if isinstance(row, PoseRows) else (id(row),)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PartWorkingMode(Record):
+    """What tells the sides of a part at a reference."""
+
+    own: WorkingModeSigns  # of its rows with all that a pose asks for
+    legs: list[WorkingModeSigns]  # as if the platform stood; where it is given there are none but its own
+    folds: bool  # whether a side of its own may be that of a coordinate: then the legs alone tell the working mode
+    by_legs: bool = False  # whether no determinant of all its rows is among its own: some repeat others
+
+    @property
+    def strict(self) -> list[WorkingModeSigns]:
+        """All of them."""
+        return [self.own, *self.legs]
+
+    @property
+    def working_mode(self) -> list[WorkingModeSigns]:
+        """Those of the legs."""
+        return self.legs if self.folds else self.strict
+
+
+def part_working_mode(closures: ClosureParts, part: ClosurePart, weights: Array, reference: Array) -> PartWorkingMode:
+    """On which sides a part stands at the reference.
+
+    Where a frame is placed that the coordinates do not give, the legs are judged too, as if the platform stood.
+    """
+    own = working_mode_signs(closures.tree, part.rows, part.columns, part.held, weights, reference)
+    folding = _may_fold(closures, part)
+    if not folding and not (closures.free_bodies and any(isinstance(row, PoseRows) for row in part.rows)):
+        return PartWorkingMode(own, [], False)
+    if not folding:
+        found = _by_legs(closures, part, weights, reference)
+        if found is not None:
+            return found
+    legs = _legs(closures, part, reference) or []
+    told = [working_mode_signs(closures.tree, leg.rows, leg.columns, leg.held, weights, reference) for leg in legs]
+    known = [one for one in told if one.blocks or one.dyads]
+    if not folding:
+        return PartWorkingMode(own, told, False)
+    return PartWorkingMode(own, [_undecided(closures, one, part, reference) for one in known], bool(known))
+
+
+def _by_legs(closures: ClosureParts, part: ClosurePart, weights: Array, reference: Array) -> PartWorkingMode | None:
+    """Sides of a part with spare rows, by its legs and the loops of a platform of several bodies; else None.
+
+    Of rows that repeat others each choice is singular somewhere, where nothing is: a determinant of some of them says
+    little. Legs that stand between the ground and a platform, all of whose bodies stand, tell their assemblies by
+    numbers of their own, and what is left are loops of the platform.
+    """
+    tree, own = closures.tree, {int(k) for k in part.columns}
+    if sum(row.size for row in part.rows) <= len(own):
+        return None
+    bodies = {j for j, link in enumerate(tree.links) if link.joint.moves_freely}
+    platform = {j for j, link in enumerate(tree.links) if link.leg is None and bodies & set(tree.path(j))}
+    standing = frozenset(k for j in platform for k in closures.rates_of(j))
+    legs = [leg for leg in closures.parts(Target(fixed=standing), frozenset(range(tree.n)) - own) if len(leg.columns)]
+    told = [working_mode_signs(tree, leg.rows, leg.columns, leg.held, weights, reference) for leg in legs]
+    covered = standing.union(int(k) for leg in legs for k in leg.columns)
+    if not own <= covered or not all(one.apart for one in told):
+        return None
+    # loops between bodies of the platform, which the frame that is placed does not hold
+    inside = [row for row in part.rows if isinstance(row, Loop) and set(row.links(tree)) <= platform]
+    blocks = []
+    for loops, rates in inner_loops(tree, inside, np.array(sorted(standing & own)), bodies, weights, reference):
+        blocks += sign_blocks(tree, loops, np.array(rates), bodies, weights, reference)
+    return PartWorkingMode(WorkingModeSigns(blocks, [], False), told, False, by_legs=True)
+
+
+def _may_fold(closures: ClosureParts, part: ClosurePart) -> bool:
+    """Whether some coordinates of the platform are given without the others, or beside joints."""
+    rows = [row for row in part.rows if isinstance(row, PoseRows)]
+    if not all(isinstance(row, FrameTarget) for row in rows):
+        return False
+    own, axes = {int(k) for k in part.columns}, 2 if closures.tree.planar else 3
+    partly = any(
+        rates & own and rates & part.given
+        for rates in (
+            set(closures.rates_of(j)) for j, link in enumerate(closures.tree.links) if link.joint.moves_freely
+        )
+    )
+    partly = partly or any(len(row.position) < axes for row in rows if isinstance(row, FrameTarget))
+    return partly or bool(rows and part.given - closures.free_bodies)
+
+
+def _legs(closures: ClosureParts, part: ClosurePart, reference: Array) -> list[ClosurePart] | None:
+    """The legs of a part, with those of their joints that are given, as if the platform or the end effector stood."""
+    tree, own = closures.tree, {int(k) for k in part.columns} | part.given
+    held = frozenset(range(tree.n)) - own
+    if closures.free_bodies:
+        return [leg for leg in closures.parts(Target(fixed=closures.free_bodies), held) if len(leg.columns)]
+    place = tree.places[tree.end_effector]
+    at = pose(tree, reference)
+    rotation, position = at.of(place)
+    whole = FrameTarget(
+        tree.end_effector, place, {axis: float(position[axis]) for axis in range(2 if tree.planar else 3)}
+    )
+    for placed in (whole, replace(whole, rotation=rotation)):
+        legs = [leg for leg in closures.parts(Target(frames=(placed,)), held) if len(leg.columns)]
+        if legs and all(is_regular(closures.block(reference, leg)) for leg in legs):
+            return legs
+    return None  # it has fewer freedoms than its place: no leg stands alone
+
+
+def _undecided(
+    closures: ClosureParts, found: WorkingModeSigns, part: ClosurePart, reference: Array
+) -> WorkingModeSigns:
+    """Sides without those that given joints alone decide: these are as they are asked for."""
+    tree = closures.tree
+    step = np.zeros(tree.n)
+    spread = np.random.default_rng(0).uniform(-1, 1, len(part.columns))  # the same every time
+    step[part.columns] = ASIDE * spread * tree.rate_units[part.columns]
+    poses = [pose(tree, q) for q in (reference, tree.moved(reference, step))]
+    links = [jacobians(tree, at) for at in poses]
+
+    def depends(one: SignBlock | Dyad | LegSign) -> bool:
+        here, beside = (
+            float(np.linalg.det(block(tree, one.rows, one.columns, at, own)[one.picked]))
+            if isinstance(one, SignBlock)
+            else float(one.sine(tree, at))
+            for at, own in zip(poses, links, strict=True)
+        )
+        return abs(beside - here) > DECIDED * abs(here)
+
+    blocks = [one for one in found.blocks if depends(one)]
+    return replace(found, blocks=blocks, dyads=[one for one in found.dyads if depends(one)])
+
+
+def unmet_condition(assembler: Assembler, target: Target, q: Array, locked: frozenset[int]) -> UnreachableError | None:
+    """What direction or distance is missed, and by how much, where the pose could be without it; what cannot turn."""
+    for name in _kept_turns(assembler, target, q, locked):
+        return UnreachableError(
+            f"'{name}' cannot turn: the loops keep its orientation",
+            key="pose",
+            value=name,
+            hint="leave the rotation out of the pose",
+        )
+    for row in target.frames:
+        if not isinstance(row, FrameRotationRows | DistanceTarget):
+            continue
+        rest = replace(target, frames=tuple(other for other in target.frames if other is not row))
+        near = assembler.near(rest, q, None, locked)
+        if near is None:
+            continue
+        miss = _miss(assembler, rest, row, near, locked)
+        if miss < REACHED * assembler.tree.length:
+            continue
+        beside = " beside the other conditions" if rest.frames or rest.fixed else ""
+        if isinstance(row, DistanceTarget):
+            wish, off = f"'{row.name}' = {row.distance:.4g} m", f"{miss:.4g} m"
+        else:
+            wish, off = f"this direction of '{row.name}'", f"{np.degrees(miss / assembler.tree.length):.3g} deg"
+        return UnreachableError(
+            f"no pose has {wish}{beside}: the nearest is off by {off}",
+            key="pose",
+            value=row.name,
+            hint="give what the robot can have, or fewer other conditions",
+        )
+    return None
+
+
+def _kept_turns(assembler: Assembler, target: Target, q: Array, locked: frozenset[int]) -> list[str]:
+    """Free bodies that are asked to turn, and do not in any motion that the loops allow."""
+    tree, first = assembler.tree, 2 if assembler.tree.planar else 3
+    asked = [link for link in tree.links if link.joint.moves_freely and link.v.start + first in target.fixed]
+    if not asked:
+        return []
+    free = [k for k in range(tree.n) if k not in locked]
+    J = mobility.scaled_jacobian(assembler.closures, q)[:, free]
+    motions = np.zeros((tree.n, len(free) - mobility.rank(J)))
+    motions[free] = np.linalg.svd(J)[2][mobility.rank(J) :].T
+    return [link.name for link in asked if np.linalg.norm(motions[link.v][first:]) < STILL]
+
+
+def _miss(assembler: Assembler, rest: Target, row: PoseRows, q: Array, locked: frozenset[int]) -> float:
+    """Smallest residual of a row, in metres, where all others hold."""
+    tree = assembler.tree
+    columns = np.array([k for k in range(tree.n) if k not in rest.fixed | locked], dtype=int)
+    held: Sequence[RowSource] = [*assembler.closures.rows, *rest.frames]
+
+    def residual(step: Array) -> Array:
+
+        increment = np.zeros(tree.n)
+        increment[columns] = step * tree.rate_units[columns]
+        at = pose(tree, tree.moved(q, increment))
+        hard = [HARD * one.residual(at, tree.length) for one in held]
+        return np.concatenate([*hard, row.residual(at, tree.length)])
+
+    from scipy.optimize import least_squares  # a tenth of a second to load
+
+    found = least_squares(residual, np.zeros(len(columns)), xtol=1e-10, ftol=1e-10, max_nfev=60)
+    return float(np.linalg.norm(found.fun[-row.size :]))

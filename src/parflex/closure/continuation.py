@@ -1,31 +1,198 @@
-"""Why a part of a robot stays open at a pose: which leg is too short and by how much, or that it is singular there."""
+"""Continuation to distant poses, and the reason where a pose cannot be reached.
+
+Poses far away, followed from where the robot stands: only the way there tells in which assembly they are meant.
+
+Loops may close in several ways on one side of their singularities; and they close at every whole turn of a shaft, with
+the screws or gears that it drives elsewhere.
+
+Ways to a pose: straight, and around the singular poses that the straight one may meet.
+
+Loops close in several assemblies, and only a way without a singular pose tells which one is meant. Where the
+straight one meets a singular pose, the assembly of home may still be reached around it.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from parflex.closure.assembly.newton import stack
-from parflex.closure.constraints import Coupling
-from parflex.closure.loops import Loop
-from parflex.closure.targets import FrameTarget, Target
+from parflex.closure.constraints import Coupling, Loop
+from parflex.closure.newton import stack
+from parflex.closure.targets import FrameTarget, PoseRows, Target
 from parflex.errors import ParflexError, SingularError, UnreachableError
 from parflex.records import name_list
 from parflex.recursion.kinematics import jacobians, pose
-from parflex.tree.tree import Place
+from parflex.tree.tree import Place, Tree
 
 if TYPE_CHECKING:
-    from parflex.closure.assembly.assembler import Assembler
-    from parflex.closure.assembly.closure_parts import ClosurePart
+    from parflex.closure.assembler import Assembler
+    from parflex.closure.newton import ClosurePart
 
 Array = np.ndarray
+
+Newton = Callable[[Array, Array, Sequence[Any]], tuple[Array, float]]
+
+FIRST = 0.1  # rad, typical lengths: longest first step of what is driven
+
+CORRECTED = 0.1  # rad, typical lengths: a step that Newton corrects by more is halved
+
+SMOOTH = 0.02  # by less: the next one is twice as long
+
+MOST_STEPS = 4000
+
+SHORTEST = 1e-9  # of the way
+
+ASIDE = (0.5, 1.0)  # of the length of a way: how far its way points lie beside its middle
+
+DIRECTIONS = 3  # at most, in which they lie, to both sides
+
 SHOWN = 1e-6  # of a distance: four digits are shown
+
 SAME = 1e-8  # typical lengths: what stays as little open closes in a double root
 
 
-def why_open(assembler: Assembler, start: Array, part: ClosurePart) -> ParflexError:
+def follow_to_target(
+    tree: Tree,
+    target: Target,
+    q: Array,
+    rows: Sequence[Any],
+    newton: Newton,
+    columns: Array,
+    closed: float,
+    shortest: float = SHORTEST,
+) -> Array | None:
+    """Positions at a target, by steps from `q` that each continue the last one; None where the way ends before it.
+
+    `newton` closes rows by columns; a row is closed where it leaves less than `closed`. A way that takes a shorter step
+    than this share of it ends.
+    """
+    units, goal, at = position_units(tree), target.applied(q), pose(tree, q)
+    driven = [index for index in target.values if goal[index] != q[index]]
+    longest = max((abs(goal[k] - q[k]) / units[k] for k in driven), default=0.0)
+    origin, here, share, step = q, q, 0.0, min(1.0, FIRST / max(longest, FIRST))
+    slope = np.zeros(len(q))  # of all positions over the way
+    for _ in range(MOST_STEPS):
+        there = min(1.0, share + step)
+        guess = here + (there - share) * slope
+        for k in driven:
+            guess[k] = origin[k] + there * (goal[k] - origin[k])
+        guess = target.applied(guess) if there == 1.0 else guess
+        guess = _unit(tree, guess)
+        near = [row.between(at, there) if isinstance(row, PoseRows) else row for row in rows]
+        found, error = newton(guess, columns, near)
+        change = float(np.abs((found - guess) / units).max(initial=0.0))
+        first = not slope.any()
+        if error > closed or change > (4 if first else 1) * CORRECTED:
+            step /= 2
+            if step < shortest:
+                return None
+            continue
+        slope, here, share = (found - here) / (there - share), found, there
+        if share == 1.0:
+            return here
+        step *= 2 if change < SMOOTH else 1
+    return None
+
+
+def position_units(tree: Tree) -> Array:
+    """Of all positions: angles and quaternions 1, ways the typical length."""
+    found = np.ones(tree.nq)
+    for link in tree.links:
+        if link.joint.one_axis:
+            found[link.q.start] = np.max(tree.rate_units[link.v.start])
+    return found
+
+
+def _unit(tree: Tree, q: Array) -> Array:
+    """Positions whose quaternions have the length 1."""
+    result = q.copy()
+    for link in tree.links:
+        if link.joint.quaternion:
+            result[link.q_quaternion] /= np.linalg.norm(result[link.q_quaternion])
+    return result
+
+
+def waypoints(origin: Array, goal: Array, units: Array, turning: Array) -> Iterator[Array]:
+    """Way points (points x coordinates) to a goal, the last of them; the straight way is the first.
+
+    Coordinates that turn freely go by the shorter turn next, and later by the longer one; then one coordinate moves
+    after the other, and then all of them over points beside the way, by `units` that make them comparable.
+    """
+    yield goal[None]
+    nearer = goal - np.where(turning, 2 * np.pi * np.round((goal - origin) / (2 * np.pi)), 0.0)
+    if np.any(nearer != goal):
+        yield nearer[None]
+    step, count = nearer - origin, len(goal)
+    moving = np.flatnonzero(step)
+    for order in (moving, moving[::-1]) if len(moving) > 1 else ():
+        points = np.repeat(origin[None], len(order), axis=0)
+        for number, k in enumerate(order):
+            points[number:, k] = nearer[k]
+        yield points
+    for k in moving[turning[moving]]:
+        around = nearer.copy()
+        around[k] -= 2 * np.pi * np.sign(step[k])
+        yield around[None]
+    length = float(np.linalg.norm(step / units))
+    if count < 2 or not length:
+        return
+    spread = np.random.default_rng(0).standard_normal((count, count - 1))  # the same every time
+    beside = np.linalg.qr(np.column_stack([step / units, spread]))[0][:, 1 : 1 + DIRECTIONS]
+    for far in ASIDE:
+        for direction in beside.T:
+            for side in (1.0, -1.0):
+                yield np.array([origin + step / 2 + side * far * length * direction * units, nearer])
+
+
+class TargetPaths:
+    """The coordinates of a target as numbers, and targets on the way to it from some positions."""
+
+    def __init__(self, tree: Tree, target: Target, q: Array, units: Array, periodic: Collection[int]) -> None:
+        self.target, self.at = target, pose(tree, q)
+        quaternions = {k for link in tree.links if link.joint.quaternion for k in _range(link.q_quaternion)}
+        self.joints = [k for k in target.values if k not in quaternions]
+        self.placed = [(row, axis) for row in target.frames if isinstance(row, FrameTarget) for axis in row.position]
+        self.turned = {k: q[k] for k in target.values if k in quaternions}
+        at_places = [float(self.at.of(row.place)[1][axis]) for row, axis in self.placed]
+        self.origin = np.array([*(q[k] for k in self.joints), *at_places], dtype=float)
+        asked = [row.position[axis] for row, axis in self.placed]
+        self.goal = np.array([*(target.values[k] for k in self.joints), *asked], dtype=float)
+        self.units = np.array([*(units[k] for k in self.joints), *(tree.length for _ in self.placed)])
+        self.turning = np.array([*(k in periodic for k in self.joints), *(False for _ in self.placed)], dtype=bool)
+
+    def ways(self) -> Iterator[list[tuple[Target, dict[int, PoseRows]]]]:
+        """Targets one after the other, and the rows that stand in the place of those of the target, by their ids."""
+        for points in waypoints(self.origin, self.goal, self.units, self.turning):
+            yield [self._target(point, (k + 1) / len(points)) for k, point in enumerate(points)]
+
+    def _target(self, point: Array, share: float) -> tuple[Target, dict[int, PoseRows]]:
+        """The target at a way point; rotations have gone this share of their way."""
+        given = self.target.values
+        values = dict(zip(self.joints, point.tolist(), strict=False))
+        values |= {k: here + share * (given[k] - here) for k, here in self.turned.items()}
+        if share == 1.0:
+            return replace(self.target, values=values), {}
+        positions: dict[int, dict[int, float]] = {}
+        for (row, axis), value in zip(self.placed, point[len(self.joints) :].tolist(), strict=True):
+            positions.setdefault(id(row), {})[axis] = value
+        rows: dict[int, PoseRows] = {}
+        for condition in self.target.frames:
+            part = condition.between(self.at, share)
+            if isinstance(part, FrameTarget) and part.position:
+                part = replace(part, position=positions[id(condition)])
+            rows[id(condition)] = part
+        return replace(self.target, values=values, frames=tuple(rows.values())), rows
+
+
+def _range(own: slice) -> range:
+    return range(own.start, own.stop)
+
+
+def open_reason(assembler: Assembler, start: Array, part: ClosurePart) -> ParflexError:
     """What is said of a part that no start closes."""
     name, gap = _culprit(assembler, start, part)
     if gap < SAME * assembler.tree.length:  # each condition by itself can be met
@@ -56,7 +223,7 @@ def why_open(assembler: Assembler, start: Array, part: ClosurePart) -> ParflexEr
     )
 
 
-def another_mode(name: str, same_side: bool) -> UnreachableError:
+def other_mode_reason(name: str, same_side: bool) -> UnreachableError:
     """What is said of a part that closes, but not in the mode of the reference; without a name of the whole robot."""
     whole = "the robot" if "," in name or not name else name
     if not same_side:

@@ -1,0 +1,654 @@
+"""Closed-form geometry of legs: dyads, point legs, parallelograms and elastic drives.
+
+Legs whose joints follow from their end point in closed form, over any scalar and without trigonometry.
+
+A leg is recognised by its axes, never by its name: two crossed revolute joints and a slide through their crossing
+(U-P), or two parallel revolute joints (R-R). The values are given as cosines and sines, so that a program needs two
+square roots a leg.
+
+Legs in space that bring a point to a known place by three joints: what tells their assemblies apart.
+
+With ground and platform in place, a leg is a chain of joints from one of them to a closure on the other. Joints whose
+axes pass through the closure do not move its centre; the three others bring it there. Two neighbours of these that
+cross in one point keep a distance, two that are parallel keep a height. So the third follows from one equation with
+two roots: a sphere meets a circle or a line, a plane meets a circle. Then the two follow, again in two ways. The signs
+of two numbers tell the four apart, and the determinant of the leg is their product. The last of the three may be a
+parallelogram, which moves the closure as a joint does; two further signs tell how it closes.
+
+Parallelograms inside legs: four pivots with parallel axes, whose coupler keeps its direction on the carrier.
+
+For a point on the coupler such a loop is one joint: the point turns about an axis as far from it as one bar is long,
+and what the coupler carries does not turn with it. All four bodies close in a second way, crossed; where the loop lies
+flat, both meet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from parflex.closure.constraints import Closures, Loop
+from parflex.records import Record
+from parflex.recursion.kinematics import Pose, pose
+from parflex.spatial.rotations import cross
+from parflex.tree.tree import GROUND, Link, Place, Tree
+
+Array = np.ndarray
+
+Angle = Callable[[Any, Any], Any]  # from cosine and sine to something with cos() and sin()
+
+FLAT = 1e-6  # sine of the angle at the middle pivot: below, the reference is singular and tells no side
+
+PARALLEL = 1e-9  # rad between axes of one plane
+
+EXACT = 1e-9  # rad, or of the typical length: what joints that cross or are parallel may be off
+
+SLANTED = 1e-3  # sine of an angle from which axes cross, and a slide leaves a plane
+
+CROSSED_AXES, PARALLEL_AXES = "crossed", "parallel"
+
+SAME = 1e-9  # of axes that coincide, as a cosine and in typical lengths
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class UniversalPrismaticLeg(Record):
+    """U-P: axes 1 and 2 cross at right angles, the slide starts at their crossing at right angles to axis 2."""
+
+    root: Array  # rotation of the first joint's placed frame
+    origin: Array
+    radial: Array  # horizontal direction in which the end lies when the first joint is at zero
+    lift: Array  # 2 x 2: (height, radius) per (cos q2, sin q2), for a stroke of one
+    side: float  # sign of the radius in this working mode
+    stroke: float  # sign of the stroke
+    offset: float  # what the prismatic row adds to the joint value
+
+    def values(self, end: Array, angle: Angle) -> list[Any]:
+        """Joint values from the end point (in axes of the ground of the leg)."""
+        d = self.root.T @ (end - self.origin)
+        radius = self.side * np.sqrt(d[0] * d[0] + d[1] * d[1])
+        length = self.stroke * np.sqrt(d[0] * d[0] + d[1] * d[1] + d[2] * d[2])
+        inner, outer = 1.0 / radius, 1.0 / length
+        x, y = d[0] * inner, d[1] * inner
+        c1, s1 = x * self.radial[0] + y * self.radial[1], y * self.radial[0] - x * self.radial[1]
+        height, along = d[2] * outer, radius * outer
+        back = np.linalg.inv(self.lift).round(15)
+        c2 = back[0, 0] * height + back[0, 1] * along
+        s2 = back[1, 0] * height + back[1, 1] * along
+        return [angle(c1, s1), angle(c2, s2), length - self.offset]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TwoRevoluteLeg(Record):
+    """R-R: parallel axes; the end of the second bar is reached with the elbow on one of two sides."""
+
+    root: Array
+    origin: Array
+    first: Array  # from the first axis to the second, in the first's plane
+    second: Array  # from the second axis to the end
+    side: float  # sign of the sine of the angle from the first bar to the second
+
+    def values(self, end: Array, angle: Angle) -> list[Any]:
+        """Joint values from the end point."""
+        d = self.root.T @ (end - self.origin)
+        l1, l2 = float(np.hypot(*self.first)), float(np.hypot(*self.second))
+        square = d[0] * d[0] + d[1] * d[1]
+        cosine = (square - (l1 * l1 + l2 * l2)) / (2 * l1 * l2)
+        sine = self.side * np.sqrt(1 - cosine * cosine)
+        # the joint angle is the angle between the bars less that between their own axes
+        (a, b), (c, e) = self.first / l1, self.second / l2
+        turn_c, turn_s = a * c + b * e, b * c - a * e
+        c2, s2 = turn_c * cosine - turn_s * sine, turn_s * cosine + turn_c * sine
+        # end = Rz(q1) (first + Rz(q2) second)
+        x = self.first[0] + c2 * self.second[0] - s2 * self.second[1]
+        y = self.first[1] + s2 * self.second[0] + c2 * self.second[1]
+        inverse = 1.0 / square
+        return [angle((d[0] * x + d[1] * y) * inverse, (d[1] * x - d[0] * y) * inverse), angle(c2, s2)]
+
+
+def recognise_leg(tree: Tree, links: list[int], end: Place, q: Array) -> UniversalPrismaticLeg | TwoRevoluteLeg | None:
+    """The closed form of a leg, on the side on which it stands at `q`; None if it has none that is known here."""
+    kinds = [tree.links[j].joint.kind for j in links]
+    axes = [tree.links[j].joint.axis for j in links]
+    if any(axis != 2 for axis in axes) or tree.links[links[0]].parent != -1:
+        return None
+    if kinds == ["revolute", "revolute", "prismatic"]:
+        return _crossed_slide(tree, links, end, q)
+    if kinds == ["revolute", "revolute"]:
+        return _two_bars(tree, links, end, q)
+    return None
+
+
+def _crossed_slide(tree: Tree, links: list[int], end: Place, q: Array) -> UniversalPrismaticLeg | None:
+    first, second, third = (tree.links[j] for j in links)
+    axis_2, slide = second.rotation[:, 2], third.rotation[:, 2]
+    straight = np.allclose(second.position, 0, atol=1e-12) and np.allclose(end.position[:2], 0, atol=1e-12)
+    offset = float(slide @ third.position) + float(end.position[2])
+    through = np.allclose(third.position, slide * (slide @ third.position), atol=1e-12)
+    if not straight or not through or abs(axis_2[2]) > 1e-12 or abs(slide[2]) > 1e-12:
+        return None
+    radial = np.array([axis_2[1], -axis_2[0]]).round(15)  # horizontal, at right angles to axis 2
+    toward = np.array([radial[0], radial[1], 0.0])
+    # height and radius of the end for a unit stroke are linear in cos q2 and sin q2
+    turned = {angle: second.rotation @ _turn(angle) @ slide for angle in (0.0, np.pi / 2)}
+    lift = np.array([[turned[0.0][2], turned[np.pi / 2][2]], [toward @ turned[0.0], toward @ turned[np.pi / 2]]]).round(
+        15
+    )
+    value = q[third.q.start] + offset
+    radius = float(lift[1] @ [np.cos(q[second.q.start]), np.sin(q[second.q.start])]) * value
+    return UniversalPrismaticLeg(first.rotation, first.position, radial, lift, _side(radius), _side(value), offset)
+
+
+def _two_bars(tree: Tree, links: list[int], end: Place, q: Array) -> TwoRevoluteLeg | None:
+    first, second = (tree.links[j] for j in links)
+    if not np.allclose(second.rotation, np.eye(3), atol=1e-12):
+        return None
+    bar_1, bar_2 = second.position[:2], end.position[:2]
+    if np.hypot(*bar_1) < 1e-9 or np.hypot(*bar_2) < 1e-9:
+        return None
+    turned = _turn(q[second.q.start])[:2, :2] @ bar_2
+    side = _side(float(bar_1[0] * turned[1] - bar_1[1] * turned[0]))
+    return TwoRevoluteLeg(first.rotation, first.position, bar_1, bar_2, side)
+
+
+def _turn(angle: float) -> Array:
+    c, s = np.cos(angle), np.sin(angle)
+    return np.array([[c, -s, 0], [s, c, 0], [0, 0, 1]])
+
+
+def _side(value: float) -> float:
+    return 1.0 if value >= 0 else -1.0
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Pivot(Record):
+    """A revolute joint between two bodies: that of a link, or a closure."""
+
+    link: int
+    loop: Loop | None = None
+
+    @property
+    def ends(self) -> tuple[int, ...]:
+        """Links that say where it is."""
+        return (self.link,) if self.loop is None else (self.loop.first.link,)
+
+    def centre(self, at: Pose) -> Array:
+        """In the world."""
+        return at.position[self.link] if self.loop is None else at.of(self.loop.first)[1]
+
+    def axis(self, tree: Tree, at: Pose) -> Array:
+        """In the world."""
+        if self.loop is None:
+            return at.rotation[self.link][:, tree.links[self.link].joint.axis]
+        return at.of(self.loop.first)[0] @ (np.eye(3)[2] if tree.planar else self.loop.u1)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Dyad(Record):
+    """Two bodies between pivots of known places, and the pivot that joins them."""
+
+    pivots: tuple[Pivot, Pivot, Pivot]  # that which joins the two in the middle
+    side: float = 0.0  # sign of the sine at the reference
+
+    @property
+    def ends(self) -> tuple[int, ...]:
+        """Links that say where its pivots are."""
+        return tuple(link for pivot in self.pivots for link in pivot.ends)
+
+    def sine(self, tree: Tree, at: Pose) -> Any:
+        """Of the angle between its bodies, times both lengths, over any scalar."""
+        first, middle, last = (pivot.centre(at) for pivot in self.pivots)
+        return self.pivots[1].axis(tree, at) @ cross(middle - first, last - middle)
+
+    def fits(self, tree: Tree, at: Pose, links: Sequence[tuple[Array, Array]]) -> bool:
+        """Whether a pose is on the side of the reference."""
+        return bool(self.side * self.sine(tree, at) >= 0)
+
+
+def dyads(tree: Tree, rows: Sequence[Any], columns: Array, reference: Array) -> list[Dyad] | None:
+    """Dyads that place all bodies of a part one after the other; None where it has bodies that no dyad places.
+
+    Their signs tell all assemblies of the part apart. For two bodies that turn about parallel axes at two known
+    places, the pivot between them lies on two circles about these. The circles meet in two points, mirrored in the
+    line of centres, so that the sine at this pivot has opposite signs there and places both bodies (coinciding circles
+    give the sine 0). After them, further bodies hang on known places, the coordinates of all joints follow from bodies
+    up to whole turns, and rows that were not used can only take assemblies away.
+    """
+    bodies = _Bodies(tree, rows, {int(k) for k in columns})
+    if not bodies.understood:
+        return None
+    at, found = pose(tree, reference), []
+    while bodies.unknown():
+        new = next((one for one in bodies.candidates() if _flat(one, tree, at)), None)
+        if new is None:
+            return None
+        bodies.place(new)
+        first, middle, last = (pivot.centre(at) for pivot in new.pivots)
+        sine = float(new.sine(tree, at))
+        if abs(sine) <= FLAT * np.linalg.norm(middle - first) * np.linalg.norm(last - middle):
+            return None
+        found.append(Dyad(new.pivots, float(np.sign(sine))))
+    return found
+
+
+def _flat(one: Dyad, tree: Tree, at: Pose) -> bool:
+    """Whether the axes of its pivots are parallel: those of one body stay so in all poses."""
+    first, *others = (pivot.axis(tree, at) for pivot in one.pivots)
+    return all(float(np.linalg.norm(cross(first, axis))) < PARALLEL for axis in others)
+
+
+class _Bodies:
+    """Links that do not move against each other as one body, and the pivots between bodies."""
+
+    def __init__(self, tree: Tree, rows: Sequence[Any], moving: set[int]) -> None:
+        self.leader: dict[int, int] = {j: j for j in (GROUND, *range(len(tree.links)))}
+        self.understood = True
+        tied: list[tuple[int, int, Pivot]] = []
+        touched: set[int] = set()
+        for j, link in enumerate(tree.links):
+            own, joint = moving & set(range(link.v.start, link.v.stop)), link.joint
+            moving = moving - own
+            touched |= {j} if own else set()
+            if not own:
+                self._tie(j, link.parent)
+            elif len(own) < link.v.stop - link.v.start or joint.pitch or not (joint.one_axis or joint.moves_freely):
+                self.understood = False
+            elif joint.periodic:
+                tied.append((j, link.parent, Pivot(j)))
+        self.understood = self.understood and not moving  # deformations
+        across = 2 if tree.planar else 3
+        for row in rows:
+            if not isinstance(row, Loop) or len(row.translations) != across:
+                continue
+            if row.turning == "none":
+                self._tie(row.first.link, row.second.link)
+            elif row.turning == ("free" if tree.planar else "about-axis"):
+                tied.append((row.first.link, row.second.link, Pivot(row.first.link, row)))
+        self.tied = [(self._of(a), self._of(b), pivot) for a, b, pivot in tied]
+        self.known = {self._of(GROUND)}
+        self.touched = {self._of(j) for j in touched}
+
+    def _of(self, link: int) -> int:
+        while self.leader[link] != link:
+            link = self.leader[link]
+        return link
+
+    def _tie(self, first: int, second: int) -> None:
+        self.leader[self._of(first)] = self._of(second)
+
+    def unknown(self) -> set[int]:
+        """Bodies that no dyad has placed."""
+        return self.touched - self.known
+
+    def candidates(self) -> Iterator[Dyad]:
+        """Two bodies that a pivot joins, each with a pivot on a known one."""
+        for a, b, middle in self.tied:
+            if a != b and not {a, b} & self.known:
+                for first in self._on_known(a):
+                    for last in self._on_known(b):
+                        yield Dyad((first, middle, last))
+
+    def _on_known(self, body: int) -> Iterator[Pivot]:
+        for a, b, pivot in self.tied:
+            if (a == body and b in self.known) or (b == body and a in self.known):
+                yield pivot
+
+    def place(self, one: Dyad) -> None:
+        """What a dyad places is known."""
+        for a, b, pivot in self.tied:
+            if pivot is one.pivots[1]:
+                self.known |= {a, b}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class JointAxis(Record):
+    """The axis of a joint in the world: a point on it, its direction, and whether the joint turns about it."""
+
+    point: Array
+    along: Array
+    turns: bool
+
+    def moves(self, place: Array) -> Any:
+        """Velocity of a place per unit of the rate."""
+        return cross(self.along, place - self.point) if self.turns else self.along
+
+
+def joint_axis(tree: Tree, at: Pose, link: int) -> JointAxis:
+    """The axis of the joint of a link."""
+    joint = tree.links[link].joint
+    return JointAxis(at.position[link], at.rotation[link][:, joint.axis], bool(joint.periodic))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PointLeg(Record):
+    """A leg by its joints from the known body on, and the closure that it ends in."""
+
+    arm: tuple[int, int, int]  # links of the joints that bring the centre of the closure to its place
+    wrist: tuple[int, ...]  # of those that only turn about it
+    loop: Loop
+    carries_first: bool  # whether the first place of the closure is on the leg
+    kind: str  # how the two neighbours lie: crossed or parallel
+    alone: int  # which of the three joints follows first: the first or the last
+    linkage: Parallelogram | None = None  # whose bar is the last of the three
+
+    @property
+    def end(self) -> Place:
+        """The place of the closure on the leg."""
+        return self.loop.first if self.carries_first else self.loop.second
+
+    @property
+    def goal(self) -> Place:
+        """The place of the closure on the other body."""
+        return self.loop.second if self.carries_first else self.loop.first
+
+    @property
+    def pair(self) -> tuple[int, int]:
+        """The two neighbours among the three joints."""
+        return (1, 2) if self.alone == 0 else (0, 1)
+
+    @property
+    def ends(self) -> tuple[int, ...]:
+        """Links that say where its joints are."""
+        return (*self.moving, *self.loop.ends, *(() if self.linkage is None else self.linkage.loop.ends))
+
+    @property
+    def moving(self) -> tuple[int, ...]:
+        """Links whose joints move in it."""
+        return (*self.arm, *self.wrist, *(() if self.linkage is None else self.linkage.links[1:]))
+
+    def lines(self, tree: Tree, at: Pose) -> list[JointAxis]:
+        """Axes about or along which the three joints move the centre of the closure, over any scalar."""
+        found = [joint_axis(tree, at, j) for j in self.arm]
+        if self.linkage is not None:  # the centre turns about a point as far from it as the bar is long
+            found[2] = replace(found[2], point=at.of(self.end)[1] - self.linkage.arm(at))
+        return found
+
+    def turning(self, lines: Sequence[JointAxis]) -> list[bool]:
+        """Which of the three turn what they carry: a parallelogram does not."""
+        turns = [line.turns for line in lines]
+        return [*turns[:2], turns[2] and self.linkage is None]
+
+    def numbers(self, tree: Tree, at: Pose) -> tuple[Any, ...]:
+        """Whose signs tell its assemblies apart, over any scalar: of the joint that follows first, of the two.
+
+        Behind them those of its parallelogram.
+        """
+        inner = () if self.linkage is None else self.linkage.numbers(tree, at)
+        lines, E = self.lines(tree, at), at.of(self.end)[1]
+        one, (i, j) = lines[self.alone], self.pair
+        if self.kind == CROSSED_AXES:
+            C = nearest_point(lines[i], lines[j])
+            moved, other = (C, E) if self.alone == 0 else (E, C)
+            return (moved - other) @ one.moves(moved), (E - C) @ cross(lines[i].along, lines[j].along), *inner
+        return self._height(lines, E), _in_plane(lines[i], lines[j], E), *inner
+
+    def _height(self, lines: Sequence[JointAxis], E: Array) -> Any:
+        """How fast the joint that follows first changes the height that the two others keep."""
+        one, normal = lines[self.alone], plane_normal(*(lines[k] for k in self.pair))
+        rate = normal @ one.moves(E)
+        return rate if self.alone == 0 or not one.turns else -rate
+
+
+def _in_plane(first: JointAxis, second: JointAxis, E: Array) -> Any:
+    """Which of two ways neighbours take in the plane that they keep."""
+    if second.turns and not first.turns:
+        return (second.point - E) @ first.along
+    return in_plane(E - first.point, plane_normal(first, second)) @ second.moves(E)
+
+
+def in_plane(way: Array, normal: Array) -> Any:
+    """The part of a vector in a plane."""
+    return way - normal * (normal @ way)
+
+
+def nearest_point(first: JointAxis, second: JointAxis) -> Any:
+    """The point of a line that is nearest to another."""
+    n = cross(first.along, second.along)
+    t = cross(second.point - first.point, second.along) @ n / (n @ n)
+    return first.point + t * first.along
+
+
+def plane_normal(first: JointAxis, second: JointAxis) -> Array:
+    """The direction along which two neighbours in a plane move nothing."""
+    return first.along if first.turns else second.along
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LegSign(Record):
+    """One of the numbers of a leg."""
+
+    leg: PointLeg
+    which: int
+    side: float = 0.0  # its sign at the reference
+
+    @property
+    def ends(self) -> tuple[int, ...]:
+        """Links that say where the joints of the leg are."""
+        return self.leg.ends
+
+    def sine(self, tree: Tree, at: Pose) -> Any:
+        """The number, over any scalar."""
+        return self.leg.numbers(tree, at)[self.which]
+
+    def fits(self, tree: Tree, at: Pose, links: Sequence[tuple[Array, Array]]) -> bool:
+        """Whether a pose is on the side of the reference."""
+        return bool(self.side * self.sine(tree, at) >= 0)
+
+
+def leg_signs(tree: Tree, rows: Sequence[Any], columns: Array, reference: Array) -> list[LegSign] | None:
+    """What tells the assemblies of a part apart that is such a leg; None where it is none.
+
+    Rows that are not used can only take assemblies away.
+    """
+    leg = point_leg(tree, rows, columns, reference)
+    if leg is None:
+        return None
+    at, found = pose(tree, reference), []
+    turns = [joint_axis(tree, at, j).turns for j in leg.arm]
+    one, pair = turns[leg.alone], all(turns[k] for k in leg.pair)
+    powers: tuple[int, ...] = (
+        (1 + one, 1) if leg.kind == CROSSED_AXES else (int(one), 1 + pair)
+    )  # of lengths, in the units of the numbers
+    powers += () if leg.linkage is None else (2, 2)
+    for which, (number, power) in enumerate(zip(leg.numbers(tree, at), powers, strict=True)):
+        if abs(float(number)) <= FLAT * tree.length**power:
+            return None
+        if power:  # a slide through a plane has one root
+            found.append(LegSign(leg, which, float(np.sign(number))))
+    return found
+
+
+def point_leg(tree: Tree, rows: Sequence[Any], columns: Array, reference: Array) -> PointLeg | None:
+    """A part as such a leg; None where it is none."""
+    if tree.planar or len(rows) > 2 or not all(isinstance(row, Loop) and len(row.translations) == 3 for row in rows):
+        return None
+    rates = {int(k) for k in columns}
+    moving = {tree.link_of_rate[k] for k in rates}
+    joints = [tree.links[j].joint for j in moving]
+    if any(not joint.one_axis or joint.pitch for joint in joints) or len(moving) < len(rates):
+        return None
+    at = pose(tree, reference)
+    for loop, *inner in (rows, rows[::-1])[: len(rows)]:
+        legs = _legs(tree, loop, inner, moving, at)
+        found = next((leg for leg in legs if _is_leg(leg, tree, at)), None)
+        if found is not None:
+            return found
+    return None
+
+
+def _is_leg(leg: PointLeg, tree: Tree, at: Pose) -> bool:
+    """Whether its joints lie as those of its kind."""
+    vanishing = vanishing_terms(leg, tree, at, tree.length)
+    return all(float(np.abs(part).max()) < EXACT for part in vanishing) and _regular(leg, tree, at)
+
+
+def _legs(tree: Tree, loop: Loop, inner: Sequence[Loop], moving: set[int], at: Pose) -> Iterator[PointLeg]:
+    """What a part may be as such a leg that ends in a loop, with a parallelogram or without."""
+    first, second = (set(tree.path(place.link)) if place.link >= 0 else set() for place in (loop.first, loop.second))
+    for path, carries_first in ((first - second, True), (second - first, False)):
+        chain = sorted(path & moving)
+        linkage = find_parallelogram(tree, inner[0], chain, at) if inner else None
+        around = set() if linkage is None else {linkage.coupler, linkage.other}
+        if (inner and linkage is None) or set(chain) | around != moving:
+            continue
+        joints = [j for j in chain if j not in around]
+        arm, wrist = joints[:3], joints[3:]
+        if len(arm) < 3 or len(wrist) > 1 or (wrist and loop.turning != "about-axis"):
+            continue
+        if any(not tree.links[j].joint.periodic for j in wrist) or (linkage is not None and linkage.bar != arm[2]):
+            continue
+        for kind, alone in ((CROSSED_AXES, 0), (CROSSED_AXES, 2), (PARALLEL_AXES, 0), (PARALLEL_AXES, 2)):
+            yield PointLeg((arm[0], arm[1], arm[2]), tuple(wrist), loop, carries_first, kind, alone, linkage)
+
+
+def vanishing_terms(leg: PointLeg, tree: Tree, at: Pose, length: float = 1.0) -> list[Any]:
+    """What vanishes where joints lie as a leg of its kind has them, over any scalar, in such lengths and radians.
+
+    One body has both axes, so they stay so in all poses, but designs may move them.
+    """
+    lines, E = leg.lines(tree, at), at.of(leg.end)[1]
+    found = [joint_axis(tree, at, j).moves(E) / length for j in leg.wrist]
+    found += [] if leg.linkage is None else leg.linkage.structure(tree, at, length)
+    first, second = (lines[k] for k in leg.pair)
+    if leg.kind == CROSSED_AXES:
+        return [*found, (second.point - first.point) @ cross(first.along, second.along) / length]
+    normal = plane_normal(first, second)
+    return found + [cross(normal, line.along) if line.turns else normal @ line.along for line in (first, second)]
+
+
+def _regular(leg: PointLeg, tree: Tree, at: Pose) -> bool:
+    """Whether joints are of the kind that the leg has, and cross or leave the plane by enough to be told apart."""
+    lines = leg.lines(tree, at)
+    first, second = (lines[k] for k in leg.pair)
+    if leg.kind == CROSSED_AXES:
+        return first.turns and second.turns and bool(np.linalg.norm(cross(first.along, second.along)) > SLANTED)
+    normal, one = plane_normal(first, second), lines[leg.alone]
+    across = float(np.linalg.norm(cross(normal, one.along))) if one.turns else abs(float(normal @ one.along))
+    return (first.turns or second.turns) and across > SLANTED
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Parallelogram(Record):
+    """A loop of two bars between a carrier and a coupler, by the links whose joints move in it."""
+
+    bar: int  # the bar that carries the coupler
+    coupler: int
+    other: int  # the other bar, mounted on the carrier or on the coupler
+    loop: Loop  # what ties its end to the last of the four
+    on_carrier: bool  # whether it is mounted on the carrier
+    senses: tuple[float, float] = (1.0, 1.0)  # of the joints of coupler and other bar, beside that of the bar
+
+    @property
+    def links(self) -> tuple[int, int, int]:
+        """Links whose joints move in it."""
+        return self.bar, self.coupler, self.other
+
+    def corners(self, at: Pose) -> tuple[Array, Array, Array, Array]:
+        """Pivots of the bar on carrier and coupler, of the other on both, as these two bodies have them."""
+        carried, own = self._ends
+        end = at.of(own)[1]
+        other = at.position[self.other]
+        return (
+            at.position[self.bar],
+            at.position[self.coupler],
+            *((other, end) if carried else (end, other)),
+        )
+
+    @property
+    def _ends(self) -> tuple[bool, Place]:
+        """Whether the other bar is mounted on the carrier, and the place of the closure that is not on that bar."""
+        return self.on_carrier, self.loop.first if self.loop.second.link == self.other else self.loop.second
+
+    def axis(self, tree: Tree, at: Pose) -> Array:
+        """About which the bar turns, in the world."""
+        return at.rotation[self.bar][:, tree.links[self.bar].joint.axis]
+
+    def arm(self, at: Pose) -> Array:
+        """From the pivot of the bar on the carrier to that on the coupler."""
+        return at.position[self.coupler] - at.position[self.bar]
+
+    def numbers(self, tree: Tree, at: Pose) -> tuple[Any, Any]:
+        """Whose signs tell how it closes, over any scalar: of the bar on its carrier, of the coupler on the other bar.
+
+        In the parallelogram both are its area; crossed, they differ in their signs.
+        """
+        B, C, B2, C2 = self.corners(at)
+        n = self.axis(tree, at)
+        return n @ cross(B2 - B, C - B), n @ cross(C2 - C, C2 - B2)
+
+    def structure(self, tree: Tree, at: Pose, length: float = 1.0) -> list[Any]:
+        """What vanishes where it is a parallelogram that is closed as one, over any scalar."""
+        n = self.axis(tree, at)
+        B, C, B2, C2 = self.corners(at)
+        own = self.loop.second if self.loop.second.link == self.other else self.loop.first
+        tip = at.of(own)[1] - at.position[self.other]
+        along = tip if self.on_carrier else -tip
+        axes = [at.rotation[j][:, tree.links[j].joint.axis] for j in (self.coupler, self.other)]
+        if self.loop.turning == "about-axis":
+            axes.append(at.of(self.loop.first)[0] @ self.loop.u1)
+        return [
+            *(cross(n, axis) for axis in axes),
+            cross(n, (C2 - C) - (B2 - B)) / length,
+            cross(n, (C - B) - along) / length,
+        ]
+
+    def carried(self, number: dict[int, int], loop: Loop) -> Parallelogram:
+        """The same between links that are numbered anew."""
+        bar, coupler, other = (number[j] for j in self.links)
+        return replace(self, bar=bar, coupler=coupler, other=other, loop=loop)
+
+
+def find_parallelogram(tree: Tree, loop: Any, path: Sequence[int], at: Pose) -> Parallelogram | None:
+    """A loop as a parallelogram of which a bar and the coupler are on a path of links; None where it is none."""
+    if not isinstance(loop, Loop) or len(loop.translations) != 3 or loop.turning not in ("free", "about-axis"):
+        return None
+    inside = loop.links(tree)
+    own, others = [j for j in inside if j in path], [j for j in inside if j not in path]
+    if len(own) != 2 or len(others) != 1 or not all(tree.links[j].joint.periodic for j in inside):
+        return None
+    (bar, coupler), other = own, others[0]
+    carrier, mounted = tree.links[bar].parent, tree.links[other].parent
+    if tree.links[coupler].parent != bar or mounted not in (carrier, coupler):
+        return None
+    if set(loop.ends) != {other, coupler if mounted == carrier else carrier}:
+        return None
+    found = Parallelogram(bar, coupler, other, loop, mounted == carrier)
+    if any(float(np.abs(part).max()) > EXACT for part in found.structure(tree, at, tree.length)):
+        return None
+    n = found.axis(tree, at)
+    beside = [float(np.sign(n @ at.rotation[j][:, tree.links[j].joint.axis])) for j in (coupler, other)]
+    return replace(found, senses=(-beside[0], beside[1]))
+
+
+def drive_springs(tree: Tree, closures: Closures) -> tuple[int, ...]:
+    """Links on a spring joint that repeats the joint of the link before, which carries nothing else.
+
+    No loop can tell such a joint from the one before it: where a pose is asked for, the spring is at rest.
+    """
+    held = {place.link for loop in closures.loops for place in (loop.first, loop.second)}
+    coupled = {j for row in closures.constraints for j in row.ends} | {j for s in tree.springs for j in s.numbers}
+    carried = [link.parent for link in tree.links]
+    return tuple(
+        number
+        for number, link in enumerate(tree.links)
+        if (link.terms.stiffness or link.terms.idle)
+        and link.parent != GROUND
+        and link.parent not in held
+        and number not in coupled
+        and carried.count(link.parent) == 1
+        and _repeats(link, tree.links[link.parent], tree.length)
+    )
+
+
+def _repeats(link: Link, before: Link, length: float) -> bool:
+    """Whether both joints move along or about the same axis, screws by the same pitch, which has no direction."""
+    if link.joint.kind != before.joint.kind or not link.joint.one_axis or link.node is not None:
+        return False
+    if abs(link.joint.pitch - before.joint.pitch) > SAME * abs(before.joint.pitch):
+        return False
+    axis = link.rotation[:, link.joint.axis]
+    aside = np.delete(link.position, before.joint.axis)
+    parallel = abs(abs(axis[before.joint.axis]) - 1) < SAME
+    return bool(parallel and (link.joint.kind == "prismatic" or np.abs(aside).max() < SAME * length))

@@ -1,0 +1,253 @@
+"""Gauss-Newton on closure residuals, and independent parts of the closures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from parflex.closure.constraints import Closures, Coupling, Loop
+from parflex.closure.targets import PoseRows, Target
+from parflex.closure.working_modes import RowSource, block
+from parflex.records import Record
+from parflex.recursion.kinematics import jacobians, pose
+from parflex.tree.tree import Branch, Tree, branch
+
+Array = np.ndarray
+
+CLOSED = 1e-10  # of the typical length: Newton ends far below, an open loop far above
+
+STALLED = 0.97  # of the squared opening: steps that leave more, five in a row, do not converge; double roots leave 1/16
+
+NEARLY = 0.01  # of the squared opening: where screws turn many times, a step that leaves less is taken whole
+
+FALLING = 0.5  # of the opening: whole steps from nearby leave less
+
+STRIDE = 0.5  # longest Newton step, as an angle: longer ones jump to other assemblies
+
+Method = Callable[[Tree, Array, Array, Sequence[RowSource], int], tuple[Array, float]]
+
+CORRECTIONS = 8  # steps of Newton's method after one of a way
+
+
+def newton(tree: Tree, q: Array, columns: Array, rows: Sequence[RowSource], steps: int) -> tuple[Array, float]:
+    """Newton on a tree that carries all rows."""
+    L = tree.length
+    at = pose(tree, q)
+    r = stack(row.residual(at, L) for row in rows) / L
+    error, polish, slow = largest_size(r), 0, 0
+    if not len(columns):
+        return q, error
+    units = tree.rate_units[columns] / L
+    scale = np.concatenate([row.scale(L) for row in rows]) if rows else np.zeros(0)
+    screws, along = strides(tree, columns, rows)
+    driven = [_as_if_closed(row) if screws else row for row in rows]
+    for _ in range(steps):
+        if error <= CLOSED:
+            polish += 1  # near a singular leg the last digits come slowly
+            if polish > 30 or error < 1e-15:
+                break
+        links = jacobians(tree, at, columns)
+        J = np.concatenate([row.jacobian(tree, at, links)[:, columns] for row in driven]) * scale[:, None] * units
+        step = np.linalg.lstsq(J, -r, rcond=1e-10)[0]
+        longest = largest_size(step * along)
+        if not (screws and _left(tree, q, columns, step, rows, r) < NEARLY):
+            step *= min(1.0, STRIDE / longest) if longest > 0 else 1.0
+        for _ in range(12):
+            increment = np.zeros(tree.n)
+            increment[columns] = step * tree.rate_units[columns]
+            trial = tree.moved(q, increment)
+            trial_at = pose(tree, trial)
+            trial_r = stack(row.residual(trial_at, L) for row in rows) / L
+            if trial_r @ trial_r < r @ r:
+                break
+            step = step / 3
+        else:
+            break
+        slow = slow + 1 if trial_r @ trial_r > STALLED * (r @ r) and not screws else 0
+        q, at, r, error = trial, trial_at, trial_r, largest_size(trial_r)
+        if slow > 4 and error > CLOSED:
+            break  # at a smallest opening that is not zero
+    return q, error
+
+
+def newton_corrected(
+    tree: Tree, q: Array, columns: Array, rows: Sequence[RowSource], steps: int
+) -> tuple[Array, float]:
+    """Newton with whole steps from nearby, to `CLOSED`; what they do not close at once is given up.
+
+    So it is after a step along a way: what would take short steps, or many, is too far.
+    """
+    L, units = tree.length, tree.rate_units[columns]
+    scale = np.concatenate([row.scale(L) for row in rows])
+    before = np.inf
+    for _ in range(steps):
+        at = pose(tree, q)
+        r = stack(row.residual(at, L) for row in rows) / L
+        error = largest_size(r)
+        if error <= CLOSED or not error < FALLING * before:
+            return q, error
+        links = jacobians(tree, at, columns)
+        J = np.concatenate([row.jacobian(tree, at, links)[:, columns] for row in rows]) * scale[:, None] * (units / L)
+        increment = np.zeros(tree.n)
+        increment[columns] = np.linalg.lstsq(J, -r, rcond=1e-10)[0] * units
+        q, before = tree.moved(q, increment), error
+    return q, np.inf
+
+
+def strides(tree: Tree, columns: Array, rows: Sequence[RowSource]) -> tuple[bool, Array]:
+    """Whether screws turn in the rows, and how much of a step of each rate counts as one of an angle.
+
+    Screws go far by many turns; rates that only couplings hold enter linearly, and no step of them is too long.
+    """
+    pitches = np.array([abs(tree.links[tree.link_of_rate[k]].joint.pitch) for k in columns])
+    couplings = [row for row in rows if isinstance(row, Coupling)]
+    for row in couplings:
+        pitches = np.maximum(pitches, [0.0 if np.any(tree.rate_units[k] != 1) else row.lead_of(k) for k in columns])
+    along = np.where(pitches, pitches / tree.length, 1.0)
+    if couplings:
+        bent = {j for row in rows if not isinstance(row, Coupling) for j in row.links(tree)}
+        along = np.where([tree.link_of_rate[k] in bent for k in columns], along, 0.0)
+    return bool(pitches.any()), along
+
+
+def _as_if_closed(row: RowSource) -> RowSource:
+    """A loop whose slopes do not turn the gap with its first end, which a screw would turn many times."""
+    return replace(row, closed=True) if isinstance(row, Loop) and row.turning != "none" else row
+
+
+def _left(tree: Tree, q: Array, columns: Array, step: Array, rows: Sequence[RowSource], r: Array) -> float:
+    """Share of the squared opening that a step leaves."""
+    increment = np.zeros(tree.n)
+    increment[columns] = step * tree.rate_units[columns]
+    at = pose(tree, tree.moved(q, increment))
+    there = stack(row.residual(at, tree.length) for row in rows) / tree.length
+    return float(there @ there) / float(r @ r)
+
+
+def stack(parts: Iterator[Array] | Sequence[Array]) -> Array:
+    """Rows of all parts, one below the other."""
+    rows = list(parts)
+    return np.concatenate(rows) if rows else np.zeros(0)
+
+
+def largest_size(values: Array) -> float:
+    """Largest size; of none, zero."""
+    return float(np.abs(values).max()) if len(values) else 0.0
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ClosurePart(Record):
+    """A piece of the problem that stands alone: some rows and the rates that close them."""
+
+    name: str
+    rows: tuple[RowSource, ...]
+    columns: Array
+    held: frozenset[int] = frozenset()  # links that the target places: loops that touch none are judged by themselves
+    given: frozenset[int] = frozenset()  # rates of its links that the target gives
+
+
+class ClosureParts:
+    """The closures of a robot in pieces: which rates close which rows, and how far these are open."""
+
+    def __init__(self, tree: Tree, closures: Closures) -> None:
+        self.tree = tree
+        self.closures = closures
+        self._branches: dict[frozenset[int], Branch] = {}
+
+    def parts(self, target: Target, locked: frozenset[int]) -> list[ClosurePart]:
+        """Pieces that share no moving coordinate: with the platform given, the legs."""
+        tree = self.tree
+        held = target.fixed | locked
+        rows: list[RowSource] = [*self.closures.rows, *target.frames]
+        sets = [{k for j in row.links(tree) for k in self.rates_of(j)} - held for row in rows]
+        groups: list[tuple[list[int], set[int]]] = []
+        for index, columns in enumerate(sets):
+            touching = [group for group in groups if group[1] & columns]
+            merged = ([index], set(columns))
+            for group in touching:
+                merged = (group[0] + merged[0], group[1] | merged[1])
+                groups.remove(group)
+            groups.append(merged)
+        placed = {tree.link_of_rate[k] for k in target.fixed}
+        placed |= {j for frame in target.frames for j in frame.links(tree)}
+        parts = [self.part([rows[i] for i in sorted(members)], columns) for members, columns in groups]
+        return [replace(part, held=frozenset(placed), given=self._given(part, target.fixed)) for part in parts]
+
+    def _given(self, part: ClosurePart, fixed: frozenset[int]) -> frozenset[int]:
+        links = {j for row in part.rows for j in row.links(self.tree)}
+        return frozenset(k for k in fixed if self.tree.link_of_rate[k] in links)
+
+    def sides(self, locked: frozenset[int]) -> list[ClosurePart]:
+        """The two sides of each loop: its rows with the joints that carry one end."""
+        tree, sides = self.tree, []
+        for loop in self.closures.loops:
+            moving = set(loop.links(tree))
+            for place, label in ((loop.first, "first"), (loop.second, "second")):
+                links = sorted(moving & set(tree.path(place.link)))
+                columns = {k for j in links for k in self.rates_of(j)} - locked
+                part = self.part([loop], columns)
+                named = part.name if part.name != loop.name else f"{loop.name} ({label} side)"
+                sides.append(ClosurePart(named, part.rows, part.columns))
+        return sides
+
+    def part(self, rows: Sequence[RowSource], columns: set[int]) -> ClosurePart:
+        """Rows with the rates that close them, by the name of their leg."""
+        tree = self.tree
+        legs = {tree.links[tree.link_of_rate[k]].leg for k in columns}
+        leg = legs.pop() if len(legs) == 1 else None
+        name = leg or ", ".join(row.name for row in rows if not isinstance(row, PoseRows)) or rows[0].name
+        return ClosurePart(name, tuple(rows), np.array(sorted(columns), dtype=int))
+
+    def rates_of(self, link: int) -> range:
+        """Rates of the joint of a link."""
+        return range(self.tree.links[link].v.start, self.tree.links[link].v.stop)
+
+    def positions(self, part: ClosurePart) -> list[int]:
+        """Coordinates of the joints that close a part."""
+        links = [self.tree.links[j] for j in sorted({self.tree.link_of_rate[k] for k in part.columns})]
+        return [index for link in links for index in range(link.q.start, link.q.stop)]
+
+    @cached_property
+    def free_bodies(self) -> frozenset[int]:
+        """Rates of bodies that stand on no joint: platforms."""
+        bodies = [link for link in self.tree.links if link.joint.moves_freely]
+        return frozenset(k for link in bodies for k in range(link.v.start, link.v.stop))
+
+    def branch(self, rows: Sequence[RowSource]) -> Branch:
+        """The links that carry the rows, as a tree: a leg of a large robot is closed without the rest of it."""
+        ends = frozenset(link for row in rows for link in row.ends)
+        if ends not in self._branches:
+            self._branches[ends] = branch(self.tree, ends)
+        return self._branches[ends]
+
+    def block(self, q: Array, part: ClosurePart) -> Array:
+        """Rows of the part, without units, for its own rates."""
+        at = pose(self.tree, q)
+        return block(self.tree, part.rows, part.columns, at, jacobians(self.tree, at, part.columns))
+
+    def opening(self, q: Array, rows: Sequence[RowSource]) -> float:
+        """Largest distance of rows from zero, in typical lengths."""
+        small = self.branch(rows)
+        at = pose(small.tree, q[small.positions])
+        return largest_size(stack(row.on(small).residual(at, self.tree.length) for row in rows)) / self.tree.length
+
+    def newton(self, q: Array, columns: Array, rows: Sequence[RowSource], steps: int = 60) -> tuple[Array, float]:
+        """Gauss-Newton with short steps and backtracking; positions and the remaining error (in typical lengths)."""
+        return self._closed_by(newton, q, columns, rows, steps)
+
+    def corrected(self, q: Array, columns: Array, rows: Sequence[RowSource]) -> tuple[Array, float]:
+        """A few plain steps of Newton's method, for positions that are nearly closed."""
+        return self._closed_by(newton_corrected, q, columns, rows, CORRECTIONS)
+
+    def _closed_by(
+        self, method: Method, q: Array, columns: Array, rows: Sequence[RowSource], steps: int
+    ) -> tuple[Array, float]:
+        small = self.branch(rows)
+        own = np.searchsorted(small.rates, np.intersect1d(small.rates, columns))  # others change no row
+        found, error = method(small.tree, q[small.positions], own, [row.on(small) for row in rows], steps)
+        result = q.copy()
+        result[small.positions] = found
+        return result, error
