@@ -18,7 +18,7 @@ from robots import physical_3rrr, physical_gough_stewart
 from timing import STATES, Harness, Loop, measure
 
 import parflex
-from parflex.models.robot import Robot
+from parflex.robot.robot import Robot
 
 ROBOTS = {"gough-stewart": physical_gough_stewart, "3rrr": physical_3rrr}
 BATCH = 1000

@@ -14,13 +14,13 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from parflex.codegen.model_options import Options
 from parflex.codegen.traces import tracing
 from parflex.codegen.traces.parameters import grouped_robot
 from parflex.codegen.traces.trace import MODELS
-from parflex.codegen.traces.tracing import Options
 from parflex.models.forms.choice import choose
-from parflex.models.robot import Robot
-from parflex.models.terms import COUNTED_WITHOUT, acting
+from parflex.robot.load import COUNTED_WITHOUT, acting_robot
+from parflex.robot.robot import Robot
 
 ARITHMETIC = {
     "add": (ca.OP_ADD, ca.OP_SUB),
@@ -150,7 +150,7 @@ def expressions(
 ) -> tuple[list[ca.SX], ca.SX]:
     """Inputs and outputs of a model of parflex, traced with SX instead of its own scalars, after `casadi.cse`."""
     tracer = Tracer(solver)
-    robot = acting(robot, COUNTED_WITHOUT)
+    robot = acting_robot(robot, COUNTED_WITHOUT)
     bodies = grouped_robot(robot, tracer, parameters)[0] if grouped else robot
     options = Options(parameters=parameters, without=COUNTED_WITHOUT)
     form = choose(bodies, options.question(model))
@@ -184,7 +184,7 @@ def before_solve(robot: Robot) -> ca.SX:
 
 def ways_of(robot: Robot, model: str) -> int:
     """In how many ways parflex writes a model."""
-    return len(choose(acting(robot, COUNTED_WITHOUT), Options().question(model)).ways())
+    return len(choose(acting_robot(robot, COUNTED_WITHOUT), Options().question(model)).ways())
 
 
 def counts(expression: ca.SX) -> dict[str, int]:

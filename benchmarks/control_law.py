@@ -16,9 +16,9 @@ import parflex
 from parflex.codegen.model import Model
 from parflex.models.forms.by_sensors.redundant_equations import extended_effort, redundant_effort
 from parflex.models.forms.by_sensors.redundant_sets import redundant_sets
-from parflex.models.robot import Robot
-from parflex.models.terms import COUNTED_WITHOUT
 from parflex.recursion.dynamics import JOINT_TERMS
+from parflex.robot.load import COUNTED_WITHOUT
+from parflex.robot.robot import Robot
 
 ROBOT, MODE = "3rrr", "+-+"
 RNEA = "Pinocchio RNEA of the Puma"

@@ -9,7 +9,7 @@ from report import Report
 from timing import Harness
 
 import parflex
-from parflex.models.terms import COUNTED_WITHOUT
+from parflex.robot.load import COUNTED_WITHOUT
 
 SYMORO = {"rx90": 513, "puma560": 568}  # as published: numeric geometry, symbolic base parameters, gravity, no friction
 BRIOT = 2842  # Briot2014: the inverse program of the DualEMPS, 1287 additions and 1555 products in 1041 variables

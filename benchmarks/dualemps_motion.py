@@ -20,7 +20,7 @@ from timing import Harness, measure
 
 import parflex
 from parflex.codegen.compile import Kernel
-from parflex.models.terms import COUNTED_WITHOUT
+from parflex.robot.load import COUNTED_WITHOUT
 
 OUTPUT = 0.01  # seconds between rows, on both sides
 ROUNDS = 5  # of a run of ours; the best counts

@@ -21,14 +21,14 @@ from parflex.codegen.model import Model
 from parflex.codegen.model_options import Options, prepared
 from parflex.codegen.passes.optimise import make_program
 from parflex.codegen.program import Program
-from parflex.models.configuration import Configuration
 from parflex.models.dynamics.reduced import reduced_equations
 from parflex.models.forms.form import Question
 from parflex.models.forms.general_form import general_form
-from parflex.models.partition import motor_partition
-from parflex.models.robot import Robot
-from parflex.models.terms import COUNTED_WITHOUT
 from parflex.recursion.dynamics import JOINT_TERMS
+from parflex.robot.configuration import Configuration
+from parflex.robot.load import COUNTED_WITHOUT
+from parflex.robot.partition import motor_partition
+from parflex.robot.robot import Robot
 
 ROBOT, TOUR, TIME = "gough-stewart-flexible", "tour", 4.2
 RNEA = "Pinocchio RNEA of the Puma"

@@ -11,7 +11,7 @@ from robots import physical_gough_stewart, platform_states
 from timing import STATES, Harness, python_loop
 
 import parflex
-from parflex.models.terms import COUNTED_WITHOUT
+from parflex.robot.load import COUNTED_WITHOUT
 
 DIRECT, INVERSE = "gough-stewart direct", "gough-stewart inverse"
 CONSTRAINT, FORWARD = "Pinocchio constraintDynamics", "MuJoCo mj_forward"

@@ -21,7 +21,7 @@ from timing import Harness
 import parflex
 from parflex.codegen import disk_cache
 from parflex.codegen.compile import Kernel
-from parflex.models.terms import COUNTED_WITHOUT
+from parflex.robot.load import COUNTED_WITHOUT
 
 JOINTS = (5, 10, 20, 40, 80)
 STARTS = (("dualemps", "circle", (1, 16)), ("gough-stewart-beams", None, (1, 4, 16)))  # motion, elements per link

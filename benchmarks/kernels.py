@@ -25,8 +25,8 @@ from parflex.codegen.program import Program
 from parflex.codegen.traces.trace import MODELS
 from parflex.codegen.traces.tracing import Tracer
 from parflex.models.forms.choice import choose
-from parflex.models.robot import Robot
-from parflex.models.terms import COUNTED_WITHOUT
+from parflex.robot.load import COUNTED_WITHOUT
+from parflex.robot.robot import Robot
 from parflex.symbolic.expression import Graph
 
 # parflex's kernels use all that the processor has, so C may too; plain `-O3` is sometimes faster: the faster counts

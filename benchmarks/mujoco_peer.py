@@ -9,7 +9,7 @@ import numpy as np
 from robots import PlatformState
 
 from parflex.bodies.rigid import RigidBody
-from parflex.models.robot import Robot
+from parflex.robot.robot import Robot
 from parflex.spatial.rotations import hat, matrix_quaternion
 
 HEAD = """<mujoco>

@@ -13,7 +13,7 @@ import pinocchio as pin
 from robots import PlatformState
 
 from parflex.bodies.rigid import RigidBody
-from parflex.models.robot import Robot
+from parflex.robot.robot import Robot
 from parflex.spatial.rotations import hat
 from parflex.tree.tree import Tree
 

@@ -11,8 +11,8 @@ from robots import dense_puma, serial_states
 from timing import STATES, Harness, python_loop
 
 import parflex
-from parflex.models.robot import Robot
-from parflex.models.terms import COUNTED_WITHOUT
+from parflex.robot.load import COUNTED_WITHOUT
+from parflex.robot.robot import Robot
 
 NAME = "puma inverse"
 RNEA = "Pinocchio RNEA"

@@ -8,9 +8,10 @@ import numpy as np
 
 import parflex
 from parflex.bodies.rigid import RigidBody
-from parflex.models.forms.on_legs import leg_equations, platform_legs
-from parflex.models.robot import Robot
+from parflex.models.forms.on_legs import leg_equations
 from parflex.recursion.kinematics import pose
+from parflex.robot import legs as platform_legs
+from parflex.robot.robot import Robot
 from parflex.spatial.rotations import quaternion_matrix, rotation_from_vector, vector_quaternion
 
 

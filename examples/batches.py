@@ -24,7 +24,7 @@ from parflex.view.figures.style import write_picture
 LIMITS = np.array([1.0, 2.0, 5.0])  # rad, rad/s, rad/s2: states are spread evenly within them
 
 
-def torques(robot: parflex.models.robot.Robot, states: np.ndarray) -> tuple[np.ndarray, float]:
+def torques(robot: parflex.robot.robot.Robot, states: np.ndarray) -> tuple[np.ndarray, float]:
     """Torques at states (3 x count x joints), and the seconds of processor time that they took."""
     inverse = parflex.model(robot, "inverse")
     q, qd, qdd = states
@@ -33,7 +33,7 @@ def torques(robot: parflex.models.robot.Robot, states: np.ndarray) -> tuple[np.n
     return inverse(q=q, qd=qd, qdd=qdd)["effort"], process_time() - start
 
 
-def largest_error(robot: parflex.models.robot.Robot, states: np.ndarray, found: np.ndarray) -> float:
+def largest_error(robot: parflex.robot.robot.Robot, states: np.ndarray, found: np.ndarray) -> float:
     """Difference from the general model at the first ten states."""
     errors = []
     for q, qd, qdd, effort in zip(*states[:, :10], found[:10], strict=True):

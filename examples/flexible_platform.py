@@ -25,7 +25,7 @@ from scipy.spatial.transform import Rotation
 import parflex
 from parflex.codegen.model import Model
 from parflex.errors import ParflexError
-from parflex.models.robot import Robot
+from parflex.robot.robot import Robot
 from parflex.simulation.controller import Sensed
 from parflex.simulation.inputs.poses import PoseMotion, pose_motion
 from parflex.simulation.runs import Run

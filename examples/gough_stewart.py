@@ -27,7 +27,7 @@ import parflex
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from parflex.models.robot import Robot
+    from parflex.robot.robot import Robot
 
 DURATION = 2.0  # s
 SHIFT = np.array([0.15, -0.10, 0.20])  # m, in world axes

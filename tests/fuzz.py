@@ -33,7 +33,7 @@ import numpy as np
 
 import parflex
 from parflex import ParflexError
-from parflex.models.frames_and_jacobians import counts
+from parflex.robot.frames import counts
 from parflex.robotfile.read import read_source
 
 ROBOTS = Path(__file__).parent / "robots"

@@ -57,7 +57,7 @@ def test_motions_in_closed_form_are_those_of_the_rigid_robot():
         for t in (0.0, 0.7, 3.3):
             first, second = path.positions(motion, t, np)
             q = locked.assemble({"11": float(first), "21": float(second)})
-            at = parflex.models.configuration.Configuration(locked, q)
+            at = parflex.robot.configuration.Configuration(locked, q)
             _, place = at.at.of(rigid.tree.places["17"])
             assert place[:2] == pytest.approx(path.point(first, second, np), abs=1e-12)
 

@@ -12,7 +12,7 @@ from parflex.design.search.optimisation import Optimisation
 from parflex.design.search.problem_designs import ProblemDesigns
 from parflex.design.search.sliding import MARGIN
 from parflex.design.search.worst_pieces import Piece
-from parflex.models.loading import redesigned
+from parflex.robot.load import with_settings
 
 KEYS = ["constants.A", "constants.B"]
 FAR = {"x": 0.05, "y": 0.45}  # 0.4743 m from the left motor
@@ -27,11 +27,11 @@ def test_the_squared_distance_from_the_edge_has_the_slopes_of_differences(five):
     reader = EdgeReader(five, KEYS, np.ones(2))
 
     def values(a, b):
-        robot = redesigned(five, {"constants.A": a, "constants.B": b})
+        robot = with_settings(five, {"constants.A": a, "constants.B": b})
         return np.array([edge.value for edge in reader.edges(robot, [FAR], slopes=False)])
 
     for a, b in ((0.25, 0.2245), (0.3, 0.25)):  # 0.2 mm from the edge, and far from it
-        found = reader.edges(redesigned(five, {"constants.A": a, "constants.B": b}), [FAR])
+        found = reader.edges(with_settings(five, {"constants.A": a, "constants.B": b}), [FAR])
         h = 2e-6
         differences = [
             (8 * (values(a + h * x, b + h * y) - values(a - h * x, b - h * y))

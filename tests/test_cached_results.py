@@ -10,8 +10,8 @@ import pytest
 import parflex
 from parflex import Configuration
 from parflex.codegen import program_store
-from parflex.models.posing.home_pose import HomePose
-from parflex.models.terms import acting
+from parflex.robot.home_pose import HomePose
+from parflex.robot.load import acting_robot
 from parflex.simulation import conditioning
 from parflex.simulation.inputs import paths
 from parflex.simulation.problem import prepare
@@ -109,7 +109,7 @@ def test_home_and_mobility_are_read_for_the_same_robot_and_source_alone(monkeypa
     assert len(found) == 2  # the second time home was read
     poses = len(first.reference_poses)
     assert poses == 3
-    for one in (again, acting(again, ("friction",))):
+    for one in (again, acting_robot(again, ("friction",))):
         assert np.array_equal(one.home, first.home)
         assert (one.mobility.rank, one.mobility.redundant) == (first.mobility.rank, first.mobility.redundant)
         assert np.array_equal(one.reference_poses, first.reference_poses)

@@ -213,7 +213,7 @@ def test_a_reader_that_stops_early_sees_no_traceback():
 
 def test_an_internal_failure_is_reported_in_one_line(capsys, monkeypatch):
     monkeypatch.delenv("PARFLEX_DEBUG", raising=False)
-    monkeypatch.setattr("parflex.models.frames_and_jacobians.counts", lambda robot: 1 / 0)
+    monkeypatch.setattr("parflex.robot.frames.counts", lambda robot: 1 / 0)
     answer = run(capsys, "info", "3rrr", "--json")
     assert (answer.code, answer.err.count("\n")) == (1, 1)
     assert json.loads(answer.out)["error"]["kind"] == "internal"

@@ -11,7 +11,7 @@ from support.robots import load_robot, write_robot
 import parflex
 from parflex import InputError, StudyFile, configure, run_study
 from parflex.control.references import from_function
-from parflex.models.coordinate_words import InWorld
+from parflex.robot.coordinate_names import WorldName
 
 PLACES = np.array([[0.0, 0.0, 0.0], [0.01, 0.02, 3.0], [0.02, -0.01, -4.0], [5.0, 0.0, 0.0]])  # m, m, deg
 IN_RADIANS = PLACES * [1.0, 1.0, np.pi / 180]
@@ -244,7 +244,9 @@ def test_an_end_effector_on_a_ball_is_led_in_the_world():
     asked = Rotation.from_rotvec([0.2, -0.3, 0.1])
     words = dict(zip(("qw", "qx", "qy", "qz"), np.roll(asked.as_quat(), 1), strict=True))
     place = parflex.frames(robot)["hand"].position
-    pose = {InWorld(f"hand.{word}"): value for word, value in {**dict(zip("xyz", place, strict=True)), **words}.items()}
+    pose = {
+        WorldName(f"hand.{word}"): value for word, value in {**dict(zip("xyz", place, strict=True)), **words}.items()
+    }
     found = parflex.frames(robot, pose)["hand"]
     assert np.asarray(found.rotation) == pytest.approx(asked.as_matrix(), abs=1e-9)
     assert np.asarray(found.position) == pytest.approx(place, abs=1e-9)

@@ -15,7 +15,7 @@ from parflex import Configuration, Robot, many_frequencies, natural_frequencies
 from parflex.maps.batches import Geometry
 from parflex.maps.frequencies import FrequencySolver
 from parflex.models.forms.in_pieces.node_equations import accelerations_under, node_state
-from parflex.models.forms.in_pieces.pieces import pieces_or_reason
+from parflex.robot.substructures import substructures_or_reason
 
 TOLERANCE = 1e-10  # accelerations come out of systems whose condition is up to 1e6
 
@@ -34,7 +34,7 @@ def test_maps_have_the_frequencies_of_lagrange(case, figure):
     """Of every kind of closure; motions are proven in `test_flexible_lagrange.py`."""
     robot, oracle = pair_in_pieces(case)
     if case in BEHIND:  # forms leave closures to the general form whose equations cost less than their rates
-        assert isinstance(pieces_or_reason(robot), str) == ("led" in case or "table" in case)
+        assert isinstance(substructures_or_reason(robot), str) == ("led" in case or "table" in case)
     found = all_frequencies(robot)
     expected = oracle.frequencies(positions(Configuration(robot, robot.home)), robot.motors)
     assert len(found) == len(expected)
@@ -69,7 +69,7 @@ def test_locked_coordinates_of_beams_stand_still(name, held, figure):
     elastic = list(whole.tree.elastic)
     locked = elastic[HELD[held]]
     robot, rng = whole.locking(locked), np.random.default_rng(8)
-    form = pieces_or_reason(robot)
+    form = substructures_or_reason(robot)
     assert not isinstance(form, str), form
     own = form.partition.independent
     assert set(own) <= set(robot.free)
@@ -88,4 +88,4 @@ def test_locked_coordinates_of_beams_stand_still(name, held, figure):
 
 
 def test_a_loop_without_a_beam_leaves_the_general_form():
-    assert pieces_or_reason(parflex.load("gough-stewart-flexible")) == "a loop has no beam in it"
+    assert substructures_or_reason(parflex.load("gough-stewart-flexible")) == "a loop has no beam in it"

@@ -31,9 +31,9 @@ from parflex.models.elastic.linear_model import tree_stiffness
 from parflex.models.forms.form import Question
 from parflex.models.forms.general_form import general_form
 from parflex.models.forms.in_pieces.node_equations import accelerations_under, efforts_for, node_state
-from parflex.models.forms.in_pieces.pieces import PREFERENCES, pieces, pieces_or_reason
-from parflex.models.partition import motor_partition
 from parflex.recursion.kinematics import motion
+from parflex.robot.partition import motor_partition
+from parflex.robot.substructures import PREFERENCES, find_substructures, substructures_or_reason
 
 STATES = 20 if VERIFY else 2
 GRAVITY = [1.0, -2.0, -9.81]  # along no axis of any of the robots
@@ -313,7 +313,7 @@ def worst(case: str, independent: np.ndarray, direct: Callable, inverse: Callabl
 @pytest.mark.parametrize("preferred", PREFERENCES)
 @pytest.mark.parametrize("case", IN_PIECES)
 def test_robots_in_pieces_move_as_by_lagrange(case, preferred, figure):
-    form = pieces_or_reason(robot_and_states(case)[0], preferred, at_any_cost=True)
+    form = substructures_or_reason(robot_and_states(case)[0], preferred, at_any_cost=True)
     assert not isinstance(form, str), form
     error = worst(
         case,
@@ -328,7 +328,7 @@ def test_robots_in_pieces_move_as_by_lagrange(case, preferred, figure):
 @pytest.mark.parametrize(("case", "frame"), [("links in a row", "hand"), ("gough-stewart-beams, soft", "platform")])
 def test_wrenches_act_on_robots_in_pieces_as_on_the_tree(case, frame):
     """Against the general reduction, whose wrenches are held against both oracles with rigid robots."""
-    form, state = pieces(pair(case)[0]), states(case)[0]
+    form, state = find_substructures(pair(case)[0]), states(case)[0]
     load, independent = {frame: np.array([80.0, -50.0, 30.0, 7.0, -9.0, 4.0])}, form.partition.independent
     qdd = accelerated(state["at"], state["rates"], state["effort"], wrench=load).accelerations[independent]
     moving = node_state(form, state["q"], state["rates"][independent], (), load)
@@ -339,7 +339,7 @@ def test_wrenches_act_on_robots_in_pieces_as_on_the_tree(case, frame):
 @pytest.mark.parametrize("case", [*IN_LOOPS, "links in a row", "dualemps, soft"])
 def test_the_general_form_moves_as_by_lagrange(case, figure):
     robot = pair(case)[0]
-    assert (pieces(robot) is None) == (case in IN_LOOPS)
+    assert (find_substructures(robot) is None) == (case in IN_LOOPS)
     form = general_form(robot, motor_partition(robot), Question("state-rates-driven"))
     error = worst(
         case,

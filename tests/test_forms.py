@@ -20,7 +20,7 @@ import parflex
 from parflex import ActuationError, Configuration, InputError, ParflexError, SingularError, configure
 from parflex.models.forms.choice import choose
 from parflex.models.forms.form import Question
-from parflex.models.forms.on_legs.platform_legs import find_legs
+from parflex.robot.legs import find_legs
 
 NO_TERMS = ("friction", "springs", "motor-inertia")
 ROUNDING = 1e-11  # systems of condition up to 1e3 in double precision

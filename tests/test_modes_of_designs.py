@@ -9,7 +9,7 @@ from support.robots import load_robot, robot_file, write_robot
 import parflex
 from parflex.design.design_state import Circumstances, SensitiveDesign
 from parflex.designs.design_numbers import number_at
-from parflex.models.loading import redesigned
+from parflex.robot.load import with_settings
 from parflex.updating.modelled.pose_modes import modes_at
 from parflex.updating.modelled.rebound_robots import ReboundRobots
 
@@ -96,7 +96,7 @@ def compared(robot, keys, pose, given, share=1.1, count=5):
     values = np.array([share * number_at(robot, key) for key in keys])
     designs = ReboundRobots(robot, keys, given)
     designs.of(2 * values).modes(pose, count)  # nothing of another design is kept
-    again = redesigned(robot, dict(zip(keys, map(float, values), strict=True)))
+    again = with_settings(robot, dict(zip(keys, map(float, values), strict=True)))
     anew = modes_at(again, pose, given, count, SensitiveDesign(again, keys))
     return designs.of(values).modes(pose, count), anew, designs.at(pose)
 

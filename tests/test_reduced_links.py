@@ -21,8 +21,8 @@ from parflex import Configuration, Robot, RobotFileError
 from parflex.bodies.beam import Material, Section
 from parflex.bodies.reduced_beam import reduced_beam
 from parflex.models.forms.in_pieces.node_equations import accelerations_under, efforts_for, node_state
-from parflex.models.forms.in_pieces.pieces import PREFERENCES, pieces
 from parflex.recursion.dynamics import JOINT_TERMS
+from parflex.robot.substructures import PREFERENCES, find_substructures
 from parflex.simulation.refining.strain_content import content_warnings
 
 LENGTH = 0.6
@@ -255,7 +255,7 @@ def test_pieces_of_a_reduced_robot_move_as_the_tree_does(name, preferred, figure
     path = str(robot_file(name)) if name == "rolled-beams" else name
     robot, state = bent(path, 0.3, 200.0 if name == "navaro" else 60.0, 4)
     assert any(link.body.held for link in robot.tree.links)
-    form = pieces(robot, preferred)
+    form = find_substructures(robot, preferred)
     independent = form.partition.independent
     moving = node_state(form, state["q"], state["rates"][independent], JOINT_TERMS)
     wanted = state["accelerations"][independent]

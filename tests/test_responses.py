@@ -12,7 +12,7 @@ import parflex
 from parflex import InputError, ParflexError
 from parflex.design.design_state import DesignState
 from parflex.design.registry import RESPONSES
-from parflex.models.loading import redesigned
+from parflex.robot.load import with_settings
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +27,7 @@ def planar():
 
 def pair(robot, settings):
     pose = dict(robot.description.poses["pose-1"])
-    return parflex.natural_frequencies(redesigned(robot, settings), pose, modes=2).frequencies
+    return parflex.natural_frequencies(with_settings(robot, settings), pose, modes=2).frequencies
 
 
 @pytest.mark.verify
@@ -75,7 +75,7 @@ def test_mean_and_quantile_over_tolerances_have_the_derivatives_of_the_samples(p
         settings = [
             dict(zip(("constants.distal", "constants.proximal"), nominal + draw, strict=True)) for draw in draws
         ]
-        robots = [redesigned(planar, {**one, "constants.arm": arm}) for one in settings]
+        robots = [with_settings(planar, {**one, "constants.arm": arm}) for one in settings]
         return np.array([conditions(robot, INSIDE) for robot in robots])
 
     arm = planar.description.constants["arm"]
@@ -97,7 +97,7 @@ def test_users_add_responses_whose_slopes_come_by_themselves(planar):
         found = parflex.sensitivities(planar, "knees", LENGTHS, INSIDE)
 
         def changed(h):
-            other = redesigned(planar, {"constants.proximal": planar.description.constants["proximal"] * (1 + h)})
+            other = with_settings(planar, {"constants.proximal": planar.description.constants["proximal"] * (1 + h)})
             return area(DesignState(other, INSIDE), "")
 
         assert found.value == pytest.approx(changed(0.0), rel=1e-12)
@@ -283,7 +283,7 @@ def test_slopes_over_motions_are_those_of_reloaded_robots(response, settings):
     nominal = robot.description.constants["proximal"]
 
     def changed(h):
-        return value_of_response(redesigned(robot, {"constants.proximal": nominal * (1 + h)}), response)
+        return value_of_response(with_settings(robot, {"constants.proximal": nominal * (1 + h)}), response)
 
     long = response != "energy:push"
     its = extrapolated(changed, *((3, 0.002) if long else (1, 0.001))) / found.value

@@ -28,7 +28,7 @@ from support.traced import VERIFY
 
 import parflex
 from parflex import Configuration, InputError, ParflexError, RobotFileError, Run
-from parflex.models.forms.in_pieces.pieces import pieces
+from parflex.robot.substructures import find_substructures
 
 
 def drift(run) -> float:
@@ -243,7 +243,7 @@ def test_the_motion_does_not_depend_on_which_beam_closes_the_loop(tmp_path, figu
         text = text.replace(old, new)
     (tmp_path / "other.toml").write_text(text, encoding="utf-8")
     robots = parflex.load("dualemps"), parflex.load(tmp_path / "other.toml")
-    beams = [{of.tree.rate_names[k].split(".")[0] for k in pieces(of).partition.dependent} for of in robots]
+    beams = [{of.tree.rate_names[k].split(".")[0] for k in find_substructures(of).partition.dependent} for of in robots]
     assert beams == [{"13"}, {"23"}]
     options = {"method": "gauss6", "step": 2e-4, "tolerance": 1e-13, "without": ["friction"]}
     first, second = (parflex.simulate(of, "circle-harsh", 0.3, **options) for of in robots)

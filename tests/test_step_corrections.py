@@ -17,7 +17,7 @@ import parflex
 from parflex import Configuration, Robot
 from parflex.codegen.step_programs import step_programs
 from parflex.models.dynamics.reduced import reduced_equations
-from parflex.models.forms.in_pieces.pieces import pieces
+from parflex.robot.substructures import find_substructures
 
 H = 5e-4  # s
 ROOT = 0.25 + 0.14433756729740643j  # of Gauss collocation of order 4
@@ -52,7 +52,7 @@ def programs(name: str, drive: bool, by_pairs: bool):
 @cache
 def independent(name: str) -> list[int]:
     """Numbers of the rates that the programs take."""
-    return list(pieces(made(name)).partition.independent)
+    return list(find_substructures(made(name)).partition.independent)
 
 
 def all_rates(at: Configuration, own: list[int], rates: np.ndarray) -> np.ndarray:

@@ -21,7 +21,7 @@ from parflex.codegen.model_options import Options
 from parflex.codegen.traces.trace import MODELS, form_of, trace
 from parflex.codegen.traces.tracing import Tracer
 from parflex.models.dynamics.taut_cables import driven_cables
-from parflex.models.terms import COUNTED_WITHOUT, TERMS
+from parflex.robot.load import COUNTED_WITHOUT, TERMS
 
 ROBOTS = sorted(path.stem for path in CATALOGUE.glob("*.toml"))
 SLOW = ("gough-stewart-beams", "gough-stewart-elastic", "three-beam-legs", "navaro", "navaro-refined", "par4")

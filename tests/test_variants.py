@@ -14,7 +14,7 @@ from support.states import Draws, random_states
 from support.variants import base_moved, changed, read_table, renamed, toml_text
 
 import parflex
-from parflex.models.frames_and_jacobians import counts
+from parflex.robot.frames import counts
 
 # both sides solve systems of condition up to 1e4 in double precision: rounding may leave 1e-12
 TOLERANCE = 1e-10

@@ -205,7 +205,7 @@ def test_a_plate_is_a_closed_sheet_of_its_thickness_through_its_nodes(plate):
 ELASTIC = [name for name in parflex.catalogue_names() if load(name).tree.elastic]
 
 
-def somewhere(robot: parflex.models.robot.Robot, seed: int) -> np.ndarray:
+def somewhere(robot: parflex.robot.robot.Robot, seed: int) -> np.ndarray:
     step = np.random.default_rng(seed).uniform(-0.05, 0.05, robot.tree.n) * robot.tree.rate_units
     return robot.tree.moved(robot.home, step)
 

@@ -337,7 +337,7 @@ SCENE = {"x": 0, "y": 160, "width": 900, "height": 600}  # without the panel and
 
 
 @contextmanager
-def served(robot: parflex.models.robot.Robot, make: Any = Viewer, **options: Any) -> Iterator[Viewer]:
+def served(robot: parflex.robot.robot.Robot, make: Any = Viewer, **options: Any) -> Iterator[Viewer]:
     viewer, stop = make(robot, port=0, **options), threading.Event()
 
     def loop() -> None:

@@ -20,21 +20,21 @@ Check = Callable[[Any, str], Any]
 
 
 def _robot(value: Any, key: str) -> Any:
-    from parflex.models.robot import Robot
+    from parflex.robot.robot import Robot
 
     checks.instance(value, Robot, key, "load it first: parflex.load(NAME)")
     return value
 
 
 def _robot_or_state(value: Any, key: str) -> Any:
-    from parflex.models.configuration import Configuration
     from parflex.models.forms.by_sensors.redundant_sets import RedundantSets
+    from parflex.robot.configuration import Configuration
 
     return value if isinstance(value, (Configuration, RedundantSets)) else _robot(value, key)
 
 
 def _pose(value: Any, key: str) -> Any:
-    from parflex.models.configuration import Configuration
+    from parflex.robot.configuration import Configuration
 
     if isinstance(value, (str, Configuration, *ARRAYS)):
         return value  # of arrays the robot knows the shape
@@ -168,7 +168,7 @@ def _share(value: Any, key: str) -> Any:
 
 
 def _terms(value: Any, key: str) -> Any:
-    from parflex.models.terms import checked_terms
+    from parflex.robot.load import checked_terms
 
     return checked_terms(value, key)
 

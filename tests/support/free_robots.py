@@ -15,7 +15,7 @@ ROBOTS = Path(__file__).parents[1] / "robots"
 FREE = ["friction", "damping"]
 
 
-def robot(name: str) -> parflex.models.robot.Robot:
+def robot(name: str) -> parflex.robot.robot.Robot:
     file = ROBOTS / f"{name}.toml"
     return parflex.load(file if file.exists() else name)
 

@@ -15,9 +15,9 @@ from parflex.errors import InputError
 from parflex.models.dynamics.forces import checked_wrench
 from parflex.models.dynamics.spare_motors import Sharing
 from parflex.models.given_states.array_dynamics import refuse_unknown_motors, wrong_effort
-from parflex.models.given_states.closed_positions import as_numbers, close_positions, slacks_of, wrong_length
-from parflex.models.robot import Robot
-from parflex.models.terms import acting, checked_terms
+from parflex.robot.load import acting_robot, checked_terms
+from parflex.robot.robot import Robot
+from parflex.robot.states import as_numbers, close_positions, tolerance_factors, wrong_length
 
 Array = np.ndarray
 FAST = {"inverse": "fast inverse", "forward": "fast forward"}  # calls with all rates, nothing left out, no wrench
@@ -29,10 +29,10 @@ def answer(
 ) -> Array:  # fmt: skip
     """The answer to a state, or to a batch of them; what is asked of spare motors is answered in floats."""
     terms = checked_terms(without)
-    robot = acting(robot, terms)
+    robot = acting_robot(robot, terms)
     loads = {frame: _wrench(robot, frame, value) for frame, value in table(wrench, "wrench").items()}
     q, qd, last = given
-    slacks = slacks_of(q, qd, last if model == "inverse" else None)
+    slacks = tolerance_factors(q, qd, last if model == "inverse" else None)
     q = as_numbers(q, "q")
     if q.shape[-1:] != (robot.nq,) or q.ndim > 2:
         q = close_positions(robot, q)

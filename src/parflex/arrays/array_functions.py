@@ -10,15 +10,15 @@ import numpy as np
 from parflex.arrays.array_answers import answer, short_forward, short_inverse
 from parflex.checks import one_of
 from parflex.errors import InputError
-from parflex.models.configuration import Configuration, Pose, configure
 from parflex.models.dynamics import dynamic_models
 from parflex.models.dynamics.forces import Without, Wrench
 from parflex.models.dynamics.reduced import Result
 from parflex.models.dynamics.spare_motors import EffortLimit, Preload, Weights, read_sharing
 from parflex.models.dynamics.taut_cables import driven_cables
-from parflex.models.motor_values import Effort
-from parflex.models.robot import Robot
-from parflex.models.terms import acting, checked_terms
+from parflex.robot.configuration import Configuration, Pose, configure
+from parflex.robot.load import acting_robot, checked_terms
+from parflex.robot.motor_values import Effort
+from parflex.robot.robot import Robot
 
 Array = np.ndarray
 States = Sequence[float] | Array
@@ -130,7 +130,7 @@ def inverse_dynamics(
     _refuse_reactions(reactions)
     sharing = None
     if weights or preload or effort_limit is not None or driven_cables(robot):  # programs do not keep cables taut
-        sharing = read_sharing(acting(robot, checked_terms(without)), weights, preload, effort_limit)
+        sharing = read_sharing(acting_robot(robot, checked_terms(without)), weights, preload, effort_limit)
     return answer(robot, "inverse", given, wrench, without, out, sharing, ignore_limits)
 
 

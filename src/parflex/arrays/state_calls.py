@@ -22,15 +22,15 @@ from parflex.models.dynamics.reduced import Result
 from parflex.models.dynamics.spare_motors import Sharing
 from parflex.models.elastic.deflection import deflection_warnings
 from parflex.models.given_states.array_dynamics import array_warnings, forward_at, inverse_at
-from parflex.models.given_states.closed_positions import Slacks
-from parflex.models.robot import Robot
+from parflex.robot.robot import Robot
+from parflex.robot.states import ToleranceFactors
 
 Array = np.ndarray
 FLOAT = np.dtype(float)
 CHUNK = 2048  # states that are handed to the program at a time: what it reads and writes stays in the cache
 HUGE = 1e150  # squares of larger numbers overflow
 LARGE = 1e60  # products of a few larger numbers may
-DOUBLE = Slacks()  # of arrays in double precision
+DOUBLE = ToleranceFactors()  # of arrays in double precision
 HOPELESS = 1e4  # of what a state may miss, squared: beyond, floats would say the same of it
 VERDICT, SIZE, POSITIONS, RATES, ACCELERATIONS, CONDITION, LIMITS = range(len(CHECKS))
 POINTER = ctypes.c_void_p
@@ -56,7 +56,11 @@ class StateCalls:
     # -- one state -------------------------------------------------------------------------------------
 
     def one(
-        self, arrays: Sequence[Array], out: Array | None = None, slacks: Slacks = DOUBLE, ignore_limits: bool = False
+        self,
+        arrays: Sequence[Array],
+        out: Array | None = None,
+        slacks: ToleranceFactors = DOUBLE,
+        ignore_limits: bool = False,
     ) -> Array | None:
         """The answer to a state of float arrays of the right lengths; None where the program does not vouch for it."""
         try:
@@ -90,7 +94,7 @@ class StateCalls:
         checks: Any = y[self.size :]
         return places, y[: self.size], memoryview(checks), pointers, (x, y, work)
 
-    def _outside(self, arrays: Sequence[Any], slacks: Slacks, ignore_limits: bool) -> list[str]:
+    def _outside(self, arrays: Sequence[Any], slacks: ToleranceFactors, ignore_limits: bool) -> list[str]:
         """Sentences about limits that a state or its efforts exceed, and about bodies that deform too far."""
         limits = [] if ignore_limits else exceeded_limits(self.in_floats(arrays, slacks), self.sharing)
         return [*limits, *deflection_warnings(self.robot.tree, arrays[0])]
@@ -99,7 +103,7 @@ class StateCalls:
         """All sentences about a state that was answered in floats."""
         return [*array_warnings(result), *([] if ignore_limits else exceeded_limits(result, self.sharing))]
 
-    def in_floats(self, arrays: Sequence[Array | None], slacks: Slacks) -> Result:
+    def in_floats(self, arrays: Sequence[Array | None], slacks: ToleranceFactors) -> Result:
         """The state with every check, and the rates that suit it."""
         names = ("q", "qd", "qdd" if self.question.model == "inverse" else "effort", *self.question.frames)
         _refuse_huge(arrays, names, HUGE)
@@ -113,7 +117,7 @@ class StateCalls:
             _refuse_huge(arrays, names, 0.0)
         return result
 
-    def _in_floats(self, arrays: Sequence[Array | None], slacks: Slacks) -> Result:
+    def _in_floats(self, arrays: Sequence[Array | None], slacks: ToleranceFactors) -> Result:
         q, qd, last, *rest = arrays
         wrenches: Any = dict(zip(self.question.frames, rest, strict=True)) or None
         if self.question.model == "inverse":
@@ -127,7 +131,7 @@ class StateCalls:
         return np.fromiter(result.efforts.values(), float, self.robot.nu)
 
     def asked_again(
-        self, arrays: Sequence[Array | None], out: Array | None = None, slacks: Slacks = DOUBLE,
+        self, arrays: Sequence[Array | None], out: Array | None = None, slacks: ToleranceFactors = DOUBLE,
         ignore_limits: bool = False,
     ) -> Array:  # fmt: skip
         """The answer in floats, with its warnings; or the error that says what is wrong with the state."""
@@ -142,7 +146,7 @@ class StateCalls:
     # -- a batch ---------------------------------------------------------------------------------------
 
     def many(
-        self, arrays: Sequence[Array | None], count: int, out: Array, slacks: Slacks = DOUBLE,
+        self, arrays: Sequence[Array | None], count: int, out: Array, slacks: ToleranceFactors = DOUBLE,
         ignore_limits: bool = False,
     ) -> Array:  # fmt: skip
         """Answers to `count` states: arrays have a leading axis, or are the same for all. States that fail are nan."""
@@ -154,7 +158,9 @@ class StateCalls:
         notes.say()
         return out
 
-    def _chunk(self, arrays: Sequence[Array | None], first: int, out: Array, notes: BatchNotes, slacks: Slacks) -> None:
+    def _chunk(
+        self, arrays: Sequence[Array | None], first: int, out: Array, notes: BatchNotes, slacks: ToleranceFactors
+    ) -> None:
         count = len(out)
         if self.model is None:
             for row in range(count):
@@ -176,7 +182,7 @@ class StateCalls:
             self._judge(checks[:, row], state, first + row, out[row], notes, slacks)
 
     def _judge(
-        self, checks: Array, arrays: list[Any], number: int, out: Array, notes: BatchNotes, slacks: Slacks
+        self, checks: Array, arrays: list[Any], number: int, out: Array, notes: BatchNotes, slacks: ToleranceFactors
     ) -> None:
         """A state of a batch that the program does not vouch for."""
         if _left(checks, slacks) <= 1.0:
@@ -190,7 +196,9 @@ class StateCalls:
             return
         self._row(arrays, number, out, notes, slacks)
 
-    def _row(self, arrays: Sequence[Array | None], number: int, out: Array, notes: BatchNotes, slacks: Slacks) -> None:
+    def _row(
+        self, arrays: Sequence[Array | None], number: int, out: Array, notes: BatchNotes, slacks: ToleranceFactors
+    ) -> None:
         """A state of a batch in floats."""
         try:
             result = self.in_floats(arrays, slacks)
@@ -203,13 +211,13 @@ class StateCalls:
             notes.warned(number, lambda: said)
         out[...] = self.answer_of(result)
 
-    def _note_outside(self, number: int, arrays: list[Any], slacks: Slacks, notes: BatchNotes) -> None:
+    def _note_outside(self, number: int, arrays: list[Any], slacks: ToleranceFactors, notes: BatchNotes) -> None:
         """Count a state beyond limits; its sentences are made for the first one alone."""
         if not notes.ignore_limits or deflection_warnings(self.robot.tree, arrays[0]):
             notes.warned(number, lambda: self._outside(arrays, slacks, notes.ignore_limits))
 
 
-def _left(checks: Any, slacks: Slacks) -> float:
+def _left(checks: Any, slacks: ToleranceFactors) -> float:
     """The verdict without limits of joints, which are warned of, and with what the precision of each array allows."""
     missed = [checks[k] for k in (POSITIONS, RATES, ACCELERATIONS)]
     allowed = sum(value / slack**2 for value, slack in zip(missed, slacks, strict=True))

@@ -14,7 +14,7 @@ from click.shell_completion import CompletionItem
 from parflex.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
-    from parflex.models.robot import Robot
+    from parflex.robot.robot import Robot
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 STATE_WORDS = ("pose", "velocity", "acceleration", "effort", "wrench")
@@ -116,7 +116,7 @@ def open_robot(
     rigid: bool = False,
 ) -> Robot:
     """Load the robot of a command line."""
-    from parflex.models.loading import load
+    from parflex.robot.load import load
     from parflex.robotfile.read import parse_setting
 
     return load(

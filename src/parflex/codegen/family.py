@@ -22,8 +22,8 @@ from parflex.codegen.traces import moving
 from parflex.codegen.traces.tracing import Tracer
 from parflex.errors import InputError
 from parflex.models.forms.choice import choose
-from parflex.models.robot import Robot
 from parflex.recursion.kinematics import jacobians, pose
+from parflex.robot.robot import Robot
 from parflex.tree.joints import Joint, helical
 from parflex.tree.tree import JointTerms, Link, Place
 

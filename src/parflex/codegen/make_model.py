@@ -15,8 +15,8 @@ from parflex.codegen.model import Model
 from parflex.codegen.model_options import OPERATOR_LIMIT, Options
 from parflex.errors import InputError
 from parflex.models.dynamics.spare_motors import EffortLimit, Preload, Weights
-from parflex.models.robot import Robot
-from parflex.models.terms import left_out
+from parflex.robot.load import omitted_terms
+from parflex.robot.robot import Robot
 
 if TYPE_CHECKING:
     from parflex.codegen.traces.tracing import Trace, Tracer
@@ -94,7 +94,7 @@ def model(
     from parflex.codegen.traces.spare_parameters import with_spare_words
 
     options = replace(
-        _options(parameters, left_out(without, include), wrench_frames, friction_width),
+        _options(parameters, omitted_terms(without, include), wrench_frames, friction_width),
         independent=names(independent, "independent"), rows=tuple(int(row) for row in rows),
         coordinates=coordinates, checks=bool(checks),
     )  # fmt: skip

@@ -14,8 +14,8 @@ import numpy as np
 from parflex.checks import short_text
 from parflex.codegen.program import Program
 from parflex.errors import InputError, did_you_mean
-from parflex.models.given_states.closed_positions import as_numbers
 from parflex.records import Answer, count_of, name_list
+from parflex.robot.states import as_numbers
 
 if TYPE_CHECKING:
     from parflex.codegen.ports import Signal

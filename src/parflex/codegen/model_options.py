@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from parflex.closure.constraints import Coupling
 from parflex.errors import InputError, did_you_mean
 from parflex.models.given_states.joint_stops import with_own_gates
-from parflex.models.robot import Robot
-from parflex.models.terms import acting
+from parflex.robot.load import acting_robot
+from parflex.robot.robot import Robot
 
 if TYPE_CHECKING:
     from parflex.models.forms.form import Question
@@ -68,7 +68,7 @@ def prepared(robot: Robot, model: str, options: Options) -> Robot:
         if not robot.tree.has(frame, "wrench_frames"):
             hint = did_you_mean(frame, robot.tree.places)
             raise InputError(f"there is no frame '{frame}'", key="wrench_frames", value=frame, hint=hint)
-    robot = with_own_gates(acting(robot, options.without))
+    robot = with_own_gates(acting_robot(robot, options.without))
     if not options.friction_width:
         return robot
     width = options.friction_width

@@ -12,7 +12,7 @@ import numpy as np
 
 from parflex.models.forms.in_coordinates.input_checks import CHECKS
 from parflex.models.forms.platform_frame import given_frame
-from parflex.models.robot import Robot
+from parflex.robot.robot import Robot
 from parflex.spatial.rotations import ORIENTATION
 
 Array = np.ndarray

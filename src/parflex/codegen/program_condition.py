@@ -11,7 +11,7 @@ from parflex.closure.mobility import condition, scaled_jacobian
 from parflex.codegen.model import Model
 from parflex.errors import InputError
 from parflex.models.forms.closing import best_rows, cheapest_closures
-from parflex.models.robot import Robot
+from parflex.robot.robot import Robot
 
 Array = np.ndarray
 

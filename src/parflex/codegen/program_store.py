@@ -23,7 +23,7 @@ from pydantic import BaseModel
 from parflex.codegen import disk_cache
 from parflex.codegen.kept_instructions import KeptInstructions, packed
 from parflex.codegen.program import Program
-from parflex.models.robot import Robot
+from parflex.robot.robot import Robot
 
 Array = np.ndarray
 _digests: dict[int, tuple[ReferenceType[Robot], str]] = {}  # by identity: to compare equal robots takes longer

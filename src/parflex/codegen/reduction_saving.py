@@ -10,8 +10,8 @@ import numpy as np
 from parflex.codegen.make_model import model
 from parflex.codegen.model import Model
 from parflex.models.explaining.reductions import without_reduction
-from parflex.models.robot import Robot
-from parflex.models.terms import COUNTED_WITHOUT
+from parflex.robot.load import COUNTED_WITHOUT
+from parflex.robot.robot import Robot
 
 BATCH = 64  # states of a call
 CALLS = 20  # of which the shortest counts

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from parflex.models.robot import Robot
 from parflex.recursion.kinematics import pose
+from parflex.robot.robot import Robot
 
 Array = np.ndarray
 

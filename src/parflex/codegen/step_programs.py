@@ -16,8 +16,8 @@ from parflex.codegen import program_store
 from parflex.codegen.compile import Kernel
 from parflex.codegen.model import Model
 from parflex.codegen.model_options import Options
-from parflex.models.robot import Robot
 from parflex.recursion.dynamics import joint_forces
+from parflex.robot.robot import Robot
 from parflex.spatial.dual import ComplexPair, complex_pair
 from parflex.symbolic.expression import Expression
 from parflex.tree.tree import Tree

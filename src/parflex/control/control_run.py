@@ -14,8 +14,8 @@ from parflex.control.reference_text import reference_from
 from parflex.control.run import LoopSettings, run_law
 from parflex.errors import InputError
 from parflex.models.dynamics.spare_motors import EffortLimit, Preload, Weights
-from parflex.models.robot import Robot
-from parflex.models.terms import acting, checked_terms
+from parflex.robot.load import acting_robot, checked_terms
+from parflex.robot.robot import Robot
 from parflex.simulation.outputs.limit_report import run_limit_warnings
 
 LOOP = LoopSettings()
@@ -125,7 +125,7 @@ def run_control(
     --------
     >>> run = parflex.run_control(parflex.load("3rrr"), "circle:radius=0.1,time=2", "ctc")
     """
-    robot, real = acting(robot, without), acting(plant or robot, without)
+    robot, real = acting_robot(robot, without), acting_robot(plant or robot, without)
     if (Kp is None) != (Kv is None):
         raise InputError("Kp and Kv must be given together", key="Kv" if Kv is None else "Kp", hint="give both")
     gains = gains_from(overshoot, peak_time) if Kp is None else checked_gains(Kp, Kv)

@@ -12,10 +12,10 @@ import numpy as np
 from parflex.codegen.traces.feedback import driven_components
 from parflex.control.references import Path, Reference
 from parflex.errors import SingularError
-from parflex.models.configuration import Configuration
-from parflex.models.limits import POSITION, check_limits, refuse_violations
-from parflex.models.robot import Robot
 from parflex.records import Record
+from parflex.robot.configuration import Configuration
+from parflex.robot.limits import POSITION, check_limits, refuse_violations
+from parflex.robot.robot import Robot
 from parflex.simulation.inputs.polynomials import Polynomials, joined
 from parflex.simulation.inputs.prescribed_frames import channels, joints_of_pose
 from parflex.simulation.inputs.roads import Road, joints_along

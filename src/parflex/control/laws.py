@@ -20,10 +20,10 @@ from parflex.codegen.traces.spare_parameters import KEPT
 from parflex.control.following import Track
 from parflex.control.gains import Gains
 from parflex.errors import InputError, UnreachableError, did_you_mean
-from parflex.models.configuration import Configuration
 from parflex.models.dynamics.spare_motors import EffortLimit, Preload, Weights, spare_motors
-from parflex.models.robot import Robot
 from parflex.records import Record
+from parflex.robot.configuration import Configuration
+from parflex.robot.robot import Robot
 
 Array = np.ndarray
 LAWS = ("pd", "ctc", "ctc-task", "extended")

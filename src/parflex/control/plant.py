@@ -11,9 +11,9 @@ from parflex.codegen.family import family_model, member
 from parflex.codegen.model import Model
 from parflex.control.following import Track
 from parflex.errors import InputError
-from parflex.models.configuration import Configuration
-from parflex.models.robot import Robot
 from parflex.records import Record
+from parflex.robot.configuration import Configuration
+from parflex.robot.robot import Robot
 from parflex.simulation.inputs.polynomials import constant
 from parflex.simulation.inputs.prescribed_frames import pose_words, velocity_words
 from parflex.simulation.integrators.system import System

@@ -10,8 +10,8 @@ import numpy as np
 from parflex.control import references
 from parflex.control.references import Reference
 from parflex.errors import InputError, did_you_mean
-from parflex.models.coordinate_words import COMPONENTS
-from parflex.models.robot import Robot
+from parflex.robot.coordinate_names import COMPONENTS
+from parflex.robot.robot import Robot
 
 KINDS = ("circle", "line", "quintic", "spline", "motion")
 TIME = 2.0  # s, by default

@@ -10,10 +10,10 @@ import numpy as np
 
 from parflex.closure.targets import WORDS, shortest_rotation
 from parflex.errors import InputError
-from parflex.models.configuration import Configuration
-from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.recursion.kinematics import pose
+from parflex.robot.configuration import Configuration
+from parflex.robot.robot import Robot
 from parflex.simulation.inputs.polynomials import Polynomials, hermite
 from parflex.simulation.inputs.prescribed_frames import FrameMotion
 from parflex.simulation.inputs.quintics import smooth_step
@@ -253,12 +253,11 @@ def _turn(poses: Sequence[Any]) -> str:
 
 def _words(robot: Robot, given: Mapping[str, Any], centre: Array, base: Array) -> Array:
     """Channels of a pose of the end effector in words; no loop is closed, so that many are read at once."""
-    from parflex.models.coordinate_words import POSITION
-    from parflex.models.given_states.pose_conditions import whole_axis
-    from parflex.models.pose_input import read_end_effector
+    from parflex.robot.coordinate_names import POSITION
+    from parflex.robot.pose_input import complete_axis, read_end_effector
 
     position, rotation = read_end_effector(robot.tree, given, "reference")
-    direction = whole_axis(robot.tree, given, "reference", robot.home)
+    direction = complete_axis(robot.tree, given, "reference", robot.home)
     if direction is not None:
         rotation = shortest_rotation(base[:, 2], direction) @ base
     values = [position.get(axis, centre[axis]) for axis in range(len(POSITION))]

@@ -27,10 +27,9 @@ from parflex.control.variation import Parameter, parameters_of, varied
 from parflex.errors import InputError
 from parflex.jobs import ChunkTask, run_job
 from parflex.jobs import dask_executor as cluster_crew
-from parflex.models.loading import load
-from parflex.models.robot import Robot
-from parflex.models.terms import acting
 from parflex.records import Answer, brief, name_list
+from parflex.robot.load import acting_robot, load
+from parflex.robot.robot import Robot
 
 Array = np.ndarray
 FORMAT = 2  # of the file that keeps cases: raise it when they mean something else
@@ -76,7 +75,7 @@ class Bench:
     def __init__(self, file: StudyFile) -> None:
         self.file = file
         loaded = load(file.robot, settings=file.settings, actuation=file.actuation, working_mode=file.working_mode)
-        self.robot: Robot = acting(loaded, file.without)
+        self.robot: Robot = acting_robot(loaded, file.without)
         gains = gains_of(file)
         self.loop = LoopSettings(**file.loop.model_dump())
         self.loop.limits(self.robot.actuated_names)
@@ -107,7 +106,7 @@ class Bench:
 
     def plant_of(self, factors: dict[Parameter, float]) -> Robot:
         """The robot with parameters off by some factors; what the study leaves out does not act in it either."""
-        return acting(varied(self.robot, factors), self.file.without)
+        return acting_robot(varied(self.robot, factors), self.file.without)
 
     def run(self, case: Case) -> dict[str, dict[str, Any]]:
         """What each law does with the plant of a case."""

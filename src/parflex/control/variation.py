@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from parflex.errors import InputError, did_you_mean
-from parflex.models.loading import rebuilt
-from parflex.models.robot import Robot
+from parflex.robot.load import with_numbers
+from parflex.robot.robot import Robot
 from parflex.robotfile import schema
 from parflex.spatial.rotations import mdh_transform
 from parflex.tree.build import read_body
@@ -58,7 +58,7 @@ def parameters_of(robot: Robot, kinds: Sequence[str] = KINDS) -> list[Parameter]
 
 def varied(robot: Robot, factors: Mapping[Parameter, float], payload: Sequence[float] | None = None) -> Robot:
     """The robot with parameters multiplied by factors; a payload is mounted again."""
-    return rebuilt(robot, _changed(robot.description, _Factors(factors)), payload)
+    return with_numbers(robot, _changed(robot.description, _Factors(factors)), payload)
 
 
 class _Recorder:

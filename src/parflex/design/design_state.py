@@ -26,13 +26,12 @@ from parflex.closure.targets import (
 from parflex.design.number_slopes import numbers_by_program
 from parflex.designs.design_numbers import DesignNumbers, design_numbers, number_at
 from parflex.errors import InputError, RobotFileError
-from parflex.models.configuration import Configuration, Pose, configure
-from parflex.models.given_states.pose_conditions import read_distance
-from parflex.models.pose_input import read_pose
-from parflex.models.posing.resting_couplings import resting_order
-from parflex.models.priorities import Block, solve_in_order
-from parflex.models.robot import Robot
 from parflex.recursion.kinematics import jacobians, place_jacobian, pose
+from parflex.robot.configuration import Configuration, Pose, configure
+from parflex.robot.gearing import coupling_order
+from parflex.robot.pose_input import read_distance, read_pose
+from parflex.robot.rates import PriorityBlock, solve_by_priority
+from parflex.robot.robot import Robot
 from parflex.spatial.dual import Sensitive, seed_slopes, slopes
 from parflex.spatial.linear import solve
 
@@ -254,11 +253,14 @@ def pose_slopes(robot: Robot, twin: Robot, q: Array, target: Target, keys: Seque
     every = np.eye(tree.n) / tree.rate_units[:, None]
     motors = every[list(robot.actuated)]
     open_ = [k for k in range(tree.n) if k not in robot.locked and k not in set(robot.deformations)]
-    blocks = [Block(J, -drift - J @ fixed)]
-    blocks += [Block(J_e[:3], -drift_e[:3] - J_e[:3] @ fixed), Block(J_e[3:], -drift_e[3:] - J_e[3:] @ fixed)]
-    blocks += [Block(motors, np.zeros((len(motors), count))), Block(every, np.zeros((tree.n, count)))]
+    blocks = [PriorityBlock(J, -drift - J @ fixed)]
+    blocks += [
+        PriorityBlock(J_e[:3], -drift_e[:3] - J_e[:3] @ fixed),
+        PriorityBlock(J_e[3:], -drift_e[3:] - J_e[3:] @ fixed),
+    ]
+    blocks += [PriorityBlock(motors, np.zeros((len(motors), count))), PriorityBlock(every, np.zeros((tree.n, count)))]
     basis = np.eye(tree.n)[:, open_] * tree.rate_units[open_]
-    found, missed = solve_in_order(basis, blocks)
+    found, missed = solve_by_priority(basis, blocks)
     _refuse_open(missed[0], drift + J @ fixed, keys)
     return found + fixed
 
@@ -268,7 +270,7 @@ def _stretched(robot: Robot, target: Target) -> frozenset[str]:
     named = {row.rate for row in target.frames if isinstance(row, JointTarget)}
     frames = tuple(row for row in target.frames if not isinstance(row, JointTarget))
     whole = Target(target.values, target.fixed | named, frames)
-    return resting_order(robot, whole, whole).stretched
+    return coupling_order(robot, whole, whole).stretched
 
 
 def on_twin(row: PoseRows, twin: Robot) -> PoseRows:

@@ -14,9 +14,9 @@ from parflex.design.design_state import DesignState
 from parflex.design.rigid_motion import RigidState
 from parflex.design.rigid_responses import EQUAL, conditioning, ratio_of, units_with_slopes
 from parflex.errors import InputError, did_you_mean
-from parflex.models.coordinate_words import read_columns
-from parflex.models.robot import Robot
 from parflex.recursion.kinematics import jacobians
+from parflex.robot.coordinate_names import read_columns
+from parflex.robot.robot import Robot
 from parflex.spatial.dual import Sensitive, slopes_last
 from parflex.spatial.rotations import cross
 from parflex.tree.tree import GROUND

@@ -12,10 +12,10 @@ from parflex.design.answers import joined, slope_of, value_of
 from parflex.design.design_state import Circumstances, DesignState, SensitiveDesign, checked_number
 from parflex.design.registry import Response, read_response
 from parflex.errors import InputError
-from parflex.models.configuration import Pose
-from parflex.models.loading import redesigned
-from parflex.models.robot import Robot
 from parflex.records import Record
+from parflex.robot.configuration import Pose
+from parflex.robot.load import with_settings
+from parflex.robot.robot import Robot
 from parflex.spatial.dual import Sensitive
 
 Array = np.ndarray
@@ -130,7 +130,7 @@ class ResponseQuestion(Record):
         values, changes = np.zeros(own.samples), np.zeros((own.samples, len(keys)))
         for row, draw in enumerate(draws):
             settings = {key: nominal[key] + own.deviations[key] * x for key, x in zip(names, draw, strict=True)}
-            answer = plain.asked(redesigned(robot, settings), keys).answer
+            answer = plain.asked(with_settings(robot, settings), keys).answer
             values[row], changes[row] = value_of(answer), slope_of(answer, len(keys))
         weights = spread_weights(values, own.statistic)
         value = float(weights @ values)

@@ -9,8 +9,8 @@ from typing import Any, Literal
 from parflex.design import motion_responses, pose_responses, rigid_responses, statics_responses, vibration_responses
 from parflex.design.design_state import DesignState
 from parflex.errors import InputError, did_you_mean
-from parflex.models.robot import Robot
 from parflex.records import Record
+from parflex.robot.robot import Robot
 
 Function = Callable[[DesignState, str], Any]
 Unit = str | Callable[[Robot, str], str]

@@ -14,12 +14,12 @@ import numpy as np
 from parflex.design.design_state import DesignState, FollowingConfiguration
 from parflex.design.vibrating import least_solution
 from parflex.errors import InputError
-from parflex.models.configuration import Configuration
 from parflex.models.dynamics.forces import tree_forces
-from parflex.models.pose_input import read_motion
-from parflex.models.terms import acting
 from parflex.recursion.energy import kinetic_energy
 from parflex.recursion.kinematics import motion
+from parflex.robot.configuration import Configuration
+from parflex.robot.load import acting_robot
+from parflex.robot.pose_input import read_motion
 from parflex.spatial.dual import Sensitive, slopes, with_slopes
 
 Array = np.ndarray
@@ -32,7 +32,7 @@ class RigidState:
 
     def __init__(self, state: DesignState) -> None:
         self.state = state
-        robot, twin = (acting(one, state.circumstances.without) for one in (state.robot, state.twin))
+        robot, twin = (acting_robot(one, state.circumstances.without) for one in (state.robot, state.twin))
         lossy = [row.name for row in robot.closures.constraints if getattr(row, "lossy", False)]
         if lossy:
             raise InputError(

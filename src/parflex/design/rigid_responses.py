@@ -14,9 +14,9 @@ from parflex.design.on_the_way.peaks import largest_on_the_way
 from parflex.design.rigid_motion import RigidState
 from parflex.design.statics_responses import holding_effort
 from parflex.errors import InputError, did_you_mean
-from parflex.models.condition import SINGULAR
 from parflex.models.inside_beams.beam_chains import beam_chains
-from parflex.models.posing.gearing import gearing
+from parflex.robot.configuration import SINGULAR
+from parflex.robot.gearing import find_gearing
 from parflex.spatial.dual import Sensitive, slopes_last
 from parflex.tree.tree import GROUND
 
@@ -160,7 +160,7 @@ def units_with_slopes(rigid: RigidState) -> Array:
     tree, length = rigid.robot.tree, rigid.twin.tree.own_length
     slides = tree.rate_units != 1.0
     plain = np.array([length if slides[k] else 1.0 for k in range(tree.n)], dtype=object)
-    return gearing(rigid.twin.tree, rigid.twin.closures, plain).units if rigid.robot.gearing.any else plain
+    return find_gearing(rigid.twin.tree, rigid.twin.closures, plain).units if rigid.robot.gearing.any else plain
 
 
 def ratio_of(top: Array, low: Array, largest: float, smallest: float) -> Any:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from parflex.models.robot import Robot
+from parflex.robot.robot import Robot
 from parflex.robotfile.read import NAMED_LISTS, apply_settings, catalogue_names
 
 

@@ -13,12 +13,12 @@ from parflex.design.answers import Cluster, slope_of, value_of
 from parflex.design.design_state import Circumstances, checked_number
 from parflex.design.questions import ResponseQuestion, Tolerances, read_question
 from parflex.errors import InputError
-from parflex.models.configuration import Configuration, Pose
 from parflex.models.dynamics.forces import Without, Wrench
 from parflex.models.elastic.holding import Lock, Servo
 from parflex.models.elastic.linear_model import About
-from parflex.models.robot import Robot
 from parflex.records import Answer, brief, name_list
+from parflex.robot.configuration import Configuration, Pose
+from parflex.robot.robot import Robot
 from parflex.robotfile.read import value_at
 
 Array = np.ndarray

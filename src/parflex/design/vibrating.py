@@ -17,8 +17,8 @@ from parflex.models.elastic.holding import held_alike
 from parflex.models.elastic.linear_model import LinearModel, linear_model, tree_stiffness
 from parflex.models.elastic.loads_at_rest import Loading, forces_along, multipliers
 from parflex.models.elastic.stiff_system import StiffnessSolver
-from parflex.models.terms import acting
 from parflex.recursion.energy import kinetic_energy
+from parflex.robot.load import acting_robot
 from parflex.spatial.dual import (
     Sensitive,
     directions_of,
@@ -69,7 +69,7 @@ class HeldState:
     def start(self) -> FollowingConfiguration:
         """The robot with slopes at the pose before loads deform it."""
         state, given = self.state, self.state.circumstances
-        twin = acting(state.twin, given.without)
+        twin = acting_robot(state.twin, given.without)
         held = held_alike(twin, state.robot, state.q, given.lock, given.servo)
         return FollowingConfiguration(held, state.q, self.model.configuration.reduction.partition)
 

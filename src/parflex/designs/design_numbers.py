@@ -18,9 +18,9 @@ import numpy as np
 
 from parflex.closure.constraints import Closures, build_closures
 from parflex.errors import InputError, RobotFileError
-from parflex.models.payload import with_payload
-from parflex.models.robot import Robot
 from parflex.records import Record
+from parflex.robot.load import with_payload
+from parflex.robot.robot import Robot
 from parflex.robotfile.read import apply_settings, value_at
 from parflex.robotfile.values import evaluate
 from parflex.spatial.batched import Decisions, Varied

@@ -27,9 +27,9 @@ from parflex.exchange.rigid_parts import (
     shown_places,
     write_texts,
 )
-from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.recursion.kinematics import pose
+from parflex.robot.robot import Robot
 from parflex.spatial.rotations import compose, matrix_quaternion
 from parflex.tree.tree import GROUND, Place
 

@@ -15,7 +15,7 @@ from scipy.optimize import minimize
 
 from parflex.bodies.rigid import RigidBody
 from parflex.exchange.rigid_parts import RigidPart, refuse
-from parflex.models.robot import Robot
+from parflex.robot.robot import Robot
 from parflex.spatial.rotations import compose
 from parflex.tree.tree import GROUND
 

@@ -13,8 +13,8 @@ from parflex.bodies.rigid import RigidBody
 from parflex.closure.constraints import Coupling, Loop
 from parflex.errors import InputError
 from parflex.io import atomic_files
-from parflex.models.robot import Robot
 from parflex.records import Answer, Record
+from parflex.robot.robot import Robot
 from parflex.spatial.rotations import compose, cross
 from parflex.tree import joints
 from parflex.tree.joints import Joint

@@ -25,7 +25,7 @@ from parflex.exchange.rigid_parts import (
     shown_places,
     write_texts,
 )
-from parflex.models.robot import Robot
+from parflex.robot.robot import Robot
 from parflex.spatial.rotations import compose
 from parflex.tree.tree import GROUND, Place
 

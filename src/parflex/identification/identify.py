@@ -58,7 +58,7 @@ from parflex.identification.telling import (
     validation_of,
 )
 from parflex.identification.unknowns import unknowns
-from parflex.models.robot import Robot
+from parflex.robot.robot import Robot
 
 if TYPE_CHECKING:
     from parflex.identification.simulated.simulated_records import SimulatedRecords

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.recursion.energy import line_between, wrenches_on_ends
 from parflex.recursion.kinematics import jacobians
+from parflex.robot.robot import Robot
 from parflex.tree.force_elements import CoupledSpring, PointElement
 from parflex.tree.tree import Tree
 

@@ -12,8 +12,8 @@ from parflex.errors import InputError, did_you_mean
 from parflex.identification.column_map import Column, ColumnMap
 from parflex.identification.estimates.recorded_clocks import RecordedClock, evened, recorded_clock
 from parflex.identification.spikes import without_spikes
-from parflex.models.robot import Robot
 from parflex.records import Record
+from parflex.robot.robot import Robot
 from parflex.simulation.table_files import read_table
 
 Array = np.ndarray

@@ -23,13 +23,13 @@ from parflex.codegen.traces.tracing import Tracer
 from parflex.errors import InputError, SingularError
 from parflex.identification.linear_elements import ElementColumns, without_elements
 from parflex.identification.unknowns import Unknown, joint_column
-from parflex.models.configuration import Configuration
 from parflex.models.dynamics.base_parameters import PARAMETERS
-from parflex.models.robot import Robot
-from parflex.models.terms import FRICTION
 from parflex.records import Record
 from parflex.recursion.dynamics import body_regressor, joint_forces, newton_euler
 from parflex.recursion.kinematics import jacobians, motion, pose
+from parflex.robot.configuration import Configuration
+from parflex.robot.load import FRICTION
+from parflex.robot.robot import Robot
 from parflex.tree.tree import Link, Tree
 
 Array = np.ndarray

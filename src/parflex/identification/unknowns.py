@@ -14,8 +14,8 @@ import numpy as np
 from parflex.errors import InputError, did_you_mean
 from parflex.identification.linear_elements import LinearElement, linear_elements
 from parflex.models.dynamics.base_parameters import PARAMETERS, body_parameters
-from parflex.models.robot import Robot
 from parflex.records import Record
+from parflex.robot.robot import Robot
 from parflex.tree.force_elements import smooth_sign
 from parflex.tree.tree import Link
 

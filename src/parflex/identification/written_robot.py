@@ -15,8 +15,8 @@ from parflex.identification.linear_elements import fields_of, linear_elements
 from parflex.identification.unknowns import SPRINGS
 from parflex.io import atomic_file, check_writable, refuse_overwrite
 from parflex.models.dynamics.base_parameters import PARAMETERS, body_parameters
-from parflex.models.robot import Robot
-from parflex.models.terms import FRICTION as TERMS
+from parflex.robot.load import FRICTION as TERMS
+from parflex.robot.robot import Robot
 from parflex.robotfile import schema
 from parflex.robotfile.read import catalogue_names
 from parflex.tree.build import read_body

@@ -37,14 +37,14 @@ from parflex.maps.rows.pose_order import ordered
 from parflex.maps.rows.row_answers import RowAnswers, said_of, warn_of_balanced, warn_of_unstable
 from parflex.maps.rows.row_chunks import Progress, chunks_of, in_order, number_of_threads
 from parflex.maps.tense_rows import tense_rows
-from parflex.models.configuration import Configuration
 from parflex.models.elastic.holding import locked_robot
 from parflex.models.elastic.linear_model import About
 from parflex.models.elastic.stiff_system import ZERO, lowest_modes
 from parflex.models.elastic.tension import NEAR_REST
-from parflex.models.robot import Robot
 from parflex.models.vibration.natural_modes import natural_frequencies
 from parflex.records import count_of
+from parflex.robot.configuration import Configuration
+from parflex.robot.robot import Robot
 from parflex.spatial.batched import OneNumberError
 
 Array = np.ndarray

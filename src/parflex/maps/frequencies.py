@@ -21,12 +21,12 @@ from parflex.maps.platform import Platform
 from parflex.maps.rest.spring_rows import SpringsWhenNeeded
 from parflex.maps.rows.row_answers import RowAnswers, said_of, warn_of_balanced
 from parflex.maps.tense_rows import tense_rows
-from parflex.models.configuration import Configuration
 from parflex.models.elastic.holding import locked_robot
 from parflex.models.elastic.linear_model import About
 from parflex.models.elastic.stiff_system import ZERO, lowest_modes, nearly_free
 from parflex.models.elastic.tension import has_force_elements
 from parflex.models.vibration.natural_modes import check_modes, natural_frequencies
+from parflex.robot.configuration import Configuration
 
 Array = np.ndarray
 WORTH = 200  # poses from which compiling pays

@@ -25,13 +25,13 @@ from parflex.maps.responses.response_names import read_responses
 from parflex.maps.rows.row_answers import RowAnswers
 from parflex.maps.rows.row_chunks import chunks_of
 from parflex.maps.worst_cell import warn_of_few_elements
-from parflex.models.coordinate_words import read_columns
 from parflex.models.dynamics.forces import Wrench
 from parflex.models.elastic.linear_model import About
-from parflex.models.robot import Robot
 from parflex.models.vibration.beyond_band import warn_beyond_band
 from parflex.models.vibration.usual_modes import number_of_modes
 from parflex.records import Answer
+from parflex.robot.coordinate_names import read_columns
+from parflex.robot.robot import Robot
 
 Array = np.ndarray
 MOST = 20_000_000  # cells: their frequencies alone are a gigabyte

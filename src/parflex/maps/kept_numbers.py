@@ -23,8 +23,8 @@ from parflex.designs.traced_numbers import TracedDecisions, TracedNumber, holds
 from parflex.errors import ParflexError
 from parflex.maps.batches import BatchProgram
 from parflex.maps.rows.number_loop import number_rows, odd_rows
-from parflex.models.robot import Robot
 from parflex.records import Record
+from parflex.robot.robot import Robot
 from parflex.spatial.batched import OneNumberError, Varied
 from parflex.symbolic.expression import Expression, Graph
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from parflex.closure.constraints import Closures, Coupling, Distance, Loop
 from parflex.closure.mobility import BRANCH, SINGULAR
-from parflex.models.cutting import CutRobot
+from parflex.robot.substructures import CutRobot
 from parflex.tree.tree import GROUND, Place
 
 if TYPE_CHECKING:

@@ -22,10 +22,10 @@ from parflex.maps.worst_cell import warn_of_few_elements
 from parflex.models.dynamics.forces import Wrench
 from parflex.models.elastic.linear_model import About
 from parflex.models.elastic.tension import has_force_elements
-from parflex.models.robot import Robot
 from parflex.models.vibration.beyond_band import warn_beyond_band
 from parflex.models.vibration.usual_modes import number_of_modes
 from parflex.records import Answer, count_of
+from parflex.robot.robot import Robot
 
 Array = np.ndarray
 

@@ -9,9 +9,9 @@ from functools import cached_property
 import numpy as np
 
 from parflex.closure.constraints import Loop
-from parflex.models.cutting import CutBeam, CutModal, CutRobot, CutStep, cut_at_beams, used_components
-from parflex.models.robot import Robot
 from parflex.records import Record
+from parflex.robot.robot import Robot
+from parflex.robot.substructures import CutBeam, CutModal, CutRobot, CutStep, cut_at_beams, used_components
 from parflex.tree.tree import GROUND, Tree
 
 Array = np.ndarray

@@ -19,7 +19,7 @@ from parflex.closure.constraints import neutral_rotation
 from parflex.designs.design_numbers import DesignNumbers, of_designs
 from parflex.maps.loop_rows import LoopRows, ends_of
 from parflex.maps.node_unknowns import NodeModel, closing_rank, freedoms, joint_unknowns
-from parflex.models.cutting import PLANE, CutStep
+from parflex.robot.substructures import PLANE, CutStep
 from parflex.tree.force_elements import CoupledSpring
 from parflex.tree.tree import GROUND, Link, Place
 

@@ -11,8 +11,8 @@ from parflex.maps.batches import Geometry, Places
 from parflex.maps.node_unknowns import NodeModel
 from parflex.maps.nodes import Assembly
 from parflex.maps.responses.at_one_pose import signed_twists
-from parflex.models.robot import Robot
 from parflex.recursion.kinematics import jacobians, place_jacobian, pose
+from parflex.robot.robot import Robot
 from parflex.tree.tree import GROUND
 
 Array = np.ndarray

@@ -24,8 +24,8 @@ from parflex.maps.reaching.closed_rows import OK, SINGULAR, UNREACHABLE
 from parflex.maps.reaching.neighbours import FEW, nearest_point, neighbours
 from parflex.maps.reaching.strides import TURN, StridingRows
 from parflex.maps.reaching.ways_from_home import closes, walk
-from parflex.models.posing.resting_couplings import put_in_order
 from parflex.records import Record
+from parflex.robot.gearing import place_following_joints
 
 Array = np.ndarray
 IMPOSSIBLE, WAITING = 3, -1  # beside the states of rows that were closed
@@ -117,7 +117,7 @@ class PositionSolver(StridingRows):
         said = self._said(values, own, status)
         if self.keeps and (status == UNREACHABLE).any():
             said = self._without_what_is_kept(values, q, status, said)
-        put_in_order(self.after, q, self.geometry.kept, self.geometry.designed)
+        place_following_joints(self.after, q, self.geometry.kept, self.geometry.designed)
         return Positions(q[:, : -len(ASKED)] if self.given.asked else q, status, said)
 
     def _without_what_is_kept(self, values: Array, q: Array, status: Array, said: list[str] | None) -> list[str]:

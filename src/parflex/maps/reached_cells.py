@@ -8,9 +8,9 @@ from itertools import product
 import numpy as np
 
 from parflex.errors import SingularError
-from parflex.models.posing.near_pose import near_pose
-from parflex.models.robot import Robot
 from parflex.recursion.kinematics import pose
+from parflex.robot.near_pose import near_pose
+from parflex.robot.robot import Robot
 from parflex.spatial.rotations import vector_from_rotation
 
 Array = np.ndarray

@@ -6,7 +6,7 @@ import numpy as np
 
 from parflex.designs.design_numbers import of_designs
 from parflex.models.elastic.tension import NEAR_REST
-from parflex.models.robot import Robot
+from parflex.robot.robot import Robot
 from parflex.tree.tree import Tree
 
 Array = np.ndarray

@@ -12,8 +12,8 @@ import numpy as np
 
 import parflex
 from parflex.codegen.model import Model
-from parflex.models.robot import Robot
-from parflex.models.terms import COUNTED_WITHOUT
+from parflex.robot.load import COUNTED_WITHOUT
+from parflex.robot.robot import Robot
 
 Array = np.ndarray
 Entry = tuple[str, float, str]  # who, value, class of the bar

@@ -22,10 +22,10 @@ from parflex.errors import InputError, did_you_mean
 from parflex.models.dynamics.reduced import Result
 from parflex.models.elastic.driven_frame import held_frame
 from parflex.models.elastic.participation import energy_shares
-from parflex.models.frames_and_jacobians import counts
-from parflex.models.robot import Robot
-from parflex.models.terms import COUNTED_WITHOUT
 from parflex.models.vibration.natural_modes import Modes
+from parflex.robot.frames import counts
+from parflex.robot.load import COUNTED_WITHOUT
+from parflex.robot.robot import Robot
 from parflex.spatial.rotations import vector_from_rotation
 
 Array = np.ndarray

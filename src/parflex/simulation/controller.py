@@ -10,9 +10,9 @@ import numpy as np
 
 from parflex.checks import number, short_text
 from parflex.errors import InputError
-from parflex.models.motor_values import by_motor, read_efforts
-from parflex.models.robot import Robot
 from parflex.records import Record
+from parflex.robot.motor_values import by_motor, read_efforts
+from parflex.robot.robot import Robot
 from parflex.simulation.inputs.motor_motions import MotorMotion
 from parflex.simulation.inputs.polynomials import Polynomials
 

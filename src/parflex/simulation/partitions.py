@@ -15,7 +15,7 @@ from parflex.codegen.traces.coupling_signals import lossy
 from parflex.codegen.traces.power import powers
 from parflex.errors import InputError, did_you_mean
 from parflex.models.forms.closing import best_rows, cheapest_closures
-from parflex.models.robot import Robot
+from parflex.robot.robot import Robot
 from parflex.simulation.problem import RUN_LIMIT, Problem, calls_elements
 
 Array = np.ndarray

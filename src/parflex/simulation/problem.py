@@ -21,8 +21,8 @@ from parflex.codegen.traces.power import powers
 from parflex.errors import InputError
 from parflex.models.given_states.joint_stops import gated, with_stops
 from parflex.models.given_states.sticking_joints import with_sticking
-from parflex.models.robot import Robot
-from parflex.models.terms import acting
+from parflex.robot.load import acting_robot
+from parflex.robot.robot import Robot
 from parflex.simulation.inputs.polynomials import Polynomials
 from parflex.simulation.integrators.integrate import Method, compile_loop
 from parflex.simulation.integrators.system import System
@@ -292,7 +292,7 @@ def prepare(
     """
     if prescribed == "motors" and not robot.actuated:
         raise InputError("the robot has no motors to drive", key="motion", hint="omit the motion")
-    changed = acting(robot, without)
+    changed = acting_robot(robot, without)
     changed = with_stops(changed, "damping" not in without) if stops else changed
     sticking = sticking and prescribed != "platform"
     if sticking:

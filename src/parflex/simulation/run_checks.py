@@ -10,9 +10,9 @@ import numpy as np
 
 from parflex.codegen.traces.coupling_signals import lossy
 from parflex.errors import InputError, SingularError
-from parflex.models.configuration import Configuration
 from parflex.models.dynamics.taut_cables import driven_cables
-from parflex.models.robot import Robot
+from parflex.robot.configuration import Configuration
+from parflex.robot.robot import Robot
 from parflex.simulation.integrators.integrate import Grid
 from parflex.spatial.rotations import ORIENTATION
 

@@ -10,11 +10,11 @@ from typing import Any, Literal
 import numpy as np
 
 from parflex.errors import InputError, did_you_mean
-from parflex.models.configuration import Pose
 from parflex.models.dynamics.spare_motors import EffortLimit, Preload, Weights
 from parflex.models.elastic.deflection import deflection_warnings
 from parflex.models.inside_beams.beam_chains import all_places, inside_reduced
-from parflex.models.robot import Robot
+from parflex.robot.configuration import Pose
+from parflex.robot.robot import Robot
 from parflex.simulation.columns import columns_from, columns_of, position_columns, seen_in
 from parflex.simulation.controller import Controller
 from parflex.simulation.inputs.corners import jump_warnings

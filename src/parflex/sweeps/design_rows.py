@@ -18,10 +18,10 @@ from parflex.maps.many import many_frequencies
 from parflex.maps.positions import IMPOSSIBLE, home_state
 from parflex.maps.reaching.closed_rows import OK, SINGULAR, UNREACHABLE
 from parflex.maps.responses.many_responses import many_responses
-from parflex.models.coordinate_words import read_row
-from parflex.models.loading import redesigned
-from parflex.models.robot import Robot
 from parflex.records import Record, count_of
+from parflex.robot.coordinate_names import read_row
+from parflex.robot.load import with_settings
+from parflex.robot.robot import Robot
 from parflex.spatial.batched import OneNumberError, Varied
 from parflex.tree.tree import Tree
 
@@ -99,7 +99,7 @@ class DesignRows:
         found = self(nominal, strict=True)
         self.first = perf_counter() - begin
         if found.status[0] == IMPOSSIBLE:
-            redesigned(self.robot, {key: float(values[0]) for key, values in nominal.items()}).assemble()
+            with_settings(self.robot, {key: float(values[0]) for key, values in nominal.items()}).assemble()
 
     @property
     def reason(self) -> str:
@@ -218,7 +218,7 @@ class DesignRows:
             found.mark(row, IMPOSSIBLE, f"'{key}' is not a finite number in this row")
             return
         try:
-            robot = redesigned(self.robot, settings)
+            robot = with_settings(self.robot, settings)
             robot.assemble()  # home, from which poses are found
         except ParflexError as error:
             found.mark(row, *home_state(error))

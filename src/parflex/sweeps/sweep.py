@@ -27,9 +27,9 @@ from parflex.errors import InputError, ParflexWarning
 from parflex.jobs import ChunkTask, run_job
 from parflex.jobs import dask_executor as cluster_crew
 from parflex.maps.reaching.closed_rows import OK
-from parflex.models.loading import load
-from parflex.models.robot import Robot
 from parflex.records import Record, brief, name_list
+from parflex.robot.load import load
+from parflex.robot.robot import Robot
 from parflex.sweeps.design_rows import LONG, DesignRows
 from parflex.sweeps.design_samples import beyond_bounds, designs_of
 from parflex.sweeps.sweep_file import SweepFile, read_sweep

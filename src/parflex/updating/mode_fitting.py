@@ -16,8 +16,8 @@ import scipy.special
 
 from parflex.design.design_state import Circumstances
 from parflex.errors import InputError, ParflexError
-from parflex.models.robot import Robot
 from parflex.records import Record
+from parflex.robot.robot import Robot
 from parflex.updating.measured_modes import MeasuredMode
 from parflex.updating.modelled.pose_modes import PoseModes, modes_at
 from parflex.updating.modelled.rebound_robots import ReboundRobots

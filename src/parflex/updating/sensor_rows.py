@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from parflex.errors import InputError, did_you_mean
-from parflex.models.configuration import Configuration
+from parflex.robot.configuration import Configuration
 
 Array = np.ndarray
 PARTS = {"x": 0, "y": 1, "z": 2, "rx": 3, "ry": 4, "rz": 5}

@@ -12,7 +12,7 @@ from parflex.checks import short_text
 from parflex.design.design_state import Circumstances, checked_number
 from parflex.design.sensitivity import checked_keys
 from parflex.errors import InputError
-from parflex.models.robot import Robot
+from parflex.robot.robot import Robot
 from parflex.updating.answers_of_fit import FitAnswers
 from parflex.updating.first_doubts import gravity_doubts, unit_doubts
 from parflex.updating.fitting_steps import FittingSteps, Progress

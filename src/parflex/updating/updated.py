@@ -10,8 +10,8 @@ import numpy as np
 
 from parflex.design.robot_difference import extending_text
 from parflex.io import atomic_file, refuse_overwrite
-from parflex.models.robot import Robot
 from parflex.records import Record, brief
+from parflex.robot.robot import Robot
 
 Array = np.ndarray
 

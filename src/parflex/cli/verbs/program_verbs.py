@@ -50,10 +50,10 @@ def _make_model(
 ) -> tuple[Any, list[str], list[str]]:
     """The model, what is left out of it, and its warnings."""
     from parflex.codegen.make_model import model as make
-    from parflex.models.terms import left_out
+    from parflex.robot.load import omitted_terms
 
     chosen: Any = parameters if parameters in ("base", "numbers") else words_of(parameters)
-    terms = left_out(words_of(without), None if included is None else words_of(included))
+    terms = omitted_terms(words_of(without), None if included is None else words_of(included))
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         made = make(

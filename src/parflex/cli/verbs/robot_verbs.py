@@ -38,7 +38,7 @@ def list_robots(as_json: bool) -> None:
 def info(robot: str, as_json: bool, saving: bool, **choice: Any) -> None:
     """Counts and names: bodies, joints, coordinates, closures, freedoms, reduced beams."""
     from parflex.models.explaining.coupling_words import coupling_lines
-    from parflex.models.frames_and_jacobians import counts
+    from parflex.robot.frames import counts
 
     loaded = open_robot(robot, **choice)
     answer: dict[str, Any] = {"name": loaded.name, "title": loaded.description.title or loaded.name, **counts(loaded)}
@@ -76,8 +76,8 @@ def _reduced(loaded: Any, answer: dict[str, Any], saving: bool) -> list[tuple]:
 def check(robot: str, as_json: bool, strict: bool, **choice: Any) -> None:
     """Read a robot file, assemble its poses and report what is unusual."""
     from parflex.models.explaining.superelements import superelements_of
-    from parflex.models.frames_and_jacobians import counts
-    from parflex.models.posing.whole_check import unusual
+    from parflex.robot.frames import counts
+    from parflex.robot.whole_check import unusual
 
     loaded = open_robot(robot, **choice)
     if strict and loaded.warnings:
@@ -113,7 +113,7 @@ def check(robot: str, as_json: bool, strict: bool, **choice: Any) -> None:
 )
 def draw(robot: str, as_json: bool, pose: str | None, frames: str | None, path: str, **choice: Any) -> None:
     """A still picture of the robot at a pose."""
-    from parflex.models.configuration import configure
+    from parflex.robot.configuration import configure
     from parflex.view.figures.robot_figure import draw as draw_robot
 
     loaded = open_robot(robot, **choice)
@@ -159,10 +159,10 @@ def schema(as_json: bool) -> None:
 @limits_option
 def pose(robot: str, as_json: bool, pose: str | None, frames: str | None, ignore_limits: bool, **choice: Any) -> None:
     """All joint values and frames at a pose, and how near it is to a singularity."""
-    from parflex.models.configuration import configure
     from parflex.models.dynamics.element_values import element_values
-    from parflex.models.frames_and_jacobians import frames as frames_of
-    from parflex.models.frames_and_jacobians import geometric_solutions
+    from parflex.robot.configuration import configure
+    from parflex.robot.frames import frames as frames_of
+    from parflex.robot.frames import geometric_solutions
 
     loaded = open_robot(robot, **choice)
     configuration = configure(loaded, read_pose_option(pose), ignore_limits=ignore_limits)
@@ -234,7 +234,7 @@ def explain(robot: str, as_json: bool, markdown: bool, counts: bool, coordinates
 def _operators(loaded: Any, coordinates: Any) -> dict[str, Any]:
     """Operators of the inverse and direct models, as `count` counts; None where the actuation does not define one."""
     from parflex.codegen.make_model import model
-    from parflex.models.terms import COUNTED_WITHOUT
+    from parflex.robot.load import COUNTED_WITHOUT
 
     found: dict[str, Any] = {}
     for name in ("inverse", "direct"):

@@ -11,7 +11,7 @@ from parflex.codegen.emit.heading import entries, heading, identifier, index_nam
 from parflex.codegen.emit.workspace import workspace
 from parflex.codegen.ports import Signal
 from parflex.codegen.program import Program
-from parflex.models.given_states.closed_positions import OPEN, SINGLE
+from parflex.robot.states import OPEN, SINGLE
 
 CHUNK = 400  # instructions of one function: longer ones take compilers minutes
 

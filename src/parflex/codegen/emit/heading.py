@@ -10,10 +10,11 @@ from typing import Any
 
 from parflex.codegen.emit.c_names import TAKEN
 from parflex.codegen.emit.files import MARK
+from parflex.codegen.model_options import Options
 from parflex.codegen.ports import Signal
 from parflex.codegen.program import Program
-from parflex.codegen.traces.tracing import Options, Trace
-from parflex.models.robot import Robot
+from parflex.codegen.traces.tracing import Trace
+from parflex.robot.robot import Robot
 
 FEW = 6  # names that a heading lists
 ARRAYS = {"input": "x", "parameter": "p", "output": "y"}

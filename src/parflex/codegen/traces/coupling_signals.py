@@ -10,7 +10,7 @@ import numpy as np
 from parflex.closure.constraints import Coupling
 from parflex.closure.mobility import rank, scaled_jacobian
 from parflex.codegen.traces.element_signals import row_multipliers
-from parflex.models.robot import Robot
+from parflex.robot.robot import Robot
 
 Array = np.ndarray
 OPEN_SHARE = 1e-9  # of a row in a combination of multipliers that acts on nothing, above rounding

@@ -10,9 +10,9 @@ import numpy as np
 from parflex.closure.constraints import Distance
 from parflex.models.dynamics.forces import forces_along_rates, on_links
 from parflex.models.forms.closing import best_rows
-from parflex.models.robot import Robot
 from parflex.recursion.energy import line_between
 from parflex.recursion.kinematics import jacobians, motion
+from parflex.robot.robot import Robot
 from parflex.spatial.linear import solve, solve_positive
 
 Array = np.ndarray

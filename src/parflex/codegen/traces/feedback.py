@@ -13,11 +13,11 @@ from parflex.codegen.model_options import Options
 from parflex.codegen.traces.sensing import GAINS
 from parflex.codegen.traces.tracing import Outputs, Tracer
 from parflex.errors import InputError
-from parflex.models.configuration import Configuration
 from parflex.models.dynamics.dynamic_models import mass_matrix
 from parflex.models.forms.driving import fitted_rates
-from parflex.models.robot import Robot
 from parflex.recursion.kinematics import jacobians, motion, place_jacobian
+from parflex.robot.configuration import Configuration
+from parflex.robot.robot import Robot
 from parflex.spatial.linear import solve
 
 Array = np.ndarray

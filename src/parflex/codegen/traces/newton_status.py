@@ -6,7 +6,7 @@ from functools import reduce
 
 import numpy as np
 
-from parflex.models.given_states.closed_positions import OPEN
+from parflex.robot.states import OPEN
 from parflex.symbolic.expression import Expression
 
 Array = np.ndarray

@@ -12,10 +12,10 @@ from parflex.codegen.model import Model
 from parflex.codegen.model_options import Options, prepared
 from parflex.codegen.traces.tracing import Tracer, open_gates
 from parflex.models.dynamics.forces import on_links
-from parflex.models.robot import Robot
 from parflex.recursion.dynamics import joint_forces, mass_matrix, newton_euler
 from parflex.recursion.energy import energies, gate_values
 from parflex.recursion.kinematics import jacobians, motion, pose
+from parflex.robot.robot import Robot
 
 Array = np.ndarray
 MANY_RATES = 100  # free ones: numbers take milliseconds a pose, a program seconds to make and to compile

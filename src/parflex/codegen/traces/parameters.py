@@ -18,7 +18,7 @@ from parflex.models.dynamics.base_parameters import (
     hand_down,
 )
 from parflex.models.dynamics.grouping import grouped_tree
-from parflex.models.robot import Robot
+from parflex.robot.robot import Robot
 from parflex.symbolic.expression import Expression, Graph
 from parflex.tree.tree import Tree
 

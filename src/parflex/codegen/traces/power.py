@@ -13,10 +13,10 @@ from parflex.codegen.model import Model
 from parflex.codegen.model_options import Options, prepared
 from parflex.codegen.traces.coupling_signals import lossy, lost_forces
 from parflex.codegen.traces.tracing import Tracer, open_gates
-from parflex.models.robot import Robot
 from parflex.recursion.dynamics import joint_forces
 from parflex.recursion.energy import elements_loss
 from parflex.recursion.kinematics import motion, pose
+from parflex.robot.robot import Robot
 from parflex.tree.tree import Tree
 
 Array = np.ndarray

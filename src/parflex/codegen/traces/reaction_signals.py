@@ -17,9 +17,9 @@ from parflex.models.dynamics.forces import on_links
 from parflex.models.dynamics.reactions import closure_loads, has_reaction
 from parflex.models.inside_beams.beam_chains import BeamChain
 from parflex.models.inside_beams.section_forces import element_signals_of
-from parflex.models.robot import Robot
 from parflex.recursion.dynamics import joint_forces, less_external, link_wrenches, propagate_inwards
 from parflex.recursion.kinematics import jacobians, motion, pose
+from parflex.robot.robot import Robot
 from parflex.spatial.batched import in_all_rows, over_rows
 
 Array = np.ndarray

@@ -16,9 +16,9 @@ from parflex.codegen.traces.element_signals import element_signals
 from parflex.codegen.traces.power import loss
 from parflex.codegen.traces.tracing import Tracer, open_gates
 from parflex.models.forms.closing import best_rows
-from parflex.models.robot import Robot
 from parflex.recursion.energy import energies
 from parflex.recursion.kinematics import jacobians, motion, pose
+from parflex.robot.robot import Robot
 from parflex.spatial.batched import over_rows
 from parflex.spatial.linear import scalar_type, solve
 

@@ -15,7 +15,7 @@ from parflex.codegen.traces.tracing import Tracer
 from parflex.errors import InputError, ParflexWarning
 from parflex.models.dynamics.shared_efforts import home_preload
 from parflex.models.dynamics.spare_motors import Sharing, asked, read_sharing, spare_motors
-from parflex.models.robot import Robot
+from parflex.robot.robot import Robot
 
 Array = np.ndarray
 WITH_EFFORTS = ("inverse", "jacobian-of-inverse", "step", "pd-law", "task-law", "redundant")

@@ -20,8 +20,8 @@ from parflex.codegen.traces.tracing import Outputs, Trace, Tracer
 from parflex.errors import InputError, did_you_mean
 from parflex.models.forms.choice import choose
 from parflex.models.forms.form import Form
-from parflex.models.robot import Robot
 from parflex.recursion.kinematics import jacobians, place_jacobian
+from parflex.robot.robot import Robot
 from parflex.symbolic.derivative import jacobian
 from parflex.symbolic.expression import Graph
 

@@ -22,16 +22,15 @@ from parflex.codegen.model import Model
 from parflex.codegen.model_options import Options
 from parflex.codegen.traces.parameters import grouped_robot
 from parflex.codegen.traces.tracing import Tracer
-from parflex.models.condition import NEAR_SINGULAR
 from parflex.models.elastic.deflection import squared_shares
 from parflex.models.forms.choice import choose
 from parflex.models.forms.closing import best_rows, cheapest_closures
 from parflex.models.forms.form import Question
-from parflex.models.given_states.closed_positions import OPEN
-from parflex.models.given_states.given_rates import MISSED
-from parflex.models.limits import AT_LIMIT, SHARE
-from parflex.models.robot import Robot
 from parflex.recursion.kinematics import Pose, jacobians, motion
+from parflex.robot.configuration import MISSED, NEAR_SINGULAR
+from parflex.robot.limits import AT_LIMIT, SHARE
+from parflex.robot.robot import Robot
+from parflex.robot.states import OPEN
 from parflex.spatial.linear import eliminate, solve, substitute
 
 Array = np.ndarray

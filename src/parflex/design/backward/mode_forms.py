@@ -19,15 +19,15 @@ from parflex.codegen.passes.optimise import make_program
 from parflex.codegen.program import Program
 from parflex.design.backward.traced_file import RecentPrograms, same_reading, trace_file
 from parflex.designs.design_numbers import number_at
-from parflex.models.configuration import Configuration
 from parflex.models.elastic.holding import held_alike
 from parflex.models.elastic.linear_model import LinearModel, tree_stiffness
-from parflex.models.robot import Robot
-from parflex.models.terms import acting
 from parflex.records import Record
 from parflex.recursion.dynamics import mass_matrix
 from parflex.recursion.energy import kinetic_energy
 from parflex.recursion.kinematics import motion
+from parflex.robot.configuration import Configuration
+from parflex.robot.load import acting_robot
+from parflex.robot.robot import Robot
 from parflex.spatial.dual import seed_slopes, slopes
 from parflex.symbolic.derivative import gradient
 from parflex.symbolic.expression import Expression
@@ -119,7 +119,7 @@ def _traced(robot: Robot, keys: Sequence[str], lock: Any, servo: Any, without: t
     joints = np.array([i for link in tree.links for i in range(link.q.start, link.q.stop)], dtype=int)
     q: Array = np.zeros(tree.nq, dtype=object)
     q[joints] = [graph.symbol(f"q[{k}]") for k in joints]
-    twin = acting(file.robot_of(robot), without)
+    twin = acting_robot(file.robot_of(robot), without)
     tree = replace(twin.tree, known_length=robot.tree.length)  # a scale of solvers, which no form has in it
     twin = replace(twin, tree=tree, closures=replace(twin.closures, tree=tree), known_home=robot.home)
     held = held_alike(twin, robot, q, lock, servo)

@@ -13,8 +13,8 @@ import numpy as np
 from parflex.designs.design_numbers import DesignNumbers, Path, leaves, number_at, read_again
 from parflex.designs.traced_numbers import TracedDecisions, TracedNumber, holds
 from parflex.errors import ParflexError
-from parflex.models.robot import Robot
 from parflex.records import Record
+from parflex.robot.robot import Robot
 from parflex.robotfile.read import apply_settings
 from parflex.spatial.batched import OneNumberError, Varied
 from parflex.symbolic.expression import Expression, Graph

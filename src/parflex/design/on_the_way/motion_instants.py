@@ -18,10 +18,10 @@ from parflex.closure.targets import with_fixed_rows
 from parflex.design.design_state import DesignState, kept_conditions, pose_slopes
 from parflex.design.on_the_way.steady_motions import refuse_without_slopes, start_pose
 from parflex.errors import InputError, did_you_mean
-from parflex.models.configuration import Configuration
-from parflex.models.pose_input import read_pose
-from parflex.models.robot import Robot
 from parflex.recursion.kinematics import motion
+from parflex.robot.configuration import Configuration
+from parflex.robot.pose_input import read_pose
+from parflex.robot.robot import Robot
 
 Array = np.ndarray
 Joints = tuple[Array, Array | None, Array | None]  # positions, rates, accelerations

@@ -11,9 +11,9 @@ import numpy as np
 from parflex.closure.targets import Target
 from parflex.design.design_state import DesignState, kept_conditions, pose_slopes
 from parflex.errors import InputError
-from parflex.models.configuration import Configuration
-from parflex.models.motor_values import by_motor
-from parflex.models.robot import Robot
+from parflex.robot.configuration import Configuration
+from parflex.robot.motor_values import by_motor
+from parflex.robot.robot import Robot
 
 Array = np.ndarray
 STAYS = 1e-7  # of the robot's length per relative change of a key: rounding of slopes of positions

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from parflex.design.design_state import DesignState, SensitiveDesign, kept_conditions, on_twin
-from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.recursion.kinematics import jacobians
+from parflex.robot.robot import Robot
 from parflex.spatial.dual import Sensitive, slopes_last
 
 Array = np.ndarray

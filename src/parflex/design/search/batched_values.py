@@ -13,9 +13,9 @@ import numpy as np
 from parflex.design.questions import ResponseQuestion
 from parflex.maps.kept_numbers import numbers_of_designs
 from parflex.maps.many import many_frequencies
-from parflex.models.configuration import Pose
-from parflex.models.coordinate_words import read_row
-from parflex.models.robot import Robot
+from parflex.robot.configuration import Pose
+from parflex.robot.coordinate_names import read_row
+from parflex.robot.robot import Robot
 from parflex.spatial.batched import OneNumberError
 
 Array = np.ndarray

@@ -27,9 +27,9 @@ from parflex.design.search.problem_designs import ProblemDesigns
 from parflex.design.search.worst_pieces import Piece
 from parflex.errors import ParflexError
 from parflex.io import atomic_file, refuse_overwrite
-from parflex.models.loading import load
-from parflex.models.robot import Robot
 from parflex.records import Answer, brief, name_list
+from parflex.robot.load import load
+from parflex.robot.robot import Robot
 
 Array = np.ndarray
 ACTIVE = 1e-4  # of a limit

@@ -18,10 +18,10 @@ from parflex.design.search.assembly_edge import EdgeReader, WatchedEdges
 from parflex.design.search.batched_values import values_in_designs
 from parflex.design.search.worst_pieces import Piece, pieces_of
 from parflex.errors import InputError, ParflexError, ParflexWarning
-from parflex.models.configuration import Pose, configure
-from parflex.models.loading import redesigned
-from parflex.models.pose_input import read_pose
-from parflex.models.robot import Robot
+from parflex.robot.configuration import Pose, configure
+from parflex.robot.load import with_settings
+from parflex.robot.pose_input import read_pose
+from parflex.robot.robot import Robot
 
 Array = np.ndarray
 SIDES = 1e-6  # of the length: a home that is farther from another one stands on another side
@@ -72,7 +72,7 @@ class ProblemDesigns:
 
     def loaded(self, z: Array) -> Robot:
         """The robot at a design, as its file is loaded."""
-        robot = redesigned(self.robot, self.settings(z))
+        robot = with_settings(self.robot, self.settings(z))
         robot.assemble()  # what cannot be assembled is no design
         return robot
 
@@ -80,7 +80,7 @@ class ProblemDesigns:
         """The robot at a design; where poses say all, home is found from that of the first robot."""
         if not self._poses_say_all:
             return self.loaded(z)
-        robot = redesigned(self.robot, self.settings(z))
+        robot = with_settings(self.robot, self.settings(z))
         home = robot.description.poses.get("home", {})
         target = read_pose(robot.tree, home, "poses.home", robot.file, robot.start) if home else Target()
         held = robot.locked | set(robot.deformations)
@@ -102,7 +102,7 @@ class ProblemDesigns:
         joints = [link for link in robot.tree.links if link.joint.one_axis and link.v.start not in robot.deformations]
         starts = {link.name: float(found.home[link.q.start]) for link in joints}
         more = {"working_modes": {**modes, robot.working_mode: {**own, "start": {**own.get("start", {}), **starts}}}}
-        made = redesigned(self.robot, {**self.settings(z), **more})
+        made = with_settings(self.robot, {**self.settings(z), **more})
         made.assemble()
         return made, more
 

@@ -13,8 +13,8 @@ from parflex.design.design_state import DesignState, SensitiveDesign
 from parflex.design.questions import ResponseQuestion
 from parflex.design.vibrating import HeldState
 from parflex.design.vibration_responses import frequency_of, lowest_modes
-from parflex.models.robot import Robot
 from parflex.records import Record
+from parflex.robot.robot import Robot
 
 Array = np.ndarray
 NEAR = 0.15  # of the worst value: poses and modes that come so near may become the worst within a step

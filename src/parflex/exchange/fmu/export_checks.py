@@ -10,9 +10,9 @@ import numpy as np
 from parflex.errors import InputError, ParflexError, did_you_mean
 from parflex.exchange.fmu.description_xml import Variable
 from parflex.exchange.fmu.fmu_plant import FmuPlant
-from parflex.models.configuration import Configuration
 from parflex.models.dynamics.dynamic_models import inverse_dynamics
-from parflex.models.robot import Robot
+from parflex.robot.configuration import Configuration
+from parflex.robot.robot import Robot
 from parflex.simulation.inputs.polynomials import Polynomials
 from parflex.simulation.problem import metres
 from parflex.simulation.step_lengths.default_step import MOST_COORDINATES, PER_PERIOD, STABLE, excited

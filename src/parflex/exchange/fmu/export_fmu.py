@@ -19,8 +19,8 @@ from parflex.exchange.fmu.export_checks import refuse_choice, refuse_names, refu
 from parflex.exchange.fmu.fmu_controller import FmuController, make_controller
 from parflex.exchange.fmu.fmu_plant import FmuPlant, make_plant
 from parflex.io import atomic_file
-from parflex.models.robot import Robot
 from parflex.records import Answer
+from parflex.robot.robot import Robot
 from parflex.simulation.outputs.recorded_frames import recorded_frames
 
 TOKEN = "{token of this model}"

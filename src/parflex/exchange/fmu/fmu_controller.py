@@ -21,10 +21,10 @@ from parflex.control.laws import LAWS, Law, make_law
 from parflex.errors import InputError, did_you_mean
 from parflex.exchange.fmu.description_xml import Variable
 from parflex.exchange.fmu.fmu_plant import column_unit, unit_files
-from parflex.models.configuration import Pose, configure
-from parflex.models.robot import Robot
-from parflex.models.terms import acting
 from parflex.records import Record
+from parflex.robot.configuration import Pose, configure
+from parflex.robot.load import acting_robot
+from parflex.robot.robot import Robot
 from parflex.simulation.conditioning import LOOK, position_units
 from parflex.tree.tree import Tree
 
@@ -116,7 +116,7 @@ def make_controller(
     if law is not None:
         if law not in LAWS:
             raise InputError(f"there is no law '{law}'", key="law", value=law, hint=did_you_mean(law, LAWS))
-        return _of_law(make_law(acting(robot, without), law, gains_from()), q, kind)
+        return _of_law(make_law(acting_robot(robot, without), law, gains_from()), q, kind)
     known = [one for one in MODELS if one not in OF_TIME]
     if name not in known:
         raise InputError(f"there is no model '{name}'", key="model", value=name, hint=did_you_mean(str(name), known))

@@ -20,8 +20,8 @@ from parflex.exchange.fmu.plant_parameters import read_plant_parameters, with_pl
 from parflex.exchange.fmu.run_columns import RunColumns, run_columns
 from parflex.exchange.fmu.starting_c import deforms_in_loops, starting_program, starting_text
 from parflex.exchange.fmu.watching_c import watch_of, watch_text, watched_program
-from parflex.models.robot import Robot
 from parflex.records import Record
+from parflex.robot.robot import Robot
 from parflex.simulation.inputs.polynomials import Polynomials
 from parflex.simulation.integrators.integrate import Method, method_named
 from parflex.simulation.integrators.system import System, Work, new_work

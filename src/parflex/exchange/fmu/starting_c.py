@@ -15,8 +15,8 @@ from parflex.codegen.make_model import kept_program
 from parflex.codegen.model_options import Options
 from parflex.codegen.program import Program
 from parflex.codegen.traces.tracing import Tracer
-from parflex.models.robot import Robot
 from parflex.recursion.kinematics import jacobians, pose
+from parflex.robot.robot import Robot
 from parflex.simulation.integrators.system import System
 from parflex.simulation.problem import Problem
 from parflex.simulation.starts.start import AWAY

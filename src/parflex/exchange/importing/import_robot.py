@@ -113,8 +113,8 @@ def read_foreign(
 
 def checked(file: str | Path) -> dict[str, Any]:
     """What a check of a robot file says: `ok` and warnings, or the error."""
-    from parflex.models.loading import load
-    from parflex.models.posing.whole_check import unusual
+    from parflex.robot.load import load
+    from parflex.robot.whole_check import unusual
 
     try:
         robot = load(str(file))

@@ -10,7 +10,7 @@ import numpy as np
 from parflex.identification.filtering import FilterChoice, kept_instants, smoothed
 from parflex.identification.measured_files import Measurement
 from parflex.identification.regressors import Regressor
-from parflex.models.robot import Robot
+from parflex.robot.robot import Robot
 
 Array = np.ndarray
 MEDIAN = 1.4826  # a standard deviation over the median of sizes

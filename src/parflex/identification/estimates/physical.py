@@ -18,8 +18,8 @@ from parflex.identification.base_columns import BaseColumns
 from parflex.identification.estimates.least_squares import Fit
 from parflex.identification.unknowns import Unknown, usual_sizes
 from parflex.models.dynamics.base_parameters import PARAMETERS, body_from_parameters
-from parflex.models.robot import Robot
 from parflex.records import Record
+from parflex.robot.robot import Robot
 
 Array = np.ndarray
 MARGIN = 1e-4  # of the usual mass of a body, and of that on the length of the robot: the least pseudo-inertia

@@ -12,8 +12,8 @@ from parflex.checks import integer, number
 from parflex.errors import InputError
 from parflex.identification.exciting.motion_limits import AMPLITUDE, MotionLimits, read_motion_limits
 from parflex.identification.exciting.motion_search import FINE, Search
-from parflex.models.robot import Robot
 from parflex.records import Answer, brief
+from parflex.robot.robot import Robot
 
 Array = np.ndarray
 

@@ -9,7 +9,7 @@ from typing import Any
 from parflex.errors import InputError
 from parflex.identification.exciting.excite import Excitation
 from parflex.io import atomic_file, check_writable, refuse_overwrite
-from parflex.models.robot import Robot
+from parflex.robot.robot import Robot
 from parflex.simulation.motions.plan import plan_motion
 from parflex.simulation.table_files import check_target, write_table
 

@@ -12,9 +12,9 @@ from parflex.checks import number
 from parflex.errors import InputError, did_you_mean
 from parflex.identification.regressors import ClosedMotion, Regressor
 from parflex.models.dynamics.spare_motors import read_limits
-from parflex.models.motor_values import by_motor
-from parflex.models.robot import Robot
 from parflex.records import Record
+from parflex.robot.motor_values import by_motor
+from parflex.robot.robot import Robot
 
 Array = np.ndarray
 AXES = ("x", "y", "z")

@@ -14,7 +14,7 @@ from parflex.identification.exciting.series import FourierSeries
 from parflex.identification.exciting.sloped_rows import Seeds, SlopedRows
 from parflex.identification.regressors import ClosedMotion, Regressor, refuse_unsuited
 from parflex.identification.unknowns import unknowns
-from parflex.models.robot import Robot
+from parflex.robot.robot import Robot
 
 Array = np.ndarray
 RIDGE = 1e-6  # beside the square of a usual column: parameters that a motion does not tell stay finite

@@ -21,7 +21,7 @@ from parflex.identification.unknowns import SPRINGS, by_direction
 from parflex.models.dynamics.base_parameters import PARAMETERS, body_from_parameters, body_parameters
 from parflex.models.given_states.joint_stops import gated, with_tree
 from parflex.models.given_states.sticking_joints import with_sticking
-from parflex.models.robot import Robot
+from parflex.robot.robot import Robot
 from parflex.simulation.problem import Problem
 from parflex.tree.force_elements import has_contacts
 from parflex.tree.tree import JointTerms, Link

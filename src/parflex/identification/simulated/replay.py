@@ -19,8 +19,8 @@ from parflex.errors import InputError
 from parflex.identification.column_map import ColumnMap, FeedbackLaw
 from parflex.identification.measured_files import Measurement
 from parflex.identification.regressors import ClosedMotion, Regressor
-from parflex.models.robot import Robot
 from parflex.records import Record
+from parflex.robot.robot import Robot
 from parflex.simulation.integrators.integrate import grid_of
 
 Array = np.ndarray

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from parflex.maps.engine.frames import FrameTree, Row
-from parflex.models.robot import Robot
+from parflex.robot.robot import Robot
 from parflex.spatial.linear import is_zero
 from parflex.tree.tree import GROUND
 

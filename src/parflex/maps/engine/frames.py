@@ -27,8 +27,8 @@ from parflex.maps.engine.small_matrices import (
     unit,
 )
 from parflex.maps.node_unknowns import NotCoveredError
-from parflex.models.cutting import PLANE, SPACE, CutRobot, CutStep, CutTie
 from parflex.recursion.kinematics import Pose
+from parflex.robot.substructures import PLANE, SPACE, CutConnection, CutRobot, CutStep
 from parflex.spatial.linear import is_zero
 from parflex.tree.tree import GROUND, Place, Tree
 
@@ -202,7 +202,7 @@ class FrameBuilder:
 
     # -- closures ----------------------------------------------------------------------------------------
 
-    def _closure(self, step: CutStep, tie: CutTie) -> None:
+    def _closure(self, step: CutStep, tie: CutConnection) -> None:
         """A closure, from its first place to the second or back."""
         assert tie.closure is not None
         loop, hinge = self.loops[tie.closure], self.cut.hinges[tie.closure]

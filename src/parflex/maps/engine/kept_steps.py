@@ -12,7 +12,7 @@ from parflex.codegen.passes.lower import Emission
 from parflex.codegen.program import Program
 from parflex.designs.design_numbers import DesignNumbers
 from parflex.maps.engine.mode_programs import ModePrograms, StepTrace
-from parflex.models.robot import Robot
+from parflex.robot.robot import Robot
 
 RECENT = 8  # robots whose programs stay in memory
 _recent: dict[str | None, tuple[ModePrograms, Kernel, Kernel]] = {}

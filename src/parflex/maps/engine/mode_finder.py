@@ -32,8 +32,8 @@ from parflex.maps.lanes.lane_states import FREE as NEXT_MODE
 from parflex.maps.lanes.mode_loop import PoseEntries
 from parflex.maps.rows.found_rows import put_signs
 from parflex.maps.rows.pose_order import ordered
-from parflex.models.robot import Robot
 from parflex.records import Record
+from parflex.robot.robot import Robot
 
 Array = np.ndarray
 FIRST = 1e3  # rad^2/s^2: where the search for modes begins at the first pose

@@ -31,10 +31,10 @@ from parflex.maps.engine.frames import FrameBuilder, FrameTree, Row
 from parflex.maps.engine.small_matrices import product, shift, turned
 from parflex.maps.engine.sparse_system import StepSystem
 from parflex.maps.node_unknowns import NotCoveredError, refuse_elements
-from parflex.models.cutting import cut_at_beams
-from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.recursion.kinematics import pose
+from parflex.robot.robot import Robot
+from parflex.robot.substructures import cut_at_beams
 from parflex.spatial.linear import is_zero
 from parflex.symbolic.expression import Expression, Graph
 from parflex.tree.tree import GROUND, Tree

@@ -18,7 +18,7 @@ from parflex.maps.positions import IMPOSSIBLE, WAITING
 from parflex.maps.reaching.closed_rows import OK, SINGULAR, UNREACHABLE
 from parflex.maps.responses.at_one_pose import Held
 from parflex.maps.responses.response_names import ResponseName
-from parflex.models.robot import Robot
+from parflex.robot.robot import Robot
 
 Array = np.ndarray
 FORMAT = 2  # of map files

@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from parflex.maps.positions import OK, SINGULAR
+from parflex.maps.reaching.closed_rows import OK, SINGULAR
 from parflex.maps.responses.at_one_pose import Held
 from parflex.maps.responses.response_names import ResponseName, read_responses
 from parflex.maps.responses.response_rows import ResponseRows
 from parflex.maps.rows.frequency_rows import FrequencyRows
 from parflex.maps.rows.row_answers import RowAnswers
 from parflex.maps.rows.row_chunks import number_of_threads
-from parflex.models.coordinate_words import read_columns
-from parflex.models.robot import Robot
+from parflex.robot.coordinate_names import read_columns
+from parflex.robot.robot import Robot
 
 Array = np.ndarray
 

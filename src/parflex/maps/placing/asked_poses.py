@@ -12,9 +12,9 @@ from parflex.errors import ParflexError
 from parflex.maps.batches import Geometry
 from parflex.maps.placing.closing_parts import closable_parts
 from parflex.maps.placing.given_coordinates import GivenCoordinates, NotGivenError
-from parflex.models.pose_input import read_pose
-from parflex.models.posing.resting_couplings import FollowingJoint, RestingOrder, resting_order
-from parflex.models.robot import Robot
+from parflex.robot.gearing import CouplingOrder, FollowingJoint, coupling_order
+from parflex.robot.pose_input import read_pose
+from parflex.robot.robot import Robot
 
 
 class AskedPoses:
@@ -55,9 +55,9 @@ class AskedPoses:
         return replace(target, frames=(FrameTarget(rows[0].name, place, position, turned[0] if turned else None),))
 
     @cached_property
-    def coupled(self) -> RestingOrder | None:
+    def coupled(self) -> CouplingOrder | None:
         """What follows elastic couplings, which stay at rest; None where there are none, and nothing is placed."""
-        return resting_order(self.robot, self.read, self._whole) if unstretched_rows(self.robot.tree) else None
+        return coupling_order(self.robot, self.read, self._whole) if unstretched_rows(self.robot.tree) else None
 
     def refuse_open_couplings(self) -> None:
         """Poses at which couplings leave motors open are the nearest ones, one by one."""

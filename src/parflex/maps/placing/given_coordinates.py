@@ -10,10 +10,10 @@ import numpy as np
 from parflex.closure import mobility
 from parflex.maps.batches import Geometry
 from parflex.maps.placing.steppers import ASKED
-from parflex.models.configuration import Configuration
-from parflex.models.coordinate_words import joint_named
-from parflex.models.posing.resting_couplings import FollowingJoint, put_in_order
 from parflex.recursion.kinematics import place_jacobian, pose
+from parflex.robot.configuration import Configuration
+from parflex.robot.coordinate_names import joint_named
+from parflex.robot.gearing import FollowingJoint, place_following_joints
 from parflex.spatial.rotations import vector_from_rotation, vector_quaternion
 from parflex.tree.tree import GROUND
 
@@ -109,7 +109,7 @@ class GivenCoordinates:
         if vectors is not None:
             first = self.where[next(name for name in self.names if name in VECTOR)]
             q[:, first : first + 4] = vector_quaternion(vectors)
-        put_in_order(self.following, q, self.geometry.kept, self.geometry.designed)
+        place_following_joints(self.following, q, self.geometry.kept, self.geometry.designed)
         return q
 
     @cached_property

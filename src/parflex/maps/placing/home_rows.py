@@ -31,11 +31,11 @@ from parflex.maps.placing.home_loop import closed_homes
 from parflex.maps.placing.homes_of_designs import begun_elsewhere
 from parflex.maps.placing.kept_closures import kept_home_steps
 from parflex.maps.placing.steppers import ASKED, ClosingRows, Stepper, asked_by_symbols, least_squares, rows_of
-from parflex.models.pose_input import read_pose, whole_end_effector
-from parflex.models.posing.home_pose import HomePose
-from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.recursion.kinematics import jacobians, pose
+from parflex.robot.home_pose import HomePose
+from parflex.robot.pose_input import complete_end_effector, read_pose
+from parflex.robot.robot import Robot
 from parflex.spatial.linear import solve
 from parflex.spatial.rotations import vector_from_rotation, vector_quaternion
 
@@ -83,7 +83,7 @@ def home_start(geometry: Geometry) -> HomeStart | None:
         moved, asked_for = begun_elsewhere(robot, designs, target)
     except ParflexError:
         return None
-    asked = whole_end_effector(robot.tree, robot.actuated, target, start) or target
+    asked = complete_end_effector(robot.tree, robot.actuated, target, start) or target
     parts = robot.assembler.parts(asked, robot.locked | frozenset(robot.deformations))
     parts = [part for part in parts if len(part.columns)]
     rows = [row for part in parts for row in part.rows]

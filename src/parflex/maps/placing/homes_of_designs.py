@@ -11,8 +11,8 @@ import numpy as np
 from parflex.closure.targets import FrameTarget, Target
 from parflex.designs.design_numbers import DesignNumbers
 from parflex.maps.batches import GEARING, Geometry
-from parflex.models.pose_input import read_pose
-from parflex.models.robot import Robot
+from parflex.robot.pose_input import read_pose
+from parflex.robot.robot import Robot
 from parflex.tree.tree import GROUND
 
 ENDS = {"x", "y", "z", "theta", "rx", "ry", "rz"}

@@ -15,8 +15,8 @@ from parflex.closure.working_modes import working_mode_signs
 from parflex.codegen.passes.optimise import make_program
 from parflex.codegen.program import Program
 from parflex.maps.batches import Geometry, rigid_tree
-from parflex.models.robot import Robot
 from parflex.recursion.kinematics import pose
+from parflex.robot.robot import Robot
 from parflex.symbolic.expression import Expression
 from parflex.tree.tree import GROUND, Place, Tree
 

@@ -10,7 +10,7 @@ from parflex.closure.newton import STRIDE
 from parflex.maps.placing.closing_loop import rows_apart
 from parflex.maps.placing.given_coordinates import GivenCoordinates
 from parflex.maps.reaching.closed_rows import OK, UNREACHABLE, ClosedRows
-from parflex.models.coordinate_words import joint_named
+from parflex.robot.coordinate_names import joint_named
 
 Array = np.ndarray
 MANY_STRIDES = 24  # to poses of several assemblies, at most

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from parflex.closure.continuation import waypoints
-from parflex.models.coordinate_words import joint_named
+from parflex.robot.coordinate_names import joint_named
 
 if TYPE_CHECKING:
     from parflex.maps.positions import PositionSolver

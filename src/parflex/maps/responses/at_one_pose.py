@@ -10,7 +10,6 @@ import numpy as np
 
 from parflex.errors import InputError
 from parflex.maps.responses.response_names import STATIC, ResponseName, spread
-from parflex.models.configuration import Configuration
 from parflex.models.dynamics.forces import Wrench
 from parflex.models.elastic.equilibrium import BEYOND, LOST, NOT_STABLE, Equilibrium, equilibrium
 from parflex.models.elastic.holding import locked_robot
@@ -19,9 +18,10 @@ from parflex.models.elastic.participation import strain_shares
 from parflex.models.elastic.stiffness import Deflection, Stiffness, deflection, deflection_at, stiffness_of
 from parflex.models.elastic.tension import why_balanced
 from parflex.models.inside_beams.beam_loads import largest_of
-from parflex.models.robot import Robot
 from parflex.models.vibration.natural_modes import Modes, modes_of
 from parflex.recursion.kinematics import jacobians, place_jacobian, pose
+from parflex.robot.configuration import Configuration
+from parflex.robot.robot import Robot
 
 Array = np.ndarray
 NEARLY = 0.9  # of the largest component: what is as large decides the sign of a shape

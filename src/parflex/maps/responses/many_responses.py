@@ -20,9 +20,9 @@ from parflex.maps.rows.row_chunks import Progress, chunks_of, in_order, number_o
 from parflex.maps.worst_cell import warn_of_few_elements
 from parflex.models.dynamics.forces import Wrench
 from parflex.models.elastic.linear_model import About
-from parflex.models.robot import Robot
 from parflex.models.vibration.beyond_band import warn_beyond_band
 from parflex.records import Answer, count_of, name_list
+from parflex.robot.robot import Robot
 
 Array = np.ndarray
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from parflex.errors import InputError, did_you_mean
 from parflex.models.inside_beams.beam_chains import beam_chains
-from parflex.models.robot import Robot, file_frame
 from parflex.records import Record
+from parflex.robot.robot import Robot, file_frame
 
 PLANAR, SPATIAL = ("x", "y", "theta"), ("x", "y", "z", "rx", "ry", "rz")
 TURNS = ("rx", "ry", "rz", "theta")

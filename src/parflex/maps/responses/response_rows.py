@@ -30,9 +30,9 @@ from parflex.maps.tense_rows import tense_rows
 from parflex.models.dynamics.forces import checked_wrenches
 from parflex.models.elastic.holding import locked_robot
 from parflex.models.elastic.tension import has_force_elements, has_springs
-from parflex.models.robot import Robot
 from parflex.models.vibration.natural_modes import natural_frequencies
 from parflex.records import count_of
+from parflex.robot.robot import Robot
 from parflex.spatial.batched import OneNumberError
 
 Array = np.ndarray

@@ -15,7 +15,7 @@ from parflex.maps.responses.response_names import PLANAR, ResponseName
 from parflex.models.dynamics.forces import Wrench
 from parflex.models.elastic.stiff_system import REGULAR, ZERO, driven_freely, lowest_modes, split_stiffness
 from parflex.models.elastic.stiffness import RIGID
-from parflex.models.robot import Robot, file_frame
+from parflex.robot.robot import Robot, file_frame
 from parflex.tree.tree import GROUND
 
 Array = np.ndarray

@@ -9,9 +9,9 @@ import numpy as np
 from parflex.closure import mobility
 from parflex.closure.working_modes import block
 from parflex.maps.rest.rest_programs import SparseRows
-from parflex.models.configuration import Configuration
-from parflex.models.robot import Robot
 from parflex.recursion.kinematics import jacobians, pose
+from parflex.robot.configuration import Configuration
+from parflex.robot.robot import Robot
 from parflex.symbolic.expression import Graph
 
 Array = np.ndarray

@@ -15,14 +15,14 @@ from parflex.maps.rest.rest_programs import RestPrograms
 from parflex.maps.rest.rest_solver import AtRest, RestSolver
 from parflex.maps.rest.resting_poses import FramePrograms, RestingPoses, batched
 from parflex.maps.rows.row_answers import RowAnswers
-from parflex.models.configuration import Configuration
 from parflex.models.dynamics.forces import checked_wrenches
 from parflex.models.elastic.equilibrium import Equilibrium
 from parflex.models.elastic.holding import locked_robot
 from parflex.models.elastic.loads_at_rest import Loading
 from parflex.models.elastic.resting.static_newton import SAME, as_told
 from parflex.models.elastic.tension import NEAR_REST
-from parflex.models.robot import Robot
+from parflex.robot.configuration import Configuration
+from parflex.robot.robot import Robot
 from parflex.tree.tree import Tree
 
 Array = np.ndarray

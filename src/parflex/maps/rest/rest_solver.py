@@ -13,7 +13,6 @@ import numpy as np
 
 from parflex.closure.mobility import SINGULAR
 from parflex.maps.rest.rest_programs import RestPrograms
-from parflex.models.configuration import Configuration
 from parflex.models.elastic.resting.static_newton import (
     CLOSING,
     FEW_STEPS,
@@ -24,8 +23,9 @@ from parflex.models.elastic.resting.static_newton import (
     no_motion_gains,
 )
 from parflex.models.elastic.stiff_system import REGULAR, driven_freely, split_stiffness
-from parflex.models.robot import Robot
 from parflex.records import Record
+from parflex.robot.configuration import Configuration
+from parflex.robot.robot import Robot
 
 Array = np.ndarray
 CLOSED = 1e-12  # opening in typical lengths at which loops are closed: rounding of lengths is below

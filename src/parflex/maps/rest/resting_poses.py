@@ -16,7 +16,7 @@ from parflex.models.elastic.resting.static_newton import no_motion_gains
 from parflex.models.elastic.stiff_system import lowest_modes, sorted_modes
 from parflex.models.elastic.stiffness import RIGID
 from parflex.models.inside_beams.inner_compliance import is_between
-from parflex.models.robot import Robot
+from parflex.robot.robot import Robot
 from parflex.spatial.rotations import vector_from_rotation
 
 Array = np.ndarray

@@ -21,11 +21,11 @@ from parflex.maps.rest.rest_solver import AtRest, RestSolver
 from parflex.maps.rest.resting_poses import FramePrograms, RestingPoses, batched
 from parflex.maps.rows.row_answers import RowAnswers
 from parflex.maps.tense_rows import tense_rows
-from parflex.models.configuration import Configuration
 from parflex.models.dynamics.taut_cables import driven_cables
 from parflex.models.elastic.holding import locked_robot
 from parflex.models.elastic.tension import NEAR_REST, has_force_elements, has_springs, why_balanced
-from parflex.models.robot import Robot
+from parflex.robot.configuration import Configuration
+from parflex.robot.robot import Robot
 
 Array = np.ndarray
 

@@ -10,13 +10,14 @@ import numpy as np
 
 from parflex.maps.batches import Geometry
 from parflex.maps.frequencies import WORTH, FrequencySolver
-from parflex.maps.positions import OK, SINGULAR, PositionSolver
+from parflex.maps.positions import PositionSolver
+from parflex.maps.reaching.closed_rows import OK, SINGULAR
 from parflex.maps.responses.at_one_pose import Held
 from parflex.maps.rest.rest_rows import WORTH as FEW
 from parflex.maps.rest.spring_rows import SpringsWhenNeeded
 from parflex.maps.rows.row_answers import RowAnswers, mark_unfinite
 from parflex.maps.rows.row_chunks import Progress, chunks_of, in_order, number_of_threads
-from parflex.models.robot import Robot
+from parflex.robot.robot import Robot
 
 Array = np.ndarray
 CHUNK_FAST, CHUNK_FULL, CHUNK_ALONE = 4096, 512, 64  # rows of a chunk, by how they are solved

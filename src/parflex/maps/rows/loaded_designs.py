@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 
 from parflex.errors import ParflexError
-from parflex.models.loading import redesigned
-from parflex.models.robot import Robot
+from parflex.robot.load import with_settings
+from parflex.robot.robot import Robot
 
 ALONE = "from the starts of the file no home is found on the sides of that of the robot; starts near home may cure it"
 RECENT = 8  # designs that are kept: rows of one design follow each other as a rule
@@ -27,7 +27,7 @@ class LoadedDesigns:
             found = self._known.get(key)
         if found is None:
             try:
-                found = redesigned(self.robot, settings)
+                found = with_settings(self.robot, settings)
                 found.assemble()  # home, from which poses are found
             except ParflexError as error:
                 found = error

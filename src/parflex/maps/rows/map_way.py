@@ -8,8 +8,8 @@ import numpy as np
 
 from parflex.errors import ParflexError
 from parflex.models.explaining.explanation import Chapter, Explanation
-from parflex.models.robot import Robot
 from parflex.models.vibration.natural_modes import natural_frequencies
+from parflex.robot.robot import Robot
 
 
 def map_way(robot: Robot, lock: str = "actuators") -> tuple[str, str]:

@@ -9,8 +9,8 @@ import numpy as np
 
 from parflex.checks import names, short_text
 from parflex.errors import InputError
-from parflex.models.coordinate_words import read_columns
-from parflex.models.robot import Robot
+from parflex.robot.coordinate_names import read_columns
+from parflex.robot.robot import Robot
 
 Array = np.ndarray
 

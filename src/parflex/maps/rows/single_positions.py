@@ -13,11 +13,11 @@ from itertools import pairwise
 import numpy as np
 
 from parflex.errors import ParflexError, SingularError
-from parflex.models.configuration import Configuration
-from parflex.models.coordinate_words import joint_named
-from parflex.models.posing.near_pose import near_pose
-from parflex.models.robot import Robot
 from parflex.records import Record
+from parflex.robot.configuration import Configuration
+from parflex.robot.coordinate_names import joint_named
+from parflex.robot.near_pose import near_pose
+from parflex.robot.robot import Robot
 
 Array = np.ndarray
 LAST = 20  # poses found before, of which the nearest is the start

@@ -16,11 +16,11 @@ import scipy
 
 from parflex.bodies.rigid import RigidBody
 from parflex.errors import InputError, SingularError, UnreachableError
-from parflex.models.configuration import Configuration
-from parflex.models.robot import Robot
 from parflex.records import Answer, brief, count_of, name_list
 from parflex.recursion.dynamics import newton_euler
 from parflex.recursion.kinematics import motion, pose
+from parflex.robot.configuration import Configuration
+from parflex.robot.robot import Robot
 from parflex.tree.tree import Tree
 
 Array = np.ndarray

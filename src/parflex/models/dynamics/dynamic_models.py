@@ -15,7 +15,6 @@ import scipy
 
 from parflex.checks import numbers, one_of
 from parflex.errors import SingularError
-from parflex.models.configuration import Configuration, Pose
 from parflex.models.dynamics.element_values import values_in_motion
 from parflex.models.dynamics.forces import Without, Wrench
 from parflex.models.dynamics.reactions import reactions_of
@@ -26,13 +25,13 @@ from parflex.models.dynamics.taut_cables import slack_warnings, tautened
 from parflex.models.dynamics.underactuated import underactuated_inverse
 from parflex.models.elastic.deflection import deflection_warnings
 from parflex.models.elastic.flexible_inverse import flexible_inverse
-from parflex.models.given_states.given_rates import all_rates
-from parflex.models.limits import efforts_of_file, limit_warnings
-from parflex.models.motor_values import Effort, read_efforts
-from parflex.models.robot import Robot
-from parflex.models.terms import acting_at
 from parflex.recursion.energy import Energies
 from parflex.recursion.energy import energies as tree_energies
+from parflex.robot.configuration import Configuration, Pose, all_rates
+from parflex.robot.limits import efforts_of_file, limit_warnings
+from parflex.robot.load import acting_configuration
+from parflex.robot.motor_values import Effort, read_efforts
+from parflex.robot.robot import Robot
 from parflex.spatial.linear import least_norm
 
 Array = np.ndarray
@@ -97,7 +96,7 @@ def inverse_dynamics(
     >>> parflex.inverse_dynamics(robot, "home", acceleration={"z": 1.0}).efforts
     """
     one_of(form, ("split", "projected"), "form")
-    configuration = acting_at(robot, pose, without)
+    configuration = acting_configuration(robot, pose, without)
     sharing = read_sharing(configuration.robot, weights, preload, effort_limit)
     found = _inverse(configuration, velocity, acceleration, wrench, form, reactions, sharing)
     if not ignore_limits:
@@ -230,7 +229,7 @@ def forward_dynamics(
     --------
     >>> parflex.forward_dynamics(robot, "home", effort={"leg1.1": 2.0}).acceleration_of()
     """
-    configuration = acting_at(robot, pose, without)
+    configuration = acting_configuration(robot, pose, without)
     tau = read_efforts(configuration.robot, effort)
     found = moved_by(configuration, configuration.rates(velocity), tau, wrench, reactions)
     found.warnings.extend(exceeded_limits(found))
@@ -308,7 +307,7 @@ def mass_matrix(
     >>> M, names = parflex.mass_matrix(robot, "home", coordinates="motors")
     """
     one_of(coordinates, ("independent", "motors"), "coordinates")
-    configuration = acting_at(robot, pose, without)
+    configuration = acting_configuration(robot, pose, without)
     robot = configuration.robot
     M = state_at(configuration, np.zeros(robot.tree.n)).mass_matrix
     if coordinates == "independent":
@@ -350,10 +349,10 @@ def energies(
     >>> kinetic, potential = parflex.energies(robot, "home", {"x": 0.5})
     """
     if isinstance(robot, Configuration):
-        here = acting_at(robot.robot, robot, without)
+        here = acting_configuration(robot.robot, robot, without)
         qd = numbers(pose, (here.robot.tree.n,), "qd")
     else:
-        here = acting_at(robot, pose, without)
+        here = acting_configuration(robot, pose, without)
         qd = here.rates(velocity) if velocity is None or isinstance(velocity, Mapping) else all_rates(here, velocity)
     found = tree_energies(here.robot.tree, here.at, qd)
     return Energies(float(found.kinetic), float(found.elastic), float(found.gravity))

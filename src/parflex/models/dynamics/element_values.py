@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from parflex.closure.constraints import Distance
-from parflex.models.configuration import Configuration
 from parflex.recursion.energy import line_between
 from parflex.recursion.kinematics import motion
+from parflex.robot.configuration import Configuration
 
 Array = np.ndarray
 Values = dict[str, dict[str, Any]]

@@ -10,10 +10,10 @@ import numpy as np
 
 from parflex.checks import short_text, table
 from parflex.errors import InputError, SingularError, did_you_mean
-from parflex.models.configuration import Configuration
 from parflex.recursion.dynamics import NewtonEuler, joint_forces, newton_euler
 from parflex.recursion.energy import OnLinks, add_wrenches, wrench_on_link
 from parflex.recursion.kinematics import Pose, motion
+from parflex.robot.configuration import Configuration
 from parflex.tree.tree import Place, Tree
 
 Array = np.ndarray

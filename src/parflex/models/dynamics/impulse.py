@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 import scipy
 
-from parflex.models.configuration import Configuration
 from parflex.recursion.dynamics import mass_matrix
+from parflex.robot.configuration import Configuration
 
 Array = np.ndarray
 

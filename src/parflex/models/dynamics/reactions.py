@@ -8,13 +8,13 @@ import numpy as np
 
 from parflex.closure.constraints import Coupling, Distance, Loop
 from parflex.closure.mobility import rank
-from parflex.models.configuration import Configuration
 from parflex.models.dynamics.element_values import element_values, multipliers_of
 from parflex.models.dynamics.forces import Wrench, checked_wrenches, tree_newton_euler
 from parflex.models.inside_beams.beam_loads import beam_tables, largest_of, loads_of_beams
-from parflex.models.robot import Robot
 from parflex.recursion.energy import OnLinks, add_wrenches
 from parflex.recursion.kinematics import Pose
+from parflex.robot.configuration import Configuration
+from parflex.robot.robot import Robot
 from parflex.spatial.rotations import cross
 from parflex.tree.tree import Link
 

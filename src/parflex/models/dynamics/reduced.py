@@ -8,16 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from parflex.models.brief_lines import accelerations_line, efforts_line
-from parflex.models.configuration import Configuration
-from parflex.models.coordinate_words import elastic_words
 from parflex.models.dynamics.forces import Without, Wrench, checked_wrenches
 from parflex.models.forms.choice import choose
 from parflex.models.forms.form import Question
-from parflex.models.robot import Robot
-from parflex.models.terms import acting_at
 from parflex.records import NamedMatrix, Record, brief, count_of, name_list
 from parflex.recursion.kinematics import motion
+from parflex.robot.configuration import Configuration
+from parflex.robot.coordinate_names import elastic_names
+from parflex.robot.load import acting_configuration
+from parflex.robot.robot import Robot, accelerations_line, efforts_line
 
 Array = np.ndarray
 
@@ -119,7 +118,7 @@ class MassMatrix(NamedMatrix):
 def is_joint_motion(robot: Robot, *given: Mapping[str, float] | None) -> bool:
     """Whether a motion is given by joints alone; deformations of bodies do not define frames either."""
     words = [word for table in given if table for word in table]
-    names = {link.name for link in robot.tree.links} | elastic_words(robot.tree)
+    names = {link.name for link in robot.tree.links} | elastic_names(robot.tree)
     return bool(words) and all(word in names or word.removeprefix("q") in names for word in words)
 
 
@@ -127,7 +126,7 @@ def reduced_equations(
     configuration: Configuration, qd: Array, wrenches: Wrench | None = None, without: Without = ()
 ) -> tuple[Array, Array, Array]:
     """M, c of M qdd + c = J_a^T tau, theory (17), in the independent rates, and the bias b of all accelerations."""
-    state = state_at(acting_at(configuration.robot, configuration, without), qd, wrenches)
+    state = state_at(acting_configuration(configuration.robot, configuration, without), qd, wrenches)
     return state.mass_matrix, state.c, state.bias
 
 

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from parflex.errors import InputError
-from parflex.models.configuration import Configuration
 from parflex.models.dynamics.bounded_efforts import nearest_outside, shortest_within
 from parflex.models.dynamics.spare_motors import Sharing, refuse_many
-from parflex.models.robot import Robot
 from parflex.records import Record
+from parflex.robot.configuration import Configuration
+from parflex.robot.robot import Robot
 from parflex.spatial.linear import least_norm, scalar_type
 
 Array = np.ndarray

@@ -14,9 +14,9 @@ import numpy as np
 
 from parflex.checks import short_text
 from parflex.errors import InputError
-from parflex.models.motor_values import by_motor, one_effort
-from parflex.models.robot import Robot
 from parflex.records import Record
+from parflex.robot.motor_values import by_motor, motor_effort
+from parflex.robot.robot import Robot
 
 Array = np.ndarray
 Weights = Mapping[str, float]
@@ -63,7 +63,7 @@ def read_sharing(
     motors = robot.actuated_names
     lower, upper = read_limits(motors, effort_limit)
     preloads = by_motor(motors, preload, "preload", "preload")
-    stated = np.array([one_effort(motors[k], value, "preload") for k, value in preloads.items()])
+    stated = np.array([motor_effort(motors[k], value, "preload") for k, value in preloads.items()])
     whole = bool(preloads) and len(preloads) == len(motors)
     limited = np.isfinite([*lower, *upper]).any()
     found = Sharing(

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from parflex.models.configuration import Configuration
 from parflex.models.dynamics.bounded_efforts import shortest_within
 from parflex.models.dynamics.element_values import multipliers_of
 from parflex.models.dynamics.shared_efforts import SharedEfforts, internal_basis
 from parflex.models.dynamics.spare_motors import Sharing
-from parflex.models.robot import Robot
+from parflex.robot.configuration import Configuration
+from parflex.robot.robot import Robot
 from parflex.spatial.linear import least_norm
 
 Array = np.ndarray

@@ -10,15 +10,15 @@ from collections.abc import Mapping
 import numpy as np
 
 from parflex.errors import InputError
-from parflex.models.configuration import Configuration
 from parflex.models.dynamics.element_values import values_in_motion
 from parflex.models.dynamics.forces import Wrench
 from parflex.models.dynamics.reactions import reactions_of
 from parflex.models.dynamics.reduced import Result, state_at
 from parflex.models.dynamics.spare_motors import Sharing
 from parflex.models.elastic.flexible_inverse import driven_by
-from parflex.models.given_states.requested_rates import Bias, requested_rates
 from parflex.records import count_of
+from parflex.robot.configuration import Configuration
+from parflex.robot.rates import Bias, requested_rates
 
 Array = np.ndarray
 FEW_MOTORS = "fewer motors than degrees of freedom"

@@ -19,17 +19,16 @@ import scipy
 
 from parflex.closure.mobility import Partition
 from parflex.errors import InputError, SingularError
-from parflex.models.condition import NEAR_SINGULAR, SINGULAR
-from parflex.models.configuration import Configuration, Pose
 from parflex.models.dynamics.forces import Without, Wrench, checked_wrenches
 from parflex.models.elastic.linear_model import tree_stiffness
 from parflex.models.elastic.loads_at_rest import Loading, tangent_stiffness
 from parflex.models.elastic.resting.static_newton import FINE, STRIDE, closed_step
 from parflex.models.elastic.stiff_system import rate_units
-from parflex.models.robot import Robot
-from parflex.models.terms import acting_at
 from parflex.records import Record
 from parflex.recursion.dynamics import mass_matrix as tree_mass_matrix
+from parflex.robot.configuration import NEAR_SINGULAR, SINGULAR, Configuration, Pose
+from parflex.robot.load import acting_configuration
+from parflex.robot.robot import Robot
 from parflex.spatial.rotations import vector_from_rotation
 
 Array = np.ndarray
@@ -139,7 +138,7 @@ def held_frame(
     without: Without = (),
 ) -> HeldFrame:
     """The deformed robot at rest with a frame (by default the end effector) where it is at the undeformed pose."""
-    here = acting_at(robot, pose, without)
+    here = acting_configuration(robot, pose, without)
     frame = frame or robot.tree.end_effector
     R, p = here.at.of(robot.tree.places[frame])
     acting = Loading(checked_wrenches(robot.tree, wrench), np.zeros(robot.tree.n))

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from parflex.errors import SingularError
-from parflex.models.configuration import Configuration, Pose
 from parflex.models.dynamics.element_values import Values, element_values
 from parflex.models.dynamics.forces import Without, Wrench
 from parflex.models.dynamics.spare_motors import Preload, Weights
@@ -19,12 +18,13 @@ from parflex.models.elastic.resting.falling import fallen
 from parflex.models.elastic.resting.growing_loads import grown
 from parflex.models.elastic.resting.static_newton import FEW_STEPS, FINE, SAME, Found, is_stable, newton
 from parflex.models.elastic.stiff_system import eigen, moving_names, rate_units
-from parflex.models.motor_values import Effort
-from parflex.models.robot import Robot
-from parflex.models.terms import acting
 from parflex.records import Answer, brief, count_of
 from parflex.recursion.dynamics import mass_matrix as tree_mass_matrix
 from parflex.recursion.energy import distance
+from parflex.robot.configuration import Configuration, Pose
+from parflex.robot.load import acting_robot
+from parflex.robot.motor_values import Effort
+from parflex.robot.robot import Robot
 
 NOT_STABLE = "this equilibrium is not stable, as beyond a buckling load: the robot would leave it"
 BEYOND = (
@@ -150,7 +150,7 @@ def equilibrium(
     --------
     >>> rest = parflex.equilibrium(robot, "pose-3", wrench={"platform": [0, 0, -20]})
     """
-    robot = acting(robot, without)
+    robot = acting_robot(robot, without)
     if weights or preload:
         from parflex.models.elastic.preloaded import preloaded  # which stands on this module
 

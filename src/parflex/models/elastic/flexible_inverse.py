@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 
 from parflex.errors import InputError, SingularError
-from parflex.models.configuration import Configuration
-from parflex.models.coordinate_words import elastic_words
 from parflex.models.dynamics.element_values import values_in_motion
 from parflex.models.dynamics.forces import Wrench
 from parflex.models.dynamics.reactions import reactions_of
@@ -20,9 +18,11 @@ from parflex.models.dynamics.spare_motors import Sharing, read_sharing, spare_mo
 from parflex.models.dynamics.taut_cables import slack_warnings
 from parflex.models.elastic.deflection import deflection_warnings
 from parflex.models.elastic.driven_frame import check_system, zero_dynamics
-from parflex.models.pose_input import read_motion
 from parflex.recursion.dynamics import mass_matrix as tree_mass_matrix
 from parflex.recursion.kinematics import motion
+from parflex.robot.configuration import Configuration
+from parflex.robot.coordinate_names import elastic_names
+from parflex.robot.pose_input import read_motion
 from parflex.spatial.linear import least_norm
 
 Array = np.ndarray
@@ -137,7 +137,7 @@ def _driven(
     """
     robot = configuration.robot
     if not by_frame:
-        given = {word: value for word, value in (acceleration or {}).items() if word not in elastic_words(robot.tree)}
+        given = {word: value for word, value in (acceleration or {}).items() if word not in elastic_names(robot.tree)}
         joints, _ = read_motion(robot.tree, given, "acceleration")
         strange = [robot.tree.rate_names[k] for k in joints if k not in robot.actuated]
         if strange:

@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from parflex.errors import InputError, did_you_mean
-from parflex.models.motor_values import by_motor
-from parflex.models.robot import Robot
+from parflex.robot.motor_values import by_motor
+from parflex.robot.robot import Robot
 from parflex.tree.tree import Tree
 
 Array = np.ndarray

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import scipy
 
-from parflex.models.configuration import Configuration
 from parflex.recursion.dynamics import NewtonEuler
+from parflex.robot.configuration import Configuration
 
 Array = np.ndarray
 NEGLECTED = 0.1  # of the stiffness of a mode, or a twentieth of its frequency: what is left out is told beyond this

@@ -13,7 +13,6 @@ import numpy as np
 
 from parflex.checks import one_of
 from parflex.errors import InputError
-from parflex.models.configuration import Configuration, Pose
 from parflex.models.dynamics.forces import Without, Wrench
 from parflex.models.dynamics.spare_motors import Preload, Weights
 from parflex.models.elastic.deflection import deflection_warnings
@@ -29,10 +28,11 @@ from parflex.models.elastic.tension import (
     undeformed_warnings,
     why_balanced,
 )
-from parflex.models.motor_values import Effort
-from parflex.models.robot import Robot
 from parflex.records import Record, brief, count_of
 from parflex.recursion.dynamics import mass_matrix as tree_mass_matrix
+from parflex.robot.configuration import Configuration, Pose
+from parflex.robot.motor_values import Effort
+from parflex.robot.robot import Robot
 from parflex.spatial.linear import scalar_type
 
 __all__ = ["LinearModel", "linear_model", "tree_stiffness"]

@@ -13,16 +13,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from parflex.errors import InputError
-from parflex.models.configuration import Configuration, Pose, configure
 from parflex.models.dynamics.forces import Without, Wrench, checked_wrenches, tree_forces, tree_newton_euler
 from parflex.models.dynamics.reactions import closure_wrenches, constraint_forces
 from parflex.models.dynamics.spare_motors import Preload, Weights
 from parflex.models.elastic.holding import Lock, Servo, held_robot
-from parflex.models.motor_values import Effort, read_efforts
-from parflex.models.robot import Robot
-from parflex.models.terms import acting
 from parflex.records import Record, name_list
 from parflex.recursion.dynamics import NewtonEuler, joint_forces
+from parflex.robot.configuration import Configuration, Pose, configure
+from parflex.robot.load import acting_robot
+from parflex.robot.motor_values import Effort, read_efforts
+from parflex.robot.robot import Robot
 from parflex.spatial.dual import seed_slopes, slopes
 from parflex.spatial.linear import scalar_type, solve
 from parflex.tree.tree import Tree
@@ -93,7 +93,7 @@ def prepare(
     preload: Preload | None = None,
 ) -> tuple[Configuration, Loading]:
     """The robot at a pose, held as asked, and what acts on it; what is asked of spare motors is left to `preloaded`."""
-    robot = acting(robot, without)
+    robot = acting_robot(robot, without)
     if "springs" in without and (servo is not None or servo_damping is not None):
         raise InputError(
             "a servo is a spring, and springs are left out", key="without", value="springs", hint="keep one of them"

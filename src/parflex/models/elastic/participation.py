@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from parflex.bodies.reduced_beam import mirror_symmetric_part
-from parflex.models.configuration import Configuration
-from parflex.models.robot import Robot, file_frame
 from parflex.models.vibration.natural_modes import Modes
 from parflex.recursion.energy import line_between
 from parflex.recursion.kinematics import place_jacobian
+from parflex.robot.configuration import Configuration
+from parflex.robot.robot import Robot, file_frame
 from parflex.spatial.dual import Dual
 from parflex.tree.tree import Link
 

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from parflex.errors import InputError, ParflexError, SingularError
-from parflex.models.configuration import Configuration, Pose, configure
 from parflex.models.dynamics.element_values import element_values
 from parflex.models.dynamics.shared_efforts import shared_efforts
 from parflex.models.dynamics.spare_motors import Sharing, asked, read_sharing, spare_motors
@@ -21,8 +20,9 @@ from parflex.models.elastic.equilibrium import Equilibrium, equilibrium
 from parflex.models.elastic.holding import Lock, held_robot
 from parflex.models.elastic.loads_at_rest import Conditions, Loading, least_multipliers, prepare
 from parflex.models.elastic.stiff_system import StiffnessSolver
-from parflex.models.robot import Robot
-from parflex.models.terms import acting
+from parflex.robot.configuration import Configuration, Pose, configure
+from parflex.robot.load import acting_robot
+from parflex.robot.robot import Robot
 
 Array = np.ndarray
 HELD = "motors hold the robot here, and internal efforts keep its cables taut: the answer is about this equilibrium"
@@ -65,7 +65,7 @@ def kept_taut(robot: Robot, pose: Pose | None, lock: Lock, conditions: Condition
 
     None where cables are taut under efforts of least norm, where nothing keeps them so, or where a motor is free.
     """
-    robot = acting(robot, conditions.without)
+    robot = acting_robot(robot, conditions.without)
     if asked(conditions.effort) or not driven_cables(robot) or robot.deformations or spare_motors(robot) <= 0:
         return None
     start = configure(robot, pose)

@@ -16,19 +16,19 @@ import scipy
 
 from parflex.checks import short_text
 from parflex.errors import InputError, ParflexWarning, SingularError, did_you_mean
-from parflex.models.configuration import Pose
 from parflex.models.dynamics.forces import Without, Wrench
 from parflex.models.dynamics.spare_motors import Preload, Weights
 from parflex.models.elastic.holding import Lock, Servo
 from parflex.models.elastic.linear_model import About, LinearModel, linear_model, state_about
 from parflex.models.elastic.loads_at_rest import Conditions
 from parflex.models.inside_beams.inner_compliance import MISSING, inner_motion
-from parflex.models.motor_values import Effort
-from parflex.models.robot import Robot
 from parflex.models.vibration.beyond_band import band_warnings
 from parflex.models.vibration.element_errors import response_warnings
 from parflex.models.vibration.natural_modes import modes_of
 from parflex.records import Unpacked, count_of, name_list
+from parflex.robot.configuration import Pose
+from parflex.robot.motor_values import Effort
+from parflex.robot.robot import Robot
 
 Array = np.ndarray
 FORCES = {"fx": 0, "fy": 1, "fz": 2, "mx": 3, "my": 4, "mz": 5}

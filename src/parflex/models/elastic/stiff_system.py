@@ -9,10 +9,10 @@ import numpy as np
 import scipy
 
 from parflex.errors import SingularError
-from parflex.models.configuration import Configuration
 from parflex.records import Record
 from parflex.recursion.dynamics import mass_matrix as tree_mass_matrix
 from parflex.recursion.energy import distance
+from parflex.robot.configuration import Configuration
 
 Array = np.ndarray
 REGULAR = 1e11  # condition number, without units, up to which a stiffness is taken as regular: four digits to spare

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from parflex.errors import InputError
-from parflex.models.configuration import Configuration, Pose
 from parflex.models.dynamics.element_values import element_values
 from parflex.models.dynamics.forces import Without, Wrench, checked_wrenches
 from parflex.models.dynamics.spare_motors import Preload, Weights
@@ -30,10 +29,11 @@ from parflex.models.elastic.tension import has_force_elements, why_balanced
 from parflex.models.inside_beams.beam_chains import left_out_of_stress
 from parflex.models.inside_beams.beam_loads import BeamLoads, largest_of, loads_of_beams
 from parflex.models.inside_beams.inner_compliance import inner_deflection, inner_motion
-from parflex.models.limits import limit_warnings
-from parflex.models.motor_values import Effort
-from parflex.models.robot import Robot
 from parflex.records import Answer, Record, brief, count_of, name_list
+from parflex.robot.configuration import Configuration, Pose
+from parflex.robot.limits import limit_warnings
+from parflex.robot.motor_values import Effort
+from parflex.robot.robot import Robot
 from parflex.spatial.rotations import vector_from_rotation
 
 Array = np.ndarray

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from parflex.errors import SingularError
-from parflex.models.configuration import Configuration
 from parflex.recursion.dynamics import propagate_inwards
 from parflex.recursion.energy import distance, element_wrenches, line_between
 from parflex.recursion.kinematics import place_jacobian, pose
+from parflex.robot.configuration import Configuration
 from parflex.spatial.dual import Dual, seed_slopes, slopes
 from parflex.tree.tree import Place, Tree
 

@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from parflex.errors import InputError
-from parflex.models.configuration import Configuration
-from parflex.models.robot import Robot
 from parflex.models.vibration.natural_modes import natural_frequencies
 from parflex.models.vibration.usual_modes import number_of_modes
 from parflex.records import Answer, Record, count_of
 from parflex.recursion.dynamics import mass_matrix
+from parflex.robot.configuration import Configuration
+from parflex.robot.robot import Robot
 
 Array = np.ndarray
 AGREEMENT = 0.8  # MAC from which two shapes are one mode: a rival then has 0.2 at most

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from parflex.closure.constraints import Coupling, coupling_row
-from parflex.models.robot import Robot
+from parflex.robot.robot import Robot
 from parflex.tree.force_elements import CoupledSpring
 from parflex.tree.tree import Tree
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 from parflex.closure.constraints import Coupling, Distance
 from parflex.errors import ParflexError
-from parflex.models.configuration import Configuration
 from parflex.models.dynamics.element_values import element_values
 from parflex.models.explaining.coupling_words import LOSSES, loss_words, spring_line
 from parflex.models.explaining.explanation import Chapter, Explanation, listed
@@ -14,8 +13,9 @@ from parflex.models.explaining.reductions import REDUCED
 from parflex.models.explaining.superelements import STRESSED, SUPER
 from parflex.models.forms.choice import choose
 from parflex.models.forms.form import IN_COORDINATES, MODELS, Form, Question, refuse_unknown_coordinates
-from parflex.models.robot import Robot
 from parflex.records import count_of
+from parflex.robot.configuration import Configuration
+from parflex.robot.robot import Robot
 from parflex.tree.tree import GROUND, Link, beam_elements
 
 KINDS = {"free": "free in space", "planar": "free in the plane", "fixed": "fixed"}

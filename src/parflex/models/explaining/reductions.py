@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from parflex.errors import InputError
-from parflex.models.loading import rebuilt
-from parflex.models.robot import Robot
+from parflex.robot.load import with_numbers
+from parflex.robot.robot import Robot
 from parflex.tree.tree import Link
 
 REDUCED = (55, 56)  # numbers of the equations
@@ -51,4 +51,4 @@ def without_reduction(robot: Robot) -> Robot:
         for frame in robot.description.frame
     )
     description = robot.description.model_copy(update={"frame": frames})
-    return rebuilt(robot, description)
+    return with_numbers(robot, description)

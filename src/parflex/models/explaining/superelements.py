@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from parflex.models.robot import Robot
+from parflex.robot.robot import Robot
 
 SUPER = (67, 68, 69)  # numbers of the equations
 STRESSED = 70

@@ -13,7 +13,6 @@ import numpy as np
 
 from parflex.closure.mobility import Partition
 from parflex.errors import InputError
-from parflex.models.configuration import Configuration
 from parflex.models.dynamics.rigid_losses import refuse_open_losses
 from parflex.models.forms.closing import best_rows
 from parflex.models.forms.form import Form, Question
@@ -22,8 +21,9 @@ from parflex.models.forms.leg_form import leg_form
 from parflex.models.forms.node_form import node_form
 from parflex.models.forms.open_form import open_form
 from parflex.models.forms.redundant_form import not_invertible, redundant_form
-from parflex.models.partition import has_motors, home_partition, motor_partition, named_partition
-from parflex.models.robot import Robot
+from parflex.robot.configuration import Configuration
+from parflex.robot.partition import has_motors, home_partition, motor_partition, named_partition
+from parflex.robot.robot import Robot
 
 Array = np.ndarray
 OF_MOTORS = ("inverse", "jacobian-of-inverse", "step", "pd-law", "task-law")  # the motors are to define the motion

@@ -12,8 +12,8 @@ import scipy
 from parflex.closure import mobility
 from parflex.closure.constraints import Closures, Loop
 from parflex.closure.mobility import Partition, scaled_jacobian
-from parflex.models.robot import Robot
 from parflex.recursion.kinematics import jacobians, pose
+from parflex.robot.robot import Robot
 from parflex.spatial.linear import scalar_type, solve
 
 Array = np.ndarray

@@ -10,8 +10,8 @@ from parflex.closure.mobility import reduction
 from parflex.models.forms.closing import closed_by
 from parflex.models.forms.form import FAR, Given
 from parflex.models.forms.platform_frame import PlatformFrame, world, world_vectors
-from parflex.models.robot import Robot
 from parflex.recursion.kinematics import jacobians, pose
+from parflex.robot.robot import Robot
 from parflex.spatial.linear import least_squares, scalar_type, solve
 
 Array = np.ndarray

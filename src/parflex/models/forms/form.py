@@ -16,9 +16,9 @@ import numpy as np
 
 from parflex.closure.leg_geometry import Angle
 from parflex.errors import InputError, did_you_mean
-from parflex.models.configuration import Configuration
 from parflex.models.dynamics.spare_motors import Sharing
-from parflex.models.robot import Robot
+from parflex.robot.configuration import Configuration
+from parflex.robot.robot import Robot
 
 if TYPE_CHECKING:
     from parflex.models.forms.in_pieces.step_matrix import JointSlope, StepMatrix

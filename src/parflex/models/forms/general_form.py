@@ -30,11 +30,11 @@ from parflex.models.forms.closing import (
 )
 from parflex.models.forms.form import FAR, GUESSED, Answer, Form, Given, Groups, Question
 from parflex.models.forms.platform_frame import PlatformFrame, platform_frame, shown, world
-from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.recursion.dynamics import mass_matrix
 from parflex.recursion.energy import OnLinks
 from parflex.recursion.kinematics import Pose, jacobians, pose
+from parflex.robot.robot import Robot
 from parflex.spatial.linear import scalar_type, solve, solve_positive
 
 Array = np.ndarray

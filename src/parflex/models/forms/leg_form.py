@@ -15,13 +15,6 @@ from parflex.models.forms.driving import inertia_along
 from parflex.models.forms.form import FAR, Answer, Form, Given, Groups, Question
 from parflex.models.forms.on_legs import leg_equations, leg_following
 from parflex.models.forms.on_legs.leg_state import LegState, plain_values
-from parflex.models.forms.on_legs.platform_legs import (
-    Legs,
-    PlatformMotion,
-    end_masses_on_platform,
-    find_legs,
-    leg_values,
-)
 from parflex.models.forms.on_legs.platform_newton import (
     PlatformPose,
     follow,
@@ -31,7 +24,8 @@ from parflex.models.forms.on_legs.platform_newton import (
     newton,
 )
 from parflex.models.forms.platform_frame import shown, world, world_vectors
-from parflex.models.robot import Robot
+from parflex.robot.legs import Legs, PlatformMotion, end_masses_on_platform, find_legs, leg_values
+from parflex.robot.robot import Robot
 from parflex.spatial.linear import solve_positive
 
 Array = np.ndarray

@@ -13,11 +13,16 @@ from parflex.models.forms.closing import closed_by, unitless_block
 from parflex.models.forms.form import GUESSED, Answer, Form, Given, Groups, Question
 from parflex.models.forms.in_pieces.node_equations import accelerations_under, efforts_for, node_state
 from parflex.models.forms.in_pieces.node_state import NodeState
-from parflex.models.forms.in_pieces.pieces import PREFERENCES, Pieces, pieces, pieces_or_reason
 from parflex.models.forms.in_pieces.step_matrix import JointSlope, StepMatrix
-from parflex.models.robot import Robot
 from parflex.records import count_of
 from parflex.recursion.kinematics import jacobians
+from parflex.robot.robot import Robot
+from parflex.robot.substructures import (
+    PREFERENCES,
+    Substructures,
+    find_substructures,
+    substructures_or_reason,
+)
 
 Array = np.ndarray
 FEW_RATES = 40  # robots with more are written one way only: each way to write one takes a second or more
@@ -31,7 +36,7 @@ class NodeForm(Form):
 
     name: ClassVar[str] = "two-node form"
     equations: ClassVar[tuple[int, ...]] = (29, 30, 31)
-    pieces: Pieces
+    pieces: Substructures
 
     @property
     def because(self) -> list[str]:
@@ -70,7 +75,7 @@ class NodeForm(Form):
         if len(self.robot.free) > FEW_RATES or self.question.model == "jacobian-of-inverse":
             return [self]
         found = {_moved_with(self.pieces): self.pieces}
-        for other in (pieces(self.robot, preferred) for preferred in PREFERENCES[1:]):
+        for other in (find_substructures(self.robot, preferred) for preferred in PREFERENCES[1:]):
             if other is not None:  # the same pieces once more would be the same program, made and optimised again
                 found.setdefault(_moved_with(other), other)
         return [self if own is self.pieces else NodeForm(self.robot, own, question=self.question)
@@ -160,7 +165,7 @@ def node_form(robot: Robot, question: Question) -> NodeForm | str:
         return f"'{question.model}' is asked in the independent rates"
     if question.independent:
         return "the independent rates were named"
-    found = pieces_or_reason(robot)
+    found = substructures_or_reason(robot)
     if isinstance(found, str):
         return found
     if question.model in MOTION_GIVEN and not set(robot.actuated) <= set(found.partition.independent.tolist()):
@@ -168,6 +173,6 @@ def node_form(robot: Robot, question: Question) -> NodeForm | str:
     return NodeForm(robot, found, question=question)
 
 
-def _moved_with(own: Pieces) -> tuple[tuple[int, ...], ...]:
+def _moved_with(own: Substructures) -> tuple[tuple[int, ...], ...]:
     """What tells one way to write pieces from another: the link that each moves with, and the way to its others."""
     return tuple((piece.reference, *(step.link for step in piece.steps)) for piece in own.pieces)

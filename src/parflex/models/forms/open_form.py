@@ -11,8 +11,8 @@ from parflex.closure.mobility import Partition
 from parflex.models.forms.driving import with_motors_at
 from parflex.models.forms.form import Answer, Given, Groups, Question
 from parflex.models.forms.general_form import GeneralForm, GeneralState
-from parflex.models.robot import Robot
 from parflex.recursion.dynamics import articulated_accelerations, mass_matrix
+from parflex.robot.robot import Robot
 from parflex.spatial.linear import scalar_type
 
 Array = np.ndarray

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from parflex.errors import InputError
-from parflex.models.configuration import Configuration
-from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.recursion.kinematics import Pose, jacobians, motion, place_jacobian
+from parflex.robot.configuration import Configuration
+from parflex.robot.robot import Robot
 from parflex.tree.tree import Place, Tree
 
 Array = np.ndarray

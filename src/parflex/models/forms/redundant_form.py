@@ -13,7 +13,7 @@ from parflex.models.forms.by_sensors.redundant_sets import RedundantSets, redund
 from parflex.models.forms.by_sensors.sensor_geometry import geometry_gaps, geometry_step, with_measured
 from parflex.models.forms.closing import residual_of
 from parflex.models.forms.form import FAR, Answer, Form, Given, Groups, Question
-from parflex.models.robot import Robot
+from parflex.robot.robot import Robot
 
 Array = np.ndarray
 MODELS = ("redundant", "extended-law", "extended-step", "geometry-redundant")

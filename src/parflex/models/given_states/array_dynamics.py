@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from parflex.errors import InputError
-from parflex.models.configuration import Configuration
 from parflex.models.dynamics.dynamic_models import moved_by, rigid_inverse
 from parflex.models.dynamics.forces import Wrench
 from parflex.models.dynamics.reduced import Result, state_at
@@ -19,29 +18,29 @@ from parflex.models.dynamics.spare_motors import Sharing, read_sharing
 from parflex.models.dynamics.underactuated import FEW_MOTORS, driven_with_free
 from parflex.models.elastic.deflection import deflection_warnings
 from parflex.models.elastic.flexible_inverse import driven_by, equilibrium_warnings
-from parflex.models.given_states.closed_positions import (
-    Slacks,
+from parflex.robot.configuration import Configuration, all_accelerations, all_rates
+from parflex.robot.robot import Robot
+from parflex.robot.states import (
+    ToleranceFactors,
     as_numbers,
     closed_positions,
     refuse_infinite,
-    slacks_of,
+    tolerance_factors,
 )
-from parflex.models.given_states.given_rates import all_accelerations, all_rates
-from parflex.models.robot import Robot
 
 Array = np.ndarray
 
 
 def inverse_at(
     robot: Robot, q: Any, qd: Any = None, qdd: Any = None, wrenches: Wrench | None = None,
-    slacks: Slacks | None = None, sharing: Sharing | None = None,
+    slacks: ToleranceFactors | None = None, sharing: Sharing | None = None,
 ) -> Result:  # fmt: skip
     """Efforts at a state; of a flexible robot for accelerations of the motors, and the others follow.
 
     As in a motion given by joints, a leg at a singularity of its own does not matter: its rates are known. `slacks` say
     how many times farther from closed the state may be than in double precision, by default as its arrays are precise.
     """
-    slacks = slacks_of(q, qd, qdd) if slacks is None else slacks
+    slacks = tolerance_factors(q, qd, qdd) if slacks is None else slacks
     configuration = Configuration(robot, closed_positions(robot, q, slack=slacks.positions))
     rates = all_rates(configuration, qd, slacks.rates)
     if robot.tree.elastic:
@@ -62,10 +61,10 @@ def forward_at(
     qd: Any = None,
     effort: Any = None,
     wrenches: Wrench | None = None,
-    slacks: Slacks | None = None,
+    slacks: ToleranceFactors | None = None,
 ) -> Result:
     """Accelerations at a state under efforts of the motors."""
-    slacks = slacks_of(q, qd) if slacks is None else slacks
+    slacks = tolerance_factors(q, qd) if slacks is None else slacks
     configuration = Configuration(robot, closed_positions(robot, q, slack=slacks.positions))
     tau = np.zeros(robot.nu) if effort is None else as_numbers(effort, "effort")
     if tau.shape != (robot.nu,):

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from parflex.errors import InputError
-from parflex.models.robot import Robot
+from parflex.robot.robot import Robot
 from parflex.tree.force_elements import has_contacts, joint_stop, with_gates
 from parflex.tree.tree import Tree
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from parflex.closure.mobility import scaled_jacobian
 from parflex.models.given_states.joint_stops import with_tree
-from parflex.models.robot import Robot
+from parflex.robot.robot import Robot
 from parflex.tree.force_elements import StictionJoint
 
 Array = np.ndarray

@@ -12,8 +12,8 @@ from parflex.bodies.elastic import Body
 from parflex.bodies.reduced_beam import ReducedCentreLine, ReducedSections
 from parflex.bodies.sections import ElementSections
 from parflex.errors import InputError, did_you_mean
-from parflex.models.robot import Robot
 from parflex.records import Record
+from parflex.robot.robot import Robot
 from parflex.robotfile import schema
 from parflex.tree.build_elements import element_parts
 from parflex.tree.tree import Tree

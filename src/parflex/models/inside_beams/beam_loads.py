@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from parflex.models.configuration import Configuration
 from parflex.models.inside_beams.beam_chains import FORCES, IN_PLANE, STRESS, BeamChain, beam_chains, read_share
 from parflex.models.inside_beams.section_forces import (
     ElementRows,
@@ -22,6 +21,7 @@ from parflex.models.inside_beams.stresses import largest_stress, stresses
 from parflex.records import Record, brief
 from parflex.recursion.dynamics import NewtonEuler
 from parflex.recursion.kinematics import motion
+from parflex.robot.configuration import Configuration
 from parflex.tree.tree import Tree
 
 Array = np.ndarray

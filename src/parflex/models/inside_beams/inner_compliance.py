@@ -13,10 +13,10 @@ import numpy as np
 
 from parflex.bodies.reduced_beam import ReducedSections
 from parflex.bodies.sections import ElementSections
-from parflex.models.configuration import Configuration
 from parflex.models.inside_beams.beam_chains import beam_chains
-from parflex.models.robot import Robot
 from parflex.recursion.kinematics import Pose as LinkPoses
+from parflex.robot.configuration import Configuration
+from parflex.robot.robot import Robot
 from parflex.spatial.linear import scalar_type
 from parflex.spatial.rotations import hat
 from parflex.tree.tree import Place

@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 
 from parflex.errors import ParflexWarning
-from parflex.models.robot import Robot
+from parflex.robot.robot import Robot
 
 Array = np.ndarray
 

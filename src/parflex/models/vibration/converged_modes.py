@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from parflex.errors import InputError
-from parflex.models.configuration import Pose
 from parflex.models.elastic.linear_model import linear_model
-from parflex.models.loading import refined
-from parflex.models.robot import Robot
 from parflex.models.vibration.element_errors import beam_links
 from parflex.models.vibration.natural_modes import Modes, modes_of
 from parflex.models.vibration.refinement import Refinement, at_same_pose, check_share, numbers_of_elements, refinable
+from parflex.robot.configuration import Pose
+from parflex.robot.load import with_refined_beams
+from parflex.robot.robot import Robot
 
 Array = np.ndarray
 MOST_COORDINATES = 2500  # of a robot: dense eigenvalue problems of more take minutes
@@ -42,7 +42,7 @@ def converged_modes(robot: Robot, pose: Pose | None, modes: int | None, converge
     numbers = list(numbers_of_elements(robot, MOST_COORDINATES))
     for times in numbers:
         begin = perf_counter()
-        finer = robot if times == 1 else refined(robot, times)
+        finer = robot if times == 1 else with_refined_beams(robot, times)
         try:
             model = linear_model(finer, at_same_pose(robot, finer, pose), **words)
             found = modes_of(model, modes)

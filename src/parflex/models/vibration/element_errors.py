@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from parflex.bodies.reduced_beam import ReducedBeam, ReducedCentreLine
-from parflex.models.configuration import Configuration
-from parflex.models.robot import Robot
 from parflex.models.vibration.inner_motions import HALVES, InnerMotions, of_beam, of_reduced
 from parflex.records import Record
+from parflex.robot.configuration import Configuration
+from parflex.robot.robot import Robot
 from parflex.tree.build_elements import read_element
 from parflex.tree.tree import Link
 

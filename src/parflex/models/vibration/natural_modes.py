@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from parflex.errors import InputError, SingularError
-from parflex.models.brief_lines import hertz_line
-from parflex.models.configuration import Pose
 from parflex.models.dynamics.forces import Without, Wrench
 from parflex.models.dynamics.spare_motors import Preload, Weights
 from parflex.models.elastic.equilibrium import NOT_STABLE, doubtful
@@ -18,11 +16,12 @@ from parflex.models.elastic.holding import Lock, Servo
 from parflex.models.elastic.linear_model import About, LinearModel, linear_model, state_about
 from parflex.models.elastic.loads_at_rest import Conditions
 from parflex.models.elastic.stiff_system import eigen, moving_names, rate_units, sorted_modes
-from parflex.models.motor_values import Effort
-from parflex.models.robot import Robot
 from parflex.models.vibration.beyond_band import band_warnings
 from parflex.models.vibration.element_errors import element_errors, element_warnings
 from parflex.records import Answer, brief, count_of
+from parflex.robot.configuration import Pose
+from parflex.robot.motor_values import Effort
+from parflex.robot.robot import Robot, hertz_line
 
 if TYPE_CHECKING:
     from parflex.models.vibration.refinement import Refinement

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from parflex.errors import InputError
-from parflex.models.configuration import Configuration, Pose, configure
-from parflex.models.robot import Robot
 from parflex.models.vibration.element_errors import beam_links
 from parflex.records import Record, count_of
+from parflex.robot.configuration import Configuration, Pose, configure
+from parflex.robot.robot import Robot
 
 Array = np.ndarray
 LEAST = 1e-9  # answers of finely divided robots have rounding of about 1e-10: smaller changes are chance

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from parflex.errors import ParflexError
 from parflex.models.elastic.linear_model import About
-from parflex.models.robot import Robot
 from parflex.models.vibration.natural_modes import check_modes, natural_frequencies
+from parflex.robot.robot import Robot
 
 USUAL = 6
 

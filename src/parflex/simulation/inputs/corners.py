@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from parflex.errors import InputError
-from parflex.models.configuration import Configuration
 from parflex.models.dynamics.impulse import impulse_of_motors
 from parflex.records import Record
+from parflex.robot.configuration import Configuration
 from parflex.simulation.inputs.polynomials import Polynomials
 from parflex.simulation.integrators.system import System
 from parflex.simulation.problem import Problem

@@ -11,9 +11,9 @@ import numpy as np
 from parflex.checks import table
 from parflex.errors import InputError
 from parflex.models.dynamics.forces import checked_wrench
-from parflex.models.motor_values import by_motor, one_effort, read_efforts
-from parflex.models.robot import Robot
 from parflex.records import count_of
+from parflex.robot.motor_values import by_motor, motor_effort, read_efforts
+from parflex.robot.robot import Robot
 from parflex.simulation.inputs.function_samples import APART, Span, through_samples
 from parflex.simulation.inputs.polynomials import Polynomials, constant, linear
 from parflex.tree.tree import Tree
@@ -91,10 +91,10 @@ def given_efforts(robot: Robot, effort: Any, span: Span) -> Polynomials:
 
 def _effort_of(name: str, given: Any, span: Span) -> Polynomials:
     if callable(given):
-        return in_time(lambda t: one_effort(name, given(t)), 1, span, f"effort.{name}")
+        return in_time(lambda t: motor_effort(name, given(t)), 1, span, f"effort.{name}")
     if _is_table(given):
         return in_time(given, 1, span, f"effort.{name}")
-    return constant(np.array([one_effort(name, given)]))
+    return constant(np.array([motor_effort(name, given)]))
 
 
 def _is_table(given: Any) -> bool:

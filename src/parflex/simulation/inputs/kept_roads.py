@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from parflex.codegen import disk_cache, program_store
-from parflex.models.robot import Robot
+from parflex.robot.robot import Robot
 from parflex.simulation.inputs.polynomials import Polynomials
 
 Array = np.ndarray

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from parflex.errors import InputError, did_you_mean
-from parflex.models.robot import Robot
 from parflex.records import Answer
+from parflex.robot.robot import Robot
 from parflex.robotfile.motion_schema import MotionTable
 from parflex.simulation.inputs.function_samples import Span
 from parflex.simulation.inputs.polynomials import Polynomials, hermite, joined

@@ -10,9 +10,9 @@ import numpy as np
 
 from parflex.closure.newton import CLOSED
 from parflex.errors import InputError
-from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.recursion.kinematics import pose
+from parflex.robot.robot import Robot
 from parflex.robotfile.motion_schema import MotionTable
 from parflex.simulation.inputs.kept_roads import kept_road
 from parflex.simulation.inputs.polynomials import Polynomials
@@ -143,10 +143,10 @@ def follow(robot: Robot, frame: str, arc: Arc, near: Array, name: str) -> tuple[
 
 def _followed(robot: Robot, frame: str, arc: Arc, near: Array, name: str) -> tuple[Polynomials, Array, Array]:
     """By the robot with few elements where it has many: bodies are rigid, so that all of them move alike."""
-    from parflex.models.loading import undivided  # which builds robots, what a road that is kept does not need
     from parflex.models.vibration.refinement import same_positions
+    from parflex.robot.load import with_file_elements  # which builds robots, what a road that is kept does not need
 
-    fewer = undivided(robot) if not near[list(_deformations(robot))].any() else None
+    fewer = with_file_elements(robot) if not near[list(_deformations(robot))].any() else None
     if fewer is not None:
         pieces, *ends = _along(fewer, frame, arc, same_positions(robot, fewer, near), name)
         whole = [same_positions(fewer, robot, q) for q in ends]

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from parflex.errors import InputError, ParflexError, UnreachableError
-from parflex.models.configuration import Configuration
-from parflex.models.robot import Robot
 from parflex.records import Record
+from parflex.robot.configuration import Configuration
+from parflex.robot.robot import Robot
 from parflex.robotfile.motion_schema import MotionTable
 from parflex.simulation.inputs.polynomials import POWERS, Polynomials, joined
 from parflex.simulation.inputs.prescribed_frames import FrameMotion, channels, frame_components, joints_of_pose

@@ -12,10 +12,10 @@ import numpy as np
 
 from parflex.closure.targets import WORDS, AxisTarget, FrameTarget, PoseRows, normal_pair
 from parflex.errors import InputError
-from parflex.models.configuration import Configuration
-from parflex.models.coordinate_words import InWorld
-from parflex.models.robot import Robot
 from parflex.records import Record
+from parflex.robot.configuration import Configuration
+from parflex.robot.coordinate_names import WorldName
+from parflex.robot.robot import Robot
 from parflex.spatial.rotations import cross, matrix_quaternion
 
 Array = np.ndarray
@@ -132,7 +132,7 @@ def pose_words(robot: Robot, frame: str, desired: FrameMotion, driven: Sequence[
         return words
     if robot.tree.planar:
         return words | {f"{frame}.theta": float(np.arctan2(R[1, 0], R[0, 0]))}
-    return words | {InWorld(f"{frame}.q{a}"): float(v) for a, v in zip("wxyz", matrix_quaternion(R), strict=True)}
+    return words | {WorldName(f"{frame}.q{a}"): float(v) for a, v in zip("wxyz", matrix_quaternion(R), strict=True)}
 
 
 def velocity_words(robot: Robot, frame: str, desired: FrameMotion, driven: Sequence[int]) -> dict[str, float]:
@@ -142,4 +142,4 @@ def velocity_words(robot: Robot, frame: str, desired: FrameMotion, driven: Seque
 
 def _twist_words(robot: Robot, frame: str, values: Array, driven: Sequence[int]) -> dict[str, float]:
     theta = 5 if robot.tree.planar else None
-    return {InWorld(f"{frame}.{'theta' if c == theta else TWIST_WORDS[c]}"): float(values[c]) for c in driven}
+    return {WorldName(f"{frame}.{'theta' if c == theta else TWIST_WORDS[c]}"): float(values[c]) for c in driven}

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from parflex.errors import ParflexError, UnreachableError
-from parflex.models.robot import Robot
 from parflex.records import Record
+from parflex.robot.robot import Robot
 from parflex.simulation.inputs.polynomials import Polynomials, hermite, slopes_of
 
 Array = np.ndarray

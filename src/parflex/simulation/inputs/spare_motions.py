@@ -16,13 +16,13 @@ import numpy as np
 
 from parflex.checks import short_text
 from parflex.errors import InputError
-from parflex.models.configuration import Configuration
 from parflex.models.dynamics.shared_efforts import home_preload, shared_efforts
 from parflex.models.dynamics.spare_motors import Sharing, asked, read_sharing, spare_motors
 from parflex.models.dynamics.taut_cables import taut_efforts
-from parflex.models.robot import Robot
-from parflex.models.terms import acting
 from parflex.records import Record
+from parflex.robot.configuration import Configuration
+from parflex.robot.load import acting_robot
+from parflex.robot.robot import Robot
 from parflex.simulation.inputs.polynomials import Polynomials
 
 Array = np.ndarray
@@ -103,7 +103,7 @@ def fitted(robot: Robot, values: Array, near: Array) -> Array:
 
 def shared_case(case: Any, words: Mapping[str, Any]) -> Any:
     """A run with the motors that drive a robot with spare ones; what is asked of these has no effect elsewhere."""
-    robot = acting(case.robot, case.without)
+    robot = acting_robot(case.robot, case.without)
     if case.prescribed == "motors" and is_spare(robot):
         spare = with_drivers(robot, case.motion, case.grid.rows * case.grid.out_step, **words)
         names = tuple(spare.driven.actuated_names)

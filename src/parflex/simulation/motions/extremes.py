@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.polynomial import polynomial
 
-from parflex.models.limits import Violation, check_limits
-from parflex.models.robot import Robot
+from parflex.robot.limits import Violation, check_limits
+from parflex.robot.robot import Robot
 from parflex.simulation.inputs.polynomials import Polynomials
 
 Array = np.ndarray

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from parflex.models.robot import Robot
 from parflex.records import Record
+from parflex.robot.robot import Robot
 from parflex.robotfile.motion_schema import MotionTable
 from parflex.simulation.inputs.paths import frame_along
 from parflex.simulation.inputs.poses import Move, asked_turn, pose_motion

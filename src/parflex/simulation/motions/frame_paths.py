@@ -9,9 +9,9 @@ from itertools import pairwise
 import numpy as np
 
 from parflex.errors import InputError
-from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.recursion.kinematics import pose
+from parflex.robot.robot import Robot
 from parflex.robotfile.motion_schema import MotionTable
 from parflex.simulation.inputs.paths import Arc, arcs_of, follow
 from parflex.simulation.inputs.polynomials import Polynomials, hermite, joined

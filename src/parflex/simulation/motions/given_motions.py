@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from parflex.errors import InputError, RobotFileError, did_you_mean
-from parflex.models.robot import Robot
+from parflex.robot.robot import Robot
 from parflex.robotfile.motion_schema import LAW_KEYS, LAWS, MotionTable
 from parflex.robotfile.read import parse_toml, read_bounded, read_tables
 

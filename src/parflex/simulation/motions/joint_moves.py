@@ -6,8 +6,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from parflex.models.motor_values import by_motor
-from parflex.models.robot import Robot
+from parflex.robot.motor_values import by_motor
+from parflex.robot.robot import Robot
 from parflex.robotfile.motion_schema import MotionTable
 from parflex.simulation.inputs.polynomials import Polynomials, integral, joined
 from parflex.simulation.motions.through_times import blended, splined

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from parflex.errors import InputError, RobotFileError
-from parflex.models.limits import refuse_violations
-from parflex.models.robot import Robot
+from parflex.robot.limits import refuse_violations
+from parflex.robot.robot import Robot
 from parflex.robotfile.motion_schema import LIMIT_KEYS, MotionTable
 from parflex.robotfile.read import read_tables
 from parflex.simulation.inputs.function_samples import Span

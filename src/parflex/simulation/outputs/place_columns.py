@@ -14,9 +14,9 @@ import numpy as np
 from parflex.errors import InputError, did_you_mean
 from parflex.models.inside_beams.beam_chains import beam_chains
 from parflex.models.inside_beams.inner_compliance import MISSING, forced_place
-from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.recursion.kinematics import pose
+from parflex.robot.robot import Robot
 from parflex.simulation.columns import AXES, frame_columns, is_tilted
 from parflex.simulation.outputs.inner_bending import InnerLoads, inner_bending, inner_loads_of
 from parflex.simulation.refining.inner_response import largest_deflection

@@ -9,10 +9,10 @@ import numpy as np
 
 from parflex.codegen.traces.reaction_signals import joint_wrenches
 from parflex.errors import InputError, did_you_mean
-from parflex.models.configuration import Configuration
 from parflex.models.dynamics.reactions import has_reaction, undetermined_reactions
 from parflex.models.inside_beams.beam_chains import BeamChain, SectionWord, is_section_word, section_examples
-from parflex.models.robot import Robot
+from parflex.robot.configuration import Configuration
+from parflex.robot.robot import Robot
 from parflex.simulation.columns import with_all_motors
 from parflex.simulation.inputs.spare_motions import SpareMotors
 from parflex.simulation.outputs.place_columns import is_place_word, place_examples

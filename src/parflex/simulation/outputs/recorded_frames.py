@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from parflex.errors import InputError, did_you_mean
-from parflex.models.robot import Robot
+from parflex.robot.robot import Robot
 from parflex.simulation.columns import refuse_shared_names
 
 

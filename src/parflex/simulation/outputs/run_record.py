@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from parflex.models.robot import Robot
+from parflex.robot.robot import Robot
 from parflex.simulation.integrators.integrate import CITATIONS, IntegratedRows
 from parflex.simulation.problem import Problem
 from parflex.simulation.run_checks import balance_error

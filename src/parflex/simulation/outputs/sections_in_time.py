@@ -19,7 +19,7 @@ from parflex.models.inside_beams.beam_chains import (
 )
 from parflex.models.inside_beams.section_forces import ElementRows, element_rows, sections_at
 from parflex.models.inside_beams.stresses import largest_stress, stresses
-from parflex.models.robot import Robot
+from parflex.robot.robot import Robot
 
 Array = np.ndarray
 

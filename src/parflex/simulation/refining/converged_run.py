@@ -13,8 +13,6 @@ from time import perf_counter
 from typing import Any
 
 from parflex.errors import InputError
-from parflex.models.loading import refined
-from parflex.models.robot import Robot
 from parflex.models.vibration.refinement import (
     at_same_pose,
     check_share,
@@ -23,6 +21,8 @@ from parflex.models.vibration.refinement import (
     same_positions,
 )
 from parflex.records import count_of
+from parflex.robot.load import with_refined_beams
+from parflex.robot.robot import Robot
 from parflex.simulation.inputs.motor_motions import MotorMotion
 from parflex.simulation.inputs.poses import PoseMotion
 from parflex.simulation.refining.run_changes import changes
@@ -54,7 +54,7 @@ def converged_run(simulate: Callable[..., Run], robot: Robot, converge: float, g
     best: Run | None = None
     why = ""
     for times in numbers_of_elements(robot, MOST_COORDINATES):
-        begin, finer = perf_counter(), robot if times == 1 else refined(robot, times)
+        begin, finer = perf_counter(), robot if times == 1 else with_refined_beams(robot, times)
         elements = count_of(finer.refine, "element")
         try:
             run = simulate(finer, **{**given, **_moved(robot, finer, given)})

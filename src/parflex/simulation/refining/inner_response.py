@@ -23,9 +23,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from parflex.errors import ParflexError
-from parflex.models.configuration import Configuration
-from parflex.models.robot import Robot
 from parflex.models.vibration.element_errors import BeamElements, inner_beams
+from parflex.robot.configuration import Configuration
+from parflex.robot.robot import Robot
 from parflex.spatial.linear import eigen_pairs
 from parflex.spatial.rotations import hat
 

@@ -12,9 +12,9 @@ from collections.abc import Collection, Mapping
 
 import numpy as np
 
-from parflex.models.robot import Robot
 from parflex.models.vibration.element_errors import beam_links
 from parflex.recursion.kinematics import pose
+from parflex.robot.robot import Robot
 from parflex.simulation.run_checks import turned_apart
 from parflex.spatial.rotations import ORIENTATION
 

@@ -12,9 +12,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from parflex.models.robot import Robot
-from parflex.models.vibration.element_errors import ENOUGH, REACHED, TOO_HIGH, inner_beams, reduced_beams
+from parflex.models.vibration.element_errors import (
+    ENOUGH as MODES_RESOLVED,
+)
+from parflex.models.vibration.element_errors import (
+    REACHED,
+    TOO_HIGH,
+    inner_beams,
+    reduced_beams,
+)
 from parflex.models.vibration.inner_motions import InnerMotions
+from parflex.robot.robot import Robot
 
 Array = np.ndarray
 STRAINED = 0.01  # of the strain energy of the beam that vibrates most: others do not matter
@@ -59,7 +67,7 @@ def content_warnings(robot: Robot, columns: Mapping[str, Array]) -> list[str]:
     worst = strain_content(robot, columns, reductions=True)
     if not worst.error > TOO_HIGH:
         return []
-    enough = int(np.ceil(worst.count * (worst.squared / worst.alone / (2 * ENOUGH)) ** 0.25))
+    enough = int(np.ceil(worst.count * (worst.squared / worst.alone / (2 * MODES_RESOLVED)) ** 0.25))
     fast, alone = (f"{np.sqrt(value) / (2 * np.pi):.3g} Hz" for value in (worst.squared, worst.alone))
     its = f"its {'element' if worst.count == 1 else 'elements'} held at both ends at {alone}"
     advice = f"use {max(enough, worst.count + 1)} elements, or converge=1e-2"

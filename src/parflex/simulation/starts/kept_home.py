@@ -12,8 +12,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from parflex.codegen import disk_cache, program_store
-from parflex.models.posing.motions_at_home import Mobility
-from parflex.models.robot import Robot
+from parflex.robot.motions_at_home import Mobility
+from parflex.robot.robot import Robot
 
 _known: WeakKeyDictionary[Robot, Robot] = WeakKeyDictionary()  # robots do not change
 

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from parflex.codegen import disk_cache, program_store
-from parflex.models.configuration import Pose
-from parflex.models.robot import Robot
 from parflex.records import Record
+from parflex.robot.configuration import Pose
+from parflex.robot.robot import Robot
 
 Array = np.ndarray
 

@@ -13,14 +13,14 @@ import scipy
 
 from parflex.closure.mobility import RANK_TOLERANCE
 from parflex.errors import SingularError
-from parflex.models.configuration import Configuration, Pose
 from parflex.models.dynamics.forces import Wrench
 from parflex.models.elastic.driven_frame import held_frame
 from parflex.models.elastic.equilibrium import equilibrium
 from parflex.models.elastic.linear_model import tree_stiffness
 from parflex.models.elastic.resting.static_newton import is_stable
 from parflex.models.elastic.stiff_system import rate_units
-from parflex.models.robot import Robot
+from parflex.robot.configuration import Configuration, Pose
+from parflex.robot.robot import Robot
 from parflex.simulation.starts.kept_rest import Relaxed, named_rates
 
 Array = np.ndarray

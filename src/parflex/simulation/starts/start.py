@@ -15,12 +15,12 @@ import numpy as np
 
 from parflex.codegen.traces.open_tree import MANY_RATES
 from parflex.errors import InputError, SingularError, did_you_mean
-from parflex.models.configuration import Configuration, configure
-from parflex.models.coordinate_words import InWorld
-from parflex.models.given_states.coupled_values import refuse_contradicted_positions
-from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.recursion.energy import energies
+from parflex.robot.configuration import Configuration, configure
+from parflex.robot.coordinate_names import WorldName
+from parflex.robot.robot import Robot
+from parflex.robot.states import refuse_contradicted_positions
 from parflex.simulation.inputs.motor_motions import MotorMotion
 from parflex.simulation.inputs.polynomials import Polynomials
 from parflex.simulation.inputs.poses import PoseMotion
@@ -203,7 +203,7 @@ def _prescribed(robot: Robot, motion: Prescribed) -> dict[str, float]:
     if not twist.any():
         return {}
     words = {0: "x", 1: "y", 5: "theta"} if robot.tree.planar else dict(enumerate(TWIST))
-    return {InWorld(f"{motion.frame}.{word}"): float(twist[k]) for k, word in words.items()}
+    return {WorldName(f"{motion.frame}.{word}"): float(twist[k]) for k, word in words.items()}
 
 
 def _usual(problem: Problem, pose: Any) -> str:

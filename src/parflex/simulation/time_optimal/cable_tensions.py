@@ -10,10 +10,10 @@ import numpy as np
 
 from parflex.closure.constraints import Coupling
 from parflex.errors import InputError
-from parflex.models.configuration import Configuration
 from parflex.models.dynamics.element_values import multipliers_of
 from parflex.models.dynamics.taut_cables import cable_rows, driven_cables
-from parflex.models.robot import Robot
+from parflex.robot.configuration import Configuration
+from parflex.robot.robot import Robot
 
 Array = np.ndarray
 Winding = tuple[tuple[int, float], ...]  # of each cable its motor, and 1 where positive efforts wind it up, else -1

@@ -11,7 +11,7 @@ import numpy as np
 from parflex.errors import InputError, UnreachableError
 from parflex.models.dynamics.rigid_losses import refuse_losses
 from parflex.models.dynamics.taut_cables import driven_cables
-from parflex.models.robot import Robot
+from parflex.robot.robot import Robot
 from parflex.robotfile.motion_schema import MotionTable
 from parflex.simulation.inputs.polynomials import Polynomials, joined
 from parflex.simulation.inputs.spare_motions import is_spare

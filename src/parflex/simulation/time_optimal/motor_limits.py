@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from parflex.errors import InputError
-from parflex.models.motor_values import by_motor
-from parflex.models.robot import Robot
 from parflex.records import Record
+from parflex.robot.motor_values import by_motor
+from parflex.robot.robot import Robot
 from parflex.robotfile.motion_schema import LIMIT_KEYS, MotionTable
 
 Array = np.ndarray

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from parflex.errors import InputError, ParflexError, UnreachableError
-from parflex.models.configuration import Configuration
-from parflex.models.robot import Robot
 from parflex.records import Record
+from parflex.robot.configuration import Configuration
+from parflex.robot.robot import Robot
 from parflex.robotfile.motion_schema import MotionTable
 from parflex.simulation.inputs.paths import arcs_of, frame_along
 from parflex.simulation.inputs.polynomials import Polynomials, hermite

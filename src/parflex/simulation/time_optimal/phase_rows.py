@@ -14,10 +14,10 @@ from itertools import combinations, product
 import numpy as np
 
 from parflex.errors import InputError
-from parflex.models.configuration import Configuration
 from parflex.models.dynamics.reduced import state_at
-from parflex.models.robot import Robot
 from parflex.records import Record
+from parflex.robot.configuration import Configuration
+from parflex.robot.robot import Robot
 from parflex.simulation.time_optimal.cable_tensions import Winding, cable_names, taut_bounds, tensions, winding_of
 from parflex.simulation.time_optimal.motor_limits import MotorLimits
 from parflex.simulation.time_optimal.path_geometry import PathPlaces

@@ -13,11 +13,11 @@ from parflex.design.design_state import Circumstances, DesignState, SensitiveDes
 from parflex.design.vibrating import HeldState
 from parflex.design.vibration_responses import frequency_of, lowest_modes
 from parflex.errors import InputError
-from parflex.models.configuration import Configuration, Pose
 from parflex.models.elastic.linear_model import tree_stiffness
-from parflex.models.robot import Robot
 from parflex.models.vibration.natural_modes import Modes
 from parflex.records import Record
+from parflex.robot.configuration import Configuration, Pose
+from parflex.robot.robot import Robot
 from parflex.spatial.dual import Sensitive, slopes_last
 from parflex.updating.sensor_rows import mac_of_span, sensor_rows
 

@@ -19,11 +19,11 @@ from parflex.design.design_state import Circumstances, SensitiveDesign
 from parflex.design.number_slopes import numbers_by_program
 from parflex.designs.design_numbers import number_at
 from parflex.errors import ParflexError
-from parflex.models.configuration import configure
 from parflex.models.elastic.linear_model import LinearModel
-from parflex.models.loading import redesigned
-from parflex.models.robot import Robot
 from parflex.models.vibration.natural_modes import USUAL, Modes, modes_of
+from parflex.robot.configuration import configure
+from parflex.robot.load import with_settings
+from parflex.robot.robot import Robot
 from parflex.robotfile.read import apply_settings
 from parflex.tree.rigid_version import read_version
 from parflex.updating.modelled.pose_modes import SlopedModes, modes_at, pose_of
@@ -70,7 +70,7 @@ class ReboundRobots:
         shares = 1 + ELSEWHERE * np.sqrt(np.arange(2.0, 2 + len(self.keys)))
         numbers = {key: float(x * number_at(self.robot, key)) for key, x in zip(self.keys, shares, strict=True)}
         try:
-            return redesigned(self.robot, numbers)
+            return with_settings(self.robot, numbers)
         except ParflexError:
             return None
 
@@ -109,7 +109,7 @@ class ReboundRobot:
     @cached_property
     def _anew(self) -> SensitiveDesign:
         """The robot, read and put together again, with slopes."""
-        return SensitiveDesign(redesigned(self.designs.robot, self.settings), self.designs.keys)
+        return SensitiveDesign(with_settings(self.designs.robot, self.settings), self.designs.keys)
 
     @cached_property
     def _rebound(self) -> SensitiveDesign | None:

@@ -15,16 +15,16 @@ import numpy as np
 
 from parflex.design.design_state import Circumstances, SensitiveDesign
 from parflex.design.vibration_responses import sloped_frequency
-from parflex.models.configuration import Configuration
 from parflex.models.dynamics.taut_cables import driven_cables
 from parflex.models.elastic.holding import held_alike, held_robot
 from parflex.models.elastic.linear_model import LinearModel, about_pose, tree_stiffness
 from parflex.models.elastic.loads_at_rest import prepare
 from parflex.models.elastic.tension import just_taut, tense_parts
-from parflex.models.robot import Robot, frames_at
-from parflex.models.terms import acting
 from parflex.models.vibration.natural_modes import Modes
 from parflex.recursion.dynamics import body_rows
+from parflex.robot.configuration import Configuration
+from parflex.robot.load import acting_robot
+from parflex.robot.robot import Robot, frames_at
 from parflex.spatial.dual import Sensitive, slopes_last
 
 Array = np.ndarray
@@ -96,7 +96,7 @@ class StillPose:
         given = self.given
         if given.about == "equilibrium" or given.wrench or driven_cables(robot):
             return None
-        held = held_robot(acting(robot, given.without), self.here.q, given.lock, given.servo)
+        held = held_robot(acting_robot(robot, given.without), self.here.q, given.lock, given.servo)
         first, loading = self._held
         here = StillConfiguration(held, self.here.q, first.reduction.partition, like=first)
         if just_taut(here, given.without) or (given.about is None and tense_parts(here, given.without)):
@@ -109,7 +109,7 @@ class StillSlopes:
 
     def __init__(self, design: SensitiveDesign, robot: Robot, here: Configuration, given: Circumstances) -> None:
         self.here, self.without, self.count = here, given.without, len(design.keys)
-        self.twin = held_alike(acting(design.twin, given.without), robot, here.q, given.lock, given.servo)
+        self.twin = held_alike(acting_robot(design.twin, given.without), robot, here.q, given.lock, given.servo)
 
     @cached_property
     def _bodies(self) -> list[tuple[Array, Array]]:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from parflex.models.configuration import Configuration, Pose, configure
-from parflex.models.robot import Robot
+from parflex.robot.configuration import Configuration, Pose, configure
+from parflex.robot.robot import Robot
 from parflex.tree.tree import Place
 from parflex.view.figures.style import drawing, finished, new_figure, picture_path, write_picture
 from parflex.view.scene.coupling_parts import coupled_links, coupled_place, coupling_labels

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from parflex.errors import InputError
-from parflex.models.robot import Robot
+from parflex.robot.robot import Robot
 from parflex.view.figures.run_numbers import Columns, chosen_columns, run_differences, spectrum
 from parflex.view.figures.style import LINES, MEASURED, finished, legend_above, new_figure, styled, time_axis, titled
 from parflex.view.figures.units import unit_of

@@ -10,7 +10,7 @@ from html import escape
 
 import numpy as np
 
-from parflex.models.configuration import Configuration
+from parflex.robot.configuration import Configuration
 from parflex.view.scene.projection import angles_of_view, view
 from parflex.view.scene.skeleton import ModeShape, outline, skeleton
 

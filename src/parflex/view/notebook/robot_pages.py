@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from parflex.models.brief_lines import effort_units, freedoms_of
-from parflex.models.configuration import Configuration
-from parflex.models.limits import limit_warnings
-from parflex.models.robot import Robot
+from parflex.robot.configuration import Configuration
+from parflex.robot.limits import limit_warnings
+from parflex.robot.robot import Robot, effort_units, freedoms_of
 from parflex.view.notebook.html_parts import beside, card, names, notes, table, tidy
 from parflex.view.notebook.line_pictures import robot_picture
 

@@ -9,8 +9,8 @@ from parflex.control.study import Study
 from parflex.errors import ParflexError
 from parflex.maps.grid import FrequencyMap
 from parflex.maps.reaching.closed_rows import OK, SINGULAR, UNREACHABLE
-from parflex.models.loading import load
-from parflex.models.robot import Robot
+from parflex.robot.load import load
+from parflex.robot.robot import Robot
 from parflex.simulation.runs import Run
 from parflex.view.figures.map_figure import draw_map
 from parflex.view.figures.run_figures import draw_run

@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from parflex.errors import InputError, ParflexError
-from parflex.models.robot import Robot
+from parflex.robot.robot import Robot
 from parflex.simulation.runs import Run
 from parflex.view.figures.section_figure import along_beams
 

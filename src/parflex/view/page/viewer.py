@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from parflex.errors import InputError, ParflexError
-from parflex.models.robot import Robot
+from parflex.robot.robot import Robot
 from parflex.view.page.panel import Panel
 from parflex.view.page.playback import Playback
 from parflex.view.page.recording import Picture, recorded_page

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from parflex.models.robot import Robot
 from parflex.recursion.kinematics import pose
+from parflex.robot.robot import Robot
 from parflex.tree.tree import Place
 from parflex.view.scene.element_parts import Tie
 from parflex.view.scene.solids import Solid, along, cylinder, merged, polygon_prism

@@ -11,8 +11,8 @@ import numpy as np
 from parflex.bodies.beam import CentreLine, centre_line
 from parflex.bodies.elastic import Node
 from parflex.bodies.modal import load_modal
-from parflex.models.robot import Robot
 from parflex.records import Record
+from parflex.robot.robot import Robot
 from parflex.robotfile import schema
 from parflex.tree.build_elements import read_material, read_section
 from parflex.tree.tree import Link

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.recursion.kinematics import pose
+from parflex.robot.robot import Robot
 from parflex.tree.tree import GROUND, Place
 from parflex.view.scene.solids import along, cylinder
 

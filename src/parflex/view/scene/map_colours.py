@@ -12,9 +12,9 @@ from parflex.errors import InputError
 from parflex.io import read_npz
 from parflex.maps.grids.map_files import FOREIGN
 from parflex.maps.reaching.closed_rows import OK
-from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.recursion.kinematics import pose
+from parflex.robot.robot import Robot
 from parflex.view.figures.style import STRESSES
 
 Array = np.ndarray

@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 
 from parflex.errors import InputError, ParflexWarning
-from parflex.models.robot import Robot
+from parflex.robot.robot import Robot
 from parflex.spatial.rotations import rotation_from_vector
 from parflex.view.scene.mesh_files import MAX_TRIANGLES, mesh_of
 

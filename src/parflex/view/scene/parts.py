@@ -9,9 +9,9 @@ from typing import Protocol
 import numpy as np
 
 from parflex.closure.constraints import Loop
-from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.recursion.kinematics import pose
+from parflex.robot.robot import Robot
 from parflex.tree.build_elements import read_section
 from parflex.tree.tree import GROUND, Link, Place
 from parflex.view.figures.style import SOLIDS as GROUPS

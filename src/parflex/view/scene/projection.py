@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from parflex.models.robot import Robot
+from parflex.robot.robot import Robot
 
 Array = np.ndarray
 TURN, TILT = -28.0, 55.0  # degrees: how a robot in space is seen at first

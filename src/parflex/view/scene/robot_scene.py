@@ -13,9 +13,9 @@ from functools import cached_property
 
 import numpy as np
 
-from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.recursion.kinematics import Pose, pose
+from parflex.robot.robot import Robot
 from parflex.view.figures.style import SOLIDS
 from parflex.view.scene.elastic_points import BodyPoints
 from parflex.view.scene.mesh_parts import MESHES

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from parflex.models.configuration import Configuration
-from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.recursion.kinematics import Pose, pose
+from parflex.robot.configuration import Configuration
+from parflex.robot.robot import Robot
 from parflex.spatial.rotations import hat
 from parflex.tree.tree import GROUND, Link, Place
 from parflex.view.scene.elastic_points import BodyPoints, points_of_body

@@ -14,11 +14,11 @@ from parflex.design.design_state import checked_number
 from parflex.design.robot_difference import extending_text
 from parflex.errors import InputError, ParflexError, UnreachableError
 from parflex.io import new_file
-from parflex.models.loading import redesigned, with_file_of
-from parflex.models.robot import Robot
 from parflex.models.vibration.natural_modes import natural_frequencies
 from parflex.records import Record
 from parflex.recursion.kinematics import pose
+from parflex.robot.load import with_file_of, with_settings
+from parflex.robot.robot import Robot
 from parflex.spatial.rotations import vector_from_rotation
 from parflex.sweeps.design_rows import DesignRows
 from parflex.sweeps.sweep_file import DesignFile
@@ -114,7 +114,7 @@ class DesignDesk:
 
     def robot_of(self, values: Mapping[str, float]) -> Robot:
         """The robot of a design; how many freedoms it has, its numbers do not change."""
-        made = redesigned(self.robot, values)
+        made = with_settings(self.robot, values)
         return replace(made, known_mobility=self.robot.mobility)
 
     def look_at(self, values: Mapping[str, float]) -> ShownDesign:

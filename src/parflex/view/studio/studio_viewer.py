@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from parflex.errors import ParflexError
-from parflex.models.loading import with_file_of
+from parflex.robot.load import with_file_of
 from parflex.view.page.session import Session
 from parflex.view.page.viewer import Viewer
 from parflex.view.scene.map_colours import MapPoints

@@ -6,10 +6,10 @@ import numpy as np
 
 from parflex.closure.mobility import reduction
 from parflex.errors import SingularError
-from parflex.models.configuration import Configuration
 from parflex.models.elastic.loads_at_rest import Loading, tangent_stiffness
 from parflex.models.elastic.resting.static_newton import Found, closed_step, newton, no_motion_gains
 from parflex.models.elastic.stiff_system import rate_units
+from parflex.robot.configuration import Configuration
 
 Array = np.ndarray
 MOST = 100  # steps

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from parflex.errors import SingularError
-from parflex.models.configuration import Configuration
 from parflex.models.elastic.loads_at_rest import Loading, tangent_stiffness
 from parflex.models.elastic.resting.static_newton import (
     SAME,
@@ -26,6 +25,7 @@ from parflex.models.elastic.resting.static_newton import (
 )
 from parflex.models.elastic.stiff_system import DRIVEN, rate_units
 from parflex.records import Record
+from parflex.robot.configuration import Configuration
 
 Array = np.ndarray
 Growth = Callable[[float], Loading]

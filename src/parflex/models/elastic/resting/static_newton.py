@@ -8,9 +8,9 @@ import numpy as np
 
 from parflex.closure.mobility import reduction
 from parflex.closure.newton import CLOSED
-from parflex.models.configuration import Configuration
 from parflex.models.elastic.loads_at_rest import Loading, tangent_stiffness
 from parflex.models.elastic.stiff_system import StiffnessSolver, rate_units
+from parflex.robot.configuration import Configuration
 
 Array = np.ndarray
 STEPS = 60

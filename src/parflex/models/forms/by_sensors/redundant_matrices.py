@@ -14,17 +14,17 @@ from typing import Any
 import numpy as np
 
 from parflex.errors import InputError
-from parflex.models.configuration import Pose
 from parflex.models.dynamics.forces import Without, Wrench, checked_wrenches, on_links
 from parflex.models.dynamics.rigid_losses import refuse_losses
 from parflex.models.forms.by_sensors.redundant_equations import BY_SENSORS, all_rates
 from parflex.models.forms.by_sensors.redundant_sets import Hold, RedundantSets, redundant_sets
-from parflex.models.robot import Robot
-from parflex.models.terms import acting_at
 from parflex.records import Answer, Record
 from parflex.recursion.dynamics import joint_forces, newton_euler
 from parflex.recursion.kinematics import Pose as LinkPoses
 from parflex.recursion.kinematics import jacobians, motion, pose
+from parflex.robot.configuration import Pose
+from parflex.robot.load import acting_configuration
+from parflex.robot.robot import Robot
 from parflex.spatial.dual import Dual
 from parflex.spatial.rotations import hat
 from parflex.tree.tree import Tree
@@ -125,7 +125,7 @@ def redundant_model(
     RedundantModel
         Matrices of tau = D qdd + C qd + G + H - F_ext (SI) and names of the coordinates.
     """
-    configuration = acting_at(robot, pose, without)
+    configuration = acting_configuration(robot, pose, without)
     robot = configuration.robot
     form = redundant_sets(robot if sensed is None else robot.sensing(sensed))
     if form.spare:

@@ -10,13 +10,13 @@ import numpy as np
 from parflex.closure import mobility
 from parflex.closure.constraints import Closures, Loop
 from parflex.errors import InputError
-from parflex.models.configuration import Configuration
 from parflex.models.forms.closing import CHANGE
 from parflex.models.forms.form import Question
 from parflex.models.forms.general_form import GeneralForm, general_form
-from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.recursion.kinematics import jacobians, pose
+from parflex.robot.configuration import Configuration
+from parflex.robot.robot import Robot
 
 Array = np.ndarray
 CLEAN = 1e-13  # of the largest entry: what is smaller is rounding

@@ -20,8 +20,8 @@ from parflex.closure.constraints import Closures, Constraint, Loop
 from parflex.closure.mobility import SINGULAR, condition
 from parflex.errors import InputError, SingularError, UnreachableError
 from parflex.models.forms.by_sensors.redundant_sets import RedundantSets, redundant_sets
-from parflex.models.robot import Robot
 from parflex.recursion.kinematics import Pose, jacobians, pose
+from parflex.robot.robot import Robot
 from parflex.spatial.linear import scalar_type, solve
 
 Array = np.ndarray

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from parflex.models.cutting import CutBeam
 from parflex.models.forms.in_pieces.node_state import NodeState
 from parflex.models.forms.in_pieces.piece_motion import Carried
+from parflex.robot.substructures import CutBeam
 from parflex.spatial.linear import shared_call
 from parflex.spatial.rotations import cross, hat
 

@@ -13,15 +13,14 @@ from typing import Any
 import numpy as np
 
 from parflex.bodies.rigid import RigidBody
-from parflex.models.cutting import CutBeam, CutModal, floats
 from parflex.models.dynamics.forces import no_inertia, on_links
 from parflex.models.forms.in_pieces.beam_assembly import add_to, assemble_beam, elastic_acceleration
 from parflex.models.forms.in_pieces.node_state import NodeState
 from parflex.models.forms.in_pieces.piece_motion import accelerations
 from parflex.models.forms.in_pieces.piece_rates import piece_rates
-from parflex.models.forms.in_pieces.pieces import Pieces
 from parflex.recursion.dynamics import joint_forces
 from parflex.recursion.kinematics import acceleration_matrix, pose
+from parflex.robot.substructures import CutBeam, CutModal, Substructures, is_free
 from parflex.spatial.linear import (
     can_share_call,
     eliminate_groups,
@@ -36,7 +35,7 @@ Array = np.ndarray
 
 
 def node_state(
-    form: Pieces,
+    form: Substructures,
     q: Any,
     independent: Array,
     without: tuple[str, ...] = (),
@@ -177,7 +176,7 @@ def independent_accelerations(state: NodeState, x: Array) -> Array:
             bent = elastic_acceleration(state, beam, x)
             values |= {start + k: bent[k] for k in own}
     for j, link in enumerate(tree.links):
-        if floats(form.robot, j):
+        if is_free(form.robot, j):
             moving = state.moving.links[j]
             gravity = state.at.rotation[j].T @ tree.gravity
             some = x[list(moving.columns)]
@@ -220,7 +219,7 @@ def _solved(state: NodeState, A: Array, right: Array, unknowns: Sequence[int]) -
     return np.array(substitute_groups(steps, list(right)), dtype=object)
 
 
-def groups_among(form: Pieces, unknowns: Sequence[int]) -> list[list[int]]:
+def groups_among(form: Substructures, unknowns: Sequence[int]) -> list[list[int]]:
     """Groups of unknowns as they are numbered among some of them."""
     place = {k: number for number, k in enumerate(unknowns)}
     found = [[place[k] for k in group if k in place] for group in form.groups]

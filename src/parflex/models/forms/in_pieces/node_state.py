@@ -9,9 +9,9 @@ import numpy as np
 
 from parflex.models.forms.in_pieces.piece_motion import PieceMotion
 from parflex.models.forms.in_pieces.piece_rates import Rates
-from parflex.models.forms.in_pieces.pieces import Pieces
 from parflex.records import Record
 from parflex.recursion.kinematics import Pose
+from parflex.robot.substructures import Substructures
 
 Array = np.ndarray
 
@@ -20,7 +20,7 @@ Array = np.ndarray
 class NodeState(Record):
     """Everything at a state: rates, accelerations per unknown, inertia and forces in the unknowns."""
 
-    form: Pieces
+    form: Substructures
     at: Pose
     rates: Rates
     moving: PieceMotion

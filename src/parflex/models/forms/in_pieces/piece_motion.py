@@ -10,11 +10,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from parflex.models.cutting import CutPiece, CutStep
 from parflex.models.forms.in_pieces.piece_rates import Rates, hinge_pose
-from parflex.models.forms.in_pieces.pieces import Pieces
 from parflex.records import Record
 from parflex.recursion.kinematics import Pose
+from parflex.robot.substructures import CutStep, CutSubstructure, Substructures
 from parflex.spatial.rotations import cross, hat
 from parflex.tree.tree import GROUND
 
@@ -105,7 +104,7 @@ class PieceMotion(Record):
     joints: dict[int, JointRow]
 
 
-def accelerations(form: Pieces, at: Pose, rates: Rates) -> PieceMotion:
+def accelerations(form: Substructures, at: Pose, rates: Rates) -> PieceMotion:
     """Of all links and joints."""
     carried: dict[int, Carried] = {}
     joints: dict[int, JointRow] = {}
@@ -119,7 +118,7 @@ def accelerations(form: Pieces, at: Pose, rates: Rates) -> PieceMotion:
     return PieceMotion(carried, joints)
 
 
-def _joint_rows(form: Pieces, step: CutStep, source: Carried, target: Carried) -> dict[int, JointRow]:
+def _joint_rows(form: Substructures, step: CutStep, source: Carried, target: Carried) -> dict[int, JointRow]:
     """Accelerations of the free rates of a joint: unknowns of their own, or what one link turns beyond the other."""
     link = form.robot.tree.links[step.tie.second]
     own = [link.v.start + k for k in step.tie.free]
@@ -140,7 +139,7 @@ def _over(columns: tuple[int, ...], carried: Carried) -> Array:
     return whole
 
 
-def _reference(form: Pieces, at: Pose, rates: Rates, piece: CutPiece) -> Carried:
+def _reference(form: Substructures, at: Pose, rates: Rates, piece: CutSubstructure) -> Carried:
     columns, zero = tuple(range(piece.slots.start, piece.slots.stop)), np.zeros(3)
     J = np.zeros((6, len(columns)))
     if piece.reference == GROUND:
@@ -152,7 +151,7 @@ def _reference(form: Pieces, at: Pose, rates: Rates, piece: CutPiece) -> Carried
     return Carried(turned, w, zero, zero, J[:3], J[3:], columns)
 
 
-def _stepped(form: Pieces, at: Pose, rates: Rates, step: CutStep, source: Carried, aligned: bool) -> Carried:
+def _stepped(form: Substructures, at: Pose, rates: Rates, step: CutStep, source: Carried, aligned: bool) -> Carried:
     if step.tie.node:
         return (_on_node if step.forward else _off_node)(form, at, rates, step, source, aligned)
     across, absolute = _forward if step.forward else _backward, step.link in form.absolute
@@ -179,7 +178,9 @@ def _stepped(form: Pieces, at: Pose, rates: Rates, step: CutStep, source: Carrie
     return _backward(there, ends[1].rotation, ends[1].position, *fixed)
 
 
-def _node_motion(form: Pieces, at: Pose, rates: Rates, step: CutStep) -> tuple[Array, Array, Array, Array, Array]:
+def _node_motion(
+    form: Substructures, at: Pose, rates: Rates, step: CutStep
+) -> tuple[Array, Array, Array, Array, Array]:
     """Of a node against its body, in the axes of the body: Phi_d, Phi_r turned, the two motions, and L_dot's part."""
     tree = form.robot.tree
     body, node = tree.links[step.tie.first], tree.links[step.tie.second].node
@@ -190,7 +191,7 @@ def _node_motion(form: Pieces, at: Pose, rates: Rates, step: CutStep) -> tuple[A
     return node.Phi_d[:, free], turns[:, free], node.Phi_d @ ed, turns @ ed, node.L_drift(e, ed)
 
 
-def _on_node(form: Pieces, at: Pose, rates: Rates, step: CutStep, source: Carried, aligned: bool) -> Carried:
+def _on_node(form: Substructures, at: Pose, rates: Rates, step: CutStep, source: Carried, aligned: bool) -> Carried:
     """A node of a body that is not cut, which moves with it and by its coordinates."""
     slides, turns, slide, turn, drift = (source.out(part) for part in _node_motion(form, at, rates, step))
     moved = source.offset(source.out(at.local_position[step.link]), source.turned)
@@ -203,7 +204,7 @@ def _on_node(form: Pieces, at: Pose, rates: Rates, step: CutStep, source: Carrie
     return bent if aligned else replace(bent, turned=None).in_axes(R)
 
 
-def _off_node(form: Pieces, at: Pose, rates: Rates, step: CutStep, source: Carried, aligned: bool) -> Carried:
+def _off_node(form: Substructures, at: Pose, rates: Rates, step: CutStep, source: Carried, aligned: bool) -> Carried:
     """The body that carries a node, from the node."""
     node = step.source
     back = at.local_rotation[node].T

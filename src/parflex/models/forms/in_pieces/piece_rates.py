@@ -14,11 +14,9 @@ import numpy as np
 
 from parflex.bodies.elastic import Node
 from parflex.errors import SingularError
-from parflex.models.closure_joints import ClosureJoint
-from parflex.models.cutting import CutBeam
-from parflex.models.forms.in_pieces.pieces import BeamThatFollows, Pieces
 from parflex.records import Record
 from parflex.recursion.kinematics import Pose
+from parflex.robot.substructures import ClosureJoint, CutBeam, DependentBeam, Substructures
 from parflex.spatial.linear import shared_call, solve
 from parflex.spatial.rotations import cross
 from parflex.tree.tree import GROUND, Place
@@ -41,13 +39,13 @@ class Rates(Record):
         return self.twists[link][1]
 
 
-def piece_rates(form: Pieces, at: Pose, independent: Array) -> Rates:
+def piece_rates(form: Substructures, at: Pose, independent: Array) -> Rates:
     """All rates from the independent ones."""
     return _Sweep(form, at, independent).run()
 
 
 class _Sweep:
-    def __init__(self, form: Pieces, at: Pose, independent: Array) -> None:
+    def __init__(self, form: Substructures, at: Pose, independent: Array) -> None:
         tree = form.robot.tree
         self.form, self.at, self.tree = form, at, tree
         self.qd: Array = np.zeros(tree.n, dtype=object)
@@ -187,7 +185,7 @@ class _Sweep:
         v, w = self.twists[place.link]
         return place.rotation.T @ (v + cross(w, place.position)), place.rotation.T @ w
 
-    def _across(self, given: BeamThatFollows, twist: Twist, from_first: bool, rate: Array | None = None) -> Twist:
+    def _across(self, given: DependentBeam, twist: Twist, from_first: bool, rate: Array | None = None) -> Twist:
         """From one place of a closure to the other."""
         h = self.form.hinges[given.closure]
         turn, rho = hinge_pose(self.at, h)
@@ -202,7 +200,7 @@ class _Sweep:
         w = turn @ (w - spin) - guided_w
         return turn @ (v - slide) - guided_v - cross(w, rho), w
 
-    def _turn_hinge(self, given: BeamThatFollows, beam: CutBeam, near: Place, far: Place) -> None:
+    def _turn_hinge(self, given: DependentBeam, beam: CutBeam, near: Place, far: Place) -> None:
         """The rates of a hinge from the coordinates of the beam that are given, then across it."""
         h = self.form.hinges[given.closure]
         base = self._of(near)

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from parflex.models.cutting import CutBeam
 from parflex.models.forms.in_pieces.beam_assembly import add_to, assemble_beam
 from parflex.models.forms.in_pieces.node_equations import (
     groups_among,
@@ -22,7 +21,7 @@ from parflex.models.forms.in_pieces.node_equations import (
     node_state,
 )
 from parflex.models.forms.in_pieces.piece_rates import piece_rates
-from parflex.models.forms.in_pieces.pieces import Pieces
+from parflex.robot.substructures import CutBeam, Substructures
 from parflex.spatial.dual import ComplexPair, complex_pair
 from parflex.spatial.linear import (
     EliminationStep,
@@ -48,7 +47,7 @@ class JointSlope:
     damping: Any
 
 
-def resting(form: Pieces) -> Pieces:
+def resting(form: Substructures) -> Substructures:
     """The same pieces without weight: what is linear in accelerations stands alone."""
     tree = replace(form.robot.tree, gravity=np.zeros(3))
     robot = replace(form.robot, tree=tree, closures=replace(form.robot.closures, tree=tree))
@@ -62,7 +61,13 @@ class StepMatrix:
     """
 
     def __init__(
-        self, form: Pieces, q: Any, c1: Any, c2: Any, driven: bool, joints: Mapping[int, JointSlope] | None = None
+        self,
+        form: Substructures,
+        q: Any,
+        c1: Any,
+        c2: Any,
+        driven: bool,
+        joints: Mapping[int, JointSlope] | None = None,
     ) -> None:
         self.form, self.c1, self.c2, self.joints = resting(form), c1, c2, dict(joints or {})
         self.state = node_state(self.form, q, np.zeros(len(form.partition.independent)))
@@ -209,7 +214,7 @@ def _against(strained: Array, rates: Array, *matrices: Array) -> list[tuple[Arra
     return [(none, rates.T @ (matrix @ strained)) for matrix in matrices]
 
 
-def turning_positions(form: Pieces, free: list[int]) -> list[int]:
+def turning_positions(form: Substructures, free: list[int]) -> list[int]:
     """Positions of joints whose rates are not their derivatives, where such rates are free."""
     links = [link for link in form.robot.tree.links if not link.joint.one_axis]
     moved = [link for link in links if set(free) & set(range(link.v.start, link.v.stop))]

@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 
 from parflex.bodies.rigid import RigidBody
-from parflex.models.forms.on_legs.platform_legs import (
+from parflex.recursion.dynamics import joint_forces, mass_matrix, newton_euler
+from parflex.robot.legs import (
     Leg,
     LegMotion,
     Legs,
     PlatformMotion,
-    down,
+    from_leg_axes,
     leg_motion,
     platform_wrench,
-    up,
+    to_leg_axes,
 )
-from parflex.recursion.dynamics import joint_forces, mass_matrix, newton_euler
 from parflex.spatial.linear import scalar_type, solve, solve_positive
 from parflex.spatial.rotations import cross
 
@@ -48,7 +48,7 @@ def motor_columns(form: Legs, states: list[LegMotion], R: Array | None = None) -
     for state in states:
         for own, motor in zip(state.leg.actuated, state.leg.motors, strict=True):
             unit = np.eye(state.leg.tree.n)[own]
-            push = up(state.leg, state.at, solve(state.J.T, unit))
+            push = from_leg_axes(state.leg, state.at, solve(state.J.T, unit))
             felt = _at_attachment(form, state.leg, R, push)
             columns[motor] = _freedoms(form, push, cross(state.arm, push), felt)
     return np.array(columns).T
@@ -71,7 +71,7 @@ def _legs(
         )
         motors[list(leg.motors)] = H[list(leg.actuated)]
         left = [0.0 if passive and k in leg.actuated else H[k] for k in range(leg.tree.n)]
-        pushes.append(up(leg, state.at, solve(state.J.T, np.array(left, dtype=H.dtype))))
+        pushes.append(from_leg_axes(leg, state.at, solve(state.J.T, np.array(left, dtype=H.dtype))))
     return states, _summed(form, platform.R, states, pushes), motors
 
 
@@ -193,12 +193,12 @@ def _follow(form: Legs, state: LegMotion, R: Array) -> tuple[Array, list[int]]:
     """Joint rates of a leg per unit of the freedoms that move its end, and the numbers of these."""
     leg, units = state.leg, np.eye(3)
     slides, turns = ((0, 1), (2,)) if form.planar else ((0, 1, 2), (0, 1, 2))
-    columns = [down(leg, state.at, units[axis]) for axis in slides]
-    columns += [down(leg, state.at, cross(units[axis], state.arm)) for axis in turns]
+    columns = [to_leg_axes(leg, state.at, units[axis]) for axis in slides]
+    columns += [to_leg_axes(leg, state.at, cross(units[axis], state.arm)) for axis in turns]
     picked = list(range(len(columns)))
     if form.elastic is not None:
         slots = form.elastic.slots[leg.number]
         moved = [k for k in range(slots.shape[1]) if slots[:, k].any()]
-        columns += [down(leg, state.at, R @ slots[:, k]) for k in moved]
+        columns += [to_leg_axes(leg, state.at, R @ slots[:, k]) for k in moved]
         picked += [len(_rigid_rows(form)) + k for k in moved]
     return solve(state.J, np.array(columns).T), picked

@@ -9,7 +9,7 @@ import numpy as np
 
 from parflex.models.forms.on_legs.leg_equations import motor_columns
 from parflex.models.forms.on_legs.leg_state import LegState
-from parflex.models.forms.on_legs.platform_legs import Legs, PlatformMotion, down, leg_motion
+from parflex.robot.legs import Legs, PlatformMotion, leg_motion, to_leg_axes
 from parflex.spatial.linear import scalar_type, solve
 from parflex.spatial.rotations import quaternion_near
 
@@ -30,7 +30,7 @@ def all_accelerations(form: Any, state: LegState, independent: Array) -> Array:
         if legs.elastic is not None:
             modes = independent[len(own) :]
             bending = driven.R @ legs.elastic.rate(leg.number, modes)
-            qdd = qdd + solve(moving.J, down(leg, moving.at, bending))
+            qdd = qdd + solve(moving.J, to_leg_axes(leg, moving.at, bending))
         found[[tree.links[j].v.start for j in leg.links]] = qdd
     return found
 

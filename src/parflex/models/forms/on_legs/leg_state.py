@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from parflex.models.forms.on_legs.platform_legs import Legs, PlatformMotion, leg_motion
 from parflex.models.forms.on_legs.platform_newton import PlatformPose
 from parflex.records import Record
 from parflex.recursion.kinematics import Pose, pose
+from parflex.robot.legs import Legs, PlatformMotion, leg_motion
 
 Array = np.ndarray
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from parflex.closure.leg_geometry import Angle
 from parflex.models.forms.on_legs.leg_equations import motor_columns
-from parflex.models.forms.on_legs.platform_legs import Leg, LegMotion, Legs, PlatformMotion, leg_motion, leg_values
 from parflex.records import Record
+from parflex.robot.legs import Leg, LegMotion, Legs, PlatformMotion, leg_motion, leg_values
 from parflex.spatial.linear import solve
 from parflex.spatial.rotations import quaternion_matrix, quaternion_product, rotation_about
 

@@ -1,7 +1,20 @@
-"""A robot whose legs end in a ball (in the plane: a hinge) on one platform, as Khalil sees it, over any scalar.
+"""The platform of a robot and its legs.
+
+A robot whose legs end in a ball (in the plane: a hinge) on one platform, as Khalil sees it, over any scalar.
 
 Each leg is reduced to what the platform feels at its end; the platform is written in world axes. [Khalil2007, eqs.
 (20)-(22)] and (28)-(30). The general reduction gives the same numbers; this one needs far fewer operators.
+
+What the legs of a robot feel of a platform given by modes: its motion along the attachments, not all of its modes.
+
+With the forces f of the legs along the directions in which modes move the attachments, the elastic rows of the platform
+are M_ee edd + A_re^T Vd + s = P f. They are solved for y = P^T edd, the elastic accelerations of the attachments: with
+M_y = (P^T M_ee^-1 P)^-1, lift L = M_ee^-1 P M_y and Pi = M_ee^-1 - L P^T M_ee^-1, all constant,
+
+    M_y y + L^T (A_re^T Vd + s) = f        edd = L y - Pi (A_re^T Vd + s)
+
+This is [Long2014, eqs. (44)-(49)] with as many elastic unknowns as directions at the attachments: a plate has one for
+each leg, however many modes describe it. Where modes are fewer than directions, y are the modes themselves.
 """
 
 from __future__ import annotations
@@ -11,11 +24,10 @@ from typing import Any
 
 import numpy as np
 
-from parflex.bodies.elastic import Node
+from parflex.bodies.elastic import Body, Node
+from parflex.bodies.modal import without_rounding_differences
 from parflex.bodies.rigid import RigidBody
 from parflex.closure.leg_geometry import Angle, TwoRevoluteLeg, UniversalPrismaticLeg, recognise_leg
-from parflex.models.forms.on_legs.elastic_platform import ElasticPlatform, elastic_platform
-from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.recursion.kinematics import (
     Motion,
@@ -26,12 +38,17 @@ from parflex.recursion.kinematics import (
     place_jacobian,
     pose,
 )
+from parflex.robot.robot import Robot
 from parflex.spatial.linear import solve
 from parflex.spatial.rotations import cross
 from parflex.tree.joints import AROUND_AXIS
 from parflex.tree.tree import Link, Place, Tree
 
 Array = np.ndarray
+
+INDEPENDENT = 1e-6  # smallest singular value of P, of the largest: below, directions follow from each other
+
+ROUND_OFF = 1e-14  # of the largest entry: what products of constants leave of zero
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -214,8 +231,6 @@ def end_masses_on_platform(form: Legs) -> Legs:
 
 
 # -- kinematics of one leg -----------------------------------------------------------------------------
-
-
 def attachment(form: Legs, leg: Leg, e: Array) -> Array:
     """Where a leg holds the platform, in its axes."""
     return leg.attachment if form.elastic is None else form.elastic.place(leg.number, e)
@@ -227,14 +242,14 @@ def leg_values(form: Legs, leg: Leg, platform: PlatformMotion, angle: Angle) -> 
     return leg.geometry.values(platform.p + platform.R @ attachment(form, leg, platform.e), angle)
 
 
-def down(leg: Leg, at: Pose, vector: Array) -> Array:
+def to_leg_axes(leg: Leg, at: Pose, vector: Array) -> Array:
     """A world vector in the rows of the leg's end."""
     for k in range(len(leg.tree.links)):
         vector = at.from_parent(leg.tree, k, vector)
     return leg.rows @ (leg.end.rotation.T @ vector)
 
 
-def up(leg: Leg, at: Pose, rows: Array) -> Array:
+def from_leg_axes(leg: Leg, at: Pose, rows: Array) -> Array:
     """Components along the rows of the leg's end as a world vector."""
     vector = leg.end.rotation @ (leg.rows.T @ rows)
     for k in reversed(range(len(leg.tree.links))):
@@ -258,8 +273,8 @@ def leg_motion(form: Legs, leg: Leg, q: Any, platform: PlatformMotion) -> LegMot
     if form.elastic is not None:
         bending = platform.R @ form.elastic.rate(leg.number, platform.ed)
         velocity, acceleration = velocity + bending, acceleration + 2 * cross(platform.w, bending)
-    qd = solve(J, down(leg, at, platform.v + velocity))
-    end_acceleration = down(leg, at, platform.a + acceleration)
+    qd = solve(J, to_leg_axes(leg, at, platform.v + velocity))
+    end_acceleration = to_leg_axes(leg, at, platform.a + acceleration)
     still = np.zeros(tree.n)
     _, _, bias, _ = motion(tree, at, qd, still, -gravity).of(leg.end)
     qdd = solve(J, end_acceleration - leg.rows @ bias)
@@ -282,3 +297,65 @@ def platform_wrench(form: Legs, platform: PlatformMotion) -> tuple[Array, Array,
         return R @ f, R @ m, s
     force, moment = form.body.wrench(acceleration_matrix(w, al), np.zeros(3))
     return form.body.m * platform.a + R @ force, R @ moment + cross(R @ form.body.S, platform.a), np.zeros(0)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ElasticPlatform(Record):
+    """A platform given by modes, and constants that reduce its modes to the motion of the attachments."""
+
+    body: Body
+    nodes: tuple[Node, ...]  # of the legs
+    slots: tuple[Array, ...]  # of each leg 3 x d: acceleration of its attachment per unit of y, in platform axes
+    M_y: Array  # d x d
+    lift: Array  # N x d
+    rest: Array  # Pi, N x N
+
+    @property
+    def size(self) -> int:
+        """Number of elastic unknowns."""
+        return len(self.M_y)
+
+    def place(self, leg: int, e: Array) -> Array:
+        """An attachment in platform axes."""
+        return self.nodes[leg].r0 + self.nodes[leg].Phi_d @ e
+
+    def rate(self, leg: int, ed: Array) -> Array:
+        """Velocity of an attachment against the platform's frame, in its axes."""
+        return self.nodes[leg].Phi_d @ ed
+
+    def accelerations(self, y: Array, s: Array) -> Array:
+        """Of all modes, theory (34); `s` are the elastic rows without edd, the platform's accelerations included."""
+        return self.lift @ y - self.rest @ s
+
+    def with_point_masses(self, masses: list[float]) -> ElasticPlatform:
+        """The platform with a point mass on each attachment."""
+        body = self.body
+        for node, mass in zip(self.nodes, masses, strict=True):
+            body = body.with_point_mass(node, mass)
+        return elastic_platform(body, self.nodes)
+
+
+def elastic_platform(body: Body, nodes: tuple[Node, ...]) -> ElasticPlatform:
+    """The constants of a platform whose legs hold these nodes, theory (33)."""
+    N = body.size
+    M_ee = body.inertia_matrix(np.zeros(N))[6:, 6:]
+    moves = [(leg, axis) for leg, node in enumerate(nodes) for axis in range(3) if node.Phi_d[axis].any()]
+    P = np.array([nodes[leg].Phi_d[axis] for leg, axis in moves]).reshape(-1, N).T
+    singular = np.linalg.svd(P, compute_uv=False) if P.size else np.zeros(0)
+    if len(moves) >= N or not len(moves) or singular[-1] < INDEPENDENT * singular[0]:
+        slots = tuple(node.Phi_d for node in nodes)
+        return ElasticPlatform(body, nodes, slots, M_ee, np.eye(N), np.zeros((N, N)))
+    free = np.linalg.inv(M_ee)
+    M_y = np.linalg.inv(P.T @ free @ P)
+    lift = free @ P @ M_y
+    slots = tuple(np.zeros((3, len(moves))) for _ in nodes)
+    for k, (leg, axis) in enumerate(moves):
+        slots[leg][axis, k] = 1.0
+    return ElasticPlatform(body, nodes, slots, *(_clean(part) for part in (M_y, lift, free - lift @ P.T @ free)))
+
+
+def _clean(matrix: Array) -> Array:
+    """A constant matrix with zeros where rounding stands, and one number for entries that rounding alone parts."""
+    return without_rounding_differences(
+        np.where(np.abs(matrix) > ROUND_OFF * np.abs(matrix).max() * len(matrix), matrix, 0.0)
+    )

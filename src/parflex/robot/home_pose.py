@@ -10,13 +10,13 @@ import numpy as np
 
 from parflex.closure.targets import Target
 from parflex.errors import RobotFileError, SingularError, UnreachableError
-from parflex.models.given_states.coupled_values import coupling_warnings
-from parflex.models.pose_input import read_pose
 from parflex.recursion.energy import distance
 from parflex.recursion.kinematics import pose
+from parflex.robot.pose_input import read_pose
+from parflex.robot.states import coupling_warnings
 
 if TYPE_CHECKING:
-    from parflex.models.robot import Robot
+    from parflex.robot.robot import Robot
 
 Array = np.ndarray
 FAR = 0.6  # rad or typical lengths from its stated start at which a motor of the assembled robot is reported
@@ -41,7 +41,7 @@ class HomePose:
     @property
     def of_default_motors(self) -> Robot:
         """The same robot with the motors that its frames name: home does not depend on the chosen actuation."""
-        from parflex.models.loading import default_motors  # which stands on robots
+        from parflex.robot.load import default_motors  # which stands on robots
 
         motors = default_motors(self.robot.description, self.robot.tree)
         return self.robot if not motors or motors == self.robot.actuated else replace(self.robot, actuated=motors)

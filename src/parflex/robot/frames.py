@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from parflex.closure.targets import Target
-from parflex.models.configuration import Configuration, Pose, configure
-from parflex.models.robot import Robot, frames_at
 from parflex.records import NamedMatrix, Unpacked, name_list
+from parflex.robot.configuration import Configuration, Pose, configure
+from parflex.robot.robot import Robot, frames_at
 
 Array = np.ndarray
 

@@ -1,4 +1,6 @@
-"""Positions and rates given as arrays: checked, named in errors, and closed on request.
+"""States as arrays: order of coordinates, closed positions, values of coupled joints.
+
+Positions and rates given as arrays: checked, named in errors, and closed on request.
 
 An array has one number for every coordinate of the robot, in the order of `robot.coordinates` or `robot.rates`; one
 that is as long as `robot.independent` gives those alone, and the others follow from the loops.
@@ -7,29 +9,37 @@ that is as long as `robot.independent` gives those alone, and the others follow 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import scipy
 
 from parflex.checks import short_text
 from parflex.closure import mobility
-from parflex.closure.constraints import Coupling
+from parflex.closure.constraints import Constraint, Coupling
 from parflex.closure.newton import CLOSED
 from parflex.closure.targets import Target
 from parflex.errors import InputError, ParflexError, SingularError, UnreachableError
+from parflex.records import Record, name_list
 from parflex.recursion.kinematics import pose
+from parflex.tree.tree import Link, Tree
 
 if TYPE_CHECKING:
-    from parflex.models.robot import Robot
+    from parflex.robot.robot import Robot
 
 Array = np.ndarray
+
 OPEN = 1e-8  # typical lengths by which loops may be open, and by which quaternions may miss the length 1
+
 SINGLE = 100.0  # times that for arrays in single precision, which cannot close loops better than to 1e-7
 
+SAME = 1e-8  # of values and of entries of rows without units: rounding
 
-class KeptPrograms(dict[Any, Any]):
+
+class ProgramCache(dict[Any, Any]):
     """What was compiled for a robot, by what was asked. Copies of a robot, also pickled ones, start with none."""
 
     def __init__(self) -> None:
@@ -37,10 +47,10 @@ class KeptPrograms(dict[Any, Any]):
         self.lock = threading.RLock()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return KeptPrograms, ()
+        return ProgramCache, ()
 
 
-class ArrayOrder:
+class ArrayNames:
     """What a robot says of arrays: which names their entries have, in which order, and closed positions."""
 
     @property
@@ -81,7 +91,7 @@ class ArrayOrder:
     @cached_property
     def independent_rates(self: Robot) -> tuple[int, ...]:  # type: ignore[misc]
         """Numbers of the independent rates: those of its programs; where home is singular, of a pose nearby."""
-        from parflex.models.partition import independent_rates  # which takes robots
+        from parflex.robot.partition import independent_rates  # which takes robots
 
         try:
             return tuple(int(k) for k in independent_rates(self))
@@ -113,9 +123,9 @@ class ArrayOrder:
         return _by_states(self.tree.rate_changes, (qd, "qd", self.nv), (qdd, "qdd", self.nv))
 
     @cached_property
-    def kept(self) -> KeptPrograms:
+    def kept(self) -> ProgramCache:
         """Programs that were compiled for this robot."""
-        return KeptPrograms()
+        return ProgramCache()
 
 
 def _by_states(function: Callable[[Array, Array], Array], *given: tuple[Any, str, int]) -> Array:
@@ -158,7 +168,7 @@ def as_numbers(value: Any, key: str) -> Array:
     return array.astype(float, copy=False)
 
 
-class Slacks(NamedTuple):
+class ToleranceFactors(NamedTuple):
     """How many times farther than in double precision positions, rates and accelerations may be from closed."""
 
     positions: float = 1.0
@@ -166,19 +176,19 @@ class Slacks(NamedTuple):
     accelerations: float = 1.0
 
 
-def slacks_of(q: Any, qd: Any = None, qdd: Any = None) -> Slacks:
+def tolerance_factors(q: Any, qd: Any = None, qdd: Any = None) -> ToleranceFactors:
     """What the precision of each array allows; rates also miss the loops by what positions do."""
-    return Slacks(slack_of(q), slack_of(q, qd), slack_of(q, qd, qdd))
+    return ToleranceFactors(tolerance_factor(q), tolerance_factor(q, qd), tolerance_factor(q, qd, qdd))
 
 
-def slack_of(*given: Any) -> float:
+def tolerance_factor(*given: Any) -> float:
     """How many times farther than in double precision something that follows from these arrays may be from closed."""
     return SINGLE if any(isinstance(array, np.ndarray) and array.dtype == np.float32 for array in given) else 1.0
 
 
 def closed_positions(robot: Robot, given: Any, key: str = "q", slack: float | None = None) -> Array:
     """All positions from an array of them, whose loops are closed; or of the independent ones, which are closed."""
-    q, slack = as_numbers(given, key), slack_of(given) if slack is None else slack
+    q, slack = as_numbers(given, key), tolerance_factor(given) if slack is None else slack
     if q.ndim != 1:
         raise InputError(
             f"'{key}' has the shape {q.shape}, and one pose is asked for", key=key, value=str(q.shape),
@@ -311,3 +321,117 @@ def _from_independent(robot: Robot, values: Array, key: str) -> Array:
         given[link.e.start + k - link.e_v.start if elastic else link.q.start + k - link.v.start] = float(value)
     held = frozenset(rates)
     return robot.assembler.assemble(Target(given, held), robot.home, robot.home, robot.locked | held)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Contradiction(Record):
+    """Couplings that put a joint elsewhere than where it is given, with all other given joints."""
+
+    couplings: tuple[Coupling, ...]
+    joints: tuple[str, ...]  # given ones that they relate
+    joint: str
+    said: float  # by the couplings
+    given: float
+    unit: str
+
+    def message(self, what: str, per: str = "") -> str:
+        """One sentence about `what` is given."""
+        names = quoted([coupling.name for coupling in self.couplings])
+        one = len(self.couplings) == 1
+        unit = f"{self.unit}{per}"
+        return (
+            f"the {what} contradicts the coupling{'' if one else 's'} {names}: {'it gives' if one else 'they give'} "
+            f"'{self.joint}' {self.said:.6g} {unit}, and the {what} {self.given:.6g} {unit}"
+        )
+
+    @property
+    def hint(self) -> str:
+        """What to do."""
+        said = "; ".join(coupling.relation for coupling in self.couplings)
+        return f"leave out one of {quoted(self.joints)}: {said}"
+
+
+def contradiction(
+    constraints: Sequence[Constraint], tree: Tree, given: Mapping[int, float], offsets: bool
+) -> Contradiction | None:
+    """What couplings say against values `given` by rate: positions, with their offsets, or rates, without."""
+    rows = [row for row in constraints if isinstance(row, Coupling)]
+    if not rows:
+        return None
+    C = _matrix(rows, tree)
+    scale = np.array([row.scale(tree.length)[0] / tree.length for row in rows])
+    right = np.array([row.offset if offsets else 0.0 for row in rows]) * scale
+    known = sorted(given)
+    others = [k for k in range(tree.n) if k not in given]
+    values = np.array([given[k] for k in known]) / tree.rate_units[known]
+    for y in scipy.linalg.null_space(C[:, others].T, rcond=SAME).T:  # combinations that hold given joints alone
+        weights = y @ C[:, known]
+        off = float(weights @ values - y @ right)
+        if np.abs(weights).max(initial=0.0) < SAME:
+            continue
+        size = float(np.abs(weights * values).max()) + float(np.abs(y * right).max())
+        if abs(off) > SAME * max(1.0, size):
+            return _told(rows, tree, known, values, (y, weights, off))
+    return None
+
+
+def _told(
+    rows: list[Coupling], tree: Tree, known: list[int], values: Array, found: tuple[Array, Array, float]
+) -> Contradiction:
+    y, weights, off = found
+    own = tuple(row for row, share in zip(rows, y, strict=True) if abs(share) > SAME)
+    related = [n for n, weight in enumerate(weights) if abs(weight) > SAME]
+    follows = [row.rates[0] for row in own]
+    n = next((n for n in reversed(related) if known[n] in follows), related[-1])
+    k = known[n]
+    link = tree.links[tree.link_of_rate[k]]
+    unit = float(np.max(tree.rate_units[k]))
+    said = float(values[n] - off / weights[n]) * unit
+    joints = tuple(tree.rate_names[known[m]] for m in related)
+    return Contradiction(
+        own, joints, link.name, said, float(values[n]) * unit, "m" if link.joint.unit == "m" else "rad"
+    )
+
+
+def refuse_contradicted_positions(robot: Any, q: Array, key: str) -> None:
+    """Raise where all positions `q` do not fit a coupling."""
+    given = {link.v.start: float(q[link.q.start]) for link in robot.tree.links if link.joint.one_axis}
+    for row in robot.closures.constraints:
+        said = contradiction([row], robot.tree, given, offsets=True)
+        if said is not None:
+            raise InputError(said.message("start"), key=key, value=said.joint, hint=said.hint)
+
+
+def immobile_joints(constraints: Sequence[Constraint], tree: Tree) -> tuple[list[str], list[str]]:
+    """Joints that couplings alone leave no motion, and the couplings that hold them."""
+    rows = [row for row in constraints if isinstance(row, Coupling)]
+    if len(rows) < 2:
+        return [], []
+    coupled = sorted({k for row in rows for k in row.rates})
+    motions = scipy.linalg.null_space(_matrix(rows, tree)[:, coupled], rcond=SAME)
+    still = [k for n, k in enumerate(coupled) if np.abs(motions[n]).max(initial=0.0) < SAME]
+    names = [row.name for row in rows if set(row.rates) & set(still)]
+    return [tree.rate_names[k] for k in still], names
+
+
+def coupling_warnings(constraints: Sequence[Constraint], tree: Tree, stated: Sequence[Link]) -> list[str]:
+    """A sentence for couplings that leave joints no motion, and for those that do not keep `stated` starts."""
+    still, names = immobile_joints(constraints, tree)
+    found = [f"the couplings {quoted(names)} together leave {quoted(still)} no motion"] if still else []
+    starts = {link.v.start: float(tree.start[link.q.start]) for link in stated if link.joint.one_axis}
+    said = contradiction(constraints, tree, starts, offsets=True)
+    return [*found, f"{said.message('start')}: the coupling holds"] if said is not None else found
+
+
+def quoted(names: Sequence[str]) -> str:
+    """Names in quotes, for a sentence."""
+    return name_list([f"'{name}'" for name in names])
+
+
+def _matrix(rows: Sequence[Coupling], tree: Tree) -> Array:
+    """Coefficients of the rows over all rates, without units, the largest of each row being 1."""
+    C = np.zeros((len(rows), tree.n))
+    for i, row in enumerate(rows):
+        unit = row.scale(tree.length)[0] / tree.length
+        C[i, list(row.rates)] = unit * np.array(row.coefficients, dtype=float) * tree.rate_units[list(row.rates)]
+    return C

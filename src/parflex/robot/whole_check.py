@@ -7,11 +7,11 @@ import unicodedata
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from parflex.models.configuration import configure
-from parflex.models.frames_and_jacobians import counts
-from parflex.models.limits import limit_warnings
-from parflex.models.robot import Robot
 from parflex.records import count_of
+from parflex.robot.configuration import configure
+from parflex.robot.frames import counts
+from parflex.robot.limits import limit_warnings
+from parflex.robot.robot import Robot
 from parflex.robotfile.read import inherited
 
 

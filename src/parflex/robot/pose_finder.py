@@ -13,13 +13,13 @@ from parflex.closure.assembler import unmet_condition
 from parflex.closure.nearest import FreePart
 from parflex.closure.targets import PoseRows, Target, with_fixed_rows
 from parflex.errors import ParflexError, SingularError, UnreachableError
-from parflex.models.given_states.coupled_values import Contradiction, contradiction
-from parflex.models.pose_input import read_pose, whole_end_effector
-from parflex.models.posing.resting_couplings import resting_order
 from parflex.records import count_of
+from parflex.robot.gearing import coupling_order
+from parflex.robot.pose_input import complete_end_effector, read_pose
+from parflex.robot.states import Contradiction, contradiction
 
 if TYPE_CHECKING:
-    from parflex.models.robot import Robot
+    from parflex.robot.robot import Robot
 
 Array = np.ndarray
 SAME_FRAME = 1e-8  # typical lengths: a frame is where it should be
@@ -58,7 +58,7 @@ class PoseFinder:
             try:
                 return self.robot.at_rest.pose_finder.assemble(target, q, reference, locked)
             except (UnreachableError, SingularError):
-                stretched = resting_order(self.robot, target, target).stretched
+                stretched = coupling_order(self.robot, target, target).stretched
                 others = self.robot.resting_but(stretched) if stretched else None
             if others is not None:
                 try:
@@ -126,7 +126,7 @@ class PoseFinder:
 
     def whole(self, target: Target, q: Array) -> Target | None:
         """The target with what it leaves open about the same body, or about the motors, kept; None if nothing is."""
-        return whole_end_effector(self.robot.tree, self.robot.actuated, target, q)
+        return complete_end_effector(self.robot.tree, self.robot.actuated, target, q)
 
     def contradicts(self, target: Target) -> bool:
         """Whether conditions of a target contradict each other but at single poses."""

@@ -20,7 +20,7 @@ ANGLES = (*VECTOR, "theta")
 DEGREES = "_deg"
 
 
-class InWorld(str):
+class WorldName(str):
     """A word of a frame, `hand.rx`, that means the world, even if the frame is on a ball whose coordinate it names."""
 
 
@@ -50,19 +50,19 @@ def read_coordinate(tree: Tree, word: str, key: str = "pose", file: str | None =
     Its name is `x` for `tip.x` where the end effector is `tip` and no joint is called `x`, `left` for `qleft`, and
     `theta` for `theta_deg`.
     """
-    if word in elastic_words(tree):
+    if word in elastic_names(tree):
         return Coordinate(word, 1.0, tree.position_names.index(word), tree.rate_names.index(word))
     name = without_degrees(tree, word)
     joint = joint_named(tree, name)
     if joint is not None:
-        unit = 1.0 if name == word else degree(word, joint.joint.unit == "rad", key, file)
+        unit = 1.0 if name == word else to_radians(word, joint.joint.unit == "rad", key, file)
         return Coordinate(joint.name, unit, joint.q.start, joint.v.start)
     frame, component = split_frame(tree, name, key)
     if frame is None:
         return None
-    unit = 1.0 if name == word else degree(word, component in ANGLES, key, file)
+    unit = 1.0 if name == word else to_radians(word, component in ANGLES, key, file)
     turn = component in (*VECTOR, *QUATERNION) and name != component
-    relative = turn and not isinstance(word, InWorld) and turns_on_a_ball(tree, frame)
+    relative = turn and not isinstance(word, WorldName) and has_spherical_rotation(tree, frame)
     plain = frame == tree.end_effector and not relative and joint_named(tree, component) is None
     name = component if plain else f"{frame}.{component}"
     return Coordinate(name, unit, frame=frame, component=component, relative=relative)
@@ -79,7 +79,7 @@ def read_columns(
     names, units = [], []
     for word in words:
         found = read_coordinate(tree, word, key, file) or Coordinate(word)
-        refuse_twice(seen, found.key, word, key, file)
+        refuse_duplicates(seen, found.key, word, key, file)
         names.append(found.name)
         units.append(found.unit)
     return tuple(names), np.array(units)
@@ -91,18 +91,18 @@ def read_row(tree: Tree, given: Mapping[str, float], key: str = "pose") -> dict[
     return {name: float(value) * float(unit) for name, value, unit in zip(names, given.values(), units, strict=True)}
 
 
-def elastic_words(tree: Tree) -> set[str]:
+def elastic_names(tree: Tree) -> set[str]:
     """Names of elastic coordinates."""
     return {tree.rate_names[k] for k in tree.elastic}
 
 
-def pose_words(tree: Tree) -> list[str]:
+def pose_names(tree: Tree) -> list[str]:
     """Words that a pose may use."""
     ends = ["x", "y", "theta"] if tree.planar else [*POSITION, *QUATERNION, *VECTOR, *AXIS]
     return [link.name for link in tree.links if link.joint.one_axis] + ends
 
 
-def nearest_word(tree: Tree, name: str, words: Sequence[str]) -> str:
+def nearest_name(tree: Tree, name: str, words: Sequence[str]) -> str:
     """The nearest word; of `tipp.x` the nearest frame."""
     frame, dot, component = name.rpartition(".")
     if dot and component in words:
@@ -131,7 +131,7 @@ def split_frame(tree: Tree, name: str, key: str = "pose") -> tuple[str | None, s
     return None, ""
 
 
-def turns_on_a_ball(tree: Tree, frame: str) -> bool:
+def has_spherical_rotation(tree: Tree, frame: str) -> bool:
     """Whether rotations of this frame are in poses those of its spherical joint, relative to what carries it."""
     return any(link.name == frame and link.joint.kind == "spherical" for link in tree.links)
 
@@ -141,7 +141,7 @@ def without_degrees(tree: Tree, word: str) -> str:
     return word if joint_named(tree, word) else word.removesuffix(DEGREES)
 
 
-def degree(word: str, turning: bool, key: str, file: str | None) -> float:
+def to_radians(word: str, turning: bool, key: str, file: str | None) -> float:
     """Return a degree in rad; a length in degrees is refused."""
     if not turning:
         raise InputError(
@@ -150,7 +150,7 @@ def degree(word: str, turning: bool, key: str, file: str | None) -> float:
     return float(np.pi / 180)
 
 
-def refuse_twice(seen: dict[Any, str], what: Any, word: str, key: str, file: str | None) -> None:
+def refuse_duplicates(seen: dict[Any, str], what: Any, word: str, key: str, file: str | None) -> None:
     """One coordinate has several names (`x`, `platform.x`; `theta`, `theta_deg`): only one of them may be used."""
     if what in seen:
         raise InputError(

@@ -1,11 +1,11 @@
-"""A loaded robot: description, tree, closures, actuation, working mode, and how it can move."""
+"""A loaded robot: description, tree, closures, actuation and working mode."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,25 +13,31 @@ from parflex.closure import mobility
 from parflex.closure.assembler import Assembler
 from parflex.closure.constraints import Closures, Coupling, unstretched_rows, with_starts
 from parflex.closure.leg_geometry import drive_springs
-from parflex.errors import InputError, did_you_mean
-from parflex.models.brief_lines import robot_line
-from parflex.models.given_states.closed_positions import ArrayOrder, closed_positions
-from parflex.models.posing.gearing import Gearing, gearing
-from parflex.models.posing.home_pose import HomePose
-from parflex.models.posing.motions_at_home import Mobility, MotionsAtHome
-from parflex.models.posing.pose_finder import PoseFinder
-from parflex.models.sensors import sensed_rates
-from parflex.records import Record
+from parflex.errors import InputError, ParflexError, did_you_mean
+from parflex.records import Record, brief, count_of, name_list
 from parflex.recursion.kinematics import pose
+from parflex.robot.gearing import Gearing, find_gearing
+from parflex.robot.home_pose import HomePose
+from parflex.robot.motions_at_home import Mobility, MotionsAtHome
+from parflex.robot.pose_finder import PoseFinder
+from parflex.robot.states import ArrayNames, closed_positions
 from parflex.robotfile import schema
 from parflex.tree.tree import Tree
 
+if TYPE_CHECKING:
+    from parflex.robot.configuration import Configuration
+
 Array = np.ndarray
+
 PUBLIC = (  # names that `dir` lists: those of the documentation
     *("actuated", "actuated_names", "actuation", "close", "closures", "coordinates", "description", "file", "files"),
     *("home", "independent", "locked", "mode", "motors", "name", "nq", "nu", "nv", "payload", "position_rates"),
     *("rate_changes", "rates", "sensed", "sensed_names", "sensing", "tree", "warnings", "working_mode", "written"),
 )
+
+TWO_AXES = ("universal", "cylindrical")
+
+FORCES = {"rad": "N m", "m": "N"}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -50,7 +56,7 @@ class WrittenRobot(Record):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Robot(ArrayOrder, Record):
+class Robot(ArrayNames, Record):
     """A robot with a chosen `actuation` and `working_mode` (`mode`), made by `load`.
 
     `description` is what its `file` says, `tree` and `closures` what is made of it; `actuated`, `locked` and `sensed`
@@ -150,7 +156,7 @@ class Robot(ArrayOrder, Record):
     @cached_property
     def gearing(self) -> Gearing:
         """Which rates are those of rotors, and units of all rates, those of rotors behind their gears."""
-        return gearing(self.tree, self.closures)
+        return find_gearing(self.tree, self.closures)
 
     @cached_property
     def deformations(self) -> tuple[int, ...]:
@@ -267,7 +273,7 @@ class Robot(ArrayOrder, Record):
     @cached_property
     def few_motors(self) -> bool:
         """Whether motors are fewer than freedoms, and each of them moves the robot."""
-        from parflex.models.configuration import Configuration  # which stands on this module
+        from parflex.robot.configuration import Configuration  # which stands on this module
 
         return Configuration(self, self.home).lacks_motors
 
@@ -330,3 +336,102 @@ def file_frame(robot: Robot, link: str) -> str:
     while link not in names and "." in link:
         link = link.rpartition(".")[0]
     return link
+
+
+def marked_rates(description: schema.RobotFile, tree: Tree, moved: Collection[int]) -> tuple[int, ...]:
+    """Rates that the file marks as sensed, without those that the actuation moves or locks."""
+    names: list[str] = []
+    for frame in description.frame:
+        marks = frame.sensed if isinstance(frame.sensed, tuple) else (frame.sensed,) * 2
+        axes = (f"{frame.name}.1", f"{frame.name}.2") if frame.joint in TWO_AXES else (frame.name,)
+        names += [axis for axis, mark in zip(axes, marks, strict=False) if mark]
+    rates = [tree.links[tree.number(name)].v.start for name in names]
+    return tuple(k for k in rates if k not in moved)
+
+
+def sensed_rates(
+    tree: Tree, joints: Sequence[str], actuated: Collection[int], locked: Collection[int]
+) -> tuple[int, ...]:
+    """Rates of passive joints by name; an actuated or locked joint needs no further sensor."""
+    known = {link.name: link.v.start for link in tree.links if link.joint.one_axis}
+    chosen: list[int] = []
+    for name in [joints] if isinstance(joints, str) else joints:
+        if name not in known:
+            raise InputError(
+                f"there is no joint '{name}' with one axis", key="sensors", value=name, hint=did_you_mean(name, known)
+            )
+        if known[name] in actuated or known[name] in locked or known[name] in chosen:
+            why = (
+                "has a motor"
+                if known[name] in actuated
+                else "is locked"
+                if known[name] in locked
+                else "is listed twice"
+            )
+            raise InputError(
+                f"the joint '{name}' {why}", key="sensors", value=name, hint="list passive joints, each once"
+            )
+        chosen.append(known[name])
+    return tuple(chosen)
+
+
+def effort_units(robot: Robot) -> dict[str, str]:
+    """Unit of the effort of each motor."""
+    tree = robot.tree
+    units = {tree.rate_names[k]: tree.links[tree.link_of_rate[k]].joint.unit for k in range(tree.n)}
+    return {name: FORCES.get(unit, "N or N m") for name, unit in units.items()}
+
+
+def efforts_line(robot: Robot, efforts: Mapping[str, float]) -> str:
+    """Efforts with their units."""
+    units = effort_units(robot)
+    return "efforts " + name_list(
+        [f"{name} {value:.5g} {units.get(name, '')}".strip() for name, value in efforts.items()]
+    )
+
+
+def accelerations_line(robot: Robot, found: Mapping[str, float]) -> str:
+    """Accelerations with their units."""
+    units = {name: "m/s2" if unit == "N" else "rad/s2" for name, unit in effort_units(robot).items()}
+    return "accelerations " + name_list([f"{name} {value:.5g} {units[name]}" for name, value in found.items()])
+
+
+def robot_line(robot: Robot) -> str:
+    """Name, freedoms, motors, what is flexible, and what was chosen."""
+    motors = robot.actuated_names
+    parts = [freedoms_of(robot), f"motors {name_list(motors)}" if motors else "no motors"]
+    elastic = len(robot.tree.elastic)
+    parts.append(f"flexible ({count_of(elastic, 'elastic coordinate')})" if elastic else "rigid")
+    chosen = (("actuation", robot.actuation), ("working mode", robot.working_mode))
+    parts += [f"{word} {brief(name)}" for word, name in chosen if name != "default"]
+    parts += [f"{count_of(len(robot.locked), 'locked rate')}"] * bool(robot.locked)
+    parts += [f"sensors {name_list(robot.sensed_names)}"] * bool(robot.sensed)
+    parts += [count_of(len(robot.warnings), "warning")] * bool(robot.warnings)
+    return f"{brief(robot.name)}: {', '.join(parts)}"
+
+
+def freedoms_of(robot: Robot) -> str:
+    """The number of freedoms of the undeformed robot; a robot that cannot be assembled still prints."""
+    try:
+        rigid = robot.locking(robot.deformations) if robot.deformations else robot
+        return count_of(rigid.mobility.freedoms(len(rigid.free)), "freedom")
+    except (ParflexError, np.linalg.LinAlgError):
+        return "freedoms not known"
+
+
+def configuration_line(configuration: Configuration) -> str:
+    """Where the end effector is, and whether the loops are closed."""
+    robot = configuration.robot
+    _, position = configuration.at.of(robot.tree.place(robot.tree.end_effector))
+    parts = [
+        f"'{robot.tree.end_effector}' at {brief(np.round(position, 9) + 0.0)} m",
+        f"{len(configuration.q)} coordinates",
+    ]
+    if robot.closures.size:
+        parts.append(f"loops closed to {configuration.closure_error:.1e} m")
+    return f"{brief(robot.name)}: {', '.join(parts)}"
+
+
+def hertz_line(frequencies: np.ndarray) -> str:
+    """Frequencies, the first of them."""
+    return f"{name_list([f'{value:.4g}' for value in frequencies])} Hz" if len(frequencies) else "no frequency"

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from parflex.models.pose_input import read_pose, whole_end_effector
-from parflex.models.robot import Robot
+from parflex.robot.pose_input import complete_end_effector, read_pose
+from parflex.robot.robot import Robot
 
 Array = np.ndarray
 
@@ -15,7 +15,7 @@ Array = np.ndarray
 def near_pose(rigid: Robot, given: Mapping[str, float], q: Array) -> Array | None:
     """Positions of a robot with rigid bodies at a pose, by Newton from `q` on; None where that does not get there."""
     target = read_pose(rigid.tree, given, "pose", None, rigid.home)
-    whole = whole_end_effector(rigid.tree, rigid.actuated, target, q) or target
+    whole = complete_end_effector(rigid.tree, rigid.actuated, target, q) or target
     rows = len(whole.fixed) + sum(frame.size for frame in whole.frames)
     freedoms = rigid.mobility.freedoms(len(rigid.free))
     for choice in (whole,) if rows <= freedoms else (whole, target):

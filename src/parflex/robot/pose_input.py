@@ -1,4 +1,4 @@
-"""Reading poses and motions: joints, `x y z`, quaternions, rotation vectors, degrees, directions, distances."""
+"""Read poses and motions: joints, frames, quaternions, directions and distances."""
 
 from __future__ import annotations
 
@@ -7,33 +7,50 @@ from typing import Any
 
 import numpy as np
 
-from parflex.closure.targets import WORDS, FrameTarget, PoseRows, Target
-from parflex.errors import InputError, did_you_mean
-from parflex.models.coordinate_words import (
+from parflex.closure.targets import (
+    WORDS,
+    AxisComponentTarget,
+    AxisTarget,
+    DistanceTarget,
+    FrameRotationRows,
+    FrameTarget,
+    PoseRows,
+    Target,
+)
+from parflex.errors import InputError, did_you_mean, nearest
+from parflex.recursion.kinematics import pose
+from parflex.robot.coordinate_names import (
     COMPONENTS,
     POSITION,
     QUATERNION,
     VECTOR,
-    InWorld,
-    degree,
+    WorldName,
+    has_spherical_rotation,
     joint_named,
-    nearest_word,
-    pose_words,
+    nearest_name,
+    pose_names,
     read_coordinate,
-    refuse_twice,
-    turns_on_a_ball,
+    refuse_duplicates,
+    to_radians,
     without_degrees,
 )
-from parflex.models.given_states.pose_conditions import is_distance, read_axis, read_distance
-from parflex.recursion.kinematics import pose
 from parflex.robotfile.values import short_text
 from parflex.spatial.rotations import quaternion_matrix, rotation_about, vector_quaternion
 from parflex.tree.tree import Link, Tree
 
 Array = np.ndarray
+
 TWIST = {"x": 0, "y": 1, "z": 2, "rx": 3, "ry": 4, "rz": 5, "theta": 5}
-TWIST |= {"vx": 0, "vy": 1, "vz": 2, "wx": 3, "wy": 4, "wz": 5, "ax": 0, "ay": 1, "az": 2}
+
 LARGEST = 1e9  # no pose or motion comes near; powers of such numbers still fit
+
+DISTANCE = "distance."
+
+ROUNDING = 1e-9  # of a component of a unit vector
+
+UPRIGHT = 1e-12  # of one less its cosine: nearer, one component gives the whole direction
+
+TWIST |= {"vx": 0, "vy": 1, "vz": 2, "wx": 3, "wy": 4, "wz": 5, "ax": 0, "ay": 1, "az": 2}
 
 
 def read_pose(tree: Tree, given: Mapping[str, float], key: str, file: str | None, near: Array | None = None) -> Target:
@@ -52,7 +69,7 @@ def read_pose(tree: Tree, given: Mapping[str, float], key: str, file: str | None
         found = read_coordinate(tree, word, key, file)
         if found is None and is_distance(word):
             gap = read_distance(tree, word, number, key, file)
-            refuse_twice(seen, frozenset(map(id, (gap.first, gap.second))), word, key, file)
+            refuse_duplicates(seen, frozenset(map(id, (gap.first, gap.second))), word, key, file)
             targets.append(gap)
             continue
         if found is None:
@@ -61,9 +78,9 @@ def read_pose(tree: Tree, given: Mapping[str, float], key: str, file: str | None
                 key=key,
                 file=file,
                 value=word,
-                hint=nearest_word(tree, without_degrees(tree, word), pose_words(tree)),
+                hint=nearest_name(tree, without_degrees(tree, word), pose_names(tree)),
             )
-        refuse_twice(seen, found.key, word, key, file)
+        refuse_duplicates(seen, found.key, word, key, file)
         if found.frame is None:
             values[found.position] = number * found.unit
             fixed.add(found.rate)
@@ -85,7 +102,7 @@ def read_end_effector(tree: Tree, given: Mapping[str, float], key: str) -> tuple
     for word, value in given.items():
         found = read_coordinate(tree, word, key)
         if found is None or found.frame != tree.end_effector:
-            words = [word for word in pose_words(tree) if word in COMPONENTS]
+            words = [word for word in pose_names(tree) if word in COMPONENTS]
             name = without_degrees(tree, word)
             joint = f"'{name}' is a joint; write {tree.end_effector}.{name}" if name in words else ""
             raise InputError(
@@ -94,7 +111,7 @@ def read_end_effector(tree: Tree, given: Mapping[str, float], key: str) -> tuple
                 value=word,
                 hint=joint or did_you_mean(name, words),
             )
-        refuse_twice(seen, found.key, word, key, None)
+        refuse_duplicates(seen, found.key, word, key, None)
         parts[found.component] = _finite(word, value, key, None) * found.unit
     if tree.planar and "z" in parts:
         raise InputError("a planar robot has no 'z'", key=key, value="z", hint="give x, y and theta")
@@ -213,7 +230,7 @@ def _rotation(tree: Tree, frame: str, parts: dict[str, float], key: str, file: s
     return quaternion_matrix(_quaternion(parts))
 
 
-def whole_end_effector(tree: Tree, actuated: tuple[int, ...], target: Target, q: Array) -> Target | None:
+def complete_end_effector(tree: Tree, actuated: tuple[int, ...], target: Target, q: Array) -> Target | None:
     """The target with what it leaves open about the same body, or about the motors, kept as it is at `q`.
 
     None if nothing is open. A pose `x=0.1` of a robot with six freedoms means: only x changes.
@@ -261,7 +278,7 @@ def read_motion(
     for word, value in given.items():
         number = _finite(word, value, key, None)
         if word in tree.rate_names:
-            refuse_twice(seen, word, word, key, None)
+            refuse_duplicates(seen, word, word, key, None)
             joints[tree.rate_names.index(word)] = number
             continue
         name = without_degrees(tree, word)
@@ -269,15 +286,15 @@ def read_motion(
         frame, _, component = name.rpartition(".")
         frame = frame or tree.end_effector
         if joint is None and (component not in TWIST or not tree.has(frame, key)):
-            words = [word for word in pose_words(tree) if word not in (*QUATERNION, *WORDS)]
+            words = [word for word in pose_names(tree) if word not in (*QUATERNION, *WORDS)]
             raise InputError(
                 f"'{word}' is neither a joint nor a component of a frame's motion",
                 key=key,
                 value=word,
-                hint=nearest_word(tree, name, words),
+                hint=nearest_name(tree, name, words),
             )
-        own = name != component and not isinstance(word, InWorld)
-        if joint is None and own and TWIST[component] > 2 and turns_on_a_ball(tree, frame):
+        own = name != component and not isinstance(word, WorldName)
+        if joint is None and own and TWIST[component] > 2 and has_spherical_rotation(tree, frame):
             raise InputError(
                 f"'{word}' could be the rate of the joint or the angular velocity in the world",
                 key=key,
@@ -288,10 +305,132 @@ def read_motion(
             raise InputError(f"a planar robot cannot move along '{word}'", key=key, value=word, hint="use x, y, theta")
         if name != word:
             turning = joint.joint.unit == "rad" if joint else TWIST[component] > 2
-            number *= degree(word, turning, key, None)
-        refuse_twice(seen, joint.name if joint else (frame, TWIST[component]), word, key, None)
+            number *= to_radians(word, turning, key, None)
+        refuse_duplicates(seen, joint.name if joint else (frame, TWIST[component]), word, key, None)
         if joint is not None:
             joints[joint.v.start] = number
         else:
             frames.setdefault(frame, {})[TWIST[component]] = number
     return joints, frames
+
+
+def read_axis(
+    tree: Tree, frame: str, parts: Mapping[str, float], key: str, file: str | None, q: Array | None
+) -> FrameRotationRows | None:
+    """What is asked of the z axis of a frame; `q` tells the sign of a third component, None: that it is positive."""
+    given = {axis: parts[word] for axis, word in enumerate(WORDS) if word in parts}
+    if not given:
+        return None
+    said = ", ".join(f"{WORDS[axis]} = {value:.6g}" for axis, value in given.items())
+    if tree.planar:
+        word = WORDS[min(given)]
+        raise InputError(f"a planar robot has no '{word}'", key=key, file=file, value=word, hint="give theta")
+    place = tree.places[frame]
+    size = float(np.linalg.norm(list(given.values())))
+    if len(given) == 3:
+        if size < UPRIGHT:
+            raise InputError(
+                f"the direction of '{frame}' is zero", key=key, file=file, value=said, hint="give e.g. zx=0,zy=0,zz=1"
+            )
+        return AxisTarget(frame, place, np.array([given[axis] for axis in range(3)]) / size)
+    if size > 1 + ROUNDING:
+        raise InputError(
+            f"no direction of '{frame}' has {said}: components of a unit vector are at most 1 together, not {size:.6g}",
+            key=key,
+            file=file,
+            value=said,
+            hint="give smaller components, or all three of any vector along it",
+        )
+    if len(given) == 1 and size < 1 - UPRIGHT:
+        axis, value = next(iter(given.items()))
+        return AxisComponentTarget(frame, place, axis, value)
+    return AxisTarget(frame, place, _completed(tree, frame, given, key, file, q))
+
+
+def complete_axis(tree: Tree, given: Mapping[str, float], key: str, q: Array) -> Array | None:
+    """The direction of the z axis of the end effector in words of a pose, or None; one component is too little."""
+    frame = tree.end_effector
+    parts = {word.removeprefix(f"{frame}."): value for word, value in given.items()}
+    found = read_axis(tree, frame, parts, key, None, q)
+    if isinstance(found, AxisComponentTarget):
+        raise InputError(
+            f"one component does not give the direction of '{frame}'", key=key, value=WORDS[found.number],
+            hint="give zx, zy and zz",
+        )  # fmt: skip
+    return found.direction if isinstance(found, AxisTarget) else None
+
+
+def _completed(
+    tree: Tree, frame: str, given: Mapping[int, float], key: str, file: str | None, q: Array | None
+) -> Array:
+    """The direction of which the larger components are given: the last one has the sign that it has at a pose."""
+    direction = np.array([given.get(axis, 0.0) for axis in range(3)])
+    rest = 1.0 - float(direction @ direction)
+    missing = [axis for axis in range(3) if axis not in given]
+    if len(missing) == 1 and rest > ROUNDING**2:
+        there = 1.0 if q is None else float(pose(tree, q).of(tree.places[frame])[0][missing[0], 2])
+        if abs(there) < ROUNDING and rest > ROUNDING:
+            raise InputError(
+                f"the sign of '{WORDS[missing[0]]}' of '{frame}' is open, as it is zero at home",
+                key=key,
+                file=file,
+                value=frame,
+                hint="give all three components",
+            )
+        direction[missing[0]] = np.copysign(np.sqrt(rest), there)
+    return direction / np.linalg.norm(direction)
+
+
+def is_distance(word: str) -> bool:
+    """Whether a word asks for a distance: `distance.FRAME.FRAME`, or `distance.FRAME~FRAME`."""
+    return word.startswith(DISTANCE)
+
+
+def read_distance(tree: Tree, word: str, value: float, key: str, file: str | None) -> DistanceTarget:
+    """The distance between the origins of two frames."""
+    first, second = _ends(tree, word, key, file)
+    places = tree.places[first], tree.places[second]
+    if places[0].link == places[1].link:
+        raise InputError(
+            f"'{first}' and '{second}' are fixed to one body, so their distance does not change",
+            key=key,
+            file=file,
+            value=word,
+            hint="name frames on two bodies",
+        )
+    if value <= 0:
+        raise InputError(
+            f"'{word}' is {value:g}: a distance must be positive",
+            key=key,
+            file=file,
+            value=value,
+            hint="for frames that coincide give x, y and z of one of them",
+        )
+    return DistanceTarget(word, *places, value)
+
+
+def _ends(tree: Tree, word: str, key: str, file: str | None) -> tuple[str, str]:
+    """The two frames of a distance; their names may have dots, so that only one way to part them may fit."""
+    rest = word.removeprefix(DISTANCE)
+    mark = "~" if "~" in rest else "."
+    pieces = rest.split(mark)
+    ways = [(mark.join(pieces[:k]), mark.join(pieces[k:])) for k in range(1, len(pieces))]
+    known = [way for way in ways if way[0] in tree.places and way[1] in tree.places]
+    if len(known) == 1:
+        return known[0]
+    if known:
+        hint = f"write {DISTANCE}{known[0][0]}~{known[0][1]}"
+        raise InputError(f"'{word}' names several pairs of frames", key=key, file=file, value=word, hint=hint)
+    half = next((way for way in ways if (way[0] in tree.places) != (way[1] in tree.places)), None)
+    if half is None:
+        hint = "write distance.FRAME.FRAME with frames of the robot"
+        raise InputError(f"'{word}' does not name two frames", key=key, file=file, value=word, hint=hint)
+    unknown = half[1] if half[0] in tree.places else half[0]
+    meant = nearest(unknown, tree.places)
+    raise InputError(
+        f"'{word}': there is no frame '{unknown}'",
+        key=key,
+        file=file,
+        value=unknown,
+        hint=did_you_mean(unknown, tree.places) if meant else "name a frame or point of the robot",
+    )

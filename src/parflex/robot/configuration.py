@@ -1,32 +1,40 @@
-"""A robot at a pose: Jacobians, the reduction to independent rates, motions, and how near it is to a singularity."""
+"""A robot at a pose: Jacobians, independent rates, rates given as arrays, and distance to singularities."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import combinations
+from typing import Any
 
 import numpy as np
 import scipy
 
 from parflex.closure import mobility
-from parflex.closure.mobility import Reduction, reduction
+from parflex.closure.constraints import Closures, Coupling
+from parflex.closure.mobility import Reduction, condition, reduction
 from parflex.closure.newton import ClosurePart
 from parflex.closure.targets import Target
 from parflex.errors import ActuationError, InputError, SingularError
-from parflex.models.brief_lines import configuration_line
-from parflex.models.condition import SINGULAR, Condition
-from parflex.models.given_states.asked_motion import AskedMotion
-from parflex.models.limits import limit_warnings
-from parflex.models.priorities import root_of
-from parflex.models.robot import Robot
-from parflex.models.spins import spin_error, spinning
-from parflex.records import Answer, count_of
+from parflex.records import Answer, Record, count_of
 from parflex.recursion.dynamics import mass_matrix as tree_mass_matrix
-from parflex.recursion.kinematics import Motion, jacobians, place_jacobian, pose
+from parflex.recursion.kinematics import Motion, jacobians, motion, place_jacobian, pose
 from parflex.recursion.kinematics import Pose as LinkPoses
+from parflex.robot.limits import limit_warnings
+from parflex.robot.rates import RequestedMotion, matrix_root
+from parflex.robot.robot import Robot, configuration_line
+from parflex.robot.states import as_numbers, refuse_infinite, tolerance_factor, wrong_length
 
 Array = np.ndarray
+
+SINGULAR = 1e7  # condition number above which a model is refused: seven of sixteen digits are gone
+
+NEAR_SINGULAR = 1e4  # above which a warning is given
+
+SAME = 1e-6  # of the typical length: balls that are nearer are one, lines that are nearer pass through them
+
+MISSED = 1e-7  # of the rates: by how much they may miss the loops; ten times what positions may, which they depend on
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -127,7 +135,7 @@ class Configuration(Answer):
 
     def rates(self, given: Mapping[str, float] | None) -> Array:
         """All rates from `given` ones of joints or frames (m/s, rad/s); the others rest as far as the loops allow."""
-        return AskedMotion(self).rates(given)
+        return RequestedMotion(self).rates(given)
 
     def accelerations(
         self, given: Mapping[str, float] | None, qd_tot: Array, like: Mapping[str, float] | None
@@ -136,11 +144,11 @@ class Configuration(Answer):
 
         Where none is given, what `like` names does not accelerate.
         """
-        return AskedMotion(self).accelerations(given, qd_tot, like)
+        return RequestedMotion(self).accelerations(given, qd_tot, like)
 
     def rates_near(self, given: Mapping[str, float], qd: Array) -> Array:
         """All rates from `given` ones (m/s, rad/s); the others as near to those of `qd` as the loops allow."""
-        return AskedMotion(self).rates_near(given, qd)
+        return RequestedMotion(self).rates_near(given, qd)
 
     @cached_property
     def resting(self) -> list[Array]:
@@ -154,7 +162,7 @@ class Configuration(Answer):
         blocks = []
         if elastic:
             M_ee = tree_mass_matrix(robot.tree, self.at)[np.ix_(elastic, elastic)]
-            blocks.append(root_of(M_ee) @ np.eye(n)[elastic])
+            blocks.append(matrix_root(M_ee) @ np.eye(n)[elastic])
         return [*blocks, (np.eye(n) / units)[list(robot.deformations)]]
 
     # -- singularities ---------------------------------------------------------------------------------
@@ -323,7 +331,7 @@ class Configuration(Answer):
         rates = np.zeros((robot.tree.n, undriven.shape[1]))
         rates[robot.free] = units[:, None] * undriven
         end = self.frame_rows(robot.tree.end_effector) * np.r_[np.ones(3) / robot.tree.length, np.ones(3)][:, None]
-        rods, rest = spinning(robot.closures, self.at, self.link_jacobians, rates, end)
+        rods, rest = spinning_rods(robot.closures, self.at, self.link_jacobians, rates, end)
         return rods, rest[robot.free] / units[:, None]
 
     def robot_is_underactuated(self) -> bool:
@@ -399,9 +407,6 @@ def configure(robot: Robot, pose: Pose | None = None, *, ignore_limits: bool = F
     return Configuration(robot, robot.assemble(pose), ignore_limits=ignore_limits)
 
 
-configure.doubts = lambda found: limit_warnings(found.robot, found.q)  # type: ignore[attr-defined]
-
-
 def _beside(A: Array) -> Array:
     """A basis of the motions that leave fewer motors than freedoms at rest, where these are independent."""
     return scipy.linalg.null_space(A, rcond=mobility.RANK_TOLERANCE) if len(A) else np.eye(A.shape[1])
@@ -414,3 +419,203 @@ def _undriven(A: Array, freedoms: int, usual: mobility.Usual) -> Array:
     _, values, Vt = np.linalg.svd(A, full_matrices=True)
     held = int(np.sum(values > mobility.largest(values, usual) / SINGULAR))
     return Vt[min(held, freedoms - 1) :].T
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Condition(Record):
+    """Condition numbers: of each leg, of the platform with motors locked, of the closures."""
+
+    legs: dict[str, float]
+    platform: float  # infinity where there are fewer motors than freedoms: at any pose, which is no singularity
+    closures: float
+    enough_motors: bool = True
+    sides: bool = False  # legs are sides of loops without a platform
+    loose: str = ""  # a sentence on what locked motors leave free, where there is no platform
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON; infinity becomes None."""
+        finite = {name: value if np.isfinite(value) else None for name, value in self.legs.items()}
+        numbers = (value if np.isfinite(value) else None for value in (self.platform, self.closures))
+        return dict(zip(("legs", "platform", "closures"), (finite, *numbers), strict=True))
+
+    def warnings(self) -> list[str]:
+        """A sentence for each number that is large."""
+        large = {name: value for name, value in self.legs.items() if value > NEAR_SINGULAR}
+        body = "robot" if self.sides else "platform"
+        locked = self.platform if self.enough_motors and not self.loose else 1.0
+        named = {f"the {body} with locked motors": locked}
+        named |= {"the set of closures": self.closures}
+        harmless = self.sides and all(value <= NEAR_SINGULAR for value in named.values())
+        if not harmless:
+            named = {f"leg '{name}'": value for name, value in large.items()} | named
+        dead = [
+            f"'{name}' is stretched or folded: its end cannot move in every direction here, "
+            "although the motors constrain the robot"
+            for name in large
+            if harmless and self.enough_motors
+        ]
+        return (
+            dead
+            + [self.loose] * bool(self.loose)
+            + [_near(name, value) for name, value in named.items() if value > NEAR_SINGULAR]
+        )
+
+
+def _near(name: str, value: float) -> str:
+    if value > SINGULAR:
+        return f"{name} is at a singularity"
+    return f"{name} is near a singularity (condition number {value:.1e})"
+
+
+def spinning_rods(
+    closures: Closures, at: LinkPoses, links: Sequence[tuple[Array, Array]], motions: Array, end: Array
+) -> tuple[list[str], Array]:
+    """Names of the rods that spin in these motions, and a basis of what is left of the motions without them.
+
+    `motions` are columns of all rates that leave the motors at rest, `end` the rows of the end effector. A rod (all
+    bodies of an SPS leg are one) spins where all bodies that move with the end effector at rest only turn, each about
+    a line of its own, and two balls stand on each line.
+    """
+    still = _kernel(end @ motions)
+    spins = motions @ still
+    moving = _turning(at, links, spins, closures.tree.length)
+    balls = _balls(closures, at)
+    if not moving or not all(_held_by_two(line, balls, closures.tree.length) for line in moving.values()):
+        return [], motions
+    names = {j: closures.tree.links[j].name for j in moving}
+    first = [name for j, name in names.items() if not set(closures.tree.path(j)[1:]) & set(moving)]
+    return first, motions @ _kernel(still.T)
+
+
+def spin_error(rods: list[str]) -> ActuationError:
+    """The error for rods that spin while everything else is driven."""
+    names = ", ".join(f"'{name}'" for name in rods)
+    one = len(rods) == 1
+    return ActuationError(
+        f"{names} {'spins' if one else 'spin'} freely about {'its' if one else 'their'} own axis between two "
+        "spherical joints: the motors do not determine that motion, which affects neither them nor the end effector",
+        key="joint",
+        value=rods[0],
+        hint="replace one spherical joint of each rod by a universal joint",
+    )
+
+
+def _kernel(J: Array) -> Array:
+    _, values, Vt = np.linalg.svd(J, full_matrices=True)
+    return Vt[int(np.sum(values > mobility.RANK_TOLERANCE)) :].T
+
+
+def _turning(
+    at: LinkPoses, links: Sequence[tuple[Array, Array]], motions: Array, length: float
+) -> dict[int, tuple[Array, Array] | None]:
+    """Of each link that moves, a point and the direction of the line that it turns about; None where it does more."""
+    found: dict[int, tuple[Array, Array] | None] = {}
+    for j, (J_v, J_w) in enumerate(links):
+        twist = np.concatenate([at.rotation[j] @ J_v / length, at.rotation[j] @ J_w]) @ motions
+        if not twist.size or np.linalg.norm(twist) < SAME:
+            continue
+        U, values, _ = np.linalg.svd(twist)
+        v, w = U[:3, 0] * length, U[3:, 0]
+        turn = float(w @ w)
+        only = turn > SAME and values[1:].sum() < SAME * values[0] and abs(v @ w) < SAME * length * turn
+        found[j] = (at.position[j] + np.cross(w, v) / turn, w / np.sqrt(turn)) if only else None
+    return found
+
+
+def _balls(closures: Closures, at: LinkPoses) -> list[Array]:
+    joints = [at.position[j] for j, link in enumerate(closures.tree.links) if link.joint.kind == "spherical"]
+    ties = [loop for loop in closures.loops if loop.kind == "spherical" and len(loop.translations) == 3]
+    return [np.asarray(p, dtype=float) for p in [*joints, *(at.of(loop.first)[1] for loop in ties)]]
+
+
+def _held_by_two(line: tuple[Array, Array] | None, balls: list[Array], length: float) -> bool:
+    if line is None:
+        return False
+    on = [p for p in balls if np.linalg.norm(np.cross(p - line[0], line[1])) < SAME * length]
+    return any(np.linalg.norm(a - b) > SAME * length for a, b in combinations(on, 2))
+
+
+configure.doubts = lambda found: limit_warnings(found.robot, found.q)  # type: ignore[attr-defined]
+
+
+def all_rates(configuration: Configuration, given: Any, slack: float | None = None) -> Array:
+    """All rates: none given means rest; those that are given must fit the loops, or be the independent ones."""
+    robot, limit = configuration.robot, MISSED * (tolerance_factor(given) if slack is None else slack)
+    if given is None:
+        return np.zeros(robot.nv)
+    qd = as_numbers(given, "qd")
+    if qd.shape != (robot.nv,):
+        if qd.shape != (len(robot.independent_rates),):
+            raise wrong_length(robot, qd, "qd", robot.nv, "robot.rates")
+        refuse_infinite(qd, "qd")
+        return _following(configuration, qd, np.zeros(robot.nv), "rates")
+    refuse_infinite(qd, "qd")
+    size = float(np.linalg.norm(qd / robot.tree.rate_units))
+    _refuse_locked(robot, qd, "qd", limit * (1 + size))
+    rows = configuration.closure_jacobian @ qd
+    _refuse_missed(robot, rows, "qd", "rates", limit * (1 + size))
+    return qd
+
+
+def all_accelerations(configuration: Configuration, qd: Array, given: Any, slack: float = 1.0) -> Array:
+    """All accelerations, of a motion with all rates `qd`; none given means that the independent ones are zero."""
+    robot = configuration.robot
+    few = len(robot.independent_rates)
+    qdd = np.zeros(few) if given is None else as_numbers(given, "qdd")
+    if qdd.shape != (robot.nv,):
+        if qdd.shape != (few,):
+            raise wrong_length(robot, qdd, "qdd", robot.nv, "robot.rates")
+        refuse_infinite(qdd, "qdd")
+        return _following(configuration, qdd, configuration.acceleration_bias(qd), "accelerations")
+    refuse_infinite(qdd, "qdd")
+    units = robot.tree.rate_units
+    size = float(np.linalg.norm(qdd / units) + np.linalg.norm(qd / units) ** 2)
+    _refuse_locked(robot, qdd, "qdd", slack * MISSED * (1 + size))
+    rows = robot.closures.bias(configuration.at, motion(robot.tree, configuration.at, qd, qdd))
+    _refuse_missed(robot, rows, "qdd", "accelerations", slack * MISSED * (1 + size))
+    return qdd
+
+
+def _following(configuration: Configuration, independent: Array, bias: Array, what: str) -> Array:
+    """All rates, or accelerations with their bias, at which the independent ones of home are as given."""
+    robot, chosen = configuration.robot, list(configuration.robot.independent_rates)
+    motions = configuration.motions
+    # these motions have the size 1
+    worst = condition((motions / robot.tree.rate_units[:, None])[chosen], usual=lambda: 1.0)
+    if worst > SINGULAR:
+        raise SingularError(
+            f"the independent {what} do not determine the others at this pose (condition number {worst:.1e})",
+            key="pose", hint=f"give all {what}, in the order of robot.rates, or move away from this pose",
+        )  # fmt: skip
+    return bias + motions @ np.linalg.solve(motions[chosen], independent - bias[chosen])
+
+
+def _refuse_locked(robot: Robot, values: Array, key: str, limit: float) -> None:
+    for k in sorted(robot.locked):
+        if abs(values[k]) > limit * robot.tree.rate_units[k]:
+            name = robot.tree.rate_names[k]
+            raise InputError(
+                f"'{name}' is locked and cannot move, but '{key}' has {values[k]:.4g} for it", key=key, value=name,
+                hint="give zero",
+            )  # fmt: skip
+
+
+def _refuse_missed(robot: Robot, rows: Array, key: str, what: str, limit: float) -> None:
+    """Raise where rates or accelerations open a loop; `rows` are those of the closures, `limit` in typical lengths."""
+    scaled = robot.closures.row_units() * rows
+    if not len(scaled) or float(np.linalg.norm(scaled)) <= limit * robot.tree.length:
+        return
+    openings = [float(np.linalg.norm(scaled[own])) for own in robot.closures.slices()]
+    widest = int(np.argmax(openings))
+    per, row = ("/s" if key == "qd" else "/s2"), robot.closures.rows[widest]
+    few = f"the {len(robot.independent_rates)} of robot.independent alone"
+    if isinstance(row, Coupling):
+        off = abs(float(rows[robot.closures.slices()[widest]][0]))
+        raise InputError(
+            f"the {what} contradict the coupling '{row.name}': '{row.joints[0]}' is off by {off:.3g} {row.unit}{per}",
+            key=key, value=row.name, hint=f"it says {row.relation}; give {what} that fit it, or {few}",
+        )  # fmt: skip
+    raise InputError(
+        f"the {what} do not keep the loop '{row.name}' closed: it opens by {openings[widest]:.3g} m{per}", key=key,
+        value=row.name, hint=f"give {what} that fit the loops, or {few}",
+    )  # fmt: skip

@@ -1,26 +1,43 @@
-"""From a description to a robot: tree, payload, closures, actuation, working mode, and what is unusual about it."""
+"""Load a robot: payload, actuation, working mode and omitted terms.
+
+What acts on a robot: everything that its file says, but for the terms that are left out.
+
+One set of words for all functions and programs. A term is taken out of the numbers of the robot itself, so that forces,
+energies, losses, frequencies and programs cannot disagree about it.
+"""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from parflex.closure.constraints import build_closures, neutral_rotation
+import numpy as np
+
+from parflex.bodies.rigid import RigidBody
+from parflex.closure import mobility
+from parflex.closure.constraints import Constraint, Coupling, build_closures, neutral_rotation
 from parflex.errors import InputError, ParflexError, did_you_mean
-from parflex.models.needed_bodies import refuse_needed_bodies
-from parflex.models.payload import with_payload
-from parflex.models.pose_input import read_pose
-from parflex.models.robot import Robot, WrittenRobot
-from parflex.models.sensors import marked_rates
+from parflex.records import name_list
+from parflex.recursion.dynamics import JOINT_TERMS
+from parflex.robot.configuration import Configuration, Pose, configure
+from parflex.robot.pose_input import read_pose
+from parflex.robot.robot import Robot, WrittenRobot, file_frame, marked_rates
 from parflex.robotfile import schema
 from parflex.robotfile.checks import AXES
 from parflex.robotfile.read import apply_settings, catalogue_names, data_files, describe, describe_sections, load_table
-from parflex.tree.build import build_tree, read_body
+from parflex.tree.build import SAME_PLACE, build_tree, read_body
+from parflex.tree.force_elements import CoupledSpring, PointElement
 from parflex.tree.rigid_version import read_version, rigid_version
-from parflex.tree.tree import Tree
+from parflex.tree.tree import Link, Place, Tree
+
+Without = Sequence[str]
+
+FRICTION = ("viscous", "coulomb", "static", "more_viscous", "more_coulomb", "offset")
+
+COUNTED_WITHOUT = ("friction", "motor-inertia", "springs")  # what counts of operators leave out unless asked
 
 
 def load(
@@ -131,7 +148,7 @@ def _build(
     return robot
 
 
-def rebuilt(robot: Robot, description: schema.RobotFile, payload: Sequence[float] | None = None) -> Robot:
+def with_numbers(robot: Robot, description: schema.RobotFile, payload: Sequence[float] | None = None) -> Robot:
     """A robot of the same file with other numbers in it, with the same actuation, working mode and elements.
 
     Without a `payload` it carries that of the robot.
@@ -141,12 +158,12 @@ def rebuilt(robot: Robot, description: schema.RobotFile, payload: Sequence[float
     return _build(description, robot.file, payload or robot.payload, actuation, mode, robot.refine)
 
 
-def refined(robot: Robot, times: int) -> Robot:
+def with_refined_beams(robot: Robot, times: int) -> Robot:
     """The same robot, held and sensed alike, with every element of its beams divided into as many."""
     return _divided(robot, robot.refine * times)
 
 
-def undivided(robot: Robot) -> Robot | None:
+def with_file_elements(robot: Robot) -> Robot | None:
     """The same robot with the elements of its file alone; None where it has no others, or some are held."""
     if robot.refine == 1 or robot.locked.intersection(robot.tree.elastic):
         return None
@@ -158,7 +175,7 @@ def _divided(robot: Robot, elements: int) -> Robot:
     if written is None:
         raise InputError("the robot was not loaded from a file", key="converge", hint="use 'load'")
     written = replace(written, elements=elements)
-    made = replace(rebuilt(replace(robot, written=written), robot.description), written=written)
+    made = replace(with_numbers(replace(robot, written=written), robot.description), written=written)
     names = {name: k for k, name in enumerate(made.tree.rate_names)}
 
     def same(rates: Iterable[int]) -> tuple[int, ...]:
@@ -168,7 +185,7 @@ def _divided(robot: Robot, elements: int) -> Robot:
     return replace(made, actuated=actuated, locked=locked, sensed=same(robot.sensed), warnings=robot.warnings)
 
 
-def redesigned(robot: Robot, settings: Mapping[str, Any]) -> Robot:
+def with_settings(robot: Robot, settings: Mapping[str, Any]) -> Robot:
     """The robot as it was loaded, with other values in its file, by dotted path."""
     written = robot.written
     if written is None:
@@ -263,3 +280,209 @@ def default_motors(description: schema.RobotFile, tree: Tree) -> tuple[int, ...]
 def _rates(tree: Tree, name: str) -> range:
     link = tree.links[tree.number(name)]
     return range(link.v.start, link.v.stop)
+
+
+def with_payload(tree: Tree, payload: Sequence[float]) -> Tree:
+    """The tree with a point mass on its end effector."""
+    values = [float(value) for value in payload]
+    negative = len(values) == 4 and values[0] < 0
+    if len(values) != 4 or not np.all(np.isfinite(values)) or values[0] < 0:
+        raise InputError(
+            "the mass of the payload is negative" if negative else "a payload is a mass and a position",
+            key="payload",
+            value=str(list(payload)),
+            hint="write mass,x,y,z, e.g. 2,0,0,0.1",
+        )
+    place = tree.places[tree.end_effector]
+    if place.link < 0:
+        raise InputError("the end effector does not move", key="payload", hint="name a moving end_effector in the file")
+    links = list(tree.links)
+    if links[place.link].body.size and not links[place.link].body.by_tip:
+        place = _on_node(tree, place)
+    body = RigidBody.from_centre(values[0], values[1:], np.zeros((3, 3))).in_parent(place.rotation, place.position)
+    carrier = links[place.link]
+    links[place.link] = replace(carrier, body=carrier.body.with_rigid(body))
+    return replace(tree, links=tuple(links))
+
+
+def _on_node(tree: Tree, place: Place) -> Place:
+    """A place on a body given by modes as a place on its node there: a payload moves with the body, not its frame."""
+    for j, link in enumerate(tree.links):
+        if link.node is None or link.parent != place.link or not link.node.turns:
+            continue
+        if np.linalg.norm(link.position - place.position) < SAME_PLACE * tree.length:
+            return Place(j, place.rotation, np.zeros(3))
+    raise InputError(
+        f"'{tree.end_effector}' has no node to attach the payload to",
+        key="payload",
+        hint="choose a node as end_effector, or give the payload to a frame on a node",
+    )
+
+
+def checked_terms(without: Iterable[str], key: str = "without") -> tuple[str, ...]:
+    """Words of terms that can be left out, each once and in one order."""
+    if isinstance(without, str):
+        raise InputError(
+            f"'{key}' is a list of terms", key=key, value=without, hint=f"write ['{without}'] in place of '{without}'"
+        )
+    try:
+        words = list(without)
+    except TypeError:
+        raise InputError(f"'{key}' is a list of terms", key=key, value=repr(without), hint="['friction']") from None
+    for word in words:
+        if not isinstance(word, str) or word not in TERMS:
+            raise InputError(
+                f"'{word}' is not a term that can be left out", key=key,
+                value=repr(word) if not isinstance(word, str) else word,
+                hint=did_you_mean(str(word), TERMS),
+            )  # fmt: skip
+    return tuple(term for term in TERMS if term in words)
+
+
+def omitted_terms(without: Iterable[str], include: Iterable[str] | None) -> tuple[str, ...]:
+    """Terms that are left out; `include`, if it is given, names the only joint terms that act."""
+    found = checked_terms(without)
+    if include is None:
+        return found
+    words = [include] if isinstance(include, str) else list(include)
+    for word in words:
+        if word not in JOINT_TERMS:
+            raise InputError(
+                f"'{word}' is not a term that can be included",
+                key="with",
+                value=str(word),
+                hint=did_you_mean(str(word), JOINT_TERMS),
+            )
+        if word in found:
+            raise InputError(
+                f"'{word}' is left out and included", key="without", value=word, hint="keep one of the two"
+            )
+    return tuple(term for term in TERMS if term in found or (term in JOINT_TERMS and term not in words))
+
+
+def acting_robot(robot: Robot, without: Collection[str] = ()) -> Robot:
+    """The robot with only what acts in it, at the same home. Made once for each choice."""
+    chosen = checked_terms(without)
+    if not chosen:
+        return robot
+    made = robot.robots_without
+    if chosen not in made:
+        tree = robot.tree
+        for term in chosen:
+            tree = TERMS[term](tree)
+        closures = replace(robot.closures, tree=tree)
+        if "friction" in chosen:
+            closures = replace(closures, constraints=tuple(map(_lossless, closures.constraints)))
+        made[chosen] = replace(
+            robot, tree=tree, closures=closures, known_home=robot.home, known_mobility=robot.known[1]
+        )
+    return made[chosen]
+
+
+def acting_configuration(robot: Robot, pose: Pose | None = None, without: Collection[str] = ()) -> Configuration:
+    """The robot at a pose with only what acts in it."""
+    chosen = checked_terms(without)  # a wrong term is reported before a pose is solved
+    here = configure(robot, pose)
+    return Configuration(acting_robot(here.robot, chosen), here.q) if chosen else here
+
+
+def _lossless(row: Constraint) -> Constraint:
+    return replace(row, efficiency=1.0, back=1.0) if isinstance(row, Coupling) else row
+
+
+def _links(change: Callable[[Link], Link]) -> Callable[[Tree], Tree]:
+    return lambda tree: replace(tree, links=tuple(change(link) for link in tree.links))
+
+
+def _smooth(link: Link) -> Link:
+    nothing: dict[str, Any] = dict.fromkeys(FRICTION, 0.0)
+    return replace(link, terms=replace(link.terms, **nothing))
+
+
+def _light(link: Link) -> Link:
+    return replace(link, terms=replace(link.terms, motor_inertia=0.0))
+
+
+def _unsprung(link: Link) -> Link:
+    idle = link.terms.idle or bool(link.terms.stiffness)
+    return replace(link, terms=replace(link.terms, stiffness=0.0, damper=0.0, idle=idle))
+
+
+def _undamped(link: Link) -> Link:
+    return replace(link, body=link.body.without_damping(), terms=replace(link.terms, damper=0.0))
+
+
+def _linear(link: Link) -> Link:
+    return replace(link, body=link.body.with_linear_strain())
+
+
+def _springs(change: Callable[[CoupledSpring], CoupledSpring], rest: Callable[[Tree], Tree]) -> Callable[[Tree], Tree]:
+    return lambda tree: replace(rest(tree), springs=tuple(change(spring) for spring in tree.springs))
+
+
+def _elements(change: Callable[[PointElement], PointElement], rest: Callable[[Tree], Tree]) -> Callable[[Tree], Tree]:
+    return lambda tree: replace(rest(tree), elements=tuple(change(element) for element in tree.elements))
+
+
+TERMS: dict[str, Callable[[Tree], Tree]] = {
+    # viscous and Coulomb friction of joints with its offset, losses of couplings
+    "friction": _springs(lambda spring: replace(spring, efficiency=1.0, back=1.0), _links(_smooth)),
+    # dampers of joints, couplings and elements, and the damping of bodies
+    "damping": _elements(
+        PointElement.undamped, _springs(lambda spring: replace(spring, damping=0.0), _links(_undamped))
+    ),
+    "gravity": lambda tree: replace(tree, gravity=np.zeros(3)),
+    # springs and dampers of joints and couplings, elements that are not rigid
+    "springs": _elements(
+        PointElement.idle,
+        _springs(lambda spring: replace(spring, stiffness=0.0, damping=0.0), _links(_unsprung)),
+    ),
+    "motor-inertia": _links(_light),
+    "axial": _links(_linear),  # what bending does to the axial strain of bodies, and axial load to their stiffness
+}
+
+
+def refuse_needed_bodies(robot: Robot) -> None:
+    """Raise where bodies of the flexible `robot` must deform at home, or where a motor moves because they do.
+
+    Without motors the whole robot counts as one.
+    """
+    tree, bodies = robot.tree, dict[str, list[int]]()
+    for number, link in enumerate(tree.links):
+        if link.body.size:
+            bodies.setdefault(file_frame(robot, link.name), []).append(number)
+    bent = [name for name, links in bodies.items() if any(robot.home[tree.links[j].e].any() for j in links)]
+    if bent:
+        raise _refused("the loops close at home", bent)
+    rates = {name: [k for j in links for k in range(tree.n)[tree.links[j].e_v]] for name, links in bodies.items()}
+    free = _moving(robot, ())
+    lost = free - _moving(robot, tree.elastic)
+    if lost:
+        alone = [name for name, own in rates.items() if lost & (free - _moving(robot, own))]
+        raise _refused(f"{name_list(sorted(lost))} can move", alone or list(bodies))
+
+
+def _refused(what: str, bodies: list[str]) -> InputError:
+    return InputError(
+        f"{what} only by the deformation of {name_list([repr(name) for name in bodies])}",
+        key="rigid",
+        value=bodies[0],
+        hint="load the robot without rigid=True",
+    )
+
+
+def _moving(robot: Robot, locked: Iterable[int]) -> set[str]:
+    """Motors that move while other rates are locked; without motors the robot itself, if anything moves."""
+    held = robot.locked | frozenset(locked)
+    free = np.array([k for k in range(robot.tree.n) if k not in held], dtype=int)
+    found = robot.motions.mobility_with(held)
+    if not robot.actuated:
+        return {f"'{robot.name}'"} if found.freedoms(len(free)) else set()
+    moving: set[str] = set()
+    for q in (robot.home, *found.beside):
+        motions = mobility.null_space(mobility.scaled_jacobian(robot.closures, q)[:, free], found.rank)
+        sizes = dict(zip(free.tolist(), np.linalg.norm(motions, axis=1), strict=True))
+        moving |= {
+            f"'{robot.tree.rate_names[k]}'" for k in robot.actuated if sizes.get(k, 0.0) > mobility.RANK_TOLERANCE
+        }
+    return moving

@@ -10,7 +10,7 @@ import numpy as np
 
 from parflex.checks import short_text, table
 from parflex.errors import InputError, did_you_mean
-from parflex.models.robot import Robot
+from parflex.robot.robot import Robot
 
 Array = np.ndarray
 Effort = Mapping[str, float] | Sequence[float] | Array
@@ -38,7 +38,7 @@ def read_efforts(robot: Robot, effort: Any, key: str = "effort") -> Array:
     if isinstance(effort, Mapping):
         tau = np.zeros(len(motors))
         for motor, value in by_motor(motors, effort, key, "effort").items():
-            tau[motor] = one_effort(motors[motor], value, key)
+            tau[motor] = motor_effort(motors[motor], value, key)
         return tau
     try:
         row = np.atleast_1d(np.asarray(effort))
@@ -56,7 +56,7 @@ def read_efforts(robot: Robot, effort: Any, key: str = "effort") -> Array:
     return tau
 
 
-def one_effort(name: str, value: Any, key: str = "effort") -> float:
+def motor_effort(name: str, value: Any, key: str = "effort") -> float:
     """The effort of one motor."""
     number = value.item() if isinstance(value, np.ndarray) and value.size == 1 else value
     if isinstance(number, bool) or not isinstance(number, Real) or not np.isfinite(float(number)):

@@ -1,4 +1,6 @@
-"""Requested rates or accelerations: rows without units, and the rule that decides whether the mechanism can have them.
+"""Rates and accelerations of all joints from requested ones.
+
+Requested rates or accelerations: rows without units, and the rule that decides whether the mechanism can have them.
 
 With the motions that the closures allow as columns of N, requested values v are possible if v = A s has a solution,
 where A = rows N. Accelerations count less the part that the rates cause.
@@ -9,25 +11,79 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy
 
 from parflex.closure import mobility
 from parflex.errors import InputError
-from parflex.models.given_states.coupled_values import contradiction
-from parflex.models.pose_input import read_motion
-from parflex.models.priorities import Block, solve_in_order
 from parflex.records import Record, count_of
 from parflex.recursion.kinematics import motion
+from parflex.robot.pose_input import read_motion
+from parflex.robot.states import contradiction
 from parflex.tree.tree import Tree
 
 if TYPE_CHECKING:
-    from parflex.models.configuration import Configuration
+    from parflex.robot.configuration import Configuration
 
 Array = np.ndarray
+
 ROUNDING = 1e-12  # rad/s, typical lengths per s, and per s2: rounding of rates of order one is zero
+
+KEPT = 1e-9  # of the size of a block: what is left of it after the earlier ones, if smaller, says nothing
+
+
+@dataclass(frozen=True)
+class RequestedMotion:
+    """Motions of the robot at the configuration `here`, in words of its joints and frames."""
+
+    here: Configuration
+
+    def rates(self, given: Mapping[str, float] | None) -> Array:
+        """All rates from `given` ones of joints or frames (m/s, rad/s); the others rest as far as the loops allow."""
+        if not given:  # all rest, without the mass matrix that weighs what is left open
+            return np.zeros(self.here.robot.tree.n)
+        requested = requested_rates(self.here, given)
+        requested.refuse_contradicted()
+        return requested.solve(self._rest(requested))
+
+    def rates_near(self, given: Mapping[str, float], qd: Array) -> Array:
+        """All rates from `given` ones (m/s, rad/s); the others as near to those of `qd` as the loops allow."""
+        units = self.here.robot.tree.rate_units
+        requested = requested_rates(self.here, given)
+        return requested.solve([PriorityBlock(np.eye(len(qd)) / units, qd / units)])
+
+    def accelerations(
+        self, given: Mapping[str, float] | None, qd_tot: Array, like: Mapping[str, float] | None
+    ) -> Array:
+        """All accelerations (m/s^2, rad/s^2) from `given` ones, at all rates `qd_tot` (m/s, rad/s).
+
+        Without them, the components that `like` names accelerate as little as the mechanism allows.
+        """
+        bias = Bias(qd_tot, self.here.acceleration_bias(qd_tot))
+        requested = requested_rates(self.here, given or {}, bias)
+        requested.refuse_contradicted()
+        if given:
+            return requested.solve(self._rest(requested)) + bias.b
+        still = requested_rates(self.here, dict.fromkeys(like or {}, 0.0), bias)
+        return requested.solve([still.block, *self._rest(still)]) + bias.b
+
+    def _rest(self, requested: RequestedRates) -> list[PriorityBlock]:
+        """What is to rest, in falling priority: deformations, the first frame, motors, all coordinates."""
+        here, bias = self.here, requested.bias
+        tree = here.robot.tree
+        every = np.eye(tree.n) / tree.rate_units
+        b = np.zeros(tree.n) if bias is None else bias.b
+        blocks = [PriorityBlock(rows, -rows @ b) for rows in here.resting]
+        if requested.frames or not requested.joints:
+            frame = next(iter(requested.frames), tree.end_effector)
+            rows, drift = here.frame_rows(frame), requested.frame_bias(frame)
+            zero = KEPT * tree.length  # a frame that cannot move, or cannot turn, has rows of rounding
+            blocks += [PriorityBlock(rows[:3], -drift[:3], zero)]
+            blocks += [PriorityBlock(rows[3:] * tree.length, -drift[3:] * tree.length, zero)]
+        motors = every[list(here.robot.actuated)]
+        return [*blocks, PriorityBlock(motors, -motors @ b), PriorityBlock(every, -every @ b)]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -77,9 +133,9 @@ class RequestedRates:
         return np.concatenate([tree.rate_units[list(self.joints)], parts])
 
     @property
-    def block(self) -> Block:
+    def block(self) -> PriorityBlock:
         """Rows and values, with the size of rows that are rounding."""
-        return Block(self.rows, self.values, self.resolution)
+        return PriorityBlock(self.rows, self.values, self.resolution)
 
     @cached_property
     def resolution(self) -> float:
@@ -99,9 +155,9 @@ class RequestedRates:
         sizes = np.linalg.svd(self.rows @ self.here.motions, compute_uv=False)
         return int(np.sum(sizes > self.resolution))
 
-    def solve(self, rest: Sequence[Block]) -> Array:
+    def solve(self, rest: Sequence[PriorityBlock]) -> Array:
         """Return all rates, or accelerations less the bias: those requested, then nearest to each of `rest`."""
-        found, missed = solve_in_order(self.here.motions, [self.block, *rest])
+        found, missed = solve_by_priority(self.here.motions, [self.block, *rest])
         self._refuse(missed[0])
         return found
 
@@ -129,7 +185,9 @@ class RequestedRates:
         self.here.refuse_singular_legs()
         worst = int(np.abs(missed).argmax())
         others = [k for k in range(len(missed)) if k != worst]
-        found, _ = solve_in_order(self.here.motions, [Block(self.rows[others], self.values[others], self.resolution)])
+        found, _ = solve_by_priority(
+            self.here.motions, [PriorityBlock(self.rows[others], self.values[others], self.resolution)]
+        )
         possible = float(self._drift[worst] + self.units[worst] * (self.rows[worst] @ found))
         name, unit = self._words[worst]
         possible = 0.0 if abs(possible) <= limit * self.units[worst] else possible
@@ -202,3 +260,42 @@ def _unit_of(tree: Tree, rate: int) -> str:
 
 def _part(tree: Tree, component: int) -> str:
     return ("x", "y", "z", "rx", "ry", "theta" if tree.planar else "rz")[component]
+
+
+class PriorityBlock(NamedTuple):
+    """Conditions `rows` x = `values`. Singular values below `zero` are rounding; None: below `KEPT` of the largest."""
+
+    rows: Array
+    values: Array
+    zero: float | None = None
+
+
+def solve_by_priority(basis: Array, blocks: Sequence[PriorityBlock]) -> tuple[Array, list[Array]]:
+    """The combination x = basis s with the rows of each block nearest to its values in turn, and what each misses.
+
+    Rows of a block are comparable with each other (squares of them are added), blocks need not be. Values may have
+    columns, which are solved side by side.
+    """
+    columns = blocks[0][1].shape[1:] if blocks else ()
+    s, null, missed = np.zeros((basis.shape[1], *columns)), np.eye(basis.shape[1]), []
+    for rows, values, zero in blocks:
+        along = rows @ basis
+        if len(values) and null.shape[1]:
+            # what is left of a block after the earlier ones is compared with the whole block, not with itself
+            size = float(np.linalg.norm(along, 2)) if along.size else 0.0
+            U, sizes, Vt = np.linalg.svd(along @ null, full_matrices=True)
+            kept = int(np.sum(sizes > (KEPT * max(size, 1e-300) if zero is None else zero)))
+            if kept:
+                s = s + null @ (Vt[:kept].T @ ((U[:, :kept].T @ (values - along @ s)).T / sizes[:kept]).T)
+            null = null @ Vt[kept:].T
+        missed.append(along @ s - values)
+    return basis @ s, missed
+
+
+def matrix_root(matrix: Array) -> Array:
+    """Rows whose squares add up to x^T matrix x, for a matrix without negative eigenvalues."""
+    size = np.sqrt(np.maximum(np.diag(matrix), 0.0))  # entries of kilograms beside those of kg m^2: first made alike
+    size[size == 0.0] = 1.0
+    values, vectors = np.linalg.eigh(matrix / np.outer(size, size))
+    kept = values > 1e-14 * max(float(values.max(initial=0.0)), 1e-300)
+    return np.sqrt(values[kept])[:, None] * vectors[:, kept].T * size

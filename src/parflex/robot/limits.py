@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from parflex.errors import InputError
-from parflex.models.robot import Robot
 from parflex.records import Record, count_of
+from parflex.robot.robot import Robot
 from parflex.tree.tree import Link
 
 Array = np.ndarray

@@ -9,11 +9,11 @@ import numpy as np
 from parflex.closure import mobility
 from parflex.closure.mobility import Partition
 from parflex.errors import InputError
-from parflex.models.configuration import Configuration
-from parflex.models.forms.in_pieces.pieces import pieces
-from parflex.models.forms.on_legs.platform_legs import find_legs
-from parflex.models.given_states.coupled_values import contradiction, quoted
-from parflex.models.robot import Robot
+from parflex.robot.configuration import Configuration
+from parflex.robot.legs import find_legs
+from parflex.robot.robot import Robot
+from parflex.robot.states import contradiction, quoted
+from parflex.robot.substructures import find_substructures
 
 Array = np.ndarray
 
@@ -31,7 +31,7 @@ def independent_rates(robot: Robot) -> Array:
     if not robot.closures.size and not robot.tree.elastic:
         return robot.free
     partition = home_partition(robot)
-    if robot.tree.elastic and pieces(robot) is None and not has_motors(robot, partition):
+    if robot.tree.elastic and find_substructures(robot) is None and not has_motors(robot, partition):
         try:
             return motor_partition(robot).independent
         except InputError:  # dependent motors: the robot has no inverse model
@@ -41,7 +41,7 @@ def independent_rates(robot: Robot) -> Array:
 
 def home_partition(robot: Robot) -> Partition:
     """The rates that are independent at home; of a robot in pieces those that its beams leave so."""
-    found = pieces(robot) if robot.tree.elastic else None
+    found = find_substructures(robot) if robot.tree.elastic else None
     return Configuration(robot, robot.home).reduction.partition if found is None else found.partition
 
 

@@ -13,7 +13,7 @@ from parflex.records import Record
 from parflex.recursion.kinematics import pose
 
 if TYPE_CHECKING:
-    from parflex.models.robot import Robot
+    from parflex.robot.robot import Robot
 
 Array = np.ndarray
 CLOSED = 1e-11  # m: Newton closes loops to rounding
