@@ -20,10 +20,10 @@ from support.states import Draws, random_states
 
 import parflex
 from parflex import Configuration
+from parflex.forces.base_parameters import PARAMETERS
 from parflex.identification.base_columns import base_columns
 from parflex.identification.regressors import Regressor
 from parflex.identification.unknowns import Unknown, unknowns
-from parflex.models.dynamics.base_parameters import PARAMETERS
 
 SERIAL = ("rx90", "puma560")
 

@@ -13,7 +13,7 @@ from support.states import Draws, random_states
 
 import parflex
 from parflex import Configuration
-from parflex.models.dynamics.forces import tree_forces
+from parflex.forces.forces import tree_forces
 from parflex.recursion.kinematics import motion
 
 

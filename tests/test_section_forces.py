@@ -14,9 +14,8 @@ from support.robots import load_robot, robot_file
 
 import parflex
 from parflex import InputError
-from parflex.models.dynamics.forces import tree_newton_euler
-from parflex.models.inside_beams.beam_loads import loads_of_beams
-from parflex.models.inside_beams.section_forces import ElementRows, sections_of_element
+from parflex.forces.forces import tree_newton_euler
+from parflex.forces.sections import ElementRows, loads_of_beams, sections_of_element
 from parflex.spatial.batched import over_rows
 
 FORCES = ("N", "Vy", "Vz", "T", "My", "Mz")

@@ -45,9 +45,9 @@ def deflected(robot, pose, frame, k, **given):
 
 def stressed(robot, pose, beam, **given):
     bent = parflex.deflection(robot, pose, **given)
-    from parflex.models.inside_beams.beam_loads import largest_of
+    from parflex.forces.sections import largest_stress_of
 
-    return largest_of({beam: bent.beams[beam]})["value"]
+    return largest_stress_of({beam: bent.beams[beam]})["value"]
 
 
 def efforts(robot, pose, name, **given):

@@ -19,9 +19,9 @@ from support.states import Draws, State, random_states
 
 import parflex
 from parflex import InputError
-from parflex.models.dynamics.program_efforts import internal_direction, program_efforts
-from parflex.models.dynamics.shared_efforts import shared_efforts
-from parflex.models.dynamics.spare_motors import Sharing
+from parflex.forces.program_efforts import internal_direction, program_efforts
+from parflex.forces.shared_efforts import shared_efforts
+from parflex.forces.spare_motors import Sharing
 
 EXACT = 1e-10  # rounding times the condition of the motors' rows (some hundreds) and of limits that act together
 HERE = {"x": 0.03, "y": -0.02, "theta": 0.1}

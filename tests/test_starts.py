@@ -22,7 +22,7 @@ from support.traced import VERIFY
 import parflex
 from parflex import Configuration, InputError
 from parflex.closure import mobility
-from parflex.models.dynamics.impulse import impulse_of_motors
+from parflex.forces.forces import impulse_of_motors
 from parflex.simulation.problem import prepare
 from parflex.simulation.starts.settling import settled
 from parflex.simulation.starts.start import start_energy

@@ -20,7 +20,7 @@ from parflex import Configuration, InputError, Robot
 from parflex.codegen.model_options import Options
 from parflex.codegen.traces.trace import MODELS, form_of, trace
 from parflex.codegen.traces.tracing import Tracer
-from parflex.models.dynamics.taut_cables import driven_cables
+from parflex.forces.taut_cables import driven_cables
 from parflex.robot.load import COUNTED_WITHOUT, TERMS
 
 ROBOTS = sorted(path.stem for path in CATALOGUE.glob("*.toml"))

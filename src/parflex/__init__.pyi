@@ -33,6 +33,9 @@ from parflex.exchange.importing.import_robot import import_robot as import_robot
 from parflex.exchange.mjcf import export_mjcf as export_mjcf
 from parflex.exchange.rigid_parts import ExportedRobot as ExportedRobot
 from parflex.exchange.urdf import export_urdf as export_urdf
+from parflex.forces.base_parameters import BaseParameters as BaseParameters
+from parflex.forces.base_parameters import base_parameters as base_parameters
+from parflex.forces.forces import Wrench as Wrench
 from parflex.identification.exciting.excite import Excitation as Excitation
 from parflex.identification.exciting.excite import excite as excite
 from parflex.identification.identified import Identified as Identified
@@ -43,11 +46,8 @@ from parflex.maps.many import ManyFrequencies as ManyFrequencies
 from parflex.maps.many import many_frequencies as many_frequencies
 from parflex.maps.responses.many_responses import ManyResponses as ManyResponses
 from parflex.maps.responses.many_responses import many_responses as many_responses
-from parflex.models.dynamics.base_parameters import BaseParameters as BaseParameters
-from parflex.models.dynamics.base_parameters import base_parameters as base_parameters
 from parflex.models.dynamics.dynamic_models import energies as energies
 from parflex.models.dynamics.dynamic_models import mass_matrix as mass_matrix
-from parflex.models.dynamics.forces import Wrench as Wrench
 from parflex.models.dynamics.reduced import MassMatrix as MassMatrix
 from parflex.models.dynamics.reduced import Result as Result
 from parflex.models.elastic.equilibrium import Equilibrium as Equilibrium

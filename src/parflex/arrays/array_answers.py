@@ -12,8 +12,8 @@ from parflex.arrays.state_calls import FLOAT, StateCalls
 from parflex.checks import short_text, table
 from parflex.codegen.traces.vouched_states import StateQuestion, group_lengths, state_program
 from parflex.errors import InputError
-from parflex.models.dynamics.forces import checked_wrench
-from parflex.models.dynamics.spare_motors import Sharing
+from parflex.forces.forces import checked_wrench
+from parflex.forces.spare_motors import Sharing
 from parflex.models.given_states.array_dynamics import refuse_unknown_motors, wrong_effort
 from parflex.robot.load import acting_robot, checked_terms
 from parflex.robot.robot import Robot

@@ -10,11 +10,11 @@ import numpy as np
 from parflex.arrays.array_answers import answer, short_forward, short_inverse
 from parflex.checks import one_of
 from parflex.errors import InputError
+from parflex.forces.forces import Without, Wrench
+from parflex.forces.spare_motors import EffortLimit, Preload, Weights, read_sharing
+from parflex.forces.taut_cables import driven_cables
 from parflex.models.dynamics import dynamic_models
-from parflex.models.dynamics.forces import Without, Wrench
 from parflex.models.dynamics.reduced import Result
-from parflex.models.dynamics.spare_motors import EffortLimit, Preload, Weights, read_sharing
-from parflex.models.dynamics.taut_cables import driven_cables
 from parflex.robot.configuration import Configuration, Pose, configure
 from parflex.robot.load import acting_robot, checked_terms
 from parflex.robot.motor_values import Effort

@@ -14,7 +14,7 @@ from parflex.codegen.memory_pause import no_search_for_cycles
 from parflex.codegen.model import Model
 from parflex.codegen.model_options import OPERATOR_LIMIT, Options
 from parflex.errors import InputError
-from parflex.models.dynamics.spare_motors import EffortLimit, Preload, Weights
+from parflex.forces.spare_motors import EffortLimit, Preload, Weights
 from parflex.robot.load import omitted_terms
 from parflex.robot.robot import Robot
 

@@ -13,7 +13,7 @@ from parflex.control.plant import check_plant, make_plant
 from parflex.control.reference_text import reference_from
 from parflex.control.run import LoopSettings, run_law
 from parflex.errors import InputError
-from parflex.models.dynamics.spare_motors import EffortLimit, Preload, Weights
+from parflex.forces.spare_motors import EffortLimit, Preload, Weights
 from parflex.robot.load import acting_robot, checked_terms
 from parflex.robot.robot import Robot
 from parflex.simulation.outputs.limit_report import run_limit_warnings

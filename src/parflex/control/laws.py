@@ -20,7 +20,7 @@ from parflex.codegen.traces.spare_parameters import KEPT
 from parflex.control.following import Track
 from parflex.control.gains import Gains
 from parflex.errors import InputError, UnreachableError, did_you_mean
-from parflex.models.dynamics.spare_motors import EffortLimit, Preload, Weights, spare_motors
+from parflex.forces.spare_motors import EffortLimit, Preload, Weights, spare_motors
 from parflex.records import Record
 from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot

@@ -16,7 +16,7 @@ from parflex.design.rigid_motion import RigidState
 from parflex.design.rigid_responses import powers
 from parflex.design.vibrating import HeldState
 from parflex.errors import InputError
-from parflex.models.dynamics.forces import tree_forces
+from parflex.forces.forces import tree_forces
 from parflex.spatial.dual import Sensitive, slopes, with_slopes, without_slopes
 
 Array = np.ndarray

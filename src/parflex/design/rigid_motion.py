@@ -14,7 +14,7 @@ import numpy as np
 from parflex.design.design_state import DesignState, FollowingConfiguration
 from parflex.design.vibrating import least_solution
 from parflex.errors import InputError
-from parflex.models.dynamics.forces import tree_forces
+from parflex.forces.forces import tree_forces
 from parflex.recursion.energy import kinetic_energy
 from parflex.recursion.kinematics import motion
 from parflex.robot.configuration import Configuration

@@ -14,7 +14,7 @@ from parflex.design.on_the_way.peaks import largest_on_the_way
 from parflex.design.rigid_motion import RigidState
 from parflex.design.statics_responses import holding_effort
 from parflex.errors import InputError, did_you_mean
-from parflex.models.inside_beams.beam_chains import beam_chains
+from parflex.forces.sections import beam_chains
 from parflex.robot.configuration import SINGULAR
 from parflex.robot.gearing import find_gearing
 from parflex.spatial.dual import Sensitive, slopes_last

@@ -13,7 +13,7 @@ from parflex.design.answers import Cluster, slope_of, value_of
 from parflex.design.design_state import Circumstances, checked_number
 from parflex.design.questions import ResponseQuestion, Tolerances, read_question
 from parflex.errors import InputError
-from parflex.models.dynamics.forces import Without, Wrench
+from parflex.forces.forces import Without, Wrench
 from parflex.models.elastic.holding import Lock, Servo
 from parflex.models.elastic.linear_model import About
 from parflex.records import Answer, brief, name_list

@@ -11,11 +11,19 @@ from parflex.design.design_state import DesignState
 from parflex.design.vibrating import HeldState
 from parflex.designs.design_numbers import in_first_design
 from parflex.errors import InputError, did_you_mean
-from parflex.models.dynamics.forces import checked_wrenches
+from parflex.forces.forces import checked_wrenches
+from parflex.forces.sections import (
+    BeamChain,
+    beam_chains,
+    element_rows,
+    element_signals_of,
+    largest_stress_of,
+    loads_of_beams,
+    sections_of_element,
+    stresses,
+)
 from parflex.models.elastic.stiffness import picked, stiffness_of
 from parflex.models.elastic.tension import has_force_elements
-from parflex.models.inside_beams.beam_chains import BeamChain, beam_chains
-from parflex.models.inside_beams.beam_loads import largest_of, loads_of_beams
 from parflex.models.inside_beams.inner_compliance import (
     in_world,
     inner_compliance,
@@ -24,8 +32,6 @@ from parflex.models.inside_beams.inner_compliance import (
     section_at,
     seen_from,
 )
-from parflex.models.inside_beams.section_forces import element_rows, element_signals_of, sections_of_element
-from parflex.models.inside_beams.stresses import stresses
 from parflex.recursion.kinematics import motion
 from parflex.spatial.dual import Sensitive
 from parflex.spatial.linear import solve
@@ -213,7 +219,7 @@ def stress(state: DesignState, argument: str) -> Any:
     lam, _ = plain.reactions
     found = held.loading.wrenches(here, lam)
     beams = loads_of_beams(here, still, still, found, wrenches, held.loading.without)
-    most = largest_of({name: one for name, one in beams.items() if name == argument or not argument})
+    most = largest_stress_of({name: one for name, one in beams.items() if name == argument or not argument})
     assert most is not None
     if not state.count:
         return float(most["value"])

@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 
 from parflex.bodies.rigid import RigidBody
+from parflex.forces.base_parameters import PARAMETERS, body_parameters
 from parflex.identification.base_columns import BaseColumns
 from parflex.identification.column_map import ColumnMap
 from parflex.identification.estimates.least_squares import EffortRows, Fit, fit
 from parflex.identification.measured_files import Measurement
 from parflex.identification.regressors import ClosedMotion, Regressor
 from parflex.identification.unknowns import taken_from_file
-from parflex.models.dynamics.base_parameters import PARAMETERS, body_parameters
 
 Array = np.ndarray
 SURE = 5.0  # deviations, beyond which efforts do not fit the payload that is named

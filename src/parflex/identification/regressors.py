@@ -21,9 +21,9 @@ from parflex.codegen.model import Model
 from parflex.codegen.model_options import Options
 from parflex.codegen.traces.tracing import Tracer
 from parflex.errors import InputError, SingularError
+from parflex.forces.base_parameters import PARAMETERS
 from parflex.identification.linear_elements import ElementColumns, without_elements
 from parflex.identification.unknowns import Unknown, joint_column
-from parflex.models.dynamics.base_parameters import PARAMETERS
 from parflex.records import Record
 from parflex.recursion.dynamics import body_regressor, joint_forces, newton_euler
 from parflex.recursion.kinematics import jacobians, motion, pose

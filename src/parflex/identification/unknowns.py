@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from parflex.errors import InputError, did_you_mean
+from parflex.forces.base_parameters import PARAMETERS, body_parameters
 from parflex.identification.linear_elements import LinearElement, linear_elements
-from parflex.models.dynamics.base_parameters import PARAMETERS, body_parameters
 from parflex.records import Record
 from parflex.robot.robot import Robot
 from parflex.tree.force_elements import smooth_sign

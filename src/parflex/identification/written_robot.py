@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from parflex.errors import InputError
+from parflex.forces.base_parameters import PARAMETERS, body_parameters
 from parflex.identification.identified import Identified
 from parflex.identification.linear_elements import fields_of, linear_elements
 from parflex.identification.unknowns import SPRINGS
 from parflex.io import atomic_file, check_writable, refuse_overwrite
-from parflex.models.dynamics.base_parameters import PARAMETERS, body_parameters
 from parflex.robot.load import FRICTION as TERMS
 from parflex.robot.robot import Robot
 from parflex.robotfile import schema

@@ -11,6 +11,7 @@ import numpy as np
 
 from parflex import jobs
 from parflex.errors import InputError
+from parflex.forces.forces import Wrench
 from parflex.jobs import ChunkTask, run_job
 from parflex.jobs import dask_executor as cluster_crew
 from parflex.maps.grids.map_files import MapStore, check_map_file, map_settings
@@ -25,7 +26,6 @@ from parflex.maps.responses.response_names import read_responses
 from parflex.maps.rows.row_answers import RowAnswers
 from parflex.maps.rows.row_chunks import chunks_of
 from parflex.maps.worst_cell import warn_of_few_elements
-from parflex.models.dynamics.forces import Wrench
 from parflex.models.elastic.linear_model import About
 from parflex.models.vibration.beyond_band import warn_beyond_band
 from parflex.models.vibration.usual_modes import number_of_modes

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from parflex.forces.forces import Wrench
 from parflex.maps.designed_poses import DesignedPoses, design_column
 from parflex.maps.frequencies import FrequencySolver
 from parflex.maps.reaching.closed_rows import OK
@@ -19,7 +20,6 @@ from parflex.maps.rows.pose_table import pose_table
 from parflex.maps.rows.row_answers import warn_of_balanced
 from parflex.maps.rows.row_chunks import Progress
 from parflex.maps.worst_cell import warn_of_few_elements
-from parflex.models.dynamics.forces import Wrench
 from parflex.models.elastic.linear_model import About
 from parflex.models.elastic.tension import has_force_elements
 from parflex.models.vibration.beyond_band import warn_beyond_band

@@ -11,7 +11,7 @@ import numpy as np
 from parflex.codegen.traces.open_tree import MANY_RATES
 from parflex.codegen.traces.signals import signals, signals_in_rows
 from parflex.errors import InputError
-from parflex.models.dynamics.taut_cables import driven_cables
+from parflex.forces.taut_cables import driven_cables
 from parflex.recursion.kinematics import pose
 from parflex.robot.robot import Robot
 from parflex.simulation.inputs.spare_motions import SpareMotors

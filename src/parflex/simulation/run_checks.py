@@ -10,7 +10,7 @@ import numpy as np
 
 from parflex.codegen.traces.coupling_signals import lossy
 from parflex.errors import InputError, SingularError
-from parflex.models.dynamics.taut_cables import driven_cables
+from parflex.forces.taut_cables import driven_cables
 from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot
 from parflex.simulation.integrators.integrate import Grid

@@ -10,9 +10,9 @@ from typing import Any, Literal
 import numpy as np
 
 from parflex.errors import InputError, did_you_mean
-from parflex.models.dynamics.spare_motors import EffortLimit, Preload, Weights
+from parflex.forces.sections import expand_all_places, reduced_load_warning
+from parflex.forces.spare_motors import EffortLimit, Preload, Weights
 from parflex.models.elastic.deflection import deflection_warnings
-from parflex.models.inside_beams.beam_chains import all_places, inside_reduced
 from parflex.robot.configuration import Pose
 from parflex.robot.robot import Robot
 from parflex.simulation.columns import columns_from, columns_of, position_columns, seen_in
@@ -198,8 +198,8 @@ def simulate(
     --------
     >>> run = parflex.simulate(parflex.load("dualemps"), "square", 2.0, without=["friction"])
     """
-    outputs = outputs if isinstance(outputs, str) else all_places(outputs, "outputs")
-    frames = None if frames is None else all_places(frames, "frames")
+    outputs = outputs if isinstance(outputs, str) else expand_all_places(outputs, "outputs")
+    frames = None if frames is None else expand_all_places(frames, "frames")
     if converge is not None:
         asked_for = {key: value for key, value in locals().items() if key not in ("robot", "converge")}
         from parflex.simulation.refining.converged_run import converged_run
@@ -276,7 +276,7 @@ def simulate(
         *contact_warnings(problem, track.events, columns, method, 0.0 if case.grid.begin else case.grid.step),
         *alike_warnings(problem, track.counts),
         *cable_warnings(problem.robot, columns),
-        *inside_reduced(robot.tree, list(case.wrenches)),
+        *reduced_load_warning(robot.tree, list(case.wrenches)),
         *pushed_between(robot, seen, list(case.wrenches), [*looked_at, *frames_shown(places)]),
         *(left_choice(segments.changes) if case.independent else []),
         *deflection_warnings(problem.robot.tree, _positions(robot, columns)),  # as it acts, without what is left out

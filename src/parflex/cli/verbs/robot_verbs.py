@@ -159,7 +159,7 @@ def schema(as_json: bool) -> None:
 @limits_option
 def pose(robot: str, as_json: bool, pose: str | None, frames: str | None, ignore_limits: bool, **choice: Any) -> None:
     """All joint values and frames at a pose, and how near it is to a singularity."""
-    from parflex.models.dynamics.element_values import element_values
+    from parflex.forces.forces import element_values
     from parflex.robot.configuration import configure
     from parflex.robot.frames import frames as frames_of
     from parflex.robot.frames import geometric_solutions

@@ -22,10 +22,10 @@ from parflex.io import atomic_file
 @click.option("--frame", metavar="NAME", help="Frame whose stiffness is computed; default: the end effector.")
 def stiffness(robot: str, as_json: bool, frame: str | None, **options: Any) -> None:
     """Stiffness and compliance of a frame, deflection, holding efforts and section forces under loads."""
+    from parflex.forces.sections import beam_tables
     from parflex.models.elastic.equilibrium import equilibrium
     from parflex.models.elastic.linear_model import about_equilibrium, linear_model, state_about
     from parflex.models.elastic.stiffness import deflection, deflection_at, picked, stiffness_of
-    from parflex.models.inside_beams.beam_loads import beam_tables
 
     loaded, given = read_conditions(robot, options)
     frames = list(dict.fromkeys([frame or loaded.tree.end_effector, *given["wrench"]]))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from parflex.closure.constraints import Distance
-from parflex.models.dynamics.forces import forces_along_rates, on_links
+from parflex.forces.forces import forces_along_rates, on_links
 from parflex.models.forms.closing import best_rows
 from parflex.recursion.energy import line_between
 from parflex.recursion.kinematics import jacobians, motion

@@ -11,7 +11,7 @@ from parflex.codegen.make_model import kept_program
 from parflex.codegen.model import Model
 from parflex.codegen.model_options import Options, prepared
 from parflex.codegen.traces.tracing import Tracer, open_gates
-from parflex.models.dynamics.forces import on_links
+from parflex.forces.forces import on_links
 from parflex.recursion.dynamics import joint_forces, mass_matrix, newton_euler
 from parflex.recursion.energy import energies, gate_values
 from parflex.recursion.kinematics import jacobians, motion, pose

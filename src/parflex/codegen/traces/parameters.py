@@ -10,14 +10,14 @@ import numpy as np
 
 from parflex.bodies.rigid import RigidBody
 from parflex.errors import InputError, did_you_mean
-from parflex.models.dynamics.base_parameters import (
+from parflex.forces.base_parameters import (
     PARAMETERS,
     base_parameters,
     body_from_parameters,
     body_parameters,
-    hand_down,
+    grouped_tree,
+    regrouped_tree,
 )
-from parflex.models.dynamics.grouping import grouped_tree
 from parflex.robot.robot import Robot
 from parflex.symbolic.expression import Expression, Graph
 from parflex.tree.tree import Tree
@@ -54,9 +54,11 @@ def grouped_robot(robot: Robot, graph: Graph, symbolic: str | Sequence[str]) -> 
     chosen = [known.index(name) for name in names]
     rest = values.copy()
     rest[chosen] = 0.0
-    constant = _entries(hand_down(_tree_with(source, rest), "second moment"))
+    constant = _entries(regrouped_tree(_tree_with(source, rest), "second moment"))
     # grouping is linear in the parameters, so unit parameters give its matrix
-    columns = [_entries(hand_down(_tree_with(source, unit), "second moment")) for unit in np.eye(len(values))[chosen]]
+    columns = [
+        _entries(regrouped_tree(_tree_with(source, unit), "second moment")) for unit in np.eye(len(values))[chosen]
+    ]
     entries = [_entry(graph, number, [column[k] for column in columns], names) for k, number in enumerate(constant)]
     links = []
     for j, link in enumerate(source.links):

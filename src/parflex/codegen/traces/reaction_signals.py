@@ -13,10 +13,9 @@ import numpy as np
 
 from parflex.codegen.model_options import Options, prepared
 from parflex.codegen.traces.coupling_signals import lost_forces
-from parflex.models.dynamics.forces import on_links
-from parflex.models.dynamics.reactions import closure_loads, has_reaction
-from parflex.models.inside_beams.beam_chains import BeamChain
-from parflex.models.inside_beams.section_forces import element_signals_of
+from parflex.forces.forces import on_links
+from parflex.forces.reactions import closure_loads, has_reaction
+from parflex.forces.sections import BeamChain, element_signals_of
 from parflex.recursion.dynamics import joint_forces, less_external, link_wrenches, propagate_inwards
 from parflex.recursion.kinematics import jacobians, motion, pose
 from parflex.robot.robot import Robot

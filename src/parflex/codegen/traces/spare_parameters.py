@@ -13,8 +13,8 @@ from parflex.checks import short_text
 from parflex.codegen.model_options import Options
 from parflex.codegen.traces.tracing import Tracer
 from parflex.errors import InputError, ParflexWarning
-from parflex.models.dynamics.shared_efforts import home_preload
-from parflex.models.dynamics.spare_motors import Sharing, asked, read_sharing, spare_motors
+from parflex.forces.shared_efforts import home_preload
+from parflex.forces.spare_motors import Sharing, asked, read_sharing, spare_motors
 from parflex.robot.robot import Robot
 
 Array = np.ndarray

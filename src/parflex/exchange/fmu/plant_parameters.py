@@ -15,7 +15,7 @@ from parflex.codegen.passes.optimise import make_program
 from parflex.codegen.traces.trace import MODELS
 from parflex.codegen.traces.tracing import Tracer
 from parflex.errors import InputError, did_you_mean
-from parflex.models.dynamics.base_parameters import PARAMETERS, body_from_parameters, body_parameters
+from parflex.forces.base_parameters import PARAMETERS, body_from_parameters, body_parameters
 from parflex.models.forms.choice import choose
 from parflex.robot.robot import Robot
 from parflex.simulation.partitions import MODEL_NAMES

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from parflex.errors import InputError
+from parflex.forces.base_parameters import PARAMETERS, body_from_parameters
 from parflex.identification.base_columns import BaseColumns
 from parflex.identification.estimates.least_squares import Fit
 from parflex.identification.unknowns import Unknown, usual_sizes
-from parflex.models.dynamics.base_parameters import PARAMETERS, body_from_parameters
 from parflex.records import Record
 from parflex.robot.robot import Robot
 

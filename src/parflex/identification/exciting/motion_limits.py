@@ -10,8 +10,8 @@ import numpy as np
 
 from parflex.checks import number
 from parflex.errors import InputError, did_you_mean
+from parflex.forces.spare_motors import read_limits
 from parflex.identification.regressors import ClosedMotion, Regressor
-from parflex.models.dynamics.spare_motors import read_limits
 from parflex.records import Record
 from parflex.robot.motor_values import by_motor
 from parflex.robot.robot import Robot

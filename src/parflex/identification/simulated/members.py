@@ -14,11 +14,11 @@ from parflex.codegen.model import Model
 from parflex.codegen.traces.open_tree import contact_gaps
 from parflex.control.plant import Plant
 from parflex.errors import InputError
+from parflex.forces.base_parameters import PARAMETERS, body_from_parameters, body_parameters
 from parflex.identification.base_columns import BaseColumns
 from parflex.identification.linear_elements import fields_of, with_element_numbers
 from parflex.identification.regressors import Regressor
 from parflex.identification.unknowns import SPRINGS, by_direction
-from parflex.models.dynamics.base_parameters import PARAMETERS, body_from_parameters, body_parameters
 from parflex.models.given_states.joint_stops import gated, with_tree
 from parflex.models.given_states.sticking_joints import with_sticking
 from parflex.robot.robot import Robot

@@ -9,15 +9,15 @@ from functools import cached_property
 import numpy as np
 
 from parflex.errors import InputError
+from parflex.forces.forces import Wrench
+from parflex.forces.sections import largest_stress_of
 from parflex.maps.responses.response_names import STATIC, ResponseName, spread
-from parflex.models.dynamics.forces import Wrench
 from parflex.models.elastic.equilibrium import BEYOND, LOST, NOT_STABLE, Equilibrium, equilibrium
 from parflex.models.elastic.holding import locked_robot
 from parflex.models.elastic.linear_model import About, LinearModel, about_equilibrium, linear_model, state_about
 from parflex.models.elastic.participation import strain_shares
 from parflex.models.elastic.stiffness import Deflection, Stiffness, deflection, deflection_at, stiffness_of
 from parflex.models.elastic.tension import why_balanced
-from parflex.models.inside_beams.beam_loads import largest_of
 from parflex.models.vibration.natural_modes import Modes, modes_of
 from parflex.recursion.kinematics import jacobians, place_jacobian, pose
 from parflex.robot.configuration import Configuration
@@ -160,7 +160,7 @@ class AtOnePose:
         return self.bent.efforts[one.of]
 
     def _of_stress(self, one: ResponseName) -> float:
-        most = largest_of({name: own for name, own in self.bent.beams.items() if name == one.of})
+        most = largest_stress_of({name: own for name, own in self.bent.beams.items() if name == one.of})
         return float("nan") if most is None else float(most["value"])
 
     def _of_conditioning(self, one: ResponseName) -> float:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from parflex.forces.forces import Wrench
 from parflex.maps.designed_poses import design_column
 from parflex.maps.reaching.closed_rows import OK
 from parflex.maps.responses.at_one_pose import Held
@@ -18,7 +19,6 @@ from parflex.maps.rows.pose_table import pose_table
 from parflex.maps.rows.row_answers import RowAnswers
 from parflex.maps.rows.row_chunks import Progress, chunks_of, in_order, number_of_threads
 from parflex.maps.worst_cell import warn_of_few_elements
-from parflex.models.dynamics.forces import Wrench
 from parflex.models.elastic.linear_model import About
 from parflex.models.vibration.beyond_band import warn_beyond_band
 from parflex.records import Answer, count_of, name_list

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from parflex.errors import InputError, did_you_mean
-from parflex.models.inside_beams.beam_chains import beam_chains
+from parflex.forces.sections import beam_chains
 from parflex.records import Record
 from parflex.robot.robot import Robot, file_frame
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from parflex.designs.design_numbers import DesignNumbers
 from parflex.errors import ParflexError, SingularError, UnreachableError
+from parflex.forces.forces import checked_wrenches
 from parflex.maps.batches import Geometry
 from parflex.maps.kept_numbers import numbers_of_designs
 from parflex.maps.node_unknowns import NodeModel, NotCoveredError, node_model
@@ -27,7 +28,6 @@ from parflex.maps.rest.spring_rows import SpringRows, why_springs_alone
 from parflex.maps.rows.loaded_designs import ALONE, LoadedDesigns
 from parflex.maps.rows.row_answers import RowAnswers, mark_unfinite
 from parflex.maps.tense_rows import tense_rows
-from parflex.models.dynamics.forces import checked_wrenches
 from parflex.models.elastic.holding import locked_robot
 from parflex.models.elastic.tension import has_force_elements, has_springs
 from parflex.models.vibration.natural_modes import natural_frequencies

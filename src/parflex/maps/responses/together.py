@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from parflex.forces.forces import Wrench
 from parflex.maps.node_unknowns import NodeModel
 from parflex.maps.nodes import Assembly
 from parflex.maps.responses.at_one_pose import picked, signed_twists
 from parflex.maps.responses.response_names import PLANAR, ResponseName
-from parflex.models.dynamics.forces import Wrench
 from parflex.models.elastic.stiff_system import REGULAR, ZERO, driven_freely, lowest_modes, split_stiffness
 from parflex.models.elastic.stiffness import RIGID
 from parflex.robot.robot import Robot, file_frame

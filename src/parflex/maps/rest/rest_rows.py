@@ -8,6 +8,7 @@ import numpy as np
 
 from parflex.designs.design_numbers import DesignNumbers, of_designs
 from parflex.errors import ParflexError
+from parflex.forces.forces import checked_wrenches
 from parflex.maps.responses.at_one_pose import AtOnePose, Held
 from parflex.maps.responses.response_names import ResponseName
 from parflex.maps.rest.flank_rows import Flanks
@@ -15,7 +16,6 @@ from parflex.maps.rest.rest_programs import RestPrograms
 from parflex.maps.rest.rest_solver import AtRest, RestSolver
 from parflex.maps.rest.resting_poses import FramePrograms, RestingPoses, batched
 from parflex.maps.rows.row_answers import RowAnswers
-from parflex.models.dynamics.forces import checked_wrenches
 from parflex.models.elastic.equilibrium import Equilibrium
 from parflex.models.elastic.holding import locked_robot
 from parflex.models.elastic.loads_at_rest import Loading

@@ -13,6 +13,7 @@ import numpy as np
 
 from parflex.designs.design_numbers import DesignNumbers
 from parflex.errors import ParflexError
+from parflex.forces.taut_cables import driven_cables
 from parflex.maps.responses.at_one_pose import Held
 from parflex.maps.responses.response_names import STATIC, ResponseName, read_responses
 from parflex.maps.rest.rest_programs import RestPrograms
@@ -21,7 +22,6 @@ from parflex.maps.rest.rest_solver import AtRest, RestSolver
 from parflex.maps.rest.resting_poses import FramePrograms, RestingPoses, batched
 from parflex.maps.rows.row_answers import RowAnswers
 from parflex.maps.tense_rows import tense_rows
-from parflex.models.dynamics.taut_cables import driven_cables
 from parflex.models.elastic.holding import locked_robot
 from parflex.models.elastic.tension import NEAR_REST, has_force_elements, has_springs, why_balanced
 from parflex.robot.configuration import Configuration

@@ -15,13 +15,12 @@ import scipy
 
 from parflex.checks import numbers, one_of
 from parflex.errors import SingularError
-from parflex.models.dynamics.element_values import values_in_motion
-from parflex.models.dynamics.forces import Without, Wrench
-from parflex.models.dynamics.reactions import reactions_of
+from parflex.forces.forces import Without, Wrench, values_in_motion
+from parflex.forces.reactions import reactions_of
+from parflex.forces.shared_efforts import SharedEfforts, refuse_outside, shared_efforts
+from parflex.forces.spare_motors import EffortLimit, Preload, Sharing, Weights, read_sharing
+from parflex.forces.taut_cables import slack_warnings, tautened
 from parflex.models.dynamics.reduced import MassMatrix, Result, is_joint_motion, state_at
-from parflex.models.dynamics.shared_efforts import SharedEfforts, refuse_outside, shared_efforts
-from parflex.models.dynamics.spare_motors import EffortLimit, Preload, Sharing, Weights, read_sharing
-from parflex.models.dynamics.taut_cables import slack_warnings, tautened
 from parflex.models.dynamics.underactuated import underactuated_inverse
 from parflex.models.elastic.deflection import deflection_warnings
 from parflex.models.elastic.flexible_inverse import flexible_inverse

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.models.dynamics.forces import Without, Wrench, checked_wrenches
+from parflex.forces.forces import Without, Wrench, checked_wrenches
 from parflex.models.forms.choice import choose
 from parflex.models.forms.form import Question
 from parflex.records import NamedMatrix, Record, brief, count_of, name_list

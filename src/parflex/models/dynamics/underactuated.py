@@ -10,11 +10,10 @@ from collections.abc import Mapping
 import numpy as np
 
 from parflex.errors import InputError
-from parflex.models.dynamics.element_values import values_in_motion
-from parflex.models.dynamics.forces import Wrench
-from parflex.models.dynamics.reactions import reactions_of
+from parflex.forces.forces import Wrench, values_in_motion
+from parflex.forces.reactions import reactions_of
+from parflex.forces.spare_motors import Sharing
 from parflex.models.dynamics.reduced import Result, state_at
-from parflex.models.dynamics.spare_motors import Sharing
 from parflex.models.elastic.flexible_inverse import driven_by
 from parflex.records import count_of
 from parflex.robot.configuration import Configuration

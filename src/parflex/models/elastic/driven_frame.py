@@ -19,7 +19,7 @@ import scipy
 
 from parflex.closure.mobility import Partition
 from parflex.errors import InputError, SingularError
-from parflex.models.dynamics.forces import Without, Wrench, checked_wrenches
+from parflex.forces.forces import Without, Wrench, checked_wrenches
 from parflex.models.elastic.linear_model import tree_stiffness
 from parflex.models.elastic.loads_at_rest import Loading, tangent_stiffness
 from parflex.models.elastic.resting.static_newton import FINE, STRIDE, closed_step

@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from parflex.errors import SingularError
-from parflex.models.dynamics.element_values import Values, element_values
-from parflex.models.dynamics.forces import Without, Wrench
-from parflex.models.dynamics.spare_motors import Preload, Weights
+from parflex.forces.forces import Values, Without, Wrench, element_values
+from parflex.forces.spare_motors import Preload, Weights
 from parflex.models.elastic.deflection import more_elements
 from parflex.models.elastic.holding import Lock, Servo
 from parflex.models.elastic.loads_at_rest import Conditions, Loading, least_multipliers, prepare, tangent_stiffness

@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 
 from parflex.errors import InputError, SingularError
-from parflex.models.dynamics.element_values import values_in_motion
-from parflex.models.dynamics.forces import Wrench
-from parflex.models.dynamics.reactions import reactions_of
+from parflex.forces.forces import Wrench, values_in_motion
+from parflex.forces.gear_losses import with_losses
+from parflex.forces.reactions import reactions_of
+from parflex.forces.shared_efforts import SharedEfforts, refuse_outside, shared_efforts
+from parflex.forces.spare_motors import Sharing, read_sharing, spare_motors
+from parflex.forces.taut_cables import slack_warnings
 from parflex.models.dynamics.reduced import Result, is_joint_motion, state_at
-from parflex.models.dynamics.rigid_losses import with_losses
-from parflex.models.dynamics.shared_efforts import SharedEfforts, refuse_outside, shared_efforts
-from parflex.models.dynamics.spare_motors import Sharing, read_sharing, spare_motors
-from parflex.models.dynamics.taut_cables import slack_warnings
 from parflex.models.elastic.deflection import deflection_warnings
 from parflex.models.elastic.driven_frame import check_system, zero_dynamics
 from parflex.recursion.dynamics import mass_matrix as tree_mass_matrix

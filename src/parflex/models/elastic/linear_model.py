@@ -13,8 +13,8 @@ import numpy as np
 
 from parflex.checks import one_of
 from parflex.errors import InputError
-from parflex.models.dynamics.forces import Without, Wrench
-from parflex.models.dynamics.spare_motors import Preload, Weights
+from parflex.forces.forces import Without, Wrench
+from parflex.forces.spare_motors import Preload, Weights
 from parflex.models.elastic.deflection import deflection_warnings
 from parflex.models.elastic.equilibrium import Equilibrium, balanced, equilibrium
 from parflex.models.elastic.holding import Lock, Servo

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from parflex.errors import InputError
-from parflex.models.dynamics.forces import Without, Wrench, checked_wrenches, tree_forces, tree_newton_euler
-from parflex.models.dynamics.reactions import closure_wrenches, constraint_forces
-from parflex.models.dynamics.spare_motors import Preload, Weights
+from parflex.forces.forces import Without, Wrench, checked_wrenches, tree_forces, tree_newton_euler
+from parflex.forces.reactions import closure_wrenches, constraint_forces
+from parflex.forces.spare_motors import Preload, Weights
 from parflex.models.elastic.holding import Lock, Servo, held_robot
 from parflex.records import Record, name_list
 from parflex.recursion.dynamics import NewtonEuler, joint_forces

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from parflex.errors import InputError, ParflexError, SingularError
-from parflex.models.dynamics.element_values import element_values
-from parflex.models.dynamics.shared_efforts import shared_efforts
-from parflex.models.dynamics.spare_motors import Sharing, asked, read_sharing, spare_motors
-from parflex.models.dynamics.taut_cables import TAUT, driven_cables, slack_warnings, tautened
+from parflex.forces.forces import element_values
+from parflex.forces.shared_efforts import shared_efforts
+from parflex.forces.spare_motors import Sharing, asked, read_sharing, spare_motors
+from parflex.forces.taut_cables import TAUT, driven_cables, slack_warnings, tautened
 from parflex.models.elastic.equilibrium import Equilibrium, equilibrium
 from parflex.models.elastic.holding import Lock, held_robot
 from parflex.models.elastic.loads_at_rest import Conditions, Loading, least_multipliers, prepare

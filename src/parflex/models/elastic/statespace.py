@@ -16,8 +16,8 @@ import scipy
 
 from parflex.checks import short_text
 from parflex.errors import InputError, ParflexWarning, SingularError, did_you_mean
-from parflex.models.dynamics.forces import Without, Wrench
-from parflex.models.dynamics.spare_motors import Preload, Weights
+from parflex.forces.forces import Without, Wrench
+from parflex.forces.spare_motors import Preload, Weights
 from parflex.models.elastic.holding import Lock, Servo
 from parflex.models.elastic.linear_model import About, LinearModel, linear_model, state_about
 from parflex.models.elastic.loads_at_rest import Conditions

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from parflex.errors import InputError
-from parflex.models.dynamics.element_values import element_values
-from parflex.models.dynamics.forces import Without, Wrench, checked_wrenches
-from parflex.models.dynamics.spare_motors import Preload, Weights
-from parflex.models.dynamics.taut_cables import slack_warnings
+from parflex.forces.forces import Without, Wrench, checked_wrenches, element_values
+from parflex.forces.sections import BeamLoads, largest_stress_of, loads_of_beams, missing_stress_warning
+from parflex.forces.spare_motors import Preload, Weights
+from parflex.forces.taut_cables import slack_warnings
 from parflex.models.elastic.deflection import deflection_warnings, first_order_warnings
 from parflex.models.elastic.equilibrium import Equilibrium, balanced, doubtful, equilibrium
 from parflex.models.elastic.holding import Lock, Servo
@@ -26,8 +26,6 @@ from parflex.models.elastic.loads_at_rest import Conditions, Loading, least_mult
 from parflex.models.elastic.preloaded import kept_taut
 from parflex.models.elastic.stiff_system import StiffnessSolver
 from parflex.models.elastic.tension import has_force_elements, why_balanced
-from parflex.models.inside_beams.beam_chains import left_out_of_stress
-from parflex.models.inside_beams.beam_loads import BeamLoads, largest_of, loads_of_beams
 from parflex.models.inside_beams.inner_compliance import inner_deflection, inner_motion
 from parflex.records import Answer, Record, brief, count_of, name_list
 from parflex.robot.configuration import Configuration, Pose
@@ -115,7 +113,7 @@ class Deflection(Record):
     @property
     def largest_stress(self) -> dict[str, Any] | None:
         """Beam, place `s` and value (Pa) of the largest normal stress; None where no fibres are known."""
-        return largest_of(self.beams)
+        return largest_stress_of(self.beams)
 
     def _told(self) -> str:
         norm = np.linalg.norm
@@ -340,7 +338,7 @@ def _inside(
         warnings.append("the robot is over-constrained: efforts and section forces are those of least norm")
     elements, still = element_values(here, None, lam), np.zeros(held.tree.n)
     beams = loads_of_beams(here, still, still, wrenches, checked_wrenches(held.tree, loading.wrench), loading.without)
-    warnings += left_out_of_stress(held, {name: one.chain for name, one in beams.items()})
+    warnings += missing_stress_warning(held, {name: one.chain for name, one in beams.items()})
     sections = [entry for one in beams.values() for entry in one.at_ends(held.tree)]
     return Deflection(moved, efforts, sections, here, [*warnings, *slack_warnings(held, elements)], elements, beams)
 

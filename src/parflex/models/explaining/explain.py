@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from parflex.closure.constraints import Coupling, Distance
 from parflex.errors import ParflexError
-from parflex.models.dynamics.element_values import element_values
+from parflex.forces.forces import element_values
 from parflex.models.explaining.coupling_words import LOSSES, loss_words, spring_line
 from parflex.models.explaining.explanation import Chapter, Explanation, listed
 from parflex.models.explaining.reductions import REDUCED

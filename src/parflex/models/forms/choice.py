@@ -13,7 +13,7 @@ import numpy as np
 
 from parflex.closure.mobility import Partition
 from parflex.errors import InputError
-from parflex.models.dynamics.rigid_losses import refuse_open_losses
+from parflex.forces.gear_losses import refuse_open_losses
 from parflex.models.forms.closing import best_rows
 from parflex.models.forms.form import Form, Question
 from parflex.models.forms.general_form import GeneralForm, general_form, held_form

@@ -16,7 +16,7 @@ import numpy as np
 
 from parflex.closure.leg_geometry import Angle
 from parflex.errors import InputError, did_you_mean
-from parflex.models.dynamics.spare_motors import Sharing
+from parflex.forces.spare_motors import Sharing
 from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot
 

@@ -15,10 +15,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from parflex.closure.mobility import Partition, Reduction, inverted, reduction
-from parflex.models.dynamics.forces import forces_along_rates, no_inertia, on_links
-from parflex.models.dynamics.program_efforts import program_efforts
-from parflex.models.dynamics.rigid_losses import RigidLosses, losses_of, with_losses
-from parflex.models.dynamics.spare_motors import Sharing
+from parflex.forces.forces import forces_along_rates, on_links, singular_inertia_error
+from parflex.forces.gear_losses import CouplingLosses, coupling_losses, with_losses
+from parflex.forces.program_efforts import program_efforts
+from parflex.forces.spare_motors import Sharing
 from parflex.models.forms import driving
 from parflex.models.forms.closing import (
     best_rows,
@@ -79,9 +79,9 @@ class GeneralState(Record):
         return driven_efforts(self, forces, self.form.robot.actuated, form, self.form.question.sharing)
 
     @cached_property
-    def losses(self) -> RigidLosses | None:
+    def losses(self) -> CouplingLosses | None:
         """What rigid couplings lose; None where they lose nothing."""
-        return losses_of(self.form.robot.closures, self.reduction, self.qd)
+        return coupling_losses(self.form.robot.closures, self.reduction, self.qd)
 
     def pushed(self, tau: Array, solve_mass: Callable[[Array, Array], Array] = solve_positive) -> tuple[Array, Any]:
         """Independent accelerations under efforts of the motors, theory (17), and the forces of lossy gears."""
@@ -230,7 +230,7 @@ class GeneralForm(Form):
         try:
             return state.pushed(tau)[0]
         except np.linalg.LinAlgError:
-            raise no_inertia() from None
+            raise singular_inertia_error() from None
 
     def efforts_for(self, state: GeneralState, accelerations: Array) -> tuple[Array, Array]:
         """Efforts of motors among the independent rates for their accelerations, and all independent accelerations."""

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from parflex.closure.leg_geometry import TwoRevoluteLeg
-from parflex.models.dynamics.grouping import cleaned_body, grouped_tree, moments_scale
+from parflex.forces.base_parameters import cleaned_body, grouped_tree, moments_scale
 from parflex.models.forms.closing import residual_of
 from parflex.models.forms.driving import inertia_along
 from parflex.models.forms.form import FAR, Answer, Form, Given, Groups, Question

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from parflex.errors import InputError
+from parflex.forces.forces import Wrench
+from parflex.forces.shared_efforts import SPARE_MOTORS
+from parflex.forces.spare_motors import Sharing, read_sharing
 from parflex.models.dynamics.dynamic_models import moved_by, rigid_inverse
-from parflex.models.dynamics.forces import Wrench
 from parflex.models.dynamics.reduced import Result, state_at
-from parflex.models.dynamics.shared_efforts import SPARE_MOTORS
-from parflex.models.dynamics.spare_motors import Sharing, read_sharing
 from parflex.models.dynamics.underactuated import FEW_MOTORS, driven_with_free
 from parflex.models.elastic.deflection import deflection_warnings
 from parflex.models.elastic.flexible_inverse import driven_by, equilibrium_warnings

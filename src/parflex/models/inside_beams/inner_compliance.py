@@ -13,7 +13,7 @@ import numpy as np
 
 from parflex.bodies.reduced_beam import ReducedSections
 from parflex.bodies.sections import ElementSections
-from parflex.models.inside_beams.beam_chains import beam_chains
+from parflex.forces.sections import beam_chains
 from parflex.recursion.kinematics import Pose as LinkPoses
 from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from parflex.errors import InputError, SingularError
-from parflex.models.dynamics.forces import Without, Wrench
-from parflex.models.dynamics.spare_motors import Preload, Weights
+from parflex.forces.forces import Without, Wrench
+from parflex.forces.spare_motors import Preload, Weights
 from parflex.models.elastic.equilibrium import NOT_STABLE, doubtful
 from parflex.models.elastic.holding import Lock, Servo
 from parflex.models.elastic.linear_model import About, LinearModel, linear_model, state_about

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from parflex.errors import InputError
-from parflex.models.dynamics.impulse import impulse_of_motors
+from parflex.forces.forces import impulse_of_motors
 from parflex.records import Record
 from parflex.robot.configuration import Configuration
 from parflex.simulation.inputs.polynomials import Polynomials

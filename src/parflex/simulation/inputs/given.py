@@ -10,7 +10,7 @@ import numpy as np
 
 from parflex.checks import table
 from parflex.errors import InputError
-from parflex.models.dynamics.forces import checked_wrench
+from parflex.forces.forces import checked_wrench
 from parflex.records import count_of
 from parflex.robot.motor_values import by_motor, motor_effort, read_efforts
 from parflex.robot.robot import Robot

@@ -16,9 +16,9 @@ import numpy as np
 
 from parflex.checks import short_text
 from parflex.errors import InputError
-from parflex.models.dynamics.shared_efforts import home_preload, shared_efforts
-from parflex.models.dynamics.spare_motors import Sharing, asked, read_sharing, spare_motors
-from parflex.models.dynamics.taut_cables import taut_efforts
+from parflex.forces.shared_efforts import home_preload, shared_efforts
+from parflex.forces.spare_motors import Sharing, asked, read_sharing, spare_motors
+from parflex.forces.taut_cables import taut_efforts
 from parflex.records import Record
 from parflex.robot.configuration import Configuration
 from parflex.robot.load import acting_robot

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from parflex.bodies.reduced_beam import ReducedSections
-from parflex.models.inside_beams.beam_chains import BeamChain
+from parflex.forces.sections import BeamChain
 from parflex.simulation.integrators.tableaux import gauss_points
 
 Array = np.ndarray

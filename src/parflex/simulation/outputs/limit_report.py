@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.models.dynamics.spare_motors import read_limits
+from parflex.forces.spare_motors import read_limits
 from parflex.robot.limits import check_limits, efforts_of_file
 from parflex.robot.robot import Robot
 from parflex.simulation.inputs.motor_motions import MotorMotion

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from parflex.errors import InputError, did_you_mean
-from parflex.models.inside_beams.beam_chains import beam_chains
+from parflex.forces.sections import beam_chains
 from parflex.models.inside_beams.inner_compliance import MISSING, forced_place
 from parflex.records import Record
 from parflex.recursion.kinematics import pose

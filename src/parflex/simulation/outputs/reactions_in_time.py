@@ -9,8 +9,8 @@ import numpy as np
 
 from parflex.codegen.traces.reaction_signals import joint_wrenches
 from parflex.errors import InputError, did_you_mean
-from parflex.models.dynamics.reactions import has_reaction, undetermined_reactions
-from parflex.models.inside_beams.beam_chains import BeamChain, SectionWord, is_section_word, section_examples
+from parflex.forces.reactions import has_reaction, undetermined_reactions
+from parflex.forces.sections import BeamChain, SectionOutput, is_section_output, section_examples
 from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot
 from parflex.simulation.columns import with_all_motors
@@ -48,7 +48,7 @@ def read_outputs(robot: Robot, outputs: Sequence[str], everything: bool) -> list
             found += known[word]
         elif word in single:
             found.append(word)
-        elif word not in said and not is_place_word(str(word)) and not is_section_word(word):
+        elif word not in said and not is_place_word(str(word)) and not is_section_output(word):
             examples = [*sorted(said), *place_examples(robot), *section_examples(robot)]
             raise InputError(
                 f"there is no output '{word}'", key="outputs", value=str(word),
@@ -141,7 +141,7 @@ def undetermined_in_run(problem: Problem, q: Array, names: Sequence[str]) -> lis
 
 def add_reactions(
     problem: Problem, seen: Mapping[str, Array], columns: dict[str, Array], asked: Sequence[str],
-    words: Sequence[SectionWord] = (), spare: SpareMotors | None = None, by_loose: bool = False,
+    words: Sequence[SectionOutput] = (), spare: SpareMotors | None = None, by_loose: bool = False,
 ) -> dict[str, Any]:  # fmt: skip
     """Put the reactions and section forces that are asked for into the columns; what is largest, for the summary."""
     chains = chains_to_follow(problem.robot, words)

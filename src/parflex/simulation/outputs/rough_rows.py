@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from parflex.models.inside_beams.beam_chains import SectionWord
+from parflex.forces.sections import SectionOutput
 from parflex.simulation.columns import motion_columns
 from parflex.simulation.inputs.spare_motions import SpareMotors
 from parflex.simulation.integrators.integrate import Grid, rounded_down
@@ -33,7 +33,7 @@ AT_REST = 1e-10  # typical lengths: what moves by less in a run is at rest, and 
 
 def rough_shares(
     problem: Problem, seen: Mapping[str, Array], columns: Mapping[str, Array], reactions: Sequence[str],
-    places: Sequence[PlaceWord], words: Sequence[SectionWord], spare: SpareMotors | None = None, every: int = 1,
+    places: Sequence[PlaceWord], words: Sequence[SectionOutput], spare: SpareMotors | None = None, every: int = 1,
 ) -> dict[str, float]:  # fmt: skip
     """Columns that differ from what the rates of the rows say, and by how much, of the largest of their kind.
 

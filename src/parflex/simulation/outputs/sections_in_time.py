@@ -7,31 +7,34 @@ from typing import Any
 
 import numpy as np
 
-from parflex.models.inside_beams.beam_chains import (
+from parflex.forces.sections import (
     FORCES,
     STRESS,
     BeamChain,
-    SectionWord,
+    ElementRows,
+    SectionOutput,
     beam_chains,
-    is_section_word,
-    left_out_of_stress,
-    read_section_word,
+    element_rows,
+    is_section_output,
+    largest_stress,
+    missing_stress_warning,
+    read_section_output,
+    sections_at,
+    stresses,
 )
-from parflex.models.inside_beams.section_forces import ElementRows, element_rows, sections_at
-from parflex.models.inside_beams.stresses import largest_stress, stresses
 from parflex.robot.robot import Robot
 
 Array = np.ndarray
 
 
-def read_section_words(robot: Robot, outputs: Sequence[str]) -> list[SectionWord]:
+def read_section_words(robot: Robot, outputs: Sequence[str]) -> list[SectionOutput]:
     """Columns of sections that are asked for, in words as BEAM.Mz@0.5 or BEAM.Mz@0:1:21."""
-    words = [word for word in outputs if is_section_word(word)]
+    words = [word for word in outputs if is_section_output(word)]
     chains = beam_chains(robot) if words else {}
-    return [read_section_word(robot, chains, word) for word in dict.fromkeys(words)]
+    return [read_section_output(robot, chains, word) for word in dict.fromkeys(words)]
 
 
-def chains_to_follow(robot: Robot, words: Sequence[SectionWord]) -> dict[str, BeamChain]:
+def chains_to_follow(robot: Robot, words: Sequence[SectionOutput]) -> dict[str, BeamChain]:
     """Beams that are asked for, and those whose stresses are known."""
     asked = {word.beam for word in words}
     return {name: one for name, one in beam_chains(robot).items() if name in asked or one.parts.fibres is not None}
@@ -39,7 +42,7 @@ def chains_to_follow(robot: Robot, words: Sequence[SectionWord]) -> dict[str, Be
 
 def add_sections(
     robot: Robot, chains: Mapping[str, BeamChain], seen: Mapping[str, Array], signals: Mapping[int, Array],
-    words: Sequence[SectionWord], columns: dict[str, Array], frames: Sequence[str],
+    words: Sequence[SectionOutput], columns: dict[str, Array], frames: Sequence[str],
 ) -> dict[str, Any]:  # fmt: skip
     """Put what sections carry into the columns; gives the largest stress for the summary.
 
@@ -58,7 +61,7 @@ def add_sections(
                 columns[word.word] = stresses(chain, forces[:, k], tree.planar)
             else:
                 columns[word.word] = forces[:, k, FORCES.index(word.quantity)]
-    left_out = left_out_of_stress(robot, chains)
+    left_out = missing_stress_warning(robot, chains)
     told = _largest(chains, elements, columns["t"], tree.planar)
     return told | ({"stress_left_out": left_out} if left_out else {})
 

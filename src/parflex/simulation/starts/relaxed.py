@@ -13,7 +13,7 @@ import scipy
 
 from parflex.closure.mobility import RANK_TOLERANCE
 from parflex.errors import SingularError
-from parflex.models.dynamics.forces import Wrench
+from parflex.forces.forces import Wrench
 from parflex.models.elastic.driven_frame import held_frame
 from parflex.models.elastic.equilibrium import equilibrium
 from parflex.models.elastic.linear_model import tree_stiffness

@@ -10,8 +10,8 @@ import numpy as np
 
 from parflex.closure.constraints import Coupling
 from parflex.errors import InputError
-from parflex.models.dynamics.element_values import multipliers_of
-from parflex.models.dynamics.taut_cables import cable_rows, driven_cables
+from parflex.forces.forces import multipliers_of
+from parflex.forces.taut_cables import cable_rows, driven_cables
 from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot
 

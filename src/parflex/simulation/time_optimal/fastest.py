@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from parflex.errors import InputError, UnreachableError
-from parflex.models.dynamics.rigid_losses import refuse_losses
-from parflex.models.dynamics.taut_cables import driven_cables
+from parflex.forces.gear_losses import refuse_losses
+from parflex.forces.taut_cables import driven_cables
 from parflex.robot.robot import Robot
 from parflex.robotfile.motion_schema import MotionTable
 from parflex.simulation.inputs.polynomials import Polynomials, joined

@@ -15,7 +15,7 @@ import numpy as np
 
 from parflex.design.design_state import Circumstances, SensitiveDesign
 from parflex.design.vibration_responses import sloped_frequency
-from parflex.models.dynamics.taut_cables import driven_cables
+from parflex.forces.taut_cables import driven_cables
 from parflex.models.elastic.holding import held_alike, held_robot
 from parflex.models.elastic.linear_model import LinearModel, about_pose, tree_stiffness
 from parflex.models.elastic.loads_at_rest import prepare

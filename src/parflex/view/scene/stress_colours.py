@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from parflex.models.inside_beams.beam_chains import beam_chains
+from parflex.forces.sections import beam_chains
 from parflex.records import Record
 from parflex.view.figures.style import STRESSES
 from parflex.view.scene.parts import Swept

@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 
 from parflex.closure.mobility import Reduction, reduction
-from parflex.models.dynamics.forces import on_links
-from parflex.models.dynamics.rigid_losses import refuse_losses
-from parflex.models.dynamics.spare_motors import Sharing
+from parflex.forces.forces import on_links
+from parflex.forces.gear_losses import refuse_losses
+from parflex.forces.spare_motors import Sharing
 from parflex.models.forms.by_sensors.redundant_sets import PRODUCTS, Hold, RedundantSets
 from parflex.models.forms.driving import fitted_rates
 from parflex.models.forms.general_form import driven_efforts, motor_efforts

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from parflex.errors import InputError
-from parflex.models.dynamics.forces import Without, Wrench, checked_wrenches, on_links
-from parflex.models.dynamics.rigid_losses import refuse_losses
+from parflex.forces.forces import Without, Wrench, checked_wrenches, on_links
+from parflex.forces.gear_losses import refuse_losses
 from parflex.models.forms.by_sensors.redundant_equations import BY_SENSORS, all_rates
 from parflex.models.forms.by_sensors.redundant_sets import Hold, RedundantSets, redundant_sets
 from parflex.records import Answer, Record

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from parflex.bodies.rigid import RigidBody
-from parflex.models.dynamics.forces import no_inertia, on_links
+from parflex.forces.forces import on_links, singular_inertia_error
 from parflex.models.forms.in_pieces.beam_assembly import add_to, assemble_beam, elastic_acceleration
 from parflex.models.forms.in_pieces.node_state import NodeState
 from parflex.models.forms.in_pieces.piece_motion import accelerations
@@ -194,7 +194,7 @@ def accelerations_under(state: NodeState, tau: Array) -> Array:
     try:
         x = _solved(state, state.A, right, range(state.form.size))
     except np.linalg.LinAlgError:
-        raise no_inertia() from None
+        raise singular_inertia_error() from None
     return independent_accelerations(state, _numbers(x, state.at.q))
 
 

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from parflex.errors import InputError
-from parflex.models.dynamics.bounded_efforts import nearest_outside, shortest_within
-from parflex.models.dynamics.spare_motors import Sharing, refuse_many
+from parflex.forces.bounded_efforts import nearest_outside, shortest_within
+from parflex.forces.spare_motors import Sharing, refuse_many
 from parflex.records import Record
 from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot

@@ -1,24 +1,38 @@
-"""Forces along the rates of the open tree in a motion: Newton-Euler with external wrenches, and the joints' terms."""
+"""Generalised forces of a motion, element forces and impulses.
+
+What an impulse of the motors does to a robot: rates jump, positions do not.
+
+Motors that are given new rates at once push with impulses; joints and closures answer with impulses that do no work.
+Momentum balance M (after - before) = J_tot^T r + E_a p makes the rates behind it those with the least change in the
+kinetic metric, 1/2 (after - before)^T M (after - before), among all that closures and motors allow. Forces that stay
+finite (gravity, springs, friction, damping) do nothing in no time.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import scipy
 
 from parflex.checks import short_text, table
+from parflex.closure.constraints import Distance
 from parflex.errors import InputError, SingularError, did_you_mean
-from parflex.recursion.dynamics import NewtonEuler, joint_forces, newton_euler
-from parflex.recursion.energy import OnLinks, add_wrenches, wrench_on_link
+from parflex.recursion.dynamics import NewtonEuler, joint_forces, mass_matrix, newton_euler
+from parflex.recursion.energy import OnLinks, add_wrenches, line_between, wrench_on_link
 from parflex.recursion.kinematics import Pose, motion
 from parflex.robot.configuration import Configuration
 from parflex.tree.tree import Place, Tree
 
 Array = np.ndarray
+
 Wrench = Mapping[str, Sequence[float] | np.ndarray]
+
 Without = Sequence[str]
+
+Values = dict[str, dict[str, Any]]
 
 
 def tree_forces(
@@ -88,7 +102,7 @@ def on_links(tree: Tree, at: Pose, wrenches: Mapping[str, Array]) -> OnLinks:
     return result
 
 
-def no_inertia() -> SingularError:
+def singular_inertia_error() -> SingularError:
     """What is said where a mass matrix is singular for every pose."""
     return SingularError(
         "the direct model is undefined: a joint moves nothing that has inertia",
@@ -118,7 +132,7 @@ def checked_wrench(tree: Tree, frame: str, values: Any, key: str = "wrench") -> 
             value=short_text(values),
             hint="give fx,fy,mz for a planar robot" if tree.planar else "give fx,fy,fz or fx,fy,fz,mx,my,mz",
         )
-    wrench = whole_wrench(tree, given, frame, key)
+    wrench = full_wrench(tree, given, frame, key)
     if wrench[3:].any() and not _turns(tree, tree.places[frame]):
         raise InputError(
             f"the rotations of the node at '{frame}' are not known, so that no moment can act there",
@@ -135,7 +149,7 @@ def _turns(tree: Tree, place: Place) -> bool:
     return node is None or node.turns
 
 
-def whole_wrench(tree: Tree, given: Array, frame: str, key: str) -> Array:
+def full_wrench(tree: Tree, given: Array, frame: str, key: str) -> Array:
     """Six components: three are a force, of a planar robot a force and a moment in its plane.
 
     Components that do not act on a planar robot are refused, not ignored.
@@ -158,3 +172,80 @@ def checked_wrenches(tree: Tree, wrenches: Any, key: str = "wrench") -> dict[str
     """Wrenches by frame."""
     listed = table(wrenches, key, "{'platform': [0, 0, -100]}")
     return {frame: checked_wrench(tree, frame, values, key) for frame, values in listed.items()}
+
+
+def impulse_of_motors(here: Configuration, before: Array, motor_rates: Array) -> tuple[Array, Array]:
+    """All rates behind an impulse that gives the motors new rates, and the impulses of the motors.
+
+    Their work is p . (before + after) / 2 over the motors: all that the kinetic energy changes by.
+    """
+    robot, N = here.robot, here.motions
+    M = mass_matrix(robot.tree, here.at)
+    motors = list(robot.actuated)
+    driven = N[motors] / robot.tree.rate_units[motors][:, None]
+    s = np.linalg.lstsq(driven, motor_rates / robot.tree.rate_units[motors], rcond=1e-9)[0]
+    free = N @ scipy.linalg.null_space(driven, rcond=1e-9)
+    after = N @ s
+    after = after + free @ _positive(free.T @ M @ free, free.T @ (M @ (before - after)))
+    push = N.T @ (M @ (after - before))
+    return after, np.linalg.lstsq(N[motors].T, push, rcond=1e-9)[0]
+
+
+def _positive(A: Array, b: Array) -> Array:
+    """Solve A x = b; motions without mass stay as they are."""
+    if not len(b):
+        return b
+    size = np.sqrt(np.maximum(np.diag(A), 0.0))
+    size[size == 0.0] = 1.0
+    return np.linalg.lstsq(A / np.outer(size, size), b / size, rcond=1e-13)[0] / size
+
+
+def multipliers_of(configuration: Configuration, f: Array, tau: Array) -> Array:
+    """Multipliers of least norm of all rows, theory (18), for forces of the open tree and efforts of the motors."""
+    robot = configuration.robot
+    missing = f.copy()
+    missing[list(robot.actuated)] -= tau
+    rows = configuration.closure_jacobian[:, robot.free]
+    return np.linalg.lstsq(rows.T, missing[robot.free], rcond=1e-9)[0] if len(rows) else np.zeros(0)
+
+
+def element_values(configuration: Configuration, qd: Array | None = None, lam: Array | None = None) -> Values:
+    """Of each element, in the order of the file; rods and struts have a force where multipliers are known."""
+    robot, at = configuration.robot, configuration.at
+    if not robot.description.element:
+        return {}
+    tree = robot.tree
+    still = np.zeros(tree.n)
+    moving = motion(tree, at, still if qd is None else qd, still)
+    rows = {row.name: (part, row) for part, row in zip(robot.closures.slices(), robot.closures.rows, strict=True)}
+    forces = {element.name: element for element in tree.elements}
+    found: Values = {}
+    for entry in robot.description.element:
+        if entry.name in forces:
+            element = forces[entry.name]
+            ends = (element.first, element.second)
+            if element.smooth_at_zero and not np.any(at.of(ends[1])[1] - at.of(ends[0])[1]):
+                found[entry.name] = {"length": 0.0, "rate": 0.0, "force": 0.0}
+                continue
+            _, length, rate = line_between(at, ends, entry.name, moving)
+            found[entry.name] = _shown(length, rate, element.tension(length, rate))
+            continue
+        part, row = rows[entry.name]
+        assert isinstance(row, Distance)
+        _, length, rate = line_between(at, row.places, entry.name, moving)
+        found[entry.name] = _shown(length, rate, None if lam is None else -lam[part][0])
+    return found
+
+
+def values_in_motion(configuration: Configuration, qd: Array, forces: Callable[[], Array], tau: Array) -> Values:
+    """The same in a motion in which these forces of the open tree act; they are asked for only where needed."""
+    robot = configuration.robot
+    if not robot.description.element:
+        return {}
+    held = any(isinstance(row, Distance) for row in robot.closures.constraints)
+    return element_values(configuration, qd, multipliers_of(configuration, forces(), tau) if held else None)
+
+
+def _shown(length: Any, rate: Any, force: Any) -> dict[str, Any]:
+    shown = {"length": float(length), "rate": float(rate)}
+    return shown if force is None else {**shown, "force": float(force) + 0.0}

@@ -30,7 +30,7 @@ ALL_WAYS = 6  # gears up to which all directions of power are tried
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RigidLosses(Record):
+class CouplingLosses(Record):
     """The lossy rigid couplings of a robot in a motion."""
 
     reduction: Reduction
@@ -133,7 +133,7 @@ class RigidLosses(Record):
         )
 
 
-def losses_of(closures: Closures, reduction: Reduction, qd: Array) -> RigidLosses | None:
+def coupling_losses(closures: Closures, reduction: Reduction, qd: Array) -> CouplingLosses | None:
     """The losses of rigid couplings in a motion with all rates `qd`; None where nothing is lost."""
     gears = [row for row in closures.constraints if isinstance(row, Coupling) and row.lossy]
     if not gears:
@@ -144,7 +144,7 @@ def losses_of(closures: Closures, reduction: Reduction, qd: Array) -> RigidLosse
         if own[id(gear)] not in kept:
             raise undetermined_loss(gear.name)
     rows = tuple(kept.index(own[id(gear)]) for gear in gears)
-    return RigidLosses(reduction, tuple(gears), rows, np.array([gear.turning(qd) for gear in gears]))
+    return CouplingLosses(reduction, tuple(gears), rows, np.array([gear.turning(qd) for gear in gears]))
 
 
 def with_losses(

@@ -1,4 +1,6 @@
-"""Base inertial parameters: the combinations that the forces along the joints can tell apart.
+"""Base inertial parameters and the grouping of bodies.
+
+Base inertial parameters: the combinations that the forces along the joints can tell apart.
 
 Rules first, those of Khalil and Kleinfinger: what is symmetric about the axis of a revolute joint (YY, MZ, M), and
 the inertia of a link on a prismatic joint, moves in the same way on the link before, so it is handed down. Then rank:
@@ -24,9 +26,14 @@ from parflex.robot.robot import Robot
 from parflex.tree.tree import Tree
 
 Array = np.ndarray
+
 REACH = 0.5  # rad or typical lengths: how far motors go from home, far enough for ranks of regular poses
+
 NEARER = 0.9  # of that reach, after a pose that cannot be assembled
+
 PARAMETERS = ("XX", "XY", "XZ", "YY", "YZ", "ZZ", "MX", "MY", "MZ", "M")
+
+ROUNDING = 1e-13  # of what a link carries: sums of a hundred bodies stay below, parts that matter far above
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -89,7 +96,7 @@ def regressor(tree: Tree, q: Array, qd: Array, qdd: Array) -> Array:
     return np.array(columns).T
 
 
-def hand_down(tree: Tree, empty: Literal["inertia", "second moment"] = "inertia") -> Tree:
+def regrouped_tree(tree: Tree, empty: Literal["inertia", "second moment"] = "inertia") -> Tree:
     """The tree with everything handed to the link before that moves there in the same way.
 
     Of the inertia one number can go: Khalil's rules empty YY; emptying Sigma_zz instead saves operators in `wrench`.
@@ -158,7 +165,7 @@ def base_parameters(robot: Robot, samples: int = 40, *, closed: bool = False) ->
     >>> parflex.base_parameters(parflex.load("rx90")).names[:2]
     """
     _check(robot, samples)
-    tree = hand_down(robot.tree)
+    tree = regrouped_tree(robot.tree)
     labels = [f"{parameter}[{link.name}]" for link in tree.links for parameter in PARAMETERS]
     values = np.concatenate([body_parameters(link.body.as_rigid()) for link in tree.links])
     matrix = _closed_regressor(robot, tree, samples) if closed else _stacked_regressor(tree, samples)
@@ -237,3 +244,36 @@ def _closed_regressor(robot: Robot, tree: Tree, samples: int) -> Array:
         W = J.T @ regressor(tree, here.q, qd, qdd)
         rows.append(W / np.abs(W).max())
     return np.concatenate(rows)
+
+
+def moments_scale(body: RigidBody, length: float) -> Array:
+    """What mass, first and second moments of a body are compared with, seen from a distance of that length."""
+    m, S, Sigma = (float(np.abs(values).max()) for values in (body.m, body.S, body.Sigma))
+    return np.array([m, S + m * length, Sigma + S * length + m * length**2])
+
+
+def cleaned_body(body: RigidBody, scale: Array) -> RigidBody:
+    """The body without entries that are rounding beside the scales of mass, first and second moments."""
+    parts = (body.m, body.S, body.Sigma)
+    m, S, Sigma = (
+        np.where(np.abs(values) < ROUNDING * size, 0.0, values) for values, size in zip(parts, scale, strict=True)
+    )
+    return RigidBody(float(m), S, Sigma)
+
+
+def grouped_tree(tree: Tree) -> Tree:
+    """The tree of rigid links with bodies grouped towards the ground.
+
+    The rounding of a link is judged beside what it carries, which is all that was handed to it, and not beside the
+    heaviest link of the robot, next to which a small wrist is nothing.
+    """
+    carried = np.array([moments_scale(link.body.as_rigid(), tree.length) for link in tree.links]).reshape(-1, 3)
+    for j in reversed(range(len(tree.links))):
+        if tree.links[j].parent >= 0:
+            carried[tree.links[j].parent] += carried[j]
+    bodies = [link.body.as_rigid() for link in regrouped_tree(tree, "second moment").links]
+    links = [
+        replace(link, body=cleaned_body(body, scale))
+        for link, body, scale in zip(tree.links, bodies, carried, strict=True)
+    ]
+    return replace(tree, links=tuple(links))

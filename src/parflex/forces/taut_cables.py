@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from parflex.models.dynamics.bounded_efforts import shortest_within
-from parflex.models.dynamics.element_values import multipliers_of
-from parflex.models.dynamics.shared_efforts import SharedEfforts, internal_basis
-from parflex.models.dynamics.spare_motors import Sharing
+from parflex.forces.bounded_efforts import shortest_within
+from parflex.forces.forces import multipliers_of
+from parflex.forces.shared_efforts import SharedEfforts, internal_basis
+from parflex.forces.spare_motors import Sharing
 from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot
 from parflex.spatial.linear import least_norm

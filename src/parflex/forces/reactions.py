@@ -8,9 +8,8 @@ import numpy as np
 
 from parflex.closure.constraints import Coupling, Distance, Loop
 from parflex.closure.mobility import rank
-from parflex.models.dynamics.element_values import element_values, multipliers_of
-from parflex.models.dynamics.forces import Wrench, checked_wrenches, tree_newton_euler
-from parflex.models.inside_beams.beam_loads import beam_tables, largest_of, loads_of_beams
+from parflex.forces.forces import Wrench, checked_wrenches, element_values, multipliers_of, tree_newton_euler
+from parflex.forces.sections import beam_tables, largest_stress_of, loads_of_beams
 from parflex.recursion.energy import OnLinks, add_wrenches
 from parflex.recursion.kinematics import Pose
 from parflex.robot.configuration import Configuration
@@ -61,7 +60,7 @@ def reactions_of(
         shown["undetermined"] = bool(len(undetermined) and np.abs(undetermined[:, part]).max() > 1e-9)
     answer: dict[str, Any] = {"joints": joints, "closures": closures, "couplings": couplings, "elements": elements}
     beams = loads_of_beams(configuration, qd, qdd, result, checked_wrenches(robot.tree, wrenches))
-    answer |= {"beams": beam_tables(beams), "largest_stress": largest_of(beams)}
+    answer |= {"beams": beam_tables(beams), "largest_stress": largest_stress_of(beams)}
     return {key: found for key, found in answer.items() if found or key in ("joints", "closures")}
 
 

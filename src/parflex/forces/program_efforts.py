@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from parflex.models.dynamics.bounded_efforts import OUTSIDE
-from parflex.models.dynamics.shared_efforts import unbounded_efforts
-from parflex.models.dynamics.spare_motors import Sharing
+from parflex.forces.bounded_efforts import OUTSIDE
+from parflex.forces.shared_efforts import unbounded_efforts
+from parflex.forces.spare_motors import Sharing
 from parflex.spatial.linear import scalar_type, solve_positive
 
 Array = np.ndarray

@@ -1,0 +1,642 @@
+"""Section forces and stresses in beams.
+
+Forces and moments in the sections of beams, from the equilibrium of what lies beyond them, theory (52), (53).
+
+What lies beyond a section is taken, not what lies before it: bodies, loads and joints at the root of a beam are then no
+part of any section, and a load at the tip is in all of them. Both give the same, to rounding.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from parflex.bodies.elastic import Body
+from parflex.bodies.reduced_beam import ReducedCentreLine, ReducedSections
+from parflex.bodies.sections import ElementSections
+from parflex.errors import InputError, did_you_mean
+from parflex.records import Record, brief
+from parflex.recursion.dynamics import NewtonEuler
+from parflex.recursion.energy import line_wrench, wrench_on_link
+from parflex.recursion.kinematics import Motion, Pose, motion
+from parflex.robot.configuration import Configuration
+from parflex.robot.robot import Robot
+from parflex.robotfile import schema
+from parflex.spatial.dual import without_slopes
+from parflex.spatial.linear import scalar_type
+from parflex.spatial.rotations import cross, exponential
+from parflex.tree.build_elements import element_parts
+from parflex.tree.force_elements import PointElement
+from parflex.tree.tree import Place, Tree
+
+Array = np.ndarray
+
+SHOWN = 11  # places along a beam in a table
+
+NUMBERS = 4e6  # that are held at a time: rows are done in parts
+
+JUST_BEHIND = 1e-12  # of an element: nearer to a load a section may be on either side of it
+
+STATIONS = 9  # of a beam of one element; in between, a parabola tells the largest
+
+FEWEST = 3  # of an element
+
+TOGETHER = 20_000  # rows at a time
+
+NEAR = 0.9  # of the largest so far: pieces whose parabolas stay below hold nothing larger
+
+TRIED = 20  # rows of a piece, those with the largest parabolas, that have fine stations
+
+FINE = 65  # of these stations
+
+ROUNDING = 1e-14  # of a stress
+
+ZOOMS, ZOOM = 12, 17  # then the neighbourhood of the best is cut into so many, until only rounding is left
+
+Ends = tuple[float, ...]
+
+FORCES = ("N", "Vy", "Vz", "T", "My", "Mz")
+
+IN_PLANE = (0, 1, 5)  # what a planar robot says of them
+
+STRESS = "stress"
+
+MOST_PLACES = 1001  # of a range
+
+ALIKE = 1e-12  # of their length: elements that differ by no more are equal
+
+RANGE = re.compile(r"([^@]+)@([^:@]+):([^:@]+):(\d+)((?:\.[A-Za-z_]\w*)?)")
+
+HALF_RANGE = re.compile(r"[^@]+@([^@]*:[^@]*?)(?:\.[A-Za-z_]\w*)?")  # with a colon, but none of these
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class BeamLoads(Record):
+    """Forces, moments and stress in the sections of a beam in one state.
+
+    Attributes
+    ----------
+    chain : BeamChain
+        The beam and its elements.
+    elements : dict[int, ElementRows]
+        How each element moves and what acts on it, by the number of its link.
+    planar : bool
+        Whether the robot is planar: then only N, Vy and Mz are known.
+    """
+
+    chain: BeamChain
+    elements: dict[int, ElementRows]
+    planar: bool
+
+    def at(self, s: float) -> dict[str, float]:
+        """N, Vy, Vz (N), T, My, Mz (N m) and stress (Pa) at the share `s` of the length; planar N, Vy, Mz, stress."""
+        return {word: values[0] for word, values in self.table([s]).items() if word != "s"}
+
+    def table(self, s: Sequence[float] | None = None) -> dict[str, Any]:
+        """The same at places `s`, as lists; None: at eleven places from root to tip."""
+        places = np.linspace(0, 1, SHOWN).tolist() if s is None else list(s)
+        for where in places:
+            read_beam_position(str(where), self.chain.name, "s", str(where))
+        forces = sections_at(self.chain, self.elements, places)[0]
+        found: dict[str, Any] = {"s": places} | {FORCES[k]: forces[:, k].tolist() for k in self._known}
+        if self.chain.parts.fibres is not None:
+            found[STRESS] = stresses(self.chain, forces, self.planar).tolist()
+        return found
+
+    def at_ends(self, tree: Tree) -> list[dict[str, Any]]:
+        """The same, but for stress, at both ends of each element, with the names of the nodes there."""
+        found, nodes = [], (*self.chain.links, self.chain.tip)
+        for number, (j, k) in enumerate(pairwise(nodes)):
+            forces = sections_of_element(self.chain.parts_of(number), self.elements[j], [0.0, 1.0])[0]
+            ends = [{FORCES[n]: float(values[n]) for n in self._known} for values in forces]
+            names = [tree.links[node].name for node in (j, k)]
+            found.append({"element": names[0], "nodes": names, "root": ends[0], "tip": ends[1]})
+        return found
+
+    @property
+    def _known(self) -> tuple[int, ...]:
+        """Of the six; what a plane carries across it, and how legs share that, a planar model does not say."""
+        return IN_PLANE if self.planar else tuple(range(6))
+
+    def _told(self) -> str:
+        most = {word: max(values, key=abs) for word, values in self.table().items() if word != "s"}
+        return f"'{self.chain.name}': largest {', '.join(f'{word} {brief(value)}' for word, value in most.items())}"
+
+
+def loads_of_beams(
+    here: Configuration, qd: Array, qdd: Array, found: NewtonEuler, wrenches: Mapping[str, Array],
+    without: Sequence[str] = (),
+) -> dict[str, BeamLoads]:  # fmt: skip
+    """Of each beam what it carries in a state, whose wrenches in joints were found with those on frames."""
+    tree = here.robot.tree
+    chains = beam_chains(here.robot)
+    if not chains:
+        return {}
+    moving = motion(tree, here.at, qd, qdd, np.zeros(3) if "gravity" in without else -tree.gravity)
+    result = {}
+    for name, chain in chains.items():
+        signals = element_signals_of(tree, here.at, moving, found, chain, wrenches)
+        state = (here.q[None], tree.position_rates(here.q, qd)[None], qdd[None])
+        rows = {j: element_rows(tree, j, *state, own[None], list(wrenches)) for j, own in signals.items()}
+        result[name] = BeamLoads(chain, rows, tree.planar)
+    return result
+
+
+def largest_stress_of(beams: Mapping[str, BeamLoads]) -> dict[str, Any] | None:
+    """The largest stress of a state: beam, s, value; None where no fibres are known."""
+    if not beams:
+        return None
+    elements = {j: rows for one in beams.values() for j, rows in one.elements.items()}
+    planar = next(iter(beams.values())).planar
+    most = largest_stress({name: one.chain for name, one in beams.items()}, elements, planar)
+    return None if most is None else {"beam": most.beam, "s": most.s, "value": most.value}
+
+
+def beam_tables(beams: Mapping[str, BeamLoads]) -> dict[str, Any]:
+    """Tables of all beams by name."""
+    return {name: one.table() for name, one in beams.items()}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ElementRows(Record):
+    """An element of a beam in many rows, in the axes of its root: its motion, and the wrenches on it at its origin."""
+
+    a: Array  # rows x 3, less gravity
+    w: Array
+    al: Array
+    e: Array  # rows x N
+    ed: Array
+    edd: Array
+    tip: Array  # rows x 6: what its tip puts on whatever comes behind
+    loads: list[tuple[float, Array]] = field(default_factory=list)  # xi, and what acts there on the element
+
+    def part(self, own: Any) -> ElementRows:
+        """Some of the rows."""
+        parts = (self.a, self.w, self.al, self.e, self.ed, self.edd, self.tip)
+        a, w, al, e, ed, edd, tip = (rows[own] for rows in parts)
+        return ElementRows(a, w, al, e, ed, edd, tip, [(xi, load[own]) for xi, load in self.loads])
+
+
+def join_elements(elements: Sequence[ElementRows]) -> ElementRows:
+    """Rows of alike elements without loads on them, one element behind the other."""
+    names = ("a", "w", "al", "e", "ed", "edd", "tip")
+    a, w, al, e, ed, edd, tip = (np.concatenate([getattr(one, name) for one in elements]) for name in names)
+    return ElementRows(a, w, al, e, ed, edd, tip)
+
+
+class InnerLoad(NamedTuple):
+    """Something that acts on an element between its ends: a wrench on a frame, or an end of an element between points.
+
+    `part` is a share of an element of the beam, `sign` that of the force of an element between points.
+    """
+
+    part: float
+    place: Place
+    frame: str | None = None
+    element: PointElement | None = None
+    sign: float = 1.0
+
+
+def inner_loads(tree: Tree, j: int, frames: Sequence[str]) -> list[InnerLoad]:
+    """What may act on an element of a beam between its ends, where wrenches act on these frames."""
+    length = float(without_slopes(tree.links[j].body.nodes["tip"].r0)[0])  # where loads act is no matter of slopes
+    found = [InnerLoad(0.0, tree.places[frame], frame=frame) for frame in frames]
+    for one in tree.elements:
+        if one.acts:
+            found += [InnerLoad(0.0, one.first, element=one), InnerLoad(0.0, one.second, element=one, sign=-1.0)]
+    own = [load for load in found if load.place.link == j and load.place.inner is not None]
+    return [
+        load._replace(part=float(without_slopes(load.place.inner.node.r0)[0]) / length)
+        for load in own
+        if load.place.inner
+    ]
+
+
+def element_signals_of(
+    tree: Tree, at: Pose, moving: Motion, found: NewtonEuler, chain: BeamChain, pushed: Mapping[str, Array]
+) -> dict[int, Array]:
+    """Of each element of a beam a, w, al of its root, the wrench at its tip and its inner loads; over any scalar.
+
+    Wrenches are about its root and in its axes; `pushed` are wrenches on frames, in world axes.
+    """
+    result = {}
+    for j, k in zip(chain.links, (*chain.links[1:], chain.tip), strict=True):
+        force, moment = at.to_parent(tree, k, found.f[k]), at.to_parent(tree, k, found.m[k])
+        parts = [moving.a[j], moving.w[j], moving.al[j], force, moment + cross(at.local_position[k], force)]
+        for load in inner_loads(tree, j, list(pushed)):
+            if load.element is not None:
+                push = wrench_on_link(at, load.place, load.sign * line_wrench(at, load.element, moving))
+            else:
+                wrench = pushed[load.frame or ""]
+                push = wrench_on_link(at, load.place, wrench[:3], wrench[3:])
+            parts += [*push[:2]]
+        result[j] = np.concatenate(parts)
+    return result
+
+
+def element_rows(
+    tree: Tree, j: int, q: Array, change: Array, qdd: Array, signals: Array, frames: Sequence[str]
+) -> ElementRows:
+    """The element of a link in rows of positions, their rates of change, accelerations and of the signals above."""
+    link = tree.links[j]
+    a, w, al, tip = (signals[:, part] for part in (slice(0, 3), slice(3, 6), slice(6, 9), slice(9, 15)))
+    loads = [(load.part, signals[:, 15 + 6 * k : 21 + 6 * k]) for k, load in enumerate(inner_loads(tree, j, frames))]
+    return ElementRows(a, w, al, q[:, link.e], change[:, link.e], qdd[:, link.e_v], tip, loads)
+
+
+def sections_of_element(
+    parts: ElementSections | ReducedSections, rows: ElementRows, xi: Sequence[float] | Array, behind: bool = False
+) -> Array:
+    """N, Vy, Vz, T, My, Mz at each xi in all rows: rows x n x 6.
+
+    They are what the part beyond a section puts on the part before it, in the axes of the section, which turn with it;
+    so N is positive in tension. A load at a section itself is beyond it, or with `behind` before it.
+    """
+    xi = np.asarray(xi, dtype=float)
+    shapes, beyond = parts.shapes(xi), parts.beyond(xi)
+    count, fields = len(rows.a), beyond[1].shape[1]
+    length = max(1, int(NUMBERS / (len(xi) * fields * 9)))
+    found: Array = np.empty((count, len(xi), 6), dtype=scalar_type(rows.tip, beyond[1]))
+    for first in range(0, count, length):
+        own = slice(first, first + length)
+        found[own] = _sections(rows.part(own), xi, shapes, beyond, behind)
+    return found
+
+
+def _sections(rows: ElementRows, xi: Array, shapes: Any, beyond: Any, behind: bool) -> Array:
+    force, moment = _inertia(rows, *beyond)
+    force, moment = force + rows.tip[:, None, :3], moment + rows.tip[:, None, 3:]
+    for where, load in rows.loads:
+        on = (where > xi + JUST_BEHIND if behind else where >= xi - JUST_BEHIND)[:, None]
+        force, moment = force - on * load[:, None, :3], moment - on * load[:, None, 3:]
+    r0, Phi_d, Phi_r = shapes
+    place, turns = r0 + _along(Phi_d, rows.e), _along(Phi_r, rows.e)
+    moment = moment - np.cross(place, force)
+    R = batched_exponentials(turns)
+    return -np.concatenate([np.einsum("rnij,rni->rnj", R, part) for part in (force, moment)], axis=2)
+
+
+def _inertia(rows: ElementRows, m: Array, S: Array, G: Array) -> tuple[Array, Array]:
+    """Force and moment at the origin that move what lies beyond, rows x n x 3: theory (24), (25) with its integrals."""
+    count, unit = len(rows.a), np.eye(3)
+    one, none = np.ones((count, 1)), np.zeros((count, 1))
+    c, cd, cdd = np.hstack([one, rows.e]), np.hstack([none, rows.ed]), np.hstack([none, rows.edd])
+    W = _hats(rows.w)
+    U = _hats(rows.al) + W @ W
+    # a point of the field f accelerates with a + sum B_a f_a
+    B = c[:, :, None, None] * U[:, None] + 2 * cd[:, :, None, None] * W[:, None] + cdd[:, :, None, None] * unit
+    fields, n = c.shape[1], len(m)
+    side_by_side = B.transpose(0, 2, 1, 3).reshape(count, 3, 3 * fields)
+    force = m[:, None] * rows.a[:, None] + np.matmul(side_by_side, S.reshape(n, -1).T).transpose(0, 2, 1)
+    r = np.matmul(c, G.transpose(2, 1, 3, 0, 4).reshape(fields, -1)).reshape(count, 3 * fields, 3 * n)
+    T = np.matmul(side_by_side, r).reshape(count, 3, n, 3)  # int b r^T
+    turned = np.stack([T[:, 2, :, 1] - T[:, 1, :, 2], T[:, 0, :, 2] - T[:, 2, :, 0], T[:, 1, :, 0] - T[:, 0, :, 1]], 2)
+    return force, np.cross(_along(S.transpose(0, 2, 1), c), rows.a[:, None]) + turned
+
+
+def _along(shapes: Array, e: Array) -> Array:
+    """N x 3 x N times rows x N: rows x n x 3."""
+    return np.matmul(e, shapes.reshape(-1, shapes.shape[2]).T).reshape(len(e), *shapes.shape[:2])
+
+
+def _hats(vectors: Array) -> Array:
+    """Matrices of cross products."""
+    return np.cross(np.eye(3), vectors[..., None, :])
+
+
+def batched_exponentials(turns: Array) -> Array:
+    """Rotation matrices of rotation vectors, which stand along the last axis."""
+    if turns.dtype == object:
+        return np.array([exponential(turn) for turn in turns.reshape(-1, 3)]).reshape(*turns.shape, 3)
+    angle = np.linalg.norm(turns, axis=-1)[..., None, None]
+    H = _hats(turns)
+    return np.eye(3) + np.sinc(angle / np.pi) * H + 0.5 * np.sinc(angle / (2 * np.pi)) ** 2 * (H @ H)
+
+
+def sections_at(chain: BeamChain, elements: Mapping[int, ElementRows], s: Sequence[float]) -> Array:
+    """The same at places along a whole beam: rows x n x 6."""
+    located = [chain.located(where) for where in s]
+    count = len(next(iter(elements.values())).a)
+    found = np.empty((count, len(located), 6))
+    for number, link in enumerate(chain.links):
+        own = [k for k, (element, _) in enumerate(located) if element == number]
+        if own:
+            found[:, own] = sections_of_element(chain.parts_of(number), elements[link], [located[k][1] for k in own])
+    return found
+
+
+@dataclass(frozen=True)
+class LargestStress:
+    """The largest normal stress (Pa) of all rows and places: in which beam, where along it, and in which row."""
+
+    beam: str
+    s: float
+    row: int
+    value: float
+
+
+def stresses(chain: BeamChain, forces: Array, planar: bool) -> Array:
+    """The largest normal stress in size over the fibres of sections, for section forces along the last axis."""
+    parts = chain.parts
+    assert parts.fibres is not None
+    moments = parts.in_section(forces[..., 3:])
+    My, Mz = (0 * moments[..., 1] if planar else moments[..., 1]), moments[..., 2]
+    return parts.fibres.stress(parts.section, forces[..., 0], My, Mz)
+
+
+def largest_stress(
+    chains: Mapping[str, BeamChain], elements: Mapping[int, ElementRows], planar: bool
+) -> LargestStress | None:
+    """The largest of all beams whose fibres are known; None where there is none.
+
+    Of each element some stations are computed in all rows. Between them, forces and moments are polynomials of degree
+    7 in xi, without kinks that could hold a maximum; so in the rows that come nearest the place is found to rounding.
+    """
+    pieces = []
+    for chain in chains.values():
+        if chain.parts.fibres is not None:
+            for number, link in enumerate(chain.links):
+                pieces += [_Piece(chain, number, elements[link], span, planar) for span in _spans(elements[link])]
+    peaks = _peaks_of(pieces)
+    best: LargestStress | None = None
+    for k in sorted(range(len(pieces)), key=lambda k: -float(peaks[k].max(initial=0.0))):
+        if best is not None and peaks[k].max() < NEAR * best.value:
+            break
+        found = pieces[k].largest(np.argsort(peaks[k])[::-1][:TRIED])
+        best = found if best is None or found.value > best.value else best
+    return best
+
+
+@dataclass(frozen=True, eq=False)
+class _Piece:
+    """A piece of an element between two loads: the one at its begin is not in it, the one at its end is."""
+
+    chain: BeamChain
+    number: int
+    rows: ElementRows
+    span: tuple[float, float]
+    planar: bool
+
+    def stresses(self, xi: Array, rows: ElementRows) -> Array:
+        """At stations in rows; what is not finite is no stress."""
+        forces = sections_of_element(self.chain.parts_of(self.number), rows, xi)
+        first = xi <= self.span[0]
+        if self.span[0] > 0 and first.any():
+            forces[:, first] = sections_of_element(self.chain.parts_of(self.number), rows, xi[first], behind=True)
+        return np.nan_to_num(stresses(self.chain, forces, self.planar), nan=0.0, posinf=0.0)
+
+    @property
+    def count(self) -> int:
+        """Stations that show about how large its stresses are."""
+        return max(FEWEST, (STATIONS - 1) // len(self.chain.links) + 1, self.chain.parts_of(self.number).stations)
+
+    def peaks(self) -> Array:
+        """About the largest of each row."""
+        xi, rows = np.linspace(*self.span, self.count), len(self.rows.a)
+        parts = [self.rows.part(slice(first, first + TOGETHER)) for first in range(0, rows, TOGETHER)]
+        return np.concatenate([_tops(self.stresses(xi, part)) for part in parts]) if parts else np.zeros(0)
+
+    def largest(self, tried: Array) -> LargestStress:
+        """Of these rows, to rounding."""
+        xi = np.linspace(*self.span, FINE)
+        found = self.stresses(xi, self.rows.part(tried))
+        best = int(found.max(axis=1).argmax())
+        row, where = int(tried[best]), int(found[best].argmax())
+        place, value, own = float(xi[where]), float(found[best, where]), self.rows.part(slice(row, row + 1))
+        for _ in range(ZOOMS):
+            xi = np.linspace(xi[max(where - 1, 0)], xi[min(where + 1, len(xi) - 1)], ZOOM)
+            near = self.stresses(xi, own)[0]
+            where = int(near.argmax())
+            if near[where] > value * (1 + ROUNDING):  # an end is named as it is
+                place, value = float(xi[where]), float(near[where])
+        return LargestStress(self.chain.name, self.chain.share(self.number, place), row, value)
+
+
+def _peaks_of(pieces: Sequence[_Piece]) -> list[Array]:
+    """About the largest of each row, of each piece; elements of a beam without loads on them are one table of rows."""
+    found: list[Array] = [np.zeros(0)] * len(pieces)
+    alike: dict[tuple[int, ...], list[int]] = {}
+    for k, piece in enumerate(pieces):
+        own = id(piece.chain.parts_of(piece.number)), id(piece.chain.parts), piece.count
+        alike.setdefault(own if not piece.rows.loads else (*own, k), []).append(k)
+    for group in alike.values():
+        first = pieces[group[0]]
+        together = first.rows if len(group) == 1 else join_elements([pieces[k].rows for k in group])
+        peaks = replace(first, rows=together).peaks()
+        for k, own_peaks in zip(group, np.split(peaks, len(group)), strict=True):
+            found[k] = own_peaks
+    return found
+
+
+def _tops(found: Array) -> Array:
+    """Of each row the largest at a station, or on the parabola through it and its neighbours."""
+    top = found.max(axis=1)
+    a, b, c = found[:, :-2], found[:, 1:-1], found[:, 2:]
+    bend = a - 2 * b + c
+    with np.errstate(divide="ignore", invalid="ignore"):
+        raised = np.where((bend < 0) & (np.abs(a - c) <= -2 * bend), b - (a - c) ** 2 / (8 * bend), top[:, None])
+    return np.maximum(top, raised.max(axis=1))
+
+
+def _spans(rows: ElementRows) -> list[tuple[float, float]]:
+    """Pieces of an element between which loads make steps."""
+    ends = sorted({0.0, 1.0, *(xi for xi, _ in rows.loads)})
+    return list(pairwise(ends))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class BeamChain(Record):
+    """A beam: the links of its elements from root to tip, the link at its tip, and its first element.
+
+    A reduced beam has a body of many elements in each link; `reduced` are those. Where these bodies, or the elements of
+    a beam, are not alike, `each` has them, and `ends` are shares of the length.
+    """
+
+    name: str
+    links: tuple[int, ...]
+    tip: int
+    parts: ElementSections
+    reduced: bool = False
+    each: tuple[ElementSections | ReducedSections, ...] = ()
+    ends: Ends = ()
+
+    def parts_of(self, element: int) -> ElementSections | ReducedSections:
+        """The body of one of the links, to be cut at its sections."""
+        return self.each[element] if self.each else self.parts
+
+    def located(self, s: float) -> tuple[int, float]:
+        """Number of the element that holds s of the whole length, and where in it; ends belong to the one before."""
+        if self.ends:
+            element = next(k for k, end in enumerate(self.ends) if s <= end or k == len(self.ends) - 1)
+            start = (0.0, *self.ends)[element]
+            return element, (s - start) / (self.ends[element] - start)
+        along = s * len(self.links)
+        element = min(max(int(np.ceil(along)) - 1, 0), len(self.links) - 1)
+        return element, along - element
+
+    def share(self, element: int, xi: float) -> float:
+        """The place of a section of an element, of the whole length."""
+        if self.ends:
+            start = (0.0, *self.ends)[element]
+            return start + xi * (self.ends[element] - start)
+        return (element + xi) / len(self.links)
+
+
+def beam_chains(robot: Robot) -> dict[str, BeamChain]:
+    """All beams of a robot that have sections, by name."""
+    found = {}
+    for frame in robot.description.frame:
+        if frame.beam is None:
+            continue
+        links = _elements(robot.tree, robot.tree.number(frame.name))
+        if links is not None:
+            own, tip = tuple(links[:-1]), links[-1]
+            bodies = [robot.tree.links[j].body for j in own]
+            reduced, lengths = bodies[0].reduced is not None, [float(body.nodes["tip"].r0[0]) for body in bodies]
+            each = tuple(_cut(robot, frame.beam, body, length) for body, length in zip(bodies, lengths, strict=True))
+            first = each[0].element if isinstance(each[0], ReducedSections) else each[0]
+            ends = np.cumsum(lengths) / sum(lengths)
+            alike = not reduced and max(lengths) - min(lengths) <= ALIKE * max(lengths)
+            found[frame.name] = BeamChain(
+                frame.name, own, tip, first, reduced, *(() if alike else (each, tuple(ends.tolist())))
+            )
+    return found
+
+
+def missing_stress_warning(robot: Robot, chains: Mapping[str, BeamChain]) -> list[str]:
+    """A sentence about beams whose stress is not known, where that of others is."""
+    known = {name for name, chain in chains.items() if chain.parts.fibres is not None}
+    names = [frame.name for frame in robot.description.frame if frame.beam is not None and frame.name not in known]
+    if not known or not names:
+        return []
+    shown = ", ".join(f"'{name}'" for name in names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    return [f"the largest stress leaves out {shown}: with a section given by numbers"]
+
+
+def _cut(robot: Robot, beam: schema.Beam, body: Body, length: float) -> ElementSections | ReducedSections:
+    """A body of a beam, to be cut at its sections."""
+    if body.reduced is None:
+        return element_parts(robot.description, beam, length)
+    assert isinstance(body.inner, ReducedCentreLine)
+    return ReducedSections(element_parts(robot.description, beam, length / body.reduced.elements), body.inner)
+
+
+def _elements(tree: Tree, first: int) -> list[int] | None:
+    """The elements of a beam and the link at its tip; None where it is another kind of body now."""
+    links = [first]
+    while tree.links[links[-1]].body.by_tip:
+        after = (k for k, link in enumerate(tree.links) if link.parent == links[-1] and link.node is not None)
+        links.append(next(after))
+    return links if len(links) > 1 else None
+
+
+@dataclass(frozen=True)
+class SectionOutput:
+    """One quantity of a beam at one place."""
+
+    word: str
+    beam: str
+    quantity: str
+    s: float
+
+
+def is_section_output(word: object) -> bool:
+    """Whether a text asks for a quantity of a section."""
+    return isinstance(word, str) and "@" in word and word.partition("@")[0].rpartition(".")[2] in (*FORCES, STRESS)
+
+
+def expand_places(word: str, key: str = "outputs") -> list[str]:
+    """A text with a range of places, BEAM.Mz@0:1:5 or BEAM@0:1:5.vx, as texts of each; others as they are."""
+    match = RANGE.fullmatch(word)
+    if match is None and (half := HALF_RANGE.fullmatch(word)) is not None:
+        raise InputError(
+            f"'{half[1]}' is not a range of places", key=key, value=word,
+            hint=f"give first:last:count from 0 to 1, with at most {MOST_PLACES} places, such as 0:1:21",
+        )  # fmt: skip
+    if match is None:
+        return [word]
+    beam, low, high, number, quantity = match.groups()
+    try:
+        first, last, count = float(low), float(high), int(number)
+    except ValueError:
+        return [word]
+    if not 2 <= count <= MOST_PLACES or not 0 <= first < last <= 1:
+        raise InputError(
+            f"'{low}:{high}:{number}' is not a range of places", key=key, value=word,
+            hint=f"give first:last:count from 0 to 1, with at most {MOST_PLACES} places, such as 0:1:21",
+        )  # fmt: skip
+    return [f"{beam}@{s:.6g}{quantity}" for s in np.linspace(first, last, count)]
+
+
+def expand_all_places(words: Sequence[str], key: str) -> list[str]:
+    """All texts of a list, ranges of places as each of them."""
+    return [one for word in words for one in (expand_places(word, key) if isinstance(word, str) else [word])]
+
+
+def reduced_load_warning(tree: Tree, frames: Sequence[str]) -> list[str]:
+    """A sentence where loads act inside of beams that were reduced to their ends and a few modes."""
+    named = [frame for frame in frames if frame in tree.places and tree.places[frame].inner is not None]
+    named = [frame for frame in named if tree.links[tree.places[frame].link].body.reduced is not None]
+    if not named:
+        return []
+    return [
+        f"a load acts inside of a reduced beam ({', '.join(repr(frame) for frame in named[:5])}), which keeps a few "
+        "modes of its inside: as a frame it moves too little there (BEAM.tangent_y@s has the rest), ends are right at "
+        "rest; let something of the file act there, or leave out 'reduce'"
+    ]
+
+
+def section_examples(robot: Robot) -> list[str]:
+    """Words that could be meant: each quantity of each beam in its middle."""
+    words = (*(FORCES[k] for k in IN_PLANE), STRESS) if robot.tree.planar else (*FORCES, STRESS)
+    return [f"{frame.name}.{word}@0.5" for frame in robot.description.frame if frame.beam for word in words]
+
+
+def read_section_output(
+    robot: Robot, chains: Mapping[str, BeamChain], word: str, key: str = "outputs"
+) -> SectionOutput:
+    """The quantity, beam and place that a text names; refused in a sentence where there is none."""
+    left, _, where = word.partition("@")
+    beam, _, quantity = left.rpartition(".")
+    if beam not in chains:
+        raise InputError(_no_beam(robot, beam), key=key, value=word, hint=did_you_mean(beam, chains))
+    if robot.tree.planar and quantity not in ("N", "Vy", "Mz", STRESS):
+        raise InputError(
+            f"a planar robot does not say what '{beam}' carries as {quantity}", key=key, value=word,
+            hint="ask for N, Vy, Mz or stress",
+        )  # fmt: skip
+    if quantity == STRESS and chains[beam].parts.fibres is None:
+        raise InputError(
+            f"the stress in '{beam}' is not known, since its section is given by numbers", key=key, value=word,
+            hint="give the shape of the section (rectangle, circle, tube, box), or ask for N, My and Mz",
+        )  # fmt: skip
+    return SectionOutput(word, beam, quantity, read_beam_position(where, beam, key, word))
+
+
+def read_beam_position(where: str, beam: str, key: str, word: str) -> float:
+    """A place along a beam, from 0 at its frame to 1 at its tip."""
+    try:
+        s = float(where)
+    except ValueError:
+        s = np.nan
+    if not 0 <= s <= 1:
+        raise InputError(
+            f"the place '{where}' is not on the beam '{beam}'", key=key, value=word,
+            hint="give a number from 0 (its frame) to 1 (its tip)",
+        )  # fmt: skip
+    return s
+
+
+def _no_beam(robot: Robot, name: str) -> str:
+    if name not in robot.tree.places:
+        return f"there is no beam '{name}'"
+    link = robot.tree.places[name].link
+    body = robot.tree.links[link].body if link >= 0 else None
+    if body is not None and body.size and not body.by_tip:
+        return f"'{name}' is given by modes and has no sections: its interfaces carry the reactions of its joints"
+    return f"'{name}' is not a beam: rigid bodies have no sections"
