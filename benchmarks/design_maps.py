@@ -22,12 +22,13 @@ from timing import Harness
 
 import parflex
 from parflex.codegen.compile import host
-from parflex.designs.design_numbers import design_numbers, number_at
 from parflex.maps.batches import Geometry
 from parflex.maps.node_unknowns import node_model
 from parflex.maps.nodes import Assembly
-from parflex.maps.positions import OK, PositionSolver
+from parflex.maps.positions import PositionSolver
+from parflex.maps.reaching.closed_rows import OK
 from parflex.models.elastic.holding import locked_robot
+from parflex.parameters.design_numbers import design_numbers, number_at
 
 NAME = "design-maps"
 MODES, ROUNDS, PEER = 6, 5, 256

@@ -18,8 +18,8 @@ from timing import Harness
 
 import parflex
 from parflex.design.backward.mode_forms import form_program
-from parflex.designs.design_numbers import number_at
 from parflex.errors import ParflexError
+from parflex.parameters.design_numbers import number_at
 
 ROUNDS = 7
 STEPS = np.linspace(-0.04, 0.04, 5)

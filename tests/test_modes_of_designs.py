@@ -8,7 +8,7 @@ from support.robots import load_robot, robot_file, write_robot
 
 import parflex
 from parflex.design.design_state import Circumstances, SensitiveDesign
-from parflex.designs.design_numbers import number_at
+from parflex.parameters.design_numbers import number_at
 from parflex.robot.load import with_settings
 from parflex.updating.modelled.pose_modes import modes_at
 from parflex.updating.modelled.rebound_robots import ReboundRobots

@@ -18,7 +18,7 @@ from support.robots import robot_file
 import parflex
 from parflex import ParflexError
 from parflex.design.registry import OWN_NAMES
-from parflex.designs.design_numbers import number_at
+from parflex.parameters.design_numbers import number_at
 
 
 def given_pose(robot, pose):

@@ -7,7 +7,6 @@ import pytest
 import scipy.linalg
 
 from parflex import Robot, jobs
-from parflex.designs.design_numbers import number_at
 from parflex.maps.batches import COMPILE_FROM, Geometry
 from parflex.maps.engine.mode_finder import ModeFinder
 from parflex.maps.kept_numbers import numbers_of_designs
@@ -18,6 +17,7 @@ from parflex.maps.reaching.closed_rows import OK, UNREACHABLE
 from parflex.maps.responses import response_rows
 from parflex.maps.rows import frequency_rows
 from parflex.models.elastic.holding import held_robot, locked_robot
+from parflex.parameters.design_numbers import number_at
 
 __all__ = ["COMPILE_FROM", "OK", "UNREACHABLE", "Assembly", "Geometry", "ModeFinder", "PositionSolver"]
 __all__ += ["held_robot", "home_matrices", "locked_robot", "lowest", "node_model", "number_at", "numbers_of_designs"]

@@ -24,8 +24,8 @@ from parflex.closure.targets import (
     with_fixed_rows,
 )
 from parflex.design.number_slopes import numbers_by_program
-from parflex.designs.design_numbers import DesignNumbers, design_numbers, number_at
 from parflex.errors import InputError, RobotFileError
+from parflex.parameters.design_numbers import DesignNumbers, design_numbers, number_at
 from parflex.recursion.kinematics import jacobians, place_jacobian, pose
 from parflex.robot.configuration import Configuration, Pose, configure
 from parflex.robot.gearing import coupling_order

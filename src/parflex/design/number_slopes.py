@@ -15,7 +15,7 @@ from parflex.codegen.emit.emit_python import functions_of, run
 from parflex.codegen.passes.optimise import make_program
 from parflex.codegen.program import Program
 from parflex.design.backward.traced_file import RecentPrograms, same_reading, trace_file
-from parflex.designs.design_numbers import DesignNumbers, Path, number_at
+from parflex.parameters.design_numbers import DesignNumbers, Path, number_at
 from parflex.records import Record
 from parflex.robot.robot import Robot
 from parflex.symbolic.derivative import jacobian

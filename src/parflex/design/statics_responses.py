@@ -9,7 +9,6 @@ import numpy as np
 from parflex.bodies.sections import ElementSections
 from parflex.design.design_state import DesignState
 from parflex.design.vibrating import HeldState
-from parflex.designs.design_numbers import in_first_design
 from parflex.errors import InputError, did_you_mean
 from parflex.forces.forces import checked_wrenches
 from parflex.forces.sections import (
@@ -32,6 +31,7 @@ from parflex.models.inside_beams.inner_compliance import (
     section_at,
     seen_from,
 )
+from parflex.parameters.design_numbers import in_first_design
 from parflex.recursion.kinematics import motion
 from parflex.spatial.dual import Sensitive
 from parflex.spatial.linear import solve

@@ -18,7 +18,7 @@ from parflex.codegen.compile import Kernel
 from parflex.codegen.emit.emit_python import functions_of, run
 from parflex.codegen.passes.optimise import make_program
 from parflex.codegen.program import Program
-from parflex.designs.design_numbers import DesignNumbers
+from parflex.parameters.design_numbers import DesignNumbers
 from parflex.records import Record
 from parflex.recursion.kinematics import pose
 from parflex.robot.robot import Robot

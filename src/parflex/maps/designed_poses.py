@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from parflex.codegen import program_store
-from parflex.designs.design_numbers import number_at
 from parflex.errors import InputError, ParflexError, SingularError, UnreachableError
 from parflex.maps.batches import COMPILE_FROM, Geometry
 from parflex.maps.engine.mode_finder import ModeFinder
@@ -42,6 +41,7 @@ from parflex.models.elastic.linear_model import About
 from parflex.models.elastic.stiff_system import ZERO, lowest_modes
 from parflex.models.elastic.tension import NEAR_REST
 from parflex.models.vibration.natural_modes import natural_frequencies
+from parflex.parameters.design_numbers import number_at
 from parflex.records import count_of
 from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot

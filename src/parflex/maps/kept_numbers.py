@@ -18,11 +18,11 @@ from parflex.codegen import disk_cache, program_store
 from parflex.codegen.compile import Kernel
 from parflex.codegen.emit.emit_python import functions_of, run
 from parflex.codegen.passes.optimise import make_program
-from parflex.designs.design_numbers import DesignNumbers, design_numbers, leaves, number_at, read_again
-from parflex.designs.traced_numbers import TracedDecisions, TracedNumber, holds
 from parflex.errors import ParflexError
 from parflex.maps.batches import BatchProgram
 from parflex.maps.rows.number_loop import number_rows, odd_rows
+from parflex.parameters.design_numbers import DesignNumbers, design_numbers, leaves, number_at, read_again
+from parflex.parameters.traced_numbers import TracedDecisions, TracedNumber, holds
 from parflex.records import Record
 from parflex.robot.robot import Robot
 from parflex.spatial.batched import OneNumberError, Varied

@@ -16,9 +16,9 @@ import numpy as np
 
 from parflex.bodies.elastic import Body
 from parflex.closure.constraints import neutral_rotation
-from parflex.designs.design_numbers import DesignNumbers, of_designs
 from parflex.maps.loop_rows import LoopRows, ends_of
 from parflex.maps.node_unknowns import NodeModel, closing_rank, freedoms, joint_unknowns
+from parflex.parameters.design_numbers import DesignNumbers, of_designs
 from parflex.robot.substructures import PLANE, CutStep
 from parflex.tree.force_elements import CoupledSpring
 from parflex.tree.tree import GROUND, Link, Place

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from parflex.designs.design_numbers import of_designs
 from parflex.models.elastic.tension import NEAR_REST
+from parflex.parameters.design_numbers import of_designs
 from parflex.robot.robot import Robot
 from parflex.tree.tree import Tree
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from parflex.design.robot_difference import extending_text
 from parflex.io import atomic_file, refuse_overwrite
+from parflex.parameters.robot_file import extending_text
 from parflex.records import Record, brief
 from parflex.robot.robot import Robot
 

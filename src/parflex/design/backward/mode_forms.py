@@ -18,9 +18,9 @@ from parflex.codegen.compile import Kernel
 from parflex.codegen.passes.optimise import make_program
 from parflex.codegen.program import Program
 from parflex.design.backward.traced_file import RecentPrograms, same_reading, trace_file
-from parflex.designs.design_numbers import number_at
 from parflex.models.elastic.holding import held_alike
 from parflex.models.elastic.linear_model import LinearModel, tree_stiffness
+from parflex.parameters.design_numbers import number_at
 from parflex.records import Record
 from parflex.recursion.dynamics import mass_matrix
 from parflex.recursion.energy import kinetic_energy

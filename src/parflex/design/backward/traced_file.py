@@ -10,9 +10,9 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from parflex.designs.design_numbers import DesignNumbers, Path, leaves, number_at, read_again
-from parflex.designs.traced_numbers import TracedDecisions, TracedNumber, holds
 from parflex.errors import ParflexError
+from parflex.parameters.design_numbers import DesignNumbers, Path, leaves, number_at, read_again
+from parflex.parameters.traced_numbers import TracedDecisions, TracedNumber, holds
 from parflex.records import Record
 from parflex.robot.robot import Robot
 from parflex.robotfile.read import apply_settings

@@ -11,7 +11,6 @@ import numpy as np
 
 from parflex.design.answers import value_of
 from parflex.design.problem_file import ProblemFile, read_problem, robot_source
-from parflex.design.robot_difference import extending_text
 from parflex.design.search.descent import (
     MET,
     Descent,
@@ -27,6 +26,7 @@ from parflex.design.search.problem_designs import ProblemDesigns
 from parflex.design.search.worst_pieces import Piece
 from parflex.errors import ParflexError
 from parflex.io import atomic_file, refuse_overwrite
+from parflex.parameters.robot_file import extending_text
 from parflex.records import Answer, brief, name_list
 from parflex.robot.load import load
 from parflex.robot.robot import Robot

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from parflex.codegen.passes.optimise import make_program
-from parflex.designs.design_numbers import DesignNumbers
 from parflex.maps.engine.frames import FrameBuilder
 from parflex.maps.engine.small_matrices import product
+from parflex.parameters.design_numbers import DesignNumbers
 from parflex.symbolic.expression import Expression, Graph
 from parflex.tree.tree import Tree
 

@@ -10,8 +10,8 @@ from parflex.codegen.compile import Kernel
 from parflex.codegen.passes.depth_first import depth_first
 from parflex.codegen.passes.lower import Emission
 from parflex.codegen.program import Program
-from parflex.designs.design_numbers import DesignNumbers
 from parflex.maps.engine.mode_programs import ModePrograms, StepTrace
+from parflex.parameters.design_numbers import DesignNumbers
 from parflex.robot.robot import Robot
 
 RECENT = 8  # robots whose programs stay in memory

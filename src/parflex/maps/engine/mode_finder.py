@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from parflex.codegen.compile import Kernel, side_by_side
-from parflex.designs.design_numbers import DesignNumbers
 from parflex.maps.batches import BatchProgram
 from parflex.maps.engine.entry_loop import buffers_of, pose_rows
 from parflex.maps.engine.kept_steps import DESIGN, pose_of_keys, step_kernels
@@ -32,6 +31,7 @@ from parflex.maps.lanes.lane_states import FREE as NEXT_MODE
 from parflex.maps.lanes.mode_loop import PoseEntries
 from parflex.maps.rows.found_rows import put_signs
 from parflex.maps.rows.pose_order import ordered
+from parflex.parameters.design_numbers import DesignNumbers
 from parflex.records import Record
 from parflex.robot.robot import Robot
 

@@ -15,7 +15,6 @@ from parflex.closure.constraints import Closures
 from parflex.codegen.passes.depth_first import depth_first
 from parflex.codegen.passes.optimise import make_program
 from parflex.codegen.program import Program
-from parflex.designs.design_numbers import DesignNumbers
 from parflex.maps.batches import rigid_tree
 from parflex.maps.engine.body_matrices import BodyMatrices
 from parflex.maps.engine.closing_forms import close_loops
@@ -31,6 +30,7 @@ from parflex.maps.engine.frames import FrameBuilder, FrameTree, Row
 from parflex.maps.engine.small_matrices import product, shift, turned
 from parflex.maps.engine.sparse_system import StepSystem
 from parflex.maps.node_unknowns import NotCoveredError, refuse_elements
+from parflex.parameters.design_numbers import DesignNumbers
 from parflex.records import Record
 from parflex.recursion.kinematics import pose
 from parflex.robot.robot import Robot

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from parflex.closure.targets import FrameTarget, Target
-from parflex.designs.design_numbers import DesignNumbers
 from parflex.maps.batches import GEARING, Geometry
+from parflex.parameters.design_numbers import DesignNumbers
 from parflex.robot.pose_input import read_pose
 from parflex.robot.robot import Robot
 from parflex.tree.tree import GROUND

@@ -8,7 +8,6 @@ from functools import cached_property
 
 import numpy as np
 
-from parflex.designs.design_numbers import DesignNumbers
 from parflex.errors import ParflexError, SingularError, UnreachableError
 from parflex.forces.forces import checked_wrenches
 from parflex.maps.batches import Geometry
@@ -31,6 +30,7 @@ from parflex.maps.tense_rows import tense_rows
 from parflex.models.elastic.holding import locked_robot
 from parflex.models.elastic.tension import has_force_elements, has_springs
 from parflex.models.vibration.natural_modes import natural_frequencies
+from parflex.parameters.design_numbers import DesignNumbers
 from parflex.records import count_of
 from parflex.robot.robot import Robot
 from parflex.spatial.batched import OneNumberError

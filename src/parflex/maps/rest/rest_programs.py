@@ -18,10 +18,10 @@ import numpy as np
 from parflex.codegen.compile import Kernel
 from parflex.codegen.passes.optimise import make_program
 from parflex.codegen.passes.tangent import tangent
-from parflex.designs.design_numbers import DesignNumbers
 from parflex.forces.forces import on_links
 from parflex.forces.reactions import closure_loads, constraint_forces
 from parflex.models.elastic.linear_model import tree_stiffness
+from parflex.parameters.design_numbers import DesignNumbers
 from parflex.recursion.dynamics import joint_forces, newton_euler
 from parflex.recursion.energy import add_wrenches, distance
 from parflex.recursion.kinematics import motion

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from parflex.designs.design_numbers import DesignNumbers, of_designs
 from parflex.errors import ParflexError
 from parflex.forces.forces import checked_wrenches
 from parflex.maps.responses.at_one_pose import AtOnePose, Held
@@ -21,6 +20,7 @@ from parflex.models.elastic.holding import locked_robot
 from parflex.models.elastic.loads_at_rest import Loading
 from parflex.models.elastic.resting.static_newton import SAME, as_told
 from parflex.models.elastic.tension import NEAR_REST
+from parflex.parameters.design_numbers import DesignNumbers, of_designs
 from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot
 from parflex.tree.tree import Tree

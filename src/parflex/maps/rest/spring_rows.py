@@ -11,7 +11,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from parflex.designs.design_numbers import DesignNumbers
 from parflex.errors import ParflexError
 from parflex.forces.taut_cables import driven_cables
 from parflex.maps.responses.at_one_pose import Held
@@ -24,6 +23,7 @@ from parflex.maps.rows.row_answers import RowAnswers
 from parflex.maps.tense_rows import tense_rows
 from parflex.models.elastic.holding import locked_robot
 from parflex.models.elastic.tension import NEAR_REST, has_force_elements, has_springs, why_balanced
+from parflex.parameters.design_numbers import DesignNumbers
 from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot
 

@@ -17,10 +17,10 @@ import numpy as np
 
 from parflex.design.design_state import Circumstances, SensitiveDesign
 from parflex.design.number_slopes import numbers_by_program
-from parflex.designs.design_numbers import number_at
 from parflex.errors import ParflexError
 from parflex.models.elastic.linear_model import LinearModel
 from parflex.models.vibration.natural_modes import USUAL, Modes, modes_of
+from parflex.parameters.design_numbers import number_at
 from parflex.robot.configuration import configure
 from parflex.robot.load import with_settings
 from parflex.robot.robot import Robot

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from parflex.design.design_state import checked_number
-from parflex.design.robot_difference import extending_text
 from parflex.errors import InputError, ParflexError, UnreachableError
 from parflex.io import new_file
 from parflex.models.vibration.natural_modes import natural_frequencies
+from parflex.parameters.robot_file import extending_text
 from parflex.records import Record
 from parflex.recursion.kinematics import pose
 from parflex.robot.load import with_file_of, with_settings

@@ -1,1 +1,0 @@
-"""Many designs of one robot: its numbers for other values of its file."""
