@@ -18,7 +18,7 @@ from parflex.codegen.model_options import Options
 from parflex.codegen.traces import tracing
 from parflex.codegen.traces.parameters import grouped_robot
 from parflex.codegen.traces.trace import MODELS
-from parflex.models.forms.choice import choose
+from parflex.formulations.choice import choose
 from parflex.robot.load import COUNTED_WITHOUT, acting_robot
 from parflex.robot.robot import Robot
 

@@ -14,8 +14,8 @@ from timing import STATES, Harness, python_loop
 
 import parflex
 from parflex.codegen.model import Model
-from parflex.models.forms.by_sensors.redundant_equations import extended_effort, redundant_effort
-from parflex.models.forms.by_sensors.redundant_sets import redundant_sets
+from parflex.formulations.redundant_sensors import extended_effort, redundant_effort
+from parflex.formulations.sensor_geometry import redundant_sets
 from parflex.recursion.dynamics import JOINT_TERMS
 from parflex.robot.load import COUNTED_WITHOUT
 from parflex.robot.robot import Robot

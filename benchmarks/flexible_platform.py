@@ -21,9 +21,9 @@ from parflex.codegen.model import Model
 from parflex.codegen.model_options import Options, prepared
 from parflex.codegen.passes.optimise import make_program
 from parflex.codegen.program import Program
+from parflex.formulations.base import ModelRequest
+from parflex.formulations.general import general_formulation
 from parflex.models.dynamics.reduced import reduced_equations
-from parflex.models.forms.form import Question
-from parflex.models.forms.general_form import general_form
 from parflex.recursion.dynamics import JOINT_TERMS
 from parflex.robot.configuration import Configuration
 from parflex.robot.load import COUNTED_WITHOUT
@@ -105,7 +105,7 @@ def _general(robot: Robot, model: str) -> tuple[Program, list[int]]:
     tracer, grouped = GraphTracer(), prepared(robot, model, Options(without=COUNTED_WITHOUT))
     direct = model == "direct"
     home = Configuration(grouped, grouped.home).reduction.partition
-    form = general_form(grouped, home if direct else motor_partition(grouped), Question(model))
+    form = general_formulation(grouped, home if direct else motor_partition(grouped), ModelRequest(model))
     independent = [int(k) for k in form.independent]
     q, qd = tracer.group("q", robot.tree.nq), tracer.group("qd", len(independent))
     given = tracer.group("given", len(robot.actuated))

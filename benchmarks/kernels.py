@@ -24,7 +24,7 @@ from parflex.codegen.passes.optimise import make_program
 from parflex.codegen.program import Program
 from parflex.codegen.traces.trace import MODELS
 from parflex.codegen.traces.tracing import Tracer
-from parflex.models.forms.choice import choose
+from parflex.formulations.choice import choose
 from parflex.robot.load import COUNTED_WITHOUT
 from parflex.robot.robot import Robot
 from parflex.symbolic.expression import Graph

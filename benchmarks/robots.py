@@ -8,7 +8,7 @@ import numpy as np
 
 import parflex
 from parflex.bodies.rigid import RigidBody
-from parflex.models.forms.on_legs import leg_equations
+from parflex.formulations import leg_equations
 from parflex.recursion.kinematics import pose
 from parflex.robot import legs as platform_legs
 from parflex.robot.robot import Robot

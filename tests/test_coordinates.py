@@ -19,7 +19,7 @@ from support.traced import Sample, difference, inputs, robot, samples
 import parflex
 from parflex import Configuration, Model, ParflexError, Robot, explain
 from parflex.codegen.program_condition import model_condition
-from parflex.models.forms.in_coordinates.input_checks import condition_bound
+from parflex.formulations.coordinates import condition_bound
 
 CHOICES = ("platform", "motors", "independent", "all")
 MODELS = ("inverse", "direct", "mass-matrix", "kinematics")

@@ -12,9 +12,9 @@ from support.posing import any_robot
 
 import parflex
 from parflex import Configuration, Robot, many_frequencies, natural_frequencies
+from parflex.formulations.substructure_equations import accelerations_under, substructure_state
 from parflex.maps.batches import Geometry
 from parflex.maps.frequencies import FrequencySolver
-from parflex.models.forms.in_pieces.node_equations import accelerations_under, node_state
 from parflex.robot.substructures import substructures_or_reason
 
 TOLERANCE = 1e-10  # accelerations come out of systems whose condition is up to 1e6
@@ -78,7 +78,7 @@ def test_locked_coordinates_of_beams_stand_still(name, held, figure):
     at = Configuration(robot, robot.tree.moved(robot.home, step))
     rates, effort = at.J @ rng.uniform(-3, 3, at.J.shape[1]), rng.uniform(-5, 5, robot.nu)
     wanted = accelerated(at, rates, effort).accelerations[own]
-    found = accelerations_under(node_state(form, at.q, rates[own]), effort)
+    found = accelerations_under(substructure_state(form, at.q, rates[own]), effort)
     figure(f"{name}, locked {held}: direct model", largest(found - wanted) / largest(wanted), TOLERANCE)
     assert largest(found - wanted) < TOLERANCE * largest(wanted)
     if held != "all":

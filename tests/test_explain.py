@@ -14,8 +14,9 @@ from support.robots import load_robot, robot_file
 
 import parflex
 from parflex import ParflexError, model
-from parflex.codegen.traces.trace import MODELS, Options, form_of, trace
-from parflex.models.explaining.equations import EQUATIONS
+from parflex.codegen.model_options import Options
+from parflex.codegen.traces.trace import MODELS, form_of, trace
+from parflex.formulations.explain import EQUATIONS
 
 ROOT = Path(__file__).resolve().parents[1]
 ROBOTS = sorted(path.stem for path in CATALOGUE.glob("*.toml"))

@@ -27,10 +27,10 @@ from support.traced import VERIFY, long
 
 import parflex
 from parflex import Configuration, Robot, natural_frequencies
+from parflex.formulations.base import ModelRequest
+from parflex.formulations.general import general_formulation
+from parflex.formulations.substructure_equations import accelerations_under, efforts_for, substructure_state
 from parflex.models.elastic.linear_model import tree_stiffness
-from parflex.models.forms.form import Question
-from parflex.models.forms.general_form import general_form
-from parflex.models.forms.in_pieces.node_equations import accelerations_under, efforts_for, node_state
 from parflex.recursion.kinematics import motion
 from parflex.robot.partition import motor_partition
 from parflex.robot.substructures import PREFERENCES, find_substructures, substructures_or_reason
@@ -318,8 +318,8 @@ def test_robots_in_pieces_move_as_by_lagrange(case, preferred, figure):
     error = worst(
         case,
         form.partition.independent,
-        lambda q, rates, tau: accelerations_under(node_state(form, q, rates), tau),
-        lambda q, rates, wanted: efforts_for(node_state(form, q, rates), wanted),
+        lambda q, rates, tau: accelerations_under(substructure_state(form, q, rates), tau),
+        lambda q, rates, wanted: efforts_for(substructure_state(form, q, rates), wanted),
     )
     figure(f"{case}, pieces by {preferred}, against Lagrange", error, TOLERANCE)
     assert error < TOLERANCE
@@ -331,7 +331,7 @@ def test_wrenches_act_on_robots_in_pieces_as_on_the_tree(case, frame):
     form, state = find_substructures(pair(case)[0]), states(case)[0]
     load, independent = {frame: np.array([80.0, -50.0, 30.0, 7.0, -9.0, 4.0])}, form.partition.independent
     qdd = accelerated(state["at"], state["rates"], state["effort"], wrench=load).accelerations[independent]
-    moving = node_state(form, state["q"], state["rates"][independent], (), load)
+    moving = substructure_state(form, state["q"], state["rates"][independent], (), load)
     assert largest(accelerations_under(moving, state["effort"]) - qdd) < TOLERANCE * largest(qdd)
     assert largest(qdd - state["accelerations"][independent]) > 1e-3 * largest(qdd)  # the wrench matters
 
@@ -340,7 +340,7 @@ def test_wrenches_act_on_robots_in_pieces_as_on_the_tree(case, frame):
 def test_the_general_form_moves_as_by_lagrange(case, figure):
     robot = pair(case)[0]
     assert (find_substructures(robot) is None) == (case in IN_LOOPS)
-    form = general_form(robot, motor_partition(robot), Question("state-rates-driven"))
+    form = general_formulation(robot, motor_partition(robot), ModelRequest("state-rates-driven"))
     error = worst(
         case,
         form.partition.independent,

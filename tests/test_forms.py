@@ -18,8 +18,8 @@ from support.variants import read_table, toml_text
 
 import parflex
 from parflex import ActuationError, Configuration, InputError, ParflexError, SingularError, configure
-from parflex.models.forms.choice import choose
-from parflex.models.forms.form import Question
+from parflex.formulations.base import ModelRequest
+from parflex.formulations.choice import choose
 from parflex.robot.legs import find_legs
 
 NO_TERMS = ("friction", "springs", "motor-inertia")
@@ -34,7 +34,7 @@ def test_programs_take_the_independent_rates_of_the_robot(name):
         rates = of.independent_rates
     except ParflexError:  # a file for a refusal, or one that needs settings
         return
-    form = choose(of, Question("direct", coordinates="independent"))
+    form = choose(of, ModelRequest("direct", coordinates="independent"))
     assert tuple(int(k) for k in form.independent) == rates
 
 

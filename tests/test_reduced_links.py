@@ -20,7 +20,7 @@ import parflex
 from parflex import Configuration, Robot, RobotFileError
 from parflex.bodies.beam import Material, Section
 from parflex.bodies.reduced_beam import reduced_beam
-from parflex.models.forms.in_pieces.node_equations import accelerations_under, efforts_for, node_state
+from parflex.formulations.substructure_equations import accelerations_under, efforts_for, substructure_state
 from parflex.recursion.dynamics import JOINT_TERMS
 from parflex.robot.substructures import PREFERENCES, find_substructures
 from parflex.simulation.refining.strain_content import content_warnings
@@ -257,7 +257,7 @@ def test_pieces_of_a_reduced_robot_move_as_the_tree_does(name, preferred, figure
     assert any(link.body.held for link in robot.tree.links)
     form = find_substructures(robot, preferred)
     independent = form.partition.independent
-    moving = node_state(form, state["q"], state["rates"][independent], JOINT_TERMS)
+    moving = substructure_state(form, state["q"], state["rates"][independent], JOINT_TERMS)
     wanted = state["accelerations"][independent]
     result = accelerations_under(moving, state["effort"])
     worst = np.abs(result - wanted).max() / state["sizes"]["qdd"]

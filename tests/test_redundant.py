@@ -25,10 +25,9 @@ from parflex import (
     UnreachableError,
     geometry_from_sensors,
 )
-from parflex.models.forms.by_sensors.redundant_equations import redundant_effort
-from parflex.models.forms.by_sensors.redundant_matrices import redundant_matrices
-from parflex.models.forms.by_sensors.redundant_sets import redundant_sets
-from parflex.models.forms.by_sensors.sensor_geometry import singular_steps
+from parflex.formulations.redundant_matrices import redundant_matrices
+from parflex.formulations.redundant_sensors import redundant_effort
+from parflex.formulations.sensor_geometry import redundant_sets, singular_steps
 
 # both sides solve systems of condition up to 1e2 (states near a singularity are drawn anew) in double precision, 1e-16:
 # rounding leaves 1e-13; the proof asks for 1e-11

@@ -36,6 +36,11 @@ from parflex.exchange.urdf import export_urdf as export_urdf
 from parflex.forces.base_parameters import BaseParameters as BaseParameters
 from parflex.forces.base_parameters import base_parameters as base_parameters
 from parflex.forces.forces import Wrench as Wrench
+from parflex.formulations.explain import Explanation as Explanation
+from parflex.formulations.explain import explain as explain
+from parflex.formulations.redundant_matrices import RedundantModel as RedundantModel
+from parflex.formulations.redundant_matrices import redundant_model as redundant_model
+from parflex.formulations.sensor_geometry import geometry_from_sensors as geometry_from_sensors
 from parflex.identification.exciting.excite import Excitation as Excitation
 from parflex.identification.exciting.excite import excite as excite
 from parflex.identification.identified import Identified as Identified
@@ -65,11 +70,6 @@ from parflex.models.elastic.stiffness import cartesian_stiffness as cartesian_st
 from parflex.models.elastic.stiffness import deflection as deflection
 from parflex.models.elastic.tracking import TrackedModes as TrackedModes
 from parflex.models.elastic.tracking import track_modes as track_modes
-from parflex.models.explaining.explain import explain as explain
-from parflex.models.explaining.explanation import Explanation as Explanation
-from parflex.models.forms.by_sensors.redundant_matrices import RedundantModel as RedundantModel
-from parflex.models.forms.by_sensors.redundant_matrices import redundant_model as redundant_model
-from parflex.models.forms.by_sensors.sensor_geometry import geometry_from_sensors as geometry_from_sensors
 from parflex.models.vibration.natural_modes import Modes as Modes
 from parflex.models.vibration.natural_modes import natural_frequencies as natural_frequencies
 from parflex.recursion.energy import Energies as Energies

@@ -27,7 +27,7 @@ def _robot(value: Any, key: str) -> Any:
 
 
 def _robot_or_state(value: Any, key: str) -> Any:
-    from parflex.models.forms.by_sensors.redundant_sets import RedundantSets
+    from parflex.formulations.sensor_geometry import RedundantSets
     from parflex.robot.configuration import Configuration
 
     return value if isinstance(value, (Configuration, RedundantSets)) else _robot(value, key)

@@ -14,7 +14,7 @@ from conftest import RIGID
 import parflex
 from parflex import Configuration, Model, Robot
 from parflex.codegen.traces import sensing
-from parflex.models.forms.closing import holding
+from parflex.formulations.base import partition_holding
 from parflex.recursion.kinematics import motion
 from support.posing import any_robot
 from support.states import Draws, random_states
@@ -229,7 +229,7 @@ def _guess(model: Model, state: Sample, rng: np.random.Generator) -> Array:
     step = 1e-4 * rng.uniform(-1, 1, tree.n) * tree.rate_units
     step[held] = 0.0
     if model.name.endswith("_geometry"):
-        step[holding(state.robot, held).independent] = 0.0  # what moves while the platform stands is held too
+        step[partition_holding(state.robot, held).independent] = 0.0  # what moves while the platform stands is held too
     return tree.moved(q, step)
 
 

@@ -21,7 +21,7 @@ from parflex.codegen.passes.optimise import make_program
 from parflex.codegen.traces import moving
 from parflex.codegen.traces.tracing import Tracer
 from parflex.errors import InputError
-from parflex.models.forms.choice import choose
+from parflex.formulations.choice import choose
 from parflex.recursion.kinematics import jacobians, pose
 from parflex.robot.robot import Robot
 from parflex.tree.joints import Joint, helical

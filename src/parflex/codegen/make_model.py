@@ -165,7 +165,7 @@ def _made(robot: Robot, traced: Trace, options: Options, limit: int) -> Model:
     from parflex.codegen.passes.optimise import make_program
     from parflex.codegen.ports import signals_of
     from parflex.codegen.samples import sample_inputs
-    from parflex.models.forms.platform_frame import given_frame
+    from parflex.formulations.coordinates import input_frame
 
     name = traced.model
     title = "_".join(word for word in (robot.name, name, options.coordinates) if word)  # of files and functions
@@ -179,7 +179,7 @@ def _made(robot: Robot, traced: Trace, options: Options, limit: int) -> Model:
         outputs,
         traced.parameters,
         traced.labels,
-        sample_inputs(robot, traced.inputs, given_frame(robot, options.coordinates)),
+        sample_inputs(robot, traced.inputs, input_frame(robot, options.coordinates)),
         signals_of(robot, name, inputs, outputs, program.parameters, traced.labels, options.coordinates),
         origin(robot, traced, options),
     )

@@ -13,7 +13,7 @@ from parflex.robot.load import acting_robot
 from parflex.robot.robot import Robot
 
 if TYPE_CHECKING:
-    from parflex.models.forms.form import Question
+    from parflex.formulations.base import ModelRequest
     from parflex.symbolic.expression import Graph
 
 OPERATOR_LIMIT = 200_000  # nodes of a trace beyond which a program is refused
@@ -47,12 +47,12 @@ class Options:
         graph.calls = Calls() if self.calls else None
         return graph
 
-    def question(self, model: str, family: bool = False) -> Question:
+    def question(self, model: str, family: bool = False) -> ModelRequest:
         """What a model with these options asks of a form."""
-        from parflex.models.forms.form import Question
+        from parflex.formulations.base import ModelRequest
         from parflex.symbolic.expression import known_angle
 
-        return Question(
+        return ModelRequest(
             model, self.wrenches, self.independent, self.rows, self.parameters != "numbers", family, known_angle,
             coordinates=self.coordinates,
         )  # fmt: skip

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.models.forms.in_coordinates.input_checks import CHECKS
-from parflex.models.forms.platform_frame import given_frame
+from parflex.formulations.coordinates import CHECKS, input_frame
 from parflex.robot.robot import Robot
 from parflex.spatial.rotations import ORIENTATION
 
@@ -68,7 +67,7 @@ class _Names:
         tree = robot.tree
         self.model, self.inputs, self.planar = model, inputs, tree.planar
         of_end_effector = model in OF_END_EFFECTOR and coordinates != "platform"
-        self.frame = tree.end_effector if of_end_effector else given_frame(robot, coordinates)
+        self.frame = tree.end_effector if of_end_effector else input_frame(robot, coordinates)
         motors, positions = robot.actuated_names, list(tree.position_names)
         usual = dict.fromkeys(("q", "guess", "last", "position_rates"), positions) | {"rates": list(tree.rate_names)}
         usual |= dict.fromkeys(("motor_position", "motor_rate", "motor_acceleration", "effort"), motors)

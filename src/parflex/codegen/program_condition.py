@@ -10,7 +10,7 @@ from parflex.checks import short_text
 from parflex.closure.mobility import condition, scaled_jacobian
 from parflex.codegen.model import Model
 from parflex.errors import InputError
-from parflex.models.forms.closing import best_rows, cheapest_closures
+from parflex.formulations.base import best_rows, cheapest_closures
 from parflex.robot.robot import Robot
 
 Array = np.ndarray

@@ -9,7 +9,7 @@ import numpy as np
 
 from parflex.codegen.make_model import model
 from parflex.codegen.model import Model
-from parflex.models.explaining.reductions import without_reduction
+from parflex.formulations.explain import without_reduction
 from parflex.robot.load import COUNTED_WITHOUT
 from parflex.robot.robot import Robot
 

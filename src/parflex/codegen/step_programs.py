@@ -23,7 +23,7 @@ from parflex.symbolic.expression import Expression
 from parflex.tree.tree import Tree
 
 if TYPE_CHECKING:
-    from parflex.models.forms.in_pieces.step_matrix import JointSlope
+    from parflex.formulations.substructure_equations import JointTangent
 
 Array = np.ndarray
 NO_LIMIT = 1 << 62  # the direct model was not refused, and these grow with it
@@ -108,9 +108,9 @@ def _traced(robot: Robot, model: str, options: Options, by_pairs: bool) -> StepP
     )
 
 
-def joint_slopes(tree: Tree, q: Array, rates: Array) -> dict[int, JointSlope]:
+def joint_slopes(tree: Tree, q: Array, rates: Array) -> dict[int, JointTangent]:
     """How forces of joints grow with their own coordinates and rates, by the rates that are symbols."""
-    from parflex.models.forms.in_pieces.step_matrix import JointSlope
+    from parflex.formulations.substructure_equations import JointTangent
     from parflex.symbolic.derivative import jacobian
 
     forces = joint_forces(tree, q, rates, np.zeros(tree.n))
@@ -119,7 +119,7 @@ def joint_slopes(tree: Tree, q: Array, rates: Array) -> dict[int, JointSlope]:
         if link.joint.one_axis and isinstance(rates[link.v.start], Expression):
             k = link.v.start
             ((stiffness, damping),) = jacobian([forces[k]], [q[link.q.start], rates[k]])
-            found[k] = JointSlope(stiffness, damping)
+            found[k] = JointTangent(stiffness, damping)
     return found
 
 

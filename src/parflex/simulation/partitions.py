@@ -14,7 +14,7 @@ from parflex.codegen.model_options import Options
 from parflex.codegen.traces.coupling_signals import lossy
 from parflex.codegen.traces.power import powers
 from parflex.errors import InputError, did_you_mean
-from parflex.models.forms.closing import best_rows, cheapest_closures
+from parflex.formulations.base import best_rows, cheapest_closures
 from parflex.robot.robot import Robot
 from parflex.simulation.problem import RUN_LIMIT, Problem, calls_elements
 

@@ -37,12 +37,12 @@ def list_robots(as_json: bool) -> None:
 @click.option("--saving", is_flag=True, help="What reduced beams save in the direct model; may take a minute.")
 def info(robot: str, as_json: bool, saving: bool, **choice: Any) -> None:
     """Counts and names: bodies, joints, coordinates, closures, freedoms, reduced beams."""
-    from parflex.models.explaining.coupling_words import coupling_lines
+    from parflex.formulations.explain import coupling_texts
     from parflex.robot.frames import counts
 
     loaded = open_robot(robot, **choice)
     answer: dict[str, Any] = {"name": loaded.name, "title": loaded.description.title or loaded.name, **counts(loaded)}
-    answer["couplings"] = coupling_lines(loaded)
+    answer["couplings"] = coupling_texts(loaded)
     answer["warnings"] = [*loaded.warnings, *loaded.start_warnings()]
     reduced = _reduced(loaded, answer, saving)
     numbers = [(key.replace("_", " "), value) for key, value in answer.items() if isinstance(value, int)]
@@ -55,7 +55,7 @@ def info(robot: str, as_json: bool, saving: bool, **choice: Any) -> None:
 
 def _reduced(loaded: Any, answer: dict[str, Any], saving: bool) -> list[tuple]:
     """Tables of reduced beams and of what that saves, which go into the answer too."""
-    from parflex.models.explaining.reductions import reduction_of
+    from parflex.formulations.explain import reduction_of
 
     answer["reduction"] = reduction_of(loaded)
     head = ["body", "modes kept", "of", "elements", "bound (Hz)", "up to (Hz)"]
@@ -75,7 +75,7 @@ def _reduced(loaded: Any, answer: dict[str, Any], saving: bool) -> list[tuple]:
 @click.option("--strict", is_flag=True, help="Reject physically impossible inertias.")
 def check(robot: str, as_json: bool, strict: bool, **choice: Any) -> None:
     """Read a robot file, assemble its poses and report what is unusual."""
-    from parflex.models.explaining.superelements import superelements_of
+    from parflex.formulations.explain import superelements_of
     from parflex.robot.frames import counts
     from parflex.robot.whole_check import unusual
 
@@ -213,8 +213,8 @@ def explain(robot: str, as_json: bool, markdown: bool, counts: bool, coordinates
     Bodies, coordinates, loops and where they are cut, what depends on what, motors, the form of its programs, and
     where its numbers come from. Equations have their numbers of the page Theory of the documentation.
     """
+    from parflex.formulations.explain import explain as explain_robot
     from parflex.maps.rows.map_way import with_maps
-    from parflex.models.explaining.explain import explain as explain_robot
 
     loaded = open_robot(robot, **choice)
     told = with_maps(explain_robot(loaded, coordinates), loaded)

@@ -10,40 +10,43 @@ import numpy as np
 from parflex.codegen.model_options import Options
 from parflex.codegen.traces.tracing import Outputs, Tracer
 from parflex.errors import InputError
-from parflex.models.forms.form import IN_COORDINATES, Form, refuse_unknown_coordinates
-from parflex.models.forms.in_coordinates.coordinates import Coordinates
-from parflex.models.forms.in_coordinates.input_checks import checks_of
-from parflex.models.forms.in_coordinates.joint_coordinates import AllCoordinates, IndependentCoordinates
-from parflex.models.forms.in_coordinates.motor_coordinates import MotorCoordinates
-from parflex.models.forms.in_coordinates.platform_coordinates import PlatformCoordinates
+from parflex.formulations.base import IN_COORDINATES, Formulation, refuse_unknown_coordinates
+from parflex.formulations.coordinates import (
+    AllCoordinates,
+    IndependentCoordinates,
+    MotorCoordinates,
+    PlatformCoordinates,
+    RequestedCoordinates,
+    input_checks,
+)
 
 Array = np.ndarray
 KINDS = (PlatformCoordinates, MotorCoordinates, IndependentCoordinates, AllCoordinates)
-COORDINATES: dict[str, type[Coordinates]] = {kind.word: kind for kind in KINDS}
+COORDINATES: dict[str, type[RequestedCoordinates]] = {kind.word: kind for kind in KINDS}
 
 
-def inverse(tracer: Tracer, form: Form, options: Options) -> Outputs:
+def inverse(tracer: Tracer, form: Formulation, options: Options) -> Outputs:
     """Accelerations in, efforts out."""
     asked, given, state = _moving(tracer, form, options)
     given |= tracer.groups(asked.motion_groups)
     outputs = asked.inverse(state, given) | asked.missed(state, given)
-    return outputs | (checks_of(form, state, given, motors=True) if options.checks else {}), asked.labels
+    return outputs | (input_checks(form, state, given, motors=True) if options.checks else {}), asked.labels
 
 
-def direct(tracer: Tracer, form: Form, options: Options) -> Outputs:
+def direct(tracer: Tracer, form: Formulation, options: Options) -> Outputs:
     """Efforts in, accelerations out."""
     asked, given, state = _moving(tracer, form, options)
     outputs = asked.direct(state, tracer.group("effort", len(form.robot.actuated))) | asked.missed(state, given)
-    return outputs | (checks_of(form, state, given, motors=False) if options.checks else {}), asked.labels
+    return outputs | (input_checks(form, state, given, motors=False) if options.checks else {}), asked.labels
 
 
-def kinematics(tracer: Tracer, form: Form, options: Options) -> Outputs:
+def kinematics(tracer: Tracer, form: Formulation, options: Options) -> Outputs:
     """Positions and rates of what is asked for in, those of the rest out."""
     asked, given, state = _moving(tracer, form, options)
     return asked.kinematics(state) | asked.missed(state, given), asked.labels
 
 
-def mass_matrix(tracer: Tracer, form: Form, options: Options) -> Outputs:
+def mass_matrix(tracer: Tracer, form: Formulation, options: Options) -> Outputs:
     """Positions in; inertia in the rates of the coordinates out."""
     asked = _asked(form, options)
     given = tracer.groups(asked.place_groups)
@@ -53,7 +56,7 @@ def mass_matrix(tracer: Tracer, form: Form, options: Options) -> Outputs:
     return {"mass_matrix": M} | asked.found(state) | asked.missed(state, given), asked.labels | {"mass_matrix": names}
 
 
-MODELS: dict[str, Callable[[Tracer, Form, Options], Outputs]] = {
+MODELS: dict[str, Callable[[Tracer, Formulation, Options], Outputs]] = {
     "inverse": inverse,
     "direct": direct,
     "mass-matrix": mass_matrix,
@@ -61,19 +64,19 @@ MODELS: dict[str, Callable[[Tracer, Form, Options], Outputs]] = {
 }
 
 
-def _asked(form: Form, options: Options) -> Coordinates:
+def _asked(form: Formulation, options: Options) -> RequestedCoordinates:
     assert options.coordinates is not None
     return COORDINATES[options.coordinates](form)
 
 
-def _moving(tracer: Tracer, form: Form, options: Options) -> tuple[Coordinates, dict[str, Array], Any]:
+def _moving(tracer: Tracer, form: Formulation, options: Options) -> tuple[RequestedCoordinates, dict[str, Array], Any]:
     """The form in its coordinates, what goes in, and the state."""
     asked = _asked(form, options)
     given = tracer.groups(asked.place_groups | asked.rate_groups)
     return asked, given, asked.state(given)
 
 
-def rates_read(form: Form, options: Options) -> list[str]:
+def rates_read(form: Formulation, options: Options) -> list[str]:
     """Names of the rates that a model in coordinates reads."""
     return _asked(form, options).read if options.coordinates is not None else []
 

@@ -31,11 +31,11 @@ def lost_forces(
     """
     if not lossy(robot):
         return 0.0
-    from parflex.models.forms.choice import choose  # which few runs need
-    from parflex.models.forms.form import Question
+    from parflex.formulations.base import ModelRequest
+    from parflex.formulations.choice import choose  # which few runs need
 
     names = tuple(robot.tree.rate_names[k] for k in sorted(independent))
-    form: Any = choose(robot, Question("losses", independent=names, rows=tuple(int(row) for row in rows)))
+    form: Any = choose(robot, ModelRequest("losses", independent=names, rows=tuple(int(row) for row in rows)))
     return form.moving(q, qd[form.independent], wrenches).pushed(effort)[1]
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from parflex.closure.constraints import Distance
 from parflex.forces.forces import forces_along_rates, on_links
-from parflex.models.forms.closing import best_rows
+from parflex.formulations.base import best_rows
 from parflex.recursion.energy import line_between
 from parflex.recursion.kinematics import jacobians, motion
 from parflex.robot.robot import Robot

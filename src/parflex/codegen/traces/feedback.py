@@ -13,8 +13,8 @@ from parflex.codegen.model_options import Options
 from parflex.codegen.traces.sensing import GAINS
 from parflex.codegen.traces.tracing import Outputs, Tracer
 from parflex.errors import InputError
+from parflex.formulations.coordinates import fitted_rates
 from parflex.models.dynamics.dynamic_models import mass_matrix
-from parflex.models.forms.driving import fitted_rates
 from parflex.recursion.kinematics import jacobians, motion, place_jacobian
 from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot

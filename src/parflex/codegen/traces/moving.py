@@ -12,24 +12,24 @@ import numpy as np
 
 from parflex.codegen.model_options import Options
 from parflex.codegen.traces.tracing import Outputs, Tracer, open_gates
-from parflex.models.forms.form import Form
+from parflex.formulations.base import Formulation
 from parflex.recursion.energy import energies
 from parflex.recursion.kinematics import pose
 
 Array = np.ndarray
 
 
-def state_rates(tracer: Tracer, form: Form, options: Options) -> Outputs:
+def state_rates(tracer: Tracer, form: Formulation, options: Options) -> Outputs:
     """Positions, independent rates and efforts in; what changes in time out."""
     return _rates(tracer, form, options, driven=False)
 
 
-def prescribed_rates(tracer: Tracer, form: Form, options: Options) -> Outputs:
+def prescribed_rates(tracer: Tracer, form: Formulation, options: Options) -> Outputs:
     """Prescribed accelerations of motors or of the platform in, the efforts that cause them out."""
     return _rates(tracer, form, options, driven=True)
 
 
-def _rates(tracer: Tracer, form: Form, options: Options, driven: bool) -> Outputs:
+def _rates(tracer: Tracer, form: Formulation, options: Options, driven: bool) -> Outputs:
     tree, motors, names = form.robot.tree, form.robot.actuated_names, form.independent_names
     q = form.closed(tracer.group("q", tree.nq))
     rates = tracer.group("qd", len(form.independent))
@@ -59,7 +59,7 @@ def _rates(tracer: Tracer, form: Form, options: Options, driven: bool) -> Output
     return outputs, labels
 
 
-def _accelerations_of(form: Form, state: Any, rates: list[int], independent: Array) -> Array:
+def _accelerations_of(form: Formulation, state: Any, rates: list[int], independent: Array) -> Array:
     """Accelerations of some coordinates, of dependent ones by the closures."""
     own = [int(k) for k in form.independent]
     if set(rates) <= set(own):
@@ -67,7 +67,7 @@ def _accelerations_of(form: Form, state: Any, rates: list[int], independent: Arr
     return form.all_accelerations(state, independent)[rates]
 
 
-def energy(tracer: Tracer, form: Form, options: Options) -> Outputs:
+def energy(tracer: Tracer, form: Formulation, options: Options) -> Outputs:
     """Closed positions and all rates in, energies out."""
     tree = form.robot.tree
     q, rates = tracer.group("q", tree.nq), tracer.group("rates", tree.n)

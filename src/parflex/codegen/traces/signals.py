@@ -15,7 +15,7 @@ from parflex.codegen.traces.coupling_signals import coupling_signals, lossy, los
 from parflex.codegen.traces.element_signals import element_signals
 from parflex.codegen.traces.power import loss
 from parflex.codegen.traces.tracing import Tracer, open_gates
-from parflex.models.forms.closing import best_rows
+from parflex.formulations.base import best_rows
 from parflex.recursion.energy import energies
 from parflex.recursion.kinematics import jacobians, motion, pose
 from parflex.robot.robot import Robot

@@ -18,8 +18,8 @@ from parflex.codegen.traces.parameters import grouped_robot
 from parflex.codegen.traces.spare_parameters import symbolic_sharing
 from parflex.codegen.traces.tracing import Outputs, Trace, Tracer
 from parflex.errors import InputError, did_you_mean
-from parflex.models.forms.choice import choose
-from parflex.models.forms.form import Form
+from parflex.formulations.base import Formulation
+from parflex.formulations.choice import choose
 from parflex.recursion.kinematics import jacobians, place_jacobian
 from parflex.robot.robot import Robot
 from parflex.symbolic.derivative import jacobian
@@ -43,7 +43,7 @@ def traces(robot: Robot, model: str, options: Options = Options()) -> Iterator[T
         yield _traced(way, model, options, graph if len(ways) == 1 else options.new_graph(), values)
 
 
-def form_of(robot: Robot, model: str, options: Options) -> tuple[Form, Graph, dict[str, float]]:
+def form_of(robot: Robot, model: str, options: Options) -> tuple[Formulation, Graph, dict[str, float]]:
     """The form of a model, and the parameters that are symbols in it."""
     if model not in MODELS and model != "redundant-direct":
         raise InputError(f"there is no model '{model}'", key="MODEL", value=model, hint=did_you_mean(model, MODELS))
@@ -56,7 +56,7 @@ def form_of(robot: Robot, model: str, options: Options) -> tuple[Form, Graph, di
     return choose(grouped, options.question(model)), graph, values
 
 
-def _traced(form: Form, model: str, options: Options, graph: Graph, values: dict[str, float]) -> Trace:
+def _traced(form: Formulation, model: str, options: Options, graph: Graph, values: dict[str, float]) -> Trace:
     tracer = Tracer(graph)
     if options.weights or options.preload or options.limits:
         form = replace(form, question=replace(form.question, sharing=symbolic_sharing(tracer, form.robot, options)))
@@ -68,25 +68,25 @@ def _traced(form: Form, model: str, options: Options, graph: Graph, values: dict
     return Trace(model, form.name, graph, tracer.inputs, outputs, values | tracer.parameters, *named)
 
 
-def _inverse(tracer: Tracer, form: Form, options: Options) -> Outputs:
+def _inverse(tracer: Tracer, form: Formulation, options: Options) -> Outputs:
     """Accelerations in, efforts out."""
     state, motion = tracer.groups(form.state_groups), tracer.groups(form.motion_groups)
     return form.inverse(form.state(state), motion), form.labels
 
 
-def _direct(tracer: Tracer, form: Form, options: Options) -> Outputs:
+def _direct(tracer: Tracer, form: Formulation, options: Options) -> Outputs:
     """Efforts in, accelerations out."""
     state = tracer.groups(form.state_groups)
     return form.direct(form.state(state), tracer.group("effort", len(form.robot.actuated))), form.labels
 
 
-def _mass_matrix(tracer: Tracer, form: Form, options: Options) -> Outputs:
+def _mass_matrix(tracer: Tracer, form: Formulation, options: Options) -> Outputs:
     """Closed positions in; inertia in the independent rates out."""
     state = form.moving(tracer.group("q", form.robot.tree.nq), np.zeros(len(form.independent)))
     return {"mass_matrix": form.mass_matrix(state)}, form.labels
 
 
-def _kinematics(tracer: Tracer, form: Form, options: Options) -> Outputs:
+def _kinematics(tracer: Tracer, form: Formulation, options: Options) -> Outputs:
     """Pose and twist of the end effector in world axes, and all rates."""
     tree = form.robot.tree
     state = form.state(tracer.groups(form.state_groups))
@@ -97,7 +97,7 @@ def _kinematics(tracer: Tracer, form: Form, options: Options) -> Outputs:
     return outputs | {"rates": state.qd}, form.labels
 
 
-def _jacobian_of_inverse(tracer: Tracer, form: Form, options: Options) -> Outputs:
+def _jacobian_of_inverse(tracer: Tracer, form: Formulation, options: Options) -> Outputs:
     """Derivatives of the efforts by every group of inputs."""
     inverse = _inverse if options.coordinates is None else asked.inverse
     outputs, labels = inverse(tracer, form, options)
@@ -109,12 +109,12 @@ def _jacobian_of_inverse(tracer: Tracer, form: Form, options: Options) -> Output
     return result | {name: outputs[name] for name in ("residual",) if name in outputs}, labels
 
 
-def _geometry(tracer: Tracer, form: Form, options: Options) -> Outputs:
+def _geometry(tracer: Tracer, form: Formulation, options: Options) -> Outputs:
     """From the platform to the joints, from the motors or from sensors to all positions."""
     return form.geometry(tracer.groups(form.geometry_groups))
 
 
-def _step(tracer: Tracer, form: Form, options: Options) -> Outputs:
+def _step(tracer: Tracer, form: Formulation, options: Options) -> Outputs:
     """What a controller calls: sensed positions and rates, desired accelerations, last pose in; efforts out."""
     sensed, rates, desired = (tracer.group(name, len(form.robot.actuated)) for name in MOTORS)
     outputs = form.step(sensed, rates, desired, tracer.groups(form.last_groups))
@@ -122,7 +122,7 @@ def _step(tracer: Tracer, form: Form, options: Options) -> Outputs:
     return outputs, dict.fromkeys((*MOTORS, "effort"), form.robot.actuated_names) | dict.fromkeys(("last", "q"), names)
 
 
-MODELS: dict[str, Callable[[Tracer, Form, Options], Outputs]] = {
+MODELS: dict[str, Callable[[Tracer, Formulation, Options], Outputs]] = {
     "inverse": _inverse,
     "direct": _direct,
     "mass-matrix": _mass_matrix,

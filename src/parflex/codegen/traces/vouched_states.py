@@ -22,10 +22,9 @@ from parflex.codegen.model import Model
 from parflex.codegen.model_options import Options
 from parflex.codegen.traces.parameters import grouped_robot
 from parflex.codegen.traces.tracing import Tracer
+from parflex.formulations.base import ModelRequest, best_rows, cheapest_closures
+from parflex.formulations.choice import choose
 from parflex.models.elastic.deflection import squared_shares
-from parflex.models.forms.choice import choose
-from parflex.models.forms.closing import best_rows, cheapest_closures
-from parflex.models.forms.form import Question
 from parflex.recursion.kinematics import Pose, jacobians, motion
 from parflex.robot.configuration import MISSED, NEAR_SINGULAR
 from parflex.robot.limits import AT_LIMIT, SHARE
@@ -145,7 +144,7 @@ class _Traced:
         if len(dependent):
             closures, q = cheapest_closures(self.robot), _regular_pose(self.robot, dependent)
             rows = tuple(int(row) for row in best_rows(closures, q, dependent))
-        return choose(self.grouped, Question("state", independent=names, rows=rows))
+        return choose(self.grouped, ModelRequest("state", independent=names, rows=rows))
 
     def outputs(self, independent: list[int]) -> dict[str, Any]:
         """The answer, and what vouches for it, in the order of `CHECKS`."""

@@ -16,7 +16,7 @@ from parflex.codegen.traces.trace import MODELS
 from parflex.codegen.traces.tracing import Tracer
 from parflex.errors import InputError, did_you_mean
 from parflex.forces.base_parameters import PARAMETERS, body_from_parameters, body_parameters
-from parflex.models.forms.choice import choose
+from parflex.formulations.choice import choose
 from parflex.robot.robot import Robot
 from parflex.simulation.partitions import MODEL_NAMES
 from parflex.simulation.problem import RUN_LIMIT, Problem, has_losses

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from parflex.errors import ParflexError
-from parflex.models.explaining.explanation import Chapter, Explanation
+from parflex.formulations.explain import Explanation, ExplanationSection
 from parflex.models.vibration.natural_modes import natural_frequencies
 from parflex.robot.robot import Robot
 
@@ -71,4 +71,4 @@ def with_maps(told: Explanation, robot: Robot) -> Explanation:
     way, why = map_way(robot)
     told_of = () if way == "none" else _placed(robot)
     *sections, last = told.sections
-    return replace(told, sections=(*sections, Chapter("maps", f"Maps: {way}", (why, *told_of)), last))
+    return replace(told, sections=(*sections, ExplanationSection("maps", f"Maps: {way}", (why, *told_of)), last))

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from parflex.forces.forces import Without, Wrench, checked_wrenches
-from parflex.models.forms.choice import choose
-from parflex.models.forms.form import Question
+from parflex.formulations.base import ModelRequest
+from parflex.formulations.choice import choose
 from parflex.records import NamedMatrix, Record, brief, count_of, name_list
 from parflex.recursion.kinematics import motion
 from parflex.robot.configuration import Configuration
@@ -136,5 +136,5 @@ def state_at(configuration: Configuration, qd: Array, wrenches: Wrench | None = 
     Dependent rates are those that suit this pose, so that every regular pose is answered.
     """
     robot = configuration.robot
-    form: Any = choose(robot, Question("numbers", at=configuration))
+    form: Any = choose(robot, ModelRequest("numbers", at=configuration))
     return form.here(qd, checked_wrenches(robot.tree, wrenches))

@@ -88,11 +88,11 @@ def is_spare(robot: Robot) -> bool:
 
 def fitted(robot: Robot, values: Array, near: Array) -> Array:
     """Closed positions at which all motors are as near to their values as can be, near others."""
-    from parflex.models.forms.choice import choose  # which other runs do without
-    from parflex.models.forms.driving import fitted_positions
-    from parflex.models.forms.form import Question
+    from parflex.formulations.base import ModelRequest
+    from parflex.formulations.choice import choose  # which other runs do without
+    from parflex.formulations.coordinates import fitted_positions
 
-    form: Any = choose(robot, Question("step"))
+    form: Any = choose(robot, ModelRequest("step"))
     q = np.array(near, dtype=float)
     for _ in range(ROUNDS):
         before, q = q, fitted_positions(form, np.asarray(values, dtype=float), q)

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from parflex.codegen.model import Model
+from parflex.formulations.explain import Explanation
 from parflex.models.dynamics.reduced import Result
 from parflex.models.elastic.equilibrium import Equilibrium
 from parflex.models.elastic.stiffness import Deflection, Stiffness
-from parflex.models.explaining.explanation import Explanation
 from parflex.robot.robot import effort_units
 from parflex.spatial.rotations import vector_from_rotation
 from parflex.view.notebook.html_parts import beside, card, matrix, names, notes, table, tidy

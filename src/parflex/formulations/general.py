@@ -1,4 +1,6 @@
-"""Models of any closed robot over any scalar, for a fixed choice of dependent rates.
+"""The general formulation of closed robots, and open trees.
+
+Models of any closed robot over any scalar, for a fixed choice of dependent rates.
 
 The choice is made once, with numbers; the equations are then plain arithmetic: rates of the dependent coordinates by
 one regular block, forces by its transpose. The pivoting of the blocks is left to `solve`. With floats at a pose these
@@ -19,19 +21,25 @@ from parflex.forces.forces import forces_along_rates, on_links, singular_inertia
 from parflex.forces.gear_losses import CouplingLosses, coupling_losses, with_losses
 from parflex.forces.program_efforts import program_efforts
 from parflex.forces.spare_motors import Sharing
-from parflex.models.forms import driving
-from parflex.models.forms.closing import (
+from parflex.formulations import coordinates
+from parflex.formulations.base import (
+    FAR,
+    GUESSED,
+    Answer,
+    Formulation,
+    Given,
+    Groups,
+    ModelRequest,
     best_rows,
     cheapest_closures,
-    closed_by,
-    holding,
-    residual_of,
+    newton_closed,
+    partition_holding,
+    residual_norm,
     unitless_block,
 )
-from parflex.models.forms.form import FAR, GUESSED, Answer, Form, Given, Groups, Question
-from parflex.models.forms.platform_frame import PlatformFrame, platform_frame, shown, world
+from parflex.formulations.coordinates import PlatformFrame, platform_frame, to_plane, to_space, with_motors_at
 from parflex.records import Record
-from parflex.recursion.dynamics import mass_matrix
+from parflex.recursion.dynamics import articulated_accelerations, mass_matrix
 from parflex.recursion.energy import OnLinks
 from parflex.recursion.kinematics import Pose, jacobians, pose
 from parflex.robot.robot import Robot
@@ -44,7 +52,7 @@ Array = np.ndarray
 class GeneralState(Record):
     """A pose with all rates, the reduction there, and the wrenches that act on links."""
 
-    form: GeneralForm
+    form: GeneralFormulation
     at: Pose
     q: Any
     reduction: Reduction
@@ -115,13 +123,13 @@ class GeneralState(Record):
 
 
 @dataclass(frozen=True)
-class GeneralForm(Form):
+class GeneralFormulation(Formulation):
     """A robot with its partition; its loops may be seen from other ends than those of the file."""
 
     name: ClassVar[str] = "general form"
     equations: ClassVar[tuple[int, ...]] = (13, 16, 17)
     partition: Partition
-    finder: GeneralForm | None = None  # finds positions from those of the motors or the platform
+    finder: GeneralFormulation | None = None  # finds positions from those of the motors or the platform
 
     @property
     def because(self) -> list[str]:
@@ -202,7 +210,7 @@ class GeneralForm(Form):
 
     def closed(self, q: Any) -> Any:
         """Positions after Newton steps of the dependent ones from the guesses of an integrator."""
-        return closed_by(self.robot, self.partition, q, GUESSED) if len(self.partition.dependent) else q
+        return newton_closed(self.robot, self.partition, q, GUESSED) if len(self.partition.dependent) else q
 
     def moving(self, q: Any, rates: Array, wrenches: Given | None = None) -> GeneralState:
         """All rates from the independent ones, at closed positions."""
@@ -261,8 +269,8 @@ class GeneralForm(Form):
     def geometry(self, given: Given) -> tuple[Answer, dict[str, list[str]]]:
         """All positions by Newton from a guess, in which the independent ones are held."""
         names = list(self.robot.tree.position_names)
-        q = closed_by(self.robot, self.partition, given["guess"], FAR)
-        residual = residual_of(self.robot.closures.gaps(pose(self.robot.tree, q)))
+        q = newton_closed(self.robot, self.partition, given["guess"], FAR)
+        residual = residual_norm(self.robot.closures.gaps(pose(self.robot.tree, q)))
         return {"q": q, "residual": residual}, {"guess": names, "q": names}
 
     # -- driven by motors or the platform --------------------------------------------------------------
@@ -274,16 +282,16 @@ class GeneralForm(Form):
 
     def by_motors(self, sensed: Array, rates: Array, last: Given) -> GeneralState:
         """Positions by Newton with the motors held, then rates."""
-        return driving.motor_state(self, sensed, rates, last["last"])
+        return coordinates.motor_state(self, sensed, rates, last["last"])
 
     def for_motors(self, state: GeneralState, desired: Array) -> Given:
         """Independent accelerations."""
-        return {"qdd": driving.fitted_rates(self.robot, state.J_a, desired - state.bias[list(self.robot.actuated)])}
+        return {"qdd": coordinates.fitted_rates(self.robot, state.J_a, desired - state.bias[list(self.robot.actuated)])}
 
     def motor_inertia(self, state: GeneralState) -> Array:
         """The mass matrix in the rates of the motors."""
         units = self.robot.tree.rate_units[list(self.robot.actuated)]
-        return driving.inertia_along(state.mass_matrix, state.J_a, units)
+        return coordinates.inertia_along(state.mass_matrix, state.J_a, units)
 
     def remembered(self, state: GeneralState) -> Answer:
         """All positions."""
@@ -296,8 +304,8 @@ class GeneralForm(Form):
             return {}
         gaps = robot.closures.gaps(state.at)
         if len(robot.actuated) > len(self.independent):
-            gaps = np.concatenate([gaps, driving.unfitted(robot, state, sensed, self.independent)])
-        return {"residual": residual_of(gaps)}
+            gaps = np.concatenate([gaps, coordinates.motor_misfit_slopes(robot, state, sensed, self.independent)])
+        return {"residual": residual_norm(gaps)}
 
     @cached_property
     def frame(self) -> PlatformFrame:
@@ -306,22 +314,22 @@ class GeneralForm(Form):
 
     def by_platform(self, given: Given) -> GeneralState:
         """Positions by Newton with the platform at its prescribed pose, then rates."""
-        return driving.platform_state(self, self.frame, given)
+        return coordinates.platform_state(self, self.frame, given)
 
     def missed_platform(self, state: GeneralState, given: Given) -> Answer:
         """Return how far loops are open, and the platform from its pose in the components that are read."""
         gaps = (self.finder or self).robot.closures.gaps(state.at)
-        p, R = world(self.robot.tree.planar, given["position"], given["rotation"])
-        return {"residual": residual_of(np.concatenate([gaps, self.frame.gaps(state.at, p, R)]))}
+        p, R = to_space(self.robot.tree.planar, given["position"], given["rotation"])
+        return {"residual": residual_norm(np.concatenate([gaps, self.frame.gaps(state.at, p, R)]))}
 
     def for_platform(self, state: GeneralState, given: Given) -> Given:
         """Independent accelerations."""
-        return {"qdd": driving.platform_driven(self, self.frame, state, given)}
+        return {"qdd": coordinates.platform_driven(self, self.frame, state, given)}
 
     def platform_accelerations(self, state: GeneralState, independent: Array) -> Answer:
         """Of the platform, or the end effector."""
         found = self.frame.accelerations(state.at, state.qd, state.accelerations(independent))
-        a, al = shown(self.robot.tree.planar, *found)
+        a, al = to_plane(self.robot.tree.planar, *found)
         return {"acceleration": a, "angular_acceleration": al}
 
     @property
@@ -332,24 +340,26 @@ class GeneralForm(Form):
     def platform_inertia(self, state: GeneralState) -> Array:
         """The mass matrix in these components."""
         rows = self.frame.rows(state.at) @ state.reduction.matrix
-        return driving.inertia_along(state.mass_matrix, rows)
+        return coordinates.inertia_along(state.mass_matrix, rows)
 
 
-def general_form(robot: Robot, partition: Partition, question: Question, rows: Sequence[int] = ()) -> GeneralForm:
+def general_formulation(
+    robot: Robot, partition: Partition, question: ModelRequest, rows: Sequence[int] = ()
+) -> GeneralFormulation:
     """The form in which the closures of a robot cost least, for rates that were chosen before.
 
     `rows` of `cheapest_closures` give the dependent rates; where none are named, those that do it best at home.
     """
     if not len(partition.rows):
-        return GeneralForm(robot, partition, question=question)
+        return GeneralFormulation(robot, partition, question=question)
     closures = cheapest_closures(robot)
     chosen = np.array(rows, dtype=int) if rows else best_rows(closures, robot.home, partition.dependent)
-    return GeneralForm(replace(robot, closures=closures), replace(partition, rows=chosen), question=question)
+    return GeneralFormulation(replace(robot, closures=closures), replace(partition, rows=chosen), question=question)
 
 
-def held_form(robot: Robot, given: Sequence[int], question: Question) -> GeneralForm:
+def held_formulation(robot: Robot, given: Sequence[int], question: ModelRequest) -> GeneralFormulation:
     """The form that finds positions by Newton while some rates are held; loops are open on the way, and seen so."""
-    return GeneralForm(robot, holding(robot, given), question=question)
+    return GeneralFormulation(robot, partition_holding(robot, given), question=question)
 
 
 def driven_efforts(
@@ -389,3 +399,65 @@ def motor_efforts(
     others = f.copy()
     others[actuated] = 0.0
     return f[actuated] + solve(J_a.T, reduced.forces(others))
+
+
+@dataclass(frozen=True)
+class OpenTreeFormulation(GeneralFormulation):
+    """A tree of which no rate depends on another."""
+
+    name: ClassVar[str] = "open tree"
+    equations: ClassVar[tuple[int, ...]] = (23,)
+
+    @property
+    def because(self) -> list[str]:
+        """What the two models are."""
+        if self.robot.locked:
+            return ["The inverse model is the recursion; the direct one solves the mass matrix of what is not locked."]
+        return ["The inverse model is the recursion, the direct one goes by articulated bodies."]
+
+    def direct(self, state: GeneralState, tau: Array) -> Answer:
+        """Accelerations by articulated bodies; these know no locked joints."""
+        if self.robot.locked:
+            return super().direct(state, tau)
+        push: Array = np.zeros(self.robot.tree.n, dtype=scalar_type(tau))
+        push[list(self.robot.actuated)] = tau
+        return {"qdd": articulated_accelerations(self.robot.tree, state.at, state.q, state.qd, push)}
+
+    def mass_matrix(self, state: GeneralState) -> Array:
+        """The matrix of the tree."""
+        return super().mass_matrix(state) if self.robot.locked else mass_matrix(self.robot.tree, state.at)
+
+    @property
+    def last_groups(self) -> Groups:
+        """Nothing: the motors say all positions."""
+        return {}
+
+    def by_motors(self, sensed: Array, rates: Array, last: Given) -> GeneralState:
+        """The motors say all positions and rates."""
+        q = with_motors_at(self.robot, self.robot.home.astype(scalar_type(sensed)), sensed)
+        return self.moving(q, rates[np.argsort(self.robot.actuated)])
+
+    def for_motors(self, state: GeneralState, desired: Array) -> Given:
+        """The same in the order of the rates."""
+        return {"qdd": desired[np.argsort(self.robot.actuated)]}
+
+    def motor_inertia(self, state: GeneralState) -> Array:
+        """The same in the order of the motors."""
+        order = np.argsort(np.argsort(self.robot.actuated))
+        return self.mass_matrix(state)[np.ix_(order, order)]
+
+    def remembered(self, state: GeneralState) -> Answer:
+        """Nothing."""
+        return {}
+
+
+def open_tree_formulation(robot: Robot, question: ModelRequest) -> OpenTreeFormulation | str:
+    """The form of a rigid robot without loops, or why it is none; energies are those of the tree of any robot."""
+    if question.model == "state-rates-following":
+        return "no legs carry what is driven"
+    if robot.closures.size and question.model != "energy":
+        return "it has loops" if robot.closures.loops else "its joints are coupled"
+    if robot.tree.elastic and question.model != "energy":
+        return "its bodies are flexible"
+    none: Array = np.zeros(0, dtype=int)
+    return OpenTreeFormulation(robot, Partition(none, none, robot.free), question=question)

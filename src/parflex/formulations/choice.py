@@ -14,13 +14,16 @@ import numpy as np
 from parflex.closure.mobility import Partition
 from parflex.errors import InputError
 from parflex.forces.gear_losses import refuse_open_losses
-from parflex.models.forms.closing import best_rows
-from parflex.models.forms.form import Form, Question
-from parflex.models.forms.general_form import GeneralForm, general_form, held_form
-from parflex.models.forms.leg_form import leg_form
-from parflex.models.forms.node_form import node_form
-from parflex.models.forms.open_form import open_form
-from parflex.models.forms.redundant_form import not_invertible, redundant_form
+from parflex.formulations.base import Formulation, ModelRequest, best_rows
+from parflex.formulations.general import (
+    GeneralFormulation,
+    general_formulation,
+    held_formulation,
+    open_tree_formulation,
+)
+from parflex.formulations.legs import leg_formulation
+from parflex.formulations.redundant_sensors import no_direct_model_error, redundant_sensor_formulation
+from parflex.formulations.substructures import substructure_formulation
 from parflex.robot.configuration import Configuration
 from parflex.robot.partition import has_motors, home_partition, motor_partition, named_partition
 from parflex.robot.robot import Robot
@@ -31,21 +34,21 @@ SENSED = ("step", "pd-law", "task-law")  # the motor sensors must give the whole
 CLOSING = ("geometry", "geometry-direct")
 
 
-def choose(robot: Robot, question: Question) -> Form:
+def choose(robot: Robot, question: ModelRequest) -> Formulation:
     """The form in which a model of a robot is written; `refused` of it says why it is no other one."""
     refuse_impossible(robot, question)
     refused: dict[str, str] = {}
     few = _free_beside_motors(robot, question)
     for name, find in (
-        ("redundant form", redundant_form),
-        ("leg form", leg_form),
-        ("open tree", open_form),
-        ("two-node form", node_form),
+        ("redundant form", redundant_sensor_formulation),
+        ("leg form", leg_formulation),
+        ("open tree", open_tree_formulation),
+        ("two-node form", substructure_formulation),
     ):
-        found: Form | str = "motors are fewer than degrees of freedom"
-        if not few or find is open_form:
+        found: Formulation | str = "motors are fewer than degrees of freedom"
+        if not few or find is open_tree_formulation:
             found = find(robot, question) if question.at is None else "numbers at one pose need no program"
-        if isinstance(found, Form):
+        if isinstance(found, Formulation):
             return replace(found, refused=refused)
         refused[name] = found
     if question.model == "state-rates-following":
@@ -58,11 +61,11 @@ def choose(robot: Robot, question: Question) -> Form:
     return replace(_general(robot, question), refused=refused)
 
 
-def refuse_impossible(robot: Robot, question: Question) -> None:
+def refuse_impossible(robot: Robot, question: ModelRequest) -> None:
     """Raise if no form has what is asked: the robot has not the motors, sensors or loops for it."""
     model = question.model
     if model == "redundant-direct":
-        raise not_invertible()
+        raise no_direct_model_error()
     if model in CLOSING and not robot.closures.size:
         raise InputError(
             "an open robot has no closures to solve",
@@ -85,16 +88,16 @@ def refuse_impossible(robot: Robot, question: Question) -> None:
         Configuration(robot, robot.home).refuse_undefined_actuation()
 
 
-def _free_beside_motors(robot: Robot, question: Question) -> bool:
+def _free_beside_motors(robot: Robot, question: ModelRequest) -> bool:
     """Whether an inverse model takes accelerations of fewer motors than freedoms, and gives how the rest moves."""
     given = question.coordinates in (None, "all", "independent")
     return question.model == "inverse" and given and not robot.tree.elastic and robot.few_motors
 
 
-def _refuse_unmeasured(robot: Robot, question: Question) -> None:
+def _refuse_unmeasured(robot: Robot, question: ModelRequest) -> None:
     """Raise if a flexible robot is to follow from motors or a platform, which leave its deformations open."""
     word = question.coordinates
-    driven = word == "motors" or (word == "platform" and isinstance(leg_form(robot, question), str))
+    driven = word == "motors" or (word == "platform" and isinstance(leg_formulation(robot, question), str))
     if driven:
         raise InputError(
             f"the motion of the {word} does not determine the deformation of a flexible robot",
@@ -107,46 +110,50 @@ def _refuse_unmeasured(robot: Robot, question: Question) -> None:
 # -- the general form: which rates are independent ------------------------------------------------------------------
 
 
-def _general(robot: Robot, question: Question) -> GeneralForm:
+def _general(robot: Robot, question: ModelRequest) -> GeneralFormulation:
     """The general form, with the independent rates that the question needs."""
     model = question.model
     if robot.mobility.redundant and model not in CLOSING:
         refuse_open_losses(robot.closures, robot.home, robot.free)
     if question.at is not None:
-        return GeneralForm(robot, question.at.reduction.partition, question=question)
+        return GeneralFormulation(robot, question.at.reduction.partition, question=question)
     if model in CLOSING:
-        return held_form(robot, _held(robot, model), question)
+        return held_formulation(robot, _held(robot, model), question)
     if model == "losses":  # rows of the closures as they stand
         partition = named_partition(robot, question.independent)
         rows = question.rows or best_rows(robot.closures, robot.home, partition.dependent)
-        return GeneralForm(robot, replace(partition, rows=np.array(rows, dtype=int)), question=question)
+        return GeneralFormulation(robot, replace(partition, rows=np.array(rows, dtype=int)), question=question)
     if question.independent:
-        return general_form(robot, named_partition(robot, question.independent), question, question.rows)
+        return general_formulation(robot, named_partition(robot, question.independent), question, question.rows)
     if model == "state-rates-driven":
-        return general_form(robot, motor_partition(robot), question)
+        return general_formulation(robot, motor_partition(robot), question)
     partition = home_partition(robot)
     if (robot.tree.elastic or _free_beside_motors(robot, question)) and not has_motors(robot, partition):
         partition = _driven_partition(robot, question, partition)
-    form = general_form(robot, partition, question)
+    form = general_formulation(robot, partition, question)
     if model == "step" or question.coordinates == "motors":
         spare = len(robot.actuated) > len(partition.independent)  # which are not held: all of them are fitted
         finder = (
-            GeneralForm(robot, partition, question=question) if spare else held_form(robot, robot.actuated, question)
+            GeneralFormulation(robot, partition, question=question)
+            if spare
+            else held_formulation(robot, robot.actuated, question)
         )
         return replace(form, finder=finder)
     if question.coordinates == "platform":  # by loops that are open on the way
-        return replace(form, finder=GeneralForm(robot, partition, question=question))
+        return replace(form, finder=GeneralFormulation(robot, partition, question=question))
     return form
 
 
-def _driven_partition(robot: Robot, question: Question, partition: Partition) -> Partition:
+def _driven_partition(robot: Robot, question: ModelRequest, partition: Partition) -> Partition:
     """The motors among the independent rates of a flexible robot, where its inverse needs them.
 
     In coordinates of joints the other models take the same rates, so that one array serves all of them.
     """
     if question.model in OF_MOTORS:
         return motor_partition(robot)
-    by_platform = isinstance(leg_form(robot, replace(question, model="inverse")), Form)  # which has no need of them
+    by_platform = isinstance(
+        leg_formulation(robot, replace(question, model="inverse")), Formulation
+    )  # which has no need of them
     if by_platform or not question.positions_given:
         return partition
     try:

@@ -16,8 +16,8 @@ import numpy as np
 from parflex.errors import InputError
 from parflex.forces.forces import Without, Wrench, checked_wrenches, on_links
 from parflex.forces.gear_losses import refuse_losses
-from parflex.models.forms.by_sensors.redundant_equations import BY_SENSORS, all_rates
-from parflex.models.forms.by_sensors.redundant_sets import Hold, RedundantSets, redundant_sets
+from parflex.formulations.redundant_sensors import BY_SENSORS, all_rates
+from parflex.formulations.sensor_geometry import PlatformConstraint, RedundantSets, redundant_sets
 from parflex.records import Answer, Record
 from parflex.recursion.dynamics import joint_forces, newton_euler
 from parflex.recursion.kinematics import Pose as LinkPoses
@@ -255,7 +255,7 @@ def _with_platform(form: RedundantSets, here: _Moving) -> tuple[Array, Array]:
     return N, N_dot
 
 
-def _turned(hold: Hold, here: _Moving) -> Array:
+def _turned(hold: PlatformConstraint, here: _Moving) -> Array:
     """What turns rows fixed on the platform into rows of the world, as (43) has them."""
     result = np.zeros((hold.closures.size, hold.closures.size))
     for rows, loop in zip(hold.closures.slices(), hold.closures.loops, strict=True):

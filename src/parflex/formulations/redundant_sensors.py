@@ -1,4 +1,6 @@
-"""The dynamic model that keeps the sensors of passive joints as data, over any scalar. [Zubizarreta2010, eq. (26)].
+"""The formulation with redundant sensors of passive joints.
+
+The dynamic model that keeps the sensors of passive joints as data, over any scalar. [Zubizarreta2010, eq. (26)].
 
 tau = D qdd + C qd + G - F_ext in q = [q_a, q_s], the motors and the sensed passive joints. All joints of the legs move
 with qd_r = T_q qd, the platform with x_dot = J_C qd_r, J_C = -J_x^+ J_q (39); what that motion takes is handed to the
@@ -15,29 +17,126 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from parflex.closure.mobility import Reduction, reduction
+from parflex.errors import InputError
 from parflex.forces.forces import on_links
 from parflex.forces.gear_losses import refuse_losses
 from parflex.forces.spare_motors import Sharing
-from parflex.models.forms.by_sensors.redundant_sets import PRODUCTS, Hold, RedundantSets
-from parflex.models.forms.driving import fitted_rates
-from parflex.models.forms.general_form import driven_efforts, motor_efforts
+from parflex.formulations.base import FAR, Answer, Formulation, Given, Groups, ModelRequest, residual_norm
+from parflex.formulations.coordinates import fitted_rates
+from parflex.formulations.general import driven_efforts, motor_efforts
+from parflex.formulations.sensor_geometry import (
+    PRODUCTS,
+    PlatformConstraint,
+    RedundantSets,
+    geometry_gaps,
+    geometry_step,
+    redundant_sets,
+    with_measured,
+)
 from parflex.records import Record
 from parflex.recursion.dynamics import joint_forces, newton_euler
 from parflex.recursion.kinematics import Motion, Pose, acceleration_matrix, jacobians, motion, pose
+from parflex.robot.robot import Robot
 from parflex.spatial.linear import is_symbolic, scalar_type, solve, solve_positive
 
 Array = np.ndarray
+
+MODELS = ("redundant", "extended-law", "extended-step", "geometry-redundant")
+
+OF_MOTORS = ("classical-law", "classical-step", "geometry-motors")  # the same with the motors' sensors alone
+
 BY_SENSORS = "the model by sensors does not know"
 
 
+@dataclass(frozen=True)
+class RedundantSensorFormulation(Formulation):
+    """A robot with the rates q = [q_a, q_s] of its motors and sensed joints."""
+
+    name: ClassVar[str] = "redundant form"
+    equations: ClassVar[tuple[int, ...]] = ()
+    sets: RedundantSets
+
+    @property
+    def because(self) -> list[str]:
+        """What goes in."""
+        return [f"Motors and {len(self.robot.sensed)} sensed joints move as given, the platform as fits them best."]
+
+    @property
+    def independent(self) -> Array:
+        """Numbers of the rates of motors and sensed joints; the loops tie them to each other."""
+        return self.sets.control
+
+    @property
+    def state_groups(self) -> Groups:
+        """All positions, and rates of motors and sensed joints."""
+        return {"q": (self.robot.tree.nq,), "qd": (len(self.independent),)}
+
+    @property
+    def motion_groups(self) -> Groups:
+        """Accelerations of motors and sensed joints."""
+        return {"qdd": (len(self.independent),)}
+
+    @property
+    def labels(self) -> dict[str, list[str]]:
+        """Motors and sensed joints by their names."""
+        names, positions = self.independent_names, list(self.robot.tree.position_names)
+        own = ("qd", "qdd", "measured", "measured_rate", "reference", "reference_rate", "reference_acceleration")
+        motors = names[: len(self.sets.motors)]
+        return dict.fromkeys(own, names) | dict.fromkeys(("q", "guess", "last"), positions) | {"effort": motors}
+
+    def state(self, given: Given) -> tuple[Array, Array]:
+        """Positions and rates as given: they need not fit the loops."""
+        return given["q"], given["qd"]
+
+    def inverse(self, state: tuple[Array, Array], motion: Given) -> Answer:
+        """Efforts of the motors for accelerations of motors and sensed joints."""
+        return {"effort": redundant_effort(self.sets, *state, motion["qdd"], sharing=self.question.sharing)}
+
+    def direct(self, state: Any, tau: Array) -> Answer:
+        """D has more columns than rows: efforts do not say accelerations."""
+        raise no_direct_model_error()
+
+    def law(self, state: tuple[Array, Array], reference: tuple[Array, Array, Array], Kp: Any, Kv: Any) -> Array:
+        """Efforts of the extended computed torque for a reference with its rates and accelerations."""
+        return extended_effort(self.sets, *state, *reference, Kp, Kv, sharing=self.question.sharing)
+
+    @property
+    def geometry_groups(self) -> Groups:
+        """A guess of all positions, and what the sensors give."""
+        return {"guess": (self.robot.tree.nq,), "measured": (len(self.independent),)}
+
+    def geometry(self, given: Given) -> tuple[Answer, dict[str, list[str]]]:
+        """All positions that fit the sensors best, by Newton from the guess."""
+        q = with_measured(self.sets, given["guess"], given["measured"])
+        for _ in range(FAR):
+            q = self.robot.tree.moved(q, geometry_step(self.sets, q)[0])
+        return {"q": q, "residual": residual_norm(geometry_gaps(self.sets, q))}, self.labels
+
+
+def no_direct_model_error() -> InputError:
+    """What is said where a direct model of sensed joints is asked for."""
+    return InputError(
+        "the redundant model cannot be inverted: efforts do not determine the accelerations of more joints than motors",
+        key="MODEL",
+        value="redundant-direct",
+        hint="use 'direct', the model in independent coordinates",
+    )
+
+
+def redundant_sensor_formulation(robot: Robot, question: ModelRequest) -> RedundantSensorFormulation | str:
+    """The form of a question about sensors, or why it is none."""
+    if question.model not in (*MODELS, *OF_MOTORS):
+        return f"'{question.model}' takes no sensors"
+    sets = redundant_sets(robot.sensing([]) if question.model in OF_MOTORS else robot)
+    return RedundantSensorFormulation(sets.robot, sets, question=question)
+
+
 # -- motion --------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class _Passive(Record):
     """Passive joints without a sensor: J of all rates per motor rate, the rates z of the motors that fit q best."""
@@ -83,7 +182,7 @@ def _leg_accelerations(form: RedundantSets, qdd: Array, passive: _Passive | None
     return accelerations
 
 
-def _followed(hold: Hold, J_x: Array | None, rows: Array) -> Array:
+def _followed(hold: PlatformConstraint, J_x: Array | None, rows: Array) -> Array:
     """-J_x^+ rows: the motion of the platform that follows rows of the loops best."""
     if hold.inverse is not None:
         return -(hold.inverse @ rows)
@@ -92,7 +191,7 @@ def _followed(hold: Hold, J_x: Array | None, rows: Array) -> Array:
     return solve_positive(A.T @ A, -(A.T @ (hold.weights * rows)))
 
 
-def _end_rows(hold: Hold, at: Pose, moving: Motion, part: int) -> Array:
+def _end_rows(hold: PlatformConstraint, at: Pose, moving: Motion, part: int) -> Array:
     """Velocities (part 0) or accelerations (part 2) of the legs' ends along the rows of the platform."""
     rows = []
     for loop in hold.closures.loops:
@@ -142,8 +241,6 @@ def _moving(form: RedundantSets, at: Pose, rates: Array, accelerations: Array) -
 
 
 # -- efforts -------------------------------------------------------------------------------------------
-
-
 def redundant_effort(
     form: RedundantSets,
     q: Any,

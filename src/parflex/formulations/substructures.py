@@ -9,11 +9,24 @@ from typing import Any, ClassVar
 import numpy as np
 
 from parflex.closure.mobility import Reduction, reduction
-from parflex.models.forms.closing import closed_by, unitless_block
-from parflex.models.forms.form import GUESSED, Answer, Form, Given, Groups, Question
-from parflex.models.forms.in_pieces.node_equations import accelerations_under, efforts_for, node_state
-from parflex.models.forms.in_pieces.node_state import NodeState
-from parflex.models.forms.in_pieces.step_matrix import JointSlope, StepMatrix
+from parflex.formulations.base import (
+    GUESSED,
+    Answer,
+    Formulation,
+    Given,
+    Groups,
+    ModelRequest,
+    newton_closed,
+    unitless_block,
+)
+from parflex.formulations.substructure_equations import (
+    JointTangent,
+    StepMatrix,
+    accelerations_under,
+    efforts_for,
+    substructure_state,
+)
+from parflex.formulations.substructure_motion import SubstructureState
 from parflex.records import count_of
 from parflex.recursion.kinematics import jacobians
 from parflex.robot.robot import Robot
@@ -31,7 +44,7 @@ MODELS = (*MOTION_GIVEN, "direct", "state-rates")
 
 
 @dataclass(frozen=True)
-class NodeForm(Form):
+class SubstructureFormulation(Formulation):
     """A robot in pieces; the pieces' accelerations are the unknowns, loops through beams need no equation."""
 
     name: ClassVar[str] = "two-node form"
@@ -70,7 +83,7 @@ class NodeForm(Form):
         """Pieces and unknowns."""
         return {"pieces": len(self.pieces.pieces), "unknowns": self.pieces.size}
 
-    def ways(self) -> Sequence[Form]:
+    def ways(self) -> Sequence[Formulation]:
         """A piece may move freely with the root of a beam, the tip of one or the link at a closure."""
         if len(self.robot.free) > FEW_RATES or self.question.model == "jacobian-of-inverse":
             return [self]
@@ -78,7 +91,7 @@ class NodeForm(Form):
         for other in (find_substructures(self.robot, preferred) for preferred in PREFERENCES[1:]):
             if other is not None:  # the same pieces once more would be the same program, made and optimised again
                 found.setdefault(_moved_with(other), other)
-        return [self if own is self.pieces else NodeForm(self.robot, own, question=self.question)
+        return [self if own is self.pieces else SubstructureFormulation(self.robot, own, question=self.question)
                 for own in found.values()]  # fmt: skip
 
     # -- inverse and direct model ----------------------------------------------------------------------
@@ -104,31 +117,31 @@ class NodeForm(Form):
             "free_acceleration": [name for name in names if name not in own],
         }
 
-    def state(self, given: Given) -> NodeState:
+    def state(self, given: Given) -> SubstructureState:
         """Inertia and forces in the unknowns."""
         return self.moving(given["q"], given["qd"])
 
-    def inverse(self, state: NodeState, motion: Given) -> Answer:
+    def inverse(self, state: SubstructureState, motion: Given) -> Answer:
         """Efforts of the motors for their accelerations, and how the rest accelerates."""
         effort, qdd = self.efforts_for(state, motion["motor_acceleration"])
         rest = [i for i, k in enumerate(self.independent) if int(k) not in set(self.robot.actuated)]
         return {"effort": effort, "free_acceleration": qdd[rest]}
 
-    def direct(self, state: NodeState, tau: Array) -> Answer:
+    def direct(self, state: SubstructureState, tau: Array) -> Answer:
         """Accelerations of the independent coordinates under the efforts of the motors."""
         return {"qdd": accelerations_under(state, tau)}
 
     # -- of all coordinates ----------------------------------------------------------------------------
 
-    def _reduction(self, state: NodeState) -> Reduction:
+    def _reduction(self, state: SubstructureState) -> Reduction:
         J = self.robot.closures.jacobian(state.at, jacobians(self.robot.tree, state.at))
         return reduction(J, self.pieces.partition)
 
-    def all_accelerations(self, state: NodeState, independent: Array) -> Array:
+    def all_accelerations(self, state: SubstructureState, independent: Array) -> Array:
         """The dependent ones close the loops."""
         return self._reduction(state).accelerations(self.robot.closures, state.at, state.qd, independent)
 
-    def systems(self, state: NodeState, motors: bool) -> list[Array]:
+    def systems(self, state: SubstructureState, motors: bool) -> list[Array]:
         """J_f; the motors are independent rates."""
         part = self.pieces.partition
         return [unitless_block(self.robot, part, self._reduction(state).block)] if len(part.dependent) else []
@@ -138,26 +151,26 @@ class NodeForm(Form):
     def closed(self, q: Any) -> Any:
         """Positions after Newton steps of the dependent ones from the guesses of an integrator."""
         part = self.pieces.partition
-        return closed_by(self.robot, part, q, GUESSED) if len(part.dependent) else q
+        return newton_closed(self.robot, part, q, GUESSED) if len(part.dependent) else q
 
-    def moving(self, q: Any, rates: Array, wrenches: Given | None = None) -> NodeState:
+    def moving(self, q: Any, rates: Array, wrenches: Given | None = None) -> SubstructureState:
         """Inertia and forces in the unknowns."""
-        return node_state(self.pieces, q, rates, (), wrenches)
+        return substructure_state(self.pieces, q, rates, (), wrenches)
 
-    def accelerations_under(self, state: NodeState, tau: Array) -> Array:
+    def accelerations_under(self, state: SubstructureState, tau: Array) -> Array:
         """Independent accelerations under the efforts of the motors."""
         return accelerations_under(state, tau)
 
-    def efforts_for(self, state: NodeState, accelerations: Array) -> tuple[Array, Array]:
+    def efforts_for(self, state: SubstructureState, accelerations: Array) -> tuple[Array, Array]:
         """Efforts of the motors for their accelerations, and all independent accelerations."""
         return efforts_for(state, accelerations)
 
-    def step_matrix(self, q: Any, c1: Any, c2: Any, joints: Mapping[int, JointSlope]) -> StepMatrix:
+    def step_matrix(self, q: Any, c1: Any, c2: Any, joints: Mapping[int, JointTangent]) -> StepMatrix:
         """As sparse as the inertia in the unknowns."""
         return StepMatrix(self.pieces, q, c1, c2, self.question.model == "state-rates-driven", joints)
 
 
-def node_form(robot: Robot, question: Question) -> NodeForm | str:
+def substructure_formulation(robot: Robot, question: ModelRequest) -> SubstructureFormulation | str:
     """The two-node form of a robot, or why it has none."""
     if not robot.tree.elastic:
         return "no body is flexible"
@@ -170,7 +183,7 @@ def node_form(robot: Robot, question: Question) -> NodeForm | str:
         return found
     if question.model in MOTION_GIVEN and not set(robot.actuated) <= set(found.partition.independent.tolist()):
         return "a motor of it is locked"
-    return NodeForm(robot, found, question=question)
+    return SubstructureFormulation(robot, found, question=question)
 
 
 def _moved_with(own: Substructures) -> tuple[tuple[int, ...], ...]:

@@ -1,4 +1,6 @@
-"""What every form of a model is: the same few questions, whatever the coordinates it is written in.
+"""The interface of a formulation and the closures of programs.
+
+What every form of a model is: the same few questions, whatever the coordinates it is written in.
 
 A form is a robot together with a choice of unknowns. It says which groups of numbers go into its models, makes a state
 of them, and answers from a state; over any scalar, so that floats compute and symbols trace. Which form a model takes
@@ -9,27 +11,37 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+import scipy
 
+from parflex.closure import mobility
+from parflex.closure.constraints import Closures, Loop
 from parflex.closure.leg_geometry import Angle
+from parflex.closure.mobility import Partition, scaled_jacobian
 from parflex.errors import InputError, did_you_mean
 from parflex.forces.spare_motors import Sharing
+from parflex.recursion.kinematics import jacobians, pose
 from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot
+from parflex.spatial.linear import scalar_type, solve
 
 if TYPE_CHECKING:
-    from parflex.models.forms.in_pieces.step_matrix import JointSlope, StepMatrix
+    from parflex.formulations.substructure_equations import JointTangent, StepMatrix
 
 Array = np.ndarray
-Groups = dict[str, tuple[int, ...]]  # names of groups of numbers, in order, and their shapes
-Given = Mapping[str, Array]  # numbers or symbols of groups
-Answer = dict[str, Array]
-GUESSED = 2  # Newton steps from the guesses of an integrator, off by 1e-5 at most: each squares the error
-FAR = 3  # Newton steps from the pose of the last sample, or from any guess nearby
 
+Groups = dict[str, tuple[int, ...]]  # names of groups of numbers, in order, and their shapes
+
+Given = Mapping[str, Array]  # numbers or symbols of groups
+
+Answer = dict[str, Array]
+
+GUESSED = 2  # Newton steps from the guesses of an integrator, off by 1e-5 at most: each squares the error
+
+FAR = 3  # Newton steps from the pose of the last sample, or from any guess nearby
 
 MODELS = (
     *("inverse", "direct", "mass-matrix", "kinematics", "jacobian-of-inverse", "geometry", "geometry-direct", "step"),
@@ -37,7 +49,9 @@ MODELS = (
     *("redundant", "extended-law", "classical-law", "extended-step", "classical-step"),
     *("geometry-redundant", "geometry-motors"),
 )
+
 COORDINATES = ("platform", "motors", "independent", "all")  # in which a motion may be asked for
+
 IN_COORDINATES = (
     "inverse",
     "direct",
@@ -45,6 +59,10 @@ IN_COORDINATES = (
     "kinematics",
     "jacobian-of-inverse",
 )  # models that have the choice
+
+UNRESOLVED = 1e-30  # m2, far below rounding: derivatives of a norm stay finite at zero; single precision holds it
+
+CHANGE = 1e-9  # lengths and directions that differ by less between two random poses are the same, but for rounding
 
 
 def refuse_unknown_coordinates(word: str) -> None:
@@ -59,7 +77,7 @@ def refuse_unknown_coordinates(word: str) -> None:
 
 
 @dataclass(frozen=True)
-class Question:
+class ModelRequest:
     """What is asked: a model by its name, and what of it a form may depend on."""
 
     model: str
@@ -80,7 +98,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Form(ABC):
+class Formulation(ABC):
     """A way of writing the models of a robot; `refused` are the forms that were tried before it, and why they failed.
 
     `inverse` and `direct` speak of the groups that the form itself names; `accelerations_under` and `efforts_for`, of a
@@ -90,7 +108,7 @@ class Form(ABC):
     name: ClassVar[str]
     equations: ClassVar[tuple[int, ...]]  # numbers of those in docs/theory.md
     robot: Robot
-    question: Question = field(kw_only=True)
+    question: ModelRequest = field(kw_only=True)
     refused: Mapping[str, str] = field(default_factory=dict, kw_only=True)
 
     # -- what it is ------------------------------------------------------------------------------------
@@ -120,7 +138,7 @@ class Form(ABC):
         """Numbers that say how large the form is, beside those of the robot."""
         return {}
 
-    def ways(self) -> Sequence[Form]:
+    def ways(self) -> Sequence[Formulation]:
         """Equivalent ways of writing the form, this one first: they differ in the number of operators alone."""
         return [self]
 
@@ -186,7 +204,7 @@ class Form(ABC):
         """Independent accelerations under efforts, of a state in motion."""
         raise self._not_made("a model of a state")
 
-    def step_matrix(self, q: Array, c1: Any, c2: Any, joints: Mapping[int, JointSlope]) -> StepMatrix | None:
+    def step_matrix(self, q: Array, c1: Any, c2: Any, joints: Mapping[int, JointTangent]) -> StepMatrix | None:
         """The sparse matrix of an implicit step, where the form has one; `joints` are slopes of the joints' forces."""
         return None
 
@@ -291,3 +309,69 @@ class Form(ABC):
     def _not_made(self, what: str) -> InputError:
         told = f"the {self.name} does not provide {what}"
         return InputError(told, key="MODEL", value=self.question.model, hint="use another model")
+
+
+def best_rows(closures: Closures, q: Array, dependent: Array) -> Array:
+    """As many rows of the closures as there are dependent rates, those that determine them best at a pose."""
+    block = scaled_jacobian(closures, q)[:, dependent]
+    return np.sort(scipy.linalg.qr(block.T, mode="r", pivoting=True)[1][: len(dependent)])
+
+
+def cheapest_closures(robot: Robot) -> Closures:
+    """The closures of a robot, each seen from the end from which it costs least.
+
+    Loops are taken as closed, which every pose of a model is, and seen from the end from which fewer entries of the
+    joints' columns change from pose to pose: seen from the end of a leg, the axes of its last joints are fixed.
+    """
+    tree = robot.tree
+    joints = [k for k in range(tree.n) if not tree.links[tree.link_of_rate[k]].joint.moves_freely]
+    loops = []
+    for loop in robot.closures.loops:
+        ends = [replace(end, closed=True) for end in (loop, loop.reversed(tree)) if end is not None]
+        loops.append(min(ends, key=lambda end: _changing(robot, end, joints)))
+    return replace(robot.closures, loops=tuple(loops))
+
+
+def _changing(robot: Robot, loop: Loop, columns: list[int]) -> int:
+    """How many entries of the rows of a loop in these columns differ between poses; any poses serve."""
+    found = []
+    for seed in range(2):
+        q = robot.home + np.random.default_rng(seed).uniform(-1, 1, len(robot.home))
+        at = pose(robot.tree, q)
+        found.append(loop.jacobian(robot.tree, at, jacobians(robot.tree, at))[:, columns])
+    return int(np.sum(np.abs(found[0] - found[1]) > CHANGE))
+
+
+def partition_holding(robot: Robot, given: Sequence[int]) -> Partition:
+    """The partition in which the rates in `given` do not move while the others close the loops.
+
+    Where the others can move while those in `given` stand, motors and passive joints follow, and tools stay.
+    """
+    free = np.array([k for k in robot.free if k not in set(given)], dtype=int)
+    J = mobility.scaled_jacobian(robot.closures, robot.home)
+    rank = mobility.rank(J[:, free])
+    return mobility.choose_partition(J, free, rank, robot.preference if rank < len(free) else np.ones(robot.tree.n))
+
+
+def newton_closed(robot: Robot, part: Partition, q: Any, steps: int) -> Any:
+    """Positions after Newton steps of the dependent coordinates of a partition, over any scalar."""
+    tree = robot.tree
+    for _ in range(steps):
+        at = pose(tree, q)
+        links = jacobians(tree, at, part.dependent)
+        block = robot.closures.jacobian(at, links)[np.ix_(part.rows, part.dependent)]
+        step: Array = np.zeros(tree.n, dtype=scalar_type(q))
+        step[part.dependent] = solve(block, -robot.closures.linear_residual(at)[part.rows])
+        q = tree.moved(q, step)
+    return q
+
+
+def residual_norm(gaps: Array) -> Array:
+    """Return the norm of lengths in metres as the only entry of an array, over any scalar."""
+    return np.array([np.sqrt(gaps @ gaps + UNRESOLVED)], dtype=scalar_type(gaps))
+
+
+def unitless_block(robot: Robot, part: Partition, block: Array) -> Array:
+    """The block J_f of the closures, as `mobility.scale` measures it."""
+    tree = robot.tree
+    return robot.closures.row_units()[part.rows][:, None] * block * (tree.rate_units / tree.length)[part.dependent]

@@ -1,42 +1,56 @@
-"""The leg form: the state is that of the platform, all legs follow in closed form."""
+"""The leg formulation: platform state, legs in closed form."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
 from parflex.closure.leg_geometry import TwoRevoluteLeg
 from parflex.forces.base_parameters import cleaned_body, grouped_tree, moments_scale
-from parflex.models.forms.closing import residual_of
-from parflex.models.forms.driving import inertia_along
-from parflex.models.forms.form import FAR, Answer, Form, Given, Groups, Question
-from parflex.models.forms.on_legs import leg_equations, leg_following
-from parflex.models.forms.on_legs.leg_state import LegState, plain_values
-from parflex.models.forms.on_legs.platform_newton import (
+from parflex.formulations import leg_equations
+from parflex.formulations.base import FAR, Answer, Formulation, Given, Groups, ModelRequest, residual_norm
+from parflex.formulations.coordinates import inertia_along, to_plane, to_space, vectors_to_space
+from parflex.formulations.leg_equations import (
     PlatformPose,
-    follow,
+    legs_at,
     motor_accelerations,
-    motor_gaps,
+    motor_columns,
     motor_motion,
-    newton,
+    motor_residual,
+    platform_newton,
 )
-from parflex.models.forms.platform_frame import shown, world, world_vectors
-from parflex.robot.legs import Legs, PlatformMotion, end_masses_on_platform, find_legs, leg_values
+from parflex.records import Record
+from parflex.recursion.kinematics import Pose, pose
+from parflex.robot.legs import (
+    Legs,
+    PlatformMotion,
+    end_masses_on_platform,
+    find_legs,
+    leg_motion,
+    leg_values,
+    to_leg_axes,
+)
 from parflex.robot.robot import Robot
-from parflex.spatial.linear import solve_positive
+from parflex.spatial.linear import scalar_type, solve, solve_positive
+from parflex.spatial.rotations import quaternion_near
 
 Array = np.ndarray
+
 LOADED = ("inverse", "direct", "jacobian-of-inverse", "step")  # models with forces, of the platform's motion
+
 PLACED = ("geometry", "geometry-direct")
+
 FOLLOWING = ("kinematics", "mass-matrix")  # where motors or the platform are prescribed
+
 IN_TIME = ("state-rates", "state-rates-following")
 
 
 @dataclass(frozen=True)
-class LegForm(Form):
+class LegFormulation(Formulation):
     """A robot on legs; models speak of the platform in world axes, in the plane only of what moves there."""
 
     name: ClassVar[str] = "leg form"
@@ -77,13 +91,13 @@ class LegForm(Form):
         link = self.robot.tree.links[self.legs.platform]
         return np.array([*range(link.v.start, link.v.stop), *range(link.e_v.start, link.e_v.stop)], dtype=int)
 
-    def ways(self) -> Sequence[Form]:
+    def ways(self) -> Sequence[Formulation]:
         """By columns of the platform's rotation or not, the legs' end masses on the platform or not."""
         if self.question.symbolic or self.question.model in IN_TIME:
             return [self]
         return [self._written(columns, ends) for columns in (True, False) for ends in (True, False)]
 
-    def _written(self, by_columns: bool, end_masses: bool) -> LegForm:
+    def _written(self, by_columns: bool, end_masses: bool) -> LegFormulation:
         legs = self.legs
         if end_masses:
             legs = end_masses_on_platform(legs)
@@ -122,8 +136,8 @@ class LegForm(Form):
 
     def state(self, given: Given) -> LegState:
         """The platform as given, and the joint values of its legs."""
-        p, R = world(self.legs.planar, given["position"], given["rotation"])
-        v, w = world_vectors(self.legs.planar, given["velocity"], given["angular_velocity"])
+        p, R = to_space(self.legs.planar, given["position"], given["rotation"])
+        v, w = vectors_to_space(self.legs.planar, given["velocity"], given["angular_velocity"])
         bent = [given[name] for name in ("elastic", "elastic_rate")] if self._modes else []
         still = np.zeros(3)
         platform = PlatformMotion(R, p, v, w, still - self.robot.tree.gravity, still, *bent)
@@ -135,7 +149,7 @@ class LegForm(Form):
 
     def inverse(self, state: LegState, motion: Given) -> Answer:
         """Efforts of the motors, and accelerations of the modes of a flexible platform."""
-        a, al = world_vectors(self.legs.planar, motion["acceleration"], motion["angular_acceleration"])
+        a, al = vectors_to_space(self.legs.planar, motion["acceleration"], motion["angular_acceleration"])
         effort, modes = self._efforts(state, a, al)
         return {"effort": effort} | ({"elastic_acceleration": modes} if self._modes else {})
 
@@ -163,16 +177,16 @@ class LegForm(Form):
         """Accelerations of the platform in world axes."""
         link = self.robot.tree.links[self.legs.platform]
         a, al = (state.platform.R @ (S @ qdd[link.v]) for S in (link.joint.S_v, link.joint.S_w))
-        a, al = shown(self.legs.planar, a, al)
+        a, al = to_plane(self.legs.planar, a, al)
         return {"acceleration": a, "angular_acceleration": al}
 
     def all_accelerations(self, state: LegState, independent: Array) -> Array:
         """The legs follow the platform and its modes."""
-        return leg_following.all_accelerations(self, state, independent)
+        return all_accelerations(self, state, independent)
 
     def systems(self, state: LegState, motors: bool) -> list[Array]:
         """What each leg's joints do at its end; and the rates of the motors in those of the platform."""
-        return leg_following.systems(self.legs, state, motors)
+        return closure_systems(self.legs, state, motors)
 
     # -- motion in time --------------------------------------------------------------------------------
 
@@ -229,11 +243,11 @@ class LegForm(Form):
         if self.question.model == "geometry-direct":
             sensed = given["motor_position"]
             found = self._found(sensed, given)
-            joint_values = [own for _, own in follow(self.legs, found, self.question.angle or _plain_angle)]
+            joint_values = [own for _, own in legs_at(self.legs, found, self.question.angle or _plain_angle)]
             answer = {"position": found.position, "turn": found.turn}
-            answer["residual"] = residual_of(motor_gaps(self.legs, joint_values, sensed))
+            answer["residual"] = residual_norm(motor_residual(self.legs, joint_values, sensed))
             return answer, {"motor_position": self.robot.actuated_names}
-        p, R = world(self.legs.planar, given["position"], given["rotation"])
+        p, R = to_space(self.legs.planar, given["position"], given["rotation"])
         still, e = np.zeros(3), given["elastic"] if self._modes else np.zeros(0)
         values = plain_values(self.legs, self._values(PlatformMotion(R, p, still, still, still, still, e)))
         links = self.robot.tree.links
@@ -253,7 +267,7 @@ class LegForm(Form):
     def _found(self, sensed: Array, last: Given) -> PlatformPose:
         """The pose of the platform at which the motors stand so, from the one before."""
         start = PlatformPose(last["last_position"], last["last_turn"])
-        return newton(self.legs, start, sensed, self.question.angle or _plain_angle, FAR)
+        return platform_newton(self.legs, start, sensed, self.question.angle or _plain_angle, FAR)
 
     # -- driven by motors or the platform --------------------------------------------------------------
 
@@ -266,12 +280,12 @@ class LegForm(Form):
         now = self._found(sensed, last)
         platform, values = motor_motion(self.legs, now, rates, self.question.angle or _plain_angle)
         if guess is not None:
-            guess = leg_following.with_pose(self.legs, guess, np.concatenate([now.position, now.turn]))
+            guess = with_pose(self.legs, guess, np.concatenate([now.position, now.turn]))
         return LegState(self, platform, [np.array(q, dtype=object) for q in values], guess, found=now)
 
     def for_motors(self, state: LegState, desired: Array) -> Given:
         """Accelerations of the platform."""
-        a, al = shown(self.legs.planar, *motor_accelerations(self.legs, state.platform, state.values, desired))
+        a, al = to_plane(self.legs.planar, *motor_accelerations(self.legs, state.platform, state.values, desired))
         return {"acceleration": a, "angular_acceleration": al}
 
     def motor_inertia(self, state: LegState) -> Array:
@@ -286,7 +300,7 @@ class LegForm(Form):
 
     def missed(self, state: LegState, sensed: Array) -> Answer:
         """Return how far the motors are from their positions."""
-        return {"residual": residual_of(motor_gaps(self.legs, state.values, sensed))}
+        return {"residual": residual_norm(motor_residual(self.legs, state.values, sensed))}
 
     @property
     def place_groups(self) -> Groups:
@@ -304,8 +318,8 @@ class LegForm(Form):
         state = self.state(given)
         if "last" not in given:
             return state
-        q = leg_following.platform_position(self.legs, state.platform, given["last"])
-        return replace(state, guess=leg_following.with_pose(self.legs, given["last"], q))
+        q = platform_position(self.legs, state.platform, given["last"])
+        return replace(state, guess=with_pose(self.legs, given["last"], q))
 
     def for_platform(self, state: LegState, given: Given) -> Given:
         """As given."""
@@ -314,7 +328,7 @@ class LegForm(Form):
     @property
     def twist_read(self) -> list[str]:
         """All components of the platform's twist."""
-        return leg_following.twist_names(self.legs)
+        return twist_names(self.legs)
 
     def platform_inertia(self, state: LegState) -> Array:
         """The mass matrix in these components."""
@@ -322,7 +336,7 @@ class LegForm(Form):
         return A
 
 
-def leg_form(robot: Robot, question: Question) -> LegForm | str:
+def leg_formulation(robot: Robot, question: ModelRequest) -> LegFormulation | str:
     """The leg form of a robot, or why it has none or why this model of it is not written so."""
     found = find_legs(robot)
     if isinstance(found, str):
@@ -334,10 +348,10 @@ def leg_form(robot: Robot, question: Question) -> LegForm | str:
         return why
     if found.elastic is not None:
         found = replace(found, legs=tuple(replace(leg, tree=grouped_tree(leg.tree)) for leg in found.legs))
-    return LegForm(robot, found, question=question)
+    return LegFormulation(robot, found, question=question)
 
 
-def _unknown_to_legs(robot: Robot, question: Question, legs: Legs) -> str | None:
+def _unknown_to_legs(robot: Robot, question: ModelRequest, legs: Legs) -> str | None:
     """What is asked, or acts, that legs do not know."""
     model = question.model
     driven = question.coordinates in ("motors", "platform") and model in FOLLOWING and legs.elastic is None
@@ -362,3 +376,118 @@ def _unknown_to_legs(robot: Robot, question: Question, legs: Legs) -> str | None
 def _plain_angle(cos: Any, sin: Any) -> Any:
     """An angle of floats."""
     return np.arctan2(sin, cos)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LegState(Record):
+    """The platform in motion, without acceleration but for gravity, and the joint values of its legs."""
+
+    form: Any
+    platform: PlatformMotion
+    values: list[Array]
+    guess: Array | None = None  # of all positions, where these were given
+    rates: Array | None = None  # of the platform and its modes, in its own axes
+    found: PlatformPose | None = None  # where motors say it
+
+    @cached_property
+    def at(self) -> Pose:
+        """Poses of all links."""
+        return pose(self.form.robot.tree, self.q)
+
+    @cached_property
+    def q(self) -> Array:
+        """All positions, those of the legs from the platform, in the turn of the guess."""
+        assert self.guess is not None
+        closed = self.guess.copy()
+        for place, value in plain_values(self.form.legs, self.values, self.guess).items():
+            closed[place] = value
+        return closed
+
+    @cached_property
+    def qd(self) -> Array:
+        """All rates."""
+        form, tree = self.form, self.form.robot.tree
+        found: Array = np.zeros(tree.n, dtype=object)
+        found[form.independent] = self._own_rates() if self.rates is None else self.rates
+        for leg, joints in zip(form.legs.legs, self.values, strict=True):
+            own = leg_motion(form.legs, leg, joints, self.platform).qd
+            found[[tree.links[j].v.start for j in leg.links]] = own
+        return found
+
+    def _own_rates(self) -> Array:
+        joint, platform = self.form.robot.tree.links[self.form.legs.platform].joint, self.platform
+        v, w = platform.R.T @ platform.v, platform.R.T @ platform.w
+        return np.concatenate([joint.S_v.T @ v + joint.S_w.T @ w, platform.ed])
+
+
+def plain_values(legs: Legs, values: list[Array], near: Array | None = None) -> dict[int, Any]:
+    """Joint values by position coordinate of the robot, angles as numbers; `near` says in which turn they are."""
+    tree, found = legs.robot.tree, {}
+    for leg, own in zip(legs.legs, values, strict=True):
+        for link, value in zip((tree.links[j] for j in leg.links), own, strict=True):
+            found[link.q.start] = value
+            if not link.periodic:
+                continue
+            cos, sin = np.cos(value), np.sin(value)
+            if near is None:
+                found[link.q.start] = np.arctan2(sin, cos)
+                continue
+            guess = near[link.q.start]
+            c, s = np.cos(guess), np.sin(guess)
+            found[link.q.start] = guess + np.arctan2(sin * c - cos * s, cos * c + sin * s)
+    return found
+
+
+def all_accelerations(form: Any, state: LegState, independent: Array) -> Array:
+    """Accelerations of all coordinates for those of the platform and its modes, in its own axes."""
+    legs, tree = form.legs, form.robot.tree
+    found: Array = np.zeros(tree.n, dtype=scalar_type(independent, state.platform.R))
+    found[form.independent] = independent
+    joint, own = tree.links[legs.platform].joint, found[tree.links[legs.platform].v]
+    a, al = (state.platform.R @ (S @ own) for S in (joint.S_v, joint.S_w))
+    driven = replace(state.platform, a=a - tree.gravity, al=al)
+    for leg, joints in zip(legs.legs, state.values, strict=True):
+        moving = leg_motion(legs, leg, joints, driven)
+        qdd = moving.qdd
+        if legs.elastic is not None:
+            modes = independent[len(own) :]
+            bending = driven.R @ legs.elastic.rate(leg.number, modes)
+            qdd = qdd + solve(moving.J, to_leg_axes(leg, moving.at, bending))
+        found[[tree.links[j].v.start for j in leg.links]] = qdd
+    return found
+
+
+def closure_systems(legs: Legs, state: LegState, motors: bool) -> list[Array]:
+    """Without units: what each leg's joints do at its end; and the rates of the motors in those of the platform."""
+    tree = legs.robot.tree
+    units, length = tree.rate_units, tree.length
+    states = [leg_motion(legs, leg, own, state.platform) for leg, own in zip(legs.legs, state.values, strict=True)]
+    found = [one.J * units[[tree.links[j].v.start for j in one.leg.links]] / length for one in states]
+    if motors and legs.elastic is None:
+        slides = 2 if legs.planar else 3
+        rates = motor_columns(legs, states, state.platform.R).T
+        freedoms = np.r_[np.full(slides, length), np.ones(rates.shape[1] - slides)]
+        found.append(rates * freedoms / units[list(legs.robot.actuated)][:, None])
+    return found
+
+
+def with_pose(legs: Legs, q: Any, own: Array) -> Any:
+    """All positions with other ones of the platform."""
+    placed = q.copy()
+    placed[legs.robot.tree.links[legs.platform].q] = own
+    return placed
+
+
+def platform_position(legs: Legs, platform: PlatformMotion, q: Any) -> Array:
+    """Coordinates of the platform at its pose, in the turn, or with the sign of the quaternion, of those in `q`."""
+    before, R = q[legs.robot.tree.links[legs.platform].q], platform.R
+    if not legs.planar:
+        return np.concatenate([platform.p, quaternion_near(R, before[3:])])
+    c, s = np.cos(before[2]), np.sin(before[2])
+    return np.array([*platform.p[:2], before[2] + np.arctan2(R[1, 0] * c - R[0, 0] * s, R[0, 0] * c + R[1, 0] * s)])
+
+
+def twist_names(legs: Legs) -> list[str]:
+    """Components of the platform's twist, in the order of its freedoms."""
+    words = ("vx", "vy", "wz") if legs.planar else ("vx", "vy", "vz", "wx", "wy", "wz")
+    return [f"{legs.robot.tree.links[legs.platform].name}.{word}" for word in words]

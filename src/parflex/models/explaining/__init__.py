@@ -1,1 +1,0 @@
-"""How the model of a robot is made, in words and equations."""

@@ -1,1 +1,0 @@
-"""Sensors of passive joints as data: the equations of the redundant form."""

@@ -1,1 +1,0 @@
-"""A platform on legs that follow it in closed form: the equations of the leg form."""
