@@ -27,8 +27,8 @@ from parflex.maps.node_unknowns import node_model
 from parflex.maps.nodes import Assembly
 from parflex.maps.positions import PositionSolver
 from parflex.maps.reaching.closed_rows import OK
-from parflex.models.elastic.holding import locked_robot
 from parflex.parameters.design_numbers import design_numbers, number_at
+from parflex.statics.loads import locked_robot
 
 NAME = "design-maps"
 MODES, ROUNDS, PEER = 6, 5, 256

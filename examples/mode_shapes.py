@@ -29,7 +29,7 @@ COLOURS = {"beam": "#0072b2", "platform": "#d55e00", "plate": "#d55e00"}
 AMPLITUDE = 0.12  # of the size of the robot
 
 
-def draw_mode(axes: Axes, name: str, number: int, modes: parflex.models.vibration.natural_modes.Modes) -> None:
+def draw_mode(axes: Axes, name: str, number: int, modes: parflex.statics.modes.Modes) -> None:
     """One mode in one panel."""
     held = modes.model.robot
     seen = mode_shape_points(held, modes.model.configuration, modes.shapes[:, number])

@@ -30,10 +30,10 @@ from parflex import Configuration, Robot, natural_frequencies
 from parflex.formulations.base import ModelRequest
 from parflex.formulations.general import general_formulation
 from parflex.formulations.substructure_equations import accelerations_under, efforts_for, substructure_state
-from parflex.models.elastic.linear_model import tree_stiffness
 from parflex.recursion.kinematics import motion
 from parflex.robot.partition import motor_partition
 from parflex.robot.substructures import PREFERENCES, find_substructures, substructures_or_reason
+from parflex.statics.linear_model import tree_stiffness
 
 STATES = 20 if VERIFY else 2
 GRAVITY = [1.0, -2.0, -9.81]  # along no axis of any of the robots

@@ -15,11 +15,11 @@ from support.modal_robots import TWIST
 
 import parflex
 from parflex import Configuration, InputError, Robot, SingularError
-from parflex.models.elastic.deflection import deflection_warnings
-from parflex.models.elastic.driven_frame import check_system, held_frame, system_jacobian, zero_dynamics
-from parflex.models.elastic.linear_model import tree_stiffness
-from parflex.models.elastic.loads_at_rest import tangent_stiffness
 from parflex.simulation.inputs.poses import motors_through, pose_motion
+from parflex.statics.linear_model import tree_stiffness
+from parflex.statics.loads import tangent_stiffness
+from parflex.statics.small_deformation import deflection_warnings
+from parflex.statics.zero_dynamics import check_system, held_frame, system_jacobian, zero_dynamics
 
 NAME = "gough-stewart-flexible"
 TOLERANCE = 1e-11  # asked for; rounding of systems of condition 1e4 leaves 1e-13
@@ -193,10 +193,10 @@ def test_motors_that_cannot_drive_the_platform_are_refused_and_nearly_so_is_told
     here = parflex.configure(flexible())
     assert check_system(here, "platform") == []
     condition = np.linalg.cond(system_jacobian(here, "platform"))
-    monkeypatch.setattr("parflex.models.elastic.driven_frame.NEAR_SINGULAR", condition / 2)
+    monkeypatch.setattr("parflex.statics.zero_dynamics.NEAR_SINGULAR", condition / 2)
     (told,) = check_system(here, "platform")
     assert f"{condition:.1e}" in told
-    monkeypatch.setattr("parflex.models.elastic.driven_frame.SINGULAR", condition / 2)
+    monkeypatch.setattr("parflex.statics.zero_dynamics.SINGULAR", condition / 2)
     with pytest.raises(SingularError, match="J_sys is singular"):
         check_system(here, "platform")
     with pytest.raises(InputError, match="but there are 2 motors"):
@@ -207,8 +207,8 @@ def test_a_frame_is_held_by_the_tangent_of_bodies_without_load_as_by_exact_ones(
     """Of many rates: independent rates are chosen once, so that one tangent serves on all of the way."""
     robot = parflex.load("gough-stewart-beams")
     exact = held_frame(robot)
-    monkeypatch.setattr("parflex.models.elastic.driven_frame.MANY", 0)
-    monkeypatch.setattr("parflex.models.elastic.driven_frame.tangent_stiffness", lambda *_: pytest.fail("a tangent"))
+    monkeypatch.setattr("parflex.statics.zero_dynamics.MANY", 0)
+    monkeypatch.setattr("parflex.statics.zero_dynamics.tangent_stiffness", lambda *_: pytest.fail("a tangent"))
     found = held_frame(robot)
     scale = np.abs(exact.configuration.q).max()
     np.testing.assert_allclose(found.configuration.q, exact.configuration.q, rtol=0, atol=1e-12 * scale)  # last step

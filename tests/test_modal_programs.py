@@ -22,8 +22,8 @@ from support.traced import VERIFY, long
 import parflex
 from parflex import Configuration, Robot
 from parflex.formulations import leg_equations
-from parflex.models.elastic.driven_frame import held_frame, zero_dynamics
 from parflex.robot.legs import PlatformMotion, end_masses_on_platform, find_legs
+from parflex.statics.zero_dynamics import held_frame, zero_dynamics
 
 TOLERANCE = 1e-11  # asked for; rounding of systems of condition 1e4 leaves 1e-13
 

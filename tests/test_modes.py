@@ -20,8 +20,8 @@ import parflex
 from parflex import natural_frequencies, track_modes
 from parflex.bodies.fe_assembly import craig_bampton
 from parflex.bodies.modal import save_modal
-from parflex.models.elastic.driven_frame import held_frame
-from parflex.models.elastic.participation import energy_shares
+from parflex.statics.modes import energy_shares
+from parflex.statics.zero_dynamics import held_frame
 
 # -- energies ---------------------------------------------------------------------------------------------
 

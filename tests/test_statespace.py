@@ -15,7 +15,7 @@ from support.command_line import answered, refused
 
 import parflex
 from parflex import InputError, state_space
-from parflex.models.vibration.element_errors import bound_at
+from parflex.statics.mesh_error import bound_at
 
 
 def receptance(hertz: np.ndarray) -> np.ndarray:

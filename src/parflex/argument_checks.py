@@ -209,7 +209,7 @@ def _finished_study(value: Any, key: str) -> Any:
 
 
 def _modes(value: Any, key: str) -> Any:
-    from parflex.models.vibration.natural_modes import Modes
+    from parflex.statics.modes import Modes
 
     return checks.instance(value, Modes, key, "compute them first: parflex.natural_frequencies(robot)")
 

@@ -16,8 +16,8 @@ from parflex.maps.positions import PositionSolver
 from parflex.maps.reaching.closed_rows import OK, UNREACHABLE
 from parflex.maps.responses import response_rows
 from parflex.maps.rows import frequency_rows
-from parflex.models.elastic.holding import held_robot, locked_robot
 from parflex.parameters.design_numbers import number_at
+from parflex.statics.loads import held_robot, locked_robot
 
 __all__ = ["COMPILE_FROM", "OK", "UNREACHABLE", "Assembly", "Geometry", "ModeFinder", "PositionSolver"]
 __all__ += ["held_robot", "home_matrices", "locked_robot", "lowest", "node_model", "number_at", "numbers_of_designs"]

@@ -12,7 +12,7 @@ from conftest import CATALOGUE
 
 import parflex
 from parflex import Configuration, Robot
-from parflex.models.elastic.driven_frame import system_jacobian
+from parflex.statics.zero_dynamics import system_jacobian
 from support.comparison import largest, order_of, positions
 from support.modal_robots import PRINTED_STIFFNESS, TRIANGLE, lagrange, with_platform
 from support.oracles.beam_robots import HEXAGON

@@ -20,10 +20,10 @@ from parflex.errors import InputError, ParflexError
 from parflex.forces.spare_motors import Sharing
 from parflex.models.dynamics.dynamic_models import exceeded_limits
 from parflex.models.dynamics.reduced import Result
-from parflex.models.elastic.deflection import deflection_warnings
 from parflex.models.given_states.array_dynamics import array_warnings, forward_at, inverse_at
 from parflex.robot.robot import Robot
 from parflex.robot.states import ToleranceFactors
+from parflex.statics.small_deformation import deflection_warnings
 
 Array = np.ndarray
 FLOAT = np.dtype(float)

@@ -56,7 +56,7 @@ def condition_options(command: Command) -> Command:
 
 def linear_model_of(robot: str, options: dict[str, Any]) -> tuple[Any, str]:
     """The linear model that the options ask for, and what it is about."""
-    from parflex.models.elastic.linear_model import linear_model
+    from parflex.statics.linear_model import linear_model
 
     loaded, given = read_conditions(robot, options, felt=False)
     model = linear_model(loaded, **given)
@@ -68,7 +68,7 @@ def read_conditions(robot: str, options: dict[str, Any], felt: bool = True) -> t
 
     `felt` is false where loads about the undeformed pose would change nothing.
     """
-    from parflex.models.elastic.linear_model import state_about
+    from parflex.statics.linear_model import state_about
 
     words = dict(options)
     lock = words.pop("lock")

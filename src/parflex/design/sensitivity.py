@@ -14,12 +14,12 @@ from parflex.design.design_state import Circumstances, checked_number
 from parflex.design.questions import ResponseQuestion, Tolerances, read_question
 from parflex.errors import InputError
 from parflex.forces.forces import Without, Wrench
-from parflex.models.elastic.holding import Lock, Servo
-from parflex.models.elastic.linear_model import About
 from parflex.records import Answer, brief, name_list
 from parflex.robot.configuration import Configuration, Pose
 from parflex.robot.robot import Robot
 from parflex.robotfile.read import value_at
+from parflex.statics.linear_model import About
+from parflex.statics.loads import Lock, Servo
 
 Array = np.ndarray
 

@@ -21,9 +21,12 @@ from parflex.forces.sections import (
     sections_of_element,
     stresses,
 )
-from parflex.models.elastic.stiffness import picked, stiffness_of
-from parflex.models.elastic.tension import has_force_elements
-from parflex.models.inside_beams.inner_compliance import (
+from parflex.parameters.design_numbers import in_first_design
+from parflex.recursion.kinematics import motion
+from parflex.spatial.dual import Sensitive
+from parflex.spatial.linear import solve
+from parflex.spatial.rotations import vector_from_rotation
+from parflex.statics.inner_compliance import (
     in_world,
     inner_compliance,
     inner_deflection,
@@ -31,11 +34,8 @@ from parflex.models.inside_beams.inner_compliance import (
     section_at,
     seen_from,
 )
-from parflex.parameters.design_numbers import in_first_design
-from parflex.recursion.kinematics import motion
-from parflex.spatial.dual import Sensitive
-from parflex.spatial.linear import solve
-from parflex.spatial.rotations import vector_from_rotation
+from parflex.statics.loads import has_force_elements
+from parflex.statics.stiffness import selected_components, stiffness_of
 from parflex.tree.build_elements import element_parts
 
 Array = np.ndarray
@@ -86,12 +86,12 @@ def compliance_of(held: HeldState, frame: str, stiff: str = "") -> Array:
         )
     if not held.state.count:
         return found.compliance
-    here, own = held.model.configuration, picked(robot)
+    here, own = held.model.configuration, selected_components(robot)
     P = here.frame_rows(frame)[own] @ here.J
     right = held.there.along(held.solver.solve(P.T))
     left = right
     if np.abs(held.model.K - held.model.K.T).max() > 0:
-        from parflex.models.elastic.stiff_system import StiffnessSolver
+        from parflex.statics.linear_system import StiffnessSolver
 
         left = held.there.along(StiffnessSolver(here, held.model.K.T).solve(P.T))
     rows = held.there.frame_rows(frame)[own]

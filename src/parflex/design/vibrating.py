@@ -13,10 +13,6 @@ import numpy as np
 
 from parflex.design.design_state import Circumstances, DesignState, FollowingConfiguration
 from parflex.errors import InputError
-from parflex.models.elastic.holding import held_alike
-from parflex.models.elastic.linear_model import LinearModel, linear_model, tree_stiffness
-from parflex.models.elastic.loads_at_rest import Loading, forces_along, multipliers
-from parflex.models.elastic.stiff_system import StiffnessSolver
 from parflex.recursion.energy import kinetic_energy
 from parflex.robot.load import acting_robot
 from parflex.spatial.dual import (
@@ -30,6 +26,9 @@ from parflex.spatial.dual import (
     without_slopes,
 )
 from parflex.spatial.linear import is_symbolic
+from parflex.statics.linear_model import LinearModel, linear_model, tree_stiffness
+from parflex.statics.linear_system import StiffnessSolver
+from parflex.statics.loads import AppliedLoads, forces_along, held_as, multipliers
 
 Array = np.ndarray
 
@@ -56,7 +55,7 @@ class HeldState:
             )
 
     @property
-    def loading(self) -> Loading:
+    def loading(self) -> AppliedLoads:
         """What acts on the robot."""
         return self.model.loading
 
@@ -70,7 +69,7 @@ class HeldState:
         """The robot with slopes at the pose before loads deform it."""
         state, given = self.state, self.state.circumstances
         twin = acting_robot(state.twin, given.without)
-        held = held_alike(twin, state.robot, state.q, given.lock, given.servo)
+        held = held_as(twin, state.robot, state.q, given.lock, given.servo)
         return FollowingConfiguration(held, state.q, self.model.configuration.reduction.partition)
 
     @cached_property

@@ -12,9 +12,9 @@ from parflex.design.backward.mode_forms import form_program
 from parflex.design.design_state import DesignState
 from parflex.design.vibrating import HeldState
 from parflex.errors import InputError
-from parflex.models.vibration.beyond_band import warn_beyond_band
-from parflex.models.vibration.natural_modes import USUAL, Modes, modes_of
 from parflex.spatial.dual import Sensitive, slopes_last
+from parflex.statics.mesh_error import warn_beyond_band
+from parflex.statics.modes import USUAL, Modes, modes_of
 
 Array = np.ndarray
 BEYOND = 3  # modes that are found beyond the one that is asked for: they may be equal to it

@@ -36,16 +36,15 @@ from parflex.maps.rows.pose_order import ordered
 from parflex.maps.rows.row_answers import RowAnswers, said_of, warn_of_balanced, warn_of_unstable
 from parflex.maps.rows.row_chunks import Progress, chunks_of, in_order, number_of_threads
 from parflex.maps.tense_rows import tense_rows
-from parflex.models.elastic.holding import locked_robot
-from parflex.models.elastic.linear_model import About
-from parflex.models.elastic.stiff_system import ZERO, lowest_modes
-from parflex.models.elastic.tension import NEAR_REST
-from parflex.models.vibration.natural_modes import natural_frequencies
 from parflex.parameters.design_numbers import number_at
 from parflex.records import count_of
 from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot
 from parflex.spatial.batched import OneNumberError
+from parflex.statics.linear_model import About
+from parflex.statics.linear_system import ZERO, lowest_modes
+from parflex.statics.loads import NEAR_REST, locked_robot
+from parflex.statics.modes import natural_frequencies
 
 Array = np.ndarray
 NEARLY_FREE = 1e-9  # of the highest squared frequency asked for: lower ones may be motions without stiffness

@@ -21,12 +21,11 @@ from parflex.maps.platform import Platform
 from parflex.maps.rest.spring_rows import SpringsWhenNeeded
 from parflex.maps.rows.row_answers import RowAnswers, said_of, warn_of_balanced
 from parflex.maps.tense_rows import tense_rows
-from parflex.models.elastic.holding import locked_robot
-from parflex.models.elastic.linear_model import About
-from parflex.models.elastic.stiff_system import ZERO, lowest_modes, nearly_free
-from parflex.models.elastic.tension import has_force_elements
-from parflex.models.vibration.natural_modes import check_modes, natural_frequencies
 from parflex.robot.configuration import Configuration
+from parflex.statics.linear_model import About
+from parflex.statics.linear_system import ZERO, count_nearly_free, lowest_modes
+from parflex.statics.loads import has_force_elements, locked_robot
+from parflex.statics.modes import check_modes, natural_frequencies
 
 Array = np.ndarray
 WORTH = 200  # poses from which compiling pays
@@ -85,7 +84,7 @@ class FrequencySolver:
         if not K.shape[1]:
             raise NotCoveredError("nothing can move")
         free = _without_stiffness(K[0], M[0])
-        free = min(free, nearly_free(K[0])) if free else 0
+        free = min(free, count_nearly_free(K[0])) if free else 0
         if not 1 <= self.modes <= K.shape[1] - free:
             raise InputError(
                 f"{self.modes} modes are requested, but the robot has {K.shape[1] - free}",

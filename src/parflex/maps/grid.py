@@ -26,12 +26,12 @@ from parflex.maps.responses.response_names import read_responses
 from parflex.maps.rows.row_answers import RowAnswers
 from parflex.maps.rows.row_chunks import chunks_of
 from parflex.maps.worst_cell import warn_of_few_elements
-from parflex.models.elastic.linear_model import About
-from parflex.models.vibration.beyond_band import warn_beyond_band
-from parflex.models.vibration.usual_modes import number_of_modes
 from parflex.records import Answer
 from parflex.robot.coordinate_names import read_columns
 from parflex.robot.robot import Robot
+from parflex.statics.linear_model import About
+from parflex.statics.mesh_error import warn_beyond_band
+from parflex.statics.modes import default_number_of_modes
 
 Array = np.ndarray
 MOST = 20_000_000  # cells: their frequencies alone are a gigabyte
@@ -199,7 +199,7 @@ def frequency_map(
     """
     fixed = dict(fixed or {})
     _check_axes(robot, over, fixed)
-    modes = number_of_modes(robot, modes, lock, about)
+    modes = default_number_of_modes(robot, modes, lock, about)
     asked = read_responses(robot, responses) if responses else ()
     held = Held(lock, about, wrench)
     held.check(asked)

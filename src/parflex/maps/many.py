@@ -20,12 +20,12 @@ from parflex.maps.rows.pose_table import pose_table
 from parflex.maps.rows.row_answers import warn_of_balanced
 from parflex.maps.rows.row_chunks import Progress
 from parflex.maps.worst_cell import warn_of_few_elements
-from parflex.models.elastic.linear_model import About
-from parflex.models.elastic.tension import has_force_elements
-from parflex.models.vibration.beyond_band import warn_beyond_band
-from parflex.models.vibration.usual_modes import number_of_modes
 from parflex.records import Answer, count_of
 from parflex.robot.robot import Robot
+from parflex.statics.linear_model import About
+from parflex.statics.loads import has_force_elements
+from parflex.statics.mesh_error import warn_beyond_band
+from parflex.statics.modes import default_number_of_modes
 
 Array = np.ndarray
 
@@ -146,7 +146,7 @@ def many_frequencies(
     >>> found = parflex.many_frequencies(robot, ["x", "y"], [[0.0, 0.0], [0.01, 0.0]], modes=2)
     """
     coordinates, values = pose_table(robot, coordinates, poses)
-    modes = number_of_modes(robot, modes, lock, about)
+    modes = default_number_of_modes(robot, modes, lock, about)
     held = Held(lock, about, wrench)
     held.check(())
 

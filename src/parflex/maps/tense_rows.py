@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from parflex.models.elastic.tension import NEAR_REST
 from parflex.parameters.design_numbers import of_designs
 from parflex.robot.robot import Robot
+from parflex.statics.loads import NEAR_REST
 from parflex.tree.tree import Tree
 
 Array = np.ndarray

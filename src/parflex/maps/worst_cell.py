@@ -10,9 +10,9 @@ import numpy as np
 
 from parflex.errors import ParflexError, ParflexWarning
 from parflex.maps.responses.at_one_pose import Held
-from parflex.models.vibration.element_errors import TOO_HIGH, bound_at, inner_beams
-from parflex.models.vibration.natural_modes import natural_frequencies
 from parflex.robot.robot import Robot
+from parflex.statics.mesh_error import TOO_HIGH, bound_at, inner_beams
+from parflex.statics.modes import natural_frequencies
 
 Array = np.ndarray
 

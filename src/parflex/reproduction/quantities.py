@@ -20,13 +20,12 @@ from parflex.bodies.modal import load_modal
 from parflex.control.study_file import StudyFile
 from parflex.errors import InputError, did_you_mean
 from parflex.models.dynamics.reduced import Result
-from parflex.models.elastic.driven_frame import held_frame
-from parflex.models.elastic.participation import energy_shares
-from parflex.models.vibration.natural_modes import Modes
 from parflex.robot.frames import counts
 from parflex.robot.load import COUNTED_WITHOUT
 from parflex.robot.robot import Robot
 from parflex.spatial.rotations import vector_from_rotation
+from parflex.statics.modes import Modes, energy_shares
+from parflex.statics.zero_dynamics import held_frame
 
 Array = np.ndarray
 Published = list[Any]

@@ -12,7 +12,6 @@ import numpy as np
 from parflex.errors import InputError, did_you_mean
 from parflex.forces.sections import expand_all_places, reduced_load_warning
 from parflex.forces.spare_motors import EffortLimit, Preload, Weights
-from parflex.models.elastic.deflection import deflection_warnings
 from parflex.robot.configuration import Pose
 from parflex.robot.robot import Robot
 from parflex.simulation.columns import columns_from, columns_of, position_columns, seen_in
@@ -75,6 +74,7 @@ from parflex.simulation.step_lengths.step_choice import (
     step_warnings,
     unseen_warnings,
 )
+from parflex.statics.small_deformation import deflection_warnings
 
 Array = np.ndarray
 DRIVES = ("motors", "platform")

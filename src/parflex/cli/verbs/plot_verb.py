@@ -75,7 +75,7 @@ def _lines(rows: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
 
 
 def _plot_modes(what: str, path: str, options: dict[str, Any]) -> dict[str, Any]:
-    from parflex.models.vibration.natural_modes import natural_frequencies
+    from parflex.statics.modes import natural_frequencies
     from parflex.view.figures.mode_figures import draw_modes
 
     words = ("columns", "measured", "spectrum", "energies", "sections", "instant", "highest", "robot")
@@ -151,7 +151,7 @@ def _robot_of(run: Any, name: str | None) -> Any:
 
 
 def _natural(robot: Any) -> Any:
-    from parflex.models.vibration.natural_modes import natural_frequencies
+    from parflex.statics.modes import natural_frequencies
 
     try:
         return natural_frequencies(robot).frequencies

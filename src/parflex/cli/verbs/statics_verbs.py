@@ -23,9 +23,9 @@ from parflex.io import atomic_file
 def stiffness(robot: str, as_json: bool, frame: str | None, **options: Any) -> None:
     """Stiffness and compliance of a frame, deflection, holding efforts and section forces under loads."""
     from parflex.forces.sections import beam_tables
-    from parflex.models.elastic.equilibrium import equilibrium
-    from parflex.models.elastic.linear_model import about_equilibrium, linear_model, state_about
-    from parflex.models.elastic.stiffness import deflection, deflection_at, picked, stiffness_of
+    from parflex.statics.equilibrium import equilibrium
+    from parflex.statics.linear_model import about_equilibrium, linear_model, state_about
+    from parflex.statics.stiffness import deflection, deflection_at, selected_components, stiffness_of
 
     loaded, given = read_conditions(robot, options)
     frames = list(dict.fromkeys([frame or loaded.tree.end_effector, *given["wrench"]]))
@@ -36,7 +36,7 @@ def stiffness(robot: str, as_json: bool, frame: str | None, **options: Any) -> N
     else:
         found = stiffness_of(linear_model(loaded, **given), frame)
         bent = deflection(loaded, frames=frames, **given)
-    pick = picked(loaded)
+    pick = selected_components(loaded)
     moved = {name: values[pick].tolist() for name, values in bent.frames.items()}
     answer = {
         "frame": found.frame,
@@ -106,7 +106,7 @@ def statespace(
     """State space A B C D and frequency response between any input and any output."""
     import numpy as np
 
-    from parflex.models.elastic.statespace import mode_warnings, state_space_of
+    from parflex.statics.statespace import mode_warnings, state_space_of
 
     if path is not None:
         check_suffix(path)

@@ -40,8 +40,7 @@ def frequencies(
     **options: Any,
 ) -> int:
     """Natural frequencies and modes of a robot with elastic bodies or springs."""
-    from parflex.models.elastic.participation import energy_shares, participation
-    from parflex.models.vibration.natural_modes import natural_frequencies
+    from parflex.statics.modes import energy_shares, natural_frequencies, participation
 
     drawn = check_convergence(converge, convergence)
     loaded, given = read_conditions(robot, options, felt=False)

@@ -24,13 +24,13 @@ from parflex.codegen.traces.parameters import grouped_robot
 from parflex.codegen.traces.tracing import Tracer
 from parflex.formulations.base import ModelRequest, best_rows, cheapest_closures
 from parflex.formulations.choice import choose
-from parflex.models.elastic.deflection import squared_shares
 from parflex.recursion.kinematics import Pose, jacobians, motion
 from parflex.robot.configuration import MISSED, NEAR_SINGULAR
 from parflex.robot.limits import AT_LIMIT, SHARE
 from parflex.robot.robot import Robot
 from parflex.robot.states import OPEN
 from parflex.spatial.linear import eliminate, solve, substitute
+from parflex.statics.small_deformation import squared_shares
 
 Array = np.ndarray
 CHECKS = ("verdict", "size", "positions", "rates", "accelerations", "condition", "limits")

@@ -18,8 +18,6 @@ from parflex.codegen.compile import Kernel
 from parflex.codegen.passes.optimise import make_program
 from parflex.codegen.program import Program
 from parflex.design.backward.traced_file import RecentPrograms, same_reading, trace_file
-from parflex.models.elastic.holding import held_alike
-from parflex.models.elastic.linear_model import LinearModel, tree_stiffness
 from parflex.parameters.design_numbers import number_at
 from parflex.records import Record
 from parflex.recursion.dynamics import mass_matrix
@@ -29,6 +27,8 @@ from parflex.robot.configuration import Configuration
 from parflex.robot.load import acting_robot
 from parflex.robot.robot import Robot
 from parflex.spatial.dual import seed_slopes, slopes
+from parflex.statics.linear_model import LinearModel, tree_stiffness
+from parflex.statics.loads import held_as
 from parflex.symbolic.derivative import gradient
 from parflex.symbolic.expression import Expression
 
@@ -122,7 +122,7 @@ def _traced(robot: Robot, keys: Sequence[str], lock: Any, servo: Any, without: t
     twin = acting_robot(file.robot_of(robot), without)
     tree = replace(twin.tree, known_length=robot.tree.length)  # a scale of solvers, which no form has in it
     twin = replace(twin, tree=tree, closures=replace(twin.closures, tree=tree), known_home=robot.home)
-    held = held_alike(twin, robot, q, lock, servo)
+    held = held_as(twin, robot, q, lock, servo)
     here = Configuration(held, q)
     phi: Array = np.zeros(tree.n, dtype=object)
     free = [k for k in range(tree.n) if k not in held.locked]

@@ -12,16 +12,14 @@ from parflex.errors import InputError
 from parflex.forces.forces import Wrench
 from parflex.forces.sections import largest_stress_of
 from parflex.maps.responses.response_names import STATIC, ResponseName, spread
-from parflex.models.elastic.equilibrium import BEYOND, LOST, NOT_STABLE, Equilibrium, equilibrium
-from parflex.models.elastic.holding import locked_robot
-from parflex.models.elastic.linear_model import About, LinearModel, about_equilibrium, linear_model, state_about
-from parflex.models.elastic.participation import strain_shares
-from parflex.models.elastic.stiffness import Deflection, Stiffness, deflection, deflection_at, stiffness_of
-from parflex.models.elastic.tension import why_balanced
-from parflex.models.vibration.natural_modes import Modes, modes_of
 from parflex.recursion.kinematics import jacobians, place_jacobian, pose
 from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot
+from parflex.statics.equilibrium import BEYOND, LOST_WARNING, NOT_STABLE, Equilibrium, equilibrium
+from parflex.statics.linear_model import About, LinearModel, about_equilibrium, linear_model, state_about
+from parflex.statics.loads import equilibrium_reason, locked_robot
+from parflex.statics.modes import Modes, modes_of, strain_shares
+from parflex.statics.stiffness import Deflection, Stiffness, deflection, deflection_at, stiffness_of
 
 Array = np.ndarray
 NEARLY = 0.9  # of the largest component: what is as large decides the sign of a shape
@@ -96,7 +94,7 @@ class AtOnePose:
         words = [word for part in ("model", "bent") if part in made for word in made[part].warnings]
         if "modes" in made and made["modes"].unstable_motions:
             words.append(NOT_STABLE)
-        return next((word for word in (NOT_STABLE, BEYOND, LOST) if word in words), "")
+        return next((word for word in (NOT_STABLE, BEYOND, LOST_WARNING) if word in words), "")
 
     @property
     def balanced_itself(self) -> bool:
@@ -110,7 +108,7 @@ class AtOnePose:
         if self.held.balanced or self.held.about is not None or "bent" not in self.__dict__:
             return self.balanced_itself
         held = Configuration(locked_robot(self.robot, self.held.lock), self.here.q)
-        return self.balanced_itself or bool(why_balanced(held))
+        return self.balanced_itself or bool(equilibrium_reason(held))
 
     def twists(self) -> Array:
         """Twists of the end effector in the modes (modes x 6)."""

@@ -10,10 +10,10 @@ import numpy as np
 from parflex.errors import ParflexWarning
 from parflex.maps.responses.at_one_pose import Held
 from parflex.maps.responses.response_names import ResponseName
-from parflex.models.elastic.deflection import FIRST_ORDER
-from parflex.models.elastic.tension import has_force_elements
 from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot
+from parflex.statics.loads import has_force_elements
+from parflex.statics.small_deformation import FIRST_ORDER
 
 Array = np.ndarray
 

@@ -19,10 +19,10 @@ from parflex.maps.rows.pose_table import pose_table
 from parflex.maps.rows.row_answers import RowAnswers
 from parflex.maps.rows.row_chunks import Progress, chunks_of, in_order, number_of_threads
 from parflex.maps.worst_cell import warn_of_few_elements
-from parflex.models.elastic.linear_model import About
-from parflex.models.vibration.beyond_band import warn_beyond_band
 from parflex.records import Answer, count_of, name_list
 from parflex.robot.robot import Robot
+from parflex.statics.linear_model import About
+from parflex.statics.mesh_error import warn_beyond_band
 
 Array = np.ndarray
 

@@ -27,13 +27,12 @@ from parflex.maps.rest.spring_rows import SpringRows, why_springs_alone
 from parflex.maps.rows.loaded_designs import ALONE, LoadedDesigns
 from parflex.maps.rows.row_answers import RowAnswers, mark_unfinite
 from parflex.maps.tense_rows import tense_rows
-from parflex.models.elastic.holding import locked_robot
-from parflex.models.elastic.tension import has_force_elements, has_springs
-from parflex.models.vibration.natural_modes import natural_frequencies
 from parflex.parameters.design_numbers import DesignNumbers
 from parflex.records import count_of
 from parflex.robot.robot import Robot
 from parflex.spatial.batched import OneNumberError
+from parflex.statics.loads import has_force_elements, has_springs, locked_robot
+from parflex.statics.modes import natural_frequencies
 
 Array = np.ndarray
 LARGEST = 1_000_000  # entries of the whole matrices that are made at a time

@@ -13,9 +13,9 @@ from parflex.maps.node_unknowns import NodeModel
 from parflex.maps.nodes import Assembly
 from parflex.maps.responses.at_one_pose import picked, signed_twists
 from parflex.maps.responses.response_names import PLANAR, ResponseName
-from parflex.models.elastic.stiff_system import REGULAR, ZERO, driven_freely, lowest_modes, split_stiffness
-from parflex.models.elastic.stiffness import RIGID
 from parflex.robot.robot import Robot, file_frame
+from parflex.statics.linear_system import REGULAR, ZERO, loads_rigid_modes, lowest_modes, split_stiffness
+from parflex.statics.stiffness import RIGID
 from parflex.tree.tree import GROUND
 
 Array = np.ndarray
@@ -227,7 +227,7 @@ class PosesTogether:
     def _leave_driven(self, loads: Array) -> None:
         """Poses at which loads (poses x n x loads) drive what is free are left to those who name it."""
         for k, (free, along) in self.loose.items():
-            self.failed[k] |= driven_freely(free, loads[k], along @ loads[k])
+            self.failed[k] |= loads_rigid_modes(free, loads[k], along @ loads[k])
 
     def frame_rows(self, frame: str) -> Array:
         """World twist of a frame per unit of the unknowns (poses x 6 x n)."""

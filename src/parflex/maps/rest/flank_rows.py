@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from parflex.maps.rest.rest_solver import AtRest, RestSolver
-from parflex.models.elastic.resting.static_newton import FINE, as_told
+from parflex.statics.equilibrium import FINE, agrees_with_tangent
 
 Array = np.ndarray
 
@@ -49,5 +49,5 @@ class Flanks:
     def hold(self, rest: AtRest) -> Array:
         """Rows that rest where their couplings press the flanks that were taken, by few steps through stable states."""
         pressed = np.sign(self.flank) * self._stretch(rest.q) - self.half
-        near = rest.ok & rest.steady & as_told(self.begun, rest.told, rest.q)
+        near = rest.ok & rest.steady & agrees_with_tangent(self.begun, rest.told, rest.q)
         return np.asarray(self.sure & near & (pressed > FINE).all(axis=1))

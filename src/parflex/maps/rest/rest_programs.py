@@ -20,13 +20,13 @@ from parflex.codegen.passes.optimise import make_program
 from parflex.codegen.passes.tangent import tangent
 from parflex.forces.forces import on_links
 from parflex.forces.reactions import closure_loads, constraint_forces
-from parflex.models.elastic.linear_model import tree_stiffness
 from parflex.parameters.design_numbers import DesignNumbers
 from parflex.recursion.dynamics import joint_forces, newton_euler
 from parflex.recursion.energy import add_wrenches, distance
 from parflex.recursion.kinematics import motion
 from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot
+from parflex.statics.linear_model import tree_stiffness
 from parflex.symbolic.expression import Expression, Graph
 
 Array = np.ndarray

@@ -15,14 +15,11 @@ from parflex.maps.rest.rest_programs import RestPrograms
 from parflex.maps.rest.rest_solver import AtRest, RestSolver
 from parflex.maps.rest.resting_poses import FramePrograms, RestingPoses, batched
 from parflex.maps.rows.row_answers import RowAnswers
-from parflex.models.elastic.equilibrium import Equilibrium
-from parflex.models.elastic.holding import locked_robot
-from parflex.models.elastic.loads_at_rest import Loading
-from parflex.models.elastic.resting.static_newton import SAME, as_told
-from parflex.models.elastic.tension import NEAR_REST
 from parflex.parameters.design_numbers import DesignNumbers, of_designs
 from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot
+from parflex.statics.equilibrium import SAME, Equilibrium, agrees_with_tangent
+from parflex.statics.loads import NEAR_REST, AppliedLoads, locked_robot
 from parflex.tree.tree import Tree
 
 Array = np.ndarray
@@ -141,7 +138,7 @@ class RestRows:
         if self.designs is not None and design is not None:
             robot = self.designs.robot_of(design, start)
             locked = locked_robot(robot, self.held.lock)
-        loading = Loading(self.wrench, np.zeros(self.robot.tree.n))
+        loading = AppliedLoads(self.wrench, np.zeros(self.robot.tree.n))
         at, begun = Configuration(locked, q), Configuration(locked, start)
         here = AtOnePose(robot, start, self.held, self.modes, Equilibrium(robot, at, begun, loading, 0))
         try:
@@ -156,7 +153,7 @@ class RestRows:
 
         Few steps through states that would all be stable need no proof, as for one pose.
         """
-        led = rest.ok & here.stable & rest.steady & as_told(start, rest.told, rest.q)
+        led = rest.ok & here.stable & rest.steady & agrees_with_tangent(start, rest.told, rest.q)
         doubtful = np.flatnonzero(rest.ok & here.stable & ~led)
         if not len(doubtful):
             return led
@@ -168,7 +165,7 @@ class RestRows:
             ahead = np.minimum(1.0, shares[going] + part[going])
             step = self.solver(q[going], ahead[:, None] * own[going], (1.0 - ahead)[:, None] * first[going])
             held = RestingPoses(self.robot, self.solver, self.frames, step, begun[going], 1)
-            good = step.ok & held.stable & as_told(q[going], step.told, step.q)
+            good = step.ok & held.stable & agrees_with_tangent(q[going], step.told, step.q)
             q[going[good]], shares[going[good]] = step.q[good], ahead[good]
             part[going] = np.where(good, np.minimum(PART, 2 * part[going]), part[going] / 2)
             going = going[(shares[going] < 1.0) & (part[going] >= FINEST)]

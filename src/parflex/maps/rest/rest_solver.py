@@ -13,19 +13,11 @@ import numpy as np
 
 from parflex.closure.mobility import SINGULAR
 from parflex.maps.rest.rest_programs import RestPrograms
-from parflex.models.elastic.resting.static_newton import (
-    CLOSING,
-    FEW_STEPS,
-    FINE,
-    HALVINGS,
-    STEPS,
-    STRIDE,
-    no_motion_gains,
-)
-from parflex.models.elastic.stiff_system import REGULAR, driven_freely, split_stiffness
 from parflex.records import Record
 from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot
+from parflex.statics.equilibrium import CLOSING, FEW_STEPS, FINE, HALVINGS, STEPS, STRIDE, is_positive
+from parflex.statics.linear_system import REGULAR, loads_rigid_modes, split_stiffness
 
 Array = np.ndarray
 CLOSED = 1e-12  # opening in typical lengths at which loops are closed: rounding of lengths is below
@@ -187,7 +179,7 @@ class RestSolver:
             if k in rest.free:
                 loads = columns[i] * self.units[:, None]
                 motions, along = rest.free[k]
-                found[i] = driven_freely(motions.T, loads, along @ loads)
+                found[i] = loads_rigid_modes(motions.T, loads, along @ loads)
         return found
 
     # -- Newton ----------------------------------------------------------------------------------------
@@ -214,7 +206,7 @@ class RestSolver:
             if not len(going):
                 break
             for k in going[rest.steady[going]].tolist():
-                rest.steady[k] = number < FEW_STEPS and no_motion_gains(rest.K[k] * np.outer(self.units, self.units))
+                rest.steady[k] = number < FEW_STEPS and is_positive(rest.K[k] * np.outer(self.units, self.units))
             c = self._along(rest.J[going], rest.F[going, :, None])
             x = -(rest.inverse[going] @ c)[:, :, 0]
             held = ~self.driven(rest, going, c)

@@ -12,12 +12,12 @@ from parflex.maps.responses.at_one_pose import picked, signed_twists
 from parflex.maps.responses.response_names import PLANAR, ResponseName
 from parflex.maps.rest.rest_programs import RestPrograms, RowProgram, SparseRows
 from parflex.maps.rest.rest_solver import AtRest, RestSolver
-from parflex.models.elastic.resting.static_newton import no_motion_gains
-from parflex.models.elastic.stiff_system import lowest_modes, sorted_modes
-from parflex.models.elastic.stiffness import RIGID
-from parflex.models.inside_beams.inner_compliance import is_between
 from parflex.robot.robot import Robot
 from parflex.spatial.rotations import vector_from_rotation
+from parflex.statics.equilibrium import is_positive
+from parflex.statics.inner_compliance import is_between
+from parflex.statics.linear_system import lowest_modes, sorted_modes
+from parflex.statics.stiffness import RIGID
 
 Array = np.ndarray
 BATCHED = ("frequency", "damping", "shape", "motion", "stiffness", "compliance", "deflection", "effort", "mass")
@@ -81,7 +81,7 @@ class RestingPoses:
         K = self.matrices[0]
         found = np.ones(len(K), dtype=bool)
         for k in self.rows[self.rest.ok]:
-            found[k] = no_motion_gains(K[k])
+            found[k] = is_positive(K[k])
         return found
 
     @cached_property

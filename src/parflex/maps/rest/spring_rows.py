@@ -21,11 +21,10 @@ from parflex.maps.rest.rest_solver import AtRest, RestSolver
 from parflex.maps.rest.resting_poses import FramePrograms, RestingPoses, batched
 from parflex.maps.rows.row_answers import RowAnswers
 from parflex.maps.tense_rows import tense_rows
-from parflex.models.elastic.holding import locked_robot
-from parflex.models.elastic.tension import NEAR_REST, has_force_elements, has_springs, why_balanced
 from parflex.parameters.design_numbers import DesignNumbers
 from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot
+from parflex.statics.loads import NEAR_REST, equilibrium_reason, has_force_elements, has_springs, locked_robot
 
 Array = np.ndarray
 
@@ -111,7 +110,7 @@ class SpringRows:
         if self.designs is not None and designs is not None:
             made = self.designs.robot_of(int(designs[row]), whole[row])
             locked = locked_robot(made, self.held.lock)
-        return bool(why_balanced(Configuration(locked, whole[row])))
+        return bool(equilibrium_reason(Configuration(locked, whole[row])))
 
     def _undeformed(self, whole: Array) -> AtRest:
         """Motions and stiffness about the poses themselves, at which nothing is under tension."""

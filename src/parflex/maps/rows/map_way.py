@@ -8,8 +8,8 @@ import numpy as np
 
 from parflex.errors import ParflexError
 from parflex.formulations.explain import Explanation, ExplanationSection
-from parflex.models.vibration.natural_modes import natural_frequencies
 from parflex.robot.robot import Robot
+from parflex.statics.modes import natural_frequencies
 
 
 def map_way(robot: Robot, lock: str = "actuators") -> tuple[str, str]:
@@ -29,7 +29,7 @@ def _way(robot: Robot, lock: str) -> tuple[str, str]:
     from parflex.maps.node_unknowns import NotCoveredError
     from parflex.maps.responses.at_one_pose import Held
     from parflex.maps.rest.spring_rows import why_springs_alone
-    from parflex.models.elastic.tension import has_springs
+    from parflex.statics.loads import has_springs
 
     solver = FrequencySolver(Geometry(robot), 1, lock)
     if solver.assembly is None:

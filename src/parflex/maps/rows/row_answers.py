@@ -11,9 +11,9 @@ import numpy as np
 from parflex.errors import ParflexError, ParflexWarning
 from parflex.maps.positions import SAID
 from parflex.maps.reaching.closed_rows import OK, UNREACHABLE
-from parflex.models.elastic.equilibrium import BEYOND, LOST, NOT_STABLE
-from parflex.models.vibration.natural_modes import Modes
 from parflex.records import Record, count_of
+from parflex.statics.equilibrium import BEYOND, LOST_WARNING, NOT_STABLE
+from parflex.statics.modes import Modes
 
 Array = np.ndarray
 
@@ -92,12 +92,12 @@ def said_of(found: Modes) -> str:
     """What is said of a row by its modes: that its equilibrium is not stable, or not what growing loads lead to."""
     if found.unstable_motions:
         return NOT_STABLE
-    return next((word for word in (BEYOND, LOST) if word in found.model.warnings), "")
+    return next((word for word in (BEYOND, LOST_WARNING) if word in found.model.warnings), "")
 
 
 def unstable_rows(reasons: Sequence[str]) -> Array:
     """Rows of which that is said."""
-    words = (NOT_STABLE, BEYOND, LOST)
+    words = (NOT_STABLE, BEYOND, LOST_WARNING)
     said = {reason: any(word in reason for word in words) for reason in set(reasons)}  # few texts for many rows
     if not any(said.values()):
         return np.zeros(len(reasons), dtype=bool)

@@ -22,7 +22,6 @@ from parflex.forces.spare_motors import EffortLimit, Preload, Sharing, Weights, 
 from parflex.forces.taut_cables import slack_warnings, tautened
 from parflex.models.dynamics.reduced import MassMatrix, Result, is_joint_motion, state_at
 from parflex.models.dynamics.underactuated import underactuated_inverse
-from parflex.models.elastic.deflection import deflection_warnings
 from parflex.models.elastic.flexible_inverse import flexible_inverse
 from parflex.recursion.energy import Energies
 from parflex.recursion.energy import energies as tree_energies
@@ -32,6 +31,7 @@ from parflex.robot.load import acting_configuration
 from parflex.robot.motor_values import Effort, read_efforts
 from parflex.robot.robot import Robot
 from parflex.spatial.linear import least_norm
+from parflex.statics.small_deformation import deflection_warnings
 
 Array = np.ndarray
 

@@ -15,14 +15,14 @@ from parflex.forces.shared_efforts import SharedEfforts, refuse_outside, shared_
 from parflex.forces.spare_motors import Sharing, read_sharing, spare_motors
 from parflex.forces.taut_cables import slack_warnings
 from parflex.models.dynamics.reduced import Result, is_joint_motion, state_at
-from parflex.models.elastic.deflection import deflection_warnings
-from parflex.models.elastic.driven_frame import check_system, zero_dynamics
 from parflex.recursion.dynamics import mass_matrix as tree_mass_matrix
 from parflex.recursion.kinematics import motion
 from parflex.robot.configuration import Configuration
 from parflex.robot.coordinate_names import elastic_names
 from parflex.robot.pose_input import read_motion
 from parflex.spatial.linear import least_norm
+from parflex.statics.small_deformation import deflection_warnings
+from parflex.statics.zero_dynamics import check_system, zero_dynamics
 
 Array = np.ndarray
 STILL = 1e-3  # m/s2: a ten-thousandth of gravity, and far above what Newton leaves of an equilibrium

@@ -16,7 +16,6 @@ from parflex.forces.spare_motors import Sharing, read_sharing
 from parflex.models.dynamics.dynamic_models import moved_by, rigid_inverse
 from parflex.models.dynamics.reduced import Result, state_at
 from parflex.models.dynamics.underactuated import FEW_MOTORS, driven_with_free
-from parflex.models.elastic.deflection import deflection_warnings
 from parflex.models.elastic.flexible_inverse import driven_by, equilibrium_warnings
 from parflex.robot.configuration import Configuration, all_accelerations, all_rates
 from parflex.robot.robot import Robot
@@ -27,6 +26,7 @@ from parflex.robot.states import (
     refuse_infinite,
     tolerance_factors,
 )
+from parflex.statics.small_deformation import deflection_warnings
 
 Array = np.ndarray
 

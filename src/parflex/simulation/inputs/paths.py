@@ -143,8 +143,8 @@ def follow(robot: Robot, frame: str, arc: Arc, near: Array, name: str) -> tuple[
 
 def _followed(robot: Robot, frame: str, arc: Arc, near: Array, name: str) -> tuple[Polynomials, Array, Array]:
     """By the robot with few elements where it has many: bodies are rigid, so that all of them move alike."""
-    from parflex.models.vibration.refinement import same_positions
     from parflex.robot.load import with_file_elements  # which builds robots, what a road that is kept does not need
+    from parflex.statics.mesh_error import same_positions
 
     fewer = with_file_elements(robot) if not near[list(_deformations(robot))].any() else None
     if fewer is not None:

@@ -13,7 +13,6 @@ import numpy as np
 
 from parflex.errors import InputError, did_you_mean
 from parflex.forces.sections import beam_chains
-from parflex.models.inside_beams.inner_compliance import MISSING, forced_place
 from parflex.records import Record
 from parflex.recursion.kinematics import pose
 from parflex.robot.robot import Robot
@@ -21,6 +20,7 @@ from parflex.simulation.columns import AXES, frame_columns, is_tilted
 from parflex.simulation.outputs.inner_bending import InnerLoads, inner_bending, inner_loads_of
 from parflex.simulation.refining.inner_response import largest_deflection
 from parflex.spatial.rotations import ORIENTATION
+from parflex.statics.inner_compliance import MISSING, forced_place
 from parflex.tree.tree import Tree
 
 Array = np.ndarray

@@ -13,13 +13,6 @@ from time import perf_counter
 from typing import Any
 
 from parflex.errors import InputError
-from parflex.models.vibration.refinement import (
-    at_same_pose,
-    check_share,
-    numbers_of_elements,
-    refinable,
-    same_positions,
-)
 from parflex.records import count_of
 from parflex.robot.load import with_refined_beams
 from parflex.robot.robot import Robot
@@ -28,6 +21,13 @@ from parflex.simulation.inputs.poses import PoseMotion
 from parflex.simulation.refining.run_changes import changes
 from parflex.simulation.refining.strain_content import strain_content
 from parflex.simulation.runs import Run
+from parflex.statics.mesh_error import (
+    at_same_pose,
+    check_share,
+    numbers_of_elements,
+    refinable,
+    same_positions,
+)
 
 LOG = logging.getLogger("parflex")
 MOST_COORDINATES = 800  # of a robot in time: programs of more take minutes to make

@@ -23,11 +23,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from parflex.errors import ParflexError
-from parflex.models.vibration.element_errors import BeamElements, inner_beams
 from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot
 from parflex.spatial.linear import eigen_pairs
 from parflex.spatial.rotations import hat
+from parflex.statics.mesh_error import BeamElements, inner_beams
 
 Array = np.ndarray
 OFF = 0.02  # of the deflection: twice the converge=1e-2 that is advised, as the estimate is right within a third
@@ -147,7 +147,7 @@ def _inertia_inside(here: Configuration) -> Array:
 
 def _off(here: Configuration, driven: bool, t: Array, moved: Array, without: Sequence[str]) -> Array:
     """What the coordinates of all rates are off by, in rows: answers of the modes that rows resolve."""
-    from parflex.models.elastic.linear_model import linear_model  # which rigid robots do without
+    from parflex.statics.linear_model import linear_model  # which rigid robots do without
 
     model = linear_model(here.robot, here, "actuators" if driven else "none", "undeformed", without=without)
     values, vectors = eigen_pairs((model.K + model.K.T) / 2, model.M)

@@ -12,11 +12,11 @@ from collections.abc import Collection, Mapping
 
 import numpy as np
 
-from parflex.models.vibration.element_errors import beam_links
 from parflex.recursion.kinematics import pose
 from parflex.robot.robot import Robot
 from parflex.simulation.run_checks import turned_apart
 from parflex.spatial.rotations import ORIENTATION
+from parflex.statics.mesh_error import beam_links
 
 Array = np.ndarray
 ROWS = 200  # of a run in which deflections are looked for

@@ -12,17 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from parflex.models.vibration.element_errors import (
-    ENOUGH as MODES_RESOLVED,
-)
-from parflex.models.vibration.element_errors import (
-    REACHED,
-    TOO_HIGH,
-    inner_beams,
-    reduced_beams,
-)
-from parflex.models.vibration.inner_motions import InnerMotions
 from parflex.robot.robot import Robot
+from parflex.statics.mesh_error import ENOUGH as MODES_RESOLVED
+from parflex.statics.mesh_error import REACHED, TOO_HIGH, InnerMotions, inner_beams, reduced_beams
 
 Array = np.ndarray
 STRAINED = 0.01  # of the strain energy of the beam that vibrates most: others do not matter

@@ -14,14 +14,13 @@ import scipy
 from parflex.closure.mobility import RANK_TOLERANCE
 from parflex.errors import SingularError
 from parflex.forces.forces import Wrench
-from parflex.models.elastic.driven_frame import held_frame
-from parflex.models.elastic.equilibrium import equilibrium
-from parflex.models.elastic.linear_model import tree_stiffness
-from parflex.models.elastic.resting.static_newton import is_stable
-from parflex.models.elastic.stiff_system import rate_units
 from parflex.robot.configuration import Configuration, Pose
 from parflex.robot.robot import Robot
 from parflex.simulation.starts.kept_rest import Relaxed, named_rates
+from parflex.statics.equilibrium import equilibrium, is_stable
+from parflex.statics.linear_model import tree_stiffness
+from parflex.statics.linear_system import rate_units
+from parflex.statics.zero_dynamics import held_frame
 
 Array = np.ndarray
 NO_STIFFNESS = 1e-10  # of the stiffest motion: what springs hold less than this they do not hold

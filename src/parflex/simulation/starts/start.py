@@ -147,8 +147,8 @@ def _relaxed(problem: Problem, here: Configuration, loads: Mapping[str, list[flo
 
 def _static(problem: Problem, here: Configuration, kind: str, loads: Mapping[str, list[float]]) -> _Placed:
     """The whole robot in equilibrium, wherever that is."""
-    from parflex.models.elastic.driven_frame import check_system, held_frame, zero_dynamics
-    from parflex.models.elastic.equilibrium import equilibrium
+    from parflex.statics.equilibrium import equilibrium
+    from parflex.statics.zero_dynamics import check_system, held_frame, zero_dynamics
 
     robot = problem.robot
     if kind == "equilibrium":

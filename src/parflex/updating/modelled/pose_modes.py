@@ -13,12 +13,12 @@ from parflex.design.design_state import Circumstances, DesignState, SensitiveDes
 from parflex.design.vibrating import HeldState
 from parflex.design.vibration_responses import frequency_of, lowest_modes
 from parflex.errors import InputError
-from parflex.models.elastic.linear_model import tree_stiffness
-from parflex.models.vibration.natural_modes import Modes
 from parflex.records import Record
 from parflex.robot.configuration import Configuration, Pose
 from parflex.robot.robot import Robot
 from parflex.spatial.dual import Sensitive, slopes_last
+from parflex.statics.linear_model import tree_stiffness
+from parflex.statics.modes import Modes
 from parflex.updating.sensor_rows import mac_of_span, sensor_rows
 
 Array = np.ndarray

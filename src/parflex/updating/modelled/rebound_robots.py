@@ -18,13 +18,13 @@ import numpy as np
 from parflex.design.design_state import Circumstances, SensitiveDesign
 from parflex.design.number_slopes import numbers_by_program
 from parflex.errors import ParflexError
-from parflex.models.elastic.linear_model import LinearModel
-from parflex.models.vibration.natural_modes import USUAL, Modes, modes_of
 from parflex.parameters.design_numbers import number_at
 from parflex.robot.configuration import configure
 from parflex.robot.load import with_settings
 from parflex.robot.robot import Robot
 from parflex.robotfile.read import apply_settings
+from parflex.statics.linear_model import LinearModel
+from parflex.statics.modes import USUAL, Modes, modes_of
 from parflex.tree.rigid_version import read_version
 from parflex.updating.modelled.pose_modes import SlopedModes, modes_at, pose_of
 from parflex.updating.modelled.still_poses import StillPose, StillSlopes, stand_alike

@@ -16,16 +16,14 @@ import numpy as np
 from parflex.design.design_state import Circumstances, SensitiveDesign
 from parflex.design.vibration_responses import sloped_frequency
 from parflex.forces.taut_cables import driven_cables
-from parflex.models.elastic.holding import held_alike, held_robot
-from parflex.models.elastic.linear_model import LinearModel, about_pose, tree_stiffness
-from parflex.models.elastic.loads_at_rest import prepare
-from parflex.models.elastic.tension import just_taut, tense_parts
-from parflex.models.vibration.natural_modes import Modes
 from parflex.recursion.dynamics import body_rows
 from parflex.robot.configuration import Configuration
 from parflex.robot.load import acting_robot
 from parflex.robot.robot import Robot, frames_at
 from parflex.spatial.dual import Sensitive, slopes_last
+from parflex.statics.linear_model import LinearModel, about_pose, tree_stiffness
+from parflex.statics.loads import cables_at_rest_length, held_as, held_robot, prepare_loads, prestressed_parts
+from parflex.statics.modes import Modes
 
 Array = np.ndarray
 SAME = 1e-12  # of the size of the robot: rounding of positions
@@ -89,7 +87,7 @@ class StillPose:
     def _held(self) -> tuple[Configuration, Any]:
         """The robot of the file as it is held, and what acts on it."""
         given = self.given
-        return prepare(self.here.robot, self.here, given.lock, given.servo, without=given.without)
+        return prepare_loads(self.here.robot, self.here, given.lock, given.servo, without=given.without)
 
     def model(self, robot: Robot) -> LinearModel | None:
         """The linear model with the numbers of another robot; None where it is not about the undeformed pose."""
@@ -99,7 +97,9 @@ class StillPose:
         held = held_robot(acting_robot(robot, given.without), self.here.q, given.lock, given.servo)
         first, loading = self._held
         here = StillConfiguration(held, self.here.q, first.reduction.partition, like=first)
-        if just_taut(here, given.without) or (given.about is None and tense_parts(here, given.without)):
+        if cables_at_rest_length(here, given.without) or (
+            given.about is None and prestressed_parts(here, given.without)
+        ):
             return None
         return about_pose(here, loading)
 
@@ -109,7 +109,7 @@ class StillSlopes:
 
     def __init__(self, design: SensitiveDesign, robot: Robot, here: Configuration, given: Circumstances) -> None:
         self.here, self.without, self.count = here, given.without, len(design.keys)
-        self.twin = held_alike(acting_robot(design.twin, given.without), robot, here.q, given.lock, given.servo)
+        self.twin = held_as(acting_robot(design.twin, given.without), robot, here.q, given.lock, given.servo)
 
     @cached_property
     def _bodies(self) -> list[tuple[Array, Array]]:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from parflex.errors import InputError
-from parflex.models.vibration.natural_modes import Modes
 from parflex.simulation.runs import Run
+from parflex.statics.modes import Modes
 from parflex.view.figures.style import LINES, REST, finished, legend_above, new_figure, styled, titled
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from parflex.errors import InputError
-from parflex.models.vibration.natural_modes import Modes
+from parflex.statics.modes import Modes
 from parflex.view.figures.style import LINES, REST, finished, new_figure, styled, titled
 from parflex.view.scene.skeleton import ModeShape, mode_shape_points
 

@@ -10,10 +10,10 @@ import numpy as np
 from parflex.codegen.model import Model
 from parflex.formulations.explain import Explanation
 from parflex.models.dynamics.reduced import Result
-from parflex.models.elastic.equilibrium import Equilibrium
-from parflex.models.elastic.stiffness import Deflection, Stiffness
 from parflex.robot.robot import effort_units
 from parflex.spatial.rotations import vector_from_rotation
+from parflex.statics.equilibrium import Equilibrium
+from parflex.statics.stiffness import Deflection, Stiffness
 from parflex.view.notebook.html_parts import beside, card, matrix, names, notes, table, tidy
 from parflex.view.notebook.line_pictures import robot_picture
 

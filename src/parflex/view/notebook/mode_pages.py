@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from parflex.errors import ParflexError
-from parflex.models.elastic.participation import energy_shares
-from parflex.models.vibration.natural_modes import Modes
+from parflex.statics.modes import Modes, energy_shares
 from parflex.view.notebook.html_parts import beside, card, notes, table
 from parflex.view.notebook.line_pictures import moving_picture
 from parflex.view.scene.skeleton import mode_shape_points

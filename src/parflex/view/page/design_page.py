@@ -9,8 +9,8 @@ from typing import Any
 from parflex.design.search.optimisation import Optimised
 from parflex.errors import ParflexError
 from parflex.io import atomic_file
-from parflex.models.vibration.natural_modes import natural_frequencies
 from parflex.robot.robot import Robot
+from parflex.statics.modes import natural_frequencies
 from parflex.view.page.design_pictures import write_pictures
 
 STYLE = """

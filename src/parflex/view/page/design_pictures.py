@@ -12,8 +12,8 @@ import numpy as np
 from parflex.design.search.optimisation import Optimised
 from parflex.errors import ParflexError
 from parflex.maps.grid import frequency_map
-from parflex.models.vibration.natural_modes import natural_frequencies
 from parflex.robot.robot import Robot
+from parflex.statics.modes import natural_frequencies
 from parflex.view.figures.map_figure import draw_map
 from parflex.view.figures.mode_figures import draw_modes
 from parflex.view.figures.robot_figure import draw

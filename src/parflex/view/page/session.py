@@ -14,15 +14,15 @@ import numpy as np
 
 from parflex.errors import InputError, ParflexError, UnreachableError
 from parflex.models.dynamics.dynamic_models import inverse_dynamics
-from parflex.models.elastic.equilibrium import equilibrium
-from parflex.models.elastic.stiffness import deflection_at
-from parflex.models.vibration.natural_modes import Modes, natural_frequencies
 from parflex.recursion.kinematics import pose
 from parflex.robot.configuration import Configuration
 from parflex.robot.limits import limit_warnings
 from parflex.robot.near_pose import near_pose
 from parflex.robot.robot import Robot
 from parflex.spatial.rotations import vector_from_rotation
+from parflex.statics.equilibrium import equilibrium
+from parflex.statics.modes import Modes, natural_frequencies
+from parflex.statics.stiffness import deflection_at
 from parflex.view.page.playback import Playback
 from parflex.view.scene.robot_scene import arrows, reaction_arrows, scene
 from parflex.view.scene.stress_colours import stress_colours

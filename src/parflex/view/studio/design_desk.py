@@ -13,13 +13,13 @@ import numpy as np
 from parflex.design.design_state import checked_number
 from parflex.errors import InputError, ParflexError, UnreachableError
 from parflex.io import new_file
-from parflex.models.vibration.natural_modes import natural_frequencies
 from parflex.parameters.robot_file import extending_text
 from parflex.records import Record
 from parflex.recursion.kinematics import pose
 from parflex.robot.load import with_file_of, with_settings
 from parflex.robot.robot import Robot
 from parflex.spatial.rotations import vector_from_rotation
+from parflex.statics.modes import natural_frequencies
 from parflex.sweeps.design_rows import DesignRows
 from parflex.sweeps.sweep_file import DesignFile
 from parflex.view.page.session import Session

@@ -22,8 +22,8 @@ from parflex.maps.responses.many_responses import solve_rows
 from parflex.maps.responses.response_names import read_responses
 from parflex.maps.responses.response_rows import ResponseRows
 from parflex.maps.rows.row_answers import RowAnswers
-from parflex.models.vibration.natural_modes import natural_frequencies
 from parflex.robot.robot import Robot
+from parflex.statics.modes import natural_frequencies
 from parflex.sweeps.design_rows import DesignAnswers, DesignRows
 
 Array = np.ndarray

@@ -18,17 +18,15 @@ from parflex.checks import short_text
 from parflex.errors import InputError, ParflexWarning, SingularError, did_you_mean
 from parflex.forces.forces import Without, Wrench
 from parflex.forces.spare_motors import Preload, Weights
-from parflex.models.elastic.holding import Lock, Servo
-from parflex.models.elastic.linear_model import About, LinearModel, linear_model, state_about
-from parflex.models.elastic.loads_at_rest import Conditions
-from parflex.models.inside_beams.inner_compliance import MISSING, inner_motion
-from parflex.models.vibration.beyond_band import band_warnings
-from parflex.models.vibration.element_errors import response_warnings
-from parflex.models.vibration.natural_modes import modes_of
 from parflex.records import Unpacked, count_of, name_list
 from parflex.robot.configuration import Pose
 from parflex.robot.motor_values import Effort
 from parflex.robot.robot import Robot
+from parflex.statics.inner_compliance import MISSING, inner_motion
+from parflex.statics.linear_model import About, LinearModel, linear_model, state_about
+from parflex.statics.loads import Conditions, Lock, Servo
+from parflex.statics.mesh_error import band_warnings, response_warnings
+from parflex.statics.modes import modes_of
 
 Array = np.ndarray
 FORCES = {"fx": 0, "fy": 1, "fz": 2, "mx": 3, "my": 4, "mz": 5}

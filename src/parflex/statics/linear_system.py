@@ -92,13 +92,13 @@ class SplitStiffness(Record):
 
     def driven_by(self, columns: Array) -> bool:
         """Whether one of these loads drives a free motion."""
-        return driven_freely(self.free, columns, self.solve(columns)[1])
+        return loads_rigid_modes(self.free, columns, self.solve(columns)[1])
 
     def _told(self) -> str:
         return f"{len(self.scale)} coordinates, {self.free.shape[1]} free motions"
 
 
-def driven_freely(free: Array, columns: Array, along: Array) -> bool:
+def loads_rigid_modes(free: Array, columns: Array, along: Array) -> bool:
     """Whether loads, without units, have a share along motions that nothing holds; `along` are the forces there.
 
     The share is the cosine between load and motion: it depends neither on how large they are nor on the mesh.
@@ -113,7 +113,7 @@ def split_stiffness(K: Array, M: Array, modes: tuple[Array, Array] | None = None
     values, vectors = scipy.linalg.eigh(K, M) if modes is None else modes
     order = np.argsort(np.abs(values), kind="stable")
     most = int(np.sum(np.abs(values) <= ZERO**2 * np.abs(values).max(initial=0.0)))
-    fewer = min(most, nearly_free(K)) if most else 0
+    fewer = min(most, count_nearly_free(K)) if most else 0
     made = _bordered(K, M, values[order], vectors[:, order], fewer)
     # a coordinate whose stiffness is rounding looks held beside itself, and leaves the system as singular as it was
     if fewer < most and not np.linalg.cond(made[1], 1) < REGULAR:
@@ -196,7 +196,7 @@ def _of_inverse(K: Array, M: Array, modes: int) -> tuple[Array, Array]:
     return 1.0 / shares[::-1], (scale[:, None] * vectors / np.sqrt(shares))[:, ::-1]
 
 
-def nearly_free(K: Array) -> int:
+def count_nearly_free(K: Array) -> int:
     """How many motions have no stiffness beside that of their own coordinates: a soft spring beside a stiff one has."""
     return int(np.sum(_own_shares(K) < NEARLY))
 
@@ -258,7 +258,7 @@ def with_soft_modes(values: Array, vectors: Array, K: Array, M: Array, free: int
     them by all their digits.
     """
     soft = int(np.sum(values <= SOFT * max(float(values[-1]), 1e-300))) if len(values) else 0
-    if not soft or nearly_free(K):
+    if not soft or count_nearly_free(K):
         return values, vectors, free
     try:
         own, shapes = _of_inverse(K, M, soft)

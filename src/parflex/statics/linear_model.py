@@ -15,25 +15,34 @@ from parflex.checks import one_of
 from parflex.errors import InputError
 from parflex.forces.forces import Without, Wrench
 from parflex.forces.spare_motors import Preload, Weights
-from parflex.models.elastic.deflection import deflection_warnings
-from parflex.models.elastic.equilibrium import Equilibrium, balanced, equilibrium
-from parflex.models.elastic.holding import Lock, Servo
-from parflex.models.elastic.in_plane_load import stress_warnings
-from parflex.models.elastic.loads_at_rest import Conditions, Loading, multipliers, prepare, tangent_stiffness
-from parflex.models.elastic.preloaded import kept_taut, pushing_at_rest
-from parflex.models.elastic.tension import (
-    element_stiffness,
-    refuse_just_taut,
-    tense_parts,
-    undeformed_warnings,
-    why_balanced,
-)
 from parflex.records import Record, brief, count_of
 from parflex.recursion.dynamics import mass_matrix as tree_mass_matrix
 from parflex.robot.configuration import Configuration, Pose
 from parflex.robot.motor_values import Effort
 from parflex.robot.robot import Robot
 from parflex.spatial.linear import scalar_type
+from parflex.statics.equilibrium import (
+    Equilibrium,
+    equilibrium,
+    equilibrium_near,
+    equilibrium_with_taut_cables,
+    pushing_cable_warnings,
+)
+from parflex.statics.loads import (
+    AppliedLoads,
+    Conditions,
+    Lock,
+    Servo,
+    element_stiffness,
+    equilibrium_reason,
+    multipliers,
+    prepare_loads,
+    prestressed_parts,
+    refuse_cables_at_rest_length,
+    tangent_stiffness,
+    undeformed_warnings,
+)
+from parflex.statics.small_deformation import deflection_warnings, stress_warnings
 
 __all__ = ["LinearModel", "linear_model", "tree_stiffness"]
 Array = np.ndarray
@@ -79,7 +88,7 @@ class LinearModel(Record):
     J: Array
     names: list[str]
     start: Configuration
-    loading: Loading = field(default_factory=Loading)
+    loading: AppliedLoads = field(default_factory=AppliedLoads)
     warnings: list[str] = field(default_factory=list)
     K_tot: Array | None = None
     about: About = "undeformed"
@@ -178,20 +187,20 @@ def linear_model(
     conditions = Conditions(servo, servo_damping, wrench, effort, without, weights, preload)
     if about == "equilibrium":
         return about_equilibrium(equilibrium(robot, pose, lock, *conditions))
-    configuration, loading = prepare(robot, pose, lock, *conditions)
-    why = why_balanced(configuration, loading.without) if given is None else ""
+    configuration, loading = prepare_loads(robot, pose, lock, *conditions)
+    why = equilibrium_reason(configuration, loading.without) if given is None else ""
     if why:
-        return about_equilibrium(balanced(robot, configuration, why, lock, conditions))
-    rest = kept_taut(robot, pose, lock, conditions) if given is None else None
+        return about_equilibrium(equilibrium_near(robot, configuration, why, lock, conditions))
+    rest = equilibrium_with_taut_cables(robot, pose, lock, conditions) if given is None else None
     if rest is not None:
         return about_equilibrium(rest)
-    refuse_just_taut(configuration, loading.without)
+    refuse_cables_at_rest_length(configuration, loading.without)
     found = about_pose(configuration, loading)
-    warnings = undeformed_warnings(tense_parts(configuration, loading.without))
-    return replace(found, warnings=warnings + pushing_at_rest(configuration, loading, found.K, found.K_tot))
+    warnings = undeformed_warnings(prestressed_parts(configuration, loading.without))
+    return replace(found, warnings=warnings + pushing_cable_warnings(configuration, loading, found.K, found.K_tot))
 
 
-def about_pose(configuration: Configuration, loading: Loading) -> LinearModel:
+def about_pose(configuration: Configuration, loading: AppliedLoads) -> LinearModel:
     """The linear model about an undeformed pose."""
     K_tot, D_tot = tree_stiffness(configuration, loading.without)
     K = configuration.J.T @ K_tot @ configuration.J
@@ -200,7 +209,7 @@ def about_pose(configuration: Configuration, loading: Loading) -> LinearModel:
 
 def about_equilibrium(rest: Equilibrium) -> LinearModel:
     """The linear model about an equilibrium."""
-    refuse_just_taut(rest.configuration, rest.loading.without)
+    refuse_cables_at_rest_length(rest.configuration, rest.loading.without)
     K = tangent_stiffness(rest.configuration, rest.loading)
     _, D_tot = tree_stiffness(rest.configuration, rest.loading.without)
     model = _model(rest.configuration, rest.start, rest.loading, K, D_tot)
@@ -208,11 +217,16 @@ def about_equilibrium(rest: Equilibrium) -> LinearModel:
     lam = multipliers(here, rest.loading.forces(here))
     stressed = stress_warnings(here, rest.loading.wrenches(here, lam))
     why = [word for word in (rest.why, rest.way) if word]
-    warnings = [*why, *deflection_warnings(rest.robot.tree, here.q), *stressed, *pushing_at_rest(here, rest.loading)]
+    warnings = [
+        *why,
+        *deflection_warnings(rest.robot.tree, here.q),
+        *stressed,
+        *pushing_cable_warnings(here, rest.loading),
+    ]
     return replace(model, warnings=warnings, about="equilibrium")
 
 
-def _model(here: Configuration, start: Configuration, loading: Loading, K: Array, D_tot: Array) -> LinearModel:
+def _model(here: Configuration, start: Configuration, loading: AppliedLoads, K: Array, D_tot: Array) -> LinearModel:
     J = here.J
     M = J.T @ tree_mass_matrix(here.robot.tree, here.at, tuple(loading.without)) @ J
     return LinearModel(here, M, K, J.T @ D_tot @ J, J, here.independent_names, start, loading)

@@ -1,4 +1,4 @@
-"""The limits of small deformations: deflections and axial loads of bodies, relative to the limits of their theory."""
+"""Limits of small deformations: warnings about deflections and in-plane loads."""
 
 from __future__ import annotations
 
@@ -6,16 +6,23 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy
 
+from parflex.recursion.dynamics import NewtonEuler
+from parflex.robot.configuration import Configuration
 from parflex.spatial.linear import eigen_pairs
 from parflex.tree.tree import Link, Tree
 
 Array = np.ndarray
+
 # of the bending stiffness of an element: beyond, what a normal force N adds needs more elements. It is N L^2 = EI of
 # one clamped at its root, which is then up to 5 % off where N varies along it, and 1 % under loads at its ends
 STIFFENED = 0.4
+
 # rad: what first order leaves out is of the square of turns, so that lengths across are off by half of this, 5 %
 FIRST_ORDER = 0.1
+
+NEGLECTED = 0.1  # of the stiffness of a mode, or a twentieth of its frequency: what is left out is told beyond this
 
 
 def deflections(tree: Tree, q: Array) -> dict[str, float]:
@@ -37,17 +44,17 @@ def _largest(link: Link, rows: Array) -> float:
 
 
 @dataclass(frozen=True)
-class Pull:
+class AxialLoad:
     """The normal force in an element where it is largest, and the share of the bending stiffness that it adds."""
 
     force: float  # N, positive in tension
     share: float
 
 
-def pulls(tree: Tree, q: Array) -> dict[str, Pull]:
+def axial_loads(tree: Tree, q: Array) -> dict[str, AxialLoad]:
     """Of each beam, what pulls or presses it most; `q` may have rows of positions."""
     rows = np.atleast_2d(q)
-    found: dict[str, Pull] = {}
+    found: dict[str, AxialLoad] = {}
     known: dict[int, list[float]] = {}  # elements of a beam share their body
     for link in tree.links:
         if not link.body.by_tip:
@@ -60,7 +67,7 @@ def pulls(tree: Tree, q: Array) -> dict[str, Pull]:
             forces = strain.k * (e @ strain.row + bent)
             force = float(forces[np.abs(forces).argmax()])
             if link.name not in found or abs(force) * softest > found[link.name].share:
-                found[link.name] = Pull(force, abs(force) * softest)
+                found[link.name] = AxialLoad(force, abs(force) * softest)
     return found
 
 
@@ -98,7 +105,7 @@ def _elements(tree: Tree, name: str) -> tuple[str, int]:
 
 def axial_warnings(tree: Tree, q: Array) -> list[str]:
     """One sentence about the beam whose elements are longest for what pulls or presses them."""
-    found = {name: pull for name, pull in pulls(tree, q).items() if pull.share > STIFFENED}
+    found = {name: pull for name, pull in axial_loads(tree, q).items() if pull.share > STIFFENED}
     worst = max(found, key=lambda name: found[name].share, default=None)
     if worst is None:
         return []
@@ -128,11 +135,11 @@ def _enough(count: int, share: float) -> int:
     return int(np.ceil(count * np.sqrt(share / STIFFENED)))
 
 
-def more_elements(tree: Tree, q: Array, reached: float) -> str:
+def element_advice(tree: Tree, q: Array, reached: float) -> str:
     """Advice where a beam is pressed by more than its elements carry, in a state under a share of the loads."""
     found = {
         name: pull
-        for name, pull in pulls(tree, q).items()
+        for name, pull in axial_loads(tree, q).items()
         if pull.force < 0 and pull.share > STIFFENED * reached and tree.links[tree.number(name)].body.reduced is None
     }
     if not found:
@@ -176,3 +183,32 @@ def _bending_warnings(tree: Tree, q: Array) -> list[str]:
     else:
         beyond = "the small deformations of a reduced beam (leave out 'reduce', and use more elements)"
     return [f"'{worst}'{more} deflects by {way:.3g} m, {shares[worst]:.2g} times {size}: that is beyond {beyond}"]
+
+
+def stress_warnings(here: Configuration, wrenches: NewtonEuler) -> list[str]:
+    """Sentences about bodies given by modes at rest whose stress would change their stiffness, but is not in the data.
+
+    The integral of the stress over a body is that of what acts on it times where it acts; taken as the same everywhere
+    it changes the stiffness by its product with the slopes of the modes. An estimate, for a warning.
+    """
+    tree, said = here.robot.tree, []
+    for j, link in enumerate(tree.links):
+        body = link.body
+        if body.acting or body.slopes is None:
+            continue
+        weight = here.at.rotation[j].T @ tree.gravity
+        still = np.zeros(body.size)
+        stress = np.outer(weight, body.deformed(still)[0])
+        for k, other in enumerate(tree.links):
+            if other.parent == j and other.node is not None:
+                stress = stress - np.outer(here.at.to_parent(tree, k, wrenches.f[k]), here.at.local_position[k])
+        added = np.einsum("ij,abij->ab", (stress + stress.T) / 2, body.slopes)
+        shares = scipy.linalg.eigh(added, body.material_stiffness(still), eigvals_only=True)
+        worst = float(shares[np.abs(shares).argmax()])
+        if abs(worst) > NEGLECTED:
+            has = "linear strain neglects that" if body.strains else "its data have no 'geometric' stiffness"
+            said.append(
+                f"loads in the plane of '{link.name}' would make it about {abs(worst):.0%} "
+                f"{'stiffer' if worst > 0 else 'softer'} in some mode: {has}"
+            )
+    return said

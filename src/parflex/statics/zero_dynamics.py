@@ -20,16 +20,16 @@ import scipy
 from parflex.closure.mobility import Partition
 from parflex.errors import InputError, SingularError
 from parflex.forces.forces import Without, Wrench, checked_wrenches
-from parflex.models.elastic.linear_model import tree_stiffness
-from parflex.models.elastic.loads_at_rest import Loading, tangent_stiffness
-from parflex.models.elastic.resting.static_newton import FINE, STRIDE, closed_step
-from parflex.models.elastic.stiff_system import rate_units
 from parflex.records import Record
 from parflex.recursion.dynamics import mass_matrix as tree_mass_matrix
 from parflex.robot.configuration import NEAR_SINGULAR, SINGULAR, Configuration, Pose
 from parflex.robot.load import acting_configuration
 from parflex.robot.robot import Robot
 from parflex.spatial.rotations import vector_from_rotation
+from parflex.statics.equilibrium import FINE, STRIDE, closed_step
+from parflex.statics.linear_model import tree_stiffness
+from parflex.statics.linear_system import rate_units
+from parflex.statics.loads import AppliedLoads, tangent_stiffness
 
 Array = np.ndarray
 STEPS = 40
@@ -46,7 +46,7 @@ class HeldFrame:
     configuration: Configuration
     frame: str
     efforts: dict[str, float]
-    loading: Loading
+    loading: AppliedLoads
 
     @property
     def rows(self) -> Array:
@@ -141,7 +141,7 @@ def held_frame(
     here = acting_configuration(robot, pose, without)
     frame = frame or robot.tree.end_effector
     R, p = here.at.of(robot.tree.places[frame])
-    acting = Loading(checked_wrenches(robot.tree, wrench), np.zeros(robot.tree.n))
+    acting = AppliedLoads(checked_wrenches(robot.tree, wrench), np.zeros(robot.tree.n))
     tangent, before = None, np.inf
     for _ in range(STEPS):
         tau, missing = _efforts(here, acting)
@@ -207,7 +207,7 @@ class _HeldTangent(Record):
         return scipy.linalg.lu_solve(self.factors, right, check_finite=False)
 
 
-def _efforts(here: Configuration, loading: Loading) -> tuple[Array, Array]:
+def _efforts(here: Configuration, loading: AppliedLoads) -> tuple[Array, Array]:
     """Efforts of the motors along all rates that carry most of what acts, and the reduced forces they leave."""
     c = here.reduction.forces(loading.forces(here))
     units = rate_units(here)

@@ -17,22 +17,33 @@ from parflex.forces.forces import Without, Wrench, checked_wrenches, element_val
 from parflex.forces.sections import BeamLoads, largest_stress_of, loads_of_beams, missing_stress_warning
 from parflex.forces.spare_motors import Preload, Weights
 from parflex.forces.taut_cables import slack_warnings
-from parflex.models.elastic.deflection import deflection_warnings, first_order_warnings
-from parflex.models.elastic.equilibrium import Equilibrium, balanced, doubtful, equilibrium
-from parflex.models.elastic.holding import Lock, Servo
-from parflex.models.elastic.in_plane_load import stress_warnings
-from parflex.models.elastic.linear_model import About, LinearModel, linear_model, state_about, tree_stiffness
-from parflex.models.elastic.loads_at_rest import Conditions, Loading, least_multipliers, prepare
-from parflex.models.elastic.preloaded import kept_taut
-from parflex.models.elastic.stiff_system import StiffnessSolver
-from parflex.models.elastic.tension import has_force_elements, why_balanced
-from parflex.models.inside_beams.inner_compliance import inner_deflection, inner_motion
 from parflex.records import Answer, Record, brief, count_of, name_list
 from parflex.robot.configuration import Configuration, Pose
 from parflex.robot.limits import limit_warnings
 from parflex.robot.motor_values import Effort
 from parflex.robot.robot import Robot
 from parflex.spatial.rotations import vector_from_rotation
+from parflex.statics.equilibrium import (
+    Equilibrium,
+    equilibrium,
+    equilibrium_near,
+    equilibrium_with_taut_cables,
+    stability_warnings,
+)
+from parflex.statics.inner_compliance import inner_deflection, inner_motion
+from parflex.statics.linear_model import About, LinearModel, linear_model, state_about, tree_stiffness
+from parflex.statics.linear_system import StiffnessSolver
+from parflex.statics.loads import (
+    AppliedLoads,
+    Conditions,
+    Lock,
+    Servo,
+    equilibrium_reason,
+    has_force_elements,
+    least_multipliers,
+    prepare_loads,
+)
+from parflex.statics.small_deformation import deflection_warnings, first_order_warnings, stress_warnings
 
 Array = np.ndarray
 RIGID = 1e-12  # of the largest compliance (rotations weighed by the typical length): directions below are rigid
@@ -181,12 +192,16 @@ def stiffness_of(model: LinearModel, frame: str | None = None) -> Stiffness:
     """Stiffness and compliance of a frame of a linear model."""
     tree = model.robot.tree
     frame = _known(model.robot, frame)
-    P = model.configuration.frame_rows(frame)[picked(model.robot)] @ model.J
+    P = model.configuration.frame_rows(frame)[selected_components(model.robot)] @ model.J
     C = P @ StiffnessSolver(model.configuration, model.K).solve(P.T)
     between = inner_motion(model.configuration, frame, frame)  # of its element under the unit wrench itself
-    C = C if between is None else C + between[np.ix_(picked(model.robot), picked(model.robot))]
+    C = (
+        C
+        if between is None
+        else C + between[np.ix_(selected_components(model.robot), selected_components(model.robot))]
+    )
     directions = ("x", "y", "theta") if tree.planar else MOTIONS
-    lengths = np.where(np.array(picked(model.robot)) < 3, 1.0, tree.length)
+    lengths = np.where(np.array(selected_components(model.robot)) < 3, 1.0, tree.length)
     scaled = C * np.outer(lengths, lengths)
     U, values, _ = np.linalg.svd(scaled)
     weak = values < RIGID * max(float(values[0]), 1e-300)
@@ -260,11 +275,11 @@ def deflection(
     if state_about(about, wrench, effort, preload=preload or weights) == "equilibrium":
         return deflection_at(equilibrium(robot, pose, lock, *conditions), frames)
     if about is None:
-        start, loading = prepare(robot, pose, lock, *conditions)
-        why = why_balanced(start, loading.without)
+        start, loading = prepare_loads(robot, pose, lock, *conditions)
+        why = equilibrium_reason(start, loading.without)
         if why:
-            return deflection_at(balanced(robot, start, why, lock, conditions), frames)
-        rest = kept_taut(robot, pose, lock, conditions)
+            return deflection_at(equilibrium_near(robot, start, why, lock, conditions), frames)
+        rest = equilibrium_with_taut_cables(robot, pose, lock, conditions)
         if rest is not None:
             return deflection_at(rest, frames)
         if has_force_elements(robot.tree):
@@ -289,7 +304,7 @@ def deflection(
     return replace(found, warnings=[*found.warnings, *first_order_warnings(_largest_turn(here, step))])
 
 
-deflection.doubts = lambda found: doubtful(found.warnings)  # type: ignore[attr-defined]
+deflection.doubts = lambda found: stability_warnings(found.warnings)  # type: ignore[attr-defined]
 
 
 def _largest_turn(here: Configuration, step: Array) -> float:
@@ -320,7 +335,7 @@ def deflection_at(rest: Equilibrium, frames: Sequence[str] = ()) -> Deflection:
 
 
 def _inside(
-    given: Robot, here: Configuration, loading: Loading, step: Array, moved: dict[str, Array], strain: Array
+    given: Robot, here: Configuration, loading: AppliedLoads, step: Array, moved: dict[str, Array], strain: Array
 ) -> Deflection:
     """Efforts and section forces; `strain` are the elastic forces that the configuration itself does not have."""
     held = here.robot
@@ -352,6 +367,6 @@ def _all_known(robot: Robot, frames: Sequence[str]) -> list[str]:
     return [_known(robot, frame) for frame in frames or [robot.tree.end_effector]]
 
 
-def picked(robot: Robot) -> list[int]:
+def selected_components(robot: Robot) -> list[int]:
     """Components of a world twist that a robot can have."""
     return [0, 1, 5] if robot.tree.planar else list(range(6))

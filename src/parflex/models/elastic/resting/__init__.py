@@ -1,1 +1,0 @@
-"""How a robot comes to rest: Newton's method, loads that grow, and what happens where they lead no further."""

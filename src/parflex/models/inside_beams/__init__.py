@@ -1,1 +1,0 @@
-"""What beams carry inside: forces, moments and stresses of their sections."""

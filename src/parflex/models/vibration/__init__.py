@@ -1,1 +1,0 @@
-"""What the number of elements does to frequencies: how far they are off, and robots with more elements."""

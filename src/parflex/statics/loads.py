@@ -1,0 +1,420 @@
+"""Loads on a robot in static equilibrium: servos, spring tension, tangent stiffness.
+
+What acts on a robot at rest, the multipliers of its closures there, and its exact tangent stiffness.
+
+At rest the forces F(q) of the open tree give the reduced forces c = J^T F. With the multipliers lam that make the
+dependent rows of F - J_tot^T lam vanish, dc = J^T d(F - J_tot^T lam) for constant lam: the derivative of J^T is in the
+turning of the closure wrenches. One pass of the recursion over dual numbers gives it to rounding.
+
+Stiffness and damping of elements between two points, and springs of any kind that are under tension at a pose.
+
+The stiffness of an element is the second derivative of its energy, tension included.
+
+What balances the tension (gravity, motors, loops) is not part of a linear model about the undeformed pose. Its
+stiffness then depends on the coordinates in which it is taken; only about the equilibrium it does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from parflex.errors import InputError, SingularError, did_you_mean
+from parflex.forces.forces import Without, Wrench, checked_wrenches, tree_forces, tree_newton_euler
+from parflex.forces.reactions import closure_wrenches, constraint_forces
+from parflex.forces.spare_motors import Preload, Weights
+from parflex.records import Record, name_list
+from parflex.recursion.dynamics import NewtonEuler, joint_forces, propagate_inwards
+from parflex.recursion.energy import distance, element_wrenches, line_between
+from parflex.recursion.kinematics import place_jacobian, pose
+from parflex.robot.configuration import Configuration, Pose, configure
+from parflex.robot.load import acting_robot
+from parflex.robot.motor_values import Effort, by_motor, read_efforts
+from parflex.robot.robot import Robot
+from parflex.spatial.dual import Dual, seed_slopes, slopes
+from parflex.spatial.linear import scalar_type, solve
+from parflex.tree.tree import Place, Tree
+
+Array = np.ndarray
+
+Lock = str | Sequence[str]
+
+Servo = float | Mapping[str, float]
+
+NEAR_REST = 1e-9  # of the typical length or of a radian: a stretch that only rounding makes
+
+STILL = 1e-12  # of a motion without units: what moves less does not
+
+
+class Conditions(NamedTuple):
+    """How a robot is held and loaded, in the order in which `equilibrium` takes it."""
+
+    servo: Servo | None = None
+    servo_damping: Servo | None = None
+    wrench: Wrench | None = None  # wrenches on frames, in world axes that do not turn with them
+    effort: Effort | None = None  # of motors that are neither locked nor held
+    without: Without = ()
+    weights: Weights | None = None  # of spare motors, which hold the robot and work against each other
+    preload: Preload | None = None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AppliedLoads(Record):
+    """What acts on a robot at rest: loads on frames, constant efforts along rates, and terms that are left out."""
+
+    wrench: Wrench = field(default_factory=dict)
+    tau: Array = field(default_factory=lambda: np.zeros(0))
+    without: Without = ()
+    internal: dict[str, Any] | None = None  # efforts of spare motors among `tau`
+    weight: float = 1.0  # share of gravity that acts
+
+    def gravity(self, tree: Tree) -> Array:
+        """Gravity as far as it acts, m/s^2 in world axes."""
+        return np.zeros(3) if "gravity" in self.without else self.weight * tree.gravity
+
+    def forces(self, configuration: Configuration) -> Array:
+        """F: what the rates of the open tree would need to stay at rest, less the efforts."""
+        still = np.zeros(configuration.robot.tree.n)
+        return tree_forces(configuration, still, still, self.wrench, self.without, self.weight) - self.tau
+
+    def wrenches(self, configuration: Configuration, lam: Array) -> NewtonEuler:
+        """Wrenches in all joints of the tree at rest, with the closures acting."""
+        still = np.zeros(configuration.robot.tree.n)
+        _, acting = closure_wrenches(configuration, lam)
+        return tree_newton_euler(configuration, still, still, self.wrench, self.without, acting, self.weight)
+
+    def closed_forces(self, configuration: Configuration, lam: Array) -> Array:
+        """F - J_tot^T lam."""
+        still = np.zeros(configuration.robot.tree.n)
+        own = joint_forces(configuration.robot.tree, configuration.q, still, still, tuple(self.without))
+        held = constraint_forces(configuration, lam)
+        return self.wrenches(configuration, lam).forces + own - self.tau - held
+
+    def _told(self) -> str:
+        words = (("wrenches on", list(self.wrench)), ("without", list(self.without)))
+        parts = [f"{word} {name_list(names)}" for word, names in words if names]
+        return ", ".join([*parts, *["efforts"] * bool(np.any(self.tau))]) or "gravity and springs alone"
+
+
+def prepare_loads(
+    robot: Robot,
+    pose: Pose | None = None,
+    lock: Lock = "actuators",
+    servo: Servo | None = None,
+    servo_damping: Servo | None = None,
+    wrench: Wrench | None = None,
+    effort: Effort | None = None,
+    without: Without = (),
+    weights: Weights | None = None,
+    preload: Preload | None = None,
+) -> tuple[Configuration, AppliedLoads]:
+    """The robot at a pose, held as asked, and what acts on it; what is asked of spare motors is left to `preloaded`."""
+    robot = acting_robot(robot, without)
+    if "springs" in without and (servo is not None or servo_damping is not None):
+        raise InputError(
+            "a servo is a spring, and springs are left out", key="without", value="springs", hint="keep one of them"
+        )
+    if "damping" in without and servo_damping is not None:
+        raise InputError(
+            "a servo damps, and damping is left out", key="without", value="damping", hint="keep one of them"
+        )
+    wrenches = checked_wrenches(robot.tree, wrench)
+    q = configure(robot, pose).q
+    held = held_robot(robot, q, lock, servo, servo_damping)
+    tau = np.zeros(robot.tree.n)
+    tau[list(robot.actuated)] = read_efforts(robot, effort)
+    for k in robot.actuated:
+        if tau[k] and k in held.locked:
+            name = robot.tree.rate_names[k]
+            raise InputError(
+                f"'{name}' is locked, so no effort can be given to it",
+                key="effort",
+                value=name,
+                hint="lock fewer joints",
+            )
+    configuration = Configuration(held, q)
+    if not len(configuration.reduction.partition.independent):
+        raise InputError(
+            "nothing can move: all joints are locked and no body is flexible",
+            key="lock",
+            hint="lock fewer joints, or hold the motors by servo stiffnesses (servo)",
+        )
+    return configuration, AppliedLoads(wrenches, tau, tuple(without))
+
+
+def multipliers(configuration: Configuration, F: Array) -> Array:
+    """Lam of the chosen rows that makes the dependent rows of F - J_tot^T lam vanish."""
+    part = configuration.reduction.partition
+    lam: Array = np.zeros(configuration.robot.closures.size, dtype=scalar_type(F))
+    if len(part.dependent):
+        lam[part.rows] = solve(configuration.reduction.block.T, F[part.dependent])
+    return lam
+
+
+def least_multipliers(configuration: Configuration, F: Array) -> Array:
+    """Lam of all rows with F = J_tot^T lam along the free rates; of least norm where the robot is over-constrained."""
+    free = configuration.robot.free
+    rows = configuration.closure_jacobian[:, free]
+    return np.linalg.lstsq(rows.T, F[free], rcond=1e-12)[0] if len(rows) else np.zeros(0)
+
+
+def tangent_stiffness(
+    configuration: Configuration, loading: AppliedLoads, along: Array | None = None, acting: Array | None = None
+) -> Array:
+    """K = dc/dq of the reduced forces along the independent rates, or along motions that the closures allow.
+
+    `acting` are the forces F where they are known.
+    """
+    J = configuration.J if along is None else along
+    return J.T @ forces_along(configuration, loading, J, acting)
+
+
+def forces_along(
+    configuration: Configuration, loading: AppliedLoads, motions: Array, acting: Array | None = None
+) -> Array:
+    """How F - J_tot^T lam changes along columns of motions that the closures allow, for constant lam."""
+    tree = configuration.robot.tree
+    lam = multipliers(configuration, loading.forces(configuration) if acting is None else acting)
+    moved = Configuration(configuration.robot, tree.moved(configuration.q, seed_slopes(motions)))
+    return slopes(loading.closed_forces(moved, lam), motions.shape[1])
+
+
+def locked_robot(robot: Robot, lock: Lock = "actuators", but: Collection[int] = ()) -> Robot:
+    """The robot with its motors, none, or named joints standing still; rates in `but` do not."""
+    if lock == "none":
+        return robot
+    if lock == "actuators":
+        return robot.locking(set(robot.actuated) - set(but))
+    held: set[int] = set()
+    for name in [lock] if isinstance(lock, str) else lock:
+        links = [
+            link
+            for link in robot.tree.links
+            if link.name in (name, f"{name}.1", f"{name}.2") and link.joint.rate_labels
+        ]
+        if not links:
+            joints = [link.name for link in robot.tree.links if link.joint.rate_labels]
+            raise InputError(f"there is no joint '{name}'", key="lock", value=name, hint=did_you_mean(name, joints))
+        own = {k for link in links for k in range(link.v.start, link.v.stop)}
+        if own & set(but):
+            raise InputError(
+                f"'{name}' cannot be locked and held by a servo", key="lock", value=name, hint="keep one of them"
+            )
+        held |= own
+    return robot.locking(held)
+
+
+def held_robot(
+    robot: Robot, q: Array, lock: Lock = "actuators", servo: Servo | None = None, servo_damping: Servo | None = None
+) -> Robot:
+    """The robot with joints locked and motors held by servos, which pull towards the positions `q`.
+
+    A servo is a spring and a damper in the row of its motor. A number is meant for all motors that are not locked
+    by name; a motor with a servo is not locked by `lock="actuators"`.
+    """
+    stiffness = _by_motor(robot, servo, "servo", lock)
+    damping = _by_motor(robot, servo_damping, "servo-damping", lock)
+    locked = locked_robot(robot, lock, stiffness.keys() | damping.keys())
+    if not stiffness and not damping:
+        return locked
+    tree = _with_servos(robot, q, stiffness, damping)
+    closures = replace(robot.closures, tree=tree)
+    # springs change neither the home nor how the robot can move
+    return replace(locked, tree=tree, closures=closures, known_home=robot.home, known_mobility=locked.mobility)
+
+
+def held_as(robot: Robot, like: Robot, q: Array, lock: Lock = "actuators", servo: Servo | None = None) -> Robot:
+    """A robot over any scalar that is held as another one, which moves alike, at positions `q` of any scalar."""
+    stiffness = _by_motor(like, servo, "servo", lock)
+    locked = locked_robot(robot, lock, stiffness.keys())
+    tree = _with_servos(robot, q, stiffness, {})
+    closures = replace(robot.closures, tree=tree)
+    return replace(locked, tree=tree, closures=closures, known_home=like.home)
+
+
+def _with_servos(robot: Robot, q: Array, stiffness: Mapping[int, float], damping: Mapping[int, float]) -> Tree:
+    """The tree with springs and dampers in the rows of motors."""
+    links = list(robot.tree.links)
+    for k in sorted(stiffness.keys() | damping.keys()):
+        j = robot.tree.link_of_rate[k]
+        terms, position = links[j].terms, q[links[j].q.start]
+        total = terms.stiffness + stiffness.get(k, 0.0)
+        # two springs in parallel are one, which rests at the weighted mean
+        pull = terms.stiffness * terms.rest + stiffness.get(k, 0.0) * position
+        own = replace(
+            terms, stiffness=total, rest=pull / total if total else 0.0, damper=terms.damper + damping.get(k, 0.0)
+        )
+        links[j] = replace(links[j], terms=own)
+    return replace(robot.tree, links=tuple(links), known_length=robot.tree.length)
+
+
+def _by_motor(robot: Robot, given: Servo | None, key: str, lock: Lock) -> dict[int, float]:
+    """Values by rate of the motor; a number is meant for all."""
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        named = {lock} if isinstance(lock, str) else set(lock)
+        given = {name: given for name in robot.actuated_names if name not in named}
+        if not given:
+            raise InputError("there is no motor to hold", key=key, hint="mark joints as actuated")
+    result: dict[int, float] = {}
+    for motor, value in by_motor(robot.actuated_names, given, key).items():
+        k, word = robot.actuated[motor], robot.actuated_names[motor]
+        if not robot.tree.links[robot.tree.link_of_rate[k]].joint.one_axis:
+            raise InputError(
+                f"'{word}' has more than one axis", key=key, value=word, hint="servos need joints with one axis"
+            )
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not np.isfinite(value) or value < 0:
+            raise InputError(
+                f"the value of '{word}' is not a finite non-negative number",
+                key=key,
+                value=value,
+                hint="give N/m or N m/rad, e.g. 1e6",
+            )
+        result[k] = float(value)
+    return result
+
+
+def has_springs(tree: Tree) -> bool:
+    """Whether something can be under tension that is no body."""
+    return bool(tree.elements or tree.springs) or any(link.terms.stiffness for link in tree.links)
+
+
+def prestressed_parts(configuration: Configuration, without: Sequence[str] = ()) -> list[str]:
+    """Names of springs under tension that some motion of the robot, as it is held, feels."""
+    tree = configuration.robot.tree
+    if "springs" in without or not has_springs(tree):
+        return []
+    found = []
+    for element in tree.elements:
+        if element.acts and _apart(configuration, element.first, element.second):
+            length = _length(configuration, element)
+            size = max(map(abs, element.curve.y)) if element.curve else float(element.stiffness) * tree.length
+            if abs(float(element.stored(length))) > NEAR_REST * size:
+                found.append(element.name)
+    for link in tree.links:
+        k = link.v.start
+        if not (link.joint.one_axis and link.terms.stiffness):
+            continue
+        stretch = abs(configuration.q[link.q.start] - link.terms.rest)
+        if stretch > NEAR_REST * tree.rate_units[k] and _moves(configuration, np.eye(tree.n)[k]):
+            found.append(link.name)
+    for spring in tree.springs:
+        row = np.zeros(tree.n)
+        row[list(spring.rates)] = spring.coefficients
+        stretch = abs(float(spring.pressed(configuration.q)))
+        if stretch > NEAR_REST * tree.rate_units[spring.rates[0]] and _moves(configuration, row):
+            found.append(spring.name)
+    return found
+
+
+def equilibrium_reason(configuration: Configuration, without: Sequence[str] = ()) -> str:
+    """Why a linear model at a pose must be about the equilibrium: the start of a sentence, empty where it need not."""
+    tense, taut = prestressed_parts(configuration, without), cables_at_rest_length(configuration, without)
+    words = [(tense, "under tension"), (taut, "just taut")]
+    return " and ".join(f"{_told(names)} {word}" for names, word in words if names) + " at this pose" * bool(
+        tense or taut
+    )
+
+
+def undeformed_warnings(names: Sequence[str]) -> list[str]:
+    """What a linear model about the undeformed pose misses of springs under tension."""
+    return [
+        f"{_told(names)} under tension at this pose, and what balances it is not part of a model about the undeformed "
+        "pose: ask about the equilibrium"
+    ] * bool(names)
+
+
+def cables_at_rest_length(configuration: Configuration, without: Sequence[str] = ()) -> list[str]:
+    """Names of cables at their rest length: longer they have their stiffness, shorter they have none."""
+    tree, found = configuration.robot.tree, []
+    for element in tree.elements if "springs" not in without else ():
+        if element.pulls_only and element.acts:
+            off = abs(_length(configuration, element) - float(element.rest))
+            if off < NEAR_REST * tree.length and _apart(configuration, element.first, element.second):
+                found.append(element.name)
+    cables = [spring for spring in tree.springs if spring.pulls_only and "springs" not in without]
+    near = NEAR_REST * tree.length
+    return found + [cable.joints[0] for cable in cables if abs(float(cable.stretch(configuration.q))) < near]
+
+
+def refuse_cables_at_rest_length(configuration: Configuration, without: Sequence[str] = ()) -> None:
+    """Raise where a cable is at its rest length."""
+    for name in cables_at_rest_length(configuration, without):
+        raise SingularError(
+            f"the cable '{name}' is at its rest length, where it becomes slack: "
+            "it has stiffness on one side only, and the robot no linear model",
+            key=f"element '{name}'",
+            value=name,
+            hint="choose a pose or a load at which it is taut or slack",
+        )
+
+
+def _told(names: Sequence[str]) -> str:
+    listed = ", ".join(f"'{name}'" for name in names[:3]) + (", ..." if len(names) > 3 else "")
+    return f"{listed} {'is' if len(names) == 1 else 'are'}"
+
+
+def _length(configuration: Configuration, element: Any) -> float:
+    ends = (element.first, element.second)
+    if element.smooth_at_zero:
+        return float(distance(configuration.at, ends))
+    return float(line_between(configuration.at, ends, element.name).length)
+
+
+def _apart(configuration: Configuration, first: Place, second: Place) -> bool:
+    """Whether two places move against each other."""
+    here = configuration
+    rows = [
+        here.at.of(end)[0] @ place_jacobian(here.robot.tree, here.at, here.link_jacobians, end)[0]
+        for end in (first, second)
+    ]
+    return _moves(configuration, (rows[1] - rows[0]) / configuration.robot.tree.length)
+
+
+def _moves(configuration: Configuration, rows: Array) -> bool:
+    units = configuration.robot.tree.rate_units[configuration.reduction.partition.independent]
+    return bool(np.abs(rows @ configuration.J * units).max(initial=0.0) > STILL)
+
+
+def element_stiffness(configuration: Configuration) -> tuple[Array, Array]:
+    """Parts of K_tot and D_tot of the open tree, at rest, theory (44).
+
+    One pass of the recursion over dual numbers. Where the elements alone are not in balance, turns of the axes in which
+    rates are measured make the derivative unsymmetric; its symmetric part is the second derivative.
+    """
+    tree = configuration.robot.tree
+    moved = pose(tree, tree.moved(configuration.q, seed_slopes(np.eye(tree.n))))
+    acting, zero = element_wrenches(tree, moved, None), np.zeros(3)
+    f = [-acting[j][0] if j in acting else zero for j in range(len(tree.links))]
+    m = [-acting[j][1] if j in acting else zero for j in range(len(tree.links))]
+    bend = [
+        -acting[j][2] if j in acting and len(acting[j]) > 2 else np.zeros(link.body.size)
+        for j, link in enumerate(tree.links)
+    ]
+    K = slopes(propagate_inwards(tree, moved, f, m, bend).forces, tree.n)
+    return (K + K.T) / 2, _damping(configuration)
+
+
+def has_force_elements(tree: Tree) -> bool:
+    """Whether a spring, damper, cable, force or a strut with a spring acts between two points."""
+    return bool(tree.elements) or any(link.strut and link.terms.stiffness for link in tree.links)
+
+
+def _damping(configuration: Configuration) -> Array:
+    """Slope of the tension over the rate of the length, along the line between the points."""
+    tree, at = configuration.robot.tree, configuration.at
+    D = np.zeros((tree.n, tree.n))
+    for element in tree.elements:
+        if not element.acts or (element.damping == 0 and element.speed_curve is None):
+            continue
+        ends = (element.first, element.second)
+        across, length, _ = line_between(at, ends, element.name)
+        J1, J2 = (at.of(end)[0] @ place_jacobian(tree, at, configuration.link_jacobians, end)[0] for end in ends)
+        row = across @ (J2 - J1) / length
+        tension = element.tension(length, Dual(0.0, np.ones(1)))
+        D = D + (tension.slope[0] if isinstance(tension, Dual) else 0.0) * np.outer(row, row)  # of any scalar
+    return D

@@ -1,0 +1,576 @@
+"""Discretisation error of natural frequencies, and refinement of beam meshes.
+
+How much too high frequencies are because elements are too few: estimated from one solution, mode by mode.
+
+To first order of what lies inside the elements, the eigenvalues are those of diag(lambda) - C in the space
+of the modes found; modes beside those asked for take part, since they may come down and in between.
+
+Motions inside an element of a beam that its cubic shapes leave out: both ends are held, the inside vibrates.
+
+The shapes of an element are those of a beam that is loaded at its ends. To them belong, in the exact beam, motions that
+vanish at both ends; statics do not couple them with the shapes. The inertia -lambda M and an axial force N do. What
+they would take from an eigenvalue lambda of mode x is
+
+    y^T A_ii^-1 y    with  y = (N G_ib - lambda M_ib) x,    A_ii = K_ii + N G_ii - lambda M_ii
+
+and it has no end where A_ii is singular: at the frequencies of the element clamped at both ends, and at its own
+buckling load. Here the inside is cut into FINE elements of the same kind: shear, rotary inertia and roll are in it.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from parflex.bodies.elastic import Body
+from parflex.bodies.reduced_beam import ReducedBeam, ReducedCentreLine
+from parflex.closure.mobility import null_space
+from parflex.errors import InputError, ParflexWarning
+from parflex.records import Record, count_of
+from parflex.robot.configuration import Configuration, Pose, configure
+from parflex.robot.robot import Robot
+from parflex.robotfile import schema
+from parflex.spatial.linear import eigen_pairs
+from parflex.spatial.rotations import hat
+from parflex.tree.build_elements import read_element
+from parflex.tree.tree import Link
+
+Array = np.ndarray
+
+TOO_HIGH = 0.05  # of a frequency: beyond, a warning names the beam; one element of a pinned beam is 11 % too high
+
+FAR = 1.0  # of what a frequency should be: beyond, an estimate of first order is no figure, as near critical loads
+
+ENOUGH = 0.01  # of a frequency: the number of elements in warnings is that for this error
+
+BESIDE = 24  # modes above those asked for that take part in an estimate
+
+# of a squared frequency: modes above change what is taken from it by about its share of theirs. Those of an element
+# much shorter than others, as beside a place where something acts, lie so high that it would be lost in their rounding
+ABOVE = 1e6
+
+REACHED = 0.9  # of a squared frequency of an element held at both ends: so near, nothing can be said any more
+
+BISECTIONS = 12  # until a large share is known to a thousandth
+
+CLEAR = 0.5  # of the same: with this many elements something can
+
+HALVES = 2  # of an element of a reduced beam: its inside is far above what is left out
+
+FINE = 8  # elements that stand for the inside: in stretch and shear they have 1/64 of the error that is estimated
+
+LEAST = 1e-9  # answers of finely divided robots have rounding of about 1e-10: smaller changes are chance
+
+MOST = 64  # elements that each element of the file is divided into
+
+DEFORMED = 1e-9  # m or rad: a configuration with larger elastic coordinates belongs to its number of elements
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ElementErrors(Record):
+    """Shares by which frequencies are too high; infinite where elements vibrate by themselves at such a frequency.
+
+    `beam` has most of the largest share, `count` elements now, and `enough` for an error of a hundredth.
+    """
+
+    shares: Array
+    beam: str = ""
+    count: int = 1
+    enough: int = 1
+    alone: float = np.inf  # rad^2/s^2 of its elements held at both ends
+    pressed: bool = False  # whether an element of it is under axial compression
+    reduced: ReducedBeam | None = None  # how it is reduced
+    by_elements: Array | None = None  # the shares without what reductions leave out
+
+    @property
+    def largest(self) -> float:
+        """The largest share."""
+        return float(self.shares.max(initial=0.0))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class BeamElements(Record):
+    """The elements of a beam in the tree, from root to tip, and what is inside each."""
+
+    name: str
+    links: tuple[int, ...]
+    inside: tuple[InnerMotions, ...]
+    reduced: ReducedBeam | None = None  # of the part of it that leaves out the lowest frequency
+    element: float = np.inf  # rad^2/s^2 of its elements held at both ends, where it is reduced
+
+
+def beam_links(robot: Robot, reduced: bool = False) -> dict[str, tuple[int, ...]]:
+    """Numbers of the links that are elements of each beam, from root to tip; what was reduced has none, or alone."""
+    tree, found = robot.tree, {}
+    carried = {link.parent: j for j, link in enumerate(tree.links) if link.node is not None and link.parent >= 0}
+    for frame in robot.description.frame:
+        if frame.beam is None or (frame.beam.reduce is not None) != reduced:
+            continue
+        j: int | None = tree.number(frame.name)
+        links = []
+        while j is not None and tree.links[j].body.size and tree.links[j].body.by_tip:
+            links.append(j)
+            j = carried.get(j)
+        if links:
+            found[frame.name] = tuple(links)
+    return found
+
+
+def inner_beams(robot: Robot) -> dict[str, BeamElements]:
+    """Of each beam its elements; those of alike beams are made once, and of a robot once."""
+    if robot.inner_motions:
+        return robot.inner_motions
+    made: dict[str, BeamElements] = {}
+    known: dict[tuple[str, float], InnerMotions] = {}
+    specs = {frame.name: frame.beam for frame in robot.description.frame}
+    for name, links in beam_links(robot).items():
+        spec, inside = specs[name], []
+        assert spec is not None
+        for j in links:
+            count = float(f"{spec.length / robot.tree.links[j].body.nodes['tip'].r0[0]:.12g}")  # without rounding
+            key = spec.model_dump_json(), count
+            if key not in known:
+                known[key] = inner_motions_of_beam(robot.description, name, spec, count)
+            inside.append(known[key])
+        made[name] = BeamElements(name, links, tuple(inside))
+    robot.inner_motions.update(made)  # all at once: another thread may ask meanwhile
+    return made
+
+
+def reduced_beams(robot: Robot) -> dict[str, BeamElements]:
+    """Of each reduced beam its bodies, and what these leave out; of a robot once."""
+    if robot.left_out_motions:
+        return robot.left_out_motions
+    made, specs = {}, {frame.name: frame.beam for frame in robot.description.frame}
+    known: dict[tuple[str, int, str], tuple[InnerMotions, float]] = {}
+    for name, links in beam_links(robot, reduced=True).items():
+        spec, parts, said = specs[name], [], []
+        assert spec is not None
+        for body in (robot.tree.links[j].body for j in links):
+            assert body.reduced is not None and isinstance(body.inner, ReducedCentreLine)
+            length = float(body.nodes["tip"].r0[0])
+            key = spec.model_dump_json(), body.reduced.elements, f"{length:.12g}"
+            if key not in known:
+                count = body.reduced.elements * spec.length / length
+                element = read_element(robot.description, name, spec, HALVES * count)
+                alone = inner_motions_of_beam(robot.description, name, spec, count).still[0]
+                known[key] = inner_motions_of_reduced(element, body.inner), float(alone.min())
+            parts.append(known[key])
+            said.append(body.reduced)
+        worst = min(said, key=lambda one: one.left_out)
+        made[name] = BeamElements(name, links, tuple(part[0] for part in parts), worst, min(part[1] for part in parts))
+    robot.left_out_motions.update(made)
+    return made
+
+
+def _axial_force(link: Link, q: Array) -> float:
+    """Axial force (N) in an element as far as it acts on bending, positive in tension."""
+    return float(sum(strain.force(q[link.e]) for strain in link.body.acting))
+
+
+def element_errors(here: Configuration, values: Array, shapes: Array, count: int) -> ElementErrors:
+    """Of the lowest `count` modes: squared frequencies, lowest first, and shapes, also of modes above them."""
+    plain, reduced = list(inner_beams(here.robot).values()), list(reduced_beams(here.robot).values())
+    beams = [*plain, *reduced]
+    if not count or not beams:
+        return ElementErrors(np.zeros(count))
+    values, shapes = values[: count + BESIDE], shapes[:, : count + BESIDE]
+    inside = [_inside(here, beam, shapes) for beam in beams]
+    alone = np.array([part.own.min() for part in inside])
+    limit = REACHED * min([float(least) for least in alone[: len(plain)]] + [beam.element for beam in reduced])
+    by_elements = _shares(values, inside[: len(plain)], count, REACHED * float(alone[: len(plain)].min(initial=np.inf)))
+    shares = by_elements
+    if reduced:
+        shares = _shares(values, inside, count, REACHED * float(alone.min()))
+        left_out = min(float(least) for least in alone[len(plain) :])
+        # beyond what is left out the bound is all that is known, theory (56); beside elements not even that
+        beyond = np.isinf(shares) & (values[:count] < limit)
+        shares = np.where(beyond, np.sqrt(1 + values[:count] / left_out) - 1, shares)
+    worst = int(np.argmax(shares))
+    infinite, highest = bool(np.isinf(shares[worst])), float(values[count - 1])
+    taken = [part.taken(values, float(values[worst]))[worst, worst] for part in inside]
+    b = int(np.argmin(alone) if infinite else np.argmax(taken))
+    links = len(beams[b].links)
+    times = highest / (CLEAR * max(float(alone[b]), 1e-300)) if infinite else shares[worst] / ENOUGH
+    enough = int(np.ceil(links * max(1.0, times) ** 0.25))  # errors and squared frequencies go with the fourth power
+    pressed = any(_axial_force(here.robot.tree.links[j], here.q) < 0 for j in beams[b].links)
+    most = max(enough, links + 1), float(alone[b]), pressed, beams[b].reduced
+    return ElementErrors(shares, beams[b].name, links, *most, by_elements)
+
+
+def _shares(values: Array, inside: list[_Inside], count: int, limit: float) -> Array:
+    """Of each mode the share by which it is too high; infinite beyond a limit."""
+    if not inside:
+        return np.zeros(count)
+    together = _Inside(
+        *(np.concatenate(rows) for rows in zip(*((p.own, p.pulled, p.moved) for p in inside), strict=True))
+    )
+    return np.array([_too_high(values, together, k, limit) for k in range(count)])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _Inside(Record):
+    """Of motions inside elements: squared frequencies, and what pulls and what accelerates them in each mode."""
+
+    own: Array
+    pulled: Array
+    moved: Array
+
+    def of_modes(self, count: int) -> _Inside:
+        """In the lowest modes alone."""
+        return _Inside(self.own, self.pulled[:, :count], self.moved[:, :count])
+
+    def taken(self, values: Array, value: float) -> Array:
+        """C at a squared frequency; modes above matter where they come below it."""
+        y = self.pulled - self.moved * np.minimum(values, value)
+        y = y / np.sqrt(np.maximum(self.own - value, (1 - REACHED) * np.abs(self.own)))[:, None]
+        return y.T @ y
+
+
+def _inside(here: Configuration, beam: BeamElements, shapes: Array) -> _Inside:
+    """Of all elements of a beam, one below the other."""
+    rows = []
+    for j, inside in zip(beam.links, beam.inside, strict=True):
+        link, (J_v, J_w) = here.robot.tree.links[j], here.link_jacobians[j]
+        N = _axial_force(link, here.q)
+        own, vectors = inside.still if N == 0 else inside.modes(N)
+        x = np.vstack([J_v @ shapes, J_w @ shapes, shapes[link.e_v]])
+        rows.append((own, N * (vectors.T @ (inside.G_ib @ x)), vectors.T @ (inside.M_ib @ x)))
+    return _Inside(*(np.concatenate(part) for part in zip(*rows, strict=True)))
+
+
+def _too_high(values: Array, inside: _Inside, k: int, limit: float) -> float:
+    """Share by which the frequency of mode k is too high; infinite where it lies above a limit of what can be said."""
+    values = values[: np.searchsorted(values, ABOVE * values[k])]
+    inside = inside.of_modes(len(values))
+
+    def left(value: float) -> float:
+        return float(np.linalg.eigvalsh(np.diag(values) - inside.taken(values, value))[k])
+
+    upper = min(float(values[k]), limit)
+    found = left(upper) if limit > 0 else np.inf
+    if found > upper and upper < values[k]:
+        return np.inf
+    if found < (1 - 2 * ENOUGH) * values[k]:  # far off: the value at which it is right itself
+        lower = 0.0
+        for _ in range(BISECTIONS):
+            middle = (lower + upper) / 2
+            lower, upper = (middle, upper) if left(middle) > middle else (lower, middle)
+        found = upper
+    return float(np.sqrt(values[k] / min(found, values[k])) - 1) if found > 0 else np.inf
+
+
+def bound_at(robot: Robot, hertz: float) -> ElementErrors:
+    """How much too high frequencies up to one (Hz) are at most, whatever moves: of resonances and of zeros.
+
+    An eigenvalue lambda is found as lambda/(1 - lambda/mu) at most, theory (56), with mu the lowest of elements held at
+    both ends, which are all that elements leave out. Zeros are the resonances of the robot whose output is held. Axial
+    forces of an equilibrium may take more. Reduced beams have a bound of their own.
+    """
+    beams = list(inner_beams(robot).values())
+    if not beams:
+        return ElementErrors(np.zeros(1))
+    alone = [min(float(part.still[0].min()) for part in beam.inside) for beam in beams]
+    b, value = int(np.argmin(alone)), (2 * np.pi * hertz) ** 2
+    share, links = value / alone[b], len(beams[b].links)
+    most = 1 / np.sqrt(1 - share) - 1 if share < REACHED else np.inf
+    allowed = 1 - (1 + TOO_HIGH) ** -2
+    enough = int(np.ceil(links * (share / allowed) ** 0.25))  # squared frequencies go with the fourth power
+    return ElementErrors(np.array([most]), beams[b].name, links, max(enough, links + 1), alone[b])
+
+
+def response_warnings(robot: Robot, highest: float) -> list[str]:
+    """One sentence about a frequency response up to a frequency (Hz) for which elements are too few."""
+    return element_warnings(np.array([highest]), bound_at(robot, highest), "the response")
+
+
+def element_warnings(frequencies: Array, errors: ElementErrors, what: str = "") -> list[str]:
+    """One sentence about the mode that is most too high because elements are too few, or about `what` reaches there."""
+    if errors.largest <= TOO_HIGH:
+        return []
+    worst = int(np.argmax(errors.shares))
+    mode = f"{what} up to" if what else f"mode {worst + 1}"
+    mode += f" {frequencies[worst]:.4g} Hz" if what else f" ({frequencies[worst]:.4g} Hz)"
+    its = "its element is" if errors.count == 1 else f"its {errors.count} elements are"
+    advice = f"use {errors.enough} elements" + ("" if what else ", or converge=1e-3")
+    held = f"{np.sqrt(max(errors.alone, 0.0)) / (2 * np.pi):.4g} Hz"
+    if errors.reduced is not None:
+        if frequencies[worst] > errors.reduced.band and np.isfinite(errors.largest):
+            return []  # which is told of all modes beyond the band
+        its, advice = "modes that its reduction leaves out are missing", "give 'reduce' a smaller error"
+        if not np.isfinite(errors.largest):
+            advice = "use more elements, or leave out 'reduce'"
+    else:
+        its += " too long"
+    if what and np.isfinite(errors.largest):
+        most = "more than twice" if errors.largest > FAR else f"up to {errors.largest:.0%}"
+        return [f"{mode} may have resonances and zeros {most} too high, by '{errors.beam}' most: {its}; {advice}"]
+    if FAR < errors.largest < np.inf:
+        load = ", which is near a critical load" if errors.pressed else ""
+        return [f"{mode} is more than twice too high, by '{errors.beam}' most{load}: {its}; {advice}"]
+    if np.isfinite(errors.largest):
+        return [f"{mode} is about {errors.largest:.0%} too high, by '{errors.beam}' most: {its}; {advice}"]
+    return [
+        f"{mode} is not below the lowest frequency of the elements of '{errors.beam}' by themselves, held at both ends "
+        f"({held}): from there on modes are missing or far too high; {advice}"
+    ]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class InnerMotions(Record):
+    """Of an element held at both ends: stiffness, mass and G (of a unit of axial force), and their coupling with x.
+
+    x is the twist of the root (v, w in its axes) and the elastic coordinates: of the tip, and of modes that are kept.
+    """
+
+    K_ii: Array
+    M_ii: Array
+    M_ib: Array
+    G_ii: Array
+    G_ib: Array
+
+    @cached_property
+    def still(self) -> tuple[Array, Array]:
+        """The same without axial force."""
+        return self.modes(0.0)
+
+    def modes(self, N: float) -> tuple[Array, Array]:
+        """Squared frequencies under an axial force, and the mass-normalised motions; not positive: it buckles."""
+        return eigen_pairs(self.K_ii + N * self.G_ii, self.M_ii)
+
+
+def inner_motions(pieces: list[Body], kept: Array | None = None) -> InnerMotions:
+    """Of an element from the `pieces` that it is cut into, one behind the other.
+
+    A reduced beam has modes, too: `kept` are the coordinates of the pieces in each. Motions of which these have no
+    strain energy in common are what is left out.
+    """
+    N = pieces[0].size
+    size = 6 + N * len(pieces)
+    M, K, G = np.zeros((size, size)), np.zeros((size, size)), np.zeros((size, size))
+    root = np.hstack([np.eye(6), np.zeros((6, size - 6))])  # twist of the node before each piece
+    for j, piece in enumerate(pieces):
+        own = np.zeros((N, size))
+        own[:, 6 + N * j : 6 + N * (j + 1)] = np.eye(N)
+        rows, tip = np.vstack([root, own]), piece.nodes["tip"]
+        M += rows.T @ piece.inertia_matrix(np.zeros(N)) @ rows
+        K += own.T @ piece.material_stiffness(np.zeros(N)) @ own
+        G += rows.T @ _shortening(piece) @ rows
+        shift = np.block([[np.eye(3), -hat(tip.r0)], [np.zeros((3, 3)), np.eye(3)]])
+        root = shift @ root + np.vstack([tip.Phi_d, tip.Phi_r]) @ own
+    tip = pieces[0].nodes["tip"]
+    relative = (np.vstack([tip.Phi_d, tip.Phi_r]).T @ root)[:, 6:]  # coordinates of the whole tip by those of pieces
+    K_e = K[6:, 6:]
+    shapes = np.linalg.solve(K_e, relative.T)
+    shapes = shapes @ np.linalg.inv(relative @ shapes)  # of the least energy: the cubic shapes of the whole
+    if kept is not None:
+        shapes, relative = np.hstack([shapes, kept]), np.vstack([relative, kept.T @ K_e])
+    inner = null_space(relative / np.linalg.norm(relative, axis=1)[:, None], len(relative))
+    B = np.vstack([np.zeros((6, inner.shape[1])), inner])
+    T = np.zeros((size, 6 + shapes.shape[1]))
+    T[:6, :6], T[6:, 6:] = np.eye(6), shapes
+    return InnerMotions(B.T @ K @ B, B.T @ M @ B, B.T @ M @ T, B.T @ G @ B, B.T @ G @ T)
+
+
+def _shortening(piece: Body) -> Array:
+    """What slopes take from the length of a piece, of the turn of its root too: int (v'^2 + w'^2) dx as a form."""
+    N, length = piece.size, float(piece.nodes["tip"].r0[0])
+    H = np.zeros((6 + N, 6 + N))
+    H[4, 4] = H[5, 5] = length
+    ends = piece.nodes["tip"].Phi_d
+    H[5, 6:], H[4, 6:] = ends[1], -ends[2]  # v' = rz + ..., w' = -ry + ...
+    H[6:, 5], H[6:, 4] = H[5, 6:], H[4, 6:]
+    for strain in piece.strains:
+        H[6:, 6:] += strain.H
+    return H
+
+
+def inner_motions_of_beam(robot: schema.RobotFile, name: str, spec: schema.Beam, count: float) -> InnerMotions:
+    """Of one element of the beam of a frame, which has so many of its length."""
+    return inner_motions([read_element(robot, name, spec, count * FINE)] * FINE)
+
+
+def inner_motions_of_reduced(element: Body, line: ReducedCentreLine) -> InnerMotions:
+    """Of a reduced beam of such elements, or of their parts: what its modes leave out, and the inside of elements."""
+    parts = (len(line.shapes) - 1) * HALVES
+    N = element.size
+    tip = element.nodes["tip"]
+    used = np.vstack([tip.Phi_d, tip.Phi_r])
+    kept = np.zeros((parts * N, line.shapes.shape[2] - N))
+    ends = [line.at(k / parts) for k in range(parts + 1)]
+    moved = [np.vstack([end.Phi_d, end.Phi_r])[:, N:] for end in ends]
+    for k in range(parts):
+        carried = np.vstack([moved[k][:3] - hat(tip.r0) @ moved[k][3:], moved[k][3:]])
+        kept[k * N : (k + 1) * N] = used.T @ (moved[k + 1] - carried)
+    return inner_motions([element] * parts, kept if kept.size else None)
+
+
+def band_warnings(robot: Robot, frequencies: Array, what: str = "") -> list[str]:
+    """One sentence about frequencies (Hz) beyond those for which a beam is reduced: modes, lowest first, or `what`.
+
+    Their errors have a bound in the frequencies found, too: lambda >= lambda_k mu/(mu + lambda_k), theory (56).
+    """
+    said = {link.name: link.body.reduced for link in robot.tree.links if link.body.reduced is not None}
+    lowest = min(said, key=lambda name: said[name].band, default="")
+    beyond = np.flatnonzero(np.asarray(frequencies) > said[lowest].band) if lowest else np.zeros(0, dtype=int)
+    if not beyond.size:
+        return []
+    highest, left_out = float(np.max(np.asarray(frequencies)[beyond])), min(one.left_out for one in said.values())
+    if np.isinf(left_out):  # all modes are kept: nothing is higher
+        return []
+    modes = f"mode {beyond[0] + 1}" if len(beyond) == 1 else f"modes {beyond[0] + 1} to {beyond[-1] + 1}"
+    much = f"{100 * (np.sqrt(1 + (highest / left_out) ** 2) - 1):.3g} %"
+    digit = 10.0 ** (np.floor(np.log10(highest)) - 1)
+    return [
+        f"{what or modes} (up to {highest:.4g} Hz): beyond the band of {said[lowest].band:g} Hz for which '{lowest}' "
+        f"is reduced, frequencies may be up to {much} higher than with all elements; "
+        f"give 'reduce' a band of {np.ceil(highest / digit) * digit:g} Hz"
+    ]
+
+
+def warn_beyond_band(robot: Robot, frequencies: Array, level: int, what: str = "frequencies of the map") -> None:
+    """Warn once of the highest of all frequencies (Hz), in any order."""
+    found = np.asarray(frequencies, dtype=float).ravel()
+    for told in band_warnings(robot, found[np.isfinite(found)], what):
+        warnings.warn(told, ParflexWarning, stacklevel=level + 1)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Refinement(Record):
+    """How many elements an answer took.
+
+    Attributes
+    ----------
+    elements : int
+        Elements that every element of the file is divided into, as `elements` of `load` says.
+    change : float
+        Largest relative change by the last doubling of the elements; infinite before there are two answers.
+    remaining : float
+        Estimate of the largest relative error that is left.
+    converged : bool
+        Whether both are within what `converge` asks for.
+    steps : list[dict[str, Any]]
+        Of each number of elements: `elements`, `coordinates`, `change`, `seconds`, and more where it is known.
+    why : str
+        Why the refinement ended before.
+    """
+
+    elements: int
+    change: float
+    remaining: float
+    converged: bool
+    steps: list[dict[str, Any]] = field(default_factory=list)
+    why: str = ""
+
+    def _told(self) -> str:
+        answer = "converged" if self.converged else "not converged"
+        return f"{answer} with {count_of(self.elements, 'element')} in each of the file, last change {self.change:.2g}"
+
+
+def check_share(converge: Any) -> float:
+    """Refuse what is no relative change, or one that rounding forbids."""
+    number = not isinstance(converge, bool) and isinstance(converge, int | float | np.number)
+    if not number or not 0 < converge < 1:
+        hint = "give e.g. 1e-3"
+        raise InputError("'converge' is not a share between 0 and 1", key="converge", value=converge, hint=hint)
+    if converge < LEAST:
+        raise InputError(
+            f"answers have rounding of about {LEAST / 10:.0e}: a change of {converge:g} is chance",
+            key="converge",
+            value=converge,
+            hint=f"give {LEAST:g} or more, e.g. 1e-3",
+        )
+    return float(converge)
+
+
+def refinable(robot: Robot, names: Collection[str] = ()) -> list[str]:
+    """Sentences about what stays as it is while beams are refined; a robot without beams is refused.
+
+    `names` are frames that the answer is about: nodes between elements that the robot was loaded with are elsewhere
+    after a refinement.
+    """
+    modal = [repr(name) for name in modal_bodies(robot)]
+    reduced = [repr(frame.name) for frame in robot.description.frame if frame.beam is not None and frame.beam.reduce]
+    if not beam_links(robot):
+        what, hint = "it has no beams", ""
+        if modal:
+            what, hint = f"{', '.join(modal)} given by modes cannot be refined", ", or give the body more modes"
+        if reduced:
+            what, hint = f"{', '.join(reduced)} are reduced, with an error that the file states", ", or reduce"
+        raise InputError(
+            f"the number of elements of '{robot.name}' cannot be refined: {what}",
+            key="converge",
+            value=robot.name,
+            hint=f"leave out converge{hint}",
+        )
+    if {*robot.locked} & {*robot.tree.elastic}:
+        raise InputError(
+            "a robot with locked elastic coordinates cannot be refined: they belong to its number of elements",
+            key="converge",
+            value=robot.name,
+            hint="lock joints alone",
+        )
+    inner = _inner_nodes(robot)
+    for name in names:
+        if name in inner:
+            raise InputError(
+                f"'{name}' is a node between elements that the robot was loaded with: refined, it is elsewhere",
+                key="converge",
+                value=name,
+                hint="load the robot without elements, and give the beam elements in its file",
+            )
+    told = [f"{', '.join(modal)} given by modes stays as it is: only beams are refined"] if modal else []
+    if reduced:
+        told.append(f"the error of the reduction of {', '.join(reduced)} is not in the change: the file states it")
+    return told
+
+
+def _inner_nodes(robot: Robot) -> set[str]:
+    """Nodes inside the elements of the file, which are elsewhere when these are divided further."""
+    tree, found = robot.tree, set()
+    for name, links in beam_links(robot).items():
+        found |= {tree.links[j].name for j in links[1:] if tree.links[j].name.removeprefix(f"{name}.").count(".")}
+    return found
+
+
+def modal_bodies(robot: Robot) -> list[str]:
+    """Bodies given by modes."""
+    return [link.name for link in robot.tree.links if link.body.size and not link.body.by_tip]
+
+
+def at_same_pose(robot: Robot, finer: Robot, pose: Pose | None) -> Pose | None:
+    """A pose of a robot as one of the same robot with other elements."""
+    if pose is None or isinstance(pose, str | Mapping):
+        return pose
+    here = configure(robot, pose)
+    elastic = {k for link in robot.tree.links for k in range(link.e.start, link.e.stop)}
+    if np.abs(here.q[sorted(elastic)]).max(initial=0.0) > DEFORMED:
+        raise InputError(
+            "this configuration is deformed: its elastic coordinates belong to its number of elements",
+            key="pose",
+            hint="give the pose itself; about='equilibrium' finds the deformed one",
+        )
+    return Configuration(finer, same_positions(robot, finer, here.q))
+
+
+def same_positions(robot: Robot, finer: Robot, q: Array) -> Array:
+    """Positions of an undeformed robot as those of the same robot with other elements."""
+    values = dict(zip(robot.tree.position_names, q, strict=True))
+    found = np.array([values.get(name, 0.0) for name in finer.tree.position_names])
+    for link in finer.tree.links:
+        found[link.e] = 0.0
+    return found
+
+
+def numbers_of_elements(robot: Robot, most: int) -> Iterable[int]:
+    """1, 2, 4, ... times the elements of a robot, as long as it has no more than `most` coordinates."""
+    elastic = sum(link.body.size for link in robot.tree.links if link.body.by_tip)
+    times = 1
+    while times * robot.refine <= MOST and (times == 1 or robot.tree.n + (times - 1) * elastic <= most):
+        yield times
+        times *= 2

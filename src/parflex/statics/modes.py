@@ -1,0 +1,801 @@
+"""Natural frequencies, mode shapes, damping, participation, mode tracking and mesh convergence.
+
+Natural frequencies of a robot whose beams are divided until all modes that are asked for are converged.
+
+Two things that know nothing of each other have to agree: the change of the frequencies by the last doubling of the
+elements, and the estimate of what is left from the motions inside the elements. A small change alone may be chance.
+
+Modes tracked along a path of poses, by their shapes rather than by their numbers.
+
+Neighbouring poses are compared by the mass-weighted modal assurance criterion, MAC = (a^T M b)^2 of mass-normalised
+shapes. Shapes of modes that are (nearly) double are any basis of their subspace: there whole subspaces are compared,
+and the basis is turned to the one nearest to the pose before (orthogonal Procrustes). Where shapes change too much from
+one pose to the next, a pose is put between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from parflex.bodies.reduced_beam import mirror_symmetric_part
+from parflex.errors import InputError, ParflexError, SingularError
+from parflex.forces.forces import Without, Wrench
+from parflex.forces.spare_motors import Preload, Weights
+from parflex.records import Answer, Record, brief, count_of
+from parflex.recursion.dynamics import mass_matrix
+from parflex.recursion.energy import line_between
+from parflex.recursion.kinematics import place_jacobian
+from parflex.robot.configuration import Configuration, Pose
+from parflex.robot.load import with_refined_beams
+from parflex.robot.motor_values import Effort
+from parflex.robot.robot import Robot, file_frame, hertz_line
+from parflex.spatial.dual import Dual
+from parflex.statics.equilibrium import NOT_STABLE, stability_warnings
+from parflex.statics.linear_model import About, LinearModel, linear_model, state_about
+from parflex.statics.linear_system import eigen, moving_names, rate_units, sorted_modes
+from parflex.statics.loads import Conditions, Lock, Servo
+from parflex.statics.mesh_error import (
+    Refinement,
+    at_same_pose,
+    band_warnings,
+    beam_links,
+    check_share,
+    element_errors,
+    element_warnings,
+    numbers_of_elements,
+    refinable,
+)
+from parflex.tree.tree import Link
+
+Array = np.ndarray
+
+USUAL = 6  # modes, where it is not said how many
+
+MOST_COORDINATES = 2500  # of a robot: dense eigenvalue problems of more take minutes
+
+# of the change by a doubling, what is left: errors of cubic elements go with the fourth power of their length; those of
+# deflected shapes, which straight elements follow, with the second
+LEFT = {"undeformed": 1 / 15, "equilibrium": 1 / 3}
+
+SAME = 0.8  # of a mode's motion of common nodes that modes of about its frequency must have with fewer elements
+
+ABOUT, HIGHEST = 0.1, 0.98  # frequencies that are about the same; those so near to the highest may have partners above
+
+SMALL = 1e-4  # shares below are left out
+
+CLEAR = 0.99  # a mode is in one kind if so much of its energy is: modes of symmetric robots are in one to rounding
+
+AGREEMENT = 0.8  # MAC from which two shapes are one mode: a rival then has 0.2 at most
+
+CLOSE = 1e-3  # relative distance of frequencies within which modes are taken as one subspace
+
+SPARE = 4  # modes above those that are followed: partners of a branch that leaves the lowest ones
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Modes(Answer):
+    """Frequencies in Hz, shapes, damping ratios, and motions without stiffness by the name of what moves most.
+
+    Shapes are over all coordinates, one column a mode, mass-normalised, the largest entry positive. Damping ratios are
+    v^T D v / (2 omega): those of light damping. Unstable motions grow instead of vibrating.
+
+    Attributes
+    ----------
+    frequencies : Array
+        Hz, lowest first.
+    shapes : Array
+        All coordinates x modes, mass-normalised, the largest entry positive (m, rad).
+    damping : Array
+        Damping ratios v^T D v / (2 omega), for light damping (dimensionless).
+    free_motions : list[str]
+        Motions without stiffness, by what moves most.
+    independent_coordinates : int
+        Number of independent coordinates.
+    unstable_motions : list[str]
+        Motions that grow instead of vibrating.
+    model : LinearModel
+        The linear model.
+    excess : Array
+        Estimated shares by which frequencies are too high because elements are too few, or reduced beams leave modes
+        out (from the lowest of these on it is the bound); infinite where elements of beams, held at both ends, vibrate
+        by themselves at such a frequency (dimensionless).
+    refinement : Refinement | None
+        Number of elements that `converge` took, and how frequencies changed; None without it.
+    by_elements : Array | None
+        `excess` without what reduced beams leave out; None where it is not known (dimensionless).
+    too_few : list[str]
+        What is said where elements are too few; it is among the warnings of the model, too.
+    """
+
+    frequencies: Array
+    shapes: Array
+    damping: Array
+    free_motions: list[str]
+    independent_coordinates: int
+    unstable_motions: list[str]
+    model: LinearModel
+    excess: Array = field(default_factory=lambda: np.zeros(0))
+    refinement: Refinement | None = None
+    by_elements: Array | None = None
+    too_few: list[str] = field(default_factory=list)
+
+    @property
+    def about(self) -> About:
+        """State of linearisation: `undeformed` or `equilibrium`."""
+        return self.model.about
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """Warnings of the robot and of its linear model."""
+        return (*self.model.robot.warnings, *self.model.warnings)
+
+    def _told(self) -> str:
+        apart = ((self.free_motions, "motion", " without stiffness"), (self.unstable_motions, "unstable motion", ""))
+        modes = f"{count_of(len(self.frequencies), 'mode')}, {hertz_line(self.frequencies)}"
+        parts = [f"{brief(self.model.robot.name)}: {modes}"]
+        return "; ".join([*parts, *(f"{count_of(len(names), word)}{rest}" for names, word, rest in apart if names)])
+
+
+def natural_frequencies(
+    robot: Robot,
+    pose: Pose | None = None,
+    modes: int | None = None,
+    lock: Lock = "actuators",
+    about: About | None = None,
+    *,
+    servo: Servo | None = None,
+    servo_damping: Servo | None = None,
+    wrench: Wrench | None = None,
+    effort: Effort | None = None,
+    without: Without = (),
+    weights: Weights | None = None,
+    preload: Preload | None = None,
+    converge: float | None = None,
+) -> Modes:
+    """Lowest natural frequencies, mode shapes and damping ratios at a pose.
+
+    About the undeformed pose; under a wrench or efforts, or with springs under tension at the pose, about the
+    equilibrium. Motions without stiffness are listed in `free_motions`.
+
+    Parameters
+    ----------
+    robot : Robot
+        Robot, from `load`.
+    pose : Pose, default None
+        Name of a pose of the file, coordinates by name, or a configuration; None is home (m, rad).
+    modes : int, default None
+        Number of modes; None: six, or all if there are fewer.
+    lock : Lock, default "actuators"
+        Locked joints: 'actuators', 'none' or names.
+    about : {'undeformed', 'equilibrium'}, default None
+        State of linearisation; None is the equilibrium under a wrench or efforts or where springs are under tension,
+        else the undeformed pose.
+    servo : float or Mapping[str, float], default None
+        Stiffness of motors held by springs (N/m, N m/rad).
+    servo_damping : float or Mapping[str, float], default None
+        Damping of the servos (N s/m, N m s/rad).
+    wrench : Wrench, default None
+        Wrench on a frame in world axes, {frame: [fx, fy, fz, mx, my, mz]}; planar [fx, fy, mz] (N, N m).
+    effort : Effort, default None
+        Efforts of the motors, by name or in their order; a motor not named has none (N, N m).
+    without : Sequence[str], default ()
+        Terms of the file left out: friction, damping, gravity, springs (and dampers of joints), motor-inertia, axial.
+    weights : Mapping[str, float], default None
+        Weights of the squared efforts by motor, where motors are more than freedoms; those not named have 1.
+    preload : Mapping[str, float], default None
+        Internal efforts by motor, of one motor for each that is spare (N, N m).
+    converge : float, default None
+        Divide the elements of beams until the answer changes by no more than this share of it; None: as they are
+        (dimensionless).
+
+    Returns
+    -------
+    Modes
+        `frequencies` in Hz, `shapes` over all coordinates (mass-normalised), `damping` ratios, `free_motions`; with
+        `converge` also `refinement`.
+
+    Examples
+    --------
+    >>> parflex.natural_frequencies(parflex.load("navaro"), "pose-3", modes=3).frequencies
+    """
+    state_about(about, wrench, effort, felt=False, preload=preload or weights)
+    words = Conditions(servo, servo_damping, wrench, effort, without, weights, preload)._asdict()
+    if converge is None:
+        return modes_of(linear_model(robot, pose, lock, about, **words), modes)
+
+    return converged_modes(robot, pose, modes, converge, lock=lock, about=about, **words)
+
+
+def check_modes(modes: object) -> None:
+    """Refuse what is no number of modes before anything is computed."""
+    if isinstance(modes, bool) or not isinstance(modes, int | np.integer) or modes < 1:
+        raise InputError("the number of modes must be 1 or more", key="modes", value=modes, hint="give e.g. 6")
+
+
+def modes_of(model: LinearModel, modes: int | None = None, or_fewer: bool = False) -> Modes:
+    """Lowest modes of a linear model: six, or all if there are fewer, unless it is said how many; `or_fewer`: at most.
+
+    More than there are is refused without it.
+    """
+    if modes is not None:
+        check_modes(modes)
+    here, count = model.configuration, len(model.names)
+    units = rate_units(here)
+    scale = np.outer(units, units)
+    warnings = list(model.warnings)
+    weights = np.sqrt(np.maximum(np.abs(np.diag(model.K)), 1e-300))
+    if np.any(np.abs(model.K - model.K.T) > 1e-4 * np.outer(weights, weights)):  # frequencies feel the square of it
+        warnings.append(
+            "moments with axes fixed in the world are not conservative: "
+            "the modes are those of the symmetric part of the stiffness"
+        )
+    K, M = (model.K + model.K.T) / 2 * scale, model.M * scale
+    values, vectors = eigen(here, K, M)
+    if model.K_tot is not None:
+        values, vectors = _sharpened(values, vectors, model.K_tot, model.J @ (units[:, None] * vectors))
+    values, vectors, unstable, free = sorted_modes(values, vectors, K, M)
+    first = unstable + free
+    if modes is None or or_fewer:
+        modes = min(modes or USUAL, count - first)
+    elif modes > count - first:
+        if unstable:
+            raise SingularError(
+                NOT_STABLE,
+                key="pose",
+                hint=f"{count - first} of its {count} motions vibrate, {unstable} would grow: request fewer",
+            )
+        raise InputError(
+            f"{modes} modes are requested, but the robot has {count - first}",
+            key="modes",
+            value=modes,
+            hint=_fewer(first),
+        )
+    reduced = units[:, None] * vectors
+    shapes = model.J @ reduced
+    picked = shapes[:, first : first + modes]
+    signs = np.sign(picked[np.abs(picked).argmax(axis=0), range(modes)])
+    omega = np.sqrt(values[first : first + modes])
+    damping = np.array([float(v @ model.D @ v) for v in reduced[:, first : first + modes].T]) / (2 * omega)
+    names = [moving_names(here, part) for part in (shapes[:, unstable:first], shapes[:, :unstable])]
+    if unstable:
+        warnings.append("the equilibrium is not stable: " + ", ".join(f"'{name}'" for name in names[1]) + " would grow")
+    errors = element_errors(here, values[first:], shapes[:, first:], modes)
+    too_few = element_warnings(omega / (2 * np.pi), errors)
+    warnings += too_few
+    warnings += band_warnings(here.robot, omega / (2 * np.pi))
+    told = replace(model, warnings=warnings)
+    return Modes(
+        omega / (2 * np.pi),
+        picked * signs,
+        damping,
+        names[0],
+        count,
+        names[1],
+        told,
+        errors.shares,
+        by_elements=errors.by_elements,
+        too_few=too_few,
+    )
+
+
+def _sharpened(values: Array, vectors: Array, K_tot: Array, shapes: Array) -> tuple[Array, Array]:
+    """Eigenvalues again, as twice the strain energy of each shape, body by body, and all in their order.
+
+    The solver's rounding is relative to the highest eigenvalue. A shape is better than that, and energies of bodies are
+    positive: what does not strain has none, and the slowest modes gain the digits that they lost.
+    """
+    strained = np.einsum("ik,ik->k", shapes, K_tot @ shapes)
+    order = np.argsort(strained, kind="stable")
+    return strained[order], vectors[:, order]
+
+
+def _fewer(left_out: int) -> str:
+    return "request fewer" if not left_out else f"request fewer; {left_out} motions have no frequency"
+
+
+def converged_modes(robot: Robot, pose: Pose | None, modes: int | None, converge: float, **words: Any) -> Modes:
+    """Modes with as many elements as it takes; what is asked is said in the words of `natural_frequencies`."""
+    share = check_share(converge)
+    lock = words.get("lock")
+    named = [*(words.get("wrench") or ()), *(() if lock is None or isinstance(lock, str) else lock)]
+    kept = refinable(robot, named)
+    steps: list[dict[str, Any]] = []
+    best: Modes | None = None
+    refusal: InputError | None = None
+    numbers = list(numbers_of_elements(robot, MOST_COORDINATES))
+    for times in numbers:
+        begin = perf_counter()
+        finer = robot if times == 1 else with_refined_beams(robot, times)
+        try:
+            model = linear_model(finer, at_same_pose(robot, finer, pose), **words)
+            found = modes_of(model, modes)
+        except InputError as error:  # nothing can move yet, or there are fewer modes than are asked for
+            if not (error.key == "lock" and times < 4) and not (error.key == "modes" and (modes or 0) > 0):
+                raise
+            refusal = error
+            continue
+        change = _change(best, found)
+        own = found.excess if found.by_elements is None else found.by_elements  # reductions stay as they are
+        left = max(float(own.max(initial=0.0)), change * LEFT[model.about])
+        step = {"elements": finer.refine, "coordinates": found.independent_coordinates, "change": change}
+        step |= {"remaining": left, "seconds": perf_counter() - begin, "frequencies": found.frequencies.tolist()}
+        steps.append(step)
+        best = found
+        if max(change, left) <= share and (model.about == "undeformed" or _settles(steps)):
+            return _with(best, Refinement(finer.refine, change, left, True, steps), kept)
+    if best is None:
+        assert refusal is not None
+        raise refusal
+    last = steps[-1]
+    why = (
+        f"{numbers[-1] * robot.refine} elements in each of the file, the limit, leave a change of {last['change']:.2g} "
+        f"and an error of about {last['remaining']:.2g}, not the {share:g} asked for"
+    )
+    return _with(best, Refinement(last["elements"], last["change"], last["remaining"], False, steps, why), kept)
+
+
+def _with(found: Modes, refinement: Refinement, said: list[str]) -> Modes:
+    sentences = [*found.model.warnings, *said, *([refinement.why] if refinement.why else [])]
+    return replace(found, refinement=refinement, model=replace(found.model, warnings=sentences))
+
+
+def _settles(steps: list[dict[str, Any]]) -> bool:
+    """Whether the changes of a deflected robot, whose error nothing else estimates, become smaller."""
+    changes = [step["change"] for step in steps if np.isfinite(step["change"])]
+    return len(changes) > 1 and changes[-1] <= max(changes[-2], 1e-12)
+
+
+def _change(before: Modes | None, found: Modes) -> float:
+    """Largest relative change of the frequencies; infinite where there are other modes than before."""
+    if before is None or len(before.frequencies) != len(found.frequencies):
+        return np.inf
+    sizes = [(len(one.free_motions), len(one.unstable_motions)) for one in (before, found)]
+    if sizes[0] != sizes[1] or not _all_known(before, found):
+        return np.inf
+    return float(np.abs(before.frequencies / found.frequencies - 1).max(initial=0.0))
+
+
+def _all_known(before: Modes, found: Modes) -> bool:
+    """Whether each mode moves the nodes of both as modes of about its frequency did with half the elements."""
+    known, new = _node_motions(before, found)
+    top = found.frequencies.max(initial=0.0)
+    for k, frequency in enumerate(found.frequencies):
+        if frequency > HIGHEST * top:
+            continue
+        alike = known[:, np.abs(before.frequencies / frequency - 1) < ABOUT]
+        size, rest = np.linalg.norm(new[:, k]), new[:, k]
+        if not alike.size or not size > 0:
+            return False
+        rest = rest - alike @ np.linalg.lstsq(alike, rest, rcond=None)[0]
+        if 1 - (np.linalg.norm(rest) / size) ** 2 < SAME:
+            return False
+    return True
+
+
+def _node_motions(before: Modes, found: Modes) -> tuple[Array, Array]:
+    """Twists, turns times a length, of the nodes that both robots have, one column a mode."""
+    links = beam_links(before.model.robot), beam_links(found.model.robot)
+    inside = [{j for row in one.values() for j in row[1:]} for one in links]
+    trees = [modes.model.robot.tree for modes in (before, found)]
+    pairs = [
+        (j, trees[1].number(link.name))
+        for j, link in enumerate(trees[0].links)
+        if j not in inside[0] and link.name in trees[1].places
+    ]
+    for name, row in links[0].items():
+        pairs += list(zip(row[1:], links[1][name][2::2], strict=True))
+    length = trees[0].length
+    return tuple(  # type: ignore[return-value]
+        np.vstack([np.vstack([J_v, length * J_w]) @ modes.shapes for J_v, J_w in (jacobians[p[side]] for p in pairs)])
+        for side, (modes, jacobians) in enumerate((m, m.model.configuration.link_jacobians) for m in (before, found))
+    )
+
+
+natural_frequencies.doubts = lambda found: stability_warnings(found.model.warnings)  # type: ignore[attr-defined]
+
+
+def participation(here: Configuration, shapes: Array) -> list[dict[str, float]]:
+    """Of each mode, the share of its strain energy in each frame with a beam or a spring; small ones are left out."""
+    result, robot = [], here.robot
+    for shape in shapes.T:
+        bending, springs = _strain(here, shape)
+        parts = [(file_frame(robot, link.name), bending[j] + springs[j]) for j, link in _links(robot)]
+        result.append(_shares([*parts, *_stretched(here, shape)]))
+    return result
+
+
+def strain_shares(here: Configuration, shape: Array) -> dict[str, float]:
+    """The share of the strain energy of a motion in each frame with a beam or a spring, and in each element."""
+    bending, springs = _strain(here, shape)
+    table: dict[str, float] = {}
+    own = [(file_frame(here.robot, link.name), bending[j] + springs[j]) for j, link in _links(here.robot)]
+    for name, energy in [*own, *_stretched(here, shape)]:
+        table[name] = table.get(name, 0.0) + energy
+    total = sum(table.values())
+    return {name: energy / total for name, energy in table.items()} if total else table
+
+
+def energy_shares(modes: Modes) -> list[dict[str, Any]]:
+    """Of each mode: strain energy in bodies, joints and legs, kinetic energy in bodies and legs, and its kind.
+
+    `kind` is "in-plane", "out-of-plane" or "mixed" for a robot whose joints all move it in one plane, else None.
+    """
+    robot, here = modes.model.robot, modes.model.configuration
+    normal = plane_normal(here)
+    bent = [
+        mirror_symmetric_part(link.body, R.T @ normal) if normal is not None and link.body.size else np.zeros((0, 0))
+        for link, R in zip(robot.tree.links, here.at.rotation, strict=True)
+    ]
+    result = []
+    for shape in modes.shapes.T:
+        bending, springs = _strain(here, shape)
+        kinetic, share = _kinetic(here, shape, normal, bent)
+        total = [a + b for a, b in zip(bending, springs, strict=True)]
+        between = _stretched(here, shape)
+        whole = sum(total) + sum(energy for _, energy in between)
+        result.append(
+            {
+                "strain": {
+                    "bodies": _by(robot, bending, _body, whole),
+                    "joints": _by(robot, springs, _body, whole),
+                    "legs": _by(robot, total, _leg, whole),
+                    **({"elements": _shares(between, whole)} if between else {}),
+                },
+                "kinetic": {"bodies": _by(robot, kinetic, _body), "legs": _by(robot, kinetic, _leg)},
+                "in_plane": share,
+                "kind": _kind(share),
+            }
+        )
+    return result
+
+
+def _kind(share: float | None) -> str | None:
+    if share is None:
+        return None
+    return "in-plane" if share > CLEAR else "out-of-plane" if share < 1 - CLEAR else "mixed"
+
+
+def _links(robot: Robot) -> Iterable[tuple[int, Link]]:
+    return enumerate(robot.tree.links)
+
+
+def _strain(here: Configuration, shape: Array) -> tuple[list[float], list[float]]:
+    """Twice the energy that a motion strains the body and the joint of each link with; what a preload adds is not."""
+    bending, springs = [], []
+    for link in here.robot.tree.links:
+        e = shape[link.e_v]
+        bending.append(float(e @ link.body.material_stiffness(here.q[link.e]) @ e))
+        turns = link.joint.one_axis
+        springs.append(link.terms.stiffness * float(shape[link.v.start]) ** 2 if turns else 0.0)
+    for spring in here.robot.tree.springs:
+        if not spring.slack(here.q):
+            springs[spring.numbers[0]] += spring.stiffness * float(spring.rate(shape)) ** 2  # counted with its joint
+    return bending, springs
+
+
+def _stretched(here: Configuration, shape: Array) -> list[tuple[str, float]]:
+    """Twice the energy that a motion stretches each element between two points with, but for what its tension adds."""
+    tree, found = here.robot.tree, []
+    for element in tree.elements:
+        if not element.acts:
+            continue
+        ends = (element.first, element.second)
+        across, length, _ = line_between(here.at, ends, element.name)
+        J1, J2 = (here.at.of(end)[0] @ place_jacobian(tree, here.at, here.link_jacobians, end)[0] for end in ends)
+        tension = element.tension(Dual(float(length), np.ones(1)), 0.0)
+        slope = float(tension.slope[0]) if isinstance(tension, Dual) else 0.0
+        found.append((element.name, slope * float(across @ (J2 - J1) @ shape / length) ** 2))
+    return found
+
+
+def _kinetic(
+    here: Configuration, shape: Array, normal: Array | None, bent: list[Array]
+) -> tuple[list[float], float | None]:
+    """Twice the kinetic energy of each link, and the share of what moves as a mirror in the plane would show it.
+
+    `bent` has the part in the plane of the elastic coordinates of each link.
+    """
+    energies, inside, outside = [], 0.0, 0.0
+    links = zip(here.robot.tree.links, here.link_jacobians, here.at.rotation, bent, strict=True)
+    for link, (J_v, J_w), R, own in links:
+        M = link.body.inertia_matrix(here.q[link.e])
+        motor = link.terms.motor_inertia * float(shape[link.v.start]) ** 2 if link.terms.motor_inertia else 0.0
+        twist = np.concatenate([J_v @ shape, J_w @ shape, shape[link.e_v]])
+        energies.append(float(twist @ M @ twist) + motor)
+        if normal is not None:
+            n = R.T @ normal
+            planar = np.concatenate([_across(n, twist[:3]), _along(n, twist[3:6]), own @ twist[6:]])
+            inside += float(planar @ M @ planar) + motor
+            outside += float((twist - planar) @ M @ (twist - planar))
+    return energies, inside / (inside + outside) if normal is not None else None
+
+
+def _along(n: Array, vector: Array) -> Array:
+    return n * (n @ vector)
+
+
+def _across(n: Array, vector: Array) -> Array:
+    return vector - n * (n @ vector)
+
+
+def plane_normal(here: Configuration) -> Array | None:
+    """Normal of the plane in which the joints move the robot: z of a planar robot, else the axis of all hinges.
+
+    None where hinges are not parallel, slides or screws leave the plane, or no hinge says what the plane is.
+    """
+    tree = here.robot.tree
+    if tree.planar:
+        return np.array([0.0, 0.0, 1.0])
+    hinges, slides = [], []
+    for link, R in zip(tree.links, here.at.rotation, strict=True):
+        if link.joint.moves_freely:
+            continue
+        if len(link.joint.rate_labels) > 1:
+            return None
+        hinges += list((R @ link.joint.S_w).T[link.joint.S_w.any(axis=0)])
+        slides += [axis / np.linalg.norm(axis) for axis in (R @ link.joint.S_v).T[link.joint.S_v.any(axis=0)]]
+    hinges += [
+        here.at.of(loop.first)[0] @ loop.u1 for loop in here.robot.closures.loops if loop.turning == "about-axis"
+    ]
+    if not hinges:
+        return None
+    normal = hinges[0]
+    parallel = all(
+        np.linalg.norm(np.cross(normal, axis)) < 1e-2 for axis in hinges
+    )  # a deflected robot is a little off
+    return normal if parallel and all(abs(normal @ axis) < 1e-2 for axis in slides) else None
+
+
+def _by(robot: Robot, energies: list[float], name: Callable[[Robot, Link], str | None], of: float = 0.0) -> dict:
+    named = ((name(robot, link), energies[j]) for j, link in _links(robot))
+    return _shares(((label, energy) for label, energy in named if label is not None), of or sum(energies))
+
+
+def _shares(parts: Iterable[tuple[str, float]], of: float = 0.0) -> dict[str, float]:
+    table: dict[str, float] = {}
+    for name, energy in parts:
+        table[name] = table.get(name, 0.0) + energy
+    total = of or sum(table.values())
+    return {name: energy / total for name, energy in table.items() if energy > SMALL * total}
+
+
+def _body(robot: Robot, link: Link) -> str:
+    return file_frame(robot, link.name)
+
+
+def _leg(robot: Robot, link: Link) -> str | None:
+    return link.leg
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TrackedModes(Answer):
+    """Branches along a path: frequencies (poses x branches) in Hz, shapes (poses x coordinates x branches).
+
+    `places` counts the poses that were given; a pose put between has a fraction. `agreement` (poses x branches) is the
+    MAC with the pose before, of a double mode that of its subspace; `doubtful` lists places where it stays low however
+    near the poses are.
+
+    Attributes
+    ----------
+    places : Array
+        Number of the pose; fractions are poses in between.
+    positions : Array
+        All positions at each place (m, rad).
+    frequencies : Array
+        Hz, places x branches.
+    shapes : Array
+        Places x coordinates x branches, mass-normalised (m, rad).
+    agreement : Array
+        MAC with the place before, of a double mode that of its subspace (dimensionless).
+    doubtful : list[float]
+        Places where the agreement stays low.
+    """
+
+    places: Array
+    positions: Array
+    frequencies: Array
+    shapes: Array
+    agreement: Array
+    doubtful: list[float] = field(default_factory=list)
+
+    def _told(self) -> str:
+        poses, branches = self.frequencies.shape
+        span = f"{np.nanmin(self.frequencies):.4g} to {np.nanmax(self.frequencies):.4g} Hz"
+        doubts = f", {count_of(len(self.doubtful), 'doubtful place')}" if self.doubtful else ""
+        return f"{count_of(branches, 'mode')} at {count_of(poses, 'pose')}, {span}{doubts}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TrackedPose(Record):
+    """Modes at one place of the path."""
+
+    place: float
+    q: Array
+    M: Array
+    frequencies: Array
+    shapes: Array
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _Match(Record):
+    """Modes of a sight in the order and with the basis of the sight before, and how well each agrees."""
+
+    frequencies: Array
+    shapes: Array
+    agreement: Array
+
+
+def track_modes(
+    robot: Robot,
+    poses: Sequence[str | Mapping[str, float]],
+    modes: int | None = None,
+    lock: str | Sequence[str] = "actuators",
+    agreement: float = AGREEMENT,
+    finest: float = 1 / 64,
+) -> TrackedModes:
+    """Track the lowest modes of the first pose along a path of poses, by their shapes.
+
+    Poses are inserted where shapes change too much, down to the `finest` share of the way.
+
+    Parameters
+    ----------
+    robot : Robot
+        Robot, from `load`.
+    poses : Sequence
+        Poses of the path, at least two, each with the same coordinates (m, rad).
+    modes : int, default None
+        Number of modes; None: six, or all if there are fewer at home.
+    lock : Lock, default "actuators"
+        Locked joints: 'actuators', 'none' or names.
+    agreement : float, default 0.8
+        MAC from which two shapes are one mode (dimensionless).
+    finest : float, default 0.015625
+        Smallest share of the way between two poses (dimensionless).
+
+    Returns
+    -------
+    TrackedModes
+        Frequencies in Hz (poses x branches), shapes, and places where the tracking is doubtful.
+    """
+    modes = default_number_of_modes(robot, modes, lock)
+    for key, value in (("agreement", agreement), ("finest", finest)):
+        if not 0 < value <= 1:  # a finest share of zero would be searched for endlessly
+            raise InputError(f"'{key}' is a share", key=key, value=value, hint="give a number above 0, up to 1")
+    stations = _stations(robot, poses)
+    look = _Looker(robot, stations, modes, lock)
+    here = look.at(0.0, robot.home)
+    here = TrackedPose(0.0, here.q, here.M, here.frequencies[:modes], here.shapes[:, :modes])
+    found, agreements, doubtful = [here], [np.ones(modes)], []
+    waiting = [look.at(float(k), None) for k in reversed(range(1, len(stations)))]
+    while waiting:
+        there = waiting[-1]
+        before = _settled(here, there) if len(found) == 1 else here
+        match = match_modes(before, there)
+        near = there.place - here.place <= finest
+        if match.agreement.min() < agreement and not near:
+            waiting.append(look.at((here.place + there.place) / 2, here.q))
+            continue
+        if match.agreement.min() < agreement:
+            doubtful.append(there.place)
+        found[-1] = before
+        here = TrackedPose(there.place, there.q, there.M, match.frequencies, match.shapes)
+        found.append(here)
+        agreements.append(match.agreement)
+        waiting.pop()
+    return TrackedModes(
+        np.array([one.place for one in found]),
+        np.array([one.q for one in found]),
+        np.array([one.frequencies for one in found]),
+        np.array([one.shapes for one in found]),
+        np.array(agreements),
+        doubtful,
+    )
+
+
+def match_modes(before: TrackedPose, there: TrackedPose) -> _Match:
+    """The modes of `there` that continue those of `before`."""
+    from scipy.optimize import linear_sum_assignment  # a tenth of a second to load
+
+    overlap = before.shapes.T @ (0.5 * (before.M + there.M)) @ there.shapes
+    sizes = np.outer(*(np.sqrt(np.einsum("ik,ij,jk->k", s.shapes, s.M, s.shapes)) for s in (before, there)))
+    overlap = overlap / sizes
+    groups = close_groups(there.frequencies)
+    likeness = np.empty_like(overlap)
+    for group in groups:
+        likeness[:, group] = (overlap[:, group] ** 2).sum(axis=1)[:, None]  # of the whole subspace
+    branches, partners = linear_sum_assignment(-likeness)
+    shapes, squares = np.empty_like(before.shapes), np.empty(len(branches))
+    for group in groups:
+        own = np.flatnonzero(np.isin(partners, group))
+        if not len(own):
+            continue
+        U, _, Vt = np.linalg.svd(overlap[own][:, group], full_matrices=False)
+        turn = (U @ Vt).T  # columns: the basis of the group nearest to the branches
+        shapes[:, own] = there.shapes[:, group] @ turn
+        squares[own] = (there.frequencies[group] ** 2) @ turn**2
+    return _Match(np.sqrt(squares), shapes, likeness[branches, partners])
+
+
+def close_groups(frequencies: Array) -> list[list[int]]:
+    """Numbers of modes whose frequencies are close, lowest first."""
+    groups: list[list[int]] = []
+    for k, frequency in enumerate(frequencies):
+        if groups and frequency - frequencies[groups[-1][-1]] <= CLOSE * frequency:
+            groups[-1].append(k)
+        else:
+            groups.append([k])
+    return groups
+
+
+def _settled(first: TrackedPose, there: TrackedPose) -> TrackedPose:
+    """The first pose has no pose before it: inside its double modes the basis is taken from the next pose."""
+    shapes = first.shapes.copy()
+    mean = 0.5 * (first.M + there.M)
+    for group in close_groups(first.frequencies):
+        if len(group) == 1:
+            continue
+        overlap = first.shapes[:, group].T @ mean @ there.shapes
+        partners = np.sort(np.argsort(-(overlap**2).sum(axis=0))[: len(group)])
+        U, _, Vt = np.linalg.svd(overlap[:, partners])
+        shapes[:, group] = first.shapes[:, group] @ (U @ Vt)
+    return TrackedPose(first.place, first.q, first.M, first.frequencies, shapes)
+
+
+class _Looker:
+    """Modes at any place of the path; coordinates between two poses are interpolated."""
+
+    def __init__(self, robot: Robot, stations: list[dict[str, float]], modes: int, lock: str | Sequence[str]) -> None:
+        self.robot, self.stations, self.modes, self.lock = robot, stations, modes, lock
+
+    def at(self, place: float, near: Array | None) -> TrackedPose:
+        k = min(int(place), len(self.stations) - 2) if len(self.stations) > 1 else 0
+        first, last = self.stations[k], self.stations[min(k + 1, len(self.stations) - 1)]
+        share = place - k
+        given = {word: (1 - share) * value + share * last[word] for word, value in first.items()}
+        q = self.robot.assemble(given, near)
+        configuration = Configuration(self.robot, q)
+        try:
+            found = natural_frequencies(self.robot, configuration, self.modes + SPARE, self.lock)
+        except InputError:  # fewer modes than that: all of them do
+            found = natural_frequencies(self.robot, configuration, self.modes, self.lock)
+        M = mass_matrix(self.robot.tree, found.model.configuration.at)
+        return TrackedPose(place, q, M, found.frequencies, found.shapes)
+
+
+def _stations(robot: Robot, poses: Sequence[str | Mapping[str, float]]) -> list[dict[str, float]]:
+    """The poses of the path as coordinates by name; all give the same ones, so that there are poses between."""
+    if len(poses) < 2:
+        raise InputError("a path needs at least two poses", key="poses", value=len(poses), hint="give start and end")
+    known = robot.description.poses
+    stations = []
+    for entry in poses:
+        if isinstance(entry, str) and entry not in known:
+            raise InputError(f"the robot has no pose '{entry}'", key="poses", value=entry, hint="see 'parflex info'")
+        stations.append(dict(known[entry] if isinstance(entry, str) else entry))
+        if stations[-1].keys() != stations[0].keys():
+            raise InputError(
+                "the poses of a path give different coordinates",
+                key="poses",
+                value=", ".join(stations[-1]),
+                hint=f"give {', '.join(stations[0])} in each",
+            )
+    return stations
+
+
+def default_number_of_modes(
+    robot: Robot, modes: int | None, lock: str | Sequence[str] = "actuators", about: About | None = None
+) -> int:
+    """As many as are asked for; six unless it is said, or all that the robot has at home if these are fewer."""
+    if modes is not None:
+        check_modes(modes)
+        return modes
+    try:
+        found = len(natural_frequencies(robot, None, None, lock, about).frequencies)
+    except ParflexError:  # what cannot be asked at home may be asked elsewhere, or is refused there
+        return USUAL
+    return found or USUAL
