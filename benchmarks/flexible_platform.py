@@ -21,9 +21,9 @@ from parflex.codegen.model import Model
 from parflex.codegen.model_options import Options, prepared
 from parflex.codegen.passes.optimise import make_program
 from parflex.codegen.program import Program
+from parflex.dynamics.dynamics import reduced_equations
 from parflex.formulations.base import ModelRequest
 from parflex.formulations.general import general_formulation
-from parflex.models.dynamics.reduced import reduced_equations
 from parflex.recursion.dynamics import JOINT_TERMS
 from parflex.robot.configuration import Configuration
 from parflex.robot.load import COUNTED_WITHOUT

@@ -13,7 +13,7 @@ from support.robots import load_robot, robot_file, write_robot
 
 import parflex
 from parflex import InputError, ParflexError, ParflexWarning, UnreachableError
-from parflex.models.given_states.joint_stops import with_tree
+from parflex.dynamics.contact_state import with_tree
 
 SPACED = 2001  # samples of a motion: between them smooth motions of a second exceed samples by less than NEAR
 NEAR = 1e-3  # of a range: limits so near to it are not drawn

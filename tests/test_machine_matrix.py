@@ -21,7 +21,7 @@ from support.oracles.reader import read_robot
 
 import parflex
 from parflex import Configuration
-from parflex.models.dynamics.dynamic_models import moved_by, rigid_inverse
+from parflex.dynamics.dynamics import accelerations_under, rigid_inverse
 from parflex.view.scene.robot_scene import scene
 
 TIGHT = 1e-10  # systems of condition below 1e3 in double precision leave 1e-13
@@ -118,13 +118,13 @@ def inverse(machine, folder):
 
 
 def direct(machine, folder):
-    found = moved_by(machine.at, machine.qd, machine.tau)
+    found = accelerations_under(machine.at, machine.qd, machine.tau)
     assert found.accelerations == pytest.approx(machine.qdd, rel=TIGHT, abs=TIGHT * largest(machine.qdd))
 
 
 def reactions(machine, folder):
     """Rods, struts and couplings carry the multipliers of their rows; other parts what they change of the motion."""
-    found = moved_by(machine.at, machine.qd, machine.tau, reactions=True)
+    found = accelerations_under(machine.at, machine.qd, machine.tau, reactions=True)
     parts = {**found.reactions.get("elements", {}), **found.reactions.get("couplings", {})}
     assert "part" in parts
     values = [one.get("force", one.get("effort")) for one in parts.values()]

@@ -16,7 +16,7 @@ from support.traced import VERIFY
 import parflex
 from parflex import Configuration, Robot
 from parflex.codegen.step_programs import step_programs
-from parflex.models.dynamics.reduced import reduced_equations
+from parflex.dynamics.dynamics import reduced_equations
 from parflex.robot.substructures import find_substructures
 
 H = 5e-4  # s

@@ -18,6 +18,10 @@ from parflex.design.search.optimisation import Optimised as Optimised
 from parflex.design.search.optimisation import optimise as optimise
 from parflex.design.sensitivity import Sensitivities as Sensitivities
 from parflex.design.sensitivity import sensitivities as sensitivities
+from parflex.dynamics.dynamics import MassMatrix as MassMatrix
+from parflex.dynamics.dynamics import Result as Result
+from parflex.dynamics.dynamics import energies as energies
+from parflex.dynamics.dynamics import mass_matrix as mass_matrix
 from parflex.errors import ActuationError as ActuationError
 from parflex.errors import InputError as InputError
 from parflex.errors import ParflexError as ParflexError
@@ -51,10 +55,6 @@ from parflex.maps.many import ManyFrequencies as ManyFrequencies
 from parflex.maps.many import many_frequencies as many_frequencies
 from parflex.maps.responses.many_responses import ManyResponses as ManyResponses
 from parflex.maps.responses.many_responses import many_responses as many_responses
-from parflex.models.dynamics.dynamic_models import energies as energies
-from parflex.models.dynamics.dynamic_models import mass_matrix as mass_matrix
-from parflex.models.dynamics.reduced import MassMatrix as MassMatrix
-from parflex.models.dynamics.reduced import Result as Result
 from parflex.recursion.energy import Energies as Energies
 from parflex.reproduction.checks import Check as Check
 from parflex.reproduction.checks import reproduce as reproduce

@@ -8,7 +8,7 @@ import numpy as np
 
 import parflex
 from parflex import Configuration, Robot
-from parflex.models.dynamics.reduced import reduced_equations
+from parflex.dynamics.dynamics import reduced_equations
 from parflex.recursion.dynamics import JOINT_TERMS, mass_matrix
 
 

@@ -12,7 +12,7 @@ from scipy.spatial.transform import Rotation
 
 import parflex
 from parflex import Configuration, Robot
-from parflex.models.dynamics.reduced import reduced_equations
+from parflex.dynamics.dynamics import reduced_equations
 from support.oracles.beam_robots import HEXAGON
 from support.oracles.modal_data import Modes, invented, read_modes
 from support.oracles.modal_lagrange import ModalEnergyModel

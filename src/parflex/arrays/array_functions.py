@@ -9,12 +9,12 @@ import numpy as np
 
 from parflex.arrays.array_answers import answer, short_forward, short_inverse
 from parflex.checks import one_of
+from parflex.dynamics import dynamics
+from parflex.dynamics.dynamics import Result
 from parflex.errors import InputError
 from parflex.forces.forces import Without, Wrench
 from parflex.forces.spare_motors import EffortLimit, Preload, Weights, read_sharing
 from parflex.forces.taut_cables import driven_cables
-from parflex.models.dynamics import dynamic_models
-from parflex.models.dynamics.reduced import Result
 from parflex.robot.configuration import Configuration, Pose, configure
 from parflex.robot.load import acting_robot, checked_terms
 from parflex.robot.motor_values import Effort
@@ -122,7 +122,7 @@ def inverse_dynamics(
     if given is None:
         _refuse_out(out)
         by_name: Any = (velocity, acceleration)
-        return dynamic_models.inverse_dynamics(
+        return dynamics.inverse_dynamics(
             robot, pose, *by_name, wrench=wrench, without=without, form=form, reactions=reactions,
             weights=weights, preload=preload, effort_limit=effort_limit, ignore_limits=ignore_limits,
         )  # fmt: skip
@@ -205,7 +205,7 @@ def forward_dynamics(
     if given is None or (by_name and q is None and qd is None and not _is_array(velocity)):
         _refuse_out(out)
         named: Any = velocity
-        return dynamic_models.forward_dynamics(
+        return dynamics.forward_dynamics(
             robot, pose, named, effort, wrench=wrench, without=without, reactions=reactions
         )
     if by_name:

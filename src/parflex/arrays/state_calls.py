@@ -16,10 +16,9 @@ import numpy as np
 from parflex.arrays.saying import BatchNotes, warn
 from parflex.codegen.model import Model
 from parflex.codegen.traces.vouched_states import CHECKS, StateQuestion
+from parflex.dynamics.dynamics import Result, exceeded_limits
 from parflex.errors import InputError, ParflexError
 from parflex.forces.spare_motors import Sharing
-from parflex.models.dynamics.dynamic_models import exceeded_limits
-from parflex.models.dynamics.reduced import Result
 from parflex.models.given_states.array_dynamics import array_warnings, forward_at, inverse_at
 from parflex.robot.robot import Robot
 from parflex.robot.states import ToleranceFactors

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from parflex.closure.constraints import Coupling
+from parflex.dynamics.contact_state import with_own_gates
 from parflex.errors import InputError, did_you_mean
-from parflex.models.given_states.joint_stops import with_own_gates
 from parflex.robot.load import acting_robot
 from parflex.robot.robot import Robot
 

@@ -13,9 +13,9 @@ from parflex.control.following import Track
 from parflex.control.laws import Law
 from parflex.control.plant import STARTS, Plant, Seen, check_plant, look, start_state
 from parflex.control.plant_loads import loads_on_plant
+from parflex.dynamics.contact_state import refuse_start_outside
 from parflex.errors import InputError, ParflexError
 from parflex.forces.spare_motors import EffortLimit, read_limits
-from parflex.models.given_states.joint_stops import refuse_start_outside
 from parflex.simulation.columns import coupling_columns
 from parflex.simulation.first_compilation import say_first_compilation
 from parflex.simulation.integrators.integrate import IntegratedRows, grid_of, method_named, run_loop

@@ -18,8 +18,8 @@ import numpy as np
 import parflex
 from parflex.bodies.modal import load_modal
 from parflex.control.study_file import StudyFile
+from parflex.dynamics.dynamics import Result
 from parflex.errors import InputError, did_you_mean
-from parflex.models.dynamics.reduced import Result
 from parflex.robot.frames import counts
 from parflex.robot.load import COUNTED_WITHOUT
 from parflex.robot.robot import Robot

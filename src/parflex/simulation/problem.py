@@ -18,9 +18,8 @@ from parflex.codegen.program import Program
 from parflex.codegen.step_programs import SPARSE_FORM, StepPrograms, step_programs
 from parflex.codegen.traces.open_tree import contact_gaps, open_tree
 from parflex.codegen.traces.power import powers
+from parflex.dynamics.contact_state import with_gates_for_run, with_sticking, with_stops
 from parflex.errors import InputError
-from parflex.models.given_states.joint_stops import gated, with_stops
-from parflex.models.given_states.sticking_joints import with_sticking
 from parflex.robot.load import acting_robot
 from parflex.robot.robot import Robot
 from parflex.simulation.inputs.polynomials import Polynomials
@@ -297,7 +296,7 @@ def prepare(
     sticking = sticking and prescribed != "platform"
     if sticking:
         changed = with_sticking(changed, prescribed == "motors")
-    changed = gated(changed)
+    changed = with_gates_for_run(changed)
     name = {"motors": "state-rates-driven", "platform": "state-rates-following"}.get(prescribed, "state-rates")
     used = width if has_losses(changed) or (has_coulomb(changed) and not sticking) else 0.0
     options = Options(

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from parflex.codegen.memory_pause import no_search_for_cycles
+from parflex.dynamics.contact_state import refuse_start_outside
 from parflex.errors import InputError
-from parflex.models.given_states.joint_stops import refuse_start_outside
 from parflex.robot.robot import Robot
 from parflex.simulation.controller import Controller, controlled
 from parflex.simulation.first_compilation import say_first_compilation

@@ -65,10 +65,10 @@ def jam_reason(robot: Robot, columns: Mapping[str, Array]) -> str | None:
         return None
     q, qd = (np.array([columns[f"{word}.{name}"][-1] for name in robot.tree.position_names]) for word in ("q", "qd"))
     tau = np.array([columns[f"effort.{name}"][-1] for name in robot.actuated_names])
-    from parflex.models.dynamics.dynamic_models import moved_by  # which runs that go well do without
+    from parflex.dynamics.dynamics import accelerations_under  # which runs that go well do without
 
     try:
-        moved_by(Configuration(robot, q), robot.tree.rates(q, qd), np.nan_to_num(tau))
+        accelerations_under(Configuration(robot, q), robot.tree.rates(q, qd), np.nan_to_num(tau))
     except SingularError as error:
         return error.message
     return None

@@ -78,7 +78,7 @@ def inverse(
     **rest: Any,
 ) -> None:
     """Efforts of the motors in a motion of the end effector or of joints."""
-    from parflex.models.dynamics.dynamic_models import inverse_dynamics
+    from parflex.dynamics.dynamics import inverse_dynamics
 
     more = read_spare(rest) | {"ignore_limits": ignore_limits}
     result = _solved(inverse_dynamics, "acceleration", robot, state_file, wrench, without, reactions, rest, **more)
@@ -110,7 +110,7 @@ def direct(
     **rest: Any,
 ) -> None:
     """Accelerations under efforts of the motors."""
-    from parflex.models.dynamics.dynamic_models import forward_dynamics
+    from parflex.dynamics.dynamics import forward_dynamics
 
     result = _solved(forward_dynamics, "effort", robot, state_file, wrench, without, reactions, rest)
     found = _accelerations(result)

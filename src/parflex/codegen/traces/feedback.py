@@ -12,9 +12,9 @@ import numpy as np
 from parflex.codegen.model_options import Options
 from parflex.codegen.traces.sensing import GAINS
 from parflex.codegen.traces.tracing import Outputs, Tracer
+from parflex.dynamics.dynamics import mass_matrix
 from parflex.errors import InputError
 from parflex.formulations.coordinates import fitted_rates
-from parflex.models.dynamics.dynamic_models import mass_matrix
 from parflex.recursion.kinematics import jacobians, motion, place_jacobian
 from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot

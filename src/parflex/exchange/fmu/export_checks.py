@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from parflex.dynamics.dynamics import inverse_dynamics
 from parflex.errors import InputError, ParflexError, did_you_mean
 from parflex.exchange.fmu.description_xml import Variable
 from parflex.exchange.fmu.fmu_plant import FmuPlant
-from parflex.models.dynamics.dynamic_models import inverse_dynamics
 from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot
 from parflex.simulation.inputs.polynomials import Polynomials

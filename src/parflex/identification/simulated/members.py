@@ -13,14 +13,13 @@ from parflex.codegen.family import family_model, member
 from parflex.codegen.model import Model
 from parflex.codegen.traces.open_tree import contact_gaps
 from parflex.control.plant import Plant
+from parflex.dynamics.contact_state import with_gates_for_run, with_sticking, with_tree
 from parflex.errors import InputError
 from parflex.forces.base_parameters import PARAMETERS, body_from_parameters, body_parameters
 from parflex.identification.base_columns import BaseColumns
 from parflex.identification.linear_elements import fields_of, with_element_numbers
 from parflex.identification.regressors import Regressor
 from parflex.identification.unknowns import SPRINGS, by_direction
-from parflex.models.given_states.joint_stops import gated, with_tree
-from parflex.models.given_states.sticking_joints import with_sticking
 from parflex.robot.robot import Robot
 from parflex.simulation.problem import Problem
 from parflex.tree.force_elements import has_contacts
@@ -76,7 +75,7 @@ class PlantMembers:
         changed = with_tree(
             self.regressor.robot, replace(with_element_numbers(tree, elements), links=tuple(links))
         )  # fmt: skip
-        return gated(with_sticking(changed, False))
+        return with_gates_for_run(with_sticking(changed, False))
 
     def plant(self, values: Array, carried: Mapping[int, float] = {}) -> Plant:
         """The plant with these numbers."""

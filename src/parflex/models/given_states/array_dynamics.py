@@ -9,14 +9,20 @@ from typing import Any
 
 import numpy as np
 
+from parflex.dynamics.dynamics import (
+    FEW_MOTORS,
+    Result,
+    accelerations_under,
+    driven_by,
+    driven_with_free,
+    equilibrium_warnings,
+    rigid_inverse,
+    state_at,
+)
 from parflex.errors import InputError
 from parflex.forces.forces import Wrench
 from parflex.forces.shared_efforts import SPARE_MOTORS
 from parflex.forces.spare_motors import Sharing, read_sharing
-from parflex.models.dynamics.dynamic_models import moved_by, rigid_inverse
-from parflex.models.dynamics.reduced import Result, state_at
-from parflex.models.dynamics.underactuated import FEW_MOTORS, driven_with_free
-from parflex.models.elastic.flexible_inverse import driven_by, equilibrium_warnings
 from parflex.robot.configuration import Configuration, all_accelerations, all_rates
 from parflex.robot.robot import Robot
 from parflex.robot.states import (
@@ -70,7 +76,7 @@ def forward_at(
     if tau.shape != (robot.nu,):
         raise wrong_effort(robot, tau)
     refuse_infinite(tau, "effort")
-    return moved_by(configuration, all_rates(configuration, qd, slacks.rates), tau, wrenches)
+    return accelerations_under(configuration, all_rates(configuration, qd, slacks.rates), tau, wrenches)
 
 
 def wrong_effort(robot: Robot, tau: Array) -> InputError:

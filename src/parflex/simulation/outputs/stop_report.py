@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.models.given_states.joint_stops import without_stop
+from parflex.dynamics.contact_state import limits_without_stop
 from parflex.recursion.energy import contact_depths
 from parflex.recursion.kinematics import pose
 from parflex.simulation.integrators.integrate import rounded_down
@@ -60,7 +60,7 @@ def largest_stop_effort(columns: Mapping[str, Array]) -> dict[str, Any] | None:
 
 def stop_warnings_of(problem: Problem) -> list[str]:
     """Limits that do not act, though stops do."""
-    names = without_stop(problem.robot)
+    names = limits_without_stop(problem.robot)
     if not names:
         return []
     told = ", ".join(f"'{name}'" for name in names[:MOST_TOLD])

@@ -13,8 +13,8 @@ from itertools import combinations, product
 
 import numpy as np
 
+from parflex.dynamics.dynamics import state_at
 from parflex.errors import InputError
-from parflex.models.dynamics.reduced import state_at
 from parflex.records import Record
 from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from parflex.codegen.model import Model
+from parflex.dynamics.dynamics import Result
 from parflex.formulations.explain import Explanation
-from parflex.models.dynamics.reduced import Result
 from parflex.robot.robot import effort_units
 from parflex.spatial.rotations import vector_from_rotation
 from parflex.statics.equilibrium import Equilibrium

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from parflex.dynamics.dynamics import inverse_dynamics
 from parflex.errors import InputError, ParflexError, UnreachableError
-from parflex.models.dynamics.dynamic_models import inverse_dynamics
 from parflex.recursion.kinematics import pose
 from parflex.robot.configuration import Configuration
 from parflex.robot.limits import limit_warnings

@@ -1,4 +1,4 @@
-"""Robots whose limits act: stops in the joints of a copy of the robot, for runs in time."""
+"""Joint stops and stiction of a robot for runs in time."""
 
 from __future__ import annotations
 
@@ -6,13 +6,19 @@ from dataclasses import replace
 
 import numpy as np
 
+from parflex.closure.mobility import scaled_jacobian
 from parflex.errors import InputError
 from parflex.robot.robot import Robot
-from parflex.tree.force_elements import has_contacts, joint_stop, with_gates
+from parflex.tree.force_elements import StictionJoint, has_contacts, joint_stop, with_gates
 from parflex.tree.tree import Tree
 
 Array = np.ndarray
+
 AT_LIMIT = 1e-9  # rad, or typical lengths: a start that is beyond a limit by less is at it
+
+DRIVEN_WIDTH = 1e-6  # rad/s or m/s: friction in the efforts of joints whose motion is prescribed changes its sign so
+
+MOVES = 1e-9  # of a rate: what the loops leave less of with all motors held is prescribed by them
 
 
 def with_stops(robot: Robot, damped: bool = True) -> Robot:
@@ -40,7 +46,7 @@ def with_own_gates(robot: Robot) -> Robot:
     return robot if robot.tree.gates is None else with_tree(robot, with_gates(robot.tree))
 
 
-def gated(robot: Robot) -> Robot:
+def with_gates_for_run(robot: Robot) -> Robot:
     """The robot for a run in time: its contacts and the joints that may stick, if there are any, have gates."""
     sticks = any(link.terms.rubbing is not None for link in robot.tree.links)
     return with_tree(robot, with_gates(robot.tree)) if sticks or has_contacts(robot.tree) else robot
@@ -52,7 +58,7 @@ def with_tree(robot: Robot, tree: Tree) -> Robot:
     return replace(robot, tree=tree, closures=closures, known_home=robot.home, known_mobility=robot.known[1])
 
 
-def without_stop(robot: Robot) -> list[str]:
+def limits_without_stop(robot: Robot) -> list[str]:
     """Joints that have limits but no stop."""
     return [link.name for link in robot.tree.links if link.limits is not None and link.terms.stop is None]
 
@@ -73,3 +79,30 @@ def refuse_start_outside(robot: Robot, q: Array) -> None:
                 value=value,
                 hint="start between the limits, change them, or omit the stops",
             )
+
+
+def sticking_joints(robot: Robot, driven: bool) -> list[int]:
+    """Rates of joints whose Coulomb friction may hold them: those that are not prescribed by driven motors."""
+    free = set(map(int, robot.free)) - (set(robot.actuated) if driven else set())
+    found = [link.v.start for link in robot.tree.links if link.terms.rubs and link.v.start in free]
+    if not found or not driven or not robot.actuated:
+        return found
+    held = robot.locking(robot.actuated)
+    if not held.mobility.freedoms(len(held.free)):
+        return []
+    rows = scaled_jacobian(held.closures, held.home)[:, held.free]
+    V = np.linalg.svd(rows, full_matrices=False)[2][: held.mobility.rank] if rows.size else rows
+    ways = [(k, np.eye(1, V.shape[1], int(np.searchsorted(held.free, k)))[0]) for k in found]
+    return [k for k, way in ways if np.abs(way - V.T @ (V @ way)).max() > MOVES]  # what the loops leave of it
+
+
+def with_sticking(robot: Robot, driven: bool) -> Robot:
+    """The robot for a run in which joints stick; friction of joints that are driven enters their efforts alone."""
+    sticking = set(sticking_joints(robot, driven))
+    links = []
+    for link in robot.tree.links:
+        if link.terms.rubs:
+            own = {"rubbing": StictionJoint()} if link.v.start in sticking else {"width": DRIVEN_WIDTH}
+            link = replace(link, terms=replace(link.terms, **own))
+        links.append(link)
+    return with_tree(robot, replace(robot.tree, links=tuple(links)))

@@ -1,0 +1,721 @@
+"""Inverse and direct dynamic models, mass matrix and energies.
+
+Inverse and direct dynamic models of closed robots, and the reactions in their joints.
+
+The principle of virtual powers: with qd_tot = J qd and qd_a = J_a qd, the forces f = M_tot qdd_tot + c_tot of the
+open tree give J^T f = J_a^T tau. [Khalil2007, eq. (20)] is this; its eq. (22) takes the rows of the motors as they
+are and projects only the others.
+
+The inverse model of a robot with fewer motors than freedoms: what has no motor moves by itself.
+
+M qdd + c = J_a^T tau and the accelerations that are given, as many as motors, are solved together, theory (17).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import scipy
+
+from parflex.checks import numbers, one_of
+from parflex.errors import InputError, SingularError
+from parflex.forces.forces import Without, Wrench, checked_wrenches, values_in_motion
+from parflex.forces.gear_losses import with_losses
+from parflex.forces.reactions import reactions_of
+from parflex.forces.shared_efforts import SharedEfforts, refuse_outside, shared_efforts
+from parflex.forces.spare_motors import EffortLimit, Preload, Sharing, Weights, read_sharing, spare_motors
+from parflex.forces.taut_cables import slack_warnings, tautened
+from parflex.formulations.base import ModelRequest
+from parflex.formulations.choice import choose
+from parflex.records import NamedMatrix, Record, brief, count_of, name_list
+from parflex.recursion.dynamics import mass_matrix as tree_mass_matrix
+from parflex.recursion.energy import Energies
+from parflex.recursion.energy import energies as tree_energies
+from parflex.recursion.kinematics import motion
+from parflex.robot.configuration import Configuration, Pose, all_rates
+from parflex.robot.coordinate_names import elastic_names
+from parflex.robot.limits import efforts_of_file, limit_warnings
+from parflex.robot.load import acting_configuration
+from parflex.robot.motor_values import Effort, read_efforts
+from parflex.robot.pose_input import read_motion
+from parflex.robot.rates import Bias, requested_rates
+from parflex.robot.robot import Robot, accelerations_line, efforts_line
+from parflex.spatial.linear import least_norm
+from parflex.statics.small_deformation import deflection_warnings
+from parflex.statics.zero_dynamics import check_system, zero_dynamics
+
+Array = np.ndarray
+
+FEW_MOTORS = "fewer motors than degrees of freedom"
+
+STILL = 1e-3  # m/s2: a ten-thousandth of gravity, and far above what Newton leaves of an equilibrium
+
+
+def inverse_dynamics(
+    robot: Robot,
+    pose: Pose | None = None,
+    velocity: Mapping[str, float] | None = None,
+    acceleration: Mapping[str, float] | None = None,
+    *,
+    wrench: Wrench | None = None,
+    without: Without = (),
+    form: Literal["projected", "split"] = "split",
+    reactions: bool = False,
+    weights: Weights | None = None,
+    preload: Preload | None = None,
+    effort_limit: EffortLimit | None = None,
+    ignore_limits: bool = False,
+) -> Result:
+    """Motor efforts in a motion, given by the end effector (world axes) or by joints.
+
+    With more motors than freedoms the efforts are those of least weighted norm, of a preload, within limits. With
+    fewer, motors accelerate as given (those not named do not), and the rest moves freely. What is in the robot file
+    acts, except what `without` names.
+
+    Parameters
+    ----------
+    robot : Robot
+        Robot, from `load`.
+    pose : Pose, default None
+        Name of a pose of the file, coordinates by name, or a configuration; None is home (m, rad).
+    velocity : Mapping[str, float], default None
+        Velocities by name; frames in world axes (m/s, rad/s).
+    acceleration : Mapping[str, float], default None
+        Accelerations by name; frames in world axes (m/s^2, rad/s^2).
+    wrench : Wrench, default None
+        Wrench on a frame in world axes, {frame: [fx, fy, fz, mx, my, mz]}; planar [fx, fy, mz] (N, N m).
+    without : Sequence[str], default ()
+        Terms of the file left out: friction, damping, gravity, springs (and dampers of joints), motor-inertia, axial.
+    form : {'split', 'projected'}, default "split"
+        Theory (16), or theory (15) with all rows projected.
+    reactions : bool, default False
+        Also compute the wrench in every joint and closure.
+    weights : Mapping[str, float], default None
+        Weights of the squared efforts by motor, where motors are more than freedoms; those not named have 1.
+    preload : Mapping[str, float], default None
+        Internal efforts by motor, of one motor for each that is spare (N, N m).
+    effort_limit : float or Mapping[str, float], default None
+        Largest effort of all motors, or of each; a pair is a lowest and a highest effort (N, N m).
+    ignore_limits : bool, default False
+        Do not check the limits of the robot file.
+
+    Returns
+    -------
+    Result
+        `efforts` by motor (N, N m), all rates and accelerations, `internal` efforts of spare motors, accelerations of
+        `free` coordinates, reactions if asked for, warnings.
+
+    Examples
+    --------
+    >>> parflex.inverse_dynamics(robot, "home", acceleration={"z": 1.0}).efforts
+    """
+    one_of(form, ("split", "projected"), "form")
+    configuration = acting_configuration(robot, pose, without)
+    sharing = read_sharing(configuration.robot, weights, preload, effort_limit)
+    found = _inverse(configuration, velocity, acceleration, wrench, form, reactions, sharing)
+    if not ignore_limits:
+        found.warnings.extend(exceeded_limits(found, sharing))
+    return found
+
+
+def exceeded_limits(result: Result, sharing: Sharing | None = None) -> list[str]:
+    """Return a sentence for each limit that a state, or the efforts of an inverse model, exceed."""
+    efforts: Mapping[str, Any] = {} if result.direct else result.efforts
+    if sharing is not None:
+        efforts = efforts_of_file(efforts, sharing.lower, sharing.upper)
+    return limit_warnings(result.robot, result.configuration.q, result.rates, efforts)
+
+
+def _inverse(
+    configuration: Configuration,
+    velocity: Mapping[str, float] | None,
+    acceleration: Mapping[str, float] | None,
+    wrench: Wrench | None,
+    form: str,
+    reactions: bool,
+    sharing: Sharing,
+) -> Result:
+    robot = configuration.robot
+    if robot.tree.elastic:
+        return flexible_inverse(configuration, velocity, acceleration, wrench, reactions, sharing)
+    if not is_joint_motion(robot, velocity, acceleration):
+        configuration.refuse_singular_legs()
+    if configuration.lacks_motors:
+        return underactuated_inverse(configuration, velocity, acceleration, wrench, reactions, sharing)
+    configuration.refuse_undefined_actuation()
+    qd = configuration.rates(velocity)
+    qdd = configuration.accelerations(acceleration, qd, velocity)
+    return rigid_inverse(configuration, qd, qdd, wrench, form, reactions, sharing)
+
+
+def rigid_inverse(
+    configuration: Configuration,
+    qd: Array,
+    qdd: Array,
+    wrench: Wrench | None = None,
+    form: str = "split",
+    reactions: bool = False,
+    sharing: Sharing | None = None,
+) -> Result:
+    """Efforts for rates and accelerations of all coordinates that fit the loops, where the motors define the motion."""
+    robot, state = configuration.robot, state_at(configuration, qd, wrench)
+    f = state.forces(qdd)
+    redundant = len(robot.actuated) > state.J_a.shape[1]
+    shared, lost = _efforts(configuration, state, f, form, sharing or read_sharing(robot))
+    tau = shared.tau
+    f = f - lost  # gears lose it, and neither motors nor closures give it
+    efforts = dict(zip(robot.actuated_names, (float(value) for value in tau), strict=True))
+    warnings = [*robot.warnings, *configuration.condition.warnings()]
+    warnings += shared.warnings
+    found = reactions_of(configuration, qd, qdd, f, tau, wrench, warnings) if reactions else None
+    elements = values_in_motion(configuration, qd, lambda: f, tau)
+    warnings += slack_warnings(robot, elements)
+    return Result(
+        robot, configuration, qd, qdd, efforts, redundant, found, warnings, elements=elements, internal=shared.internal
+    )
+
+
+def _efforts(
+    configuration: Configuration, state: Any, f: Array, form: str, sharing: Sharing
+) -> tuple[SharedEfforts, Any]:
+    """Efforts for forces of the open tree, and what gears lose; with spare motors those that were asked for."""
+    motors, freedoms = state.J_a.shape
+    if motors > freedoms:
+        return _shared(configuration, state, f, sharing)
+    tau, lost = state.driven(f, form) if motors else (np.zeros(0), 0.0)
+    refuse_outside(tau, sharing)
+    return SharedEfforts(tau, None, []), lost
+
+
+def _shared(configuration: Configuration, state: Any, f: Array, sharing: Sharing) -> tuple[SharedEfforts, Any]:
+    """Efforts that spare motors share, and what gears lose under them."""
+    A, losses = state.J_a.T, state.losses
+    if losses is None:
+        found = shared_efforts(A, state.reduction.forces(f), sharing)
+        return tautened(found, configuration, A, f, sharing), 0.0
+
+    def answer(lost: Array) -> tuple[SharedEfforts, Array]:
+        found = shared_efforts(A, state.reduction.forces(f - lost), sharing)
+        return found, f - lost - state.along_rates(found.tau)
+
+    pushes = losses.pushes
+    taken = [least_norm(A, state.reduction.forces(push), sharing.weights) for push in pushes]
+    return losses.settled(answer, state.along_rates(np.array(taken).T) - pushes.T)
+
+
+def forward_dynamics(
+    robot: Robot,
+    pose: Pose | None = None,
+    velocity: Mapping[str, float] | None = None,
+    effort: Effort | None = None,
+    *,
+    wrench: Wrench | None = None,
+    without: Without = (),
+    reactions: bool = False,
+) -> Result:
+    """Accelerations under efforts of the motors.
+
+    What is in the robot file acts, except what `without` names.
+
+    Parameters
+    ----------
+    robot : Robot
+        Robot, from `load`.
+    pose : Pose, default None
+        Name of a pose of the file, coordinates by name, or a configuration; None is home (m, rad).
+    velocity : Mapping[str, float], default None
+        Velocities by name; frames in world axes (m/s, rad/s).
+    effort : Effort, default None
+        Efforts of the motors, by name or in their order; a motor not named has none (N, N m).
+    wrench : Wrench, default None
+        Wrench on a frame in world axes, {frame: [fx, fy, fz, mx, my, mz]}; planar [fx, fy, mz] (N, N m).
+    without : Sequence[str], default ()
+        Terms of the file left out: friction, damping, gravity, springs (and dampers of joints), motor-inertia, axial.
+    reactions : bool, default False
+        Also compute the wrench in every joint and closure.
+
+    Returns
+    -------
+    Result
+        All accelerations (m/s^2, rad/s^2), `acceleration_of(frame)`, reactions if asked for, warnings.
+
+    Examples
+    --------
+    >>> parflex.forward_dynamics(robot, "home", effort={"leg1.1": 2.0}).acceleration_of()
+    """
+    configuration = acting_configuration(robot, pose, without)
+    tau = read_efforts(configuration.robot, effort)
+    found = accelerations_under(configuration, configuration.rates(velocity), tau, wrench, reactions)
+    found.warnings.extend(exceeded_limits(found))
+    return found
+
+
+def accelerations_under(
+    configuration: Configuration, qd: Array, tau: Array, wrench: Wrench | None = None, reactions: bool = False
+) -> Result:
+    """Accelerations under efforts of all motors, for rates of all coordinates that fit the loops."""
+    robot, state = configuration.robot, state_at(configuration, qd, wrench)
+    free, lost = state.pushed(tau, lambda M, right: _solve_mass(configuration, M, right))
+    qdd = configuration.J @ free + state.bias
+    warnings = [*robot.warnings, *configuration.condition.warnings()]
+    warnings += deflection_warnings(robot.tree, configuration.q)
+    efforts = dict(zip(robot.actuated_names, (float(value) for value in tau), strict=True))
+    found = None
+    if reactions:
+        found = reactions_of(configuration, qd, qdd, state.forces(qdd) - lost, tau, wrench, warnings)
+    elements = values_in_motion(configuration, qd, lambda: state.forces(qdd) - lost, tau)
+    warnings += slack_warnings(robot, elements)
+    elastic = {robot.tree.rate_names[k]: float(qdd[k]) for k in robot.tree.elastic}
+    return Result(robot, configuration, qd, qdd, efforts, False, found, warnings, elastic, elements, direct=True)
+
+
+def _solve_mass(configuration: Configuration, M: Array, right: Array) -> Array:
+    """M^-1 right, after scaling; a motion without inertia is named."""
+    if not len(right):
+        return right
+    units = configuration.robot.tree.rate_units[configuration.reduction.partition.independent]
+    scaled = M * np.outer(units, units)
+    try:
+        factor = scipy.linalg.cho_factor(scaled)
+        if np.min(np.abs(np.diag(factor[0]))) < 1e-9 * np.max(np.abs(np.diag(factor[0]))):
+            raise np.linalg.LinAlgError
+        return (units * scipy.linalg.cho_solve(factor, (units * right.T).T).T).T
+    except np.linalg.LinAlgError:
+        values, vectors = np.linalg.eigh(scaled)
+        names = configuration.independent_names
+        weak = names[int(np.argmax(np.abs(vectors[:, 0])))]
+        raise SingularError(
+            f"the motion of '{weak}' has no positive inertia ({values[0]:.3g}), so its acceleration is undefined",
+            key="inertia",
+            value=weak,
+            hint="give a mass and an inertia to the bodies that move with it",
+        ) from None
+
+
+def mass_matrix(
+    robot: Robot,
+    pose: Pose | None = None,
+    coordinates: Literal["independent", "motors"] = "independent",
+    without: Without = (),
+) -> MassMatrix:
+    """Mass matrix of the closed-loop robot.
+
+    Parameters
+    ----------
+    robot : Robot
+        Robot, from `load`.
+    pose : Pose, default None
+        Name of a pose of the file, coordinates by name, or a configuration; None is home (m, rad).
+    coordinates : {'independent', 'motors'}, default "independent"
+        Rates of its rows and columns.
+    without : Sequence[str], default ()
+        Terms of the file left out: friction, damping, gravity, springs (and dampers of joints), motor-inertia, axial.
+
+    Returns
+    -------
+    MassMatrix
+        `matrix` (kg, kg m, kg m^2) and `names` of its rates; an array to NumPy, unpacks as (matrix, names).
+
+    Examples
+    --------
+    >>> M, names = parflex.mass_matrix(robot, "home", coordinates="motors")
+    """
+    one_of(coordinates, ("independent", "motors"), "coordinates")
+    configuration = acting_configuration(robot, pose, without)
+    robot = configuration.robot
+    M = state_at(configuration, np.zeros(robot.tree.n)).mass_matrix
+    if coordinates == "independent":
+        return MassMatrix(M, list(configuration.independent_names))
+    configuration.refuse_undefined_actuation()
+    P = np.linalg.pinv(configuration.J_a)  # independent rates per rate of the motors
+    return MassMatrix(P.T @ M @ P, list(robot.actuated_names))
+
+
+def energies(
+    robot: Robot | Configuration,
+    pose: Pose | None = None,
+    velocity: Mapping[str, float] | Array | None = None,
+    without: Without = (),
+) -> Energies:
+    """Kinetic and potential energy at a pose in a motion.
+
+    Gravity is counted from the origin of the world. `energies(configuration, rates)` takes the rates of all
+    coordinates.
+
+    Parameters
+    ----------
+    robot : Robot
+        Robot, from `load`.
+    pose : Pose, default None
+        Name of a pose of the file, coordinates by name, or a configuration; None is home (m, rad).
+    velocity : Mapping[str, float], default None
+        Velocities by name; frames in world axes (m/s, rad/s).
+    without : Sequence[str], default ()
+        Terms of the file left out: friction, damping, gravity, springs (and dampers of joints), motor-inertia, axial.
+
+    Returns
+    -------
+    Energies
+        `kinetic`, `potential` = `elastic` + `gravity`, in J; unpacks as (kinetic, potential).
+
+    Examples
+    --------
+    >>> kinetic, potential = parflex.energies(robot, "home", {"x": 0.5})
+    """
+    if isinstance(robot, Configuration):
+        here = acting_configuration(robot.robot, robot, without)
+        qd = numbers(pose, (here.robot.tree.n,), "qd")
+    else:
+        here = acting_configuration(robot, pose, without)
+        qd = here.rates(velocity) if velocity is None or isinstance(velocity, Mapping) else all_rates(here, velocity)
+    found = tree_energies(here.robot.tree, here.at, qd)
+    return Energies(float(found.kinetic), float(found.elastic), float(found.gravity))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Result(Record):
+    """Outcome of a dynamic model.
+
+    Attributes
+    ----------
+    robot : Robot
+        The robot as it acts.
+    configuration : Configuration
+        Where it is.
+    rates : Array
+        All rates (m/s, rad/s), in the order of `robot.rates`.
+    accelerations : Array
+        All accelerations (m/s^2, rad/s^2), in the same order.
+    efforts : dict[str, float]
+        Motor efforts (N, N m) by joint, in the order of `robot.motors`.
+    redundant_actuation : bool
+        Whether there are more motors than freedoms.
+    reactions : dict[str, Any] | None
+        If requested: `joints` and `closures`, {name: {force (N), moment (N m), undetermined}}, force and moment as
+        [x, y, z]; `couplings`, {name: {effort (N, N m), undetermined}}; `elements`.
+    warnings : list[str]
+        Warnings.
+    elastic_accelerations : dict[str, float]
+        Accelerations of elastic coordinates by name (SI).
+    elements : dict[str, dict[str, Any]]
+        Length (m), rate (m/s) and force (N, positive in tension) of elements by name.
+    direct : bool
+        Whether efforts were given and accelerations found.
+    free : dict[str, float]
+        With fewer motors than freedoms, accelerations of coordinates that move freely (m/s^2, rad/s^2).
+    internal : dict[str, Any] | None
+        With spare motors: their number, how the efforts were chosen, and the part of them (N, N m) that moves nothing.
+    """
+
+    robot: Robot
+    configuration: Configuration
+    rates: Array  # all rates
+    accelerations: Array  # all accelerations
+    efforts: dict[str, float]
+    redundant_actuation: bool = False
+    reactions: dict[str, Any] | None = None
+    warnings: list[str] = field(default_factory=list)
+    elastic_accelerations: dict[str, float] = field(default_factory=dict)
+    elements: dict[str, dict[str, Any]] = field(default_factory=dict)  # length, rate and force of elements by name
+    direct: bool = False  # efforts were given, and accelerations found
+    free: dict[str, float] = field(default_factory=dict)  # accelerations of what no motor drives, by name
+    internal: dict[str, Any] | None = None  # of spare motors
+
+    def acceleration_of(self, frame: str | None = None) -> Array:
+        """World acceleration (m/s^2, rad/s^2) of the frame `frame`; None is the end effector."""
+        moving = motion(self.robot.tree, self.configuration.at, self.rates, self.accelerations)
+        return self.configuration.frame_acceleration(frame or self.robot.tree.end_effector, moving)
+
+    def _told(self) -> str:
+        warned = f"; {count_of(len(self.warnings), 'warning')}" if self.warnings else ""
+        found = self.found_accelerations()
+        line = efforts_line(self.robot, self.efforts) if not found else accelerations_line(self.robot, found)
+        return f"{brief(self.robot.name)}: {line}{warned}"
+
+    def found_accelerations(self) -> dict[str, float]:
+        """Of a direct model, the accelerations of the motors, or of the independent rates if they are more."""
+        robot = self.robot
+        independent = self.configuration.reduction.partition.independent
+        most = robot.actuated if robot.tree.elastic else max(robot.actuated, independent, key=len)
+        return {robot.tree.rate_names[k]: float(self.accelerations[k]) for k in most} if self.direct else {}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MassMatrix(NamedMatrix):
+    """Mass matrix of a closed robot; an array to NumPy, and unpacks as (matrix, names).
+
+    Attributes
+    ----------
+    matrix : Array
+        Square (kg, kg m, kg m^2).
+    names : list[str]
+        Rates of its rows and columns.
+    """
+
+    matrix: Array  # kg, kg m or kg m^2, square
+    names: list[str]  # of the rates of its rows and columns
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter((self.matrix, self.names))
+
+    def __getitem__(self, key: Any) -> Any:
+        """An entry by row and column; of one number, what unpacking gives."""
+        return self.matrix[key] if isinstance(key, tuple) else (self.matrix, self.names)[key]
+
+    def _told(self) -> str:
+        return f"{len(self.names)}x{len(self.names)} of {name_list(self.names)}"
+
+
+def is_joint_motion(robot: Robot, *given: Mapping[str, float] | None) -> bool:
+    """Whether a motion is given by joints alone; deformations of bodies do not define frames either."""
+    words = [word for table in given if table for word in table]
+    names = {link.name for link in robot.tree.links} | elastic_names(robot.tree)
+    return bool(words) and all(word in names or word.removeprefix("q") in names for word in words)
+
+
+def reduced_equations(
+    configuration: Configuration, qd: Array, wrenches: Wrench | None = None, without: Without = ()
+) -> tuple[Array, Array, Array]:
+    """M, c of M qdd + c = J_a^T tau, theory (17), in the independent rates, and the bias b of all accelerations."""
+    state = state_at(acting_configuration(configuration.robot, configuration, without), qd, wrenches)
+    return state.mass_matrix, state.c, state.bias
+
+
+def state_at(configuration: Configuration, qd: Array, wrenches: Wrench | None = None) -> Any:
+    """A state of the general form at a pose: the equations of the programs, with numbers.
+
+    Dependent rates are those that suit this pose, so that every regular pose is answered.
+    """
+    robot = configuration.robot
+    form: Any = choose(robot, ModelRequest("numbers", at=configuration))
+    return form.here(qd, checked_wrenches(robot.tree, wrenches))
+
+
+def underactuated_inverse(
+    configuration: Configuration,
+    velocity: Mapping[str, float] | None,
+    acceleration: Mapping[str, float] | None,
+    wrench: Wrench | None,
+    reactions: bool,
+    sharing: Sharing,
+) -> Result:
+    """Efforts for given accelerations of motors (others rest) or of as many frames and joints; the rest follows."""
+    qd = configuration.rates(velocity)
+    b = configuration.acceleration_bias(qd)
+    rows, wanted = _given(configuration, acceleration, qd, b)
+    return driven_with_free(configuration, qd, rows, wanted, wrench, reactions, sharing)
+
+
+def driven_with_free(
+    configuration: Configuration,
+    qd: Array,
+    rows: Array,
+    wanted: Array,
+    wrench: Wrench | None,
+    reactions: bool,
+    sharing: Sharing,
+) -> Result:
+    """Efforts at which `rows` of all accelerations are as `wanted`, and how the free coordinates move."""
+    robot, state = configuration.robot, state_at(configuration, qd, wrench)
+    shared, qdd, lost = driven_by(state, rows @ configuration.J, wanted, sharing)
+    tau = shared.tau
+    free = {robot.tree.rate_names[k]: float(qdd[k]) for k in configuration.free_rates(rows)}
+    names = ", ".join(f"'{name}'" for name in free)
+    warnings = [*robot.warnings, *configuration.condition.warnings()]
+    count = f"{count_of(len(tau), 'motor')} for {count_of(len(state.mass_matrix), 'freedom')}"
+    warnings.append(f"{FEW_MOTORS} ({count}): {names} {'moves' if len(free) == 1 else 'move'} freely")
+    f = state.forces(qdd) - lost
+    found = reactions_of(configuration, qd, qdd, f, tau, wrench, warnings) if reactions else None
+    elements = values_in_motion(configuration, qd, lambda: f, tau)
+    efforts = dict(zip(robot.actuated_names, (float(value) for value in tau), strict=True))
+    return Result(robot, configuration, qd, qdd, efforts, False, found, warnings, elements=elements, free=free)
+
+
+def _given(
+    configuration: Configuration, acceleration: Mapping[str, float] | None, qd: Array, b: Array
+) -> tuple[Array, Array]:
+    """Rows of all rates that are given, and their accelerations less what the rates alone cause."""
+    robot = configuration.robot
+    requested = requested_rates(configuration, acceleration or {}, Bias(qd, b))
+    motors = list(robot.actuated)
+    if not requested.frames and set(requested.joints) <= set(motors):
+        own = np.array([requested.joints.get(k, 0.0) for k in motors])
+        return np.eye(robot.tree.n)[motors], own - b[motors]
+    requested.refuse_contradicted()
+    requested.refuse_impossible()
+    count = len(requested.values)
+    if not count == requested.rank == len(motors):
+        raise InputError(
+            f"{count_of(count, 'acceleration')} ({requested.rank} independent) for {count_of(len(motors), 'motor')}: the "
+            "rest moves freely",
+            key="acceleration",
+            value=count,
+            hint="give accelerations of motors, or as many of frames and joints as there are motors",
+        )
+    return requested.rows * requested.units[:, None], requested.values * requested.units
+
+
+def flexible_inverse(
+    configuration: Configuration,
+    velocity: Mapping[str, float] | None,
+    acceleration: Mapping[str, float] | None,
+    wrenches: Wrench | None,
+    reactions: bool,
+    sharing: Sharing | None = None,
+) -> Result:
+    """Efforts and elastic accelerations when motors, or the end effector, move as given and bodies are free to deform.
+
+    M qdd + c = J_a^T tau and J_x qdd = (accelerations of what is driven) are solved together, [Long2014, eq. (46)]
+    for a driven platform.
+    """
+    robot = configuration.robot
+    by_frame = not is_joint_motion(robot, velocity, acceleration) and bool(velocity or acceleration)
+    qd = configuration.rates(velocity)
+    state = state_at(configuration, qd, wrenches)
+    rows, desired = _driven(configuration, velocity, acceleration, qd, state.bias, by_frame)
+    near = check_system(configuration, robot.tree.end_effector) if by_frame else []
+    if sharing is None:
+        sharing = read_sharing(robot)
+    shared, qdd, lost = driven_by(state, rows, desired, sharing)
+    tau = shared.tau
+    warnings = [*robot.warnings, *shared.warnings]
+    warnings += deflection_warnings(robot.tree, configuration.q)
+    if by_frame:
+        warnings += [*near, *_growth_warnings(configuration)]
+    warnings += equilibrium_warnings(configuration, qdd, moving=bool(velocity or acceleration))
+    found = None
+    if reactions:
+        found = reactions_of(configuration, qd, qdd, state.forces(qdd) - lost, tau, wrenches, warnings)
+    efforts = dict(zip(robot.actuated_names, (float(value) for value in tau), strict=True))
+    elastic = {robot.tree.rate_names[j]: float(qdd[j]) for j in robot.tree.elastic}
+    elements = values_in_motion(configuration, qd, lambda: state.forces(qdd) - lost, tau)
+    warnings += slack_warnings(robot, elements)
+    return Result(
+        robot, configuration, qd, qdd, efforts, spare_motors(robot) > 0, found, warnings, elastic, elements,
+        internal=shared.internal,
+    )  # fmt: skip
+
+
+def driven_by(state: Any, rows: Array, desired: Array, sharing: Sharing) -> tuple[SharedEfforts, Array, Any]:
+    """Efforts, and all accelerations, at which `rows` of the independent accelerations are as `desired`.
+
+    Motors beyond the rows share the efforts; those that accelerate no row are internal ones. Then come forces along
+    all rates that gears lose.
+    """
+    M, J_a = state.mass_matrix, state.J_a
+    count, k = len(M), len(J_a)
+    if k > len(rows):
+        return _shared_by_rows(state, rows, desired, sharing)
+    if sharing.preloaded or sharing.weights is not None:
+        raise InputError(
+            "bodies deform, so motions of all motors determine their efforts: none is spare",
+            key="preload" if sharing.preloaded else "weights",
+            hint="give the motion of the end effector, or leave it out",
+        )
+    system = np.block([[M, -J_a.T], [rows, np.zeros((len(rows), k))]])
+
+    def solved(c: Array, wanted: Array) -> tuple[Array, Array]:
+        solution = np.linalg.solve(system, np.concatenate([-c, wanted]))
+        return solution[count:], solution[:count]
+
+    try:
+        tau, free, lost = with_losses(state, solved, state.c, desired)
+    except np.linalg.LinAlgError:
+        raise SingularError(
+            "the motors do not define the motion here", key="pose", hint="choose another pose, or use rigid=True"
+        ) from None
+    refuse_outside(tau, sharing)
+    return SharedEfforts(tau, None, []), state.reduction.matrix @ free + state.bias, lost
+
+
+def _shared_by_rows(state: Any, rows: Array, desired: Array, sharing: Sharing) -> tuple[SharedEfforts, Array, Any]:
+    """The same for more motors than rows."""
+    J, k, losses = state.reduction.matrix, len(state.J_a), state.losses
+    push = np.linalg.solve(state.mass_matrix, np.column_stack([state.J_a.T, state.c]))
+
+    def answer(lost: Any) -> tuple[tuple[SharedEfforts, Array], Array]:
+        held = push[:, k] - (np.linalg.solve(state.mass_matrix, J.T @ lost) if losses is not None else 0.0)
+        shared = shared_efforts(rows @ push[:, :k], desired + rows @ held, sharing)
+        qdd = J @ (push[:, :k] @ shared.tau - held) + state.bias
+        return (shared, qdd), state.forces(qdd) - lost - state.along_rates(shared.tau)
+
+    if losses is None:
+        return *answer(0.0)[0], 0.0
+    pushes = losses.pushes.T
+    held = np.linalg.solve(state.mass_matrix, J.T @ pushes)
+    taken = -np.array([least_norm(rows @ push[:, :k], rows @ column, sharing.weights) for column in held.T]).T
+    moved = tree_mass_matrix(state.form.robot.tree, state.at) @ (J @ (push[:, :k] @ taken + held))
+    (shared, qdd), lost = losses.settled(answer, moved - pushes - state.along_rates(taken))
+    return shared, qdd, lost
+
+
+def _driven(
+    configuration: Configuration,
+    velocity: Mapping[str, float] | None,
+    acceleration: Mapping[str, float] | None,
+    qd: Array,
+    b: Array,
+    by_frame: bool,
+) -> tuple[Array, Array]:
+    """Rows of what is driven, per independent rate, and their prescribed accelerations less the bias.
+
+    Motors, or all components of the end effector; what is not given does not accelerate.
+    """
+    robot = configuration.robot
+    if not by_frame:
+        given = {word: value for word, value in (acceleration or {}).items() if word not in elastic_names(robot.tree)}
+        joints, _ = read_motion(robot.tree, given, "acceleration")
+        strange = [robot.tree.rate_names[k] for k in joints if k not in robot.actuated]
+        if strange:
+            raise InputError(
+                f"'{strange[0]}' is not a motor",
+                key="acceleration",
+                value=strange[0],
+                hint="give accelerations of motors",
+            )
+        desired = np.array([joints.get(k, 0.0) for k in robot.actuated])
+        return configuration.J_a, desired - b[list(robot.actuated)]
+    frame = robot.tree.end_effector
+    words = {**(velocity or {}), **(acceleration or {})}
+    _, frames = read_motion(robot.tree, words, "acceleration")
+    other = [name for name in frames if name != frame]
+    if other:
+        raise InputError(
+            f"'{other[0]}' is not the end effector", key="acceleration", value=other[0], hint=f"drive '{frame}'"
+        )
+    _, frames = read_motion(robot.tree, acceleration or {}, "acceleration")
+    parts = [0, 1, 5] if robot.tree.planar else list(range(6))
+    bias = configuration.frame_acceleration(frame, motion(robot.tree, configuration.at, qd, b))
+    desired = np.array([frames.get(frame, {}).get(part, 0.0) for part in parts]) - bias[parts]
+    return (configuration.frame_rows(frame) @ configuration.J)[parts], desired
+
+
+def equilibrium_warnings(configuration: Configuration, qdd: Array, moving: bool) -> list[str]:
+    """Warn where elastic coordinates accelerate: they are not in equilibrium with the state, at rest or `moving`."""
+    elastic = list(configuration.robot.tree.elastic)
+    size = np.abs(qdd[elastic] * configuration.robot.tree.rate_units[elastic])
+    if size.max(initial=0.0) < STILL:
+        return []
+    name = configuration.robot.tree.rate_names[elastic[int(size.argmax())]]
+    if moving:
+        return [
+            f"the bodies are not in equilibrium in this motion: they start to deform ('{name}' most), so these efforts "
+            "hold for this instant only; simulate the motion for its efforts in time"
+        ]
+    return [
+        f"the robot is at rest but not in equilibrium: it starts to deform ('{name}' most), so these are not holding "
+        "efforts; compute the deflection ('parflex stiffness'), or use the configuration of an equilibrium"
+    ]
+
+
+def _growth_warnings(configuration: Configuration) -> list[str]:
+    """Whether the deformations would grow while the end effector is driven."""
+    if spare_motors(configuration.robot) > 0:
+        return ["how the deformations go on depends on how spare motors share the efforts: it is not judged"]
+    try:
+        return zero_dynamics(configuration.robot, configuration).warnings()
+    except SingularError as error:
+        return [f"the elastic zero dynamics are unknown: {error.message}"]

@@ -1,1 +1,0 @@
-"""Dynamic models: forces of a motion, motions under forces, reactions, base parameters."""

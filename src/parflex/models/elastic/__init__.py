@@ -1,1 +1,0 @@
-"""Flexible robots: statics, equilibrium, the linear model with its modes, driven frames."""
