@@ -14,10 +14,10 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from parflex.codegen.model_options import Options
-from parflex.codegen.traces import tracing
-from parflex.codegen.traces.parameters import grouped_robot
-from parflex.codegen.traces.trace import MODELS
+from parflex.codegen import tracer as tracing
+from parflex.codegen.options import Options
+from parflex.codegen.trace import MODELS
+from parflex.codegen.tracer import grouped_robot
 from parflex.formulations.choice import choose
 from parflex.robot.load import COUNTED_WITHOUT, acting_robot
 from parflex.robot.robot import Robot

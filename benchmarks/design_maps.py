@@ -21,7 +21,7 @@ from report import Report
 from timing import Harness
 
 import parflex
-from parflex.codegen.compile import host
+from parflex.codegen.llvm_jit import host_target
 from parflex.maps.batches import Geometry
 from parflex.maps.node_unknowns import node_model
 from parflex.maps.nodes import Assembly
@@ -126,7 +126,7 @@ class Case:
 
 def run(report: Report, harness: Harness, folder: Path) -> None:
     """Poses per second of both sides, of two threads, with more elements, and the first map of all."""
-    report.figure(NAME, "doubles side by side", host()[-1], "lanes", note=f"load {os.getloadavg()[0]:.1f}")
+    report.figure(NAME, "doubles side by side", host_target()[-1], "lanes", note=f"load {os.getloadavg()[0]:.1f}")
     for name in CASES:
         _beside(report, name)
     _growth(report)

@@ -19,7 +19,7 @@ from report import Report
 from timing import Harness, measure
 
 import parflex
-from parflex.codegen.compile import Kernel
+from parflex.codegen.llvm_jit import Kernel
 from parflex.robot.load import COUNTED_WITHOUT
 
 OUTPUT = 0.01  # seconds between rows, on both sides

@@ -16,10 +16,10 @@ from robots import dense_puma, serial_states
 from timing import STATES, Harness, python_loop
 
 import parflex
-from parflex.codegen.compile import Kernel
+from parflex.codegen.llvm_jit import Kernel
 from parflex.codegen.model import Model
-from parflex.codegen.model_options import Options, prepared
-from parflex.codegen.passes.optimise import make_program
+from parflex.codegen.optimise import make_program
+from parflex.codegen.options import Options, prepared_robot
 from parflex.codegen.program import Program
 from parflex.dynamics.dynamics import reduced_equations
 from parflex.formulations.base import ModelRequest
@@ -102,7 +102,7 @@ def _model(
 
 def _general(robot: Robot, model: str) -> tuple[Program, list[int]]:
     """The model by the general reduction of closed loops, and its independent rates."""
-    tracer, grouped = GraphTracer(), prepared(robot, model, Options(without=COUNTED_WITHOUT))
+    tracer, grouped = GraphTracer(), prepared_robot(robot, model, Options(without=COUNTED_WITHOUT))
     direct = model == "direct"
     home = Configuration(grouped, grouped.home).reduction.partition
     form = general_formulation(grouped, home if direct else motor_partition(grouped), ModelRequest(model))

@@ -19,8 +19,8 @@ from report import Report
 from timing import Harness
 
 import parflex
-from parflex.codegen import disk_cache
-from parflex.codegen.compile import Kernel
+from parflex.codegen import cache
+from parflex.codegen.llvm_jit import Kernel
 from parflex.robot.load import COUNTED_WITHOUT
 
 JOINTS = (5, 10, 20, 40, 80)
@@ -44,15 +44,15 @@ about_centre = [[0.02, 0.001, 0.002], [0.001, 0.03, 0.003], [0.002, 0.003, 0.04]
 @contextmanager
 def cache_in(folder: Path) -> Iterator[None]:
     """Programs and their compiled code are kept in this folder; "off": nowhere."""
-    before = os.environ.get(disk_cache.VARIABLE)
-    os.environ[disk_cache.VARIABLE] = str(folder)
+    before = os.environ.get(cache.VARIABLE)
+    os.environ[cache.VARIABLE] = str(folder)
     try:
         yield
     finally:
         if before is None:
-            del os.environ[disk_cache.VARIABLE]
+            del os.environ[cache.VARIABLE]
         else:
-            os.environ[disk_cache.VARIABLE] = before
+            os.environ[cache.VARIABLE] = before
 
 
 def chain_file(folder: Path, joints: int) -> Path:

@@ -16,14 +16,14 @@ import numpy as np
 from report import Report
 from timing import Harness, Loop, measure
 
-from parflex.codegen.compile import Kernel
-from parflex.codegen.emit.emit_c import emit_c
-from parflex.codegen.emit.heading import identifier
-from parflex.codegen.model_options import Options, prepared
-from parflex.codegen.passes.optimise import make_program
+from parflex.codegen.emit_c import emit_c
+from parflex.codegen.llvm_jit import Kernel
+from parflex.codegen.optimise import make_program
+from parflex.codegen.options import Options, prepared_robot
 from parflex.codegen.program import Program
-from parflex.codegen.traces.trace import MODELS
-from parflex.codegen.traces.tracing import Tracer
+from parflex.codegen.source_files import identifier
+from parflex.codegen.trace import MODELS
+from parflex.codegen.tracer import Tracer
 from parflex.formulations.choice import choose
 from parflex.robot.load import COUNTED_WITHOUT
 from parflex.robot.robot import Robot
@@ -54,7 +54,7 @@ def ungrouped_program(robot: Robot, model: str) -> Program:
     """The program of a model with bodies as they are in the file; parflex itself always groups them first."""
     tracer = GraphTracer()
     options = Options(without=COUNTED_WITHOUT)
-    form = choose(prepared(robot, model, options), options.question(model))
+    form = choose(prepared_robot(robot, model, options), options.question(model))
     outputs, _ = MODELS[model](tracer, form, options)
     return make_program(tracer.graph, f"{robot.name}_{model}", outputs)
 

@@ -9,7 +9,7 @@ import pytest
 
 import parflex
 from parflex import Configuration
-from parflex.codegen import program_store
+from parflex.codegen import cache
 from parflex.robot.home_pose import HomePose
 from parflex.robot.load import acting_robot
 from parflex.simulation import conditioning
@@ -91,7 +91,7 @@ def test_an_equilibrium_is_read_for_the_same_robot_pose_and_source_alone(monkeyp
     asked(robot, np.full(2, 1e-300), {"tip": [1.0]})
     asked(parflex.load("dualemps", settings={"constants.blade": 0.4505001}), np.zeros(2), {"tip": [1.0]})
     asked(robot.locking([0]), np.zeros(2), {"tip": [1.0]})
-    monkeypatch.setattr(program_store, "_code", lambda: b"another version")
+    monkeypatch.setattr(cache, "_code", lambda: b"another version")
     asked(robot, np.zeros(2), {"tip": [1.0]})
     assert len(found) == 6
 
@@ -118,7 +118,7 @@ def test_home_and_mobility_are_read_for_the_same_robot_and_source_alone(monkeypa
     borrowed = replace(other, known_home=other.home, known_mobility=first.mobility)
     assert len(borrowed.reference_poses) == poses
     assert all(Configuration(borrowed, q).closure_error < 1e-11 for q in borrowed.reference_poses)
-    monkeypatch.setattr(program_store, "_code", lambda: b"another version")
+    monkeypatch.setattr(cache, "_code", lambda: b"another version")
     again_from_disk()
     assert len(found) == 3
 

@@ -12,15 +12,15 @@ from support.robots import load_robot
 
 import parflex
 from parflex import Model
-from parflex.codegen import compile
-from parflex.codegen.compile import Kernel
-from parflex.codegen.emit.row_plan import arranged
-from parflex.codegen.make_model import model_with
-from parflex.codegen.model_options import Options
-from parflex.codegen.passes.optimise import make_program
+from parflex.codegen import llvm_jit
+from parflex.codegen.llvm_jit import Kernel
+from parflex.codegen.model import model_with
+from parflex.codegen.optimise import make_program
+from parflex.codegen.options import Options
 from parflex.codegen.program import Program
+from parflex.codegen.simd_plan import arrange_parts
 from parflex.codegen.step_programs import step_programs
-from parflex.codegen.traces.tracing import Tracer
+from parflex.codegen.tracer import Tracer
 from parflex.spatial.dual import ComplexPair
 from parflex.spatial.linear import shared_call
 from parflex.symbolic.expression import Calls, Graph
@@ -66,10 +66,10 @@ def test_a_model_that_calls_functions_gives_the_numbers_of_one_written_out(name)
     assert found.tolist() == computed(plain, x).tolist() and called.files("c")
 
 
-@pytest.mark.parametrize("written_out", [0, compile.WRITTEN_OUT])
+@pytest.mark.parametrize("written_out", [0, llvm_jit.WRITTEN_OUT])
 def test_machine_code_with_calls_computes_what_the_program_says(monkeypatch, written_out):
     monkeypatch.setenv("PARFLEX_CACHE", "off")
-    monkeypatch.setattr(compile, "WRITTEN_OUT", written_out)
+    monkeypatch.setattr(llvm_jit, "WRITTEN_OUT", written_out)
     program, x = made("dualemps", True).program, near_home(made("dualemps", True))
     rows = np.array([x, 0.999 * x])
     kernel, expected = Kernel(program), np.array([computed(program, row) for row in rows])
@@ -179,12 +179,12 @@ def six_legs(parameters: Sequence[str] = ()) -> Program:
 @pytest.mark.parametrize("known", [0, 18])  # numbers that are parameters, of the twenty
 def test_alike_calls_in_machine_code_compute_what_each_alone_does(monkeypatch, known):
     monkeypatch.setenv("PARFLEX_CACHE", "off")
-    monkeypatch.setattr(compile, "WRITTEN_OUT", 0)
-    monkeypatch.setattr("parflex.codegen.emit.emit_rows.PIECE", 20)  # values go from piece to piece
+    monkeypatch.setattr(llvm_jit, "WRITTEN_OUT", 0)
+    monkeypatch.setattr("parflex.codegen.emit_simd.PIECE", 20)  # values go from piece to piece
     program, x = six_legs([f"x[{k}]" for k in range(known)]), np.random.default_rng(4).uniform(0.5, 1.5, 20)
     expected = computed(program, [*x[known:], *x[:known]])  # parameters stand behind the variables
     if known:
-        setup, main = arranged(*program.split())
+        setup, main = arrange_parts(*program.split())
         assert [name for name, _ in setup.outputs] == list(main.parameters)
         found = Kernel(main).one(np.concatenate([x[known:], Kernel(setup).one(x[:known])]))
     else:

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 import parflex
-from parflex.codegen.loop_code import loop_functions
-from parflex.codegen.loop_code.kinds import Bundle
-from parflex.codegen.loop_code.unsupported import UnsupportedError
-from parflex.exchange.loops_in_c.c_types import REAL, WHOLE, Fields, View, bundle_type
-from parflex.exchange.loops_in_c.loop_c import Translator
+from parflex.codegen import loop_functions
+from parflex.codegen import loop_functions as jit
+from parflex.codegen.c_types import REAL, WHOLE, Fields, View, bundle_type
+from parflex.codegen.loop_c import Translator
+from parflex.codegen.loop_compiler import simd_range, unrolled_range
+from parflex.codegen.loop_types import CompiledRecord, UnsupportedError, kind_of
 from parflex.simulation.inputs.polynomials import Polynomials
-from parflex.simulation.integrators import jit
 from parflex.simulation.integrators.integrate import METHODS, method_named
 from parflex.simulation.integrators.system import new_work
 from parflex.simulation.problem import prepare
@@ -26,7 +26,7 @@ Array = np.ndarray
 LIMIT = 3
 
 
-class Several(Bundle):
+class Several(CompiledRecord):
     """One of each kind of value."""
 
     address: int  # the name of a field of the systems themselves
@@ -132,12 +132,12 @@ def bent(x, limit, values, k):
 def row_by_row(values, whole, found, limit):
     """Turns side by side, and turns written out; the first ones choose, call, and take whole numbers."""
     for n in range(len(whole)):
-        for k in jit.abreast(LIMIT):
+        for k in simd_range(LIMIT):
             whole[n, k] = int(values[k] * 10.0) - n if values[k] < limit else whole[n, k]
-    for k in jit.abreast(len(values)):
+    for k in simd_range(len(values)):
         own = values[k]
         found[k] = bent(own, limit, values, k) if own == own and k != 2 else max(own, 1.0)
-    for k in jit.unrolled(len(values)):
+    for k in unrolled_range(len(values)):
         found[k] += 0.5 * found[max(k - 3, 0)]
 
 
@@ -155,7 +155,7 @@ def test_turns_side_by_side_do_what_python_does(capfd):
         row_by_row(*same)
         assert all(np.array_equal(a, b, equal_nan=True) for a, b in zip(given[:3], same[:3], strict=True))
     unit = loop_functions._Unit()
-    text = unit.text(row_by_row, tuple(map(loop_functions.kind_of, same)))
+    text = unit.text(row_by_row, tuple(map(kind_of, same)))
     loop_functions._machine_code(text)
     assert not capfd.readouterr().err  # LLVM says which loops it leaves as they are
 
@@ -234,7 +234,7 @@ def test_a_compiled_loop_is_read_from_the_disk_and_kept_for_one_state_of_its_cod
     assert texts[0] == texts[2] != texts[1]
 
 
-class Switched(Bundle):
+class Switched(CompiledRecord):
     """A number, and one that is mostly zero."""
 
     _switches = ("times",)

@@ -21,8 +21,9 @@ from support.traced import difference, expected, inputs, made, samples
 
 import parflex
 from parflex import InputError
-from parflex.codegen import disk_cache, program_store
-from parflex.codegen.compile import Kernel, meanwhile
+from parflex.codegen import cache as disk_cache
+from parflex.codegen import cache as program_store
+from parflex.codegen.llvm_jit import Kernel, compile_in_background
 
 ROUNDING = 1e-11  # systems of condition up to 1e3 in double precision
 
@@ -132,7 +133,7 @@ def test_all_base_parameters_of_a_closed_robot_may_be_symbols():
 def test_other_parameters_compile_nothing_again(monkeypatch):
     model = parflex.model(parflex.load("puma560"), "inverse", parameters=["M[3]"])
     before = model(**model.sample)["effort"]
-    monkeypatch.setattr("parflex.codegen.compile._engine", lambda *_: pytest.fail("compiled again"))
+    monkeypatch.setattr("parflex.codegen.llvm_jit._engine", lambda *_: pytest.fail("compiled again"))
     heavier = model.with_parameters({"M[3]": 3.0})
     after = heavier(**model.sample)["effort"]
     assert after == pytest.approx(heavier.evaluate("numpy", **model.sample)["effort"], rel=1e-12)  # rounding
@@ -163,8 +164,8 @@ model = parflex.model(parflex.load("four-bar"), "inverse")
 print(repr(float(model(**model.sample)["effort"][0])))
 """
 RECOMPILED = {
-    "parflex.codegen.traces.trace.traces": "traced again",
-    "parflex.codegen.emit.emit_llvm.build_module": "compiled again",
+    "parflex.codegen.trace.traces": "traced again",
+    "parflex.codegen.emit_llvm.build_module": "compiled again",
 }
 
 
@@ -226,13 +227,13 @@ def test_a_model_that_was_made_once_is_read_and_neither_traced_nor_compiled_agai
 
 def test_machine_code_that_is_made_meanwhile_is_made_once_and_what_fails_is_said(cache, monkeypatch):
     kernel = Kernel(four_bar().program)
-    meanwhile("one", lambda: kernel.address("one"))
+    compile_in_background("one", lambda: kernel.address("one"))
     x = np.concatenate([np.ravel(value) for value in four_bar().sample.values()])
     assert kernel.one(x)[0] == pytest.approx(effort(four_bar()))
     monkeypatch.setenv("PARFLEX_CACHE", "off")
-    monkeypatch.setattr("parflex.codegen.emit.emit_llvm.build_module", lambda *_: 1 / 0)
+    monkeypatch.setattr("parflex.codegen.emit_llvm.build_module", lambda *_: 1 / 0)
     failing = Kernel(four_bar().program)
-    meanwhile("one", lambda: failing.address("one"))
+    compile_in_background("one", lambda: failing.address("one"))
     with pytest.raises(ZeroDivisionError):
         failing.address("one")
 
@@ -283,7 +284,7 @@ def test_whatever_changes_a_program_is_kept_beside_it(cache, monkeypatch):
     ]
     assert [programs(**change) for change in changes] == list(range(1, len(changes) + 1))
     assert programs() == programs(settings={"title": "faster"}) == len(changes)
-    monkeypatch.setattr("parflex.codegen.program_store._code", lambda: b"another version")
+    monkeypatch.setattr("parflex.codegen.cache._code", lambda: b"another version")
     assert programs() == len(changes) + 1
 
 
@@ -357,23 +358,23 @@ def test_machine_code_that_others_can_write_is_not_loaded(monkeypatch, tmp_path,
     monkeypatch.setenv("PARFLEX_CACHE", str(place))
     before = os.umask(0)
     try:
-        disk_cache.write("key", b"data")
+        disk_cache.write_bytes("key", b"data")
     finally:
         os.umask(before)
     assert stat.S_IMODE(place.stat().st_mode) == 0o700 and stat.S_IMODE((place / "key").stat().st_mode) == 0o600
-    assert disk_cache.read("key") == b"data"
+    assert disk_cache.read_bytes("key") == b"data"
     for path, mode in ((place, 0o770), (place, 0o702), (place / "key", 0o660), (place / "key", 0o602)):
         disk_cache._told.clear()
         rights = path.stat().st_mode
         path.chmod(mode)
         with pytest.warns(UserWarning, match="can be written by other users") as told:
-            assert disk_cache.read("key") is None and disk_cache.read("key") is None
+            assert disk_cache.read_bytes("key") is None and disk_cache.read_bytes("key") is None
         assert len(told) == 1 and str(path) in str(told[0].message)
         path.chmod(rights)
     disk_cache._told.clear()
     monkeypatch.setattr(os, "geteuid", lambda: os.stat(place).st_uid + 1)  # noqa: PTH116
     with pytest.warns(UserWarning, match="belongs to another user"):
-        assert disk_cache.read("key") is None
+        assert disk_cache.read_bytes("key") is None
 
 
 # -- what is refused -----------------------------------------------------------------------------------------------
@@ -472,7 +473,7 @@ def test_the_command_line_compiles_for_this_machine_and_says_where(capsys, cache
     call = ("codegen", "four-bar", "inverse", "--target", "llvm", "-o", tmp_path / "out")
     compiled = Path(answered(capsys, *call)["compiled"])
     assert compiled.parent == cache and compiled.is_file()
-    monkeypatch.setattr("parflex.codegen.emit.emit_llvm.build_module", lambda *_: pytest.fail("compiled again"))
+    monkeypatch.setattr("parflex.codegen.emit_llvm.build_module", lambda *_: pytest.fail("compiled again"))
     assert np.isfinite(effort(four_bar()))  # the same code serves Python
     assert four_bar().compiled() == compiled
     monkeypatch.undo()

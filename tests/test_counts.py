@@ -13,7 +13,7 @@ from support.robots import robot_file
 from support.traced import ROBOTS, long, made
 
 import parflex
-from parflex.codegen.passes.optimise import make_program
+from parflex.codegen.optimise import make_program
 from parflex.symbolic.expression import Graph
 
 # `total` of the models with numbers for parameters; a rise is an error, a fall is written here

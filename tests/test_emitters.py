@@ -25,10 +25,10 @@ from support.traced import (
 
 import parflex
 from parflex import InputError, Model
-from parflex.codegen.compile import Kernel
+from parflex.codegen.llvm_jit import Kernel
 from parflex.codegen.model import SCRIPT_LIMIT
-from parflex.codegen.passes.optimise import make_program
-from parflex.codegen.traces.trace import MODELS
+from parflex.codegen.optimise import make_program
+from parflex.codegen.trace import MODELS
 from parflex.symbolic.expression import Graph
 
 # both sides divide by matrices of condition up to 1e3 in double precision (1e-16): rounding leaves 1e-13 to 1e-12; of a

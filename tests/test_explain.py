@@ -14,8 +14,8 @@ from support.robots import load_robot, robot_file
 
 import parflex
 from parflex import ParflexError, model
-from parflex.codegen.model_options import Options
-from parflex.codegen.traces.trace import MODELS, form_of, trace
+from parflex.codegen.options import Options
+from parflex.codegen.trace import MODELS, formulation_of, trace
 from parflex.formulations.explain import EQUATIONS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -69,7 +69,7 @@ def test_the_reported_form_of_every_model_is_that_of_its_trace(name):
     assert set(told) == set(MODELS)
     for model_name, form in told.items():
         try:
-            found = form_of(robot, model_name, Options())[0].name  # what a trace is made of, with bodies grouped
+            found = formulation_of(robot, model_name, Options())[0].name  # what a trace is made of, with bodies grouped
         except ParflexError:
             found = None
         assert form == found, model_name

@@ -18,12 +18,12 @@ from support.traced import ROBOTS, difference, expected, inputs, long, made, sam
 
 import parflex
 from parflex import Model
-from parflex.codegen.compile import Kernel
-from parflex.codegen.emit import emit_llvm
-from parflex.codegen.emit.emit_c import CHUNK, emit_c
-from parflex.codegen.emit.heading import identifier
-from parflex.codegen.passes.optimise import make_program
+from parflex.codegen import emit_llvm
+from parflex.codegen.emit_c import CHUNK, emit_c
+from parflex.codegen.llvm_jit import Kernel
+from parflex.codegen.optimise import make_program
 from parflex.codegen.program import Program
+from parflex.codegen.source_files import identifier
 from parflex.symbolic.expression import Graph
 
 BENDING = ["dualemps", "dualemps-fitted", "gough-stewart-beams", "navaro", "three-beam-legs"]  # up to 40 000 operators

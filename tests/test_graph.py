@@ -11,8 +11,8 @@ from support.emitted import function_of_file, jax_in_doubles
 from support.traced import LONG_JACOBIANS, ROBOTS, inputs, long, made, samples
 
 import parflex
-from parflex.codegen.passes.optimise import make_program
-from parflex.codegen.traces.trace import trace
+from parflex.codegen.optimise import make_program
+from parflex.codegen.trace import trace
 from parflex.spatial.linear import (
     eliminate_groups,
     solve,

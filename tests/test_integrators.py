@@ -11,8 +11,8 @@ import pytest
 from support.swinging import exact, swinging, system_of
 
 from parflex import InputError
-from parflex.codegen.compile import Kernel
-from parflex.codegen.passes.optimise import make_program
+from parflex.codegen.llvm_jit import Kernel
+from parflex.codegen.optimise import make_program
 from parflex.simulation.inputs import polynomials, quintics
 from parflex.simulation.integrators import tableaux
 from parflex.simulation.integrators.integrate import grid_of, method_named, run_loop

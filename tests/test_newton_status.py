@@ -30,7 +30,7 @@ from support.traced import inputs, made, robot, samples
 
 import parflex
 from parflex import Configuration
-from parflex.codegen.emit.emit_c import identifier
+from parflex.codegen.source_files import identifier
 
 TARGETS = (llvm_batch, llvm_scalar, numpy_run, numpy_file, jax_file, casadi_function)
 STARTS = ("guess", "last", "last_position", "last_turn")

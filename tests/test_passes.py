@@ -9,12 +9,10 @@ import numpy as np
 import pytest
 
 import parflex
-from parflex.codegen.passes.lower import lower
-from parflex.codegen.passes.nary import Nary
-from parflex.codegen.passes.optimise import collected, make_program, optimise, tidy
-from parflex.codegen.passes.parallel_axes import parallel_axes
-from parflex.codegen.passes.repeated_sums import with_products
-from parflex.codegen.passes.saving import PASSES
+from parflex.codegen.lower import lower, repeated_sums_as_products
+from parflex.codegen.nary import Nary
+from parflex.codegen.optimise import make_program, optimise, simplify, with_collected_numbers
+from parflex.codegen.passes import PASSES, parallel_axes
 from parflex.codegen.program import Program
 from parflex.symbolic.expression import Expression, Graph
 
@@ -29,8 +27,8 @@ def in_place(change):
 
 
 ALL = PASSES | {
-    "parallel_axes": in_place(lambda program: parallel_axes(program, tidy)),
-    "collect": in_place(collected),
+    "parallel_axes": in_place(lambda program: parallel_axes(program, simplify)),
+    "collect": in_place(with_collected_numbers),
     "all together": in_place(optimise),
 }
 
@@ -195,7 +193,7 @@ def numbered(instructions, outputs):
 
 def both(program, **given):
     """Outputs as the program has them, and with products."""
-    return [np.array(list(own.evaluate(given).values())) for own in (program, with_products(program))]
+    return [np.array(list(own.evaluate(given).values())) for own in (program, repeated_sums_as_products(program))]
 
 
 def test_a_number_that_is_added_sixteen_times_is_one_product():
@@ -203,7 +201,7 @@ def test_a_number_that_is_added_sixteen_times_is_one_product():
     program = numbered(chain, [18])
     plain, made = both(program, x=0.3, d=0.7, e=0.0)
     assert np.allclose(made, 0.3 + 16 * 0.7, rtol=1e-15) and np.allclose(plain, made, rtol=1e-14)  # sums round more
-    assert [word for word, *_ in with_products(program).instructions] == ["const", "mul", "add"]
+    assert [word for word, *_ in repeated_sums_as_products(program).instructions] == ["const", "mul", "add"]
 
 
 def test_sums_that_are_used_on_the_way_stay_as_they_are():
@@ -212,7 +210,7 @@ def test_sums_that_are_used_on_the_way_stay_as_they_are():
     program = numbered(chain, [4, 8, 7])
     plain, made = both(program, x=2.0, d=0.25, e=-4.0)
     assert np.array_equal(plain, made) and np.array_equal(made, [2.5, -5.25, 2.75**2])  # exact in powers of two
-    assert with_products(program).instructions == program.instructions
+    assert repeated_sums_as_products(program).instructions == program.instructions
 
 
 def test_random_sums_with_products_are_the_same():

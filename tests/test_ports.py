@@ -14,7 +14,7 @@ from support.traced import robot
 
 import parflex
 from parflex import Configuration, Model, ParflexError, explain
-from parflex.codegen.emit.heading import index_names
+from parflex.codegen.source_files import index_names
 
 DEFINE = re.compile(r"^#define (\w+) (\d+)$", re.M)
 

@@ -14,13 +14,13 @@ from support.robots import load_robot, robot_file
 
 import parflex
 from parflex import Configuration, InputError
-from parflex.codegen.family import family_model, member
+from parflex.codegen.family import family_model, member_model
 
 
 def test_a_family_of_gears_has_the_ratio_of_each(tmp_path):
     one = pair(tmp_path, "terms = { pinion = -3 }", name="one")
     two = pair(tmp_path, "terms = { pinion = -2.5 }\noffset = 0.2", name="two")
-    shared = member(family_model(one, two, "state-rates"), two)
+    shared = member_model(family_model(one, two, "state-rates"), two)
     q = two.home.copy()
     q[:2] = 0.3, 0.2 - 2.5 * 0.3
     inputs = {"q": q, "qd": np.array([1.0]), "effort": np.array([0.4])}
@@ -35,7 +35,7 @@ def test_a_family_of_robots_may_differ_in_its_elements():
     made = family_model(robot, other, "state-rates")
     assert "rest[link]" in made.parameters and any("stiffness" in word for word in made.parameters)
     for one in (robot, other):
-        program, at = member(made, one), Configuration(one, one.home)
+        program, at = member_model(made, one), Configuration(one, one.home)
         own = [one.rates.index(name) for name in program.labels["qd"]]
         qd = at.motions @ np.linalg.solve(at.motions[own], [0.3, -0.2])
         expected = accelerated(at, qd, [1.0, 2.0]).accelerations[own]

@@ -12,7 +12,7 @@ from support.robots import load_robot, robot_file, write_robot
 
 import parflex
 from parflex import RobotFileError
-from parflex.codegen.family import family_model, member
+from parflex.codegen.family import family_model, member_model
 
 M, PITCH = 3.0, 0.02  # a body whose centre is 0.04 m off the axis
 INERTIA = 0.05 + M * 0.04**2 + M * PITCH**2
@@ -233,7 +233,7 @@ def test_a_robot_of_base_parameters_has_the_same_efforts(kinds, tmp_path):
 def test_a_family_of_screws_has_the_pitch_of_each(tmp_path):
     one = tree(tmp_path, 4, ["helical", "revolute"])
     two = parflex.load(one.file, settings={"frame.0.pitch": 0.0777})
-    shared = member(family_model(one, two, "state-rates"), two)
+    shared = member_model(family_model(one, two, "state-rates"), two)
     inputs = {"q": two.home + 0.3, "qd": np.array([1.0, -2.0]), "effort": np.array([0.4, 0.5])}
     for name, values in parflex.model(two, "state-rates")(**inputs).items():
         assert shared(**inputs)[name] == pytest.approx(values, rel=1e-11)

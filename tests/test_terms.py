@@ -17,9 +17,9 @@ from support.traced import Sample, long
 
 import parflex
 from parflex import Configuration, InputError, Robot
-from parflex.codegen.model_options import Options
-from parflex.codegen.traces.trace import MODELS, form_of, trace
-from parflex.codegen.traces.tracing import Tracer
+from parflex.codegen.options import Options
+from parflex.codegen.trace import MODELS, formulation_of, trace
+from parflex.codegen.tracer import Tracer
 from parflex.forces.taut_cables import driven_cables
 from parflex.robot.load import COUNTED_WITHOUT, TERMS
 
@@ -116,7 +116,7 @@ def inputs_of(name: str, model: str, accelerations: np.ndarray, efforts: np.ndar
 
 def run(name: str, model: str, without: tuple[str, ...], values: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     options = Options(without=without)
-    form, _, _ = form_of(robot(name), model, options)
+    form, _, _ = formulation_of(robot(name), model, options)
     found, _ = MODELS[model](Numbers(values), form, options)
     return {group: np.asarray(value, dtype=float) for group, value in found.items()}
 

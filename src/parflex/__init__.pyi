@@ -2,8 +2,8 @@
 
 from parflex.arrays.array_functions import forward_dynamics as forward_dynamics
 from parflex.arrays.array_functions import inverse_dynamics as inverse_dynamics
-from parflex.codegen.make_model import model as model
 from parflex.codegen.model import Model as Model
+from parflex.codegen.model import model as model
 from parflex.control.control_result import Controlled as Controlled
 from parflex.control.control_run import run_control as run_control
 from parflex.control.gains import Gains as Gains

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from parflex import Model
-from parflex.codegen.emit.emit_c import identifier
+from parflex.codegen.source_files import identifier
 from support.traced import (
     VERIFY,
 )

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.integrate import solve_ivp
 
-from parflex.codegen.compile import Kernel
-from parflex.codegen.passes.optimise import make_program
+from parflex.codegen.llvm_jit import Kernel
+from parflex.codegen.optimise import make_program
 from parflex.simulation.inputs import polynomials
 from parflex.simulation.integrators.system import System
 from parflex.symbolic.expression import Graph

@@ -13,7 +13,7 @@ from conftest import RIGID
 
 import parflex
 from parflex import Configuration, Model, Robot
-from parflex.codegen.traces import sensing
+from parflex.codegen import laws
 from parflex.formulations.base import partition_holding
 from parflex.recursion.kinematics import motion
 from support.posing import any_robot
@@ -59,7 +59,7 @@ def made(name: str, model: str, parameters: str | tuple[str, ...] = "numbers", i
 
 def has_model(name: str, model: str) -> bool:
     """Open robots have no closures to solve, and few robots have sensors in passive joints."""
-    if model in sensing.MODELS:
+    if model in laws.MODELS:
         return model in SENSING.get(name, ())
     if model in ("pd-law", "task-law", "state-rates-following"):
         return False  # proven where they are used: in the tests of control and of flexible platforms

@@ -10,7 +10,7 @@ import numpy as np
 from parflex.arrays.saying import say_compiling
 from parflex.arrays.state_calls import FLOAT, StateCalls
 from parflex.checks import short_text, table
-from parflex.codegen.traces.vouched_states import StateQuestion, group_lengths, state_program
+from parflex.codegen.vouched_states import StateQuestion, group_lengths, state_program
 from parflex.errors import InputError
 from parflex.forces.forces import checked_wrench
 from parflex.forces.spare_motors import Sharing

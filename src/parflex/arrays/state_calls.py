@@ -15,7 +15,7 @@ import numpy as np
 
 from parflex.arrays.saying import BatchNotes, warn
 from parflex.codegen.model import Model
-from parflex.codegen.traces.vouched_states import CHECKS, StateQuestion
+from parflex.codegen.vouched_states import CHECKS, StateQuestion
 from parflex.dynamics.dynamics import Result, exceeded_limits
 from parflex.errors import InputError, ParflexError
 from parflex.forces.spare_motors import Sharing

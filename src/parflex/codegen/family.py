@@ -14,12 +14,11 @@ import numpy as np
 
 from parflex.bodies.rigid import RigidBody
 from parflex.closure.constraints import Closures
-from parflex.codegen import program_store
+from parflex.codegen import cache, trace
 from parflex.codegen.model import Model
-from parflex.codegen.model_options import OPERATOR_LIMIT, Options, prepared
-from parflex.codegen.passes.optimise import make_program
-from parflex.codegen.traces import moving
-from parflex.codegen.traces.tracing import Tracer
+from parflex.codegen.optimise import make_program
+from parflex.codegen.options import OPERATOR_LIMIT, Options, prepared_robot
+from parflex.codegen.tracer import Tracer
 from parflex.errors import InputError
 from parflex.formulations.choice import choose
 from parflex.recursion.kinematics import jacobians, pose
@@ -44,14 +43,14 @@ def family_model(robot: Robot, other: Robot, name: str, friction_width: float = 
             "a family of robots must be rigid", key="robot", value=robot.name, hint="make one model per robot"
         )
     options = Options(friction_width=friction_width)
-    nominal = {} if robot.tree.elastic else numbers_of(robot)
-    varied = [] if robot is other else differing(nominal, numbers_of(other))
-    key = program_store.key_of(robot, "family", name, varied, options)
-    kept = program_store.read(key) if key is not None else None
+    nominal = {} if robot.tree.elastic else variable_numbers(robot)
+    varied = [] if robot is other else differing_numbers(nominal, variable_numbers(other))
+    key = cache.key_of(robot, "family", name, varied, options)
+    kept = cache.read_program(key) if key is not None else None
     if kept is not None:
         return Model(**kept)
     tracer = Tracer()
-    outputs, labels = _traced(tracer, prepared(robot, name, options), varied, name, options)
+    outputs, labels = _traced(tracer, prepared_robot(robot, name, options), varied, name, options)
     program = make_program(tracer.graph, f"{robot.name}_{name}_family", outputs, varied, OPERATOR_LIMIT)
     made = Model(
         program.name,
@@ -62,17 +61,17 @@ def family_model(robot: Robot, other: Robot, name: str, friction_width: float = 
         labels,
     )
     if key is not None:
-        program_store.write(key, made)
+        cache.write_program(key, made)
     return made
 
 
-def member(made: Model, robot: Robot) -> Model:
+def member_model(made: Model, robot: Robot) -> Model:
     """The model of a family with the numbers of one of its robots; what is compiled stays compiled."""
-    numbers = numbers_of(robot)
+    numbers = variable_numbers(robot)
     return made.with_parameters({word: numbers[word] for word in made.parameters})
 
 
-def numbers_of(robot: Robot) -> Numbers:
+def variable_numbers(robot: Robot) -> Numbers:
     """Numbers of a rigid robot that may differ in a family: where things are mounted, bodies, terms of joints."""
     found: Numbers = {}
     for link in robot.tree.links:
@@ -96,7 +95,7 @@ def numbers_of(robot: Robot) -> Numbers:
     return found
 
 
-def differing(one: Numbers, two: Numbers) -> list[str]:
+def differing_numbers(one: Numbers, two: Numbers) -> list[str]:
     """Names of numbers that are not the same."""
     if one.keys() != two.keys():
         raise InputError("the robots differ in more than numbers", key="plant", hint="use robots of the same structure")
@@ -111,7 +110,7 @@ def _traced(tracer: Tracer, robot: Robot, varied: Sequence[str], name: str, opti
     form: Any = choose(robot, options.question("state-rates", family=True))
     form = replace(form, robot=_symbolic(form.robot, {word: tracer.graph.symbol(word) for word in varied}))
     if name == "state-rates":
-        return moving.state_rates(tracer, form, options)
+        return trace.state_rates(tracer, form, options)
     tree = form.robot.tree
     q = tracer.group("q", tree.nq)
     state = form.moving(q, np.zeros(len(form.independent)))

@@ -1,30 +1,209 @@
-"""A model of a robot as a program with named arrays: made, counted, compiled, written to files."""
+"""A model of a robot as a program: `model(...)`, counts, samples and files."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import gc
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import InitVar, dataclass, field, replace
 from functools import cached_property
 from numbers import Real
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from parflex.checks import short_text
+from parflex.checks import names, number, short_text
+from parflex.codegen import cache
+from parflex.codegen.options import OPERATOR_LIMIT, Options
 from parflex.codegen.program import Program
 from parflex.errors import InputError, did_you_mean
+from parflex.forces.spare_motors import EffortLimit, Preload, Weights
 from parflex.records import Answer, count_of, name_list
+from parflex.recursion.kinematics import pose
+from parflex.robot.load import omitted_terms
+from parflex.robot.robot import Robot
 from parflex.robot.states import as_numbers
 
 if TYPE_CHECKING:
-    from parflex.codegen.ports import Signal
+    from parflex.codegen.signals_table import Signal
+    from parflex.codegen.tracer import Trace, Tracer
 
 Array = np.ndarray
+
 FLOAT = np.dtype(float)
+
 TARGETS = ("c", "llvm", "numpy", "jax", "casadi", "sympy")
+
 BLOCK = 4_000_000  # values that a batch is worked on with at once, in NumPy
+
 SCRIPT_LIMIT = 20_000  # operators beyond which JAX, CasADi and SymPy take minutes
+
+
+def model(
+    robot: Robot,
+    name: str,
+    *,
+    parameters: str | Sequence[str] = "numbers",
+    without: Sequence[str] = (),
+    include: Sequence[str] | None = None,
+    wrench_frames: Sequence[str] = (),
+    friction_width: float = 0.0,
+    independent: Sequence[str] = (),
+    rows: Sequence[int] = (),
+    coordinates: Literal["platform", "motors", "independent", "all"] | None = None,
+    checks: bool = False,
+    weights: Weights | None = None,
+    preload: Preload | None = None,
+    effort_limit: EffortLimit | None = None,
+    operator_limit: int = OPERATOR_LIMIT,
+) -> Model:
+    """Compiled model of a robot, with the fewest operators of the known ways to write it.
+
+    What is in the robot file acts, except what `without` names. Programs are kept on disk.
+
+    Parameters
+    ----------
+    robot : Robot
+        Robot, from `load`.
+    name : str
+        Model: inverse, direct, mass-matrix, kinematics, geometry, step, ...
+    parameters : str or Sequence[str], default "numbers"
+        'numbers', 'base' (base parameters as symbols) or names.
+    without : Sequence[str], default ()
+        Terms of the file left out: friction, damping, gravity, springs (and dampers of joints), motor-inertia, axial.
+    include : Sequence[str], default None
+        The only joint terms that act: friction, motor-inertia, springs; None: all.
+    wrench_frames : Sequence[str], default ()
+        Frames with a wrench as an input of the model.
+    friction_width : float, default 0.0
+        Rate over which Coulomb friction changes its sign; 0: at once (rad/s, m/s).
+    independent : Sequence[str], default ()
+        Rates that a model of a state integrates; () leaves the choice.
+    rows : Sequence[int], default ()
+        Closure rows that determine the dependent rates; () leaves the choice.
+    coordinates : str, default None
+        Inputs of inverse, direct, mass-matrix, kinematics and jacobian-of-inverse: 'platform' (its pose, twist and
+        acceleration, or those of the end effector), 'motors', 'independent' (rates) or 'all'; None: those of the form.
+    checks : bool, default False
+        With coordinates 'all', inverse and direct model: also output relative closure errors of positions, rates and
+        accelerations, and a bound of the condition number of what is solved.
+    weights : Mapping[str, float], default None
+        Weights of the squared efforts by motor, where motors are more than freedoms; those not named have 1. Parameters
+        `weight[JOINT]`.
+    preload : Mapping[str, float], default None
+        Internal efforts by motor, of one motor for each that is spare, at home; elsewhere the internal efforts nearest
+        to those of all motors there, parameters `preload[JOINT]` (N, N m).
+    effort_limit : float or Mapping[str, float], default None
+        Largest effort of all motors, or of each; a pair is a lowest and a highest effort. With up to two spare motors.
+        Parameters `lowest[JOINT]`, `highest[JOINT]` (N, N m).
+    operator_limit : int, default 200000
+        Longest program, in operators.
+
+    Returns
+    -------
+    Model
+        Program with named inputs and outputs (SI), counts of operators, and source code for all targets.
+
+    Examples
+    --------
+    >>> inverse = parflex.model(parflex.load("rx90"), "inverse")
+    """
+    from parflex.codegen.tracer import with_allocation_options
+
+    options = replace(
+        _options(parameters, omitted_terms(without, include), wrench_frames, friction_width),
+        independent=names(independent, "independent"), rows=tuple(int(row) for row in rows),
+        coordinates=coordinates, checks=bool(checks),
+    )  # fmt: skip
+    options = with_allocation_options(robot, name, options, weights, preload, effort_limit)
+    return model_with(robot, name, options, operator_limit)
+
+
+def model_with(robot: Robot, name: str, options: Options, operator_limit: int) -> Model:
+    """The model with these options, from the disk where it is kept."""
+    key = cache.key_of(robot, name, options, operator_limit)
+    kept = cache.read_program(key) if key is not None else None
+    if kept is not None:
+        return Model(**kept)
+    from parflex.codegen.trace import traces  # and all that makes programs: what is kept starts without it
+
+    with garbage_collection_paused():
+        ways = (_made(robot, traced, options, operator_limit) for traced in traces(robot, name, options))
+        made = min(ways, key=_total)
+    if key is not None:
+        cache.write_program(key, made)
+    return made
+
+
+def cached_program(
+    robot: Robot,
+    name: str,
+    options: Options,
+    outputs: Callable[[Tracer], Mapping[str, Any]],
+    *more: Any,
+    limit: int = OPERATOR_LIMIT,
+    quick: bool = False,
+) -> Model:
+    """The program of these outputs, from the disk where it is there; `more` is all else that it depends on."""
+    key = cache.key_of(robot, name, options, *more, limit, quick)
+    kept = cache.read_program(key) if key is not None else None
+    if kept is not None:
+        return Model(**kept)
+    from parflex.codegen.optimise import make_program
+    from parflex.codegen.tracer import Tracer
+
+    tracer = Tracer()
+    found = {group: np.array(values, dtype=object) for group, values in outputs(tracer).items()}
+    program = make_program(tracer.graph, f"{robot.name}_{name}", found, [], limit, quick)
+    inputs = {group: symbols.shape for group, symbols in tracer.inputs.items()}
+    made = Model(program.name, program, inputs, {group: values.shape for group, values in found.items()})
+    if key is not None:
+        cache.write_program(key, made)
+    return made
+
+
+def _options(parameters: Any, without: tuple[str, ...], wrenches: Any, friction_width: float) -> Options:
+    if not isinstance(parameters, str):
+        parameters = names(parameters, "parameters", "['M[platform]']")
+    width = number(friction_width, "friction_width", least=0.0, example=1e-3)
+    if width and "friction" in without:
+        raise InputError(
+            "friction is left out, so its width has no effect",
+            key="friction_width",
+            value=width,
+            hint="omit the width, or include friction",
+        )
+    return Options(parameters, without, wrenches=names(wrenches, "wrench_frames", "['platform']"), friction_width=width)
+
+
+def _made(robot: Robot, traced: Trace, options: Options, limit: int) -> Model:
+    """One way of writing a model."""
+    from parflex.codegen.optimise import make_program
+    from parflex.codegen.signals_table import program_signals
+    from parflex.codegen.source_files import provenance
+    from parflex.formulations.coordinates import input_frame
+
+    name = traced.model
+    title = "_".join(word for word in (robot.name, name, options.coordinates) if word)  # of files and functions
+    program = make_program(traced.graph, title, traced.outputs, list(traced.parameters), limit)
+    inputs = {group: symbols.shape for group, symbols in traced.inputs.items()}
+    outputs = {group: values.shape for group, values in traced.outputs.items()}
+    return Model(
+        program.name,
+        program,
+        inputs,
+        outputs,
+        traced.parameters,
+        traced.labels,
+        sample_inputs(robot, traced.inputs, input_frame(robot, options.coordinates)),
+        program_signals(robot, name, inputs, outputs, program.parameters, traced.labels, options.coordinates),
+        provenance(robot, traced, options),
+    )
+
+
+def _total(made: Model) -> int:
+    return made.counts["total"]
 
 
 class _Compiled:
@@ -39,7 +218,7 @@ class _Compiled:
     @cached_property
     def parts(self) -> tuple[Program, Any]:
         """Both of them."""
-        from parflex.codegen.compile import Kernel
+        from parflex.codegen.llvm_jit import Kernel
 
         if not self.program.parameters:  # nothing to prepare, and no instruction need be read where all is kept
             return Program(f"{self.program.name}_setup", (), (), (), 0, ()), Kernel(self.program)
@@ -169,7 +348,7 @@ class Model(Answer):
 
     def evaluate(self, target: str = "numpy", **arrays: Any) -> dict[str, Array]:
         """Outputs for inputs by name (`arrays`, SI) by the library `target`: "numpy", or "jax", also transformed."""
-        from parflex.codegen.emit.emit_python import functions_of, run
+        from parflex.codegen.emit_python import functions_of, run
 
         flat, batch = self._flat(arrays)
         numbers = [float(self.parameters[name]) for name in self.program.parameters]
@@ -189,7 +368,7 @@ class Model(Answer):
 
     def function(self, target: str) -> Callable[[Sequence[Any]], list[Any]]:
         """A function of the flat list of inputs, on the scalars of the library `target`: numpy, jax, casadi, sympy."""
-        from parflex.codegen.emit.emit_python import functions_of, run
+        from parflex.codegen.emit_python import functions_of, run
 
         numbers = [float(self.parameters[name]) for name in self.program.parameters]
         functions = functions_of(target)
@@ -197,8 +376,8 @@ class Model(Answer):
 
     def casadi_function(self) -> Any:
         """The model as a CasADi Function, one argument and one result for each group (matrices by rows)."""
-        from parflex.codegen.emit.emit_python import library_of
-        from parflex.codegen.emit.heading import identifier
+        from parflex.codegen.emit_python import library_of
+        from parflex.codegen.source_files import identifier
 
         ca = library_of("casadi")
         if len(self.program.instructions) > SCRIPT_LIMIT:
@@ -257,16 +436,15 @@ class Model(Answer):
 
     def files(self, target: str, float32: bool = False) -> dict[str, str]:
         """File name -> text for the `target` c, llvm, numpy, jax, casadi or sympy; `float32`: single precision (C)."""
-        from parflex.codegen.emit.emit_python import emit_python
-        from parflex.codegen.emit.heading import entries, heading, identifier
+        from parflex.codegen.emit_python import emit_python
+        from parflex.codegen.source_files import array_entries, heading, identifier
 
         if target not in TARGETS:
             raise InputError(
                 f"there is no target '{target}'", key="target", value=target, hint=did_you_mean(target, TARGETS)
             )
         if target == "c":
-            from parflex.codegen.emit.emit_c import emit_c
-            from parflex.codegen.emit.emit_c_example import emit_c_example
+            from parflex.codegen.emit_c import emit_c, emit_c_example
 
             flat, _ = self._flat(self.sample)
             parameters = [self.parameters[name] for name in self.program.parameters]
@@ -277,12 +455,12 @@ class Model(Answer):
                 "single precision is available in C only", key="float32", hint="use target='c', or leave out float32"
             )
         if target == "llvm":
-            from parflex.codegen.emit.emit_llvm import build_module
+            from parflex.codegen.emit_llvm import build_module
 
             program = self.program.split()[1] if self.program.parameters else self.program
             lines = heading(self.program, self.about)
             for word, direction in (("x", "input"), ("p", "parameter"), ("y", "output")):
-                lines += [f"{word} {entry}" for entry in entries(self.program, self.signals, direction)]
+                lines += [f"{word} {entry}" for entry in array_entries(self.program, self.signals, direction)]
             head = "".join(f"; {line}\n" for line in lines)
             return {f"{identifier(self.name)}.ll": f"{head}{build_module(program, (1, 2))}"}
         if target != "numpy" and len(self.program.instructions) > SCRIPT_LIMIT:
@@ -310,4 +488,44 @@ def _too_long(target: str, program: Program) -> InputError:
     )
 
 
-__all__ = ["SCRIPT_LIMIT", "TARGETS", "Model"]
+def sample_inputs(robot: Robot, inputs: dict[str, Array], frame: str) -> dict[str, Array]:
+    """Numbers for the inputs of a trace: home, with small rates and accelerations; `frame`: whose pose goes in."""
+    home, tree = robot.home, robot.tree
+    at = pose(tree, home)
+    body = next((j for j, link in enumerate(tree.links) if link.joint.moves_freely), None)
+    platform = tree.places[frame]
+    positions = {"q": home, "guess": home, "last": home}
+    sensors = np.array([home[tree.links[tree.link_of_rate[k]].q.start] for k in (*robot.actuated, *robot.sensed)])
+    positions["motor_position"] = sensors[: len(robot.actuated)]
+    sample = {}
+    for name, symbols in inputs.items():
+        if name in positions:
+            value = positions[name]
+        elif name in ("measured", "reference"):
+            value = sensors[: len(symbols)]
+        elif name in ("last_position", "last_turn") and body is not None:
+            own = home[tree.links[body].q]
+            split = 2 if tree.planar else 3
+            value = own[:split] if name == "last_position" else own[split:]
+        elif name == "position":
+            value = at.of(platform)[1][: symbols.shape[0]]
+        elif name == "rotation":
+            value = at.of(platform)[0][: symbols.shape[0], : symbols.shape[1]]
+        elif name in ("elastic", "elastic_rate"):
+            value = 1e-3 * np.ones(symbols.shape)  # a flexible body deforms a little
+        else:
+            value = 0.1 * (1 + np.arange(symbols.size)).reshape(symbols.shape)
+        sample[name] = np.asarray(value, dtype=float)
+    return sample
+
+
+@contextmanager
+def garbage_collection_paused() -> Iterator[None]:
+    """Pause the search; memory whose last reference is gone is still given back at once."""
+    running = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if running:
+            gc.enable()

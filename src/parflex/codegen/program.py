@@ -1,25 +1,32 @@
-"""Straight-line programs: named inputs, instructions on numbered values, named outputs, and what they cost."""
+"""Straight-line programs with named inputs and outputs, their operator counts, storage and inlining.
+
+Instructions of a program as bytes, made tuples when one of them is asked for.
+
+A run that starts again needs the machine code of its programs and what they take and give, but none of their
+instructions, which may be a million.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import math
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from parflex.codegen.kept_instructions import called_functions, digest_of_instructions
-from parflex.codegen.passes.inlining import is_call, is_pick, used_functions, which, written_out
 from parflex.records import Record
 
 # Values are numbered: first the inputs, then one for each instruction. An instruction is (operation, arguments...);
 # arguments are numbers of values, but that of "const", which is the constant itself. `call N` calls the function with
 # that number, `pick K` is the output with that number of a call.
 Instruction = tuple
+
 ARITHMETIC = {"add": "add", "sub": "add", "mul": "mul", "div": "div"}
+
 APART = {
     "sqrt": "sqrt",
     "sin": "trig",
@@ -31,7 +38,34 @@ APART = {
     "select": "compare",
     "sign": "compare",
 }
+
 COUNTED = ("add", "mul", "div", "sqrt", "trig", "neg", "compare", "variables", "setup", "total")
+
+Array = np.ndarray
+
+WORDS = (
+    *("const", "add", "sub", "mul", "div", "neg", "sqrt", "sin", "cos", "abs", "sign", "greater", "select", "atan2"),
+    *("call", "pick"),
+)
+
+PLACES = {word: place for place, word in enumerate(WORDS)}
+
+WIDEST = 3  # arguments
+
+NO_ARGUMENTS = (0,) * WIDEST
+
+HEAD = 24  # bytes before the operations
+
+CALLED, PICKED = -1, -2
+
+WIDTHS = [
+    {"const": 0, "select": 3, "call": CALLED, "pick": PICKED}.get(
+        w, 1 if w in ("neg", "sqrt", "sin", "cos", "abs", "sign") else 2
+    )
+    for w in WORDS
+]
+
+CALL, PICK = "call", "pick"  # operations `call N` of the function with this number, and `pick K` of its outputs
 
 
 @dataclass(frozen=True, repr=False)  # no arrays in it, and millions of numbers: Python compares tuples faster
@@ -84,7 +118,7 @@ class Program(Record):
             if operation == "const" or is_pick(operation):
                 continue
             if is_call(operation):
-                own = called[which(operation)]
+                own = called[function_number(operation)]
                 counts.update({"setup": own["total"]} if index < self.setup else own)
                 continue
             named = operation not in ("neg", "greater") and len(self.inputs) + index not in within
@@ -118,7 +152,7 @@ class Program(Record):
         if not self.functions:
             return self
         parts = (len(self.inputs), self.instructions, self.setup, self.outputs, self.functions)
-        return Program(self.name, self.variables, self.parameters, *written_out(*parts))
+        return Program(self.name, self.variables, self.parameters, *inlined_program(*parts))
 
     def pruned(self) -> Program:
         """The same with those functions alone that it calls."""
@@ -241,3 +275,211 @@ def _operations() -> dict:
 
 
 OPERATIONS = _operations()
+
+
+class PackedInstructions(Sequence):
+    """The instructions of a program as a sequence, of which only the number and a hash are known at first."""
+
+    def __init__(self, count: int, digest: str, data: bytes) -> None:
+        self._length, self.digest, self._data = count, digest, data
+
+    @cached_property
+    def _all(self) -> tuple[Any, ...]:
+        return unpack(self._data)
+
+    def __len__(self) -> int:
+        return self._length
+
+    def called(self) -> tuple[int, Array]:
+        """Picks, and the numbers of the functions that are called, without making tuples."""
+        words = np.frombuffer(self._data, dtype=np.uint8, count=self._length, offset=HEAD)
+        first = np.frombuffer(self._data, dtype=np.int32, count=self._length, offset=HEAD + self._length)
+        return int((words == PLACES["pick"]).sum()), first[words == PLACES["call"]]
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._all[index]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._all)
+
+    def __eq__(self, other: object) -> bool:
+        return self._all == (other._all if isinstance(other, PackedInstructions) else other)
+
+    def __hash__(self) -> int:
+        return hash(self._all)
+
+    def __repr__(self) -> str:
+        return repr(self._all)
+
+    def __reduce__(self) -> Any:
+        return PackedInstructions, (self._length, self.digest, self._data)
+
+
+def pack(instructions: Sequence[Any]) -> bytes:
+    """Instructions as bytes: operations, arguments filled up with zeros, constants in order, arguments of calls.
+
+    Of a call and a pick the first number is that in its name; a call has the number of its arguments as its second.
+    """
+    places = {word: PLACES[word.split()[0]] for word in {instruction[0] for instruction in instructions}}
+    numbers = {word: function_number(word) for word in places if is_call(word) or is_pick(word)}
+    words = np.array([places[instruction[0]] for instruction in instructions], dtype=np.uint8)
+    constants = np.array([instruction[1] for instruction in instructions if instruction[0] == "const"], dtype=float)
+    given: list[int] = []
+    filled: list[tuple[int, ...]] = []
+    for instruction in instructions:
+        word = instruction[0]
+        if word in numbers:
+            if is_pick(word):
+                filled.append((numbers[word], instruction[1], 0))
+            else:
+                given += instruction[1:]
+                filled.append((numbers[word], len(instruction) - 1, 0))
+        else:
+            filled.append(NO_ARGUMENTS if word == "const" else (*instruction[1:], *NO_ARGUMENTS)[:WIDEST])
+    arguments = np.array(filled, dtype=np.int32).reshape(len(words), WIDEST).T
+    counts = np.array([len(words), len(constants), len(given)], dtype=np.int64)
+    parts = (counts, words, arguments, constants, np.array(given, dtype=np.int32))
+    return b"".join(part.tobytes() for part in parts)
+
+
+def unpack(data: bytes) -> tuple[Any, ...]:
+    """The instructions again."""
+    count, numbers, places = np.frombuffer(data, dtype=np.int64, count=3)
+    start = HEAD
+    words = np.frombuffer(data, dtype=np.uint8, count=count, offset=start).tolist()
+    start += count
+    first, second, third = np.frombuffer(data, dtype=np.int32, count=WIDEST * count, offset=start).reshape(
+        WIDEST, count
+    )
+    start += 4 * WIDEST * count
+    constants = iter(np.frombuffer(data, dtype=float, count=numbers, offset=start).tolist())
+    given = np.frombuffer(data, dtype=np.int32, count=places, offset=start + 8 * numbers).tolist()
+    width = [WIDTHS[word] for word in words]
+    found: list[Any] = []
+    used = 0
+    for word, size, a, b, c in zip(words, width, first.tolist(), second.tolist(), third.tolist(), strict=True):
+        if size == 0:
+            found.append(("const", next(constants)))
+        elif size == 1:
+            found.append((WORDS[word], a))
+        elif size == CALLED:
+            found.append((f"call {a}", *given[used : used + b]))
+            used += b
+        elif size == PICKED:
+            found.append((f"pick {a}", b))
+        else:
+            found.append((WORDS[word], a, b) if size == 2 else (WORDS[word], a, b, c))
+    return tuple(found)
+
+
+def digest_of_instructions(instructions: Sequence[Any]) -> str:
+    """A hash of instructions, equal on every machine of one byte order."""
+    if isinstance(instructions, PackedInstructions):
+        return instructions.digest
+    return hashlib.sha256(pack(instructions)).hexdigest()
+
+
+def called_functions(instructions: Sequence[Any]) -> tuple[int, list[int]]:
+    """How many instructions are picks, and the numbers of the functions that others call."""
+    if isinstance(instructions, PackedInstructions):
+        picks, numbers = instructions.called()
+        return picks, numbers.tolist()
+    uses = Counter(instruction[0] for instruction in instructions)  # words are few, instructions may be a million
+    called = [int(word.split()[1]) for word, count in uses.items() if is_call(word) for _ in range(count)]
+    return sum(count for word, count in uses.items() if is_pick(word)), called
+
+
+def is_call(operation: str) -> bool:
+    """Whether an instruction calls a function: its value is no number, and is read by picks alone."""
+    return operation.startswith(CALL)
+
+
+def is_pick(operation: str) -> bool:
+    """Whether an instruction is an output of a call."""
+    return operation.startswith(PICK)
+
+
+def function_number(operation: str) -> int:
+    """The number in the name of a call or a pick."""
+    return int(operation.split()[1])
+
+
+def used_functions(instructions: Sequence[Any]) -> list[int]:
+    """Numbers of the functions that instructions call."""
+    words = {instruction[0] for instruction in instructions}  # few, where instructions may be a million
+    return sorted(function_number(word) for word in words if is_call(word))
+
+
+def inlined_program(
+    inputs: int, instructions: Sequence[Any], setup: int, outputs: Sequence[tuple[str, int]], functions: Sequence[Any]
+) -> tuple[tuple[Any, ...], int, tuple[tuple[str, int], ...]]:
+    """Instructions, setup and outputs without calls."""
+    number: dict[int, int] = {k: k for k in range(inputs)}  # of values, as they were and as they are
+    made: list[Any] = []
+    picks: dict[int, list[int]] = {}  # values of the outputs of each call
+    before = setup
+    for index, (operation, *arguments) in enumerate(instructions):
+        if index == before:
+            setup = len(made)
+        here = inputs + index
+        if operation == "const":
+            made.append((operation, *arguments))
+        elif is_call(operation):
+            given = [number[k] for k in arguments]
+            picks[here] = _body(functions[function_number(operation)], given, inputs, made)
+            continue
+        elif is_pick(operation):
+            number[here] = picks[arguments[0]][function_number(operation)]
+            continue
+        else:
+            made.append((operation, *(number[k] for k in arguments)))
+        number[here] = inputs + len(made) - 1
+    setup = len(made) if before >= len(instructions) else setup
+    return tuple(made), setup, tuple((name, number[k]) for name, k in outputs)
+
+
+def _body(function: Any, given: list[int], inputs: int, made: list[Any]) -> list[int]:
+    """Put the instructions of a function behind the others; the values of its outputs."""
+    own = list(given)
+    for operation, *arguments in function.instructions:
+        made.append((operation, *(arguments if operation == "const" else (own[k] for k in arguments))))
+        own.append(inputs + len(made) - 1)
+    return [own[k] for _, k in function.outputs]
+
+
+def workspace_places(program: Program, piece: int) -> tuple[dict[int, int], int]:
+    """Places of the values that are used in another piece than their own, and the number of places.
+
+    Pieces are `piece` instructions long. A place is free again in the pieces after the last one that reads it.
+    """
+    base, count = len(program.inputs), len(program.instructions)
+    last = max(count - 1, 0) // piece
+    lies = [_lies(instruction[0]) for instruction in program.instructions]
+    users = [(k // piece, arguments) for k, (op, *arguments) in enumerate(program.instructions) if op != "const"]
+    read_last: dict[int, int] = {}
+    for number, arguments in [*users, (last, [k for _, k in program.outputs])]:
+        for k in arguments:
+            if k >= base and lies[k - base] and (k - base) // piece != number:
+                read_last[k] = number
+    ending: dict[int, list[int]] = defaultdict(list)  # piece -> values that are read there for the last time
+    for k, number in read_last.items():
+        ending[number].append(k)
+    made: dict[int, list[int]] = defaultdict(list)
+    for k in sorted(read_last):
+        made[(k - base) // piece].append(k)
+    places: dict[int, int] = {}
+    free: list[int] = []
+    size = 0
+    for number in range(last + 1):
+        free += [places[k] for k in ending[number - 1]]
+        for k in made[number]:
+            if not free:
+                free.append(size)
+                size += 1
+            places[k] = free.pop()
+    return places, size
+
+
+def _lies(operation: str) -> bool:
+    """Whether a value needs a place: constants need none, and outputs of calls lie where the function writes them."""
+    return operation != "const" and not is_call(operation) and not is_pick(operation)

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.codegen.make_model import model
-from parflex.codegen.model import Model
+from parflex.codegen.model import Model, model
 from parflex.formulations.explain import without_reduction
 from parflex.robot.load import COUNTED_WITHOUT
 from parflex.robot.robot import Robot
@@ -17,7 +16,7 @@ BATCH = 64  # states of a call
 CALLS = 20  # of which the shortest counts
 
 
-def saving(robot: Robot) -> dict[str, Any]:
+def reduction_saving(robot: Robot) -> dict[str, Any]:
     """Operators and microseconds of a call of the direct model, of the robot as it is and with all its elements."""
     found: dict[str, Any] = {}
     for word, one in (("reduced", robot), ("full", without_reduction(robot))):

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from parflex.codegen import program_store
-from parflex.codegen.compile import Kernel
+from parflex.codegen import cache
+from parflex.codegen.llvm_jit import Kernel
 from parflex.codegen.model import Model
-from parflex.codegen.model_options import Options
+from parflex.codegen.options import Options
 from parflex.recursion.dynamics import joint_forces
 from parflex.robot.robot import Robot
 from parflex.spatial.dual import ComplexPair, complex_pair
@@ -54,33 +54,33 @@ def step_programs(
     They are kept on disk.
     """
     options = Options(friction_width=friction_width, calls=calls)
-    keys = [program_store.key_of(robot, word, model, options, by_pairs) for word in ("factor", "solve")]
-    kept = [program_store.read(key) if key is not None else None for key in keys]
+    keys = [cache.key_of(robot, word, model, options, by_pairs) for word in ("factor", "solve")]
+    kept = [cache.read_program(key) if key is not None else None for key in keys]
     if kept[0] is not None and kept[1] is not None:
         return StepPrograms(Model(**kept[0]), Model(**kept[1]))
     made = _traced(robot, model, options, by_pairs)
     for key, own in zip(keys, () if made is None else (made.factor, made.solve), strict=False):
         if key is not None:
-            program_store.write(key, own)
+            cache.write_program(key, own)
     return made
 
 
 def _traced(robot: Robot, model: str, options: Options, by_pairs: bool) -> StepPrograms | None:
     """Both programs made; None where the form of the model has none."""
-    from parflex.codegen.emit.row_plan import arranged, rows_pay
-    from parflex.codegen.passes.optimise import make_program  # and what traces: programs that are kept need neither
-    from parflex.codegen.traces.trace import form_of
-    from parflex.codegen.traces.tracing import Tracer, open_gates
+    from parflex.codegen.optimise import make_program  # and what traces: programs that are kept need neither
+    from parflex.codegen.simd_plan import arrange_parts, simd_pays
+    from parflex.codegen.trace import formulation_of
+    from parflex.codegen.tracer import Tracer, add_gates
 
-    form, graph, _ = form_of(robot, model, options)
+    form, graph, _ = formulation_of(robot, model, options)
     tracer, tree = Tracer(graph), form.robot.tree
     q, qd = tracer.group("q", tree.nq), tracer.group("qd", len(form.independent))
-    open_gates(tracer, tree)
+    add_gates(tracer, tree)
     c = tracer.group("c", 4)
     c1, c2 = (ComplexPair(c[0], c[1]), ComplexPair(c[2], c[3])) if by_pairs else (c[0], c[2])
     rates = np.zeros(tree.n, dtype=object)
     rates[form.independent] = qd
-    matrix = form.step_matrix(q, c1, c2, joint_slopes(tree, q, rates))
+    matrix = form.step_matrix(q, c1, c2, joint_tangents(tree, q, rates))
     if matrix is None:
         return None
     state = {name: symbols.shape for name, symbols in tracer.inputs.items()}
@@ -97,8 +97,8 @@ def _traced(robot: Robot, model: str, options: Options, by_pairs: bool) -> StepP
         )
     program = make_program(graph, f"{robot.name}_step", {"change": values}, given, NO_LIMIT, quick=True)
     setup, main = program.split()
-    if rows_pay(main):
-        setup, main = arranged(setup, main)
+    if simd_pays(main):
+        setup, main = arrange_parts(setup, main)
     main = replace(main, name=f"{robot.name}_solve", variables=main.inputs, parameters=())
     setup = replace(setup, name=f"{robot.name}_factor")
     factors: dict[str, tuple[int, ...]] = {"factors": (len(setup.outputs),)}
@@ -108,7 +108,7 @@ def _traced(robot: Robot, model: str, options: Options, by_pairs: bool) -> StepP
     )
 
 
-def joint_slopes(tree: Tree, q: Array, rates: Array) -> dict[int, JointTangent]:
+def joint_tangents(tree: Tree, q: Array, rates: Array) -> dict[int, JointTangent]:
     """How forces of joints grow with their own coordinates and rates, by the rates that are symbols."""
     from parflex.formulations.substructure_equations import JointTangent
     from parflex.symbolic.derivative import jacobian

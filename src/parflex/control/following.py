@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.codegen.traces.feedback import driven_components
+from parflex.codegen.laws import driven_components
 from parflex.control.references import Path, Reference
 from parflex.errors import SingularError
 from parflex.records import Record

@@ -13,10 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from parflex.codegen.make_model import model
-from parflex.codegen.model import Model
-from parflex.codegen.traces.feedback import motor_inertias
-from parflex.codegen.traces.spare_parameters import KEPT
+from parflex.codegen.laws import motor_inertias
+from parflex.codegen.model import Model, model
+from parflex.codegen.tracer import KEPT
 from parflex.control.following import Track
 from parflex.control.gains import Gains
 from parflex.errors import InputError, UnreachableError, did_you_mean

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from parflex.codegen.family import family_model, member
+from parflex.codegen.family import family_model, member_model
 from parflex.codegen.model import Model
 from parflex.control.following import Track
 from parflex.errors import InputError
@@ -54,8 +54,8 @@ class Family(Record):
 
     def plant(self, robot: Robot) -> Plant:
         """The plant with the numbers of this robot."""
-        problem = Problem(robot, member(self.rates, robot), "efforts", (), self.width)
-        return Plant(robot, problem, member(self.watch, robot))
+        problem = Problem(robot, member_model(self.rates, robot), "efforts", (), self.width)
+        return Plant(robot, problem, member_model(self.watch, robot))
 
 
 def family(robot: Robot, other: Robot) -> Family:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from parflex.codegen.emit.emit_python import functions_of, run
-from parflex.codegen.passes.optimise import make_program
+from parflex.codegen.emit_python import functions_of, run
+from parflex.codegen.optimise import make_program
 from parflex.codegen.program import Program
 from parflex.design.backward.traced_file import RecentPrograms, same_reading, trace_file
 from parflex.parameters.design_numbers import DesignNumbers, Path, number_at

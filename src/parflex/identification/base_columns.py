@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.codegen import disk_cache, program_store
+from parflex.codegen import cache
 from parflex.errors import ParflexError, SingularError
 from parflex.identification.regressors import ClosedMotion, Regressor
 from parflex.identification.unknowns import Unknown
@@ -136,16 +136,16 @@ def random_motion(regressor: Regressor, count: int, seed: int, on_ways: bool = F
 def _kept_poses(regressor: Regressor, count: int, seed: int, on_ways: bool) -> tuple[Array, int]:
     """Random closed poses, from the disk if they were found before, and how many were drawn for them."""
     robot, found = regressor.robot, _poses_on_ways if on_ways else _poses_about_home
-    key = program_store.key_of(robot, found.__name__, count, seed) if robot.closures.size else None
+    key = cache.key_of(robot, found.__name__, count, seed) if robot.closures.size else None
     if key is None:
         return found(regressor, count, seed)
     key = key.removesuffix(".program") + ".poses"
-    data = disk_cache.read(key)
+    data = cache.read_bytes(key)
     if data is not None:
         kept = json.loads(data)
         return np.array(kept["q"]), kept["drawn"]
     q, drawn = found(regressor, count, seed)
-    disk_cache.write(key, json.dumps({"q": q.tolist(), "drawn": drawn}).encode())
+    cache.write_bytes(key, json.dumps({"q": q.tolist(), "drawn": drawn}).encode())
     return q, drawn
 
 

@@ -16,10 +16,9 @@ import numpy as np
 
 from parflex.bodies.rigid import RigidBody
 from parflex.closure.mobility import Partition, choose_partition, scaled_jacobian
-from parflex.codegen.make_model import kept_program, model
-from parflex.codegen.model import Model
-from parflex.codegen.model_options import Options
-from parflex.codegen.traces.tracing import Tracer
+from parflex.codegen.model import Model, cached_program, model
+from parflex.codegen.options import Options
+from parflex.codegen.tracer import Tracer
 from parflex.errors import InputError, SingularError
 from parflex.forces.base_parameters import PARAMETERS
 from parflex.identification.linear_elements import ElementColumns, without_elements
@@ -99,7 +98,7 @@ class Regressor:
                 "bias": robot.closures.bias(at, motion(tree, at, qd, np.zeros(tree.n)))[rows],
             }
 
-        return kept_program(robot, "closing-motion", Options(rows=tuple(map(int, rows))), outputs)
+        return cached_program(robot, "closing-motion", Options(rows=tuple(map(int, rows))), outputs)
 
     def loop_rows(self, q: Array) -> Array:
         """Rows of the closures at closed positions, per rate."""
@@ -288,7 +287,7 @@ class Regressor:
 
         names = tuple(one.name for one in every)
         more = (names, tuple(map(int, self.partition.independent)), self.friction, *self.softness)
-        return kept_program(robot, "effort-rows", Options(), outputs, *more)
+        return cached_program(robot, "effort-rows", Options(), outputs, *more)
 
     def of(self, moving: ClosedMotion, columns: Sequence[int] | None = None) -> tuple[Array, Array]:
         """Rows (instants x rows x columns) and the efforts that are known, of a motion."""

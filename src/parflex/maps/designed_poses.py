@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.codegen import program_store
+from parflex.codegen import cache
 from parflex.errors import InputError, ParflexError, SingularError, UnreachableError
 from parflex.maps.batches import COMPILE_FROM, Geometry
 from parflex.maps.engine.mode_finder import ModeFinder
@@ -271,7 +271,7 @@ class DesignedPoses:
 
     def _free_motions(self) -> int:
         """Motions without stiffness of the nominal robot at home; the number of modes is checked on the way."""
-        key = program_store.key_of(self.locked, "free", self.modes)
+        key = cache.key_of(self.locked, "free", self.modes)
         if key is None or key not in _free:
             found = len(natural_frequencies(self.robot, None, self.modes, self.lock).free_motions)
             if key is None:
@@ -339,7 +339,7 @@ class DesignedPoses:
 
 def _locked_model(robot: Robot, lock: str | Sequence[str]) -> tuple[Robot, NodeModel]:
     """The robot with its locked joints, and its unknowns; the last ones are kept."""
-    key = program_store.key_of(robot, "locked", lock if isinstance(lock, str) else list(lock))
+    key = cache.key_of(robot, "locked", lock if isinstance(lock, str) else list(lock))
     found = None if key is None else _models.get(key)
     if found is None:
         locked = locked_robot(robot, lock)

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from parflex.codegen import disk_cache, program_store
-from parflex.codegen.compile import Kernel
-from parflex.codegen.emit.emit_python import functions_of, run
-from parflex.codegen.passes.optimise import make_program
+from parflex.codegen import cache
+from parflex.codegen.emit_python import functions_of, run
+from parflex.codegen.llvm_jit import Kernel
+from parflex.codegen.optimise import make_program
 from parflex.errors import ParflexError
 from parflex.maps.batches import BatchProgram
 from parflex.maps.rows.number_loop import number_rows, odd_rows
@@ -90,7 +90,7 @@ class NumberProgram(Record):
 def numbers_of_designs(robot: Robot, designs: Mapping[str, Array]) -> DesignNumbers:
     """As `design_numbers`, by a program where what follows from the keys can be traced."""
     keys = tuple(designs)
-    key = program_store.key_of(robot, "design numbers", keys, robot.written)  # formulas may differ in alike robots
+    key = cache.key_of(robot, "design numbers", keys, robot.written)  # formulas may differ in alike robots
     made = _kept(key, robot, keys) if key is not None and robot.written is not None else None
     if made is None:
         return design_numbers(robot, designs)
@@ -105,7 +105,7 @@ def _kept(key: str, robot: Robot, keys: tuple[str, ...]) -> NumberProgram | None
     """From memory, from the disk, or traced; None where tracing does not cover it."""
     if key in _recent:
         return _recent[key]
-    data = disk_cache.read(key)
+    data = cache.read_bytes(key)
     if data is not None:
         content = json.loads(data)
     else:
@@ -113,7 +113,7 @@ def _kept(key: str, robot: Robot, keys: tuple[str, ...]) -> NumberProgram | None
             content = _traced(robot, keys)
         except (OneNumberError, TypeError, ParflexError, ZeroDivisionError):  # read with arrays, which says why
             content = None
-        disk_cache.write(key, json.dumps(content, separators=(",", ":")).encode())
+        cache.write_bytes(key, json.dumps(content, separators=(",", ":")).encode())
     made = None if content is None else _made(content)
     while len(_recent) >= RECENT:
         _recent.pop(next(iter(_recent)))
@@ -122,9 +122,9 @@ def _kept(key: str, robot: Robot, keys: tuple[str, ...]) -> NumberProgram | None
 
 
 def _made(content: dict[str, Any]) -> NumberProgram:
-    program = program_store.read_back(content["program"])
+    program = cache.program_from_plain(content["program"])
     assert program is not None
-    places = program_store.tuples(content["places"])
+    places = cache.as_tuples(content["places"])
     name = hashlib.sha256((repr(places) + program.digest()).encode()).hexdigest()
     compared = tuple((how, bool(answer)) for how, answer in content["compared"])
     samples = None if content["samples"] is None else np.array(content["samples"])
@@ -158,7 +158,7 @@ def _traced(robot: Robot, keys: tuple[str, ...]) -> dict[str, Any]:
     }
     program = make_program(graph, "numbers", {name: own for name, own in outputs.items() if len(own)}, quick=True)
     return {
-        "program": program_store.written(program),
+        "program": cache.program_to_plain(program),
         "places": [places for _, places in groups],
         "compared": [[how, bool(answer)] for _, how, answer in checks],
         "nominal": [x.nominal for x, _ in groups],

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from parflex import __version__
-from parflex.codegen.emit.files import MARK, write_files
+from parflex.codegen.source_files import MARK, write_files
 from parflex.errors import InputError
 from parflex.reproduction import report_figures
 from parflex.reproduction.checks import DIFFERS, FITTED, NOT_REPRODUCIBLE, OK, Check, Shown, totals

@@ -8,8 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from parflex.codegen.traces.open_tree import MANY_RATES
-from parflex.codegen.traces.signals import signals, signals_in_rows
+from parflex.codegen.outputs import MANY_RATES, batched_signals, signals
 from parflex.errors import InputError
 from parflex.forces.taut_cables import driven_cables
 from parflex.recursion.kinematics import pose
@@ -141,7 +140,7 @@ def _seen(part: Segment, keep: Array, frames: Sequence[str], spare: SpareMotors 
 
     def signalled() -> dict[str, Array]:
         if program is None:
-            return signals_in_rows(*choice, wrenches, state)
+            return batched_signals(*choice, wrenches, state)
         return program.evaluate("numpy", **state) if few else program(**state)
 
     with np.errstate(all="ignore"):  # a row that is not finite stays so, as in compiled code

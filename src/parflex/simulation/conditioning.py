@@ -15,8 +15,8 @@ from functools import cached_property
 import numpy as np
 
 from parflex.closure import mobility
-from parflex.codegen import disk_cache, program_store
-from parflex.codegen.traces.open_tree import MANY_RATES, closure_rows
+from parflex.codegen import cache
+from parflex.codegen.outputs import MANY_RATES, closure_rows
 from parflex.records import Record
 from parflex.simulation.problem import Problem
 from parflex.tree.tree import Tree
@@ -71,14 +71,14 @@ class Watch:
         """Below this s_r / s_1 the closures are near a singular pose; kept on disk for robots of many rates."""
         robot = self.problem.robot
         many = len(robot.free) > MANY_RATES
-        key = program_store.key_of(robot, "near", tuple(int(k) for k in self.free)) if many else None
-        kept = None if key is None else disk_cache.read(key)
+        key = cache.key_of(robot, "near", tuple(int(k) for k in self.free)) if many else None
+        kept = None if key is None else cache.read_bytes(key)
         if kept is not None:
             return float.fromhex(kept.decode())
         usual = max(self._spread(self.rows(q[None])[0])[1] for q in robot.reference_poses)
         found = float(min(NEAR, NEAR_SHARE * usual))
         if key is not None:
-            disk_cache.write(key, found.hex().encode())
+            cache.write_bytes(key, found.hex().encode())
         return found
 
     @cached_property

@@ -9,10 +9,9 @@ import numpy as np
 
 from parflex.closure import mobility
 from parflex.closure.mobility import scaled_jacobian
-from parflex.codegen.make_model import model_with
-from parflex.codegen.model_options import Options
-from parflex.codegen.traces.coupling_signals import lossy
-from parflex.codegen.traces.power import powers
+from parflex.codegen.model import model_with
+from parflex.codegen.options import Options
+from parflex.codegen.outputs import loses_power, powers
 from parflex.errors import InputError, did_you_mean
 from parflex.formulations.base import best_rows, cheapest_closures
 from parflex.robot.robot import Robot
@@ -107,7 +106,7 @@ def with_independent(problem: Problem, independent: Sequence[str], q: Array) -> 
         calls=calls_elements(robot),
     )  # fmt: skip
     made = model_with(robot, MODEL_NAMES[problem.prescribed], options, RUN_LIMIT)
-    if problem.power is not None and lossy(robot):
+    if problem.power is not None and loses_power(robot):
         again = powers(robot, problem.wrenches, problem.width, independent, seen)
         return replace(problem, model=made, rows=seen, power=again)
     return replace(problem, model=made, rows=seen)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from parflex.closure import mobility
-from parflex.codegen.traces.coupling_signals import lossy
+from parflex.codegen.outputs import loses_power
 from parflex.records import Record
 from parflex.simulation.inputs.corners import Corner
 from parflex.simulation.inputs.polynomials import Polynomials
@@ -126,7 +126,7 @@ class Passage:
         """What the program says, the singular values of all conditions, and their right sides at three levels."""
         problem, robot = self.problem, self.problem.robot
         motors = len(robot.actuated)
-        if lossy(robot):  # what gears lose needs efforts in them, which are open here
+        if loses_power(robot):  # what gears lose needs efforts in them, which are open here
             raise NotDeterminedError
         found = self.problem.tree_model(q=q, qd=qd, **self._wrenches(t))
         if not all(np.isfinite(part).all() for part in found.values()):  # sweeps of a leap that grow

@@ -9,15 +9,13 @@ from functools import cached_property, partial
 import numpy as np
 
 from parflex.closure.constraints import Coupling
-from parflex.codegen.compile import WRITTEN_OUT, meanwhile
-from parflex.codegen.emit.row_plan import rows_pay
-from parflex.codegen.make_model import model_with
-from parflex.codegen.model import Model
-from parflex.codegen.model_options import Options
+from parflex.codegen.llvm_jit import WRITTEN_OUT, compile_in_background
+from parflex.codegen.model import Model, model_with
+from parflex.codegen.options import Options
+from parflex.codegen.outputs import contact_gaps, open_tree, powers
 from parflex.codegen.program import Program
+from parflex.codegen.simd_plan import simd_pays
 from parflex.codegen.step_programs import SPARSE_FORM, StepPrograms, step_programs
-from parflex.codegen.traces.open_tree import contact_gaps, open_tree
-from parflex.codegen.traces.power import powers
 from parflex.dynamics.contact_state import with_gates_for_run, with_sticking, with_stops
 from parflex.errors import InputError
 from parflex.robot.load import acting_robot
@@ -174,10 +172,12 @@ class Problem:
         like = self._uncompiled(given)
         if self.numbers and self._is_sparse:  # a guess: what programs of a step take is known when they are traced
             like = like._replace(dense=_is_dense(like, self.model.program.length // 2), factors=1)
-        meanwhile(kernel.program.name, lambda: kernel.address(word), lambda: compile_loop(like, method, judging))
+        compile_in_background(
+            kernel.program.name, lambda: kernel.address(word), lambda: compile_loop(like, method, judging)
+        )
         for programs in self.stepping.values():
             for own in reversed(programs.kernels):  # what is solved with takes longer
-                meanwhile(own.program.name, partial(own.address, "one"))
+                compile_in_background(own.program.name, partial(own.address, "one"))
 
     def _with_steps(self, system: System) -> System:
         """The same with the programs of an implicit step."""
@@ -226,7 +226,7 @@ def _in_pairs(program: Program) -> bool:
     """Whether two states side by side take less time than one after the other whose legs are side by side."""
     if program.length <= WRITTEN_OUT:
         return True
-    return program.length <= PAIRED and not rows_pay(program)
+    return program.length <= PAIRED and not simd_pays(program)
 
 
 def _is_dense(system: System, solving: int) -> int:
@@ -243,7 +243,7 @@ def _addresses(programs: StepPrograms | None, names: tuple[str, str]) -> dict[st
     """Fields of a system that hold the addresses of both programs."""
     kernels = () if programs is None else programs.kernels
     if kernels and kernels[0].program.length > WRITTEN_OUT:
-        meanwhile(kernels[0].program.name, partial(kernels[0].address, "one"))
+        compile_in_background(kernels[0].program.name, partial(kernels[0].address, "one"))
         kernels[1].address("one")
     return {name: kernel.address("one") for name, kernel in zip(names, kernels, strict=False)}
 

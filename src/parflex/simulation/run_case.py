@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from parflex.codegen.memory_pause import no_search_for_cycles
+from parflex.codegen.model import garbage_collection_paused
 from parflex.dynamics.contact_state import refuse_start_outside
 from parflex.errors import InputError
 from parflex.robot.robot import Robot
@@ -59,7 +59,7 @@ class Case:
     sampled: Mapping[str, float] = field(default_factory=dict)  # s between the samples of functions of time
 
 
-@no_search_for_cycles()
+@garbage_collection_paused()
 def read_case(
     robot: Robot, motion: Any, time: float, effort: Any, wrench: Any, controller: Any, drive: str, start: Any,
     pose: Any, step: float | None, out_step: float | None, method: str, tolerance: float | None, radius: float,
@@ -113,7 +113,7 @@ def read_case(
     )  # fmt: skip
 
 
-@no_search_for_cycles()
+@garbage_collection_paused()
 def prepared(case: Case, width: float, sticking: bool) -> Problem:
     """Programs of a case: friction turns over `width`, or joints stick."""
     found = prepare(
@@ -123,7 +123,7 @@ def prepared(case: Case, width: float, sticking: bool) -> Problem:
     return replace(found, time=min(1.0, case.grid.rows * case.grid.out_step))
 
 
-@no_search_for_cycles()
+@garbage_collection_paused()
 def run_case(
     case: Case, problem: Problem, shown: Callable[[float], None] | None, started: Started | None
 ) -> tuple[Case, Segments, Started]:

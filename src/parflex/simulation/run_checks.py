@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.codegen.traces.coupling_signals import lossy
+from parflex.codegen.outputs import loses_power
 from parflex.errors import InputError, SingularError
 from parflex.forces.taut_cables import driven_cables
 from parflex.robot.configuration import Configuration
@@ -61,7 +61,7 @@ def coupling_summary(robot: Robot, columns: Mapping[str, Array]) -> dict[str, An
 
 def jam_reason(robot: Robot, columns: Mapping[str, Array]) -> str | None:
     """Why a run of a robot with lossy rigid couplings has no acceleration behind its last row; None: it has one."""
-    if not lossy(robot):
+    if not loses_power(robot):
         return None
     q, qd = (np.array([columns[f"{word}.{name}"][-1] for name in robot.tree.position_names]) for word in ("q", "qd"))
     tau = np.array([columns[f"effort.{name}"][-1] for name in robot.actuated_names])

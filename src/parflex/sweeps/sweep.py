@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from parflex import jobs as crews
-from parflex.codegen.program_store import digest_of
+from parflex.codegen.cache import digest_of
 from parflex.design.design_state import checked_number
 from parflex.design.problem_file import robot_source
 from parflex.design.questions import ResponseQuestion

@@ -49,7 +49,7 @@ def _make_model(
     spare: dict[str, Any],
 ) -> tuple[Any, list[str], list[str]]:
     """The model, what is left out of it, and its warnings."""
-    from parflex.codegen.make_model import model as make
+    from parflex.codegen.model import model as make
     from parflex.robot.load import omitted_terms
 
     chosen: Any = parameters if parameters in ("base", "numbers") else words_of(parameters)
@@ -127,7 +127,7 @@ def codegen(
     **choice: Any,
 ) -> None:
     """Write a model as source code; for llvm also compile it for this machine."""
-    from parflex.codegen.emit.files import write_files
+    from parflex.codegen.source_files import write_files
 
     spare = read_spare(choice)
     loaded = open_robot(robot, **choice)

@@ -62,7 +62,7 @@ def _reduced(loaded: Any, answer: dict[str, Any], saving: bool) -> list[tuple]:
     keys = ("body", "kept", "of", "elements", "bound_hz", "band_hz")
     tables: list[tuple] = [("reduced beams", head, [[one[key] for key in keys] for one in answer["reduction"]])]
     if saving:
-        from parflex.codegen.reduction_saving import saving as saving_of
+        from parflex.codegen.reduction_saving import reduction_saving as saving_of
 
         answer["saving"] = saving_of(loaded)
         rows = [(key, *(answer["saving"][word][key] for word in ("reduced", "full"))) for key in SAVED]
@@ -233,7 +233,7 @@ def explain(robot: str, as_json: bool, markdown: bool, counts: bool, coordinates
 
 def _operators(loaded: Any, coordinates: Any) -> dict[str, Any]:
     """Operators of the inverse and direct models, as `count` counts; None where the actuation does not define one."""
-    from parflex.codegen.make_model import model
+    from parflex.codegen.model import model
     from parflex.robot.load import COUNTED_WITHOUT
 
     found: dict[str, Any] = {}

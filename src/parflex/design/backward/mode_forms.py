@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from parflex.codegen.compile import Kernel
-from parflex.codegen.passes.optimise import make_program
+from parflex.codegen.llvm_jit import Kernel
+from parflex.codegen.optimise import make_program
 from parflex.codegen.program import Program
 from parflex.design.backward.traced_file import RecentPrograms, same_reading, trace_file
 from parflex.parameters.design_numbers import number_at

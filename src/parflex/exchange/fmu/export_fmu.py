@@ -11,7 +11,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from parflex.codegen.emit.heading import identifier
+from parflex.codegen.source_files import identifier
 from parflex.errors import InputError
 from parflex.exchange.fmu.compilers import compiled_files, libraries
 from parflex.exchange.fmu.description_xml import Described, Variable, build_description, description

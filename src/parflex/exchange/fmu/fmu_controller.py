@@ -7,15 +7,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from parflex.codegen.emit.emit_c import emit_c
-from parflex.codegen.make_model import model
-from parflex.codegen.model import Model
-from parflex.codegen.model_options import OPERATOR_LIMIT
-from parflex.codegen.passes.optimise import make_program
-from parflex.codegen.ports import POSITIONS
+from parflex.codegen.emit_c import emit_c
+from parflex.codegen.model import Model, model
+from parflex.codegen.optimise import make_program
+from parflex.codegen.options import OPERATOR_LIMIT
 from parflex.codegen.program import Program
-from parflex.codegen.traces.trace import MODELS
-from parflex.codegen.traces.tracing import Tracer
+from parflex.codegen.signals_table import POSITIONS
+from parflex.codegen.trace import MODELS
+from parflex.codegen.tracer import Tracer
 from parflex.control.gains import gains_from
 from parflex.control.laws import LAWS, Law, make_law
 from parflex.errors import InputError, did_you_mean

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from parflex.codegen.emit.emit_c import emit_c
+from parflex.codegen.emit_c import emit_c
 from parflex.codegen.model import Model
-from parflex.codegen.passes.tangent import tangent
 from parflex.codegen.program import Program
+from parflex.codegen.tangent import tangent_program
 from parflex.errors import InputError
 from parflex.exchange.fmu.description_xml import Variable
 from parflex.exchange.fmu.instance_c import data_text, loop_text, wrench_channels
@@ -72,7 +72,9 @@ class FmuPlant(Record):
         if self.follows:
             programs["program_starting"] = starting_program(self.problem.robot)
         if self.kind == "me":
-            programs |= {f"slope_{word}": tangent(programs[f"program_{word}"]) for word in ("address", "columns")}
+            programs |= {
+                f"slope_{word}": tangent_program(programs[f"program_{word}"]) for word in ("address", "columns")
+            }
         return programs
 
     def sources(self, fmi: int, token: str) -> dict[str, str]:

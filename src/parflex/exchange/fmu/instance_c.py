@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from parflex.codegen.c_types import REAL, WHOLE, View, bundle_type
+from parflex.codegen.loop_c import Translator
 from parflex.codegen.program import Program
 from parflex.exchange.fmu.columns_c import begins_turn, finish_lines, finish_slope_lines
 from parflex.exchange.fmu.run_columns import RunColumns
-from parflex.exchange.loops_in_c.c_types import REAL, WHOLE, View, bundle_type
-from parflex.exchange.loops_in_c.loop_c import Translator
 from parflex.simulation.integrators.crossings import settle
 from parflex.simulation.integrators.integrate import Method
 from parflex.simulation.integrators.loop import record

@@ -10,10 +10,10 @@ import numpy as np
 
 from parflex.bodies.rigid import RigidBody
 from parflex.codegen.model import Model
-from parflex.codegen.model_options import Options, prepared
-from parflex.codegen.passes.optimise import make_program
-from parflex.codegen.traces.trace import MODELS
-from parflex.codegen.traces.tracing import Tracer
+from parflex.codegen.optimise import make_program
+from parflex.codegen.options import Options, prepared_robot
+from parflex.codegen.trace import MODELS
+from parflex.codegen.tracer import Tracer
 from parflex.errors import InputError, did_you_mean
 from parflex.forces.base_parameters import PARAMETERS, body_from_parameters, body_parameters
 from parflex.formulations.choice import choose
@@ -89,7 +89,7 @@ def with_plant_parameters(problem: Problem, values: Mapping[str, float]) -> Prob
     name = MODEL_NAMES[problem.prescribed]
     options = Options(wrenches=problem.wrenches, friction_width=problem.width, independent=tuple(problem.independent))
     tracer = Tracer()
-    form: Any = choose(prepared(problem.robot, name, options), options.question(name, family=True))
+    form: Any = choose(prepared_robot(problem.robot, name, options), options.question(name, family=True))
     symbols = {word: tracer.graph.symbol(word) for word in values}
     form = replace(form, robot=with_symbols(form.robot, symbols))
     outputs, labels = MODELS[name](tracer, form, options)

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from parflex.codegen.model_options import OPERATOR_LIMIT, Options, prepared
-from parflex.codegen.passes.optimise import make_program
+from parflex.codegen.optimise import make_program
+from parflex.codegen.options import OPERATOR_LIMIT, Options, prepared_robot
+from parflex.codegen.outputs import signal_outputs
 from parflex.codegen.program import Program
-from parflex.codegen.traces.signals import signal_outputs
-from parflex.codegen.traces.tracing import Tracer
+from parflex.codegen.tracer import Tracer
 from parflex.exchange.fmu.plant_parameters import with_symbols
 from parflex.recursion.kinematics import pose
 from parflex.simulation.columns import AXES, axis_in_plane, columns_from, is_tilted, motion_columns
@@ -49,7 +49,7 @@ def run_columns(
     tracer, options = Tracer(), Options(friction_width=problem.width, rows=problem.rows)
     looked_at = list(dict.fromkeys([*frames, *problem.wrenches]))
     symbolic = with_symbols(
-        prepared(robot, "signals", options), {name: tracer.graph.symbol(name) for name in parameters}
+        prepared_robot(robot, "signals", options), {name: tracer.graph.symbol(name) for name in parameters}
     )
     made = signal_outputs(tracer, symbolic, looked_at, problem.independent, options, problem.wrenches)
     groups = tracer.inputs

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from parflex.closure.mobility import scale
-from parflex.codegen.make_model import kept_program
-from parflex.codegen.model_options import Options
+from parflex.codegen.model import cached_program
+from parflex.codegen.options import Options
 from parflex.codegen.program import Program
-from parflex.codegen.traces.tracing import Tracer
+from parflex.codegen.tracer import Tracer
 from parflex.recursion.kinematics import jacobians, pose
 from parflex.robot.robot import Robot
 from parflex.simulation.integrators.system import System
@@ -42,7 +42,7 @@ def starting_program(robot: Robot) -> Program:
             "change": tree.position_rates(q, qd),
         }
 
-    return kept_program(robot, "starting", Options(), outputs).program
+    return cached_program(robot, "starting", Options(), outputs).program
 
 
 def starting_text(problem: Problem, system: System, start: tuple[Array, Array, Array], follows: bool) -> str:

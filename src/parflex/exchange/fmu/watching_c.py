@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from parflex.closure.mobility import SMALL
+from parflex.codegen.outputs import closure_rows_program
 from parflex.codegen.program import Program
-from parflex.codegen.traces.open_tree import closure_rows_program
 from parflex.simulation.conditioning import JUMP, LOOK, Watch
 from parflex.simulation.problem import Problem
 

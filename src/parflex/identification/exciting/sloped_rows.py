@@ -13,10 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from parflex.codegen.make_model import kept_program
-from parflex.codegen.model import Model
-from parflex.codegen.model_options import Options
-from parflex.codegen.traces.tracing import Tracer
+from parflex.codegen.model import Model, cached_program
+from parflex.codegen.options import Options
+from parflex.codegen.tracer import Tracer
 from parflex.identification.regressors import ClosedMotion, Regressor, known_forces, rows_of
 from parflex.records import Record
 from parflex.recursion.kinematics import jacobians, motion, pose
@@ -52,7 +51,7 @@ class SlopedRows:
             at = pose(robot.tree, tracer.group("q", robot.tree.nq))
             return {"place": at.of(robot.tree.places[robot.tree.end_effector])[1]}
 
-        return kept_program(robot, "place", Options(), outputs)
+        return cached_program(robot, "place", Options(), outputs)
 
     def places(self, q: Array) -> Array:
         """Where the end effector is."""
@@ -88,7 +87,7 @@ class SlopedRows:
 
         names = tuple(one.name for one in every)
         more = (names, tuple(map(int, regressor.partition.independent)), regressor.friction, *regressor.softness)
-        return kept_program(robot, "effort-rows-felt", Options(), outputs, *more)
+        return cached_program(robot, "effort-rows-felt", Options(), outputs, *more)
 
     @cached_property
     def _felt_loops(self) -> Model:
@@ -106,7 +105,7 @@ class SlopedRows:
             by_q, by_qd = np.split(felt, [tree.nq])
             return {"q": _along_rates(tree, q, by_q), "qd": by_qd}
 
-        return kept_program(robot, "closing-felt", Options(rows=tuple(map(int, rows))), outputs)
+        return cached_program(robot, "closing-felt", Options(rows=tuple(map(int, rows))), outputs)
 
     def back(self, moving: ClosedMotion, rate: Array, acceleration: Array, seeds: Seeds) -> tuple[Array, Array, Array]:
         """Slopes by positions, rates and accelerations of the motors (each instants x motors)."""

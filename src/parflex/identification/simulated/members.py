@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from parflex.bodies.rigid import RigidBody
-from parflex.codegen.family import family_model, member
+from parflex.codegen.family import family_model, member_model
 from parflex.codegen.model import Model
-from parflex.codegen.traces.open_tree import contact_gaps
+from parflex.codegen.outputs import contact_gaps
 from parflex.control.plant import Plant
 from parflex.dynamics.contact_state import with_gates_for_run, with_sticking, with_tree
 from parflex.errors import InputError
@@ -80,7 +80,7 @@ class PlantMembers:
     def plant(self, values: Array, carried: Mapping[int, float] = {}) -> Plant:
         """The plant with these numbers."""
         robot = self.robot(values, carried)
-        problem = Problem(robot, member(self.rates, robot), "efforts", (), 0.0, gaps=self.gaps)
+        problem = Problem(robot, member_model(self.rates, robot), "efforts", (), 0.0, gaps=self.gaps)
         return Plant(robot, problem, self.watch)
 
     def _other(self, first: Robot) -> Robot:

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from parflex.codegen.make_model import kept_program
-from parflex.codegen.model import Model
-from parflex.codegen.model_options import Options
-from parflex.codegen.traces.tracing import Tracer
+from parflex.codegen.model import Model, cached_program
+from parflex.codegen.options import Options
+from parflex.codegen.tracer import Tracer
 from parflex.control.gains import Gains
 from parflex.control.laws import make_law
 from parflex.control.plant import Plant
@@ -204,5 +203,7 @@ def _law(robot: Robot, law: FeedbackLaw, gains: Array, offset: Array, rows: Arra
         return {"effort": gains * signal + offset}
 
     numbers = (law.law, *(tuple(map(float, row)) for row in (first, second, gains, offset)))
-    geometry = kept_program(robot, "measured-motors", Options(), found)
-    return RecordedLaw(robot, motors, geometry, kept_program(robot, "recorded-law", Options(), efforts, numbers), rows)
+    geometry = cached_program(robot, "measured-motors", Options(), found)
+    return RecordedLaw(
+        robot, motors, geometry, cached_program(robot, "recorded-law", Options(), efforts, numbers), rows
+    )

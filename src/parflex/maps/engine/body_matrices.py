@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.codegen.passes.optimise import make_program
+from parflex.codegen.optimise import make_program
 from parflex.maps.engine.frames import FrameBuilder
 from parflex.maps.engine.small_matrices import product
 from parflex.parameters.design_numbers import DesignNumbers

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from parflex.codegen.compile import Kernel, side_by_side
+from parflex.codegen.llvm_jit import Kernel, aligned_zeros
+from parflex.codegen.loop_compiler import unrolled_range
+from parflex.codegen.loop_functions import compiled
 from parflex.maps.lanes.lane_calls import call_lanes
-from parflex.simulation.integrators.jit import compiled, unrolled
 
 Array = np.ndarray
 
@@ -40,7 +41,7 @@ def fill_rows(
                 x[varied[k], lane] = values[design, numbers[k]]
         call_lanes(address, places[0], places[1], lanes, places[2])
         for lane in range(min(lanes, count - start)):
-            for k in unrolled(rows.shape[1]):
+            for k in unrolled_range(rows.shape[1]):
                 rows[start + lane, k] = y[k, lane]
         start += lanes
     return count
@@ -52,7 +53,7 @@ def buffers_of(kernel: Kernel, side: int = 1) -> tuple[Array, Array, Array, Arra
     Outputs of as many calls as `side` says lie one behind the other.
     """
     program, lanes = kernel.program, kernel.lanes
-    x, y = side_by_side((len(program.inputs), lanes)), side_by_side((side * len(program.outputs), lanes))
+    x, y = aligned_zeros((len(program.inputs), lanes)), aligned_zeros((side * len(program.outputs), lanes))
     work = kernel.workspace("lanes")
     return x, y, work, np.array([array.ctypes.data for array in (x, y, work)], dtype=np.int64)
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import threading
 
-from parflex.codegen import disk_cache, program_store
-from parflex.codegen.compile import Kernel
-from parflex.codegen.passes.depth_first import depth_first
-from parflex.codegen.passes.lower import Emission
+from parflex.codegen import cache
+from parflex.codegen.llvm_jit import Kernel
+from parflex.codegen.lower import Emission, depth_first
 from parflex.codegen.program import Program
 from parflex.maps.engine.mode_programs import ModePrograms, StepTrace
 from parflex.parameters.design_numbers import DesignNumbers
@@ -25,7 +24,7 @@ SIZES = ("size", "unknowns", "twisted", "condensed")
 
 def step_kernels(locked: Robot, designs: DesignNumbers | None = None) -> tuple[ModePrograms, Kernel, Kernel]:
     """The programs of a robot with its locked joints, and the machine code of pose and step; the last ones are kept."""
-    key = program_store.key_of(locked, "step", None if designs is None else designs.name or repr(designs.places))
+    key = cache.key_of(locked, "step", None if designs is None else designs.name or repr(designs.places))
     found = _recent.get(key)
     if found is None:
         programs = _programs(key, locked, designs)
@@ -73,15 +72,15 @@ def _composed(pose: Program, numbers: Program) -> Program:
 
 def _programs(key: str | None, locked: Robot, designs: DesignNumbers | None) -> ModePrograms:
     """From the disk if they are there."""
-    data = None if key is None else disk_cache.read(key)
+    data = None if key is None else cache.read_bytes(key)
     if data is not None:
         content = json.loads(data)
-        pose, step, closing = (program_store.read_back(content[part]) for part in PARTS)
+        pose, step, closing = (cache.program_from_plain(content[part]) for part in PARTS)
         assert pose is not None and step is not None
         return ModePrograms(pose, step, **{name: content[name] for name in SIZES}, closing=closing)
     made = StepTrace(locked, designs).programs()
     if key is not None:
-        content = {part: program_store.written(getattr(made, part)) for part in PARTS}
+        content = {part: cache.program_to_plain(getattr(made, part)) for part in PARTS}
         content |= {name: getattr(made, name) for name in SIZES}
-        disk_cache.write(key, json.dumps(content, separators=(",", ":")).encode())
+        cache.write_bytes(key, json.dumps(content, separators=(",", ":")).encode())
     return made

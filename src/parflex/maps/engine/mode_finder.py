@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from parflex.codegen.compile import Kernel, side_by_side
+from parflex.codegen.llvm_jit import Kernel, aligned_zeros
 from parflex.maps.batches import BatchProgram
 from parflex.maps.engine.entry_loop import buffers_of, pose_rows
 from parflex.maps.engine.kept_steps import DESIGN, pose_of_keys, step_kernels
@@ -181,13 +181,13 @@ class _Lanes:
         self.poses = self._poses(pose, np.ascontiguousarray(q), designs_of(q, rows))
         self.turn = mode_loop.TURNED if shapes else math.inf
         before = TWIST - 1 + programs.twisted  # rows of outputs in front of the shift: b is one place
-        block = side_by_side((before + len(programs.step.inputs), LANES))
+        block = aligned_zeros((before + len(programs.step.inputs), LANES))
         self.x, self.y = block[before:].reshape(-1), block[: len(programs.step.outputs)].reshape(-1)
         self.work = self.kernel.workspace("lanes")
         self.kept = np.random.default_rng(seed).uniform(-1, 1, (LANES, modes + 1, programs.size))
         self.changes, self.share = np.ones((count, modes)), 1.0
-        self.whole, self.numbers = side_by_side((WHOLES, LANES)).view(np.int64), side_by_side((REALS, LANES))
-        self.known = side_by_side((modes + 1, FIELDS, LANES))
+        self.whole, self.numbers = aligned_zeros((WHOLES, LANES)).view(np.int64), aligned_zeros((REALS, LANES))
+        self.known = aligned_zeros((modes + 1, FIELDS, LANES))
         self.known[:, WARM] = FIRST
         self.numbers[WIDE], self.numbers[NEXT_MODE] = mode_loop.WIDEST, mode_search.NEXT
         self.numbers[POLE] = 0.0 if programs.condensed else math.inf

@@ -11,11 +11,11 @@ from functools import lru_cache
 
 import numpy as np
 
-from parflex.codegen.compile import side_by_side
-from parflex.codegen.loop_code.function_text import abreast
+from parflex.codegen.llvm_jit import aligned_zeros
+from parflex.codegen.loop_compiler import simd_range
+from parflex.codegen.loop_functions import compiled, inner
 from parflex.maps.lanes.lane_states import LANES
 from parflex.records import Record
-from parflex.simulation.integrators.jit import compiled, inner
 
 Array = np.ndarray
 APART = 8  # one of so many poses is solved first
@@ -43,14 +43,14 @@ def fit_pays(features: Array | None, order: Array) -> bool:
 def fill_terms(start: int, features: Array, by: Array, times: Array, terms: Array) -> int:
     """A constant, features, and products of rows above with features: one row each, of some poses."""
     width, count = features.shape[0], min(terms.shape[1], features.shape[1] - start)
-    for k in abreast(count):
+    for k in simd_range(count):
         terms[0, k] = 1.0
     for n in range(width):
-        for k in abreast(count):
+        for k in simd_range(count):
             terms[1 + n, k] = features[n, start + k]
     for n in range(len(by)):
         one, other = by[n], times[n]
-        for k in abreast(count):
+        for k in simd_range(count):
             terms[1 + width + n, k] = terms[one, k] * terms[other, k]
     return count
 
@@ -67,12 +67,12 @@ def put_guesses(
     for start in range(0, len(found), terms.shape[1]):
         count = fill_terms(start, features, by, times, terms)
         for m in range(modes):
-            for k in abreast(count):
+            for k in simd_range(count):
                 sums[m, k] = 0.0
         for t in range(0, size, 4):
             for m in range(modes):
                 a, b, c, d = factors[m, t], factors[m, t + 1], factors[m, t + 2], factors[m, t + 3]
-                for k in abreast(count):
+                for k in simd_range(count):
                     more = a * terms[t, k] + b * terms[t + 1, k] + c * terms[t + 2, k] + d * terms[t + 3, k]
                     sums[m, k] += more
         for k in range(count):
@@ -96,19 +96,19 @@ def solve_squares(
         for i in range(size):
             rows[s, i] = terms[i, s]
         for m in range(modes):
-            for i in abreast(wide):
+            for i in simd_range(wide):
                 right[m, i] += values[s, m] * rows[s, i]
     for i in range(size):
         first = i - i % FULL
         for s in range(0, count, 4):
             a, b, c, d = rows[s, i], rows[s + 1, i], rows[s + 2, i], rows[s + 3, i]
-            for n in abreast(wide - first):
+            for n in simd_range(wide - first):
                 j = first + n
                 square[i, j] += a * rows[s, j] + b * rows[s + 1, j] + c * rows[s + 2, j] + d * rows[s + 3, j]
     for k in range(size):
         for i in range(k + 1, size):
             share, first = square[k, i] / square[k, k], i - i % FULL
-            for n in abreast(wide - first):
+            for n in simd_range(wide - first):
                 square[i, first + n] -= share * square[k, first + n]
             for m in range(modes):
                 right[m, i] -= share * right[m, k]
@@ -136,7 +136,7 @@ class ModeGuess(Record):
     def __call__(self, features: Array) -> Array:
         """Guesses (poses x modes)."""
         found, modes = np.empty((len(features), len(self.factors))), len(self.factors)
-        terms, sums = side_by_side((self.factors.shape[1], BLOCK)), side_by_side((modes, BLOCK))
+        terms, sums = aligned_zeros((self.factors.shape[1], BLOCK)), aligned_zeros((modes, BLOCK))
         put_guesses(self.scaled(features), self.by, self.times, self.factors, terms, sums, found)
         # single precision: rounding must not show in what follows
         return np.exp(found.astype(np.float32)).astype(float)
@@ -170,9 +170,9 @@ def fitted(features: Array, x: Array, placed: int) -> ModeGuess | None:
     guess = ModeGuess(used, 0.5 * (low + high)[used], 0.5 * (high - low)[used], by, times, np.empty((0, 0)))
     size, modes = 1 + width + len(by), x.shape[1]
     wide, even = (-(-own // FULL) * FULL for own in (size, samples))
-    square, right = side_by_side((size, wide)), side_by_side((modes, wide))
+    square, right = aligned_zeros((size, wide)), aligned_zeros((modes, wide))
     square[np.arange(size), np.arange(size)] = RIDGE * samples
-    work = np.empty((size, samples)), side_by_side((even, wide))
+    work = np.empty((size, samples)), aligned_zeros((even, wide))
     solve_squares(guess.scaled(features), by, times, np.log(x), *work, square, right)
     return replace(guess, factors=right) if np.isfinite(right).all() else None
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from parflex.closure.constraints import Closures
-from parflex.codegen.passes.depth_first import depth_first
-from parflex.codegen.passes.optimise import make_program
+from parflex.codegen.lower import depth_first
+from parflex.codegen.optimise import make_program
 from parflex.codegen.program import Program
 from parflex.maps.batches import rigid_tree
 from parflex.maps.engine.body_matrices import BodyMatrices

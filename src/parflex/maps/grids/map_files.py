@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.codegen.program_store import digest_of
+from parflex.codegen.cache import digest_of
 from parflex.errors import InputError
 from parflex.io import atomic_file, check_writable, read_npz
 from parflex.maps.positions import IMPOSSIBLE, WAITING

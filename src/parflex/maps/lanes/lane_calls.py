@@ -9,7 +9,7 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
-from parflex.codegen.loop_code.loop_lines import Value
+from parflex.codegen.loop_compiler import Value
 
 USUAL, FLUSHED = 0x1F80, 0x9FC0  # control words of x86: as every process starts, and with both kinds of flushing
 KNOWN = llvm.get_process_triple().startswith("x86_64")

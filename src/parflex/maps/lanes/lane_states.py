@@ -9,13 +9,13 @@ import math
 
 import numpy as np
 
-from parflex.codegen.compile import host
-from parflex.codegen.loop_code.kinds import Bundle
-from parflex.simulation.integrators.jit import inner
+from parflex.codegen.llvm_jit import host_target
+from parflex.codegen.loop_functions import inner
+from parflex.codegen.loop_types import CompiledRecord
 
 Array = np.ndarray
 INFINITE, NONE = math.inf, math.nan
-LANES = host()[-1]
+LANES = host_target()[-1]
 # whole numbers of a lane; the last ones are of its last step: modes below its shift, the mode next to its quotient,
 # whether that one is asked for and missing, and what is left to do
 POSE, MODE, STEP, SINCE, TASK, LAST, LOOKED_AT, AGAIN, NUMBER, READY, COUNT, NEAR, OPEN, LEFT, WHOLES = range(15)
@@ -31,7 +31,7 @@ LOW, HIGH, FOUND, WARM, AT, WEIGHT, CAME, RADIUS, PINNED, FIELDS = range(10)
 SIGNS, OFF, LENGTH, INNER, TWIST = range(5)  # rows of outputs of a step
 
 
-class LaneStates(Bundle):
+class LaneStates(CompiledRecord):
     """Lanes on their way through modes and poses."""
 
     modes: int

@@ -6,6 +6,8 @@ guesses wrong loses more time than all of this takes. Lanes that are left go the
 
 from __future__ import annotations
 
+from parflex.codegen.loop_compiler import simd_range
+from parflex.codegen.loop_functions import inner
 from parflex.maps.lanes.lane_states import (
     ABOVE,
     BEFORE,
@@ -48,7 +50,6 @@ from parflex.maps.lanes.lane_states import (
     of,
 )
 from parflex.maps.lanes.mode_proof import exact
-from parflex.simulation.integrators.jit import abreast, inner
 
 NARROW = 1e-10  # relative width of an interval that is as good as its root
 OFFSET = 1e-7  # relative distance of the next shift above a Rayleigh quotient: at a mode itself its count is rounding
@@ -94,7 +95,7 @@ def narrow(states: LaneStates) -> None:
     numbers from other places for each lane would take longer than all modes.
     """
     whole, numbers, known, y = states.whole, states.numbers, states.known, states.y
-    for lane in abreast(LANES):
+    for lane in simd_range(LANES):
         usual = y[at(LENGTH, lane)] > 0.0 and abs(y[at(OFF, lane)]) < INFINITE  # else a pivot was zero
         counted = usual and whole[at(TASK, lane)] != LOOK  # a count far above would have intervals halved far away
         shift, pole = numbers[at(SHIFT, lane)], numbers[at(POLE, lane)]
@@ -107,7 +108,7 @@ def narrow(states: LaneStates) -> None:
         numbers[at(POLE, lane)] = shift if usual and y[at(INNER, lane)] == 0.0 and shift > pole else pole
     for k in range(states.modes + 1):
         asked = 1 if k < states.modes else 0
-        for lane in abreast(LANES):
+        for lane in simd_range(LANES):
             count, near, mode = whole[at(COUNT, lane)], whole[at(NEAR, lane)], whole[at(MODE, lane)]
             upper, lower, open_mode = numbers[at(UPPER, lane)], numbers[at(LOWER, lane)], whole[at(OPEN, lane)]
             high, low = known[of(k, HIGH, lane)], known[of(k, LOW, lane)]
@@ -129,7 +130,7 @@ def narrow(states: LaneStates) -> None:
 def go_on(states: LaneStates) -> None:
     """Lanes whose next shift is their Rayleigh quotient go there; of the others it is said what is left to do."""
     whole, numbers, y = states.whole, states.numbers, states.y
-    for lane in abreast(LANES):
+    for lane in simd_range(LANES):
         off, weight, shift = y[at(OFF, lane)], y[at(LENGTH, lane)], numbers[at(SHIFT, lane)]
         step, since, near = whole[at(STEP, lane)] + 1, whole[at(SINCE, lane)] + 1, whole[at(NEAR, lane)]
         searching = whole[at(TASK, lane)] == SEARCH and weight > 0.0 and abs(off) < INFINITE

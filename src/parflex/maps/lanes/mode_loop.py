@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from parflex.codegen.loop_code.kinds import Bundle
+from parflex.codegen.loop_compiler import unrolled_range
+from parflex.codegen.loop_functions import deciding, inner
+from parflex.codegen.loop_types import CompiledRecord
 from parflex.maps.lanes.lane_calls import FLUSHED, USUAL, call_lanes, control_word
 from parflex.maps.lanes.lane_states import (
     AGAIN,
@@ -42,7 +44,6 @@ from parflex.maps.lanes.lane_states import (
 )
 from parflex.maps.lanes.lane_steps import go_on, narrow
 from parflex.maps.lanes.mode_search import advance, aim_at, look, take
-from parflex.simulation.integrators.jit import deciding, inner, unrolled
 
 Array = np.ndarray
 CLOSE = 1e-5  # relative distance of modes whose shapes are not told apart
@@ -51,7 +52,7 @@ WORTH_SHARING = 2  # poses that one lane takes over from another: its vectors ar
 WIDEST = 64.0  # times the last mode: where modes of inner nodes are counted first, which must lie above
 
 
-class PoseEntries(Bundle):
+class PoseEntries(CompiledRecord):
     """Where what steps take of poses comes from: a program, and what goes in and out of it.
 
     It takes positions and numbers of the design, or keys that these follow from, as `entry_loop` says.
@@ -90,7 +91,7 @@ def prepare(lane: int, poses: PoseEntries, states: LaneStates) -> None:
 def put_entries(lane: int, poses: PoseEntries, states: LaneStates) -> None:
     """Give a step what it takes of the pose that is next in a lane."""
     ready, entries, x, first = states.whole[at(READY, lane)], poses.entries, states.x, 1 + states.size
-    for k in unrolled(entries.shape[1]):
+    for k in unrolled_range(entries.shape[1]):
         x[at(first + k, lane)] = entries[lane, k, ready]
     states.whole[at(READY, lane)] = ready + 1
 

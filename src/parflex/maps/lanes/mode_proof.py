@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 
+from parflex.codegen.loop_functions import inner
 from parflex.maps.lanes.lane_states import (
     AT,
     CAME,
@@ -26,7 +27,6 @@ from parflex.maps.lanes.lane_states import (
     at,
     of,
 )
-from parflex.simulation.integrators.jit import inner
 
 EXACT = 2e-10  # relative error of a squared frequency that is accepted
 ABOVE = 1e-8  # relative distance above the last mode at which all are counted, at least

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import math
 
+from parflex.codegen.loop_compiler import unrolled_range
+from parflex.codegen.loop_functions import inner
 from parflex.maps.lanes.lane_states import (
     AGAIN,
     AT,
@@ -50,7 +52,6 @@ from parflex.maps.lanes.lane_states import (
 )
 from parflex.maps.lanes.lane_steps import LOOKS, LOST, NARROW, NEAREST, OFFSET, PATIENCE, is_coming
 from parflex.maps.lanes.mode_proof import open_count, radius, top, weakest
-from parflex.simulation.integrators.jit import inner, unrolled
 
 STEPS = 80  # of one mode; halving alone needs fifty
 NARROWEST = 1.5  # times the last mode: where modes of inner nodes are counted, at least
@@ -93,7 +94,7 @@ def aim_at(lane: int, mode: int, states: LaneStates) -> None:
 def take(lane: int, mode: int, states: LaneStates) -> None:
     """Start from what is kept of a mode."""
     x, kept = states.x, states.kept
-    for k in unrolled(states.size):
+    for k in unrolled_range(states.size):
         x[at(1 + k, lane)] = kept[lane, mode, k]
 
 
@@ -101,7 +102,7 @@ def take(lane: int, mode: int, states: LaneStates) -> None:
 def keep(lane: int, mode: int, states: LaneStates) -> None:
     """Keep what came out of a step, which lies where the next one takes it."""
     x, kept = states.x, states.kept
-    for k in unrolled(states.size):
+    for k in unrolled_range(states.size):
         kept[lane, mode, k] = x[at(1 + k, lane)]
 
 
@@ -109,7 +110,7 @@ def keep(lane: int, mode: int, states: LaneStates) -> None:
 def keep_and_take(lane: int, mode: int, following: int, states: LaneStates) -> None:
     """Both at once."""
     x, kept = states.x, states.kept
-    for k in unrolled(states.size):
+    for k in unrolled_range(states.size):
         own = x[at(1 + k, lane)]
         x[at(1 + k, lane)] = kept[lane, following, k]
         kept[lane, mode, k] = own

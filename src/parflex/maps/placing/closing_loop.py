@@ -8,16 +8,14 @@ from functools import cached_property
 
 import numpy as np
 
-from parflex.codegen.compile import Kernel, side_by_side
-from parflex.codegen.loop_code.function_text import unrolled
-from parflex.codegen.passes.depth_first import depth_first
-from parflex.codegen.passes.lower import Emission
-from parflex.codegen.passes.repeated_sums import with_products
+from parflex.codegen.llvm_jit import Kernel, aligned_zeros
+from parflex.codegen.loop_compiler import unrolled_range
+from parflex.codegen.loop_functions import compiled, inner
+from parflex.codegen.lower import Emission, depth_first, repeated_sums_as_products
 from parflex.codegen.program import Instruction, Program
 from parflex.maps.engine.entry_loop import column_rows
 from parflex.maps.lanes.lane_calls import call_lanes
 from parflex.records import Record
-from parflex.simulation.integrators.jit import compiled, inner
 
 Array = np.ndarray
 ONE = np.zeros(1, dtype=np.int64)  # of one part, the first of its answers is its opening
@@ -93,7 +91,7 @@ def close_lanes(
                     continue
             for k in range(moved):
                 q[row, inputs[moving[k]]] = x[moving[k], lane]
-            for k in unrolled(told):
+            for k in unrolled_range(told):
                 judged[row, k] = y[moved + k, lane]
             if following < count:
                 take_row(lane, todo[following], steps, whole, inputs, q, x)
@@ -175,7 +173,7 @@ def close_rows(
     judged = np.full((len(q), len(program.outputs) - len(moving)), np.nan)
     if not len(todo):
         return judged
-    x, y = side_by_side((len(program.inputs), lanes)), side_by_side((len(program.outputs), lanes))
+    x, y = aligned_zeros((len(program.inputs), lanes)), aligned_zeros((len(program.outputs), lanes))
     work = kernel.workspace("lanes")
     places = np.array([array.ctypes.data for array in (x, y, work)], dtype=np.int64)
     whole = np.zeros((lanes, 2), dtype=np.int64)
@@ -260,7 +258,7 @@ def joined(parts: Sequence[LoopPart], judges: Sequence[LoopPart]) -> JoinedSteps
         slices.append(slice(len(told), len(told) + len(named) - count))
         new, told = new + named[:count], told + named[count:]
     names = tuple(f"q[{k}]" for k in columns)
-    program = with_products(Program("closing", names, (), tuple(instructions), 0, tuple(new + told)))
+    program = repeated_sums_as_products(Program("closing", names, (), tuple(instructions), 0, tuple(new + told)))
     taken, moved_ones, opened = (np.array(own, dtype=np.int64) for own in (columns, moving, openings))
     return JoinedSteps(Kernel(program), taken, moved_ones, opened, tuple(slices))
 

@@ -17,14 +17,14 @@ from parflex.closure.leg_geometry import PARALLEL, Dyad, LegSign, Pivot, dyads
 from parflex.closure.newton import ClosurePart
 from parflex.closure.targets import Target
 from parflex.closure.working_modes import working_mode_signs
-from parflex.codegen.passes.optimise import make_program
+from parflex.codegen.loop_functions import compiled
+from parflex.codegen.optimise import make_program
 from parflex.maps.batches import BatchProgram, CarriedLinks, Geometry, rigid_tree
 from parflex.maps.engine.entry_loop import column_rows
 from parflex.maps.placing.leg_bodies import LegBodies
 from parflex.maps.placing.point_leg_places import PointLegPlaces
 from parflex.records import Record
 from parflex.recursion.kinematics import pose
-from parflex.simulation.integrators.jit import compiled
 from parflex.spatial.rotations import cross
 from parflex.tree.tree import GROUND
 

@@ -15,14 +15,14 @@ import math
 import numpy as np
 
 from parflex.closure.newton import CLOSED
-from parflex.codegen.compile import Kernel, side_by_side
-from parflex.codegen.loop_code.function_text import abreast
-from parflex.codegen.loop_code.kinds import Bundle
+from parflex.codegen.llvm_jit import Kernel, aligned_zeros
+from parflex.codegen.loop_compiler import simd_range
+from parflex.codegen.loop_functions import compiled, inner
+from parflex.codegen.loop_types import CompiledRecord
 from parflex.maps.batches import BatchProgram
 from parflex.maps.engine.entry_loop import buffers_of
 from parflex.maps.lanes.lane_calls import call_lanes
 from parflex.maps.lanes.lane_states import LANES
-from parflex.simulation.integrators.jit import compiled, inner
 
 Array = np.ndarray
 CALLS = 64  # of the program for a row: what takes more is left
@@ -101,7 +101,7 @@ def close_homes(
                 going -= 1
 
 
-class HomeProof(Bundle):
+class HomeProof(CompiledRecord):
     """What proves that homes stand as that of the file. Columns are those of rows of positions and numbers."""
 
     starts: Array  # of columns that move
@@ -136,14 +136,14 @@ def step_lanes(address: int, places: Array, proof: HomeProof, x: Array, y: Array
     call_lanes(address, places[0], places[1], LANES, places[2])
     moving = proof.moving
     last = len(moving)
-    for lane in abreast(LANES):
+    for lane in simd_range(LANES):
         here, before = y[last, lane], state[OPENED, lane]
         falls = here < before or before < CLOSED * CLOSED  # below that it is rounding
         state[GOOD, lane] = state[GOOD, lane] if falls else 0.0
         state[OPENED, lane] = here
     for k in range(last):
         to = moving[k]
-        for lane in abreast(LANES):
+        for lane in simd_range(LANES):
             x[to, lane] = y[k, lane]
     left = 0
     for lane in range(LANES):
@@ -160,11 +160,11 @@ def judge_lanes(
     moving, moved, taken = proof.moving, proof.moved, proof.taken
     for k in range(len(moving)):
         to, own = moved[k], moving[k]
-        for lane in abreast(LANES):
+        for lane in simd_range(LANES):
             rows[to, lane] = x[own, lane]
     for k in range(len(taken)):
         own = taken[k]
-        for lane in abreast(LANES):
+        for lane in simd_range(LANES):
             given[k, lane] = rows[own, lane]
     call_lanes(address, places[0], places[1], LANES, places[2])
     left = 0
@@ -178,15 +178,15 @@ def judge_lanes(
 def put_sides(proof: HomeProof, rows: Array, told: Array, state: Array) -> None:
     """Which lanes are closed, on the sides of the file's home and near it, with the signs that are asked for."""
     signs, near, home, within, asked = proof.signs, proof.near, proof.home, proof.within, proof.asked
-    for lane in abreast(LANES):
+    for lane in simd_range(LANES):
         state[GOOD, lane] = state[GOOD, lane] if told[0, lane] < CLOSED * CLOSED else 0.0
     for k in range(len(signs)):
         sign = signs[k]
-        for lane in abreast(LANES):
+        for lane in simd_range(LANES):
             state[GOOD, lane] = state[GOOD, lane] if sign * told[1 + k, lane] > 0.0 else 0.0
     for k in range(len(near)):
         own, here, far = near[k], home[k], within[k]
-        for lane in abreast(LANES):
+        for lane in simd_range(LANES):
             state[GOOD, lane] = state[GOOD, lane] if abs(rows[own, lane] - here) <= far else 0.0
     for k in range(len(asked)):
         own, sign, turns = asked[k], proof.wanted[k], proof.turning[k] > 0
@@ -205,20 +205,20 @@ def put_motors(proof: HomeProof, rows: Array, begun: Array, state: Array) -> Non
     movers, mover_parts, mover_units, homes = proof.movers, proof.mover_parts, proof.mover_units, proof.mover_homes
     left, nearer, alike = proof.left, proof.nearer, proof.alike
     for part in range(len(away)):
-        for lane in abreast(LANES):
+        for lane in simd_range(LANES):
             state[FAR, lane], state[WENT, lane] = 0.0, 0.0
         for k in range(len(motors)):
             own, unit = motors[k], units[k]
             if parts[k] == part:
-                for lane in abreast(LANES):
+                for lane in simd_range(LANES):
                     state[FAR, lane] = max(state[FAR, lane], abs(rows[own, lane] - begun[k, lane]) * unit)
         for k in range(len(movers)):
             own, unit, home = movers[k], mover_units[k], homes[k]
             if mover_parts[k] == part:
-                for lane in abreast(LANES):
+                for lane in simd_range(LANES):
                     state[WENT, lane] = max(state[WENT, lane], abs(rows[own, lane] - home) * unit)
         limit = away[part]
-        for lane in abreast(LANES):
+        for lane in simd_range(LANES):
             far = state[FAR, lane]
             fits = far < left or nearer * far + alike * state[WENT, lane] < limit
             state[GOOD, lane] = state[GOOD, lane] if fits else 0.0
@@ -246,7 +246,7 @@ def prove_homes(
     for start in range(0, count, LANES):
         for k in range(len(moved)):
             own, value = moved[k], starts[k]
-            for lane in abreast(LANES):
+            for lane in simd_range(LANES):
                 rows[own, lane] = value
         for lane in range(LANES):
             design = min(start + lane, count - 1)
@@ -254,13 +254,13 @@ def prove_homes(
                 rows[numbers[k], lane] = designs[design, k]
         for k in range(len(motors)):
             own = motors[k]
-            for lane in abreast(LANES):
+            for lane in simd_range(LANES):
                 begun[k, lane] = rows[own, lane]
         for k in range(len(inputs)):
             own = inputs[k]
-            for lane in abreast(LANES):
+            for lane in simd_range(LANES):
                 x[k, lane] = rows[own, lane]
-        for lane in abreast(LANES):
+        for lane in simd_range(LANES):
             state[OPENED, lane], state[GOOD, lane] = 1e300, 1.0
         calls, going = 0, True
         while going:
@@ -279,10 +279,10 @@ def proved_homes(step: Kernel, judge: Kernel, proof: HomeProof, start: Array, de
     """Which designs stand at home as the file; `start` is a row with what is alike in all of them."""
     sure = np.zeros(len(designs), dtype=np.int64)
     (x, y, _, places), (given, told, _, judged) = buffers = buffers_of(step), buffers_of(judge)
-    rows, begun = side_by_side((len(start), LANES)), side_by_side((len(proof.motors), LANES))
+    rows, begun = aligned_zeros((len(start), LANES)), aligned_zeros((len(proof.motors), LANES))
     rows[:] = start[:, None]
     addresses = np.array([one.address("lanes_in") for one in (step, judge)], dtype=np.int64)
-    state = side_by_side((WORK, LANES))
+    state = aligned_zeros((WORK, LANES))
     prove_homes(addresses, places, judged, proof, designs, x, y, given, told, rows, begun, state, sure)
     del buffers  # which compiled code has worked in
     return sure > 0
@@ -321,7 +321,7 @@ def _by_lanes(kernel: Kernel, q: Array, inputs: Array, moving: Array, plain: boo
     good = np.zeros(len(q), dtype=np.int64)
     if not len(q):
         return good > 0
-    x, y = side_by_side((len(program.inputs), lanes)), side_by_side((len(program.outputs), lanes))
+    x, y = aligned_zeros((len(program.inputs), lanes)), aligned_zeros((len(program.outputs), lanes))
     work = kernel.workspace("lanes")
     places = np.array([array.ctypes.data for array in (x, y, work)], dtype=np.int64)
     limits = np.array([CALLS, THIRDS, int(plain)], dtype=np.int64)

@@ -21,8 +21,8 @@ from parflex.closure.continuation import position_units
 from parflex.closure.newton import STRIDE, ClosurePart, strides
 from parflex.closure.targets import FrameTarget, Target
 from parflex.closure.working_modes import block
-from parflex.codegen.passes.depth_first import depth_first
-from parflex.codegen.passes.optimise import make_program
+from parflex.codegen.lower import depth_first
+from parflex.codegen.optimise import make_program
 from parflex.codegen.program import Program
 from parflex.errors import ParflexError
 from parflex.maps.batches import BatchProgram, CarriedLinks, Geometry, rigid_tree

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from parflex.closure.leg_geometry import EXACT
-from parflex.codegen import disk_cache, program_store
+from parflex.codegen import cache
 from parflex.codegen.program import Program
 from parflex.maps.batches import BatchProgram, Geometry
 from parflex.maps.placing.closing_loop import JoinedSteps, joined
@@ -29,7 +29,7 @@ _homes: dict[str, Stepper | None] = {}
 def _key(geometry: Geometry, names: Sequence[str], word: str) -> str | None:
     designs = geometry.designs
     choices = (list(names), "" if designs is None else designs.name or repr(designs.places), geometry.legs_differ)
-    return program_store.key_of(geometry.robot, word, *choices)
+    return cache.key_of(geometry.robot, word, *choices)
 
 
 def legs_differ(geometry: Geometry, names: Sequence[str], made: Callable[[], Program | None]) -> bool:
@@ -38,14 +38,16 @@ def legs_differ(geometry: Geometry, names: Sequence[str], made: Callable[[], Pro
         return False
     key = _key(geometry, names, "structure of legs")
     if key is None or key not in _structures:
-        data = None if key is None else disk_cache.read(key)
+        data = None if key is None else cache.read_bytes(key)
         if data is not None:
             content = json.loads(data)
-            program = None if content is None else program_store.read_back(content)
+            program = None if content is None else cache.program_from_plain(content)
         else:
             program = made()
             if key is not None:
-                disk_cache.write(key, json.dumps(None if program is None else program_store.written(program)).encode())
+                cache.write_bytes(
+                    key, json.dumps(None if program is None else cache.program_to_plain(program)).encode()
+                )
         found = None if program is None else BatchProgram(program, False)
         if key is not None:
             while len(_structures) >= RECENT:
@@ -63,14 +65,14 @@ def kept_places(geometry: Geometry, names: Sequence[str], made: Callable[[], Dya
     """Positions in closed form by these coordinates, None where there are none; `made` traces what is not there."""
     key = _key(geometry, names, "circles")
     if key is None or key not in _circles:
-        data = None if key is None else disk_cache.read(key)
+        data = None if key is None else cache.read_bytes(key)
         if data is not None:
             content = json.loads(data)
             found = None if content is None else _places(content)
         else:
             found = made()
             if key is not None:
-                disk_cache.write(key, json.dumps(None if found is None else _places_content(found)).encode())
+                cache.write_bytes(key, json.dumps(None if found is None else _places_content(found)).encode())
         if key is None:
             return found
         while len(_circles) >= RECENT:
@@ -82,7 +84,7 @@ def kept_places(geometry: Geometry, names: Sequence[str], made: Callable[[], Dya
 
 def _places_content(one: DyadPlaces) -> dict[str, Any]:
     return {
-        "program": program_store.written(one.program.program),
+        "program": cache.program_to_plain(one.program.program),
         **{name: getattr(one, name).tolist() for name in ("inputs", "moving", "turning", "home")},
         "length": one.length,
         "legs": one.legs,
@@ -90,7 +92,7 @@ def _places_content(one: DyadPlaces) -> dict[str, Any]:
 
 
 def _places(content: dict[str, Any]) -> DyadPlaces:
-    program = program_store.read_back(content["program"])
+    program = cache.program_from_plain(content["program"])
     assert program is not None
     inputs, moving = (np.array(content[word], dtype=int) for word in ("inputs", "moving"))
     legs = tuple(tuple(own) for own in content["legs"])
@@ -107,7 +109,7 @@ def kept_steppers(geometry: Geometry, names: Sequence[str], made: Callable[[], B
         if both is None:
             both = made()
             if key is not None:
-                disk_cache.write(key, json.dumps([[_content(one) for one in own] for own in both]).encode())
+                cache.write_bytes(key, json.dumps([[_content(one) for one in own] for own in both]).encode())
         found = *both, joined(*([one.part for one in own] for own in both))
         if key is not None:
             while len(_recent) >= RECENT:
@@ -123,14 +125,14 @@ def kept_home_steps(geometry: Geometry, made: Callable[[], Stepper | None]) -> S
     """Steps that close homes of designs, None where there are none; `made` traces what is not there."""
     key = _key(geometry, [], "homes")
     if key is None or key not in _homes:
-        data = None if key is None else disk_cache.read(key)
+        data = None if key is None else cache.read_bytes(key)
         if data is not None:
             content = json.loads(data)
             found = None if content is None else _stepper(content)
         else:
             found = made()
             if key is not None:
-                disk_cache.write(key, json.dumps(None if found is None else _content(found)).encode())
+                cache.write_bytes(key, json.dumps(None if found is None else _content(found)).encode())
         if key is not None:
             while len(_homes) >= RECENT:
                 _homes.pop(next(iter(_homes)))
@@ -141,7 +143,7 @@ def kept_home_steps(geometry: Geometry, made: Callable[[], Stepper | None]) -> S
 
 
 def _read(key: str) -> Both | None:
-    data = disk_cache.read(key)
+    data = cache.read_bytes(key)
     if data is None:
         return None
     steppers, judges = ([_stepper(content) for content in own] for own in json.loads(data))
@@ -152,7 +154,7 @@ def _content(one: Stepper) -> dict[str, Any]:
     return {
         "inputs": one.inputs.tolist(),
         "moving": one.moving.tolist(),
-        "program": program_store.written(one.program.program),
+        "program": cache.program_to_plain(one.program.program),
         "side": one.side,
         "size": one.size,
         "rows": one.rows,
@@ -162,7 +164,7 @@ def _content(one: Stepper) -> dict[str, Any]:
 
 
 def _stepper(content: dict[str, Any]) -> Stepper:
-    program = program_store.read_back(content["program"])
+    program = cache.program_from_plain(content["program"])
     assert program is not None
     inputs, moving = np.array(content["inputs"], dtype=int), np.array(content["moving"], dtype=int)
     numbers = (content[word] for word in ("side", "size", "rows", "settled", "folds"))

@@ -12,7 +12,7 @@ from parflex.closure.constraints import Loop
 from parflex.closure.leg_geometry import Dyad, LegSign, Pivot, PointLeg, vanishing_terms
 from parflex.closure.targets import Target
 from parflex.closure.working_modes import working_mode_signs
-from parflex.codegen.passes.optimise import make_program
+from parflex.codegen.optimise import make_program
 from parflex.codegen.program import Program
 from parflex.maps.batches import Geometry, rigid_tree
 from parflex.recursion.kinematics import pose

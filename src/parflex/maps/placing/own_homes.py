@@ -10,7 +10,7 @@ import numpy as np
 from parflex.closure.assembler import LEFT
 from parflex.closure.continuation import position_units
 from parflex.closure.newton import STRIDE
-from parflex.codegen.compile import Kernel
+from parflex.codegen.llvm_jit import Kernel
 from parflex.maps.placing.closing_loop import JoinedSteps, LoopPart, told_by
 from parflex.maps.placing.home_loop import HomeProof, proved_homes
 from parflex.maps.placing.home_rows import ALIKE, NEARER, HomeRows, home_rows

@@ -12,7 +12,7 @@ from parflex.closure import mobility
 from parflex.closure.constraints import Coupling, Loop
 from parflex.closure.leg_geometry import Dyad, LegSign
 from parflex.closure.targets import FrameTarget
-from parflex.codegen.passes.optimise import make_program
+from parflex.codegen.optimise import make_program
 from parflex.maps.batches import BatchProgram, CarriedLinks, Geometry, rigid_tree
 from parflex.maps.placing.closing_loop import SHARP, LoopPart, close_rows
 from parflex.records import Record

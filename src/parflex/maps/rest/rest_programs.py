@@ -15,9 +15,9 @@ from functools import cached_property
 
 import numpy as np
 
-from parflex.codegen.compile import Kernel
-from parflex.codegen.passes.optimise import make_program
-from parflex.codegen.passes.tangent import tangent
+from parflex.codegen.llvm_jit import Kernel
+from parflex.codegen.optimise import make_program
+from parflex.codegen.tangent import tangent_program
 from parflex.forces.forces import on_links
 from parflex.forces.reactions import closure_loads, constraint_forces
 from parflex.parameters.design_numbers import DesignNumbers
@@ -58,7 +58,7 @@ class RowProgram:
         names = list(graph.names)
         rest = [word for word in names if word not in set(along)] if along else []
         program = make_program(graph, name, {"y": np.asarray(outputs, dtype=object)}, rest, 1 << 62, quick=True)
-        self.program = tangent(program) if along else program
+        self.program = tangent_program(program) if along else program
         self.where = {word: k for k, word in enumerate(names)}
         self.kernel = Kernel(self.program)
         self.order = np.array([self._column(word, len(names)) for word in self.program.inputs], dtype=int)

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from parflex.simulation.integrators.jit import compiled
+from parflex.codegen.loop_functions import compiled
 
 Array = np.ndarray
 NEARLY = 0.9  # of the largest component, as where one pose is asked

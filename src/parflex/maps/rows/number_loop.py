@@ -9,11 +9,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from parflex.codegen.compile import Kernel
+from parflex.codegen.llvm_jit import Kernel
+from parflex.codegen.loop_compiler import simd_range
+from parflex.codegen.loop_functions import compiled, inner
 from parflex.maps.engine.entry_loop import buffers_of
 from parflex.maps.lanes.lane_calls import call_lanes
 from parflex.maps.lanes.lane_states import LANES, NONE
-from parflex.simulation.integrators.jit import abreast, compiled, inner
 
 Array = np.ndarray
 LEAST = float(np.nextafter(0.0, 1.0))
@@ -70,14 +71,14 @@ def find_odd(
     for start in range(0, count, lanes):
         put_keys(start, keys, x)
         call_lanes(address, places[0], places[1], lanes, places[2])
-        for lane in abreast(LANES):
+        for lane in simd_range(LANES):
             rest[lane] = 0.0
         for k in range(len(y)):
-            for lane in abreast(LANES):
+            for lane in simd_range(LANES):
                 rest[lane] += 0.0 * y[k, lane]  # not a number where one is not finite
         for k in range(len(wanted)):
             low, high, inside = limits[k, 0], limits[k, 1], wanted[k] > 0
-            for lane in abreast(LANES):
+            for lane in simd_range(LANES):
                 own = y[size + k, lane]
                 rest[lane] += 0.0 if (low <= own and own <= high) == inside else NONE
         for lane in range(min(lanes, count - start)):

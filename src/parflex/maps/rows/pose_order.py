@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from parflex.simulation.integrators.jit import compiled
+from parflex.codegen.loop_functions import compiled
 
 Array = np.ndarray
 BITS = 5  # of each coordinate along the curve

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.codegen import disk_cache, program_store
+from parflex.codegen import cache
 from parflex.robot.robot import Robot
 from parflex.simulation.inputs.polynomials import Polynomials
 
@@ -22,16 +22,16 @@ Found = tuple[Polynomials, Array, Array]
 
 def kept_road(robot: Robot, choices: tuple[Any, ...], find: Callable[[], Found]) -> Found:
     """What `find` finds for a robot and all that it depends on beside it, from the disk if it was found before."""
-    key = program_store.key_of(robot, "road", *choices)
+    key = cache.key_of(robot, "road", *choices)
     if key is None:
         return find()
     key = key.removesuffix(".program") + ".road"
-    data = disk_cache.read(key)
+    data = cache.read_bytes(key)
     if data is not None:
         with np.load(BytesIO(data), allow_pickle=False) as kept:
             return Polynomials(kept["breaks"], kept["coefficients"]), kept["first"], kept["last"]
     pieces, first, last = find()
     file = BytesIO()
     np.savez(file, breaks=pieces.breaks, coefficients=pieces.coefficients, first=first, last=last)
-    disk_cache.write(key, file.getvalue())
+    cache.write_bytes(key, file.getvalue())
     return pieces, first, last

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.simulation.integrators.jit import inlined, inner
+from parflex.codegen.loop_functions import inlined, inner
 from parflex.simulation.integrators.loop import (
     AIM,
     FIRST_ERROR,

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.simulation.integrators.jit import call_model, compiled, inlined, inner
+from parflex.codegen.loop_functions import call_model, compiled, inlined, inner
 from parflex.simulation.integrators.loop import EVENTS, INPUT, LOSS, evaluate_at
 from parflex.simulation.integrators.sticking import STUCK, friction_gaps, keep_at_rest, settle_friction, unsettled
 

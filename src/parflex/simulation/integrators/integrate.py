@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.codegen.loop_code.kinds import kind_of
+from parflex.codegen.loop_types import kind_of
 from parflex.errors import InputError, did_you_mean
 from parflex.records import Record
 from parflex.simulation.integrators import tableaux

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from parflex.codegen.loop_functions import compiled, inner
 from parflex.simulation.integrators.crossings import LENGTH, MOST_PARTS, NOTHING, judge, keep, put_back, settling
-from parflex.simulation.integrators.jit import compiled, inner
 from parflex.simulation.integrators.loop import (
     REJECTED,
     STEPS,

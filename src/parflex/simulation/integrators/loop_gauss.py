@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from parflex.codegen.loop_functions import compiled, inlined, inner
 from parflex.simulation.integrators.chosen_steps import (
     choose,
     cut,
@@ -29,7 +30,6 @@ from parflex.simulation.integrators.crossings import (
     put_back,
     settling,
 )
-from parflex.simulation.integrators.jit import compiled, inlined, inner
 from parflex.simulation.integrators.loop import (
     AIM,
     BEST,

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.simulation.integrators.jit import call_model, inlined, inner
+from parflex.codegen.loop_functions import call_model, inlined, inner
 from parflex.simulation.integrators.loop import BEFORE, CARRIED, JACOBIANS, LATEST, differentiate
 
 Array = np.ndarray

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from parflex.codegen.loop_code.kinds import Bundle
-from parflex.simulation.integrators.jit import call_model, compiled, inner
+from parflex.codegen.loop_functions import call_model, compiled, inner
+from parflex.codegen.loop_types import CompiledRecord
 from parflex.simulation.integrators.loop_explicit import explicit_steps
 from parflex.simulation.integrators.loop_gauss import gauss_steps
 
@@ -17,7 +17,7 @@ OK, GEOMETRY = 0, 4  # status beside those of `system`
 TURN = 2 * math.pi
 
 
-class Sampled(Bundle):
+class Sampled(CompiledRecord):
     """What the loop knows of a law: two programs, and where their numbers come from.
 
     The first closes the nominal robot from what is measured: (guess, measured, constants) -> positions, and other
@@ -40,7 +40,7 @@ class Sampled(Bundle):
     upper: Array
 
 
-class Given(Bundle):
+class Given(CompiledRecord):
     """What the law gets at each sample: a row of the reference; and what the sensors add to the truth."""
 
     reference: Array
@@ -48,7 +48,7 @@ class Given(Bundle):
     rate_noise: Array
 
 
-class Memory(Bundle):
+class Memory(CompiledRecord):
     """What a run remembers: the last pose found and measured, and efforts that wait for their time."""
 
     guess: Array  # all positions of the nominal robot

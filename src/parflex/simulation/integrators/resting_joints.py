@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.simulation.integrators.jit import call_model, inner
+from parflex.codegen.loop_functions import call_model, inner
 from parflex.simulation.integrators.loop import ALIKE, EVALUATIONS, STATIC
 
 Array = np.ndarray

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.simulation.integrators.jit import call_model, inner
+from parflex.codegen.loop_functions import call_model, inner
 from parflex.simulation.integrators.loop import EVENTS, STATIC, copy, evaluate
 from parflex.simulation.integrators.resting_joints import (
     BOUND,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from parflex.codegen.loop_code.kinds import Bundle
+from parflex.codegen.loop_types import CompiledRecord
 
 Array = np.ndarray
 
 
-class System(Bundle):
+class System(CompiledRecord):
     """A compiled model for the loop: q, qd, given inputs, constants in; q, its rates of change, those of qd, ... out.
 
     The integrated rates are `free`. Positions are of four kinds: `simple` ones are integrals of a free rate; those of
@@ -60,7 +60,7 @@ class System(Bundle):
     far: Array = np.zeros(0)  # of each position: closures that move it farther are closed once more
 
 
-class Work(Bundle):
+class Work(CompiledRecord):
     """Memory of a run between two calls of the loop."""
 
     _switches = ("judging",)

@@ -7,12 +7,12 @@ from functools import lru_cache
 
 import numpy as np
 
-from parflex.codegen.loop_code.kinds import Bundle
+from parflex.codegen.loop_types import CompiledRecord
 
 Array = np.ndarray
 
 
-class Gauss(Bundle):
+class Gauss(CompiledRecord):
     """Collocation at the Gauss points: c, A, A A, b, second = b A, inverses of A and A A.
 
     A = T diag(roots) T^-1: of each real root and of one of each complex pair its two parts, its row of T^-1 and its
@@ -33,7 +33,7 @@ class Gauss(Bundle):
     error: float
 
 
-class Explicit(Bundle):
+class Explicit(CompiledRecord):
     """An explicit Runge-Kutta pair; `error` is b less the weights of the lower order."""
 
     c: Array
@@ -43,7 +43,7 @@ class Explicit(Bundle):
     order: int
 
 
-class Alpha(Bundle):
+class Alpha(CompiledRecord):
     """Chung and Hulbert's generalized-alpha for a spectral radius at infinity."""
 
     mean_mass: float  # alpha_m

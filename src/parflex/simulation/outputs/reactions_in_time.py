@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.codegen.traces.reaction_signals import joint_wrenches
+from parflex.codegen.outputs import joint_wrenches
 from parflex.errors import InputError, did_you_mean
 from parflex.forces.reactions import has_reaction, undetermined_reactions
 from parflex.forces.sections import BeamChain, SectionOutput, is_section_output, section_examples

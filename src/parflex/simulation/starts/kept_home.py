@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from parflex.codegen import disk_cache, program_store
+from parflex.codegen import cache
 from parflex.robot.motions_at_home import Mobility
 from parflex.robot.robot import Robot
 
@@ -28,10 +28,10 @@ def with_kept_home(robot: Robot) -> Robot:
 
 
 def _read(robot: Robot) -> Robot:
-    key = program_store.key_before_home(robot)
+    key = cache.key_before_home(robot)
     if key is None:
         return robot
-    data = disk_cache.read(key)
+    data = cache.read_bytes(key)
     if data is None:
         home, moves = robot.home, robot.mobility
         content = {
@@ -41,7 +41,7 @@ def _read(robot: Robot) -> Robot:
             "home_rank": moves.home_rank,
             "beside": [q.tolist() for q in moves.beside],
         }
-        disk_cache.write(key, json.dumps(content).encode())
+        cache.write_bytes(key, json.dumps(content).encode())
         return replace(robot, known_home=home, known_mobility=moves)
     kept = json.loads(data)
     beside = tuple(np.array(q) for q in kept["beside"])

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.codegen import disk_cache, program_store
+from parflex.codegen import cache
 from parflex.records import Record
 from parflex.robot.configuration import Pose
 from parflex.robot.robot import Robot
@@ -31,17 +31,17 @@ class Relaxed(Record):
 
 def kept_rest(robot: Robot, choices: tuple[Any, ...], find: Callable[[], Relaxed]) -> Relaxed:
     """What `find` finds for a robot and all that it depends on beside it, from the disk if it was found before."""
-    key = program_store.key_of(robot, "rest", *choices) if robot.deformations else None
+    key = cache.key_of(robot, "rest", *choices) if robot.deformations else None
     if key is None:
         return find()
     key = key.removesuffix(".program") + ".rest"
-    data = disk_cache.read(key)
+    data = cache.read_bytes(key)
     if data is not None:
         kept = json.loads(data)
         return Relaxed(np.array(kept["q"]), tuple(kept["held"]), kept["steady"])
     found = find()
     content = {"q": found.q.tolist(), "held": found.held, "steady": bool(found.steady)}
-    disk_cache.write(key, json.dumps(content).encode())
+    cache.write_bytes(key, json.dumps(content).encode())
     return found
 
 

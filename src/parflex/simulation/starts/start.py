@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.codegen.traces.open_tree import MANY_RATES
+from parflex.codegen.outputs import MANY_RATES
 from parflex.errors import InputError, SingularError, did_you_mean
 from parflex.records import Record
 from parflex.recursion.energy import energies

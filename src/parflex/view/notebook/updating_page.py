@@ -6,7 +6,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from parflex.codegen.emit.files import MARK, write_files
+from parflex.codegen.source_files import MARK, write_files
 from parflex.updating.updated import Updated
 from parflex.view.figures.updating_figures import draw_cosines, draw_macs, draw_updated
 from parflex.view.notebook.html_parts import card, drawn, notes, table

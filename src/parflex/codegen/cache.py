@@ -1,0 +1,338 @@
+"""Compiled programs on disk.
+
+Programs on disk, so that a model that was made once is not traced again.
+
+The key holds everything that a program comes from: the robot as it was loaded, not its file alone, with what was set,
+mounted or locked since; the model and its options; and the code of this package, so that no program outlives a change
+of it.
+
+Programs and their compiled code on disk: one file each, named by a hash, written whole or not at all.
+
+Machine code is executed, so that only files of this user in a folder of this user are read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import Field, fields, is_dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+from weakref import ReferenceType, ref
+
+import numpy as np
+from pydantic import BaseModel
+
+from parflex.codegen.program import PackedInstructions, Program, pack
+from parflex.io import replacing_files
+from parflex.robot.robot import Robot
+
+Array = np.ndarray
+
+_digests: dict[int, tuple[ReferenceType[Robot], str]] = {}  # by identity: to compare equal robots takes longer
+
+_records: dict[int, tuple[Any, bytes]] = {}  # hashes by identity: a changed robot shares most records with the first
+
+_fields: dict[type, list[Field]] = {}  # of records that tell one from another, by kind
+
+MOST_RECORDS = 20_000  # of these: then they are forgotten
+
+LEFT_OUT = ("file", "warnings")  # of a robot: where it came from changes no program
+
+MANY, FUNCTIONS = "instructions", "functions"  # of a program
+
+UNUSED = {"motions", "reference", "title"}  # of its description: neither does how it is to move, or what is said of it
+
+PLAIN = frozenset({bool, int, float, str, slice, type(None)})
+
+VARIABLE = "PARFLEX_CACHE"
+
+OTHERS_WRITE = 0o022  # bits of a mode by which the group or all users may write
+
+_told: set[str] = set()
+
+
+def key_of(robot: Robot, *choices: Any) -> str | None:
+    """The name under which a program is kept; None where nothing is kept."""
+    if cache_folder() is None:
+        return None
+    digest = hashlib.sha256(_code() + digest_of(robot).encode())
+    _feed(digest, choices)
+    return f"{digest.hexdigest()}.program"
+
+
+def digest_of(robot: Robot) -> str:
+    """A hash of the robot as it was loaded, with what was set, mounted or locked since."""
+    number = id(robot)
+    known = _digests.get(number)
+    if known is None or known[0]() is not robot:
+        digest = hashlib.sha256()
+        for part in _parts(robot):
+            _feed(digest, part, _known_records())
+        known = ref(robot, lambda _: _digests.pop(number, None)), digest.hexdigest()
+        _digests[number] = known
+    return known[1]
+
+
+def _parts(robot: Robot) -> tuple[Any, Array]:
+    return _said(robot), robot.home
+
+
+def _said(robot: Robot) -> dict[str, Any]:
+    """All of a robot from which home follows."""
+    own = {field.name: getattr(robot, field.name) for field in _own(robot) if field.name not in LEFT_OUT}
+    return own | {"description": robot.description.model_dump_json(exclude=UNUSED)}
+
+
+def key_before_home(robot: Robot) -> str | None:
+    """The name under which is kept how a robot stands and moves at home; None where nothing is kept."""
+    if cache_folder() is None:
+        return None
+    digest = hashlib.sha256(_code())
+    _feed(digest, _said(robot), _known_records())
+    return f"{digest.hexdigest()}.home"
+
+
+def _known_records() -> dict[int, tuple[Any, bytes]]:
+    if len(_records) > MOST_RECORDS:
+        _records.clear()
+    return _records
+
+
+@lru_cache(maxsize=1)
+def _code() -> bytes:
+    """A hash of the source of this package."""
+    return _digest_of_source(Path(__file__).resolve().parent.parent)
+
+
+def _digest_of_source(root: Path) -> bytes:
+    """A hash of all files of Python below a folder, read again where one of them is not the file that it was."""
+    stamps = hashlib.sha256()
+    files = sorted(_sources(str(root)), key=lambda file: file.path)
+    for file in files:
+        now = file.stat()
+        stamps.update(f"{file.path} {now.st_size} {now.st_mtime_ns} {now.st_ctime_ns} {now.st_ino}\n".encode())
+    key = f"{stamps.hexdigest()}.code"
+    known = read_bytes(key)  # to read all files takes ten times as long as to ask for their times
+    if known is not None:
+        return known
+    digest = hashlib.sha256()
+    for file in files:
+        digest.update(os.path.relpath(file.path, root).encode() + b"\0" + Path(file.path).read_bytes() + b"\0")
+    write_bytes(key, digest.digest())
+    return digest.digest()
+
+
+def _sources(folder: str) -> Iterator[os.DirEntry[str]]:
+    """All files of Python in and below a folder."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir():
+                yield from _sources(entry.path)
+            elif entry.name.endswith(".py"):
+                yield entry
+
+
+def _own(value: Any) -> list[Field]:
+    """The fields of a record that tell it from others: not those that keep what follows from them."""
+    kind = type(value)
+    if kind not in _fields:
+        _fields[kind] = [field for field in fields(value) if field.compare]
+    return _fields[kind]
+
+
+def _digest_of_record(value: Any, known: dict[int, tuple[Any, bytes]]) -> bytes:
+    """A hash of the fields of a record; elements of a beam share theirs, so what was hashed is known by identity."""
+    if id(value) not in known:
+        own = hashlib.sha256()
+        for field in _own(value):
+            _feed(own, getattr(value, field.name), known)
+        known[id(value)] = value, own.digest()
+    return known[id(value)][1]
+
+
+def _feed(digest: Any, value: Any, known: dict[int, tuple[Any, bytes]] | None = None) -> None:
+    """Put a value into a hash: kind first, then what it holds."""
+    if type(value) in PLAIN:  # most of all: said at once
+        digest.update(f"({type(value).__name__} {value!r})".encode())
+        return
+    digest.update(f"({type(value).__name__} ".encode())
+    if isinstance(value, np.ndarray):
+        digest.update(f"{value.dtype.str} {value.shape}".encode() + value.tobytes())
+    elif isinstance(value, BaseModel):
+        digest.update(value.model_dump_json().encode())
+    elif is_dataclass(value):
+        digest.update(_digest_of_record(value, {} if known is None else known))
+    elif isinstance(value, Mapping):
+        for name, entry in sorted(value.items()):
+            _feed(digest, name, known)
+            _feed(digest, entry, known)
+    elif isinstance(value, (list, tuple, set, frozenset)):
+        for entry in sorted(value) if isinstance(value, (set, frozenset)) else value:
+            _feed(digest, entry, known)
+    elif value is None or isinstance(value, (bool, int, float, str, slice)):
+        digest.update(repr(value).encode())
+    else:
+        raise TypeError(f"a {type(value).__name__} has no hash")
+    digest.update(b")")
+
+
+def write_program(key: str, made: Any) -> None:
+    """Keep a model: its program, the shapes and names of its groups, and its numbers."""
+    program: Program = made.program
+    parts = [pack(one.instructions) for one in (program, *program.functions)]
+    for one, data in zip((program, *program.functions), parts, strict=True):
+        one.found["digest"] = hashlib.sha256(data).hexdigest()  # which is asked for when it is compiled
+    content = {
+        "programs": [_head(one) for one in (program, *program.functions)],
+        MANY: [
+            {"count": len(one.instructions), "digest": one.found["digest"], "bytes": len(data)}
+            for one, data in zip((program, *program.functions), parts, strict=True)
+        ],
+        "inputs": made.inputs,
+        "outputs": made.outputs,
+        "parameters": made.parameters,
+        "labels": made.labels,
+        "sample": {name: value.tolist() for name, value in made.sample.items()},
+        "signals": made.signals,
+        "about": made.about,
+        "counts": program.known_counts,
+    }
+    head = json.dumps(content, separators=(",", ":")).encode()  # without a line break
+    write_bytes(key, b"".join([head, b"\n", *parts]))
+
+
+def _head(program: Program) -> dict[str, Any]:
+    """All but its instructions and functions."""
+    return {
+        one.name: getattr(program, one.name)
+        for one in fields(program)
+        if one.init and one.name not in (MANY, FUNCTIONS)
+    }
+
+
+def read_program(key: str) -> dict[str, Any] | None:
+    """What a model is made of, if it was kept."""
+    data = read_bytes(key)
+    if data is None:
+        return None
+    head, _, instructions = data.partition(b"\n")
+    content = json.loads(head)
+    programs, start = [], 0
+    for one, kept in zip(content["programs"], content[MANY], strict=True):
+        part = instructions[start : start + kept["bytes"]]
+        start += kept["bytes"]
+        own = {name: _rows(value) for name, value in one.items()}
+        programs.append(Program(**own, instructions=PackedInstructions(kept["count"], kept["digest"], part)))
+    program = replace(programs[0], functions=tuple(programs[1:]))
+    counts = content.get("counts")
+    program = program if counts is None else program.with_counts(counts)
+    return {
+        "name": program.name,
+        "program": program,
+        "inputs": {name: tuple(shape) for name, shape in content["inputs"].items()},
+        "outputs": {name: tuple(shape) for name, shape in content["outputs"].items()},
+        "parameters": content["parameters"],
+        "labels": content["labels"],
+        "sample": {name: np.array(value, dtype=float) for name, value in content["sample"].items()},
+        "signals": content["signals"],
+        "about": content["about"],
+    }
+
+
+def _rows(value: Any) -> Any:
+    """A list of names, or of rows, as tuples: there may be a hundred thousand."""
+    if not isinstance(value, list):
+        return value
+    return tuple(map(tuple, value)) if value and isinstance(value[0], list) else tuple(value)
+
+
+def program_to_plain(program: Program | None) -> dict[str, Any] | None:
+    """A short program as JSON has it, for those who keep it among other things."""
+    return None if program is None else {one.name: getattr(program, one.name) for one in fields(program) if one.init}
+
+
+def program_from_plain(content: Mapping[str, Any] | None) -> Program | None:
+    """The program that was written so."""
+    return None if content is None else Program(**{name: as_tuples(value) for name, value in content.items()})
+
+
+def as_tuples(value: Any) -> Any:
+    """Lists, as JSON has them, as tuples."""
+    return tuple(as_tuples(entry) for entry in value) if isinstance(value, list) else value
+
+
+def cache_folder() -> Path | None:
+    """Return the folder of the cache; `PARFLEX_CACHE=off` means none."""
+    chosen = os.environ.get(VARIABLE)
+    if chosen == "off":
+        return None
+    if chosen:
+        return Path(chosen)
+    if sys.platform == "win32":
+        root = os.environ.get("LOCALAPPDATA")
+        return Path(root) / "parflex" if root else None
+    home = os.environ.get("XDG_CACHE_HOME")
+    try:
+        return Path(home) / "parflex" if home else Path.home() / ".cache" / "parflex"
+    except RuntimeError:  # the user has no home
+        return None
+
+
+def cached_file(key: str) -> Path | None:
+    """Return the file under the key, None where there is none."""
+    place = cache_folder()
+    return place / key if place is not None and os.path.isfile(place / key) else None  # noqa: PTH113 - never raises
+
+
+def read_bytes(key: str) -> bytes | None:
+    """Return the bytes stored under the key; a damaged file, or one that others can write, counts as none."""
+    place = cache_folder()
+    if place is None:
+        return None
+    try:
+        if not _private(place, place.stat()):
+            return None
+        with (place / key).open("rb") as file:
+            if not _private(place / key, os.fstat(file.fileno())):
+                return None
+            content = file.read()
+    except OSError:
+        return None
+    digest, data = content[:32], content[32:]
+    return data if hashlib.sha256(data).digest() == digest else None
+
+
+def write_bytes(key: str, data: bytes) -> None:
+    """Store under the key, readable for this user alone: no reader ever sees a part; what fails is reported once."""
+    place = cache_folder()
+    if place is None:
+        return
+    try:
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not _private(place, place.stat()):
+            return
+        with replacing_files(place / key, rights=0o600) as (file,):
+            file.write(hashlib.sha256(data).digest() + data)
+    except OSError as error:
+        _warn(place, f"cannot be written ({error.strerror or error}); set {VARIABLE} to a writable folder or to 'off'")
+
+
+def _private(path: Path, about: os.stat_result) -> bool:
+    """Return whether this user owns a file or folder and no other user can write it; warn if not."""
+    if os.name != "posix" or (about.st_uid == os.geteuid() and not about.st_mode & OTHERS_WRITE):
+        return True
+    reason = "belongs to another user" if about.st_uid != os.geteuid() else "can be written by other users"
+    _warn(path, f"{reason}; delete it, or set {VARIABLE} to a folder of your own")
+    return False
+
+
+def _warn(place: Path, reason: str) -> None:
+    if str(place) not in _told:
+        _told.add(str(place))
+        warnings.warn(f"programs are not cached: {place} {reason}", stacklevel=2)

@@ -1,1 +1,0 @@
-"""One emitter per target, and what all generated files have in common."""

@@ -1,0 +1,249 @@
+"""Machine code for a program by LLVM, without a compiler on the machine."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from functools import lru_cache
+from math import prod
+from pathlib import Path
+from struct import pack, unpack
+from typing import Any
+
+import llvmlite
+import llvmlite.binding as llvm
+import numpy as np
+
+from parflex.codegen import cache
+from parflex.codegen.program import Program
+
+Array = np.ndarray
+BLOCK = 16  # times all lanes: rows of which inputs and outputs stay in the cache
+WRITERS = (
+    "emit_llvm",
+    "emit_simd",
+    "llvm_lines",
+    "program",
+    "simd_plan",
+)  # modules that write machine code
+ROWS = 16  # of all lanes, that `write` hands over at a time
+# instructions of a call up to which functions stand where they are called: half the time, and 0.1 ms each to compile
+WRITTEN_OUT = 40_000
+
+
+@lru_cache(maxsize=1)
+def host_target() -> tuple[str, str, str, int]:
+    """Triple, processor and features of this machine, and the SIMD lanes of a double."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    features = llvm.get_host_cpu_features()
+    lanes = 8 if features.get("avx512f") else 4 if features.get("avx") else 2
+    return llvm.get_process_triple(), llvm.get_host_cpu_name(), features.flatten(), lanes
+
+
+def target_machine(opt: int = 2) -> Any:
+    """A target machine; each engine takes one of its own and ends it."""
+    triple, cpu, features, _ = host_target()
+    return llvm.Target.from_triple(triple).create_target_machine(cpu=cpu, features=features, opt=opt)
+
+
+@lru_cache(maxsize=1)
+def _code() -> str:
+    """A hash of the source that writes machine code, so that none that is kept outlives a change of it."""
+    folder = Path(__file__).parent
+    files = (Path(__file__), *(folder / f"{name}.py" for name in WRITERS))
+    return hashlib.sha256(b"\0".join(file.read_bytes() for file in files)).hexdigest()
+
+
+def aligned_zeros(shape: tuple[int, ...]) -> Array:
+    """Zeros whose first number is the first of a line of the cache: lanes that lie across two lines take longer."""
+    size, line = prod(shape), 64
+    wide = np.zeros(size + line // 8)
+    first = -wide.ctypes.data % line // 8
+    return wide[first : first + size].reshape(shape)
+
+
+def compile_in_background(name: str, *jobs: Callable[[], Any]) -> None:
+    """Have machine code made, one after the other: LLVM works while Python goes on elsewhere.
+
+    Whoever asks for it waits; what fails is tried again there, and said.
+    """
+
+    def made() -> None:
+        for job in jobs:
+            with suppress(Exception):
+                job()
+
+    threading.Thread(target=made, name=name).start()
+
+
+class Kernel:
+    """A compiled program: `one` input, a `pair`, or `many` side by side. Each is compiled when it is first needed."""
+
+    def __init__(self, program: Program, opt: int = 2) -> None:
+        self.program, self.opt = program, opt  # 0: compiled five times as fast, for what is called seldom
+        self.lanes = host_target()[-1]
+        self._single: list[tuple[Any, ...]] = []  # buffers of one row that no call uses
+        self._several: list[tuple[Any, ...]] = []  # and of several rows
+        self._halves: dict[str, _Half] = {}
+        self._lock = threading.Lock()
+
+    def half(self, name: str) -> _Half:
+        """The machine code of `one`, of `pair` or of `many`."""
+        found = self._halves.get(name)
+        if found is None:
+            with self._lock:  # threads that ask at once wait for one compilation
+                found = self._halves.get(name) or _Half(self.program, name, self.lanes, self.opt)
+                self._halves[name] = found
+        return found
+
+    @property
+    def kept(self) -> Path | None:
+        """The file that keeps the machine code for one input, None where nothing is kept."""
+        return self.half("one").kept
+
+    def address(self, name: str) -> int:
+        """Address of `one(x, y, 1)` or `many(x, y, count)` for other compiled code; `_in`: with a workspace.
+
+        `lanes_in(x, y, count, work)` takes as many inputs as there are lanes. `pair(x, y, 1)` takes two inputs, one
+        behind the other, and `single(x, y, 1)` is `one` by the code of a pair.
+        """
+        return self.half("pair" if name == "single" else name.removesuffix("_in")).address(name)
+
+    def one(self, x: Array) -> Array:
+        """Outputs for one vector of inputs."""
+        x = np.ascontiguousarray(x, dtype=float)
+        y = np.empty(len(self.program.outputs))
+        work = self._workspace("one", 1)
+        self.half("one").call(x.ctypes.data, y.ctypes.data, 1, work.ctypes.data if work is not None else None)
+        return y
+
+    def many(self, x: Array) -> Array:
+        """Outputs (count x outputs) for rows of inputs (count x inputs), several lanes at a time."""
+        count, rows = len(x), self.lanes * BLOCK
+        result = np.empty((count, len(self.program.outputs)))
+        for start in range(0, count, rows):
+            part = x[start : start + rows]
+            result[start : start + rows] = self.columns(self.padded(part))[:, : len(part)].T
+        return result
+
+    def padded(self, x: Array) -> Array:
+        """Rows of inputs as columns, filled up to full lanes by the last one."""
+        count = len(x)
+        columns = np.empty((x.shape[1], -(-count // self.lanes) * self.lanes))
+        columns[:, :count] = x.T
+        columns[:, count:] = columns[:, count - 1 : count] if count else 0.0
+        return columns
+
+    def columns(self, columns: Array) -> Array:
+        """Outputs (outputs x count) for columns of inputs (inputs x count) as `padded` makes them."""
+        assert columns.flags.c_contiguous and columns.shape[1] % self.lanes == 0
+        result = np.empty((len(self.program.outputs), columns.shape[1]))
+        work = self._workspace("many", self.lanes)
+        place = work.ctypes.data if work is not None else None
+        self.half("many").call(columns.ctypes.data, result.ctypes.data, columns.shape[1], place)
+        return result
+
+    def write(self, x: Array, constants: Array, out: Array) -> None:
+        """Outputs for a row of inputs, or for rows, written into `out`; `constants` stand behind each row.
+
+        Rows go through buffers that are kept, several lanes at a time: once they are there nothing is allocated.
+        """
+        single = x.ndim == 1
+        pool = self._single if single else self._several
+        try:
+            buffers = pool.pop()
+        except IndexError:  # the first call, or other threads have them all
+            buffers = self._buffers(1 if single else self.lanes * ROWS)
+        inputs, outputs, pointers, run = buffers[:4]
+        width = x.shape[-1]
+        if len(constants):
+            inputs[width:] = constants[:, None]
+        if single:
+            inputs[:width, 0] = x
+            run(*pointers)
+            out[...] = outputs[:, 0]
+        else:
+            lanes = inputs.shape[1]
+            for start in range(0, len(x), lanes):
+                rows = min(lanes, len(x) - start)
+                inputs[:width, :rows] = x[start : start + rows].T
+                run(*pointers)
+                out[start : start + rows] = outputs[:, :rows].T
+        pool.append(buffers)
+
+    def _buffers(self, lanes: int) -> tuple[Any, ...]:
+        """Columns of inputs, columns of outputs, and what the function is called with."""
+        inputs, outputs = np.zeros((len(self.program.inputs), lanes)), np.empty((len(self.program.outputs), lanes))
+        name = "many" if lanes > 1 else "one"
+        work = np.empty(max(1, self.half(name).work * (self.lanes if lanes > 1 else 1)))
+        x, y, w = (ctypes.c_void_p(array.ctypes.data) for array in (inputs, outputs, work))
+        pointers = (x, y, ctypes.c_int64(lanes), w)
+        return inputs, outputs, pointers, self.half(name).call, work
+
+    def workspace(self, name: str = "many") -> Array:
+        """For other compiled code that calls `many_in`, or `lanes_in`."""
+        return aligned_zeros((max(1, self.half(name).work), self.lanes))
+
+    def _workspace(self, name: str, lanes: int) -> Array | None:
+        """What a long program works in: not on the stack, which may be small, nor shared, since calls may overlap."""
+        work = self.half(name).work
+        return np.empty(work * lanes) if work else None
+
+
+class _Half:
+    """Machine code of a program for one input, or for lanes of them."""
+
+    def __init__(self, program: Program, name: str, lanes: int, opt: int) -> None:
+        *target, _ = host_target()
+        words = f"{program.digest()} {name} {target} {opt} {llvmlite.__version__} {_code()}"
+        key = hashlib.sha256(words.encode()).hexdigest()
+        self.engine, self.work = _engine(key, program, name, lanes, opt)  # doubles of a lane
+        self.kept = cache.cached_file(key)
+        pointer = ctypes.c_void_p
+        working = ctypes.CFUNCTYPE(None, pointer, pointer, ctypes.c_int64, pointer)
+        self.call = working(self.engine.get_function_address(f"{name}_in"))
+        self.addresses: dict[str, int] = {}  # asked for once: that takes longer than many a call
+
+    def address(self, name: str) -> int:
+        """Of one of its functions."""
+        if name not in self.addresses:
+            self.addresses[name] = self.engine.get_function_address(name)
+        return self.addresses[name]
+
+
+def _engine(key: str, program: Program, name: str, lanes: int, opt: int) -> tuple[Any, int]:
+    """An execution engine with the object code of the program, from the cache if it is there, and its workspace."""
+    data = cache.read_bytes(key)
+    if data is None:
+        from parflex.codegen.emit_llvm import build_lanes, build_module, build_pair, workspace_size
+        from parflex.codegen.emit_simd import build_simd
+        from parflex.codegen.simd_plan import simd_pays
+
+        if name not in ("many", "lanes") and opt and program.length <= WRITTEN_OUT:
+            program = program.inlined()
+        lanes, paired = {"one": 1, "pair": 2}.get(name, lanes), name == "pair"
+        machine = target_machine(opt)
+        if name == "one" and simd_pays(program):
+            text, work = build_simd(program)
+        elif paired:
+            text, work = build_pair(program), workspace_size(program, lanes, paired) // lanes
+        else:
+            text = build_lanes(program, lanes) if name == "lanes" else build_module(program, (lanes,))
+            work = workspace_size(program, lanes) // lanes
+        module = llvm.parse_assembly(text)
+        module.triple, module.data_layout = machine.triple, str(machine.target_data)
+        data = pack("<q", work) + machine.emit_object(module)
+        cache.write_bytes(key, data)
+    return execution_engine(data[8:]), unpack("<q", data[:8])[0]
+
+
+def execution_engine(data: bytes) -> Any:
+    """An execution engine with object code."""
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target_machine())
+    engine.add_object_file(llvm.ObjectFileRef.from_data(data))
+    engine.finalize_object()
+    return engine

@@ -1,1 +1,0 @@
-"""Machine code of loops that are written in plain Python."""

@@ -1,1 +1,0 @@
-"""From traced expressions to straight-line instructions: passes that save operators, then lowering."""

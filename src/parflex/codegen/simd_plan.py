@@ -1,0 +1,345 @@
+"""Which calls of a long program are done side by side: alike calls that do not depend on each other, as lanes of one.
+
+Legs of a robot call the same functions with other numbers. Such calls become a row of up to eight lanes, and what is
+computed between calls for several lanes is a row as well. A leg has the same lane everywhere, so that rows take what
+they need from other rows as it lies in memory; a lane without a call is a hole. Rows are in the order of the calls that
+they wait for, so that none waits for a later one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from parflex.codegen.program import Program, function_number, is_call, is_pick
+
+WIDTH = 8  # lanes of a row, on any machine: LLVM cuts them where registers are shorter
+PAYS = 2.5  # times the instructions of rows that those of single calls are: two states side by side save half
+HOLE = -1  # a lane of a row with no value
+SPARE = "spare"  # names of outputs that may have any value begin so
+IN_ROWS = frozenset(("add", "sub", "mul", "div", "neg", "sqrt", "abs"))  # of what stands between calls
+LOAD = "load"  # operation of a row of inputs
+OTHER, CALLED, PICKED, CONSTANT = range(4)  # kinds of words
+Lanes = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class SimdRow:
+    """One operation, or calls of one function, for the values `lanes`; one value where it is not wide."""
+
+    operation: str
+    lanes: Lanes
+    operands: list[Lanes]  # one for each argument
+    wide: bool
+
+
+def lane_values(lanes: Lanes) -> list[int]:
+    """Values of a row without its holes."""
+    return [k for k in lanes if k != HOLE]
+
+
+class SimdPlan:
+    """Rows of a program in the order in which they are computed, and the row and lane of each value."""
+
+    def __init__(self, program: Program, rows: list[SimdRow]) -> None:
+        self.base, self.instructions, self.rows = len(program.inputs), program.instructions, rows
+        self.place = {
+            k: (number, lane) for number, row in enumerate(rows) for lane, k in enumerate(row.lanes) if k != HOLE
+        }
+
+    def producer(self, lanes: Lanes) -> int | None:
+        """The row, or the row of calls, whose values these are, lane by lane; None where they are of several."""
+        return _producer(self.base, self.instructions, self.place, lanes)
+
+
+def _producer(base: int, instructions: object, place: dict[int, tuple[int, int]], lanes: Lanes) -> int | None:
+    rows, words = set(), set()
+    for lane, k in enumerate(lanes):
+        if k == HOLE:
+            continue
+        word, *arguments = instructions[k - base] if k >= base else (LOAD,)  # type: ignore[index]
+        picked = is_pick(word)
+        row, own = place.get(arguments[0] if picked else k, (-1, -1)) if word != "const" else (-1, -1)
+        if own != lane:
+            return None
+        rows.add(row)
+        words.add(word if picked else "")
+    return rows.pop() if len(rows) == 1 and len(words) == 1 else None
+
+
+def simd_plan(program: Program) -> SimdPlan:
+    """Rows of a program with functions."""
+    base, instructions = len(program.inputs), program.instructions
+    depth, height = _depths(program)
+    sets = _sets(program, depth)
+    legs = _legs(program, sets)
+    rows = [_row(program, lanes) for found in sets.values() for lanes in _in_lanes(found, legs)]
+    taken: set[int] = set()
+
+    def fits(lanes: Lanes) -> bool:
+        own = lane_values(lanes)
+        if len(own) < 2 or len(set(own)) < len(own) or min(own) < base or not taken.isdisjoint(own):
+            return False
+        words = {instructions[k - base][0] for k in own}
+        return len(words) == 1 and words <= IN_ROWS and len({(depth[k], height[k]) for k in own}) == 1
+
+    seeds = [operand for row in rows if row.wide for operand in row.operands]
+    seeds += output_rows(program)
+    while seeds:
+        lanes = seeds.pop()
+        if fits(lanes):
+            taken.update(lane_values(lanes))
+            rows.append(_row(program, lanes))
+            seeds += rows[-1].operands
+    rest: dict[tuple[str, int, int], list[int]] = defaultdict(list)
+    kinds = _kinds(program)
+    for k, instruction in enumerate(instructions, base):
+        if kinds[instruction[0]] == OTHER and k not in taken:
+            rest[instruction[0], depth[k], height[k]].append(k)
+    place = SimdPlan(program, rows).place
+    for (word, *_), found in sorted(rest.items(), key=lambda item: item[0][1:]):
+        for lanes in _in_lanes(found, legs) if word in IN_ROWS else ((k,) for k in found):
+            row = _row(program, lanes)
+            if row.wide and not all(_ready(base, instructions, place, operand) for operand in row.operands):
+                rows += [_row(program, (k,)) for k in lane_values(lanes)]
+                continue
+            place.update({k: (len(rows), lane) for lane, k in enumerate(lanes) if row.wide and k != HOLE})
+            rows.append(row)
+
+    rows += [SimdRow(LOAD, lanes, [], True) for lanes in _input_rows(program, rows, 2)]
+
+    def order(row: SimdRow) -> tuple[int, int, int, int]:
+        if row.operation == LOAD:
+            return -1, 0, 0, 0
+        first = max(row.lanes)
+        return depth[first], 0 if is_call(row.operation) else 1, height[first], first
+
+    return SimdPlan(program, sorted(rows, key=order))
+
+
+def simd_pays(program: Program) -> bool:
+    """Whether enough calls are alike: rows of few lanes copy more than they save."""
+    return bool(program.functions) and simd_saving(program) >= PAYS
+
+
+def simd_saving(program: Program) -> float:
+    """How many times the instructions of all calls are those of rows of them."""
+    if "saved by rows" not in program.found:
+        program.found["saved by rows"] = _saved(program)
+    return float(program.found["saved by rows"])
+
+
+def _saved(program: Program) -> float:
+    lengths = [function.length for function in program.functions]
+    sets = _sets(program, _depths(program)[0])
+    work = [(lengths[function_number(word)], len(found)) for (_, word), found in sets.items()]
+    alone = sum(length * count for length, count in work)
+    return alone / max(sum(length * -(-count // WIDTH) for length, count in work), 1)
+
+
+def _input_rows(program: Program, rows: list[SimdRow], least: int) -> list[Lanes]:
+    """Inputs that rows take together at least so often, where they do not lie side by side."""
+    base, taken = len(program.inputs), set[int]()
+    uses = Counter(operand for row in rows if row.wide for operand in row.operands if max(operand) < base)
+    found = []
+    for lanes, count in uses.items():
+        own = lane_values(lanes)
+        apart = len(set(own)) == len(own) > 1 and not contiguous(lanes, base)
+        if count >= least and apart and taken.isdisjoint(own):
+            taken.update(own)
+            found.append(lanes)
+    return found
+
+
+def contiguous(lanes: Lanes, count: int) -> bool:
+    """Whether all lanes of a row are inputs that lie one behind the other, with some in place of the holes."""
+    start = next(k - lane for lane, k in enumerate(lanes) if k != HOLE)
+    return 0 <= start <= count - WIDTH and all(k in (HOLE, start + lane) for lane, k in enumerate(lanes))
+
+
+def _ready(base: int, instructions: object, place: dict[int, tuple[int, int]], lanes: Lanes) -> bool:
+    """Whether operands of a row are at hand without gathering them."""
+    return len(set(lane_values(lanes))) == 1 or _producer(base, instructions, place, lanes) is not None
+
+
+def output_rows(program: Program) -> Iterator[Lanes]:
+    """Outputs that lie side by side; spare ones are holes."""
+    for start in range(0, len(program.outputs) - WIDTH + 1, WIDTH):
+        part = program.outputs[start : start + WIDTH]
+        yield tuple(HOLE if name.startswith(SPARE) else k for name, k in part)
+
+
+def arrange_parts(setup: Program, main: Program) -> tuple[Program, Program]:
+    """Both parts of a program that was split, with what the first hands over in the order of the rows of the second.
+
+    Lanes of such a row lie side by side, those without a value as spare ones.
+    """
+    inputs = main.inputs
+    first, base = len(main.variables), len(inputs)
+    rows = [lanes for lanes in _input_rows(main, simd_plan(main).rows, 1) if min(lane_values(lanes)) >= first]
+    order = [k for lanes in rows for k in lanes]
+    placed = set(order)
+    order += [k for k in range(first, base) if k not in placed]
+    number = {k: k for k in range(first)}
+    number |= {k: first + place for place, k in enumerate(order) if k != HOLE}
+    shift = first + len(order) - base
+    names, handed = [], []
+    for place, k in enumerate(order):
+        names.append(f"{SPARE}[{place}]" if k == HOLE else inputs[k])
+        handed.append((names[-1], setup.outputs[(k if k != HOLE else first) - first][1]))
+    instructions = tuple(
+        (word, *arguments) if word == "const" else (word, *(number[k] if k < base else k + shift for k in arguments))
+        for word, *arguments in main.instructions
+    )
+    outputs = tuple((name, number[k] if k < base else k + shift) for name, k in main.outputs)
+    return (
+        replace(setup, outputs=tuple(handed)),
+        replace(main, parameters=tuple(names), instructions=instructions, outputs=outputs),
+    )
+
+
+def _row(program: Program, lanes: Lanes) -> SimdRow:
+    base, own = len(program.inputs), lane_values(lanes)
+    if len(own) == 1:
+        word, *arguments = program.instructions[own[0] - base]
+        return SimdRow(word, (own[0],), [(k,) for k in arguments], False)
+    found = [program.instructions[k - base][1:] if k != HOLE else None for k in lanes]
+    count = len(program.instructions[own[0] - base]) - 1
+    operands = [tuple(HOLE if own is None else own[slot] for own in found) for slot in range(count)]
+    return SimdRow(program.instructions[own[0] - base][0], lanes, operands, True)
+
+
+def _depths(program: Program) -> tuple[list[int], list[int]]:
+    """Of each value the calls in a chain that it waits for, and the operations behind the last of them."""
+    base = len(program.inputs)
+    depth, height = [0] * base, [0] * base
+    kinds = _kinds(program)
+    for instruction in program.instructions:
+        kind = kinds[instruction[0]]
+        if kind in (PICKED, CONSTANT):  # most of them
+            depth.append(0 if kind == CONSTANT else depth[instruction[1]])
+            height.append(0)
+            continue
+        arguments = instruction[1:]
+        deepest = max([depth[k] for k in arguments], default=0)
+        called = kind == CALLED
+        depth.append(deepest + called)
+        height.append(0 if called else 1 + max([height[k] for k in arguments if depth[k] == deepest], default=0))
+    return depth, height
+
+
+def _sets(program: Program, depth: list[int]) -> dict[tuple[int, str], list[int]]:
+    """Calls of a function at a depth."""
+    sets: dict[tuple[int, str], list[int]] = defaultdict(list)
+    kinds = _kinds(program)
+    for k, instruction in enumerate(program.instructions, len(program.inputs)):
+        if kinds[instruction[0]] == CALLED:
+            sets[depth[k], instruction[0]].append(k)
+    return sets
+
+
+def _kinds(program: Program) -> dict[str, int]:
+    """What the words of a program are: each is asked once, not for each of its instructions, which may be a million."""
+    kinds: dict[str, int] = {}
+    for word in {instruction[0] for instruction in program.instructions}:
+        kinds[word] = CALLED if is_call(word) else PICKED if is_pick(word) else CONSTANT if word == "const" else OTHER
+    return kinds
+
+
+def _legs(program: Program, sets: dict[tuple[int, str], list[int]]) -> list[int]:
+    """A leg for each value, as lanes are called here: that of most of what it is computed from, or goes into.
+
+    The legs are as many as the calls that most often are side by side. The first such calls begin them.
+    """
+    base, instructions = len(program.inputs), program.instructions
+    work: Counter[int] = Counter()
+    for (_, word), found in sets.items():
+        if 1 < len(found) <= WIDTH:
+            work[len(found)] += program.functions[function_number(word)].length
+    usual = max(work, key=lambda size: work[size], default=WIDTH)
+    legs = [HOLE] * (base + len(instructions))
+    begin = min((key for key, found in sets.items() if len(found) == usual), default=None)
+    if any(name.startswith(SPARE) for name, _ in program.outputs):  # another program takes them in its own lanes
+        for lanes in output_rows(program):
+            for leg, k in enumerate(lanes if HOLE in lanes else ()):
+                if k >= base and instructions[k - base][0] != "const":
+                    legs[k] = leg
+    else:
+        for leg, k in enumerate(sets[begin] if begin is not None else ()):
+            legs[k] = leg
+    users: list[list[int]] = [[] for _ in legs]
+    for k, (word, *arguments) in enumerate(instructions, base):
+        if word != "const":
+            for given in arguments:
+                users[given].append(k)
+    everything = range(base, len(legs))
+    for k in everything:
+        word, *arguments = instructions[k - base]
+        if legs[k] == HOLE and word != "const":
+            legs[k] = _most(legs, arguments)
+    for k in reversed(everything):
+        if legs[k] == HOLE and instructions[k - base][0] != "const":
+            legs[k] = _most(legs, users[k])
+    _made_consistent(program, sets, legs, usual)
+    return legs
+
+
+def _made_consistent(program: Program, sets: dict[tuple[int, str], list[int]], legs: list[int], usual: int) -> None:
+    """Legs once more from the first calls on: where calls of a set are some for each leg, none has another's."""
+    base, instructions = len(program.inputs), program.instructions
+    picks: dict[int, list[int]] = defaultdict(list)
+    kinds = _kinds(program)
+    for k, instruction in enumerate(instructions, base):
+        if kinds[instruction[0]] == PICKED:
+            picks[instruction[1]].append(k)
+    for key in sorted(sets):
+        found = sets[key]
+        for k in found:
+            most = _most(legs, instructions[k - base][1:])
+            legs[k] = legs[k] if most == HOLE else most
+        if len(found) % usual == 0:
+            _shared_out(found, legs, usual)
+        for k in found:
+            for pick in picks[k]:
+                legs[pick] = legs[k]
+
+
+def _shared_out(found: list[int], legs: list[int], usual: int) -> None:
+    """Give each leg as many of the calls, where calls of one leg are side by side, or each leg's in turn."""
+    each = len(found) // usual
+    if all(count == each for count in Counter(legs[k] for k in found).values()):
+        return
+    for parts in (
+        [found[leg::usual] for leg in range(usual)],
+        [found[k : k + each] for k in range(0, len(found), each)],
+    ):
+        if any(len({legs[k] for k in part}) > 1 for part in parts):
+            continue
+        free = [leg for leg in range(usual) if leg not in {legs[part[0]] for part in parts}]
+        seen: set[int] = set()
+        for part in parts:
+            leg = legs[part[0]]
+            leg = leg if leg != HOLE and leg not in seen else free.pop(0) if free else leg
+            seen.add(leg)
+            for k in part:
+                legs[k] = leg
+        return
+
+
+def _most(legs: list[int], values: Sequence[int]) -> int:
+    found = [leg for leg in [legs[k] for k in values] if leg != HOLE]
+    return max(dict.fromkeys(found), key=found.count) if len(found) > 2 else found[0] if found else HOLE
+
+
+def _in_lanes(found: list[int], legs: list[int]) -> Iterator[Lanes]:
+    """Rows of values: each has one of each leg at most."""
+    rows: list[list[int]] = []
+    for k in found:
+        lane = legs[k]
+        row = next((own for own in rows if lane != HOLE and own[lane] == HOLE), None)
+        if row is None:
+            row = [HOLE] * WIDTH
+            rows.append(row)
+        row[lane if lane != HOLE else 0] = k
+    yield from (tuple(row) for row in rows)

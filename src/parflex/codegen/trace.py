@@ -1,0 +1,323 @@
+"""Traces of models: symbols in, physics over them, expressions out.
+
+Traces for simulation: a state in, its closed positions, its rates and accelerations out; and energies.
+
+Positions that depend on others are taken as a guess and closed first, so that an integrator may carry them along
+without ever relying on them.
+
+Models as traces: named symbols in, the physics over them, named expressions out.
+
+Which form a model takes is the answer of `models.forms.choose`; here it is only asked, and given its symbols.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from parflex.codegen import laws
+from parflex.codegen.options import Options, prepared_robot
+from parflex.codegen.tracer import Outputs, Trace, Tracer, add_gates, grouped_robot, symbolic_allocation
+from parflex.errors import InputError, did_you_mean
+from parflex.formulations.base import IN_COORDINATES, Formulation, refuse_unknown_coordinates
+from parflex.formulations.choice import choose
+from parflex.formulations.coordinates import (
+    AllCoordinates,
+    IndependentCoordinates,
+    MotorCoordinates,
+    PlatformCoordinates,
+    RequestedCoordinates,
+    input_checks,
+)
+from parflex.recursion.energy import energies
+from parflex.recursion.kinematics import jacobians, place_jacobian, pose
+from parflex.robot.robot import Robot
+from parflex.robot.states import OPEN
+from parflex.symbolic.derivative import jacobian
+from parflex.symbolic.expression import Expression, Graph
+
+Array = np.ndarray
+
+KINDS = (PlatformCoordinates, MotorCoordinates, IndependentCoordinates, AllCoordinates)
+
+COORDINATES: dict[str, type[RequestedCoordinates]] = {kind.word: kind for kind in KINDS}
+
+LARGEST = 1e30  # no effort or acceleration (SI) is as large; single precision holds it
+
+POSITIONS = ("q", "position", "turn")  # finite where the residual is
+
+MOTORS = ("motor_position", "motor_rate", "motor_acceleration")
+
+
+def state_rates(tracer: Tracer, form: Formulation, options: Options) -> Outputs:
+    """Positions, independent rates and efforts in; what changes in time out."""
+    return _rates(tracer, form, options, driven=False)
+
+
+def prescribed_rates(tracer: Tracer, form: Formulation, options: Options) -> Outputs:
+    """Prescribed accelerations of motors or of the platform in, the efforts that cause them out."""
+    return _rates(tracer, form, options, driven=True)
+
+
+def _rates(tracer: Tracer, form: Formulation, options: Options, driven: bool) -> Outputs:
+    tree, motors, names = form.robot.tree, form.robot.actuated_names, form.independent_names
+    q = form.closed(tracer.group("q", tree.nq))
+    rates = tracer.group("qd", len(form.independent))
+    given = tracer.group(*form.prescribed) if driven else tracer.group("effort", len(motors))
+    wrenches = {frame: tracer.group(f"wrench_{frame}", 6) for frame in options.wrenches}
+    add_gates(tracer, tree)
+    state = form.moving(q, rates, wrenches)
+    if driven:
+        effort, accelerations = form.efforts_for(state, given)
+    else:
+        accelerations = form.accelerations_under(state, given)
+    resolved: Array = np.zeros(tree.n, dtype=object)
+    resolved[form.independent] = accelerations
+    changes = tree.rate_changes(state.qd, resolved)[form.independent]
+    outputs = {"q": state.q, "position_rates": tree.position_rates(state.q, state.qd), "rate_changes": changes}
+    outputs["acceleration"] = accelerations
+    positions = list(tree.position_names)
+    labels = dict.fromkeys(("q", "position_rates"), positions)
+    labels |= dict.fromkeys(("qd", "rate_changes", "acceleration"), names)
+    labels |= dict.fromkeys(("effort", "motor_acceleration"), motors)
+    outputs |= {"effort": effort} if driven else {}
+    rubbing = [link for link in tree.links if link.terms.rubbing is not None]
+    if rubbing:
+        rates_of = [link.v.start for link in rubbing]
+        outputs["rubbing_acceleration"] = _accelerations_of(form, state, rates_of, accelerations)
+        labels["rubbing_acceleration"] = [link.name for link in rubbing]
+    return outputs, labels
+
+
+def _accelerations_of(form: Formulation, state: Any, rates: list[int], independent: Array) -> Array:
+    """Accelerations of some coordinates, of dependent ones by the closures."""
+    own = [int(k) for k in form.independent]
+    if set(rates) <= set(own):
+        return independent[[own.index(k) for k in rates]]
+    return form.all_accelerations(state, independent)[rates]
+
+
+def energy(tracer: Tracer, form: Formulation, options: Options) -> Outputs:
+    """Closed positions and all rates in, energies out."""
+    tree = form.robot.tree
+    q, rates = tracer.group("q", tree.nq), tracer.group("rates", tree.n)
+    found = energies(tree, pose(tree, q), rates)
+    labels = {"q": list(tree.position_names), "rates": list(tree.rate_names)}
+    values = {"kinetic": found.kinetic, "elastic": found.elastic, "gravity": found.gravity}
+    return {name: np.array([value], dtype=object) for name, value in values.items()}, labels
+
+
+def inverse_in_coordinates(tracer: Tracer, form: Formulation, options: Options) -> Outputs:
+    """Accelerations in, efforts out."""
+    asked, given, state = _moving(tracer, form, options)
+    given |= tracer.groups(asked.motion_groups)
+    outputs = asked.inverse(state, given) | asked.missed(state, given)
+    return outputs | (input_checks(form, state, given, motors=True) if options.checks else {}), asked.labels
+
+
+def direct_in_coordinates(tracer: Tracer, form: Formulation, options: Options) -> Outputs:
+    """Efforts in, accelerations out."""
+    asked, given, state = _moving(tracer, form, options)
+    outputs = asked.direct(state, tracer.group("effort", len(form.robot.actuated))) | asked.missed(state, given)
+    return outputs | (input_checks(form, state, given, motors=False) if options.checks else {}), asked.labels
+
+
+def kinematics_in_coordinates(tracer: Tracer, form: Formulation, options: Options) -> Outputs:
+    """Positions and rates of what is asked for in, those of the rest out."""
+    asked, given, state = _moving(tracer, form, options)
+    return asked.kinematics(state) | asked.missed(state, given), asked.labels
+
+
+def mass_matrix(tracer: Tracer, form: Formulation, options: Options) -> Outputs:
+    """Positions in; inertia in the rates of the coordinates out."""
+    asked = _asked(form, options)
+    given = tracer.groups(asked.place_groups)
+    still = {name: np.zeros(shape) for name, shape in asked.rate_groups.items()}
+    state = asked.state(given | still)
+    M, names = asked.mass_matrix(state)
+    return {"mass_matrix": M} | asked.found(state) | asked.missed(state, given), asked.labels | {"mass_matrix": names}
+
+
+MODELS_IN_COORDINATES: dict[str, Callable[[Tracer, Formulation, Options], Outputs]] = {
+    "inverse": inverse_in_coordinates,
+    "direct": direct_in_coordinates,
+    "mass-matrix": mass_matrix,
+    "kinematics": kinematics_in_coordinates,
+}
+
+
+def _asked(form: Formulation, options: Options) -> RequestedCoordinates:
+    assert options.coordinates is not None
+    return COORDINATES[options.coordinates](form)
+
+
+def _moving(tracer: Tracer, form: Formulation, options: Options) -> tuple[RequestedCoordinates, dict[str, Array], Any]:
+    """The form in its coordinates, what goes in, and the state."""
+    asked = _asked(form, options)
+    given = tracer.groups(asked.place_groups | asked.rate_groups)
+    return asked, given, asked.state(given)
+
+
+def rates_read(form: Formulation, options: Options) -> list[str]:
+    """Names of the rates that a model in coordinates reads."""
+    return _asked(form, options).read if options.coordinates is not None else []
+
+
+def refuse_unknown(model: str, options: Options) -> None:
+    """Raise if a model does not exist in the coordinates that are asked for."""
+    word = options.coordinates
+    if word is not None:
+        refuse_unknown_coordinates(word)
+    if word is not None and model not in IN_COORDINATES:
+        raise InputError(
+            f"the inputs of '{model}' do not depend on coordinates",
+            key="coordinates",
+            value=word,
+            hint=f"omit 'coordinates', or use one of {', '.join(IN_COORDINATES)}",
+        )
+    if options.checks and (word != "all" or model not in ("inverse", "direct")):
+        raise InputError(
+            "checks compare given positions, rates and accelerations of all coordinates",
+            key="checks",
+            value=model,
+            hint="use 'inverse' or 'direct' with coordinates \"all\"",
+        )
+
+
+def with_status(outputs: dict[str, Array], length: float) -> dict[str, Array]:
+    """Return outputs with the status of their `residual` (m) at the end; outputs without a residual as they are.
+
+    The status is 0 if the residual is below the tolerance and efforts are finite, else 1. The tolerance is that of
+    closed positions given as arrays, so that functions take the positions of status 0.
+    """
+    if "residual" not in outputs:
+        return outputs
+    residual = outputs["residual"]
+    others = {name: values for name, values in outputs.items() if name != "residual"}
+    checked = [(residual[0], OPEN * length)]
+    checked += [(v, LARGEST) for name, values in others.items() if name not in POSITIONS for v in values.flat]
+    flags = [value.not_within(limit) for value, limit in checked if isinstance(value, Expression)]
+    status = reduce(Expression.either, flags) if flags else 0.0  # numbers, where nothing is unknown
+    return others | {"residual": residual, "status": np.array([status], dtype=object)}
+
+
+def trace(robot: Robot, model: str, options: Options = Options()) -> Trace:
+    """The trace of a model of a robot, written in one way."""
+    form, graph, values = formulation_of(robot, model, options)
+    return _traced(form, model, options, graph, values)
+
+
+def traces(robot: Robot, model: str, options: Options = Options()) -> Iterator[Trace]:
+    """The model in all ways of writing its form; the one with the fewest operators is kept."""
+    form, graph, values = formulation_of(robot, model, options)
+    ways = form.ways()
+    for way in ways:  # each in a graph of its own, but for symbols that are in the robot itself
+        yield _traced(way, model, options, graph if len(ways) == 1 else options.new_graph(), values)
+
+
+def formulation_of(robot: Robot, model: str, options: Options) -> tuple[Formulation, Graph, dict[str, float]]:
+    """The form of a model, and the parameters that are symbols in it."""
+    if model not in MODELS and model != "redundant-direct":
+        raise InputError(f"there is no model '{model}'", key="MODEL", value=model, hint=did_you_mean(model, MODELS))
+    refuse_unknown(model, options)
+    graph = options.new_graph()
+    robot = prepared_robot(robot, model, options)
+    grouped, values = grouped_robot(robot, graph, options.parameters)
+    if model == "energy":  # grouping moves mass where the motion does not feel it, but the energy does
+        grouped = robot
+    return choose(grouped, options.question(model)), graph, values
+
+
+def _traced(form: Formulation, model: str, options: Options, graph: Graph, values: dict[str, float]) -> Trace:
+    tracer = Tracer(graph)
+    if options.weights or options.preload or options.limits:
+        form = replace(form, question=replace(form.question, sharing=symbolic_allocation(tracer, form.robot, options)))
+    made = MODELS if options.coordinates is None else MODELS | MODELS_IN_COORDINATES
+    outputs, labels = made[model](tracer, form, options)
+    outputs = with_status(outputs, form.robot.tree.length)
+    used = {name: words for name, words in labels.items() if name in {*tracer.inputs, *outputs}}
+    named = (used, form.independent_names, rates_read(form, options))
+    return Trace(model, form.name, graph, tracer.inputs, outputs, values | tracer.parameters, *named)
+
+
+def _inverse(tracer: Tracer, form: Formulation, options: Options) -> Outputs:
+    """Accelerations in, efforts out."""
+    state, motion = tracer.groups(form.state_groups), tracer.groups(form.motion_groups)
+    return form.inverse(form.state(state), motion), form.labels
+
+
+def _direct(tracer: Tracer, form: Formulation, options: Options) -> Outputs:
+    """Efforts in, accelerations out."""
+    state = tracer.groups(form.state_groups)
+    return form.direct(form.state(state), tracer.group("effort", len(form.robot.actuated))), form.labels
+
+
+def _mass_matrix(tracer: Tracer, form: Formulation, options: Options) -> Outputs:
+    """Closed positions in; inertia in the independent rates out."""
+    state = form.moving(tracer.group("q", form.robot.tree.nq), np.zeros(len(form.independent)))
+    return {"mass_matrix": form.mass_matrix(state)}, form.labels
+
+
+def _kinematics(tracer: Tracer, form: Formulation, options: Options) -> Outputs:
+    """Pose and twist of the end effector in world axes, and all rates."""
+    tree = form.robot.tree
+    state = form.state(tracer.groups(form.state_groups))
+    place = tree.places[tree.end_effector]
+    R, p = state.at.of(place)
+    J_v, J_w = place_jacobian(tree, state.at, jacobians(tree, state.at), place)
+    outputs = {"position": p, "rotation": R, "velocity": R @ (J_v @ state.qd), "angular_velocity": R @ (J_w @ state.qd)}
+    return outputs | {"rates": state.qd}, form.labels
+
+
+def _jacobian_of_inverse(tracer: Tracer, form: Formulation, options: Options) -> Outputs:
+    """Derivatives of the efforts by every group of inputs."""
+    inverse = _inverse if options.coordinates is None else inverse_in_coordinates
+    outputs, labels = inverse(tracer, form, options)
+    effort = list(outputs["effort"])
+    result = {"effort": outputs["effort"]}
+    for name, symbols in list(tracer.inputs.items()):
+        rows = jacobian(effort, list(symbols.flat))
+        result[f"by_{name}"] = np.array(rows, dtype=object).reshape(len(effort), *symbols.shape)
+    return result | {name: outputs[name] for name in ("residual",) if name in outputs}, labels
+
+
+def _geometry(tracer: Tracer, form: Formulation, options: Options) -> Outputs:
+    """From the platform to the joints, from the motors or from sensors to all positions."""
+    return form.geometry(tracer.groups(form.geometry_groups))
+
+
+def _step(tracer: Tracer, form: Formulation, options: Options) -> Outputs:
+    """What a controller calls: sensed positions and rates, desired accelerations, last pose in; efforts out."""
+    sensed, rates, desired = (tracer.group(name, len(form.robot.actuated)) for name in MOTORS)
+    outputs = form.step(sensed, rates, desired, tracer.groups(form.last_groups))
+    names = list(form.robot.tree.position_names)
+    return outputs, dict.fromkeys((*MOTORS, "effort"), form.robot.actuated_names) | dict.fromkeys(("last", "q"), names)
+
+
+MODELS: dict[str, Callable[[Tracer, Formulation, Options], Outputs]] = {
+    "inverse": _inverse,
+    "direct": _direct,
+    "mass-matrix": _mass_matrix,
+    "kinematics": _kinematics,
+    "jacobian-of-inverse": _jacobian_of_inverse,
+    "geometry": _geometry,
+    "geometry-direct": _geometry,
+    "step": _step,
+    "pd-law": laws.pd_law,
+    "task-law": laws.task_law,
+    "state-rates": state_rates,
+    "state-rates-driven": prescribed_rates,
+    "state-rates-following": prescribed_rates,
+    "energy": energy,
+    "redundant": _inverse,
+    "extended-law": laws.trace_law,
+    "classical-law": laws.trace_law,
+    "extended-step": laws.trace_controller_step,
+    "classical-step": laws.trace_controller_step,
+    "geometry-redundant": _geometry,
+    "geometry-motors": _geometry,
+}

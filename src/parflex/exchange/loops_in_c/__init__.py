@@ -1,1 +1,0 @@
-"""The time loop as C, written from its own Python source."""
