@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from parflex.arrays.array_dynamics import refuse_unknown_motors, wrong_effort
 from parflex.arrays.saying import say_compiling
 from parflex.arrays.state_calls import FLOAT, StateCalls
 from parflex.checks import short_text, table
@@ -14,7 +15,6 @@ from parflex.codegen.vouched_states import StateQuestion, group_lengths, state_p
 from parflex.errors import InputError
 from parflex.forces.forces import checked_wrench
 from parflex.forces.spare_motors import Sharing
-from parflex.models.given_states.array_dynamics import refuse_unknown_motors, wrong_effort
 from parflex.robot.load import acting_robot, checked_terms
 from parflex.robot.robot import Robot
 from parflex.robot.states import as_numbers, close_positions, tolerance_factors, wrong_length

@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from parflex.arrays.array_dynamics import array_warnings, forward_at, inverse_at
 from parflex.arrays.saying import BatchNotes, warn
 from parflex.codegen.model import Model
 from parflex.codegen.vouched_states import CHECKS, StateQuestion
 from parflex.dynamics.dynamics import Result, exceeded_limits
 from parflex.errors import InputError, ParflexError
 from parflex.forces.spare_motors import Sharing
-from parflex.models.given_states.array_dynamics import array_warnings, forward_at, inverse_at
 from parflex.robot.robot import Robot
 from parflex.robot.states import ToleranceFactors
 from parflex.statics.small_deformation import deflection_warnings

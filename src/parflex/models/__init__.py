@@ -1,1 +1,0 @@
-"""Models of a robot: named inputs in, named outputs out."""

@@ -1,1 +1,0 @@
-"""States given as arrays: their order, their checks, and dynamics in floats."""
