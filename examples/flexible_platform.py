@@ -27,8 +27,8 @@ from parflex.codegen.model import Model
 from parflex.errors import ParflexError
 from parflex.robot.robot import Robot
 from parflex.simulation.controller import Sensed
-from parflex.simulation.inputs.poses import PoseMotion, pose_motion
 from parflex.simulation.runs import Run
+from parflex.trajectories.frame_motion import PoseMotion, pose_motion
 from parflex.view.figures.style import write_picture
 
 ROBOT, RIGID, TOUR, TIME = "gough-stewart-flexible", "gough-stewart", "tour", 4.2  # s

@@ -13,9 +13,9 @@ from parflex.codegen import cache
 from parflex.robot.home_pose import HomePose
 from parflex.robot.load import acting_robot
 from parflex.simulation import conditioning
-from parflex.simulation.inputs import paths
 from parflex.simulation.problem import prepare
 from parflex.simulation.starts import kept_home, kept_rest
+from parflex.trajectories import paths
 
 
 @pytest.fixture(autouse=True)
@@ -26,8 +26,8 @@ def folder(monkeypatch, tmp_path):
 
 def follow(robot, near=None, length=0.02):
     at = np.array(parflex.frames(robot)[robot.tree.end_effector].position)
-    line = paths.Arc(length, False, at, np.zeros(3), np.array([1.0, 0.0, 0.0]), 1.0)
-    return paths.follow(robot, robot.tree.end_effector, line, robot.home if near is None else near, "line")
+    line = paths.PathSegment(length, False, at, np.zeros(3), np.array([1.0, 0.0, 0.0]), 1.0)
+    return paths.follow_segment(robot, robot.tree.end_effector, line, robot.home if near is None else near, "line")
 
 
 def test_the_path_of_a_tool_is_computed_once_and_anew_for_another_path_robot_or_start(monkeypatch, folder):
@@ -64,7 +64,7 @@ def test_elements_do_not_change_a_path_and_a_changed_robot_has_another(monkeypat
     robot = with_longer_links(robot) if changed else robot
     frame = robot.tree.end_effector
     at = parflex.frames(robot, Configuration(robot, robot.home))[frame].position
-    line = paths.Arc(0.005, False, at, np.zeros(3), np.array([1.0, 0.0, 0.0]), 1.0)
+    line = paths.PathSegment(0.005, False, at, np.zeros(3), np.array([1.0, 0.0, 0.0]), 1.0)
     found, expected = (how(robot, frame, line, robot.home, "line") for how in (paths._followed, paths._along))
     for s in np.linspace(0, 0.005, 9):
         np.testing.assert_allclose(found[0].at(s), expected[0].at(s), rtol=0, atol=1e-13)  # rounding

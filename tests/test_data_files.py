@@ -14,7 +14,7 @@ from support.robots import write_robot
 import parflex
 from parflex import InputError
 from parflex.io import MAX_BYTES, read_npz
-from parflex.simulation.table_files import read_table
+from parflex.trajectories.files import read_table
 
 # -- arrays in npz files ----------------------------------------------------------------------------------------------
 

@@ -15,11 +15,11 @@ from support.modal_robots import TWIST
 
 import parflex
 from parflex import Configuration, InputError, Robot, SingularError
-from parflex.simulation.inputs.poses import motors_through, pose_motion
 from parflex.statics.linear_model import tree_stiffness
 from parflex.statics.loads import tangent_stiffness
 from parflex.statics.small_deformation import deflection_warnings
 from parflex.statics.zero_dynamics import check_system, held_frame, system_jacobian, zero_dynamics
+from parflex.trajectories.frame_motion import motors_through_poses, pose_motion
 
 NAME = "gough-stewart-flexible"
 TOLERANCE = 1e-11  # asked for; rounding of systems of condition 1e4 leaves 1e-13
@@ -290,7 +290,7 @@ def test_twists_and_accelerations_of_a_path_are_its_derivatives():
 @pytest.mark.verify
 def test_motors_lead_the_rigid_robot_along_the_path():
     robot = flexible()
-    path, (motors, _) = pose_motion(robot, "tour"), motors_through(robot, "tour")
+    path, (motors, _) = pose_motion(robot, "tour"), motors_through_poses(robot, "tour")
     rigid, near = robot.locking(robot.tree.elastic), robot.home
     for t in (0.33, 1.71, 2.47, 3.9):
         near = rigid.assemble(dict(zip(robot.motors, motors.at(t), strict=True)), near)

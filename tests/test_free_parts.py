@@ -13,8 +13,8 @@ import parflex
 from parflex import UnreachableError
 from parflex.control.following import track
 from parflex.control.references import through
-from parflex.simulation.inputs.prescribed_frames import FrameMotion, joints_of_pose
-from parflex.simulation.inputs.roads import Road, joints_along
+from parflex.trajectories.follow import JointTrajectory, joint_trajectory
+from parflex.trajectories.paths import FrameMotion, joints_of_pose
 
 CASES = [("tripod-wrist", None), ("serial-arm", "five"), ("serial-arm", None)]
 
@@ -106,7 +106,7 @@ def test_a_hand_with_seven_joints_keeps_its_turn_and_the_spare_motion_is_nearest
 @pytest.mark.verify
 @pytest.mark.parametrize("case", CASES, ids=["tripod-wrist", "serial-arm-five", "serial-arm"])
 def test_motors_along_a_circle_return_and_do_not_shake(case, monkeypatch):
-    monkeypatch.setattr("parflex.simulation.inputs.paths.KNOTS", 48)
+    monkeypatch.setattr("parflex.trajectories.paths.KNOTS", 48)
     robot = loaded(case)
     begin = place(robot)
     circle = {"centre": np.add(begin, [0.04, 0.03, 0]).tolist(), "start": begin.tolist(), "turns": 1}
@@ -124,7 +124,7 @@ def test_motors_along_a_circle_return_and_do_not_shake(case, monkeypatch):
 
 @pytest.mark.verify
 def test_the_circle_of_a_robot_with_five_axes_needs_what_its_knots_need(monkeypatch):
-    monkeypatch.setattr("parflex.simulation.inputs.paths.KNOTS", 80)
+    monkeypatch.setattr("parflex.trajectories.paths.KNOTS", 80)
     robot = loaded(CASES[0])
     motion = parflex.plan_motion(robot, "circle")
     times = np.linspace(0.0, motion.end, 120)
@@ -187,7 +187,7 @@ def test_a_partial_pose_does_not_depend_on_where_the_search_starts():
 
 @pytest.mark.verify
 def test_a_path_on_which_the_free_part_jumps_is_refused_where_it_does(monkeypatch):
-    monkeypatch.setattr("parflex.simulation.inputs.paths.KNOTS", 9)
+    monkeypatch.setattr("parflex.trajectories.paths.KNOTS", 9)
     robot = load_robot("planar-arm")
     with pytest.raises(UnreachableError) as caught:  # the hand keeps its turn while the wrist is within 0.9 m
         parflex.plan_motion(robot, "out")
@@ -219,28 +219,30 @@ def kinked(width):
         share = 1 / (1 + np.exp(-np.clip(x, -500, 500)))
         return near, np.array([[s + smooth], [1 + share], [share * (1 - share) / width]])
 
-    return Road(0.0, 1.0, False, at, lambda s: f"left at {s:.4g}", "made-up")
+    return JointTrajectory(0.0, 1.0, False, at, lambda s: f"left at {s:.4g}", "made-up")
 
 
 def test_knots_are_doubled_until_quintics_fit_between_them():
     robot = parflex.load("four-bar")
     road = kinked(0.02)
-    pieces, _, _ = joints_along(robot, road, robot.home, 40)
+    pieces, _, _ = joint_trajectory(robot, road, robot.home, 40)
     s = np.linspace(0, 1, 501)
     exact = np.array([road.at(one, robot.home)[1] for one in s])
     assert len(pieces.breaks) > 41
     assert np.abs(pieces.at(s, 1) - exact[:, 1]).max() < 1e-5  # of the midpoints, somewhat more beside
-    assert len(joints_along(robot, kinked(0.3), robot.home, 40)[0].breaks) == 41
+    assert len(joint_trajectory(robot, kinked(0.3), robot.home, 40)[0].breaks) == 41
 
 
 def test_what_quintics_cannot_follow_is_refused():
     robot = parflex.load("four-bar")
     with pytest.raises(UnreachableError, match=r"left at 0.4.*too suddenly"):
-        joints_along(robot, kinked(1e-6), robot.home, 41)
+        joint_trajectory(robot, kinked(1e-6), robot.home, 41)
 
 
 def test_rates_that_do_not_belong_to_the_positions_are_refused():
     robot = parflex.load("four-bar")
-    still = Road(0.0, 1.0, False, lambda s, q: (q, np.array([[s], [0.0], [0.0]])), lambda s: f"left at {s:.4g}", "road")
+    still = JointTrajectory(
+        0.0, 1.0, False, lambda s, q: (q, np.array([[s], [0.0], [0.0]])), lambda s: f"left at {s:.4g}", "road"
+    )
     with pytest.raises(UnreachableError, match="too suddenly"):
-        joints_along(robot, still, robot.home, 40)
+        joint_trajectory(robot, still, robot.home, 40)

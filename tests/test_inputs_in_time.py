@@ -10,9 +10,9 @@ from support.robots import load_robot
 
 import parflex
 from parflex import InputError
-from parflex.simulation.inputs.function_samples import through_samples
-from parflex.simulation.inputs.polynomials import Polynomials, linear
 from parflex.simulation.step_lengths.driven_modes import driven_amplitudes
+from parflex.trajectories.inputs import interpolate_function
+from parflex.trajectories.polynomials import Polynomials, linear
 
 FAST = 2 * np.pi * 500
 MOMENTS = np.linspace(0.0, 0.02, 3011)[1:-1]  # in no even ratio to the samples
@@ -49,7 +49,7 @@ FUNCTIONS = {
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_a_function_of_time_is_followed_between_its_samples(name):
     function = FUNCTIONS[name]
-    pieces, off = through_samples(lambda t: np.array([function(t)]), SHORT, STEP)
+    pieces, off = interpolate_function(lambda t: np.array([function(t)]), SHORT, STEP)
     exact = np.array([function(t) for t in MOMENTS])
     # quintics are refined until they are within 1e-6 of the range at three places of each piece; 5 for all others
     assert off is None and np.abs(pieces.at(MOMENTS)[:, 0] - exact).max() < 5e-6 * max(np.ptp(exact), 1e-6 * exact[0])

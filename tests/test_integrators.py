@@ -13,12 +13,13 @@ from support.swinging import exact, swinging, system_of
 from parflex import InputError
 from parflex.codegen.llvm_jit import Kernel
 from parflex.codegen.optimise import make_program
-from parflex.simulation.inputs import polynomials, quintics
 from parflex.simulation.integrators import tableaux
 from parflex.simulation.integrators.integrate import grid_of, method_named, run_loop
 from parflex.simulation.integrators.loop import record
 from parflex.simulation.integrators.system import new_work
 from parflex.symbolic.expression import Graph
+from parflex.trajectories import polynomials
+from parflex.trajectories import polynomials as quintics
 
 TIME = 4.0
 

@@ -18,8 +18,7 @@ from parflex import Configuration, InputError, ParflexError
 from parflex.control.following import track
 from parflex.control.reference_text import reference_from
 from parflex.robotfile.motion_schema import MotionTable
-from parflex.simulation.inputs.paths import arcs_of, follow, frame_along
-from parflex.simulation.inputs.prescribed_frames import joints_of_pose
+from parflex.trajectories.paths import follow_segment, frame_on_segment, joints_of_pose, path_segments
 
 LEFT, RIGHT = "left.1", "right.1"
 ROWS = [{LEFT: 0.9, RIGHT: 2.2}, {LEFT: 1.0, RIGHT: 2.1}, {LEFT: 0.8}]
@@ -263,7 +262,7 @@ def table(more, base=CIRCLE):
 
 def moving(of, arc):
     """The robot by the way along an arc: configuration, rates, accelerations."""
-    desired, driven = frame_along(of, of.tree.end_effector, arc, "path")
+    desired, driven = frame_on_segment(of, of.tree.end_effector, arc, "path")
     return lambda s, near: joints_of_pose(of, of.tree.end_effector, desired(s), near, driven)
 
 
@@ -297,7 +296,7 @@ def test_rates_and_accelerations_along_a_turning_path_are_its_derivatives(case):
     """Of a hexapod the turn about its axis, too, which no condition gives: the shortest turn from home has it."""
     name, given = TURNING[case]
     of = parflex.load(name)
-    at, s = moving(of, arcs_of(MotionTable.model_validate(given), "path")[0]), 0.017
+    at, s = moving(of, path_segments(MotionTable.model_validate(given), "path")[0]), 0.017
     here, qd, qdd = at(s, of.home)
     rates, changes = differences(lambda s: at(s, here.q)[0].q[motor_places(of)], s, 2e-3)
     motors = list(of.actuated)
@@ -310,9 +309,9 @@ def motor_places(of):
 
 
 def test_the_tool_goes_round_the_cone_and_the_motors_return(five_axes, monkeypatch):
-    monkeypatch.setattr("parflex.simulation.inputs.paths.KNOTS", 60)
-    arc = arcs_of(table({"cone": 0.2}), "path")[0]
-    along, first, last = follow(five_axes, "tool", arc, five_axes.home, "path")
+    monkeypatch.setattr("parflex.trajectories.paths.KNOTS", 60)
+    arc = path_segments(table({"cone": 0.2}), "path")[0]
+    along, first, last = follow_segment(five_axes, "tool", arc, five_axes.home, "path")
     assert np.abs(first - last).max() < 1e-9  # whatever the way
     for s in (0.03, 0.2, 0.29):
         p, R = tool_at(five_axes, five_axes.assemble(by_motors(five_axes, along.at(s))))
@@ -327,7 +326,7 @@ def test_a_circle_with_a_fixed_tool_is_that_of_geometry_written_anew():
     of = load_robot("five-axis")
     z = np.array([-0.4, -0.2, 0.9]) / np.linalg.norm([-0.4, -0.2, 0.9])
     circle = {"centre": [-0.04, -0.03, 0.78], "start": [-0.05, -0.03, 0.78], "turns": 1}
-    arc = arcs_of(table({"circle": circle, "direction": list(z)}), "path")[0]
+    arc = path_segments(table({"circle": circle, "direction": list(z)}), "path")[0]
     at, near = moving(of, arc), of.home
     for s in (0.0, 0.02, 0.05):
         near = at(s, near)[0].q
@@ -337,7 +336,7 @@ def test_a_circle_with_a_fixed_tool_is_that_of_geometry_written_anew():
 
 
 def test_efforts_along_a_cone_are_those_of_pinocchio_and_of_a_spline_of_poses(five_axes):
-    at = moving(five_axes, arcs_of(table({"cone": 0.2}), "path")[0])
+    at = moving(five_axes, path_segments(table({"cone": 0.2}), "path")[0])
     here, q1, q2 = at(0.1, five_axes.home)
     v = 0.25
     names = five_axes.actuated_names
@@ -355,14 +354,14 @@ def test_the_tangent_turns_a_platform_with_the_circle():
     of = load_robot("planar-arm")
     p = tool_at(of, of.home)[0]
     circle = {"centre": [float(p[0]), float(p[1]) - 0.05, 0], "start": [float(p[0]), float(p[1]), 0]}
-    arc = arcs_of(table({"circle": circle, "orientation": "tangent"}), "path")[0]
+    arc = path_segments(table({"circle": circle, "orientation": "tangent"}), "path")[0]
     for s in (0.0, 0.02):
         R = tool_at(of, moving(of, arc)(s, of.home)[0].q)[1]
         assert R[:, 0] == pytest.approx(arc.at(s)[1], abs=1e-10)
 
 
 def test_poses_with_directions_are_reached_and_joints_given_too(five_axes, monkeypatch):
-    monkeypatch.setattr("parflex.simulation.inputs.poses.KNOTS", 12)
+    monkeypatch.setattr("parflex.trajectories.frame_motion.KNOTS", 12)
     given = {"x": 0.03, "y": 0.02, "z": -0.42, "zx": 0.2, "zy": -0.1}
     plan = parflex.plan_motion(five_axes, {"poses": ["home", given, "aside"], "duration": 0.5}, 1.0)
     for t, pose in ((0.5, given), (1.0, "aside")):  # it went by the place alone, and ended elsewhere
@@ -373,7 +372,7 @@ def test_poses_with_directions_are_reached_and_joints_given_too(five_axes, monke
     assert R[:, 2] == pytest.approx(middle.as_matrix()[:, 2], abs=1e-7)  # halfway about one axis
     assert p == pytest.approx([0.015, 0.01, -0.435], abs=1e-8)
     slerp = {"points": [[0, 0, 0], [0.1, 0, 0]], "speed": 1, "ramp": 1, "orientation": [[0.1, 0.2, 0], [0, 0, 0.8]]}
-    half = arcs_of(MotionTable.model_validate(slerp), "path")[0].turning.at(0.05)
+    half = path_segments(MotionTable.model_validate(slerp), "path")[0].turning.at(0.05)
     first, last = (Rotation.from_rotvec(turn).as_matrix() for turn in slerp["orientation"])
     assert np.abs(half @ first.T @ half - last).max() < 1e-12  # half the turn, twice
 

@@ -21,10 +21,10 @@ from support.traced import VERIFY
 
 import parflex
 from parflex import InputError
-from parflex.simulation.inputs import polynomials
 from parflex.simulation.integrators.integrate import Grid, method_named, run_loop
 from parflex.simulation.integrators.system import NUMBERS, new_work
 from parflex.simulation.step_lengths.slow_motion import SlowMotion
+from parflex.trajectories import polynomials
 
 ORDERS = {"gauss4": 4, "gauss6": 6, "generalized-alpha": 2}
 RAMP = polynomials.linear(np.array([0.0, 10.0]), np.array([[0.0], [3.0]]))

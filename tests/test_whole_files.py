@@ -14,7 +14,7 @@ from parflex import InputError
 from parflex.cli.verbs.statics_verbs import write_arrays
 from parflex.codegen.source_files import write_files
 from parflex.io import atomic_file, atomic_files, replacing_files
-from parflex.simulation.table_files import write_table
+from parflex.trajectories.files import write_table
 from parflex.view.figures.style import new_figure, write_picture
 
 

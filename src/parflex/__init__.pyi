@@ -73,8 +73,6 @@ from parflex.robotfile.read import catalogue_names as catalogue_names
 from parflex.simulation.controller import PD as PD
 from parflex.simulation.controller import Controller as Controller
 from parflex.simulation.controller import Sensed as Sensed
-from parflex.simulation.inputs.motor_motions import MotorMotion as MotorMotion
-from parflex.simulation.motions.plan import plan_motion as plan_motion
 from parflex.simulation.runs import Run as Run
 from parflex.simulation.runs import load_run as load_run
 from parflex.simulation.simulate import simulate as simulate
@@ -97,6 +95,8 @@ from parflex.statics.stiffness import cartesian_stiffness as cartesian_stiffness
 from parflex.statics.stiffness import deflection as deflection
 from parflex.sweeps.sweep import Sweep as Sweep
 from parflex.sweeps.sweep import sweep as sweep
+from parflex.trajectories.motor_motion import MotorMotion as MotorMotion
+from parflex.trajectories.motor_motion import plan_motion as plan_motion
 from parflex.updating.update import update as update
 from parflex.updating.updated import Updated as Updated
 from parflex.view.figures.convergence_figure import draw_convergence as draw_convergence

@@ -183,7 +183,7 @@ def _motion(value: Any, key: str) -> Any:
 
 
 def _plan(value: Any, key: str) -> Any:
-    from parflex.simulation.inputs.motor_motions import MotorMotion
+    from parflex.trajectories.motor_motion import MotorMotion
 
     return checks.instance(value, MotorMotion, key, "make one first: parflex.plan_motion(robot, motion)")
 

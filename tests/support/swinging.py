@@ -7,9 +7,9 @@ from scipy.integrate import solve_ivp
 
 from parflex.codegen.llvm_jit import Kernel
 from parflex.codegen.optimise import make_program
-from parflex.simulation.inputs import polynomials
 from parflex.simulation.integrators.system import System
 from parflex.symbolic.expression import Graph
+from parflex.trajectories import polynomials
 
 
 def whole(*values: int) -> np.ndarray:

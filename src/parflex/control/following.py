@@ -16,10 +16,9 @@ from parflex.records import Record
 from parflex.robot.configuration import Configuration
 from parflex.robot.limits import POSITION, check_limits, refuse_violations
 from parflex.robot.robot import Robot
-from parflex.simulation.inputs.polynomials import Polynomials, joined
-from parflex.simulation.inputs.prescribed_frames import channels, joints_of_pose
-from parflex.simulation.inputs.roads import Road, joints_along
-from parflex.simulation.motions.extremes import check_channels
+from parflex.trajectories.follow import JointTrajectory, joint_trajectory
+from parflex.trajectories.paths import joints_of_pose, motion_channels
+from parflex.trajectories.polynomials import Polynomials, check_channels, joined
 
 Array = np.ndarray
 KNOT_STEP = 1e-2  # s between knots; quintics between them err by 1e-9 rad on a circle of 0.1 m in two seconds
@@ -79,12 +78,12 @@ def track(robot: Robot, reference: Reference, names: list[str], step: float = KN
     rates = tuple(rigid.tree.links[rigid.tree.number(name)].v.start for name in names)
 
     def at(t: float, near: Array) -> tuple[Array, Array]:
-        return channels(*way.at(t, near), rates)
+        return motion_channels(*way.at(t, near), rates)
 
     q, parts = rigid.home, []
     for begin, end in pairwise([0.0, *reference.corners, reference.time]):
-        road = Road(begin, end, False, at, _left, "reference", rates, strict=False)
-        pieces, _, q = joints_along(rigid, road, q, max(8, int(np.ceil((end - begin) / step))))
+        road = JointTrajectory(begin, end, False, at, _left, "reference", rates, strict=False)
+        pieces, _, q = joint_trajectory(rigid, road, q, max(8, int(np.ceil((end - begin) / step))))
         parts.append(pieces)
     assert way.start is not None
     times, positions, velocities = (np.array(part) for part in zip(*way.visited, strict=True))

@@ -14,11 +14,11 @@ from parflex.errors import InputError
 from parflex.records import Record
 from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot
-from parflex.simulation.inputs.polynomials import constant
-from parflex.simulation.inputs.prescribed_frames import pose_words, velocity_words
 from parflex.simulation.integrators.system import System
 from parflex.simulation.problem import SLACK_RATE, Problem, has_coulomb, prepare
 from parflex.simulation.starts.relaxed import relaxed
+from parflex.trajectories.paths import pose_coordinates, velocity_coordinates
+from parflex.trajectories.polynomials import constant
 
 Array = np.ndarray
 FRICTION_WIDTH = 1e-3  # rad/s or m/s over which losses of couplings, and friction in studies, change their sign
@@ -110,8 +110,8 @@ def start_state(plant: Plant, nominal: Robot, track: Track, start: str) -> tuple
         velocity = dict(zip(robot.actuated_names, map(float, speeds), strict=True))
     else:
         begin, frame = track.reference.at(0.0).row(0), rigid.tree.end_effector
-        given = pose_words(rigid, frame, begin, track.driven)
-        velocity = velocity_words(rigid, frame, begin, track.driven)
+        given = pose_coordinates(rigid, frame, begin, track.driven)
+        velocity = velocity_coordinates(rigid, frame, begin, track.driven)
     q = rigid.assemble(given, near)
     if robot.tree.elastic:
         q = relaxed(robot, Configuration(robot, q), {}, None).q

@@ -9,7 +9,6 @@ import numpy as np
 
 from parflex.control.plant import Plant
 from parflex.simulation.columns import columns_from, seen_in
-from parflex.simulation.inputs.polynomials import constant
 from parflex.simulation.integrators.integrate import IntegratedRows
 from parflex.simulation.integrators.loop import evaluate
 from parflex.simulation.integrators.sticking import settle_friction
@@ -20,6 +19,7 @@ from parflex.simulation.outputs.stick_report import stick_entries
 from parflex.simulation.outputs.stop_report import largest_stop_effort, stop_entries
 from parflex.simulation.problem import Problem
 from parflex.simulation.segments import Segment, Segments
+from parflex.trajectories.polynomials import constant
 
 Array = np.ndarray
 

@@ -115,7 +115,7 @@ def _made(robot: Robot, kind: str, table: Mapping[str, Any], words: dict[str, An
 
 def _from_file(robot: Robot, kind: str, table: Mapping[str, Any]) -> Reference:
     """Poses in a table of columns, one row each, with or without a column of times."""
-    from parflex.simulation.table_files import read_table
+    from parflex.trajectories.files import read_table
 
     if "file" not in table:
         raise InputError("the pose file is missing", key="reference", value=kind, hint="write spline:FILE.csv")

@@ -14,16 +14,14 @@ from parflex.records import Record
 from parflex.recursion.kinematics import pose
 from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot
-from parflex.simulation.inputs.polynomials import Polynomials, hermite
-from parflex.simulation.inputs.prescribed_frames import FrameMotion
-from parflex.simulation.inputs.quintics import smooth_step
-from parflex.simulation.motions.through_times import splined
 from parflex.spatial.rotations import (
     left_jacobian,
     left_jacobian_rate,
     rotation_from_vector,
     vector_from_rotation,
 )
+from parflex.trajectories.paths import FrameMotion
+from parflex.trajectories.polynomials import Polynomials, hermite, smooth_step, splined
 
 Array = np.ndarray
 KNOT_STEP = 2e-3  # s between knots of a curved path: quintics between them err by 1e-13 of it
@@ -179,8 +177,7 @@ def from_function(robot: Robot, function: Callable[[float], Any], time: float) -
 
 def from_motion(robot: Robot, name: str, time: float) -> Reference:
     """The end-effector motion that a motion of the robot file, or of a motion file, gives the rigid robot."""
-    from parflex.simulation.inputs.motor_motions import from_table
-    from parflex.simulation.motions.given_motions import motion_table
+    from parflex.trajectories.motor_motion import from_table, motion_table
 
     found = motion_table(robot, name)
     if found is None:

@@ -14,7 +14,7 @@ from parflex.identification.estimates.recorded_clocks import RecordedClock, even
 from parflex.identification.spikes import without_spikes
 from parflex.records import Record
 from parflex.robot.robot import Robot
-from parflex.simulation.table_files import read_table
+from parflex.trajectories.files import read_table
 
 Array = np.ndarray
 MANY_TURNS = 7.0  # rad: joints of robots seldom turn so far

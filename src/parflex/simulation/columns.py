@@ -13,11 +13,11 @@ from parflex.errors import InputError
 from parflex.forces.taut_cables import driven_cables
 from parflex.recursion.kinematics import pose
 from parflex.robot.robot import Robot
-from parflex.simulation.inputs.spare_motions import SpareMotors
 from parflex.simulation.problem import Problem
 from parflex.simulation.segments import Segment, Segments
 from parflex.spatial.batched import over_rows
 from parflex.spatial.rotations import ORIENTATION, quaternions
+from parflex.trajectories.follow import RedundantDrive
 
 Array = np.ndarray
 AXES = "xyz"
@@ -28,7 +28,7 @@ FEW = 20_000  # rows up to which NumPy is done before a program would be compile
 
 
 def columns_of(
-    problem: Problem, run: Segments, frames: Sequence[str], spare: SpareMotors | None = None
+    problem: Problem, run: Segments, frames: Sequence[str], spare: RedundantDrive | None = None
 ) -> dict[str, Array]:
     """All columns of a run, by one program in one go; accelerations are those of the rates of the problem.
 
@@ -38,7 +38,7 @@ def columns_of(
 
 
 def seen_in(
-    problem: Problem, run: Segments, frames: Sequence[str], spare: SpareMotors | None = None
+    problem: Problem, run: Segments, frames: Sequence[str], spare: RedundantDrive | None = None
 ) -> dict[str, Array]:
     """Signals in all rows of a run: positions, rates, accelerations, what is given, gates, frames, energies."""
     looked_at = list(dict.fromkeys([*frames, *problem.wrenches]))
@@ -49,14 +49,14 @@ def seen_in(
     return found | {name: found["given"][:, k : k + 6] for name, k in wrenches.items()}
 
 
-def with_all_motors(problem: Problem, spare: SpareMotors | None) -> Robot:
+def with_all_motors(problem: Problem, spare: RedundantDrive | None) -> Robot:
     """The robot of a run as it acts, with spare motors where there are any."""
     robot = problem.robot
     return robot if spare is None else replace(robot, actuated=spare.robot.actuated, known_home=robot.home)
 
 
 def columns_from(
-    problem: Problem, run: Segments, found: dict[str, Array], frames: Sequence[str], spare: SpareMotors | None = None
+    problem: Problem, run: Segments, found: dict[str, Array], frames: Sequence[str], spare: RedundantDrive | None = None
 ) -> dict[str, Array]:
     """Columns of these signals."""
     robot = problem.robot if spare is None else spare.robot
@@ -116,7 +116,7 @@ def position_columns(robot: Robot, run: Segments, frames: Sequence[str]) -> dict
     return columns
 
 
-def _seen(part: Segment, keep: Array, frames: Sequence[str], spare: SpareMotors | None = None) -> dict[str, Array]:
+def _seen(part: Segment, keep: Array, frames: Sequence[str], spare: RedundantDrive | None = None) -> dict[str, Array]:
     """Positions, their rates of change, what is given, efforts, and what the signals are, of rows of one segment."""
     problem, x, y = part.problem, part.track.x[keep], part.track.y[keep]
     n, nq, motors = len(problem.independent), problem.robot.tree.nq, len(problem.robot.actuated)

@@ -13,8 +13,8 @@ from parflex.errors import InputError
 from parflex.records import Record
 from parflex.robot.motor_values import by_motor, read_efforts
 from parflex.robot.robot import Robot
-from parflex.simulation.inputs.motor_motions import MotorMotion
-from parflex.simulation.inputs.polynomials import Polynomials
+from parflex.trajectories.motor_motion import MotorMotion
+from parflex.trajectories.polynomials import Polynomials
 
 Array = np.ndarray
 LEAST = {0.0: "that is not negative", -np.inf: "that is finite"}

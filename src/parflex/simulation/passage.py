@@ -19,9 +19,9 @@ from parflex.closure import mobility
 from parflex.codegen.outputs import loses_power
 from parflex.records import Record
 from parflex.simulation.inputs.corners import Corner
-from parflex.simulation.inputs.polynomials import Polynomials
 from parflex.simulation.integrators.tableaux import dopri5, gauss
 from parflex.simulation.problem import Problem
+from parflex.trajectories.polynomials import Polynomials
 
 Array = np.ndarray
 TOLERANCE = 1e-11  # of a step, in units of length and angle: less than any method of a run

@@ -20,9 +20,9 @@ from parflex.dynamics.contact_state import with_gates_for_run, with_sticking, wi
 from parflex.errors import InputError
 from parflex.robot.load import acting_robot
 from parflex.robot.robot import Robot
-from parflex.simulation.inputs.polynomials import Polynomials
 from parflex.simulation.integrators.integrate import Method, compile_loop
 from parflex.simulation.integrators.system import System
+from parflex.trajectories.polynomials import Polynomials
 from parflex.tree.force_elements import GatedContact, gated_contacts, has_contacts
 from parflex.tree.tree import Link, Tree
 

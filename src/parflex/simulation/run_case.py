@@ -12,12 +12,6 @@ from parflex.errors import InputError
 from parflex.robot.robot import Robot
 from parflex.simulation.controller import Controller, controlled
 from parflex.simulation.first_compilation import say_first_compilation
-from parflex.simulation.inputs.function_samples import Span
-from parflex.simulation.inputs.given import given_efforts, given_wrenches
-from parflex.simulation.inputs.motor_motions import MotorMotion, motion_of
-from parflex.simulation.inputs.polynomials import Polynomials
-from parflex.simulation.inputs.poses import PoseMotion
-from parflex.simulation.inputs.spare_motions import SpareMotors
 from parflex.simulation.integrators.integrate import Grid, LaboriousError, method_named
 from parflex.simulation.partitions import refuse_singular
 from parflex.simulation.problem import Problem, prepare
@@ -27,6 +21,11 @@ from parflex.simulation.starts.kept_home import with_kept_home
 from parflex.simulation.starts.start import Started, start_state
 from parflex.simulation.step_lengths.default_step import default_step, shorter_grid, told_of_given
 from parflex.simulation.step_lengths.step_choice import STEP, asked_steps, with_longest
+from parflex.trajectories.follow import RedundantDrive
+from parflex.trajectories.frame_motion import PoseMotion
+from parflex.trajectories.inputs import InputSpan, specified_efforts, specified_wrenches
+from parflex.trajectories.motor_motion import MotorMotion, motion_of
+from parflex.trajectories.polynomials import Polynomials
 
 OUT_STEP = 1e-3  # s between rows, where steps are not longer
 MOST_ROWS = 5_000_000
@@ -51,7 +50,7 @@ class Case:
     tolerance: float
     warnings: tuple[str, ...] = ()  # about what was given
     independent: tuple[str, ...] = ()  # rates that were chosen; none: the model chooses
-    spare: SpareMotors | None = None  # where motors that are more than freedoms follow a motion
+    spare: RedundantDrive | None = None  # where motors that are more than freedoms follow a motion
     stops: bool = False  # whether limits act
     deflections: bool = False  # whether they are asked for
     steps: str = ""  # why they are so long; empty: nothing was said of them
@@ -91,10 +90,10 @@ def read_case(
     chosen = method_named(method, radius)
     asked = asked_steps(time, step, rows, tolerance, chosen, robot.tree.length)
     grid = asked.grid
-    span = Span(grid.rows * grid.out_step, min(grid.step, STEP) if grid.begin else grid.step)
+    span = InputSpan(grid.rows * grid.out_step, min(grid.step, STEP) if grid.begin else grid.step)
     robot = with_kept_home(robot)
     moved: Any = None if motion is None else motion_of(robot, motion, span, drive)
-    wrenches = given_wrenches(robot, wrench, span)
+    wrenches = specified_wrenches(robot, wrench, span)
     prescribed = drive if moved is not None and controller is None else "efforts"
     if drive == "platform" and (prescribed == "efforts" or wrench):
         raise InputError(
@@ -103,7 +102,7 @@ def read_case(
             value=drive,
             hint="give a motion through poses, or drive the motors",
         )
-    given: Polynomials = moved.given if prescribed != "efforts" else given_efforts(robot, effort, span)
+    given: Polynomials = moved.given if prescribed != "efforts" else specified_efforts(robot, effort, span)
     for pieces in wrenches.values():
         given = given.beside(pieces)
     return Case(

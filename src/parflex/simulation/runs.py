@@ -13,7 +13,7 @@ from parflex.errors import InputError, did_you_mean
 from parflex.io import refuse_overwrite
 from parflex.records import TimedRecord, brief, count_of
 from parflex.robotfile.read import files_of
-from parflex.simulation.table_files import read_settings, read_table, write_table
+from parflex.trajectories.files import read_settings, read_table, write_table
 
 Array = np.ndarray
 

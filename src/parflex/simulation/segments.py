@@ -18,7 +18,6 @@ from parflex.recursion.energy import distance
 from parflex.recursion.kinematics import pose
 from parflex.simulation.conditioning import BETTER, WELL, Event, Watch
 from parflex.simulation.inputs.corners import Course, course_of
-from parflex.simulation.inputs.polynomials import Polynomials
 from parflex.simulation.integrators.integrate import NEAR, Grid, IntegratedRows, Method, no_events, run_loop
 from parflex.simulation.integrators.system import System
 from parflex.simulation.outputs.stop_report import events_between, gates_at
@@ -26,6 +25,7 @@ from parflex.simulation.partitions import with_independent
 from parflex.simulation.passage import Leap, NotDeterminedError, Passage, PassageState
 from parflex.simulation.problem import Problem
 from parflex.simulation.step_lengths.instants import ends_inside
+from parflex.trajectories.polynomials import Polynomials
 
 Array = np.ndarray
 Control = Callable[[int, Array, Array], None]

@@ -17,7 +17,6 @@ from parflex.robot.robot import Robot
 from parflex.simulation.columns import columns_from, columns_of, position_columns, seen_in
 from parflex.simulation.controller import Controller
 from parflex.simulation.inputs.corners import jump_warnings
-from parflex.simulation.inputs.spare_motions import shared_case
 from parflex.simulation.outputs.limit_report import run_limit_warnings
 from parflex.simulation.outputs.place_columns import (
     add_places,
@@ -75,6 +74,7 @@ from parflex.simulation.step_lengths.step_choice import (
     unseen_warnings,
 )
 from parflex.statics.small_deformation import deflection_warnings
+from parflex.trajectories.follow import redundant_case
 
 Array = np.ndarray
 DRIVES = ("motors", "platform")
@@ -211,7 +211,7 @@ def simulate(
         robot, motion, time, effort, wrench, controller, drive, start, pose, step, out_step, method, tolerance, radius,
         without,
     )  # fmt: skip
-    case = shared_case(case, {"weights": weights, "preload": preload, "effort_limit": effort_limit})
+    case = redundant_case(case, {"weights": weights, "preload": preload, "effort_limit": effort_limit})
     given, robot = robot, case.robot
     chosen = read_independent(robot, independent, case.prescribed)
     case = replace(case, independent=chosen, stops=bool(stops), deflections=by_deflection(outputs))

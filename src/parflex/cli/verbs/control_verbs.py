@@ -77,7 +77,7 @@ from parflex.cli.spare_options import read_spare, spare_options
 def control(robot: str, as_json: bool, path: str | None, **options: Any) -> int:
     """Simulate tracking of a reference under a control law; the plant may differ from the model of the law."""
     from parflex.control.control_run import run_control
-    from parflex.simulation.table_files import check_target
+    from parflex.trajectories.files import check_target
 
     words = {key: options.pop(key) for key in ("settings", "payload", "actuation", "working_mode", "rigid")}
     loaded = open_robot(robot, **words)
@@ -139,7 +139,7 @@ def study(file: str, out: str | None, jobs: int | None, cluster: str | None, fig
     from parflex.control.study_file import read_study
 
     if figure:
-        from parflex.view.figures.robot_figure import picture_path
+        from parflex.view.figures.style import picture_path
 
         picture_path(figure)
     table = read_study(file)

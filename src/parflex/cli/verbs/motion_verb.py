@@ -46,10 +46,9 @@ def motion(
     **choice: Any,
 ) -> None:
     """Plan a motion of the motors: table, largest velocities and accelerations, time-optimal law."""
-    from parflex.simulation.motions.extremes import largest_values
-    from parflex.simulation.motions.given_motions import faster
-    from parflex.simulation.motions.plan import plan_motion
-    from parflex.simulation.table_files import check_target, write_table
+    from parflex.trajectories.files import check_target, write_table
+    from parflex.trajectories.motor_motion import plan_motion, with_time_law
+    from parflex.trajectories.polynomials import largest_values
 
     if not 0 < step < float("inf"):
         raise InputError("'step' is not a positive number", key="step", value=step, hint="give e.g. 0.001")
@@ -61,7 +60,7 @@ def motion(
         "velocity_limit": number_or_table(velocity_limit, "velocity-limit"),
         "acceleration_limit": number_or_table(acceleration_limit, "acceleration-limit"),
     }
-    moved = faster(loaded, given) if time_optimal else given
+    moved = with_time_law(loaded, given) if time_optimal else given
     plan = plan_motion(loaded, moved, time, **limits, ignore_limits=ignore_limits)
     if figure is not None and plan.timing is None:
         raise InputError("only a time-optimal motion has such a picture", key="figure", hint="add --time-optimal")

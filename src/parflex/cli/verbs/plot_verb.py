@@ -96,7 +96,7 @@ def _plot_modes(what: str, path: str, options: dict[str, Any]) -> dict[str, Any]
 
 def _plot_run(what: str, path: str, options: dict[str, Any]) -> dict[str, Any]:
     from parflex.simulation.runs import load_run
-    from parflex.simulation.table_files import read_table
+    from parflex.trajectories.files import read_table
     from parflex.view.figures import run_figures, run_numbers
 
     _refuse(options, ("modes", "pose", "servo"), "a run has no mode shapes", what)

@@ -102,7 +102,7 @@ from parflex.errors import InputError
 def simulate(robot: str, as_json: bool, path: str, **options: Any) -> int:
     """Move a robot in time and write named time series."""
     from parflex.simulation.simulate import simulate as run_simulation
-    from parflex.simulation.table_files import check_target
+    from parflex.trajectories.files import check_target
 
     drawn = check_convergence(options["converge"], options.pop("convergence"))
     words = {key: options.pop(key) for key in ("settings", "payload", "actuation", "working_mode", "elements", "rigid")}

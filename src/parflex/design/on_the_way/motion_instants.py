@@ -81,9 +81,9 @@ class MotionInstants:
         """The frame in time; None where motors are told what to do."""
         if self.by_motors or self.table.law_word == "time-optimal":
             return None
-        from parflex.simulation.motions.frame_courses import frame_course
+        from parflex.trajectories.frame_motion import frame_trajectory
 
-        return frame_course(self.robot, self.name, self.table)
+        return frame_trajectory(self.robot, self.name, self.table)
 
     @cached_property
     def breaks(self) -> Array:
@@ -159,7 +159,7 @@ class MotionInstants:
     def _found(self, t: float, near: Array) -> Joints:
         if self.course is None:
             return self._by_motors(t, near), None, None
-        from parflex.simulation.inputs.prescribed_frames import joints_of_pose
+        from parflex.trajectories.paths import joints_of_pose
 
         rigid = self.robot.locking(self.robot.deformations)
         desired, driven = self.course.at(t)
@@ -195,7 +195,7 @@ _PLANNED: WeakKeyDictionary[Robot, dict[tuple[str, float], tuple[Any, dict[float
 
 def _planned(robot: Robot, name: str, time: float) -> tuple[Any, dict[float, Joints]]:
     """Motors in the motion, and instants that are known of it, once for all responses of a robot."""
-    from parflex.simulation.inputs.motor_motions import from_description  # which plans, and is not needed elsewhere
+    from parflex.trajectories.motor_motion import from_description  # which plans, and is not needed elsewhere
 
     known = _PLANNED.setdefault(robot, {})
     if (name, time) not in known:

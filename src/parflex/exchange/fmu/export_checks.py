@@ -13,9 +13,9 @@ from parflex.exchange.fmu.description_xml import Variable
 from parflex.exchange.fmu.fmu_plant import FmuPlant
 from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot
-from parflex.simulation.inputs.polynomials import Polynomials
 from parflex.simulation.problem import metres
 from parflex.simulation.step_lengths.default_step import MOST_COORDINATES, PER_PERIOD, STABLE, excited
+from parflex.trajectories.polynomials import Polynomials
 from parflex.tree.force_elements import has_contacts
 
 DRIVES = ("efforts", "motions")

@@ -22,7 +22,6 @@ from parflex.exchange.fmu.starting_c import deforms_in_loops, starting_program, 
 from parflex.exchange.fmu.watching_c import watch_of, watch_text, watched_program
 from parflex.records import Record
 from parflex.robot.robot import Robot
-from parflex.simulation.inputs.polynomials import Polynomials
 from parflex.simulation.integrators.integrate import Method, method_named
 from parflex.simulation.integrators.system import System, Work, new_work
 from parflex.simulation.partitions import read_independent, with_independent
@@ -30,6 +29,7 @@ from parflex.simulation.problem import Problem, prepare
 from parflex.simulation.simulate import FRICTION_WIDTH
 from parflex.simulation.starts.start import start_state
 from parflex.simulation.step_lengths.step_choice import ITERATION_TOLERANCE, TOLERANCE
+from parflex.trajectories.polynomials import Polynomials
 from parflex.view.figures.units import unit_of
 
 Array = np.ndarray

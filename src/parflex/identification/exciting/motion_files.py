@@ -10,8 +10,8 @@ from parflex.errors import InputError
 from parflex.identification.exciting.excite import Excitation
 from parflex.io import atomic_file, check_writable, refuse_overwrite
 from parflex.robot.robot import Robot
-from parflex.simulation.motions.plan import plan_motion
-from parflex.simulation.table_files import check_target, write_table
+from parflex.trajectories.files import check_target, write_table
+from parflex.trajectories.motor_motion import plan_motion
 
 
 def check_motion_target(robot: Robot, path: str) -> None:

@@ -16,9 +16,9 @@ from parflex.errors import InputError
 from parflex.forces.forces import impulse_of_motors
 from parflex.records import Record
 from parflex.robot.configuration import Configuration
-from parflex.simulation.inputs.polynomials import Polynomials
 from parflex.simulation.integrators.system import System
 from parflex.simulation.problem import Problem
+from parflex.trajectories.polynomials import Polynomials
 
 Array = np.ndarray
 SAME_TIME = 1e-9  # s, or of the run where that is shorter: jumps that are nearer to each other are one

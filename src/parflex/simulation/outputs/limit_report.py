@@ -10,8 +10,8 @@ import numpy as np
 from parflex.forces.spare_motors import read_limits
 from parflex.robot.limits import check_limits, efforts_of_file
 from parflex.robot.robot import Robot
-from parflex.simulation.inputs.motor_motions import MotorMotion
-from parflex.simulation.motions.extremes import extreme_rows
+from parflex.trajectories.motor_motion import MotorMotion
+from parflex.trajectories.polynomials import extreme_rows
 
 Array = np.ndarray
 

@@ -14,10 +14,10 @@ from parflex.forces.sections import BeamChain, SectionOutput, is_section_output,
 from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot
 from parflex.simulation.columns import with_all_motors
-from parflex.simulation.inputs.spare_motions import SpareMotors
 from parflex.simulation.outputs.place_columns import is_place_word, place_examples
 from parflex.simulation.outputs.sections_in_time import add_sections, chains_to_follow
 from parflex.simulation.problem import Problem
+from parflex.trajectories.follow import RedundantDrive
 
 Array = np.ndarray
 COMPONENTS = ("fx", "fy", "fz", "mx", "my", "mz")
@@ -141,7 +141,7 @@ def undetermined_in_run(problem: Problem, q: Array, names: Sequence[str]) -> lis
 
 def add_reactions(
     problem: Problem, seen: Mapping[str, Array], columns: dict[str, Array], asked: Sequence[str],
-    words: Sequence[SectionOutput] = (), spare: SpareMotors | None = None, by_loose: bool = False,
+    words: Sequence[SectionOutput] = (), spare: RedundantDrive | None = None, by_loose: bool = False,
 ) -> dict[str, Any]:  # fmt: skip
     """Put the reactions and section forces that are asked for into the columns; what is largest, for the summary."""
     chains = chains_to_follow(problem.robot, words)

@@ -14,13 +14,13 @@ import numpy as np
 
 from parflex.forces.sections import SectionOutput
 from parflex.simulation.columns import motion_columns
-from parflex.simulation.inputs.spare_motions import SpareMotors
 from parflex.simulation.integrators.integrate import Grid, rounded_down
 from parflex.simulation.outputs.place_columns import PlaceWord, add_places
 from parflex.simulation.outputs.reactions_in_time import add_reactions
 from parflex.simulation.problem import Problem, metres
 from parflex.simulation.refining.run_changes import quantity_of
 from parflex.simulation.run_checks import by_acceleration
+from parflex.trajectories.follow import RedundantDrive
 
 Array = np.ndarray
 ROUGH = 0.15  # root mean square, of what is largest: the rule over two rows errs by 7 % at 100 Hz and rows of 1 ms
@@ -33,7 +33,7 @@ AT_REST = 1e-10  # typical lengths: what moves by less in a run is at rest, and 
 
 def rough_shares(
     problem: Problem, seen: Mapping[str, Array], columns: Mapping[str, Array], reactions: Sequence[str],
-    places: Sequence[PlaceWord], words: Sequence[SectionOutput], spare: SpareMotors | None = None, every: int = 1,
+    places: Sequence[PlaceWord], words: Sequence[SectionOutput], spare: RedundantDrive | None = None, every: int = 1,
 ) -> dict[str, float]:  # fmt: skip
     """Columns that differ from what the rates of the rows say, and by how much, of the largest of their kind.
 

@@ -16,8 +16,6 @@ from parflex.errors import InputError
 from parflex.records import count_of
 from parflex.robot.load import with_refined_beams
 from parflex.robot.robot import Robot
-from parflex.simulation.inputs.motor_motions import MotorMotion
-from parflex.simulation.inputs.poses import PoseMotion
 from parflex.simulation.refining.run_changes import changes
 from parflex.simulation.refining.strain_content import strain_content
 from parflex.simulation.runs import Run
@@ -28,6 +26,8 @@ from parflex.statics.mesh_error import (
     refinable,
     same_positions,
 )
+from parflex.trajectories.frame_motion import PoseMotion
+from parflex.trajectories.motor_motion import MotorMotion
 
 LOG = logging.getLogger("parflex")
 MOST_COORDINATES = 800  # of a robot in time: programs of more take minutes to make

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from parflex.simulation.inputs.polynomials import constant
 from parflex.simulation.integrators.system import System, Work, new_work
 from parflex.simulation.problem import Problem
+from parflex.trajectories.polynomials import constant
 
 Array = np.ndarray
 LONG = 100.0  # s^2, of stiffness in the matrix: vibrations above 1 Hz come to rest to some thousandths in one step

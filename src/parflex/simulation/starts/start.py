@@ -21,11 +21,11 @@ from parflex.robot.configuration import Configuration, configure
 from parflex.robot.coordinate_names import WorldName
 from parflex.robot.robot import Robot
 from parflex.robot.states import refuse_contradicted_positions
-from parflex.simulation.inputs.motor_motions import MotorMotion
-from parflex.simulation.inputs.polynomials import Polynomials
-from parflex.simulation.inputs.poses import PoseMotion
 from parflex.simulation.problem import Problem
 from parflex.simulation.starts.kept_rest import Relaxed, kept_rest, named_rates
+from parflex.trajectories.frame_motion import PoseMotion
+from parflex.trajectories.motor_motion import MotorMotion
+from parflex.trajectories.polynomials import Polynomials
 
 Array = np.ndarray
 Prescribed = MotorMotion | PoseMotion | None

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from parflex.records import Record
-from parflex.simulation.inputs.polynomials import Polynomials
 from parflex.simulation.integrators.integrate import Grid, Method, grid_of, rounded_down
 from parflex.simulation.integrators.system import System
 from parflex.simulation.problem import Problem
@@ -31,6 +30,7 @@ from parflex.simulation.step_lengths.run_way import (
 )
 from parflex.simulation.step_lengths.slow_motion import SlowMotion
 from parflex.simulation.step_lengths.step_choice import FLOORED, FORCES_BESIDE, LABOUR, LEAST, UNSEEN
+from parflex.trajectories.polynomials import Polynomials
 
 Array = np.ndarray
 PER_PERIOD = {"gauss4": 20, "gauss6": 12, "rk4": 40, "generalized-alpha": 60}  # steps

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from parflex.simulation.inputs.polynomials import Polynomials
 from parflex.simulation.integrators.tableaux import gauss_points
+from parflex.trajectories.polynomials import Polynomials
 
 Array = np.ndarray
 LONG = 2.0  # rad in a piece: from there on polynomials are divided into what is followed and what is free

@@ -13,10 +13,10 @@ from dataclasses import replace
 import numpy as np
 
 from parflex.simulation.inputs.corners import jump_times
-from parflex.simulation.inputs.polynomials import Polynomials
 from parflex.simulation.integrators.integrate import Grid, Method
 from parflex.simulation.integrators.tableaux import gauss_points, places_and_weights
 from parflex.simulation.problem import Problem
+from parflex.trajectories.polynomials import Polynomials
 
 Array = np.ndarray
 MISSED = 1e-5  # of how much an input changes in all: parts of it that a quintic over a step may leave out

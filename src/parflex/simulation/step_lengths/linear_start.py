@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from parflex.simulation.inputs.polynomials import Polynomials
 from parflex.simulation.integrators.system import System, new_work
+from parflex.trajectories.polynomials import Polynomials
 
 Array = np.ndarray
 WAY = 1e-6  # of differences, in units of the rates

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from parflex.records import Record
-from parflex.simulation.inputs.polynomials import Polynomials
 from parflex.simulation.problem import Problem
 from parflex.simulation.step_lengths.slow_motion import SlowMotion
+from parflex.trajectories.polynomials import Polynomials
 from parflex.tree.tree import Tree
 
 Array = np.ndarray

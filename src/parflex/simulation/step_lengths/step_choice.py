@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from parflex.errors import InputError
-from parflex.simulation.inputs.polynomials import Polynomials
 from parflex.simulation.integrators.integrate import Grid, IntegratedRows, Method, grid_of
+from parflex.trajectories.polynomials import Polynomials
 
 STEP = 5e-4  # s: the longest that is taken where nothing is said, or a twentieth of the run
 TOLERANCE = {"dopri5": 1e-8}  # of one step, in typical lengths and radians; implicit methods iterate to:

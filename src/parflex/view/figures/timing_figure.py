@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from parflex.errors import InputError
-from parflex.simulation.inputs.motor_motions import MotorMotion
+from parflex.trajectories.motor_motion import MotorMotion
 from parflex.view.figures.style import LINES, REST, drawing, finished, new_figure, styled
 
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ import numpy as np
 from parflex.errors import InputError
 from parflex.records import Record
 from parflex.robotfile.motion_schema import MotionTable
-from parflex.simulation.inputs.polynomials import Polynomials, hermite
-from parflex.simulation.inputs.quintics import smooth_step
+from parflex.trajectories.polynomials import Polynomials, hermite, smooth_step
 
 Array = np.ndarray
 ANGLE = 0.1  # rad of the fastest wave between knots: quintics err by 2e-7 of its acceleration, 1e-11 of its way

@@ -1,0 +1,358 @@
+"""Joint trajectories along a path, and motions of redundant motors.
+
+Motors along a path, kept on disk: to close the loops at some hundred poses takes longer than a whole run.
+
+The key holds the robot as it is, the path and where it is begun near, and the code of this package, as that of programs
+does.
+
+Motions of more motors than freedoms: whether they fit each other, and which of the motors define the motion.
+
+All positions are those that fit all motors best, with loops closed. Where some motor is off, the motions contradict
+each other and are refused. Of motors that fit, as many as there are freedoms drive the robot: those that do it best all
+the way, since a robot may have spare motors to pass where fewer are singular.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from io import BytesIO
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from parflex.checks import short_text
+from parflex.codegen import cache
+from parflex.errors import InputError, ParflexError, UnreachableError
+from parflex.forces.shared_efforts import home_preload, shared_efforts
+from parflex.forces.spare_motors import Sharing, asked, read_sharing, spare_motors
+from parflex.forces.taut_cables import taut_efforts
+from parflex.records import Record
+from parflex.robot.configuration import Configuration
+from parflex.robot.load import acting_robot
+from parflex.robot.robot import Robot
+from parflex.trajectories.polynomials import Polynomials, hermite, slopes_of
+
+Array = np.ndarray
+
+FINE = 1e-6  # of the fastest motor's rate: knots are doubled where quintics are further off midway between them
+
+COARSE = 1e-3  # of it: what is still further off is refused
+
+ROUNDING = 1e-10  # of the typical length, or a turn: positions are not known better
+
+DOUBLED = 3  # times
+
+HALVED = 8  # times, to tell a jump from a quick motion
+
+JUMP = 0.5  # of a step between knots: what stays of it in a piece that is 2^8 times shorter; of a root it is 1/16
+
+SUDDEN = 2.0  # times the faster of both rates: a longer step is checked before knots are added
+
+Found = tuple[Polynomials, Array, Array]
+
+FIT, GROSS = 1e-5, 0.1  # rad or typical lengths: splines through knots of a motion that fits are off by less
+
+ROUNDS, STILL = 12, 1e-12  # of three Newton steps each, until positions stay
+
+LOOKED_AT = 200  # times at which motions are checked
+
+LEFT_OUT = "leave it out, or give a motion"
+
+DRIVEN = {"motors": "", "efforts": "", "platform": ", and here the platform follows it"}
+
+MOST_SETS = 300  # of motors that are compared
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class JointTrajectory(Record):
+    """From `begin` to `end`: `at(s, near)` has all positions, and of some joints position and two derivatives.
+
+    Second derivatives may be missing (nan): they are those of the first ones. A road that is not `strict` is taken even
+    where quintics do not fit well, but not where a joint jumps.
+    """
+
+    begin: float
+    end: float
+    closed: bool
+    at: Callable[[float, Array], tuple[Array, Array]]
+    left: Callable[[float], str]  # "the path is left 0.1 m from its start"
+    key: str  # of errors
+    rates: tuple[int, ...] | None = None  # of the joints that `at` tells of; None: the motors
+    strict: bool = True
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _Knots(Record):
+    ways: Array
+    q: list[Array]
+    values: Array  # (3, knot, motor)
+
+
+def joint_trajectory(robot: Robot, road: JointTrajectory, near: Array, count: int) -> tuple[Polynomials, Array, Array]:
+    """Joints as functions of s, and all positions where the road begins and where it ends."""
+    for doubled in range(DOUBLED + 1 if road.strict else 2):
+        knots = _knots(robot, road, near, count * 2**doubled)
+        pieces = hermite(knots.ways, *knots.values)
+        off, allowed, worst = _off(_units(robot, road), road, knots, pieces)
+        if off <= FINE + allowed:
+            break
+        _refuse_jump(robot, road, knots, worst)
+    if road.strict and off > COARSE + allowed:
+        raise UnreachableError(
+            f"{road.left(float(knots.ways[worst]))}: the motors would have to move too suddenly there",
+            key=road.key,
+            hint="keep away from singular poses, or give more components of the pose",
+        )
+    return pieces, knots.q[0], knots.q[-1]
+
+
+def _exactly(road: JointTrajectory, s: float, near: Array) -> tuple[Array, Array]:
+    try:
+        return road.at(s, near)
+    except ParflexError as error:
+        error.message = f"{road.left(s)}: {error.message}"
+        error.key = road.key
+        raise
+
+
+def _knots(robot: Robot, road: JointTrajectory, near: Array, count: int) -> _Knots:
+    ways, q, values = np.linspace(road.begin, road.end, count + 1), [near], []
+    units = _units(robot, road)
+    for s in ways:
+        found, motors = _exactly(road, float(s), q[-1])
+        q.append(found)
+        values.append(motors)
+        if len(values) > 1 and _sudden(units, values[-2], values[-1], float(ways[1] - ways[0])):
+            _refuse_jump(robot, road, _Knots(ways, q[1:], np.stack(values, axis=1)), len(values) - 2)
+    every = np.stack(values, axis=1)
+    if np.isnan(every[2]).any():
+        every[2] = slopes_of(ways, every[1], road.closed)
+    return _Knots(ways, q[1:], every)
+
+
+def _rates(robot: Robot, road: JointTrajectory) -> list[int]:
+    return list(robot.actuated if road.rates is None else road.rates)
+
+
+def _units(robot: Robot, road: JointTrajectory) -> Array:
+    return robot.tree.rate_units[_rates(robot, road)]
+
+
+def _sudden(units: Array, before: Array, behind: Array, h: float) -> bool:
+    rate = max(_size(units, before[1]), _size(units, behind[1]))
+    return _size(units, behind[0] - before[0]) > SUDDEN * h * rate + ROUNDING
+
+
+def _off(units: Array, road: JointTrajectory, knots: _Knots, pieces: Polynomials) -> tuple[float, float, int]:
+    """How far rates of quintics are from exact ones midway between knots, how far they may be, and the worst piece.
+
+    Checked are three pieces on the way, and the one where positions and the integral of exact rates differ most.
+    """
+    (p, v, a), h = knots.values, float(knots.ways[1] - knots.ways[0])
+    fastest = max(_size(units, v), _size(units, np.diff(p, axis=0) / h))  # rates may be wrong, even zero
+    if not fastest:
+        return 0.0, 0.0, 0
+    opened = np.diff(p, axis=0) - h / 2 * (v[1:] + v[:-1]) + h**2 / 12 * np.diff(a, axis=0)
+    worst = int(np.argmax(np.abs(opened / units).max(axis=1)))
+    count, found = len(p) - 1, {}
+    for k in (worst, count // 5, count // 2, 7 * count // 8):
+        s = float(knots.ways[k] + h / 2)
+        _, exact = _exactly(road, s, knots.q[k])
+        apart = np.abs((pieces.at(s) - exact[0]) / h), np.abs(pieces.at(s, 1) - exact[1])
+        found[k] = float(np.max(np.maximum(*apart) / units)) / fastest
+    most = max(found, key=lambda k: found[k])
+    return found[most], ROUNDING / (h * fastest), most
+
+
+def _refuse_jump(robot: Robot, road: JointTrajectory, knots: _Knots, piece: int) -> None:
+    """Raise if a piece that is halved again and again keeps the step of its joints."""
+    units = _units(robot, road)
+    (s, t), (q, _) = knots.ways[piece : piece + 2], knots.q[piece : piece + 2]
+    first, last = knots.values[0, piece], knots.values[0, piece + 1]
+    step = last - first
+    for _ in range(HALVED):
+        middle, (q_mid, values) = (s + t) / 2, _exactly(road, float((s + t) / 2), q)
+        if _size(units, values[0] - first) > _size(units, last - values[0]):
+            t, last = middle, values[0]
+        else:
+            s, q, first = middle, q_mid, values[0]
+    if _size(units, last - first) < JUMP * _size(units, step):
+        return
+    most = int(np.argmax(np.abs(last - first) / units))
+    joint = robot.tree.rate_names[_rates(robot, road)[most]]
+    raise UnreachableError(
+        f"{road.left(float(s))}: '{joint}' would jump by {last[most] - first[most]:.3g} there, "
+        "as what is not given of the pose cannot be kept beyond",
+        key=road.key,
+        hint="end the path before it, or prescribe whole poses of the end effector",
+    )
+
+
+def _size(units: Array, step: Array) -> float:
+    return float(np.abs(step / units).max(initial=0.0))
+
+
+def cached_joint_trajectory(robot: Robot, choices: tuple[Any, ...], find: Callable[[], Found]) -> Found:
+    """What `find` finds for a robot and all that it depends on beside it, from the disk if it was found before."""
+    key = cache.key_of(robot, "road", *choices)
+    if key is None:
+        return find()
+    key = key.removesuffix(".program") + ".road"
+    data = cache.read_bytes(key)
+    if data is not None:
+        with np.load(BytesIO(data), allow_pickle=False) as kept:
+            return Polynomials(kept["breaks"], kept["coefficients"]), kept["first"], kept["last"]
+    pieces, first, last = find()
+    file = BytesIO()
+    np.savez(file, breaks=pieces.breaks, coefficients=pieces.coefficients, first=first, last=last)
+    cache.write_bytes(key, file.getvalue())
+    return pieces, first, last
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RedundantDrive(Record):
+    """A run in which some motors drive the robot and all of them share the efforts."""
+
+    robot: Robot  # with all its motors
+    driven: Robot  # with those that drive it
+    sharing: Sharing
+
+    def efforts(self, t: Array, q: Array, tau: Array) -> Array:
+        """Efforts of all motors from those of the motors that drive, row by row."""
+        rows = []
+        for time, positions, given in zip(t, q, tau, strict=True):
+            here = Configuration(self.robot, positions)
+            g = here.J[list(self.driven.actuated)].T @ given
+            try:
+                rows.append(shared_efforts(here.J_a.T, g, self.sharing).tau)
+            except InputError as error:
+                error.message = f"at t = {time:.6g} s {error.message}"
+                raise
+        return np.array(rows).reshape(len(t), len(self.robot.actuated))
+
+    def told(self) -> dict[str, Any]:
+        """How the efforts of the run were chosen; `preload` are the internal efforts at home."""
+        preloads, names = self.sharing.preloads, self.sharing.names
+        words = ["least weighted norm" if self.sharing.weights is not None else "least norm"]
+        words += ["preload at home, elsewhere the nearest internal efforts"] * preloads + [
+            "limits"
+        ] * self.sharing.bounded
+        near = self.sharing.near if preloads and self.sharing.near is not None else ()
+        return {
+            "spare_motors": spare_motors(self.robot),
+            "chosen_by": ", ".join(words),
+            "preload": {name: float(value) for name, value in zip(names, near, strict=False)},
+        }
+
+    def taut(self, q: Array, effort: Array, tensions: Array) -> Array:
+        """Efforts that keep driven cables taut, row by row, from efforts at which they have these tensions."""
+        found = effort.copy()
+        if self.sharing.preloads:
+            return found
+        for row, (positions, tau, tension) in enumerate(zip(q, effort, tensions, strict=True)):
+            here = Configuration(self.robot, positions)
+            kept = taut_efforts(here, here.J_a.T, self.sharing, tau, tension)
+            found[row] = tau if kept is None else kept
+        return found
+
+
+def is_redundant(robot: Robot) -> bool:
+    """Whether motions of all motors of a robot have to fit each other: bodies that deform make them independent."""
+    return not robot.tree.elastic and spare_motors(robot) > 0
+
+
+def positions_of_all_motors(robot: Robot, values: Array, near: Array) -> Array:
+    """Closed positions at which all motors are as near to their values as can be, near others."""
+    from parflex.formulations.base import ModelRequest
+    from parflex.formulations.choice import choose  # which other runs do without
+    from parflex.formulations.coordinates import fitted_positions
+
+    form: Any = choose(robot, ModelRequest("step"))
+    q = np.array(near, dtype=float)
+    for _ in range(ROUNDS):
+        before, q = q, fitted_positions(form, np.asarray(values, dtype=float), q)
+        if np.abs(q - before).max() < STILL * robot.tree.length:
+            break
+    return q
+
+
+def redundant_case(case: Any, words: Mapping[str, Any]) -> Any:
+    """A run with the motors that drive a robot with spare ones; what is asked of these has no effect elsewhere."""
+    robot = acting_robot(case.robot, case.without)
+    if case.prescribed == "motors" and is_redundant(robot):
+        spare = with_driving_motors(robot, case.motion, case.grid.rows * case.grid.out_step, **words)
+        names = tuple(spare.driven.actuated_names)
+        kept = [robot.actuated_names.index(name) for name in names]
+        moved = replace(case.motion, motors=names, pieces=_columns(case.motion.pieces, kept), exact=None)
+        loads = range(len(robot.actuated), case.given.coefficients.shape[2])
+        return replace(case, robot=spare.driven, motion=moved, given=_columns(case.given, [*kept, *loads]), spare=spare)
+    for key, value in words.items():
+        if asked(value):
+            raise InputError(
+                f"'{key}' has an effect where more motors than freedoms follow a motion{DRIVEN[case.prescribed]}",
+                key=key,
+                value=short_text(value),
+                hint="leave it out, or drive the motors" if case.prescribed == "platform" else LEFT_OUT,
+            )
+    return case
+
+
+def _columns(pieces: Polynomials, kept: list[int]) -> Polynomials:
+    return replace(pieces, coefficients=np.ascontiguousarray(pieces.coefficients[:, :, kept]))
+
+
+def with_driving_motors(
+    robot: Robot, motion: Any, end: float, weights: Any, preload: Any, effort_limit: Any
+) -> RedundantDrive:
+    """Which motors drive a motion, and how all share the efforts; motions that do not fit are refused."""
+    pieces: Polynomials = motion.pieces
+    sharing = read_sharing(robot, weights, preload, effort_limit)
+    lossy = [row.name for row in robot.closures.constraints if getattr(row, "lossy", False)]
+    if lossy:
+        raise InputError(
+            f"internal efforts change what the rigid coupling '{lossy[0]}' loses, so no motor can drive alone",
+            key="efficiency",
+            value=lossy[0],
+            hint="leave out friction, or use a controller",
+        )
+    if sharing.preloads:
+        sharing = replace(sharing, preloaded=(), preload=np.zeros(0), near=home_preload(robot, sharing))
+    motors, q, rows = list(robot.actuated), motion.start, []
+    places = [robot.tree.links[robot.tree.link_of_rate[k]].q.start for k in motors]
+    units = robot.tree.rate_units
+    worst: tuple[float, float, int] = (0.0, 0.0, 0)  # by how much, when, and which motor
+    for t in np.linspace(0.0, end, LOOKED_AT + 1):
+        wanted = pieces.at(float(t))[: len(motors)]
+        q = positions_of_all_motors(robot, wanted, q)
+        off = np.abs(q[places] - wanted) / units[motors]
+        worst = max(worst, (float(off.max()), float(t), int(off.argmax())))
+        if not worst[0] <= GROSS:  # farther on, the nearest pose would be any
+            break
+        rows.append(Configuration(robot, q).J_a / units[motors][:, None])
+    if not worst[0] <= FIT:
+        raise _contradiction(robot, worst[1], worst[2], worst[0] * float(units[motors[worst[2]]]))
+    chosen = _best(np.array(rows))
+    driven = replace(robot, actuated=tuple(motors[k] for k in chosen), known_home=robot.home)
+    return RedundantDrive(robot, driven, sharing)
+
+
+def _best(rows: Array) -> list[int]:
+    """The set of motors whose rates determine the motion best at the worst of all times."""
+    count, freedoms = rows.shape[1:]
+    sets = [list(chosen) for _, chosen in zip(range(MOST_SETS), combinations(range(count), freedoms), strict=False)]
+    return max(sets, key=lambda chosen: float(np.linalg.svd(rows[:, chosen], compute_uv=False)[:, -1].min()))
+
+
+def _contradiction(robot: Robot, t: float, motor: int, off: float) -> InputError:
+    name = robot.actuated_names[motor]
+    freedoms = len(robot.actuated) - spare_motors(robot)
+    unit = "m" if np.any(robot.tree.links[robot.tree.link_of_rate[robot.actuated[motor]]].joint.S_v) else "rad"
+    return InputError(
+        f"the motions of the {len(robot.actuated)} motors do not fit the {freedoms} freedoms: at t = {t:.4g} s the "
+        f"nearest pose leaves '{name}' off by {off:.4g} {unit}",
+        key="motion",
+        value=name,
+        hint="give motions that the robot can have, e.g. along a path of its end effector",
+    )

@@ -1,0 +1,612 @@
+"""Prescribed motion of the motors, and plans of motions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from parflex.errors import InputError, RobotFileError, did_you_mean
+from parflex.records import Answer
+from parflex.robot.limits import refuse_violations
+from parflex.robot.motor_values import by_motor
+from parflex.robot.robot import Robot
+from parflex.robotfile.motion_schema import LAW_KEYS, LAWS, LIMIT_KEYS, MotionTable
+from parflex.robotfile.read import parse_toml, read_bounded, read_tables
+from parflex.trajectories.follow import is_redundant, positions_of_all_motors
+from parflex.trajectories.frame_motion import (
+    PoseMotion,
+    frame_waves,
+    motors_along_path,
+    motors_through_poses,
+    pose_motion,
+)
+from parflex.trajectories.inputs import InputSpan, smooth_segments
+from parflex.trajectories.polynomials import (
+    Polynomials,
+    blended,
+    check_channels,
+    continues,
+    hermite,
+    integral,
+    joined,
+    repeat_motion,
+    repeat_pieces,
+    scaled,
+    splined,
+    unit_law,
+)
+from parflex.trajectories.waves import Waves, waves_of
+
+Array = np.ndarray
+
+LONGEST = 1e4  # s
+
+Limits = float | Mapping[str, Any] | None
+
+PAGE = "docs/robot-file.md"
+
+SAMPLE = 1e-3  # s between samples of a function, or a step if that is shorter
+
+FINE, ROUGH = 1e-6, 1e-4  # of the way of the motors: samples are doubled, and warned of, where quintics are further off
+
+MOST_ROWS = 5_000_000  # of a table
+
+DOUBLED, MOST = 7, 1_000_000  # times at most, and samples
+
+
+def plan_motion(
+    robot: Robot,
+    motion: Any,
+    time: float | None = None,
+    *,
+    effort_limit: Limits = None,
+    velocity_limit: Limits = None,
+    acceleration_limit: Limits = None,
+    ignore_limits: bool = False,
+) -> MotorMotion:
+    """Plan a motion of the motors, without a run.
+
+    Limits that are given are those of a time-optimal motion; they replace those of its table. A motion in which a motor
+    exceeds its `limits` or `velocity_limit` of the robot file is refused.
+
+    Parameters
+    ----------
+    robot : Robot
+        Robot, from `load`.
+    motion : str, Path, Mapping or callable
+        Motion: name in the file, motion file, table, table of knots, or function of time (m, rad).
+    time : float, default None
+        Duration, of motions without an end (s); sines of motors and what has a period go on behind it.
+    effort_limit : float or Mapping[str, float], default None
+        Largest effort of all motors, or of each; a pair is the lowest and the highest (N, N m).
+    velocity_limit : float or Mapping[str, float], default None
+        Largest velocity of all motors, or of each (m/s, rad/s).
+    acceleration_limit : float or Mapping[str, float], default None
+        Largest acceleration of all motors, or of each (m/s^2, rad/s^2).
+    ignore_limits : bool, default False
+        Do not check the limits of the robot file.
+
+    Returns
+    -------
+    MotorMotion
+        Motion for `simulate`; `at(t)` has position, velocity and acceleration of the motors (SI), `table(step)` all of
+        them, `timing` how a time-optimal one was found.
+
+    Examples
+    --------
+    >>> plan = parflex.plan_motion(robot, {"moves": [{"left.1": 0.2}], "law": "septic", "duration": 0.5})
+    """
+    limits = dict(zip(LIMIT_KEYS, (effort_limit, velocity_limit, acceleration_limit), strict=True))
+    given = {key: value for key, value in limits.items() if value is not None}
+    found = None if callable(motion) else motion_table(robot, motion)
+    if found is None:
+        if given:
+            raise _useless(min(given))
+        if callable(motion) and time is None:
+            raise InputError("a function of time has no end", key="time", hint="give time=...")
+        plan = _motors(motion_of(robot, motion, InputSpan(1.0 if time is None else time)))
+    else:
+        name, table = found
+        table = _limited(table, given) if given else table
+        plan = from_table(robot, name, table, _length(table, time))
+    if not ignore_limits:
+        end = max(float(plan.pieces.breaks[-1]), time or 0.0)
+        refuse_violations(check_channels(robot, plan.motors, plan.pieces, end))
+    return plan
+
+
+def _motors(motion: Any) -> MotorMotion:
+    if not isinstance(motion, MotorMotion):
+        raise InputError("this is a motion of the platform", key="motion", hint="give a motion of the motors")
+    return motion
+
+
+def _useless(key: str) -> InputError:
+    return InputError(f"'{key}' has no effect on this motion", key=key, hint='give a table with law = "time-optimal"')
+
+
+def _limited(table: MotionTable, given: Mapping[str, Any]) -> MotionTable:
+    """The table with other limits."""
+    if table.law_word != "time-optimal":
+        raise _useless(min(given))
+    raw = table.model_dump(exclude_unset=True) | dict(given)
+    try:
+        return read_tables(MotionTable, raw, "motion", "docs/robot-file.md")
+    except RobotFileError as error:
+        raise InputError(error.message, key=error.key, value=error.value, hint=error.hint) from None
+
+
+def _length(table: MotionTable, time: float | None) -> float:
+    """How long a motion without an end is needed."""
+    if time is not None:
+        if not 0 < time <= LONGEST:
+            raise InputError(
+                "'time' is not a positive number of seconds, or too long", key="time", value=time,
+                hint=f"give e.g. 2, at most {LONGEST:g}",
+            )  # fmt: skip
+        return time
+    if table.circle is not None and table.circle.turns is None and table.law_word == "constant-speed":
+        raise InputError("the circle has no end", key="time", hint="give time=..., or turns in the table")
+    if table.period is not None:
+        return table.period
+    if table.duration is not None:
+        return table.duration
+    if table.kind == "sines":
+        if table.frame is not None:
+            raise InputError("the sines have no end", key="time", hint="give time=..., or duration in the table")
+        return 1 / (table.frequency or min(table.frequencies))
+    return 1.0
+
+
+def motion_table(robot: Robot, given: Any) -> tuple[str, MotionTable] | None:
+    """The table of a motion with its name; None where nothing of the kind is given (knots, functions, made motions).
+
+    A mapping with `t` is a table of knots. On the command line, `{ moves = [...], duration = 1 }` is a table too.
+    """
+    if isinstance(given, MotionTable):
+        return "given", given
+    if isinstance(given, Mapping):
+        return None if "t" in given else ("given", _checked(robot, dict(given), "motion"))
+    if not isinstance(given, str | Path):
+        return None
+    text = str(given)
+    if text in robot.description.motions:
+        return text, robot.description.motions[text]
+    if text.lstrip().startswith("{"):
+        raw = _parsed(f"motion = {text}".encode(), "motion")["motion"]
+        return "given", _checked(robot, raw, "motion")
+    if text.endswith(".toml"):
+        return Path(text).stem, _checked(robot, _parsed(_read(text), text), text)
+    return None
+
+
+def with_time_law(robot: Robot, given: Any) -> MotionTable:
+    """The table of a motion with its law, and what belongs to it alone, replaced by the time-optimal one."""
+    found = motion_table(robot, given)
+    if found is None:
+        raise InputError(
+            "only a table of a motion has a time-optimal law", key="motion", value=str(given),
+            hint="give a name of the robot file, a .toml file or { ... }",
+        )  # fmt: skip
+    kept = found[1].model_dump(exclude_unset=True)
+    if "time-optimal" not in LAWS[found[1].kind]:
+        raise InputError(
+            f"a motion with '{found[1].kind}' has no path", key="motion", value=str(given), hint="give moves or points"
+        )
+    known = {found[1].kind, "frame", "start", *LAW_KEYS["time-optimal"]}  # once: a period would hide its time
+    return _checked(robot, {key: kept[key] for key in kept if key in known} | {"law": "time-optimal"}, "motion")
+
+
+def unknown_motion_error(robot: Robot, given: Any) -> InputError:
+    """What is said where the robot has no such motion."""
+    known = list(robot.description.motions)
+    return InputError(
+        f"the robot has no motion '{given}'",
+        key="motion",
+        value=str(given),
+        hint=did_you_mean(str(given), known)
+        if known
+        else "add [motions.NAME] to its file, or name a .toml, .csv or .npz file",
+    )
+
+
+def _read(path: str) -> bytes:
+    try:
+        return read_bounded(Path(path))
+    except OSError as error:
+        raise InputError(
+            f"cannot be read ({error.strerror})", file=path, key="motion", value=path, hint="check the path"
+        ) from None
+
+
+def _parsed(content: bytes, file: str) -> dict[str, Any]:
+    try:
+        return parse_toml(content, file)
+    except RobotFileError as error:
+        raise _ours(error, file) from None
+
+
+def _checked(robot: Robot, raw: dict[str, Any], file: str) -> MotionTable:
+    """The table, with a frame that is there."""
+    try:
+        table = read_tables(MotionTable, raw, file, PAGE)
+    except RobotFileError as error:
+        raise _ours(error, file) from None
+    if table.frame is not None and table.frame not in robot.tree.places:
+        raise InputError(
+            f"there is no frame '{table.frame}'", file=file if file != "motion" else None, key="frame",
+            value=table.frame, hint=did_you_mean(table.frame, list(robot.tree.places)),
+        )  # fmt: skip
+    return table
+
+
+def _ours(error: RobotFileError, file: str) -> InputError:
+    return InputError(
+        error.message, file=None if file == "motion" else file, key=error.key or "motion", value=error.value,
+        hint=error.hint,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MotorMotion(Answer):
+    """A motion of the motors, from `plan_motion`.
+
+    Sines and chirps are `exact`; their `pieces` are quintics through them, for the time loop.
+
+    Attributes
+    ----------
+    name : str
+        Name of the motion.
+    motors : tuple[str, ...]
+        Names of the motors, in order.
+    pieces : Polynomials
+        Piecewise polynomials of the positions of the motors (m, rad).
+    start : Array
+        All positions of the robot with rigid bodies at t = 0 (m, rad).
+    exact : Waves | None
+        Sines or a chirp.
+    period : float | None
+        Period after which it repeats (s).
+    timing : TimeOptimal | None
+        How a time-optimal motion was found.
+    planned : float | None
+        Until when a motion without an end, or a function, is known (s).
+    """
+
+    name: str
+    motors: tuple[str, ...]
+    pieces: Polynomials
+    start: Array
+    exact: Waves | None = None
+    period: float | None = None
+    timing: Any = None
+    planned: float | None = None
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """Warnings of a time-optimal law."""
+        return () if self.timing is None else tuple(self.timing.warnings)
+
+    @property
+    def given(self) -> Polynomials:
+        """What the time loop gets."""
+        return self.pieces
+
+    def at(self, t: float) -> tuple[Array, Array, Array]:
+        """Position, velocity and acceleration of the motors at `t` in s; at rest before zero and behind the end."""
+        if self.exact is not None:
+            return self.exact.at(t)
+        self._known(t)
+        inside = max(t, 0.0) if self.period is None else float(np.fmod(max(t, 0.0), self.period))
+        still = float(t >= 0)
+        return self.pieces.at(inside), still * self.pieces.at(inside, 1), still * self.pieces.at(inside, 2)
+
+    @property
+    def end(self) -> float:
+        """When the last positions are reached, in s; infinite for what is repeated and waves without an end."""
+        if self.period is not None:
+            return np.inf
+        return self.exact.duration if self.exact is not None else float(self.pieces.breaks[-1])
+
+    def until(self, time: float) -> MotorMotion:
+        """The same with pieces until `time` in s, for a run: repeated, or more of the exact waves."""
+        self._known(time)
+        if self.period is not None:
+            return replace(self, pieces=repeat_pieces(self.pieces, self.period, time))
+        if self.exact is not None and self.pieces.breaks[-1] < min(time, self.exact.duration):
+            return replace(self, pieces=self.exact.quintics(time))
+        return self
+
+    def _known(self, t: float) -> None:
+        """Refuses times behind what was planned of a motion that goes on."""
+        if self.planned is not None and t > self.planned * (1 + 1e-9):
+            raise InputError(
+                f"the motion is planned until t = {self.planned:g} s only", key="time", value=float(t),
+                hint=f"give plan_motion time={t:g} or more",
+            )  # fmt: skip
+
+    def table(self, step: float = 1e-3, time: float | None = None) -> dict[str, Array]:
+        """Columns `t` (s), JOINT, JOINT.velocity and JOINT.acceleration (SI) every `step` s until its end or `time` s.
+
+        What is repeated ends after a period; other motions without an end need `time`.
+        """
+        end = (self.period or self.end) if time is None else time
+        if not np.isfinite(end):
+            raise InputError("the motion has no end", key="time", hint="say until when the table goes")
+        if not end / step <= MOST_ROWS:
+            raise InputError(
+                f"the table would have {end / step:.3g} rows", key="step", value=step, hint=f"at most {MOST_ROWS}"
+            )
+        t = np.append(np.arange(0.0, end * (1 - 1e-9), step), end)
+        rows = self._rows(t)
+        columns = {"t": t}
+        for order, word in enumerate(("", ".velocity", ".acceleration")):
+            columns |= {f"{motor}{word}": rows[:, order, k] for k, motor in enumerate(self.motors)}
+        return columns
+
+    def _rows(self, t: Array) -> Array:
+        """What `at` gives, at rising times that are not before zero: (time, order, motor)."""
+        if self.exact is not None:
+            return np.array([self.exact.at(float(moment)) for moment in t])
+        self._known(float(t[-1]))
+        inside = t if self.period is None else np.fmod(t, self.period)
+        return np.stack([self.pieces.at(inside, order) for order in range(3)], axis=1)
+
+
+def motion_of(robot: Robot, given: Any, span: InputSpan, drive: str = "motors") -> MotorMotion | PoseMotion:
+    """A motion: a table by its name in the robot file or as given, knots (.csv, .npz), or a function of time.
+
+    That of the platform (`drive`) goes through poses.
+    """
+    if isinstance(given, MotorMotion):
+        return given.until(span.end)
+    if isinstance(given, PoseMotion):
+        return given
+    found = None if callable(given) else motion_table(robot, given)
+    if drive == "platform" and found is not None:
+        return pose_motion(robot, *found)
+    if drive == "platform":
+        known = [name for name, motion in robot.description.motions.items() if motion.poses]
+        raise InputError(
+            f"the robot has no motion '{given}' through poses",
+            key="motion",
+            value=str(given),
+            hint=did_you_mean(str(given), known) if known else "add [motions.NAME] with poses to its file",
+        )
+    if callable(given):
+        return from_function(robot, given, span)
+    if found is not None:
+        return from_table(robot, *found, span.end)
+    if isinstance(given, Mapping):
+        return _from_knots(robot, given, "motion")
+    if str(given).endswith((".csv", ".npz")):
+        from parflex.trajectories.files import read_table
+
+        return _from_knots(robot, read_table(str(given), "motion"), str(given))
+    raise unknown_motion_error(robot, given)
+
+
+def from_description(robot: Robot, name: str, time: float) -> MotorMotion:
+    """A motion of the robot file, repeated or held until a time."""
+    return from_table(robot, name, robot.description.motions[name], time)
+
+
+def from_table(robot: Robot, name: str, motion: MotionTable, time: float) -> MotorMotion:
+    """The motion of a table, repeated or held until a time."""
+    if not robot.actuated:
+        raise InputError("the robot has no motors", key="motion", value=name, hint="mark joints as actuated")
+    pieces, start, more = _built(robot, name, motion, max(time, motion.period or 0.0))
+    exact, timing = (more, None) if isinstance(more, Waves) else (None, more)
+    if motion.period is not None:
+        pieces, exact = repeat_motion(pieces, motion.period, time, name), None
+    planned = (
+        float(pieces.breaks[-1]) if motion.period is None and exact is None and continues(motion, pieces) else None
+    )
+    return MotorMotion(name, tuple(robot.actuated_names), pieces, start, exact, motion.period, timing, planned)
+
+
+def _built(robot: Robot, name: str, motion: MotionTable, time: float) -> tuple[Polynomials, Array, Any]:
+    """Motors in time, all positions at the start, and the exact waves, or the timing of a time-optimal motion."""
+    if motion.law_word == "time-optimal":
+        from parflex.trajectories.time_optimal import fastest_motion
+
+        return fastest_motion(robot, motion, name)
+    if motion.kind in ("sines", "chirp"):
+        if motion.frame is not None:
+            return (*frame_waves(robot, motion, name, time), None)
+        waves, start = joint_waves(robot, motion, name)
+        return waves.quintics(time), start, waves
+    if motion.poses:
+        return (*motors_through_poses(robot, name, motion), None)
+    return (
+        *(motors_along_path(robot, motion, name, time) if motion.along_path else joint_moves(robot, motion, name)),
+        None,
+    )
+
+
+def from_function(robot: Robot, function: Callable[[float], Any], span: InputSpan) -> MotorMotion:
+    """A function of time that gives position, velocity and acceleration of all motors; its velocity may jump.
+
+    Samples are compared with the function midway between them, and doubled until quintics through them fit.
+    """
+    motors = len(robot.actuated)
+
+    def row(moment: float) -> Array:
+        values = np.asarray(function(float(moment)), dtype=float)
+        values = values[:, None] if motors == 1 and values.shape == (3,) else values
+        if values.shape != (3, motors) or not np.isfinite(values).all():
+            raise InputError(
+                "a motion gives position, velocity and acceleration of every motor",
+                key="motion",
+                value=str(values.shape),
+                hint=f"return three lists of {motors} finite numbers",
+            )
+        return values
+
+    count = max(1, int(np.ceil(span.end / min(SAMPLE, span.step) * (1 - 1e-12))))
+    t = np.linspace(0.0, span.end, count + 1)
+    rows = np.array([row(moment) for moment in t])
+    for doubled in range(DOUBLED + 1):
+        last = doubled == DOUBLED or 2 * len(t) > MOST
+        midway = (t[1:] + t[:-1]) / 2
+        between = np.array([row(moment) for moment in midway])
+        off, when = np.inf, 0.0
+        try:
+            pieces = joined([hermite(*part) for part in smooth_segments(row, t, rows)])
+            off, when = _off(pieces, midway, between, rows)
+        except InputError:  # velocities that do not belong to positions, or to a motion between samples
+            if last:
+                raise
+        if off <= FINE or last:
+            break
+        t = np.insert(t, np.arange(1, len(t)), midway)
+        rows = np.insert(rows, np.arange(1, len(rows)), between, axis=0)
+    span.apart["motion"] = span.end / (2 * count)  # with those midway
+    if off > ROUGH:
+        span.warnings.append(
+            f"the function 'motion' changes too fast to be sampled: about t = {when:.6g} s positions are off by "
+            f"{off:.2g} of the way of the motors (use a smaller step, or a smooth function)"
+        )
+    return replace(_started(robot, "function", pieces), planned=span.end)
+
+
+def _off(pieces: Polynomials, t: Array, exact: Array, rows: Array) -> tuple[float, float]:
+    """How far positions are off, in parts of the way of each motor, at most, and when."""
+    found = np.abs(pieces.at(t) - exact[:, 0])
+    way = np.maximum(np.ptp(rows[:, 0], axis=0), 1e-6 * np.abs(rows[:, 0]).max(axis=0))  # less is rounding
+    shares = np.divide(found, way, out=np.zeros_like(found), where=way > 0).max(axis=1, initial=0.0)
+    worst = int(np.argmax(shares))
+    return float(shares[worst]), float(t[worst])
+
+
+def _started(robot: Robot, name: str, pieces: Polynomials) -> MotorMotion:
+    """All positions follow from those of the motors at the start."""
+    if is_redundant(robot):
+        return MotorMotion(
+            name, tuple(robot.actuated_names), pieces, positions_of_all_motors(robot, pieces.at(0.0), robot.home)
+        )
+    values = dict(zip(robot.actuated_names, map(float, pieces.at(0.0)), strict=True))
+    return MotorMotion(name, tuple(robot.actuated_names), pieces, robot.locking(robot.tree.elastic).assemble(values))
+
+
+def _from_knots(robot: Robot, table: Mapping[str, Array], file: str) -> MotorMotion:
+    """Columns `t`, `JOINT`, `JOINT.velocity`, `JOINT.acceleration`; a spline gives rates that are not there."""
+    from scipy.interpolate import make_interp_spline
+
+    columns = {str(key).removeprefix("q."): np.asarray(value, dtype=float) for key, value in table.items()}
+    missing = [name for name in ("t", *robot.actuated_names) if name not in columns]
+    if missing:
+        raise InputError(
+            f"the column '{missing[0]}' is missing", file=file, key="motion", value=missing[0],
+            hint="give t and a column for every motor",
+        )  # fmt: skip
+    t = columns["t"]
+    twice: Array = np.diff(t) == 0 if t.ndim == 1 else np.zeros(0, dtype=bool)
+    if t.ndim != 1 or len(t) < 2 or np.any(np.diff(t) < 0) or t[0] > 0 or np.any(twice[1:] & twice[:-1]):
+        raise InputError(
+            "'t' does not increase from 0", file=file, key="t", hint="sort the rows by time, starting at t = 0"
+        )
+    q = np.stack([columns[name] for name in robot.actuated_names], axis=1)
+    rates = [[f"{name}.{word}" for name in robot.actuated_names] for word in ("velocity", "acceleration")]
+    known = all(name in columns for names in rates for name in names)
+    given = [np.stack([columns[name] for name in names], axis=1) for names in rates] if known else []
+    if not all(np.isfinite(part).all() for part in (t, q, *given)):
+        raise InputError("not all numbers are finite", file=file, key="motion", hint="correct the table")
+    parts = []
+    for rows in np.split(np.arange(len(t)), np.flatnonzero(twice) + 1):  # two rows at one time: the velocity jumps
+        if len(rows) < 2 or t[rows[0]] == t[rows[-1]]:
+            raise InputError(
+                f"the velocity jumps twice about t = {t[rows[0]]:g} s",
+                file=file, key="t", value=float(t[rows[0]]), hint="add rows between the jumps",
+            )  # fmt: skip
+        spline = None if known else make_interp_spline(t[rows], q[rows], k=min(5, 2 * ((len(rows) - 2) // 2) + 1))
+        rest = [part[rows] for part in given] if spline is None else [spline(t[rows], order) for order in (1, 2)]
+        parts.append(hermite(t[rows], q[rows], *rest))
+    return _started(robot, file, joined(parts))
+
+
+def joint_moves(robot: Robot, motion: MotionTable, name: str) -> tuple[Polynomials, Array]:
+    """Moves one after the other, each by the law, or positions that are gone through."""
+    rows, start = positions_of(robot, motion, name)
+    if motion.law_word == "spline":
+        return splined(motion.times, rows), start
+    if motion.law_word == "blend":
+        return blended(motion.times, rows, motion.blend, f"motions.{name}"), start
+    if motion.moves and motion.law_word == "trapezoid":
+        return _filtered_trapezoids(motion, rows), start
+    parts, begin = [], motion.times[0] if motion.times else 0.0
+    for index, (first, second) in enumerate(pairwise(rows)):
+        duration = motion.duration if motion.duration is not None else motion.times[index + 1] - motion.times[index]
+        parts.append(scaled(unit_law(motion.law_word, duration, motion.ramp), begin, first, second - first))
+        begin = motion.times[index + 1] if motion.times else begin + duration + motion.rest
+    return joined(parts), start
+
+
+def positions_of(robot: Robot, motion: MotionTable, name: str) -> tuple[Array, Array]:
+    """Positions of the motors between which moves go, a row each, and all positions at the start."""
+    names, given = robot.actuated_names, dict(motion.start)
+    rows = []
+    for index, table in enumerate(motion.joints):
+        values = by_motor(names, table, f"motions.{name}.joints.{index}", "position")
+        if index == 0:
+            given |= {names[motor]: value for motor, value in values.items()}
+            start, current = start_of(robot, given)
+        for motor, value in values.items():
+            current[motor] = value
+        rows.append(current.copy())
+    if motion.moves:
+        start, current = start_of(robot, given)
+        rows = [current.copy()]
+        for index, move in enumerate(motion.moves):
+            for motor, value in by_motor(names, move, f"motions.{name}.moves.{index}", "move").items():
+                current[motor] += value
+            rows.append(current.copy())
+    return np.array(rows), start
+
+
+def start_of(robot: Robot, given: dict[str, float]) -> tuple[Array, Array]:
+    """All positions where joints are as given (home), and those of the motors."""
+    start = robot.locking(robot.tree.elastic).assemble(given or None)
+    return start, start[[robot.tree.links[robot.tree.link_of_rate[k]].q.start for k in robot.actuated]].copy()
+
+
+def joint_waves(robot: Robot, motion: MotionTable, name: str) -> tuple[Waves, Array]:
+    """Sines or a chirp of motors, and all positions at the start."""
+    start, first = start_of(robot, dict(motion.start))
+    names, tables = robot.actuated_names, {}
+    for key in ("sines", "cosines", "chirp"):
+        given = by_motor(names, getattr(motion, key), f"motions.{name}.{key}", "amplitude")
+        tables[key] = {names[motor]: value for motor, value in given.items()}
+    return waves_of(motion.model_copy(update=tables), names, first), start
+
+
+def _filtered_trapezoids(motion: MotionTable, rows: Array) -> Polynomials:
+    """Trapezoidal velocities, convolved with a box: their derivative is a step function, integrated back exactly."""
+    assert motion.duration is not None
+    total = motion.duration - motion.ramp  # so much time at full speed goes the whole way
+    events: list[tuple[float, Array]] = []
+    begin = 0.0
+    for way in np.diff(rows, axis=0):
+        events += [(begin + t, change * way / total) for t, change in _trapezoid(motion)]
+        begin += motion.duration + motion.smoothing + motion.rest
+    order = 1 + bool(motion.ramp) + bool(motion.smoothing)
+    times = np.unique(np.round([t for t, _ in events], 12))
+    steps = np.zeros((len(times), rows.shape[1]))
+    for t, change in events:
+        steps[int(np.argmin(np.abs(times - t)))] += change
+    return integral(times, np.cumsum(steps, axis=0), rows[0], order)
+
+
+def _trapezoid(motion: MotionTable) -> list[tuple[float, float]]:
+    """Jumps of the highest derivative that is a step function, for a move at unit speed."""
+    assert motion.duration is not None
+    jumps = [(0.0, 1.0), (motion.duration - motion.ramp, -1.0)]
+    for width in (motion.ramp, motion.smoothing):
+        if width:
+            jumps = [(t + shift, change * sign / width) for t, change in jumps for shift, sign in ((0, 1), (width, -1))]
+    return jumps

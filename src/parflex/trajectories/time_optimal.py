@@ -1,0 +1,657 @@
+"""Time-optimal motion along a path.
+
+The fastest motion along a path: limits become rows, rows speeds, speeds a motion, which is checked between knots.
+
+Rows hold at places; between them efforts may exceed their limits by what they change. There the rows are tightened by
+what was found on the model itself, and speeds are computed again, until nothing is exceeded.
+
+The highest speed along a path: speeds from which the end can be reached, then the fastest among them.
+
+Between two places the path acceleration u is constant, so that y^2 grows by 2 u ds. Rows that hold at a place bound u
+by parabolas of y; all conditions on y at one place are quadratic, whatever the friction, and speeds that meet them are
+intervals between roots: no linear program, no step size, and islands in the phase plane are kept.
+
+From speeds along a path to s as a function of time: constant accelerations, averaged over a short window.
+
+The mean of s over a window stays on the path and makes its acceleration continuous; the motion takes the width of the
+window longer. Efforts become means too, up to the square of the width.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from parflex.errors import InputError, UnreachableError
+from parflex.forces.gear_losses import refuse_losses
+from parflex.forces.taut_cables import driven_cables
+from parflex.records import Record
+from parflex.robot.robot import Robot
+from parflex.robotfile.motion_schema import MotionTable
+from parflex.trajectories.follow import is_redundant
+from parflex.trajectories.polynomials import Polynomials, joined, quintic_powers
+from parflex.trajectories.time_optimal_limits import (
+    MotorLimits,
+    PathPart,
+    PathPlaces,
+    PhaseRows,
+    feasible_efforts,
+    limits_of,
+    model_forces,
+    parts_of,
+    places_along,
+    reversals,
+    rows_along,
+)
+
+Array = np.ndarray
+
+INTERVALS = 60  # of a part: the robot itself is asked at their ends and in their middles
+
+FINER = 8  # intervals of constant acceleration in each of them
+
+WINDOW = 5e-4  # of the time: width of the window over which accelerations change
+
+TIGHTENED = 16  # times at most
+
+KEPT = 1e-6  # of a limit: what may be exceeded
+
+FITTED = 1e-7  # of the largest force: what the terms in y and y^2 may leave out before they are fitted again
+
+REFITS = 5
+
+SHARES = np.array([1e-9, 0.25, 0.5, 0.75, 1 - 1e-9])  # of a piece in time: where limits are checked
+
+MORE, GENTLE = 1.02, 3  # of what was exceeded is taken off, so many times
+
+WARNED = 1e-3  # of a limit
+
+MOST_ROWS = 60
+
+SEARCHED = 40  # stretches in which joints may turn back
+
+APART = 1e-7  # of the length: knots beside such a place
+
+LEAST = 1e-9  # of the highest speed
+
+Intervals = list[tuple[float, float]]  # of speeds
+
+FLAT = 1e-9  # of the largest: rows with a smaller factor of u say nothing of it
+
+NEAR = 1e-9  # relative: speeds that differ by rounding
+
+TINY = 1e-9  # of the time: knots that are nearer to each other are one
+
+
+def fastest_motion(robot: Robot, motion: MotionTable, name: str) -> tuple[Polynomials, Array, TimeOptimal]:
+    """Motors in time, all positions at the start, and how it was found."""
+    limits = limits_of(robot, motion, name)
+    if np.isfinite([limits.low, limits.high]).any():  # losses depend on the acceleration in another way than terms do
+        refuse_losses(robot.closures, "time-optimal motions do not know", f"motions.{name}.effort_limit")
+    rigid = robot.locking(robot.tree.elastic)
+    parts, near = parts_of(robot, motion, name)
+    if any(motion.end_speeds) and len(parts) > 1:
+        raise InputError(
+            "speeds at the ends belong to a path of one part", key=f"motions.{name}.end_speeds",
+            value=str(list(motion.end_speeds)), hint="remove them, or give two points",
+        )  # fmt: skip
+    begin, start = 0.0, None
+    pieces: list[Polynomials] = []
+    told: list[PartTiming] = []
+    warnings = _loose(rigid, limits)
+    for part in parts:
+        places = places_along(rigid, part, _grid(rigid, part, near), near)
+        start = places.robots[0].q if start is None else start
+        near = places.robots[-1].q
+        law, timing, said = _fastest(rigid, part, places, limits, motion, begin)
+        warnings += said
+        made = motors_in_time(law, places.motors)
+        pieces.append(Polynomials(made.breaks + begin, made.coefficients))
+        told.append(timing)
+        begin += law.end + motion.rest
+    assert start is not None
+    all_of_it = told[-1].begin + told[-1].time
+    names = tuple(robot.actuated_names)
+    return joined(pieces), start, TimeOptimal(all_of_it, told, names, limits.low, limits.high, warnings)
+
+
+def _grid(rigid: Robot, part: PathPart, near: Array) -> Array:
+    """Knots at which the robot itself is asked, and their middles.
+
+    Where a joint with Coulomb friction turns back, efforts jump: there are knots on both sides.
+    """
+    turns = reversals(rigid, part, near, np.linspace(0.0, part.length, SEARCHED + 1))
+    beside = np.array([turn + side * APART * part.length for turn in turns for side in (-1, 1)])
+    knots = _even_times(part.length, INTERVALS)
+    far = [k for k in knots if not turns or np.abs(np.array(turns) - k).min() > 2 * APART * part.length]
+    knots = np.unique(np.concatenate([far, beside[(beside > 0) & (beside < part.length)], knots[[0, -1]]]))
+    return np.sort(np.concatenate([knots, (knots[1:] + knots[:-1]) / 2]))
+
+
+def _even_times(length: float, count: int) -> Array:
+    """Places that a motion of constant acceleration to the middle and back passes at even times."""
+    x = np.linspace(0.0, 1.0, count + 1)
+    return np.where(x < 0.5, 2 * x**2, 1 - 2 * (1 - x) ** 2) * length
+
+
+def _fastest(
+    rigid: Robot, part: PathPart, places: PathPlaces, limits: MotorLimits, motion: MotionTable, begin: float
+) -> tuple[TimeLaw, PartTiming, list[str]]:
+    """Terms of efforts are exact for viscous and Coulomb friction; others are fitted again about the motion found."""
+    typical = np.abs(places.slopes[0] / rigid.tree.rate_units[list(rigid.actuated)]).max()
+    speeds, pushes = np.full(len(places.s), 1 / typical), np.zeros(len(places.s))
+    for _ in range(REFITS):
+        rows = rows_along(rigid, places, limits, speeds, pushes)
+        _refuse_free(rows, part)
+        profile, law, violation = _kept_within(part, rows, places, motion.end_speeds, motion.smoothing or None)
+        _, speeds, pushes = law.at(law.when(places.s))
+        speeds = np.maximum(speeds, LEAST * speeds.max())  # friction at rest is that of a motion that begins
+        forces = model_forces(rows, places, speeds, pushes)
+        fitted = np.einsum("pfk,kp->pf", rows.efforts, _state(pushes, speeds))
+        off = float(np.abs(forces - fitted).max() / max(np.abs(forces).max(), 1e-300))
+        if off < FITTED:
+            break
+    told = _told(part, places, rows, profile, law, violation + off * (off >= FITTED), forces, limits, rigid, begin)
+    warnings = [] if told.largest_violation <= WARNED else [
+        f"limits are exceeded by {100 * told.largest_violation:.2g} % of them on the path: the motion needs a check"
+    ]  # fmt: skip
+    return law, told, warnings
+
+
+def _loose(rigid: Robot, limits: MotorLimits) -> list[str]:
+    """Without limits of efforts there are no facets that would know of cables."""
+    if not (is_redundant(rigid) and driven_cables(rigid)) or np.isfinite(limits.high).any():
+        return []
+    return ["without effort_limit, spare motors are not asked whether they can keep the cables taut on this motion"]
+
+
+def _state(pushes: Array, speeds: Array) -> Array:
+    """What rows are multiplied with."""
+    return np.stack([pushes, speeds**2, speeds, np.ones_like(speeds)])
+
+
+def _kept_within(
+    part: PathPart, rows: PhaseRows, places: PathPlaces, ends: tuple[float, float], width: float | None
+) -> tuple[PhaseProfile, TimeLaw, float]:
+    """Speeds whose motion keeps the limits at all places, those between the knots too."""
+    s = np.unique(np.concatenate([_even_times(part.length, INTERVALS * FINER), places.s[::2]]))
+    limits, slowness = rows.at(s)
+    with np.errstate(divide="ignore"):
+        top = 1 / slowness
+    slack, faster = np.ones(limits.shape[:2]), np.zeros(len(s) - 1)
+    best = None
+    for turn in range(TIGHTENED):
+        both = _at_both_ends(s, limits, faster)
+        try:
+            profile = highest_speeds(s, both, np.tile(slack, (1, both.shape[1] // limits.shape[1])), top, ends)
+        except ExcludedError as error:
+            if best is not None:
+                break  # tightened too far: what was found before is the best there is
+            raise _excluded(error, part, limits[error.place], rows.names, s) from None
+        law = time_law(profile, WINDOW, width)
+        over, fast = _exceeded(rows, law, s)
+        violation = float(max(over.max(initial=0.0), fast.max(initial=0.0)))
+        if best is None or violation < best[2]:
+            best = profile, law, violation
+        if violation <= KEPT:
+            break
+        more = MORE if turn < GENTLE else 2.0  # where terms jump, the window shows half of what is taken off
+        faster = np.diff(profile.y)
+        slack[:-1] -= over * more
+        top[:-1] /= 1 + fast * more
+        top[1:] /= 1 + fast * more
+    assert best is not None
+    return best
+
+
+def _at_both_ends(s: Array, limits: Array, faster: Array) -> Array:
+    """Rows at the begin of each interval, and at its end as rows of the speed at its begin.
+
+    There y^2 has grown by 2 u ds, and y by what it grew in the motion found before. Without them accelerations go to
+    and fro where a row has no factor of u. Very many rows stay alone: their pairs would be too many.
+    """
+    if limits.shape[1] > MOST_ROWS:
+        return limits
+    later = np.zeros_like(limits)
+    later[:-1] = limits[1:]
+    later[:-1, :, 0] += 2 * np.diff(s)[:, None] * limits[1:, :, 1]
+    later[:-1, :, 3] += limits[1:, :, 2] * faster[:, None]
+    return np.concatenate([limits, later], axis=1)
+
+
+def _exceeded(rows: PhaseRows, law: TimeLaw, knots: Array) -> tuple[Array, Array]:
+    """By how much rows (interval, row) and speeds (interval) are above what they may be, at most.
+
+    Checked are the ends of all pieces of the law, where accelerations turn, places between them, and the knots at
+    which terms jump.
+    """
+    ends = law.knots()
+    t = np.concatenate([(ends[:-1, None] + np.diff(ends)[:, None] * SHARES).ravel(), law.when(rows.s[::2])])
+    s, y, u = law.at(t)
+    limits, slowness = rows.at(s)
+    values = np.einsum("prk,kp->pr", limits, _state(u, y)) - 1
+    k = np.clip(np.searchsorted(knots, s, side="right") - 1, 0, len(knots) - 2)
+    over, fast = np.zeros((len(knots) - 1, values.shape[1])), np.zeros(len(knots) - 1)
+    np.maximum.at(over, k, values)
+    np.maximum.at(fast, k, y * slowness - 1)
+    return over, fast
+
+
+def _refuse_free(rows: PhaseRows, part: PathPart) -> None:
+    if all(limit == "tension" for limit, _ in rows.names):
+        raise InputError(
+            "velocity limits alone leave accelerations without bounds", key=f"motions.{part.name}.acceleration_limit",
+            hint="add acceleration_limit or effort_limit",
+        )  # fmt: skip
+
+
+def _excluded(
+    error: ExcludedError, part: PathPart, rows: Array, named: tuple[tuple[str, str], ...], s: Array
+) -> UnreachableError:
+    """Where on the path and by which limits no motion is left."""
+    place = float(s[error.place])
+    where, key = f"at s = {place:.4g} of {part.length:.4g}", f"motions.{part.name}"
+    names = _against(rows, named)
+    if error.why in ("start", "end"):
+        least, most = error.allowed[0][0], error.allowed[-1][1]
+        if least > 0:
+            return UnreachableError(
+                f"the limits exclude rest {where}: {names}; the speed there is at least {least:.4g}",
+                key=key, value=place, hint="raise these limits, or take another path",
+            )  # fmt: skip
+        return UnreachableError(
+            f"the speed at the {error.why} of the path is not reachable: it is at most {most:.4g}",
+            key=f"{key}.end_speeds", value=most, hint="give less",
+        )  # fmt: skip
+    if error.why == "limits":
+        return UnreachableError(
+            f"the limits exclude the path {where}: {names}",
+            key=key, value=place, hint="raise these limits, or keep away from there",
+        )  # fmt: skip
+    return UnreachableError(
+        f"the limits exclude the path behind s = {place:.4g} of {part.length:.4g}: no speed there reaches its end",
+        key=key, value=place, hint="raise the limits, or give another speed at the end",
+    )  # fmt: skip
+
+
+def _against(rows: Array, names: tuple[tuple[str, str], ...]) -> str:
+    """The two rows that leave the least acceleration at rest, in words."""
+    a, g = rows[:, 0], rows[:, 3] - 1
+    alone = int(np.argmax(np.where(np.abs(a) <= 1e-9 * np.abs(a).max(initial=0.0), g, -np.inf)))
+    pair: tuple[int, ...]
+    best, pair = (g[alone], (alone,)) if np.isclose(a[alone], 0) and g[alone] > 0 else (-np.inf, (0,))
+    for low in np.flatnonzero(a < 0):
+        for high in np.flatnonzero(a > 0):
+            gap = g[low] / -a[low] + g[high] / a[high]
+            if gap > best:
+                best, pair = gap, (int(low), int(high))
+    words = list(dict.fromkeys(f"the {names[k][0]} of '{names[k][1]}'" for k in pair))
+    return " and ".join(words) + " cannot be kept" + ("" if len(words) == 1 else " together")
+
+
+def _told(
+    part: PathPart, places: PathPlaces, rows: PhaseRows, profile: PhaseProfile, law: TimeLaw, violation: float,
+    forces: Array, limits: MotorLimits, rigid: Robot, begin: float,
+) -> PartTiming:  # fmt: skip
+    t = law.when(places.s)
+    names = [*rows.names, *(("velocity", motor) for motor in rigid.actuated_names)]
+    acting = _acting(rows, profile)
+    push = np.where(np.abs(profile.u) > 1e-6 * np.abs(profile.u).max(initial=0.0), np.sign(profile.u), 0)
+    turns = [k + 1 for k in range(len(push) - 1) if push[k] != push[k + 1]]
+    switching = [
+        {
+            "s": float(profile.s[k]),
+            "time": begin + float(law.when(profile.s[k : k + 1])[0]),
+            "speed": float(profile.y[k]),
+        }
+        for k in turns
+    ]
+    freedoms = rows.actuation.shape[1]
+    efforts = feasible_efforts(rows.actuation, forces[:, :freedoms], limits, rows.winding, forces[:, freedoms:])
+    most = np.interp(places.s, profile.s, profile.most)
+    return PartTiming(
+        begin, law.end, part.unit, places.s, begin + t, law.at(t)[1], most, efforts,
+        limit_intervals(profile.s, acting, names), switching, violation,
+    )  # fmt: skip
+
+
+def _acting(rows: PhaseRows, profile: PhaseProfile) -> Array:
+    """Of each interval the row that is nearest to its bound, or the velocity of a motor."""
+    middle = (profile.s[1:] + profile.s[:-1]) / 2
+    limits, slowness = rows.at(middle)
+    speed = (profile.y[1:] + profile.y[:-1]) / 2
+    values = np.einsum("prk,kp->pr", limits, _state(profile.u, speed))
+    motors = np.array(rows.fastest)[np.clip(np.searchsorted(rows.s, middle), 0, len(rows.s) - 1)]
+    return np.where(speed * slowness > values.max(axis=1), len(rows.names) + motors, values.argmax(axis=1))
+
+
+class ExcludedError(Exception):
+    """No speed is left at a place: `why` is "limits" there, "later" for what follows, "start" or "end"."""
+
+    def __init__(self, place: int, why: str, allowed: Intervals) -> None:
+        super().__init__(why)
+        self.place, self.why, self.allowed = place, why, allowed
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PhaseProfile(Record):
+    """Speeds at places and constant accelerations between them, and the highest speed that limits allow anywhere."""
+
+    s: Array
+    y: Array
+    u: Array
+    most: Array
+
+
+class _Place:
+    """Rows at one place, in the form lower <= u <= upper, each a parabola of y."""
+
+    def __init__(self, rows: Array, slack: Array, top: float) -> None:
+        a = rows[:, 0]
+        size = np.abs(a).max(initial=0.0)
+        flat = np.abs(a) <= FLAT * size
+        curve = rows[:, [1, 2, 3]].copy()  # of y^2, y and 1
+        curve[:, 2] -= slack
+        self.lower = curve[~flat & (a < 0)] / -a[~flat & (a < 0)][:, None]
+        self.upper = -curve[~flat & (a > 0)] / a[~flat & (a > 0)][:, None]
+        self.pure = curve[flat]
+        self.top = top
+        pairs = (self.lower[:, None] - self.upper[None]).reshape(-1, 3)
+        self.roots = _roots(np.concatenate([pairs, self.pure]))
+        self.allowed = self._where(self.roots, None, 0.0)
+
+    def bounds(self, y: Array) -> tuple[Array, Array]:
+        """Lowest and highest acceleration at speeds."""
+        powers = np.stack([y**2, y, np.ones_like(y)])
+        low = (self.lower @ powers).max(axis=0, initial=-np.inf)
+        high = (self.upper @ powers).min(axis=0, initial=np.inf)
+        return low, high
+
+    def _where(self, roots: Array, ahead: Intervals | None, ds: float) -> Intervals:
+        """Intervals of speeds between roots on which every condition holds."""
+        top = min(self.top, 4 * float(roots.max(initial=0.0)) + 1.0) if not np.isfinite(self.top) else self.top
+        edges = np.unique(np.concatenate([[0.0], roots[(roots > 0) & (roots < top)], [top]]))
+        middle = (edges[1:] + edges[:-1]) / 2
+        good = self._holds(middle, ahead, ds)
+        found: Intervals = []
+        for low, high, fine in zip(edges[:-1], edges[1:], good, strict=True):
+            if fine and found and found[-1][1] == low:
+                found[-1] = (found[-1][0], float(high))
+            elif fine:
+                found.append((float(low), float(high)))
+        return found
+
+    def _holds(self, y: Array, ahead: Intervals | None, ds: float) -> Array:
+        low, high = self.bounds(y)
+        pure = self.pure @ np.stack([y**2, y, np.ones_like(y)])
+        good = (low <= high) & (pure <= 0).all(axis=0)
+        if ahead is None:
+            return good
+        reached = [(y**2 + 2 * ds * low <= h**2) & (y**2 + 2 * ds * high >= l**2) for l, h in ahead]
+        return good & np.any(reached, axis=0)
+
+    def before(self, ahead: Intervals, ds: float) -> Intervals:
+        """Speeds from which one of those ahead can be reached."""
+        square = np.array([1.0, 0.0, 0.0])
+        edges = []
+        for low, high in ahead:
+            edges += [square + 2 * ds * self.lower - [0, 0, high**2], square + 2 * ds * self.upper - [0, 0, low**2]]
+        ends = np.array([end for interval in self.allowed for end in interval])
+        return self._where(np.concatenate([_roots(np.concatenate(edges)), ends]), ahead, ds)
+
+
+def _roots(parabolas: Array) -> Array:
+    """All real roots of rows c2 y^2 + c1 y + c0."""
+    c2, c1, c0 = parabolas.T
+    disc = c1**2 - 4 * c2 * c0
+    real = disc >= 0
+    c2, c1, c0, root = c2[real], c1[real], c0[real], np.sqrt(disc[real])
+    q = -(c1 + np.where(c1 >= 0, root, -root)) / 2
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = np.concatenate([q / c2, c0 / q])
+    return found[np.isfinite(found)]
+
+
+def highest_speeds(s: Array, rows: Array, slack: Array, top: Array, ends: tuple[float, float]) -> PhaseProfile:
+    """The fastest profile for rows (place, row, [a b d g]) that are at most `slack` (place, row), and largest speeds.
+
+    `ends` are the speeds at both ends.
+    """
+    steps = np.diff(s)
+    places = [_Place(*each) for each in zip(rows, slack, top, strict=True)]
+    for k, place in enumerate(places):
+        if not place.allowed:
+            raise ExcludedError(k, "limits", [])
+    for k, why in ((0, "start"), (len(s) - 1, "end")):
+        if not _within(places[k].allowed, ends[k > 0]):
+            raise ExcludedError(k, why, places[k].allowed)
+    sets: list[Intervals] = [[]] * len(s)
+    sets[-1] = [(ends[1], ends[1])]
+    for k in range(len(s) - 2, -1, -1):
+        sets[k] = places[k].before(sets[k + 1], float(steps[k]))
+        if not sets[k]:
+            raise ExcludedError(k, "later", places[k].allowed)
+    if not _within(sets[0], ends[0]):
+        raise ExcludedError(0, "start", sets[0])
+    y, u = np.zeros(len(s)), np.zeros(len(s) - 1)
+    y[0] = ends[0]
+    for k, ds in enumerate(steps):
+        low, high = (float(bound[0]) for bound in places[k].bounds(y[k : k + 1]))
+        y[k + 1] = _highest(sets[k + 1], y[k] ** 2 + 2 * ds * low, y[k] ** 2 + 2 * ds * high)
+        u[k] = (y[k + 1] ** 2 - y[k] ** 2) / (2 * ds)
+    most = np.array([place.allowed[-1][1] if place.allowed else 0.0 for place in places])
+    return PhaseProfile(s, y, u, most)
+
+
+def _within(sets: Intervals, y: float) -> bool:
+    return any(low * (1 - NEAR) <= y <= high * (1 + NEAR) for low, high in sets)
+
+
+def _highest(sets: Intervals, low: float, high: float) -> float:
+    """The highest speed ahead whose square lies between two values; the nearest one where rounding leaves none."""
+    for first, last in reversed(sets):
+        if min(last**2, high) >= max(first**2, low) - NEAR * max(last**2, 1e-300):
+            return float(np.sqrt(max(min(last**2, high), first**2)))
+    edges = [edge for interval in sets for edge in interval]
+    return min(edges, key=lambda edge: max(low - edge**2, edge**2 - high))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TimeLaw(Record):
+    """s with speed and acceleration at times from 0 to `end`."""
+
+    t: Array  # knots of the profile
+    s: Array
+    y: Array
+    u: Array
+    width: float
+
+    @property
+    def end(self) -> float:
+        """Duration."""
+        return float(self.t[-1]) + self.width
+
+    def knots(self) -> Array:
+        """Times between which s is a cubic."""
+        if not self.width:
+            return self.t
+        every = np.sort(np.concatenate([self.t, self.t + self.width]))
+        return every[np.concatenate([[True], np.diff(every) > TINY * self.end])]
+
+    def at(self, t: Array) -> tuple[Array, Array, Array]:
+        """Place, speed and acceleration; without a window the acceleration is that behind a knot."""
+        if not self.width:
+            s, y, _ = self._raw(t)
+            inside = np.clip(np.searchsorted(self.t, t, side="right") - 1, 0, len(self.u) - 1)
+            return s, y, self.u[inside]
+        (s1, y1, S1), (s0, y0, S0) = self._raw(t), self._raw(t - self.width)
+        return (S1 - S0) / self.width, (s1 - s0) / self.width, (y1 - y0) / self.width
+
+    def _raw(self, t: Array) -> tuple[Array, Array, Array]:
+        """Place, speed and integral of the place, at rest before the start and behind the end where it has no speed."""
+        k = np.clip(np.searchsorted(self.t, t, side="right") - 1, 0, len(self.u) - 1)
+        inside = np.clip(t, 0.0, self.t[-1])
+        h = inside - self.t[k]
+        s = self.s[k] + h * (self.y[k] + h * self.u[k] / 2)
+        S = self._area[k] + h * (self.s[k] + h * (self.y[k] / 2 + h * self.u[k] / 6))
+        return s, self.y[k] + h * self.u[k], S + (t - inside) * s
+
+    @property
+    def _area(self) -> Array:
+        h = np.diff(self.t)
+        parts = h * (self.s[:-1] + h * (self.y[:-1] / 2 + h * self.u / 6))
+        return np.concatenate([[0.0], np.cumsum(parts)])
+
+    def when(self, s: Array) -> Array:
+        """Times at which places are passed."""
+        t = np.interp(s, self.s, self.t + self.width / 2)
+        low, high = np.zeros_like(t), np.full_like(t, self.end)
+        for _ in range(60):  # bisection with Newton steps inside: near the ends the speed vanishes
+            place, speed, _ = self.at(t)
+            low, high = np.where(place <= s, t, low), np.where(place <= s, high, t)
+            step = t + np.divide(s - place, speed, out=np.zeros_like(t), where=speed > 0)
+            t = np.where((step > low) & (step < high), step, (low + high) / 2)
+        return t
+
+
+def time_law(profile: PhaseProfile, share: float, width: float | None) -> TimeLaw:
+    """The law of a profile; `width` of the window in s, or a share of the time. Only from rest to rest there is one."""
+    y = profile.y
+    t = np.concatenate([[0.0], np.cumsum(2 * np.diff(profile.s) / (y[1:] + y[:-1]))])
+    resting = y[0] == 0 and y[-1] == 0
+    chosen = (share * float(t[-1]) if width is None else width) if resting else 0.0
+    return TimeLaw(t, profile.s, y, profile.u, chosen)
+
+
+def motors_in_time(law: TimeLaw, motors: Polynomials) -> Polynomials:
+    """Motors along the path as quintics of time, exact up to accelerations at both ends of pieces."""
+    knots = law.knots()
+    h = np.diff(knots)
+    middle = law.at(knots[:-1] + h / 2)[2]  # constant in a piece where there is no window
+    ends = []
+    for t in (knots[:-1], knots[1:]):
+        s, y, u = law.at(t)
+        u = u if law.width else middle
+        Q, Q1, Q2 = (motors.at(s, order) for order in range(3))
+        ends.append((Q, Q1 * y[:, None], Q2 * (y**2)[:, None] + Q1 * u[:, None]))
+    size = h[:, None]
+    pairs = [(first * size**k, last * size**k) for k, (first, last) in enumerate(zip(*ends, strict=True))]
+    coefficients = np.zeros((len(knots), 6, motors.channels))
+    for power, values in enumerate(quintic_powers(*pairs)):
+        coefficients[:-1, power] = values / size**power
+    coefficients[-1, 0] = motors.at(np.array([law.s[-1]]))[0]
+    return Polynomials(knots, coefficients)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PartTiming(Record):
+    """One part of the path, from rest to rest.
+
+    Attributes
+    ----------
+    begin : float
+        When it begins (s).
+    time : float
+        Its duration (s).
+    unit : str
+        Unit of the path parameter, 'm' along a path of a frame; else it is a share.
+    s : Array
+        Places along it.
+    t : Array
+        Times at which they are passed, from `begin` on (s).
+    speed : Array
+        Path speed at the places.
+    most : Array
+        Highest path speed that the limits allow there.
+    efforts : Array
+        Motor efforts (N, N m), a row for each place.
+    active : list[dict[str, Any]]
+        Stretches `s`, `to` on which a limit acts, `limit` and `joint`.
+    switching : list[dict[str, Any]]
+        Places `s` and times `time` at which the path acceleration changes its sign.
+    largest_violation : float
+        By how much a limit is exceeded at most, between the knots too, as a share of it (dimensionless).
+    """
+
+    begin: float
+    time: float
+    unit: str
+    s: Array
+    t: Array
+    speed: Array
+    most: Array
+    efforts: Array
+    active: list[dict[str, Any]]
+    switching: list[dict[str, Any]]
+    largest_violation: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TimeOptimal(Record):
+    """How a time-optimal motion was found: parts of the path, limits, and warnings.
+
+    Attributes
+    ----------
+    time : float
+        Duration with rests (s).
+    parts : list[PartTiming]
+        Parts of the path.
+    motors : tuple[str, ...]
+        Names of the motors.
+    effort_low : Array
+        Lowest efforts (N, N m).
+    effort_high : Array
+        Highest efforts (N, N m).
+    warnings : list[str]
+        Warnings.
+    """
+
+    time: float
+    parts: list[PartTiming]
+    motors: tuple[str, ...]
+    effort_low: Array
+    effort_high: Array
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def largest_violation(self) -> float:
+        """By how much a limit is exceeded at most, as a share of it."""
+        return max(part.largest_violation for part in self.parts)
+
+    def answer(self) -> dict[str, Any]:
+        """What is said in JSON."""
+        return {
+            "time": self.time,
+            "parts": [
+                {
+                    "begin": part.begin, "time": part.time, "length": float(part.s[-1]), "unit": part.unit,
+                    "active": part.active, "switching": part.switching, "largest_violation": part.largest_violation,
+                }
+                for part in self.parts
+            ],
+            "largest_violation": self.largest_violation,
+        }  # fmt: skip
+
+    def tables(self) -> list[Any]:
+        """What is said as tables."""
+        rows = [
+            (index + 1, row["s"], row["to"], row["limit"], row["joint"])
+            for index, part in enumerate(self.parts)
+            for row in part.active
+        ]
+        told = [("largest violation between knots", f"{self.largest_violation:.2g} of the limit")]
+        return [("limits that act", ["part", "from s", "to s", "limit", "motor"], rows), ("", ["", "value"], told)]
+
+
+def limit_intervals(s: Array, acting: Array, names: list[tuple[str, str]]) -> list[dict[str, Any]]:
+    """Runs of intervals on which the same limit acts."""
+    found: list[dict[str, Any]] = []
+    for k, index in enumerate(acting):
+        limit, joint = names[index]
+        if found and (found[-1]["limit"], found[-1]["joint"]) == (limit, joint):
+            found[-1]["to"] = float(s[k + 1])
+        else:
+            found.append({"s": float(s[k]), "to": float(s[k + 1]), "limit": limit, "joint": joint})
+    return found

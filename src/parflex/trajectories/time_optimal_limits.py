@@ -1,0 +1,558 @@
+"""Limits of time-optimal motions: velocity, acceleration, effort and cable tension.
+
+Limits as rows a u + b y^2 + d y + g <= 1 of path speed y and path acceleration u.
+
+Efforts of a rigid robot on a path are A u + B y^2 + D y + G: inertia, velocity terms, viscous friction, and gravity
+with Coulomb friction, whose sign is that of the path. With more motors than freedoms the forces that they can give are
+a zonotope: its facets are rows, so that internal efforts are free and no program is solved on the way. Driven cables
+pull: their tension is a row, or with spare motors one more bound of an effort in the facets.
+
+Driven cables pull only: tension as one more condition on time-optimal motions.
+
+Where motors are not spare, tension follows from the motion, theory (18). Spare motors choose it: there the tension of a
+cable that one motor winds bounds the effort of this motor from one side, by inertia and friction of the drum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import combinations, pairwise, product
+from typing import Any
+
+import numpy as np
+
+from parflex.closure.constraints import Coupling
+from parflex.dynamics.dynamics import state_at
+from parflex.errors import InputError, ParflexError, UnreachableError
+from parflex.forces.forces import multipliers_of
+from parflex.forces.taut_cables import cable_rows, driven_cables
+from parflex.records import Record
+from parflex.robot.configuration import Configuration
+from parflex.robot.motor_values import by_motor
+from parflex.robot.robot import Robot
+from parflex.robotfile.motion_schema import LIMIT_KEYS, MotionTable
+from parflex.spatial.rotations import vector_from_rotation
+from parflex.trajectories.frame_motion import PoseMove, requested_rotation, sampled_places
+from parflex.trajectories.motor_motion import positions_of
+from parflex.trajectories.paths import FrameMotion, frame_components, frame_on_segment, joints_of_pose, path_segments
+from parflex.trajectories.polynomials import Polynomials, hermite
+
+Array = np.ndarray
+
+SAMPLES = (0.5, 1.0, 1.5)  # of a speed: three give the terms in 1, y and y^2
+
+FLAT = 1e-12  # of the largest: a facet that motors cannot tell from zero
+
+Moving = tuple[Configuration, Array, Array]  # the robot, its rates by s, and their derivatives by s
+
+SUDDEN = 1e-3  # of the largest rate: quintics between every other place may be so far off in the middle
+
+STILL = 1e-10  # of the largest rate: less is rounding
+
+BISECTED = 30  # times
+
+NEAR = 1e-4  # of the length: to both sides, for derivatives of rates that no rule gives
+
+ROUNDED = 1e-5  # of half a range: conditions of the motion hold up to 1e-6
+
+Winding = tuple[tuple[int, float], ...]  # of each cable its motor, and 1 where positive efforts wind it up, else -1
+
+EXACT = 1e-9
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PhaseRows(Record):
+    """At each place: rows (place, row, [a, b, d, g]) that are at most 1, and the largest speed; names of the rows."""
+
+    rows: Array
+    top: Array  # speeds that velocities of the motors allow
+    fastest: tuple[int, ...]  # the motor that has the lowest such speed
+    names: tuple[tuple[str, str], ...]  # limit and joint of each row
+    efforts: Array  # (place, freedom or motor, [A, B, D, G]), then tensions or, with spare motors, efforts for none
+    actuation: Array  # (place, freedom, motor): forces for efforts; the unit matrix where motors are not spare
+    s: Array  # places: knots, and the middles between them
+    winding: Winding = ()  # of cables, where motors are spare
+
+    def at(self, s: Array) -> tuple[Array, Array]:
+        """Rows, and inverse largest speeds, anywhere: parabolas through both knots and the middle of an interval."""
+        knots = self.s[::2]
+        k = np.clip(np.searchsorted(knots, s, side="right") - 1, 0, len(knots) - 2)
+        f = (s - knots[k]) / (knots[k + 1] - knots[k])
+        weights = np.stack([(1 - f) * (1 - 2 * f), 4 * f * (1 - f), f * (2 * f - 1)])
+        rows = np.einsum("np,nprk->prk", weights, np.stack([self.rows[2 * k + n] for n in range(3)]))
+        return rows, np.einsum("np,np->p", weights, np.stack([1 / self.top[2 * k + n] for n in range(3)]))
+
+
+def rows_along(robot: Robot, places: PathPlaces, limits: MotorLimits, speeds: Array, pushes: Array) -> PhaseRows:
+    """Rows at all places; terms of efforts are fitted about speeds and accelerations."""
+    motors = robot.actuated_names
+    moving = zip(places.robots, places.rates, places.bends, speeds, pushes, strict=True)
+    found = [_efforts(*each) for each in moving]
+    efforts, actuation = (np.array([each[k] for each in found]) for k in range(2))
+    freedoms, spare = actuation.shape[1], actuation.shape[1] != actuation.shape[2]
+    winding = winding_motors(places.robots[0]) if spare else ()
+    rows: list[Array] = []
+    names: list[tuple[str, str]] = []
+    bounded = np.isfinite([limits.low, limits.high])
+    if bounded.any():
+        if spare and not bounded.all():
+            free = motors[int(np.argmin(bounded.all(axis=0)))]
+            raise InputError(
+                f"'{free}' has no effort limit, and there are more motors than freedoms", key="effort_limit",
+                value=free, hint="give every motor a lowest and a highest effort",
+            )  # fmt: skip
+        made, named = _effort_rows(efforts, actuation, limits, motors, winding)
+        rows += made
+        names += named
+    if not spare:
+        made = _tension_rows(efforts[:, freedoms:], speeds)
+        rows += made
+        names += [("tension", cable) for cable in cable_names(robot)]
+    for k, most in enumerate(limits.acceleration):
+        if np.isfinite(most):
+            own = np.zeros((len(places.s), 4))
+            own[:, 0], own[:, 1] = places.slopes[0, :, k] / most, places.slopes[1, :, k] / most
+            rows += [own, -own]
+            names += [("acceleration", motors[k])] * 2
+    speed = np.abs(places.slopes[0])
+    allowed = np.where(speed > 0, limits.velocity / np.where(speed > 0, speed, 1.0), np.inf)
+    every = np.stack(rows, axis=1) if rows else np.zeros((len(places.s), 0, 4))
+    return PhaseRows(
+        every, allowed.min(axis=1), tuple(map(int, allowed.argmin(axis=1))), tuple(names), efforts, actuation,
+        places.s, winding,
+    )  # fmt: skip
+
+
+def _efforts(here: Configuration, q1: Array, q2: Array, speed: float, push: float) -> tuple[Array, Array]:
+    """A, B, D, G of efforts, or of generalised forces where motors are spare; and what these are for efforts."""
+    speeds = speed * np.array(SAMPLES)
+    spare = here.J_a.shape[0] > here.J_a.shape[1]
+    found = [_forces(here, q1, q2, y, push, spare) for y in speeds]
+    A = _forces(here, q1, q2, speed, push + 1.0, spare) - found[1]
+    still = np.array(found) - push * A
+    terms = np.linalg.solve(np.stack([speeds**2, speeds, np.ones(len(speeds))], axis=1), still)
+    return np.stack([A, *terms], axis=1), here.J_a.T if spare else np.eye(len(here.J_a))
+
+
+def _forces(here: Configuration, q1: Array, q2: Array, y: float, push: float, spare: bool) -> Array:
+    """Efforts of the motors and tensions; where motors are spare, generalised forces and efforts without tension."""
+    state = state_at(here, q1 * y)
+    f = state.forces(q2 * y**2 + push * q1)
+    if spare:
+        return np.concatenate([here.J.T @ f, taut_bounds(here, f)])
+    tau = state.efforts(f)
+    return np.concatenate([tau, cable_tensions(here, f, tau)])
+
+
+def model_forces(rows: PhaseRows, places: PathPlaces, speeds: Array, pushes: Array) -> Array:
+    """What the model itself says at all places in the motion that was found."""
+    spare = rows.actuation.shape[1] != rows.actuation.shape[2]
+    moving = zip(places.robots, places.rates, places.bends, speeds, pushes, strict=True)
+    return np.array([_forces(*each, spare) for each in moving])
+
+
+def _tension_rows(terms: Array, speeds: Array) -> list[Array]:
+    """Cables pull: their tension is at least zero, in shares of the largest at these speeds."""
+    rows = []
+    for k in range(terms.shape[1]):
+        own = terms[:, k]
+        usual = np.einsum("pk,kp->p", np.abs(own), np.stack([speeds**2, speeds**2, speeds, np.ones_like(speeds)]))
+        row = -own / max(float(usual.max()), 1e-300)
+        row[:, 3] += 1
+        rows.append(row)
+    return rows
+
+
+def _effort_rows(
+    efforts: Array, actuation: Array, limits: MotorLimits, motors: list[str], winding: Winding
+) -> tuple[list[Array], list[tuple[str, str]]]:
+    freedoms, count = actuation.shape[1:]
+    rows, names = [], []
+    if freedoms == count:
+        for k in range(count):
+            for bound, sign in ((limits.high[k], 1.0), (limits.low[k], -1.0)):
+                if np.isfinite(bound):
+                    rows.append(_bounded(efforts[:, k], sign, bound, _half(limits, k)))
+                    names.append(("effort", motors[k]))
+        return rows, names
+    for k, (motor, sign) in enumerate(winding):  # the other end of a range that tension bounds from one side
+        bound = limits.high[motor] if sign > 0 else limits.low[motor]
+        rows.append(_bounded(efforts[:, freedoms + k], sign, bound, _half(limits, motor)))
+        names.append(("effort", motors[motor]))
+    normals = None
+    made = []
+    for W, terms in zip(actuation, efforts, strict=True):
+        normals = _normals(W, normals)
+        made.append(_facets(W, terms, limits, winding, normals))
+    facets = np.unique(np.array(made), axis=1)
+    return [*rows, *facets.transpose(1, 0, 2)], [*names, *[("effort", "motors together")] * facets.shape[1]]
+
+
+def _bounded(terms: Array, sign: float, bound: float, half: float) -> Array:
+    """The row of sign (effort - bound) <= 0, in halves of the range."""
+    row = sign * terms / half
+    row[:, 3] += 1 - sign * bound / half
+    return row
+
+
+def _half(limits: MotorLimits, k: int) -> float:
+    """Half the range of efforts; the one bound that is there where the range is open."""
+    both = limits.low[k], limits.high[k]
+    if np.isfinite(both).all():
+        return (both[1] - both[0]) / 2
+    return abs(both[1] if np.isfinite(both[1]) else both[0]) or 1.0
+
+
+def _normals(W: Array, before: Array | None) -> Array:
+    """Normals of the facets of all forces W tau, with the signs that they had at the place before."""
+    freedoms, count = W.shape
+    scale = np.abs(W).max()
+    chosen = combinations(range(count), freedoms - 1)
+    normals = np.array([np.linalg.svd(W[:, own].T / scale)[2][-1] for own in chosen])
+    if before is not None:
+        normals[np.einsum("nf,nf->n", normals, before) < 0] *= -1
+    return normals
+
+
+def _facets(W: Array, terms: Array, limits: MotorLimits, winding: Winding, normals: Array) -> Array:
+    """Facets of all forces W tau for efforts in their ranges, as rows of the terms of the force that is asked for.
+
+    Where cables must be taut, a range ends at its limit or at the effort for no tension: the facets of either hold.
+    """
+    freedoms, count = W.shape
+    half = (limits.high - limits.low) / 2
+    rows = []
+    for normal, chosen in zip(normals, combinations(range(count), freedoms - 1), strict=True):
+        other = [k for k, (motor, _) in enumerate(winding) if motor not in chosen]
+        for n in (normal, -normal):
+            along = n @ W
+            along[list(chosen)] = 0.0
+            reach = float(np.abs(along) @ half)
+            none = reach <= FLAT * np.abs(W).max() * np.linalg.norm(half)
+            most = along * np.where(along > 0, limits.high, limits.low)
+            for taut in product((False, True), repeat=len(other)):
+                row = n @ terms[:freedoms]
+                row[3] -= most.sum()
+                for k in (k for k, kept in zip(other, taut, strict=True) if kept):
+                    motor, sign = winding[k]
+                    if along[motor] * sign < 0:
+                        row = row - along[motor] * terms[freedoms + k]
+                        row[3] += most[motor]
+                rows.append(np.zeros(4) if none else row / reach + [0, 0, 0, 1])
+    return np.array(rows)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PathPart(Record):
+    """From rest to rest: s goes from 0 to `length`, in m along a path of a frame, else as a share of a move."""
+
+    name: str
+    length: float
+    at: Callable[[float, Array], Moving]
+    unit: str
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PathPlaces(Record):
+    """The robot at places along a part, and its motors as quintics of s."""
+
+    s: Array
+    robots: tuple[Configuration, ...]
+    rates: Array  # (place, rate)
+    bends: Array
+    motors: Polynomials
+    slopes: Array  # first and second derivatives of the motors, (2, place, motor)
+
+
+def parts_of(robot: Robot, motion: MotionTable, name: str) -> tuple[list[PathPart], Array]:
+    """The parts of a motion, with rest between them, and all positions at the start."""
+    rigid = robot.locking(robot.tree.elastic)
+    if motion.along_path:
+        return _arcs(rigid, motion, name), rigid.home
+    if motion.poses:
+        return _turns(rigid, motion, name)
+    rows, start = positions_of(robot, motion, name)
+    return [_joint_line(rigid, a, b, name) for a, b in pairwise(rows)], start
+
+
+def _joint_line(rigid: Robot, first: Array, second: Array, name: str) -> PathPart:
+    way, names = second - first, rigid.actuated_names
+    if not way.any():
+        raise InputError("a move goes nowhere", key=f"motions.{name}", hint="remove it, or use 'rest'")
+
+    def at(s: float, near: Array) -> Moving:
+        here = _placed(rigid, dict(zip(names, map(float, first + s * way), strict=True)), near)
+        velocity = dict(zip(names, map(float, way), strict=True))
+        qd = here.rates(velocity)
+        return here, qd, here.accelerations(dict.fromkeys(names, 0.0), qd, velocity)
+
+    return PathPart(name, 1.0, at, "")
+
+
+def _placed(rigid: Robot, words: dict[str, float], near: Array) -> Configuration:
+    q = rigid.assemble(words, near).copy()
+    angles = [link.q.start for link in rigid.tree.links if link.periodic]
+    q[angles] += 2 * np.pi * np.round((near[angles] - q[angles]) / (2 * np.pi))
+    return Configuration(rigid, q)
+
+
+def _arcs(rigid: Robot, motion: MotionTable, name: str) -> list[PathPart]:
+    frame, turns = motion.frame or rigid.tree.end_effector, 1.0
+    if motion.circle is not None:
+        if motion.circle.turns is None:
+            raise InputError(
+                "the law 'time-optimal' needs an end", key=f"motions.{name}.circle.turns", hint="add turns = 1"
+            )
+        turns = motion.circle.turns
+
+    def part(arc: Any) -> PathPart:
+        desired, driven = frame_on_segment(rigid, frame, arc, name)
+
+        def at(s: float, near: Array) -> Moving:
+            return joints_of_pose(rigid, frame, desired(s), near, driven)
+
+        return PathPart(name, arc.length * turns, at, "m")
+
+    return [part(arc) for arc in path_segments(motion, name)]
+
+
+def _turns(rigid: Robot, motion: MotionTable, name: str) -> tuple[list[PathPart], Array]:
+    """Between poses: position and turn go the same share s of their ways."""
+    frame, driven = rigid.tree.end_effector, frame_components(rigid, rigid.tree.end_effector)
+    even = Polynomials(np.zeros(1), np.array([[[0.0], [1.0], [0.0]]]))
+    places, turn = sampled_places(rigid, motion, name), requested_rotation(rigid, motion)
+
+    def part(one: Any, two: Any) -> PathPart:
+        (_, p, R), (_, p_next, R_next) = one, two
+        move = PoseMove(0.0, 1.0, p, R, p_next - p, vector_from_rotation(R.T @ R_next), even)
+
+        def at(s: float, near: Array) -> Moving:
+            return joints_of_pose(rigid, frame, FrameMotion(*move.at(s), turn), near, driven)
+
+        return PathPart(name, 1.0, at, "")
+
+    return [part(one, two) for one, two in pairwise(places)], places[0][0]
+
+
+def places_along(rigid: Robot, part: PathPart, s: Array, near: Array) -> PathPlaces:
+    """The robot at places in order; refused where the motors would move too suddenly between them."""
+    robots, rates, bends = [], [], []
+    for place in s:
+        here, q1, q2 = _exactly(part, float(place), near)
+        if np.isnan(q2).any():
+            q2 = _difference(part, float(place), here.q)
+        robots.append(here)
+        rates.append(q1)
+        bends.append(q2)
+        near = here.q
+    own = list(rigid.actuated)
+    positions = np.array(
+        [here.q[[rigid.tree.links[rigid.tree.link_of_rate[k]].q.start for k in own]] for here in robots]
+    )
+    slopes = np.array([np.array(rates)[:, own], np.array(bends)[:, own]])
+    _refuse_sudden(part, s, positions, slopes, rigid.tree.rate_units[own])
+    return PathPlaces(s, tuple(robots), np.array(rates), np.array(bends), hermite(s, positions, *slopes), slopes)
+
+
+def reversals(rigid: Robot, part: PathPart, near: Array, s: Array) -> list[float]:
+    """PathPlaces at which a joint turns back whose friction knows directions, found by bisection between given ones."""
+    links = [link for link in rigid.tree.links if link.v.stop > link.v.start]
+    rubbing = [link.v.start for link in links if link.terms.coulomb or link.terms.more_viscous]
+    if not rubbing:
+        return []
+    rates, positions = [], []
+    for place in s:
+        here, q1, _ = _exactly(part, float(place), near)
+        rates.append(q1[rubbing])
+        positions.append(near := here.q)
+    found = []
+    values = np.array(rates)
+    for k, j in zip(*np.nonzero(values[:-1] * values[1:] < 0), strict=True):
+        low, high, sign = float(s[k]), float(s[k + 1]), np.sign(values[k, j])
+        for _ in range(BISECTED):
+            middle = (low + high) / 2
+            _, q1, _ = _exactly(part, middle, positions[k])
+            low, high = (middle, high) if q1[rubbing[j]] * sign > 0 else (low, middle)
+        found.append((low + high) / 2)
+    return sorted(found)
+
+
+def _exactly(part: PathPart, s: float, near: Array) -> Moving:
+    """The robot at a place; joints whose rates are rounding rest, without Coulomb friction of either sign."""
+    try:
+        here, q1, q2 = part.at(s, near)
+        here.refuse_undefined_actuation()
+        shares = np.abs(q1 / here.robot.tree.rate_units)
+        return here, np.where(shares > STILL * shares.max(initial=0.0), q1, 0.0), q2
+    except ParflexError as error:
+        error.message = f"the path stops at s = {s:.4g} of {part.length:.4g}: {error.message}"
+        error.key = f"motions.{part.name}"
+        raise
+
+
+def _difference(part: PathPart, s: float, near: Array) -> Array:
+    h = NEAR * part.length
+    low, high = max(0.0, s - h), min(part.length, s + h)
+    return (_exactly(part, high, near)[1] - _exactly(part, low, near)[1]) / (high - low)
+
+
+def _refuse_sudden(part: PathPart, s: Array, positions: Array, slopes: Array, units: Array) -> None:
+    coarse = hermite(s[::2], positions[::2], *(row[::2] for row in slopes))
+    off = np.abs(coarse.at(s[1::2], 1) - slopes[0, 1::2]) / units
+    largest = np.abs(slopes[0] / units).max()
+    worst = int(np.argmax(off.max(axis=1)))
+    if off[worst].max() > SUDDEN * largest:
+        raise UnreachableError(
+            f"at s = {s[2 * worst + 1]:.4g} of {part.length:.4g} the motors would have to move too suddenly",
+            key=f"motions.{part.name}", hint="keep away from singular poses",
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MotorLimits(Record):
+    """Limits in the order of the motors; infinite where there are none."""
+
+    low: Array  # efforts
+    high: Array
+    velocity: Array
+    acceleration: Array
+
+
+def limits_of(robot: Robot, motion: MotionTable, name: str) -> MotorLimits:
+    """The limits of a table; there must be some."""
+    efforts, velocity, acceleration = (_read(robot, getattr(motion, key), key, name) for key in LIMIT_KEYS)
+    found = MotorLimits(efforts[0], efforts[1], velocity[1], acceleration[1])
+    if not any(np.isfinite(values).any() for values in (efforts, velocity, acceleration)):
+        raise InputError(
+            "a time-optimal motion has no limits", key=f"motions.{name}.effort_limit",
+            hint="add effort_limit, velocity_limit or acceleration_limit",
+        )  # fmt: skip
+    return found
+
+
+def _read(robot: Robot, given: Any, key: str, name: str) -> Array:
+    """Lowest and highest values of all motors."""
+    motors, where = robot.actuated_names, f"motions.{name}.{key}"
+    table = given if isinstance(given, Mapping) else dict.fromkeys(motors, given)
+    bounds = np.full((2, len(motors)), np.inf) * np.array([[-1.0], [1.0]])
+    for motor, value in by_motor(motors, table, where, "limit").items():
+        if value is None:
+            continue
+        if isinstance(value, tuple):
+            if key != "effort_limit" or value[0] >= value[1]:
+                raise InputError(
+                    f"[{value[0]:g}, {value[1]:g}] is not a range for '{motors[motor]}'", key=where,
+                    value=str(list(value)), hint="give one positive number, or [lowest, highest] of efforts",
+                )  # fmt: skip
+            bounds[:, motor] = value
+        elif value <= 0:
+            raise InputError(
+                f"the limit {value:g} of '{motors[motor]}' is not positive", key=where, value=value,
+                hint="give more than zero",
+            )  # fmt: skip
+        else:
+            bounds[:, motor] = -value, value
+    return bounds
+
+
+def feasible_efforts(
+    actuation: Array, forces: Array, limits: MotorLimits, winding: Winding = (), taut: Array | None = None
+) -> Array:
+    """Efforts (place, motor) for forces (place, freedom); a linear program at each place where motors are spare.
+
+    `taut` (place, cable) are efforts at which cables have no tension.
+    """
+    if actuation.shape[1] == actuation.shape[2]:
+        return forces
+    if not np.isfinite([limits.low, limits.high]).all():
+        return np.array([np.linalg.lstsq(W, force, rcond=None)[0] for W, force in zip(actuation, forces, strict=True)])
+    from scipy.optimize import linprog
+
+    count = actuation.shape[2]
+    centre, half = (limits.high + limits.low) / 2, (limits.high - limits.low) / 2
+    # unknown: shares of the ranges, and the largest of them
+    aim = np.append(np.zeros(count), 1.0)
+    sides = np.block([[np.eye(count), -np.ones((count, 1))], [-np.eye(count), -np.ones((count, 1))]])
+    found = []
+    taut = np.zeros((len(forces), 0)) if taut is None else taut
+    for W, force, least in zip(actuation, forces, taut, strict=True):
+        ends: list[tuple[float | None, float | None]] = [(None, None)] * (count + 1)
+        for (motor, sign), effort in zip(winding, least, strict=True):
+            share = float((effort - centre[motor]) / half[motor])
+            ends[motor] = (share - ROUNDED, None) if sign > 0 else (None, share + ROUNDED)
+        scale = np.abs(W * half).max()
+        equal = np.hstack([W * half, np.zeros((len(W), 1))]) / scale
+        solved = linprog(
+            aim, A_ub=sides, b_ub=np.zeros(2 * count), A_eq=equal, b_eq=(force - W @ centre) / scale,
+            bounds=ends, method="highs",
+        )  # fmt: skip
+        found.append(centre + half * solved.x[:count] if solved.success else np.full(count, np.nan))
+    return np.array(found)
+
+
+def cable_tensions(here: Configuration, f: Array, tau: Array) -> Array:
+    """Of driven cables, for forces of the open tree and the efforts that balance them."""
+    own = cable_rows(here.robot)
+    return -multipliers_of(here, f, tau)[own] if own else np.zeros(0)
+
+
+def taut_bounds(here: Configuration, f: Array) -> Array:
+    """Of each driven cable the effort of its motor at which it is just taut, for forces of the open tree."""
+    own = cable_rows(here.robot)
+    shares = _shares(here) if own else np.zeros((0, len(f)))
+    motors = shares[:, list(here.robot.actuated)]
+    return shares @ f / motors.sum(axis=1)
+
+
+def winding_motors(here: Configuration) -> Winding:
+    """The motor of each cable; cables that share motors are refused."""
+    robot = here.robot
+    if not cable_rows(robot):
+        return ()
+    motors = _shares(here)[:, list(robot.actuated)]
+    turning = np.abs(motors) > EXACT * np.abs(motors).max(axis=1, keepdims=True)
+    bad = (turning.sum(axis=1) != 1) | (turning @ turning.sum(axis=0) != 1)
+    if bad.any():
+        name = cable_names(robot)[int(np.argmax(bad))]
+        raise InputError(
+            f"with spare motors the cable '{name}' is not wound by a motor of its own, so that its tension is not "
+            "known in time-optimal motions",
+            key="element", value=name, hint="use another law",
+        )  # fmt: skip
+    return tuple((int(np.argmax(row)), float(np.sign(motors[k] @ row))) for k, row in enumerate(turning))
+
+
+def cable_names(robot: Robot) -> list[str]:
+    """Driven cables in the order of their tensions."""
+    wound = driven_cables(robot)
+    return [row.name for row in robot.closures.rows if row.name in wound]
+
+
+def _shares(here: Configuration) -> Array:
+    """Rows w (cable, rate) with tension = w . (tau - f): equations of drums, gears and lengths alone, summed up.
+
+    A virtual motion of these that breaks the condition of one cable and no other condition: its work is that of the
+    tension.
+    """
+    robot, J = here.robot, here.closure_jacobian
+    lengths = [link.v.start for link in robot.tree.links if link.pulls_only]
+    couplings = [
+        J[part.start] != 0
+        for part, row in zip(robot.closures.slices(), robot.closures.rows, strict=True)
+        if isinstance(row, Coupling)
+    ]
+    moving = np.zeros(J.shape[1], dtype=bool)
+    moving[lengths] = True
+    for _ in couplings:
+        for touched in couplings:
+            moving |= touched if (touched & moving).any() else False
+    chosen = [k for k in robot.free if moving[k]]
+    own = cable_rows(robot)
+    one = np.eye(len(J))[:, own]
+    found = np.linalg.lstsq(J[:, chosen], one, rcond=EXACT)[0]
+    shares = np.zeros((len(own), J.shape[1]))
+    shares[:, chosen] = found.T
+    off = np.abs(J[:, chosen] @ found - one).max(axis=0)
+    shares[off > EXACT * max(1.0, float(np.abs(J).max()))] = np.nan
+    return shares
