@@ -14,9 +14,9 @@ from timing import Harness, Loop, measure
 
 import parflex
 from parflex.exchange.fmu.fmu_plant import FmuPlant, make_plant
-from parflex.simulation.integrators.crossings import settle
-from parflex.simulation.integrators.loop import record
-from parflex.simulation.integrators.system import new_work
+from parflex.integrators.common import record
+from parflex.integrators.driver import new_work
+from parflex.integrators.events import settle
 
 NAME, STEP, SPAN = "fmu", 1e-3, 40  # s; steps from the start, which is restored then
 ROBOTS = ("5r", "dualemps", "gough-stewart")

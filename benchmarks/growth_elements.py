@@ -21,8 +21,8 @@ from report import Report
 from timing import Harness
 
 import parflex
+from parflex.integrators import driver
 from parflex.simulation import segments
-from parflex.simulation.integrators import integrate
 
 BENCHMARK = "growth of the time loop"
 ELEMENTS = (1, 2, 4, 8, 16, 32)
@@ -62,7 +62,7 @@ def prepared(robot: Any, motion: Any, end: float, step: float, **more: Any) -> P
 
     def noted(*given: Any) -> Any:
         calls.append(given)
-        return integrate.run_loop(*given)
+        return driver.run_loop(*given)
 
     with patch.object(segments, "run_loop", noted):
         found = parflex.simulate(
@@ -71,8 +71,8 @@ def prepared(robot: Any, motion: Any, end: float, step: float, **more: Any) -> P
         )  # fmt: skip
 
     def loop() -> float:
-        with patch.object(integrate, "perf_counter", thread_time):
-            return sum(float(integrate.run_loop(*given).seconds) for given in calls)
+        with patch.object(driver, "perf_counter", thread_time):
+            return sum(float(driver.run_loop(*given).seconds) for given in calls)
 
     return PreparedRun(found, loop)
 

@@ -17,8 +17,7 @@ from parflex.codegen.c_types import REAL, WHOLE, Fields, View, bundle_type
 from parflex.codegen.loop_c import Translator
 from parflex.codegen.loop_compiler import simd_range, unrolled_range
 from parflex.codegen.loop_types import CompiledRecord, UnsupportedError, kind_of
-from parflex.simulation.integrators.integrate import METHODS, method_named
-from parflex.simulation.integrators.system import new_work
+from parflex.integrators.driver import METHODS, method_named, new_work
 from parflex.simulation.problem import prepare
 from parflex.trajectories.polynomials import Polynomials
 

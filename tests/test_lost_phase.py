@@ -15,7 +15,7 @@ from support.oracles.vibrations import clamped_free_shape
 from support.slider import SLIDER
 
 import parflex
-from parflex.simulation.integrators.integrate import method_named
+from parflex.integrators.driver import method_named
 from parflex.simulation.step_lengths.lost_phase import Vibrations, decays, phase_steps
 
 METHODS = ("gauss4", "gauss6", "rk4", "generalized-alpha")

@@ -509,7 +509,7 @@ def test_an_interrupt_keeps_the_rows_before(tmp_path):
     options = ["rx90", "--time", "4000", "--step", "1e-4", "--out-step", "0.01", "--without", "friction,gravity"]
     # the loop is compiled before: an interrupt of the compiler finds nothing to keep
     parflex.simulate(parflex.load("rx90"), time=0.02, step=1e-4, out_step=0.01, without=["friction", "gravity"])
-    code = "import sys, parflex.simulation.integrators.integrate as i\nold = i.run_loop\n"
+    code = "import sys, parflex.integrators.driver as i\nold = i.run_loop\n"
     code += "def run(*a, **k):\n    print('running', flush=True)\n    return old(*a, **k)\n"
     code += "import parflex.simulation.segments as s\ns.run_loop = run\n"
     code += "from parflex.cli.main import main\nmain(sys.argv[1:])"

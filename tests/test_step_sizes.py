@@ -21,8 +21,7 @@ from support.traced import VERIFY
 
 import parflex
 from parflex import InputError
-from parflex.simulation.integrators.integrate import Grid, method_named, run_loop
-from parflex.simulation.integrators.system import NUMBERS, new_work
+from parflex.integrators.driver import NUMBERS, Grid, method_named, new_work, run_loop
 from parflex.simulation.step_lengths.slow_motion import SlowMotion
 from parflex.trajectories import polynomials
 
@@ -294,7 +293,7 @@ def test_a_run_does_not_depend_on_the_speed_of_the_machine(tolerance, monkeypatc
     first = parflex.simulate(robot, "square", 0.05, **words)
     pauses = random.Random(1)
     clock = itertools.accumulate(pauses.choice([1e-5, 1e-3, 0.3]) for _ in itertools.count())
-    monkeypatch.setattr("parflex.simulation.integrators.integrate.perf_counter", lambda: next(clock))
+    monkeypatch.setattr("parflex.integrators.driver.perf_counter", lambda: next(clock))
     second = parflex.simulate(robot, "square", 0.05, **words)
     assert all(np.array_equal(first[column], second[column]) for column in first)
 

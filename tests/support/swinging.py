@@ -7,7 +7,7 @@ from scipy.integrate import solve_ivp
 
 from parflex.codegen.llvm_jit import Kernel
 from parflex.codegen.optimise import make_program
-from parflex.simulation.integrators.system import System
+from parflex.integrators.driver import System
 from parflex.symbolic.expression import Graph
 from parflex.trajectories import polynomials
 

@@ -11,10 +11,10 @@ from parflex.codegen.family import family_model, member_model
 from parflex.codegen.model import Model
 from parflex.control.following import Track
 from parflex.errors import InputError
+from parflex.integrators.driver import System
 from parflex.records import Record
 from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot
-from parflex.simulation.integrators.system import System
 from parflex.simulation.problem import SLACK_RATE, Problem, has_coulomb, prepare
 from parflex.simulation.starts.relaxed import relaxed
 from parflex.trajectories.paths import pose_coordinates, velocity_coordinates

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 
 from parflex.control.plant import Plant
+from parflex.integrators.common import evaluate
+from parflex.integrators.driver import IntegratedRows, new_work
+from parflex.integrators.stiction import settle_friction
 from parflex.simulation.columns import columns_from, seen_in
-from parflex.simulation.integrators.integrate import IntegratedRows
-from parflex.simulation.integrators.loop import evaluate
-from parflex.simulation.integrators.sticking import settle_friction
-from parflex.simulation.integrators.system import new_work
 from parflex.simulation.outputs.reactions_in_time import add_reactions, read_outputs
 from parflex.simulation.outputs.sections_in_time import chains_to_follow
 from parflex.simulation.outputs.stick_report import stick_entries

@@ -16,11 +16,9 @@ from parflex.control.plant_loads import loads_on_plant
 from parflex.dynamics.contact_state import refuse_start_outside
 from parflex.errors import InputError, ParflexError
 from parflex.forces.spare_motors import EffortLimit, read_limits
-from parflex.simulation.columns import coupling_columns
-from parflex.simulation.first_compilation import say_first_compilation
-from parflex.simulation.integrators.integrate import IntegratedRows, grid_of, method_named, run_loop
-from parflex.simulation.integrators.loop import record
-from parflex.simulation.integrators.loop_sampled import (
+from parflex.integrators.common import record
+from parflex.integrators.driver import NOT_CONVERGED, IntegratedRows, System, grid_of, method_named, run_loop
+from parflex.integrators.explicit import (
     GEOMETRY,
     OK,
     Given,
@@ -29,7 +27,8 @@ from parflex.simulation.integrators.loop_sampled import (
     sampled_explicit_steps,
     sampled_gauss_steps,
 )
-from parflex.simulation.integrators.system import NOT_CONVERGED, System
+from parflex.simulation.columns import coupling_columns
+from parflex.simulation.first_compilation import say_first_compilation
 from parflex.simulation.run_checks import cable_warnings, coupling_summary
 
 Array = np.ndarray

@@ -17,9 +17,9 @@ import numpy as np
 
 from parflex.closure import mobility
 from parflex.codegen.outputs import loses_power
+from parflex.integrators.tableaux import dopri5, gauss
 from parflex.records import Record
 from parflex.simulation.inputs.corners import Corner
-from parflex.simulation.integrators.tableaux import dopri5, gauss
 from parflex.simulation.problem import Problem
 from parflex.trajectories.polynomials import Polynomials
 

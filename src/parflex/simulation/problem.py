@@ -18,10 +18,9 @@ from parflex.codegen.simd_plan import simd_pays
 from parflex.codegen.step_programs import SPARSE_FORM, StepPrograms, step_programs
 from parflex.dynamics.contact_state import with_gates_for_run, with_sticking, with_stops
 from parflex.errors import InputError
+from parflex.integrators.driver import Method, System, compile_loop
 from parflex.robot.load import acting_robot
 from parflex.robot.robot import Robot
-from parflex.simulation.integrators.integrate import Method, compile_loop
-from parflex.simulation.integrators.system import System
 from parflex.trajectories.polynomials import Polynomials
 from parflex.tree.force_elements import GatedContact, gated_contacts, has_contacts
 from parflex.tree.tree import Link, Tree

@@ -9,10 +9,10 @@ from typing import Any
 from parflex.codegen.model import garbage_collection_paused
 from parflex.dynamics.contact_state import refuse_start_outside
 from parflex.errors import InputError
+from parflex.integrators.driver import Grid, LaboriousError, method_named
 from parflex.robot.robot import Robot
 from parflex.simulation.controller import Controller, controlled
 from parflex.simulation.first_compilation import say_first_compilation
-from parflex.simulation.integrators.integrate import Grid, LaboriousError, method_named
 from parflex.simulation.partitions import refuse_singular
 from parflex.simulation.problem import Problem, prepare
 from parflex.simulation.run_checks import length_warnings, refuse_longer

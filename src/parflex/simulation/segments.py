@@ -14,12 +14,11 @@ import numpy as np
 
 from parflex.closure.constraints import Distance
 from parflex.errors import ParflexError
+from parflex.integrators.driver import NEAR, Grid, IntegratedRows, Method, System, no_events, run_loop
 from parflex.recursion.energy import distance
 from parflex.recursion.kinematics import pose
 from parflex.simulation.conditioning import BETTER, WELL, Event, Watch
 from parflex.simulation.inputs.corners import Course, course_of
-from parflex.simulation.integrators.integrate import NEAR, Grid, IntegratedRows, Method, no_events, run_loop
-from parflex.simulation.integrators.system import System
 from parflex.simulation.outputs.stop_report import events_between, gates_at
 from parflex.simulation.partitions import with_independent
 from parflex.simulation.passage import Leap, NotDeterminedError, Passage, PassageState

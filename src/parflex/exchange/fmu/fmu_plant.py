@@ -20,10 +20,9 @@ from parflex.exchange.fmu.plant_parameters import read_plant_parameters, with_pl
 from parflex.exchange.fmu.run_columns import RunColumns, run_columns
 from parflex.exchange.fmu.starting_c import deforms_in_loops, starting_program, starting_text
 from parflex.exchange.fmu.watching_c import watch_of, watch_text, watched_program
+from parflex.integrators.driver import Method, System, Work, method_named, new_work
 from parflex.records import Record
 from parflex.robot.robot import Robot
-from parflex.simulation.integrators.integrate import Method, method_named
-from parflex.simulation.integrators.system import System, Work, new_work
 from parflex.simulation.partitions import read_independent, with_independent
 from parflex.simulation.problem import Problem, prepare
 from parflex.simulation.simulate import FRICTION_WIDTH

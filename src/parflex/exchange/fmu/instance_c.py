@@ -12,10 +12,9 @@ from parflex.codegen.loop_c import Translator
 from parflex.codegen.program import Program
 from parflex.exchange.fmu.columns_c import begins_turn, finish_lines, finish_slope_lines
 from parflex.exchange.fmu.run_columns import RunColumns
-from parflex.simulation.integrators.crossings import settle
-from parflex.simulation.integrators.integrate import Method
-from parflex.simulation.integrators.loop import record
-from parflex.simulation.integrators.system import COUNTS, NUMBERS, System, Work
+from parflex.integrators.common import record
+from parflex.integrators.driver import COUNTS, NUMBERS, Method, System, Work
+from parflex.integrators.events import settle
 from parflex.simulation.problem import Problem
 from parflex.simulation.segments import OFTEN
 from parflex.simulation.step_lengths.step_choice import IMPLICIT, LABOUR, MANY_REJECTED

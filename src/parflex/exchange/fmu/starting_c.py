@@ -15,9 +15,9 @@ from parflex.codegen.model import cached_program
 from parflex.codegen.options import Options
 from parflex.codegen.program import Program
 from parflex.codegen.tracer import Tracer
+from parflex.integrators.driver import System
 from parflex.recursion.kinematics import jacobians, pose
 from parflex.robot.robot import Robot
-from parflex.simulation.integrators.system import System
 from parflex.simulation.problem import Problem
 from parflex.simulation.starts.start import AWAY
 

@@ -18,9 +18,9 @@ from parflex.errors import InputError
 from parflex.identification.column_map import ColumnMap, FeedbackLaw
 from parflex.identification.measured_files import Measurement
 from parflex.identification.regressors import ClosedMotion, Regressor
+from parflex.integrators.driver import grid_of
 from parflex.records import Record
 from parflex.robot.robot import Robot
-from parflex.simulation.integrators.integrate import grid_of
 
 Array = np.ndarray
 START = 20  # samples from which the state at the start follows

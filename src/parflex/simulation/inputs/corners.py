@@ -14,9 +14,9 @@ import numpy as np
 
 from parflex.errors import InputError
 from parflex.forces.forces import impulse_of_motors
+from parflex.integrators.driver import System
 from parflex.records import Record
 from parflex.robot.configuration import Configuration
-from parflex.simulation.integrators.system import System
 from parflex.simulation.problem import Problem
 from parflex.trajectories.polynomials import Polynomials
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from parflex.bodies.reduced_beam import ReducedSections
 from parflex.forces.sections import BeamChain
-from parflex.simulation.integrators.tableaux import gauss_points
+from parflex.integrators.tableaux import gauss_points
 
 Array = np.ndarray
 PLACES = gauss_points(4)[0]

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from parflex.forces.sections import SectionOutput
+from parflex.integrators.driver import Grid, rounded_down
 from parflex.simulation.columns import motion_columns
-from parflex.simulation.integrators.integrate import Grid, rounded_down
 from parflex.simulation.outputs.place_columns import PlaceWord, add_places
 from parflex.simulation.outputs.reactions_in_time import add_reactions
 from parflex.simulation.problem import Problem, metres

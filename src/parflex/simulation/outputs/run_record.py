@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from parflex.integrators.driver import CITATIONS, IntegratedRows
 from parflex.robot.robot import Robot
-from parflex.simulation.integrators.integrate import CITATIONS, IntegratedRows
 from parflex.simulation.problem import Problem
 from parflex.simulation.run_checks import balance_error
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.simulation.integrators.sticking import STUCK
+from parflex.integrators.stiction import STUCK
 from parflex.simulation.problem import Problem
 
 Array = np.ndarray

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from parflex.dynamics.contact_state import limits_without_stop
+from parflex.integrators.driver import rounded_down
 from parflex.recursion.energy import contact_depths
 from parflex.recursion.kinematics import pose
-from parflex.simulation.integrators.integrate import rounded_down
 from parflex.simulation.problem import Problem
 from parflex.tree.force_elements import gated_contacts
 from parflex.tree.tree import Tree

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from parflex.simulation.integrators.system import System, Work, new_work
+from parflex.integrators.driver import System, Work, new_work
 from parflex.simulation.problem import Problem
 from parflex.trajectories.polynomials import constant
 
@@ -53,7 +53,7 @@ def settled(problem: Problem, q: Array, loads: Mapping[str, Sequence[float]]) ->
 
 def _evaluated(system: System, work: Work, q: Array, rates: Array) -> tuple[Array, Array]:
     """Closed positions and their rates of change, then accelerations of the free rates, at given free rates."""
-    from parflex.simulation.integrators.loop import record
+    from parflex.integrators.common import record
 
     qd = np.zeros(system.rates)
     qd[system.free] = rates

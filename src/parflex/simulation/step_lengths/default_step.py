@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from parflex.integrators.driver import Grid, Method, System, grid_of, rounded_down
 from parflex.records import Record
-from parflex.simulation.integrators.integrate import Grid, Method, grid_of, rounded_down
-from parflex.simulation.integrators.system import System
 from parflex.simulation.problem import Problem
 from parflex.simulation.step_lengths.driven_modes import driven_amplitudes
 from parflex.simulation.step_lengths.instants import pushing

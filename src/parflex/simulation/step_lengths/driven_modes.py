@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from parflex.simulation.integrators.tableaux import gauss_points
+from parflex.integrators.tableaux import gauss_points
 from parflex.trajectories.polynomials import Polynomials
 
 Array = np.ndarray

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.simulation.integrators.integrate import IntegratedRows
+from parflex.integrators.driver import IntegratedRows
 from parflex.simulation.run_checks import apart_from
 from parflex.simulation.step_lengths.step_choice import LEAST
 from parflex.tree.tree import Tree

@@ -12,9 +12,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from parflex.integrators.driver import Grid, Method
+from parflex.integrators.tableaux import gauss_points, places_and_weights
 from parflex.simulation.inputs.corners import jump_times
-from parflex.simulation.integrators.integrate import Grid, Method
-from parflex.simulation.integrators.tableaux import gauss_points, places_and_weights
 from parflex.simulation.problem import Problem
 from parflex.trajectories.polynomials import Polynomials
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from parflex.simulation.integrators.system import System, new_work
+from parflex.integrators.driver import System, new_work
 from parflex.trajectories.polynomials import Polynomials
 
 Array = np.ndarray
@@ -31,7 +31,7 @@ class LinearStart:
 
     def _stick(self) -> None:
         """Let all joints with friction stick, whatever they bear."""
-        from parflex.simulation.integrators.crossings import settle
+        from parflex.integrators.events import settle
 
         self.system = self.system._replace(friction=self.system.friction * ALL_HOLD)
         settle(self.system, self.work, 0.0, self.q.copy(), np.zeros_like(self.qd))
@@ -42,7 +42,7 @@ class LinearStart:
 
     def _evaluated(self, q: Array, qd: Array, system: System) -> Array:
         """Closed positions, their rates of change, and free accelerations behind them, at t = 0."""
-        from parflex.simulation.integrators.loop import record
+        from parflex.integrators.common import record
 
         x = np.empty(self.work.x.shape[1] - len(system.constants))
         y = np.empty(system.outputs + 2)

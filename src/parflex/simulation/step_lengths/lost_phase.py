@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from parflex.integrators.driver import rounded_down
+from parflex.integrators.tableaux import Alpha, Explicit, Gauss, phase_loss, turn_of_a_step
 from parflex.records import Record
-from parflex.simulation.integrators.integrate import rounded_down
-from parflex.simulation.integrators.tableaux import Alpha, Explicit, Gauss, phase_loss, turn_of_a_step
 from parflex.simulation.step_lengths.step_choice import DRIFTS
 
 Array = np.ndarray

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from parflex.errors import InputError
-from parflex.simulation.integrators.integrate import Grid, IntegratedRows, Method, grid_of
+from parflex.integrators.driver import Grid, IntegratedRows, Method, grid_of
 from parflex.trajectories.polynomials import Polynomials
 
 STEP = 5e-4  # s: the longest that is taken where nothing is said, or a twentieth of the run

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from parflex.codegen.loop_functions import call_model, compiled, inlined, inner
-from parflex.simulation.integrators.loop import EVENTS, INPUT, LOSS, evaluate_at
-from parflex.simulation.integrators.sticking import STUCK, friction_gaps, keep_at_rest, settle_friction, unsettled
+from parflex.integrators.common import EVENTS, INPUT, LOSS, evaluate_at
+from parflex.integrators.stiction import STUCK, friction_gaps, keep_at_rest, settle_friction, unsettled
 
 Array = np.ndarray
 LOW, LOW_GAP, HIGH, HIGH_GAP, LENGTH, WHICH, TRIES, PHASE, SIDE = range(9)  # places in Work.crossing

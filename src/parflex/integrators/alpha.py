@@ -8,20 +8,7 @@ from typing import Any
 import numpy as np
 
 from parflex.codegen.loop_functions import compiled, inlined, inner
-from parflex.simulation.integrators.chosen_steps import choose, cut
-from parflex.simulation.integrators.crossings import (
-    LENGTH,
-    MOST_PARTS,
-    NOTHING,
-    PHASE,
-    TRIES,
-    WHOLE,
-    judge,
-    keep,
-    put_back,
-    settling,
-)
-from parflex.simulation.integrators.loop import (
+from parflex.integrators.common import (
     AIM,
     BEST,
     INPUT,
@@ -37,7 +24,9 @@ from parflex.simulation.integrators.loop import (
     STEP,
     STEPS,
     WASTED,
+    choose,
     copy,
+    cut,
     evaluate,
     evaluate_at,
     find_powers,
@@ -46,7 +35,19 @@ from parflex.simulation.integrators.loop import (
     place,
     record,
 )
-from parflex.simulation.integrators.loop_newton import costs, make_modes, solve_mode, take_state
+from parflex.integrators.events import (
+    LENGTH,
+    MOST_PARTS,
+    NOTHING,
+    PHASE,
+    TRIES,
+    WHOLE,
+    judge,
+    keep,
+    put_back,
+    settling,
+)
+from parflex.integrators.gauss import costs, make_modes, solve_mode, take_state
 
 Array = np.ndarray
 MOST_ITERATIONS = 25

@@ -1,1 +1,0 @@
-"""Compiled time loops: the integrators, how they are run, and the sampled loop of a controller."""
