@@ -17,7 +17,7 @@ from support.robots import load_robot, write_robot
 
 import parflex
 from parflex import RobotFileError
-from parflex.simulation.run_checks import cable_warnings
+from parflex.simulation.diagnostics import cable_warnings
 
 LEGS = {"lower_left": (-1, -1), "upper_left": (-1, 1), "lower_right": (1, -1), "upper_right": (1, 1)}
 HOME = np.hypot(1.12 - 0.15, 1.05)

@@ -12,9 +12,8 @@ from parflex import Configuration
 from parflex.codegen import cache
 from parflex.robot.home_pose import HomePose
 from parflex.robot.load import acting_robot
-from parflex.simulation import conditioning
-from parflex.simulation.problem import prepare
-from parflex.simulation.starts import kept_home, kept_rest
+from parflex.simulation import problem, start
+from parflex.simulation.problem import prepare_problem
 from parflex.trajectories import paths
 
 
@@ -78,10 +77,10 @@ def test_an_equilibrium_is_read_for_the_same_robot_pose_and_source_alone(monkeyp
 
     def find():
         found.append(1)
-        return kept_rest.Relaxed(np.array([0.1, len(found)]), ("a",), False)
+        return start.RelaxedBodies(np.array([0.1, len(found)]), ("a",), False)
 
     def asked(robot, *choices):
-        return kept_rest.kept_rest(robot, choices, find)
+        return start.cached_equilibrium(robot, choices, find)
 
     robot = parflex.load("dualemps")
     first = asked(robot, np.zeros(2), {"tip": [1.0]})
@@ -101,8 +100,8 @@ def test_home_and_mobility_are_read_for_the_same_robot_and_source_alone(monkeypa
     monkeypatch.setattr(HomePose, "found", lambda home: found.append(1) or home.assembled())
 
     def again_from_disk(**more):
-        kept_home._known.clear()  # as in another process
-        return kept_home.with_kept_home(parflex.load("dualemps", **more))
+        start._known.clear()  # as in another process
+        return start.with_cached_home(parflex.load("dualemps", **more))
 
     first, again = again_from_disk(), again_from_disk()
     other = again_from_disk(settings={"constants.blade": 0.4505001})
@@ -125,14 +124,14 @@ def test_home_and_mobility_are_read_for_the_same_robot_and_source_alone(monkeypa
 
 def test_how_near_singular_poses_are_is_read_for_the_same_robot_and_motors_alone(monkeypatch):
     """A second start computes it no more; another robot, or rates that are led, have their own."""
-    monkeypatch.setattr(conditioning, "MANY_RATES", 0)
+    monkeypatch.setattr(problem, "MANY_RATES", 0)
     computed = []
-    spread = conditioning.Watch._spread
-    monkeypatch.setattr(conditioning.Watch, "_spread", lambda watch, J: computed.append(1) or spread(watch, J))
+    spread = problem.PartitionWatch._spread
+    monkeypatch.setattr(problem.PartitionWatch, "_spread", lambda watch, J: computed.append(1) or spread(watch, J))
 
     def near(prescribed, **more):
         before = len(computed)
-        found = conditioning.Watch(prepare(parflex.load("5r", **more), prescribed)).near
+        found = problem.PartitionWatch(prepare_problem(parflex.load("5r", **more), prescribed)).near
         return found, len(computed) > before
 
     first, again = near("efforts"), near("efforts")

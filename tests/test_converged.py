@@ -11,8 +11,8 @@ from support.traced import VERIFY
 
 import parflex
 from parflex import Configuration, InputError, Run
-from parflex.simulation.refining import converged_run as runs
-from parflex.simulation.refining.strain_content import Content, content_warnings, strain_content
+from parflex.simulation import mesh_convergence as runs
+from parflex.simulation.mesh_convergence import StrainContent, content_warnings, strain_content
 
 E, NU, RHO = 7e10, 0.3, 2700.0
 G = E / (2 * (1 + NU))
@@ -270,7 +270,7 @@ class Pretended:
     def __init__(self, monkeypatch, errors, status=lambda number: "ok", content=0.0):
         self.errors, self.status, self.seen = errors, status, []
         monkeypatch.setattr(runs, "changes", self.changes)
-        vibrating = lambda robot, run: Content("", 1, content / 4 ** len(self.seen))  # noqa: E731
+        vibrating = lambda robot, run: StrainContent("", 1, content / 4 ** len(self.seen))  # noqa: E731
         monkeypatch.setattr(runs, "strain_content", vibrating)
 
     def changes(self, robot, columns, before, outputs):
@@ -311,7 +311,7 @@ def interrupted(number):
 )
 def test_refinements_that_end_early_keep_the_last_complete_run(status, most, elements, message, monkeypatch):
     if most:
-        monkeypatch.setattr(runs, "MOST_COORDINATES", most)
+        monkeypatch.setattr(runs, "MOST_RUN_COORDINATES", most)
     summary = Pretended(monkeypatch, [0.3, 0.03, 0.01], status).converged(1e-3)
     assert summary["elements"] == elements and not summary["converged"]
     assert any(message in text for text in summary["warnings"])

@@ -11,7 +11,7 @@ from support.robots import load_robot
 
 import parflex
 from parflex import InputError, Sensed
-from parflex.simulation import first_compilation
+from parflex.simulation import simulate
 
 MOTORS = ["a", "b"]
 
@@ -85,7 +85,7 @@ def test_a_model_called_by_position_names_its_inputs(oscillator):
 def test_a_first_compilation_is_said_once_on_a_machine(caplog):
     loop = SimpleNamespace(__name__="gauss_steps", is_kept=lambda: False)
     with caplog.at_level(logging.WARNING, logger="parflex"):
-        assert first_compilation.say_first_compilation(loop)
+        assert simulate.say_first_compilation(loop)
         assert "compiles the time loop" in caplog.text
         loop.is_kept = lambda: True
-        assert not first_compilation.say_first_compilation(loop)
+        assert not simulate.say_first_compilation(loop)

@@ -10,7 +10,7 @@ from support.robots import load_robot
 
 import parflex
 from parflex import InputError
-from parflex.simulation.step_lengths.driven_modes import driven_amplitudes
+from parflex.simulation.driven_modes import driven_amplitudes
 from parflex.trajectories.inputs import interpolate_function
 from parflex.trajectories.polynomials import Polynomials, linear
 
@@ -306,7 +306,7 @@ def test_a_slow_effort_keeps_the_default_step():
 
 
 def test_unknown_frequencies_are_warned_of(monkeypatch):
-    monkeypatch.setattr("parflex.simulation.step_lengths.default_step.MOST_COORDINATES", 0)
+    monkeypatch.setattr("parflex.simulation.default_step.MOST_COORDINATES", 0)
     run = slid(effort={"block": PULSES["gauss"]})
     (said,) = [words for words in run.summary["warnings"] if "are not known: give a step" in words]
     assert "the frequencies of 1 coordinates" in said and "0.0005 s" in said

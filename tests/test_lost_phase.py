@@ -16,7 +16,7 @@ from support.slider import SLIDER
 
 import parflex
 from parflex.integrators.driver import method_named
-from parflex.simulation.step_lengths.lost_phase import Vibrations, decays, phase_steps
+from parflex.simulation.lost_phase import Vibrations, decays, phase_steps
 
 METHODS = ("gauss4", "gauss6", "rk4", "generalized-alpha")
 ALLOWED = 0.01  # of the largest amplitude: what default steps may be off by

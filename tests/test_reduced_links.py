@@ -23,7 +23,7 @@ from parflex.bodies.reduced_beam import reduced_beam
 from parflex.formulations.substructure_equations import accelerations_under, efforts_for, substructure_state
 from parflex.recursion.dynamics import JOINT_TERMS
 from parflex.robot.substructures import PREFERENCES, find_substructures
-from parflex.simulation.refining.strain_content import content_warnings
+from parflex.simulation.mesh_convergence import content_warnings
 
 LENGTH = 0.6
 REDUCE = {"error": 0.1, "band": 100}

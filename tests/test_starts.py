@@ -23,9 +23,8 @@ import parflex
 from parflex import Configuration, InputError
 from parflex.closure import mobility
 from parflex.forces.forces import impulse_of_motors
-from parflex.simulation.problem import prepare
-from parflex.simulation.starts.settling import settled
-from parflex.simulation.starts.start import start_energy
+from parflex.simulation.problem import prepare_problem
+from parflex.simulation.start import settled_positions, start_energy
 
 SPEED = 150.0  # rad/s
 ROD, SLIDER = 7870 * 0.008**2 * 0.30, 0.075552  # kg
@@ -382,8 +381,8 @@ def test_a_start_beyond_the_buckling_load_says_that_it_is_not_stable():
 def test_programs_of_a_run_settle_its_bodies_as_the_deflection_of_the_robot_says(figure):
     """The matrix of a very long step is the stiffness: after some steps only rounding is left of what pushes."""
     of, load = parflex.load("dualemps"), {"P": [3.0, -8.0, 0.0, 0.0, 0.0, 0.2]}
-    problem = prepare(of, "motors", ("P",), ("friction",), numbers=("pairs",))
-    found = settled(problem, of.home, load)
+    problem = prepare_problem(of, "motors", ("P",), ("friction",), numbers=("pairs",))
+    found = settled_positions(problem, of.home, load)
     wanted = parflex.equilibrium(of, "home", wrench=load).configuration.q
     worst = np.abs(found - wanted).max() / np.abs(wanted - of.home).max()
     figure("rest by the programs of a run, of the deflection", float(worst), 1e-9)

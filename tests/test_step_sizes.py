@@ -22,7 +22,7 @@ from support.traced import VERIFY
 import parflex
 from parflex import InputError
 from parflex.integrators.driver import NUMBERS, Grid, method_named, new_work, run_loop
-from parflex.simulation.step_lengths.slow_motion import SlowMotion
+from parflex.simulation.slow_motion import SlowMotion
 from parflex.trajectories import polynomials
 
 ORDERS = {"gauss4": 4, "gauss6": 6, "generalized-alpha": 2}
@@ -173,7 +173,7 @@ def test_a_robot_whose_steps_take_too_many_evaluations_gets_shorter_ones(monkeyp
     of = parflex.load("3rrr")
     usual = parflex.simulate(of, None, 0.2, check_width=False).summary
     assert usual["step"] == 5e-4 and usual["evaluations"] < 30 * usual["steps"]
-    monkeypatch.setattr("parflex.simulation.step_lengths.default_step.LABOUR", 3)
+    monkeypatch.setattr("parflex.simulation.default_step.LABOUR", 3)
     chosen = parflex.simulate(of, None, 0.2, check_width=False).summary
     assert chosen["step"] < 5e-4 and "did not converge" in chosen["step_choice"]
 
@@ -432,7 +432,7 @@ def test_a_scaled_problem_takes_the_same_steps_to_the_scaled_answer(of, seed, ca
 
 
 def test_steps_limited_by_their_number_are_warned_of(monkeypatch):
-    monkeypatch.setattr("parflex.simulation.step_lengths.default_step.MOST_STEPS", 150)
+    monkeypatch.setattr("parflex.simulation.default_step.MOST_STEPS", 150)
     run = arm_run(1.0, FIRST, 1.0)
     (said,) = (words for words in run.summary["warnings"] if "are too long" in words)
     assert run.summary["steps"] < 210 and said.startswith(f"the steps of {run.summary['step']:.3g} s are too long")

@@ -16,7 +16,7 @@ from parflex.errors import InputError
 from parflex.forces.spare_motors import EffortLimit, Preload, Weights
 from parflex.robot.load import acting_robot, checked_terms
 from parflex.robot.robot import Robot
-from parflex.simulation.outputs.limit_report import run_limit_warnings
+from parflex.simulation.contact_report import run_limit_warnings
 
 LOOP = LoopSettings()
 

@@ -15,8 +15,8 @@ from parflex.integrators.driver import System
 from parflex.records import Record
 from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot
-from parflex.simulation.problem import SLACK_RATE, Problem, has_coulomb, prepare
-from parflex.simulation.starts.relaxed import relaxed
+from parflex.simulation.problem import SLACK_RATE, Problem, has_coulomb, prepare_problem
+from parflex.simulation.start import relaxed_bodies
 from parflex.trajectories.paths import pose_coordinates, velocity_coordinates
 from parflex.trajectories.polynomials import constant
 
@@ -70,7 +70,7 @@ def family(robot: Robot, other: Robot) -> Family:
 
 def make_plant(robot: Robot, stops: bool = False, reactions: bool = False) -> Plant:
     """A single plant with programs of its own, whose joints stick; its limits act if it has stops."""
-    problem = prepare(robot, "efforts", (), (), FRICTION_WIDTH, stops=stops, sticking=True, numbers=("pairs",))
+    problem = prepare_problem(robot, "efforts", (), (), FRICTION_WIDTH, stops=stops, sticking=True, numbers=("pairs",))
     plain = replace(problem, power=None)  # the work is not needed
     return Plant(robot, plain, family_model(robot, robot, "watch"), reactions)
 
@@ -114,7 +114,7 @@ def start_state(plant: Plant, nominal: Robot, track: Track, start: str) -> tuple
         velocity = velocity_coordinates(rigid, frame, begin, track.driven)
     q = rigid.assemble(given, near)
     if robot.tree.elastic:
-        q = relaxed(robot, Configuration(robot, q), {}, None).q
+        q = relaxed_bodies(robot, Configuration(robot, q), {}, None).q
     qd = Configuration(robot, q).rates(velocity) if any(velocity.values()) else np.zeros(robot.tree.n)
     # a reference at rest has rates of rounding, at which joints with friction would slide
     still = np.abs(qd / robot.tree.rate_units).max(initial=0.0) <= SLACK_RATE

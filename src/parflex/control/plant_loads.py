@@ -11,12 +11,10 @@ from parflex.control.plant import Plant
 from parflex.integrators.common import evaluate
 from parflex.integrators.driver import IntegratedRows, new_work
 from parflex.integrators.stiction import settle_friction
-from parflex.simulation.columns import columns_from, seen_in
-from parflex.simulation.outputs.reactions_in_time import add_reactions, read_outputs
-from parflex.simulation.outputs.sections_in_time import chains_to_follow
-from parflex.simulation.outputs.stick_report import stick_entries
-from parflex.simulation.outputs.stop_report import largest_stop_effort, stop_entries
+from parflex.simulation.contact_report import largest_stop_effort, stiction_events, stop_events
+from parflex.simulation.outputs import signal_columns, signals_in_run
 from parflex.simulation.problem import Problem
+from parflex.simulation.reactions import add_reactions, chains_to_follow, read_outputs
 from parflex.simulation.segments import Segment, Segments
 from parflex.trajectories.polynomials import constant
 
@@ -42,14 +40,14 @@ def loads_on_plant(
     y[0] = problem.model.call(x[:1])[0]
     run = Segments(1, out_step, [Segment(problem, replace(rows, x=x, y=y))])
     frames = [problem.robot.tree.end_effector]
-    seen = seen_in(problem, run, frames)
-    found = columns_from(problem, run, seen, frames)
+    seen = signals_in_run(problem, run, frames)
+    found = signal_columns(problem, run, seen, frames)
     columns |= {name: values for name, values in found.items() if name.startswith(("stop.", "friction."))}
     told: dict[str, Any] = {}
     if stopped:
-        told = {"stops": stop_entries(problem, rows.events), "largest_stop_effort": largest_stop_effort(columns)}
+        told = {"stops": stop_events(problem, rows.events), "largest_stop_effort": largest_stop_effort(columns)}
     if problem.sticking:
-        told["sticks"] = stick_entries(problem, rows.events, found)
+        told["sticks"] = stiction_events(problem, rows.events, found)
     return told | add_reactions(problem, seen, columns, read_outputs(problem.robot, (), plant.reactions))
 
 

@@ -27,9 +27,9 @@ from parflex.integrators.explicit import (
     sampled_explicit_steps,
     sampled_gauss_steps,
 )
-from parflex.simulation.columns import coupling_columns
-from parflex.simulation.first_compilation import say_first_compilation
-from parflex.simulation.run_checks import cable_warnings, coupling_summary
+from parflex.simulation.diagnostics import cable_warnings, coupling_summary
+from parflex.simulation.outputs import coupling_columns
+from parflex.simulation.simulate import say_first_compilation
 
 Array = np.ndarray
 TOLERANCE = 1e-9  # m or rad, of the iteration of the implicit method; with less, held efforts that jump cost many steps

@@ -1,24 +1,37 @@
-"""A robot made ready for the time loop: the right model, compiled, and where its numbers stand."""
+"""The compiled problem of a run and its independent coordinates.
+
+How well the independent rates of a run determine the others, row by row, and which ones would do it better.
+
+Of the scaled rows of the closures, s_1 is the largest singular value, s_r the last one that is not zero in general, and
+s_f that of the columns of the dependent rates alone. `s_f / s_r` says how well the rates were chosen, at most 1; where
+it falls others are taken. `s_r / s_1` has nothing to do with the choice: where it falls the closures themselves are
+near a singular pose.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 import numpy as np
 
+from parflex.closure import mobility
 from parflex.closure.constraints import Coupling
+from parflex.closure.mobility import scaled_jacobian
+from parflex.codegen import cache
 from parflex.codegen.llvm_jit import WRITTEN_OUT, compile_in_background
 from parflex.codegen.model import Model, model_with
 from parflex.codegen.options import Options
-from parflex.codegen.outputs import contact_gaps, open_tree, powers
+from parflex.codegen.outputs import MANY_RATES, closure_rows, contact_gaps, loses_power, open_tree, powers
 from parflex.codegen.program import Program
 from parflex.codegen.simd_plan import simd_pays
 from parflex.codegen.step_programs import SPARSE_FORM, StepPrograms, step_programs
 from parflex.dynamics.contact_state import with_gates_for_run, with_sticking, with_stops
-from parflex.errors import InputError
+from parflex.errors import InputError, did_you_mean
+from parflex.formulations.base import best_rows, cheapest_closures
 from parflex.integrators.driver import Method, System, compile_loop
+from parflex.records import Record
 from parflex.robot.load import acting_robot
 from parflex.robot.robot import Robot
 from parflex.trajectories.polynomials import Polynomials
@@ -26,14 +39,42 @@ from parflex.tree.force_elements import GatedContact, gated_contacts, has_contac
 from parflex.tree.tree import Link, Tree
 
 Array = np.ndarray
+
 DENSE = 2.5  # instructions of a solving program that an entry of a whole complex inverse takes as long as
+
 FAR = 3e-5  # typical lengths or rad: two steps of Newton leave at most the fourth power of it open
+
 SLACK = 1e-13  # rad or typical lengths: depths of contacts that are rounding
+
 SLACK_RATE = 1e-11  # of them in a second, or in a run that is shorter: rates of joints that are rounding
+
 RUN_LIMIT = 2_000_000  # operators of a run's model: it is not read, and minutes are better than a refusal
+
 MANY_ELEMENTS = 24  # of flexible links: below that, writing all out takes seconds and runs as fast or faster
+
 PAIRED = 200_000  # instructions: between the calls of longer models a second lane takes seconds more to compile
+
 PASSING_WIDTH = 1e-3  # rad/s or m/s over which friction changes its sign on the way through singular poses
+
+MODEL_NAMES = {"motors": "state-rates-driven", "efforts": "state-rates"}
+
+POOR = 0.4  # of s_f / s_r: the rates of the catalogue have 0.3 to 1 at home, those of a dead centre 0
+
+BETTER = 2.0  # other rates must be better by so much, or two choices would take turns
+
+NEAR = 0.05  # of s_r / s_1: a tenth of a radian or so before a singular pose,
+
+NEAR_SHARE = 0.15  # and this of what it is at home
+
+WELL = 1.5  # times that, and it is left behind
+
+LOOK = 0.02  # rad of a typical length: rows that are nearer to each other are not checked one by one
+
+AHEAD = 0.1  # likewise, between two checks of rows: from POOR on angles of a loop, which add some of its joints, go 0.4
+
+MOST_AHEAD = 1e9  # rows: that of a robot at rest
+
+JUMP = 0.5  # of the way between two rows that their rates do not explain: another assembly
 
 
 @dataclass(frozen=True)
@@ -81,7 +122,7 @@ class Problem:
         if not self._is_sparse:
             return {}
         name = self.model.about["model"]
-        calls = calls_elements(self.robot)
+        calls = calls_element_functions(self.robot)
         made = {word: step_programs(self.robot, name, self.width, word == "pairs", calls) for word in self.numbers}
         return {word: programs for word, programs in made.items() if programs is not None}
 
@@ -150,7 +191,7 @@ class Problem:
             2 * tree.nq + len(robot.actuated) + 6 * len(self.wrenches), self.slack,
             _whole([link.q.start for link in self.sticking]),
             np.array([[link.terms.coulomb, link.terms.bears] for link in self.sticking]).reshape(-1, 2),
-            metres=metres(tree)[rates][free], far=FAR * _spans(tree),
+            metres=metres_per_unit(tree)[rates][free], far=FAR * _spans(tree),
         )  # fmt: skip
 
     @property
@@ -203,12 +244,12 @@ class Problem:
         return np.array([value for part in [*found, *rates] for value in part])
 
 
-def usual_energy(tree: Tree, time: float) -> float:
+def characteristic_energy(tree: Tree, time: float) -> float:
     """The energy (J) of a robot all of which goes its typical length in a time."""
     return sum(float(link.body.m) for link in tree.links) * (tree.length / time) ** 2
 
 
-def metres(tree: Tree) -> Array:
+def metres_per_unit(tree: Tree) -> Array:
     """What one unit of each rate's position moves the robot by: typical lengths where it turns, a mode by its shape."""
     found = tree.length / tree.rate_units
     for link in tree.links:
@@ -272,7 +313,7 @@ def _whole(values: list) -> Array:
     return np.array(values, dtype=np.int64)
 
 
-def prepare(
+def prepare_problem(
     robot: Robot,
     prescribed: str,
     wrenches: Collection[str] = (),
@@ -299,7 +340,10 @@ def prepare(
     name = {"motors": "state-rates-driven", "platform": "state-rates-following"}.get(prescribed, "state-rates")
     used = width if has_losses(changed) or (has_coulomb(changed) and not sticking) else 0.0
     options = Options(
-        wrenches=tuple(wrenches), friction_width=used, independent=tuple(independent), calls=calls_elements(changed)
+        wrenches=tuple(wrenches),
+        friction_width=used,
+        independent=tuple(independent),
+        calls=calls_element_functions(changed),
     )
     made = model_with(changed, name, options, RUN_LIMIT)
     power = powers(changed, tuple(wrenches), used, made.labels["qd"])
@@ -307,7 +351,7 @@ def prepare(
     return Problem(changed, made, prescribed, tuple(wrenches), used, power=power, gaps=gaps, numbers=numbers)
 
 
-def calls_elements(robot: Robot) -> bool:
+def calls_element_functions(robot: Robot) -> bool:
     """Whether the elements of a robot are so many that programs call one function for those that are alike."""
     return sum(link.body.by_tip for link in robot.tree.links) >= MANY_ELEMENTS
 
@@ -321,3 +365,254 @@ def has_losses(robot: Robot) -> bool:
     """Whether a coupling loses power."""
     rows = [row for row in robot.closures.constraints if isinstance(row, Coupling)]
     return any(row.lossy for row in rows) or any(spring.lossy for spring in robot.tree.springs)
+
+
+def read_independent(robot: Robot, names: Sequence[str] | None, prescribed: str) -> tuple[str, ...]:
+    """Names of rates to use as independent, in the order of the tree; none: the model chooses."""
+    if names is None:
+        return ()
+    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+        raise InputError("the independent rates are not a list of names", key="independent", hint="give e.g. ['crank']")
+    known = [robot.tree.rate_names[k] for k in robot.free]
+    for name in names:
+        if name not in known:
+            raise InputError(
+                f"there is no free rate '{name}'", key="independent", value=name, hint=did_you_mean(name, known)
+            )
+    required = robot.mobility.freedoms(len(robot.free))
+    if len(set(names)) != required or len(names) != required:
+        raise InputError(
+            f"{len(set(names))} rates are named, but {required} are independent",
+            key="independent",
+            value=", ".join(names),
+            hint=f"give {required} names of {', '.join(known[:12])}",
+        )
+    if prescribed == "platform":
+        raise InputError(
+            "the rates of a driven platform are the independent ones",
+            key="independent",
+            hint="leave it out, or drive the motors",
+        )
+    missing = [name for name in robot.actuated_names if name not in names] if prescribed == "motors" else []
+    if missing:
+        raise InputError(
+            f"the motor '{missing[0]}' is driven, so its rate is independent",
+            key="independent",
+            value=missing[0],
+            hint="list all driven motors",
+        )
+    _refuse_undetermined(robot, names)
+    return tuple(known[k] for k in range(len(known)) if known[k] in names)
+
+
+def _refuse_undetermined(robot: Robot, names: Sequence[str]) -> None:
+    """Raise if rates do not determine the others at any pose: no model can be made with them."""
+    dependent = dependent_rates(robot, names)
+    blocks = [scaled_jacobian(robot.closures, q)[:, dependent] for q in robot.reference_poses]
+    if len(dependent) and max(mobility.rank(block) for block in blocks) < len(dependent):
+        raise InputError(
+            f"the rates {', '.join(names)} do not determine the others",
+            key="independent",
+            value=", ".join(names),
+            hint="choose others",
+        )
+
+
+def dependent_rates(robot: Robot, independent: Sequence[str]) -> Array:
+    """Numbers of the free rates that are not named."""
+    names = robot.tree.rate_names
+    return np.array([k for k in robot.free if names[k] not in set(independent)], dtype=int)
+
+
+def refuse_singular(problem: Problem, q: Array, key: str) -> None:
+    """Raise if the independent rates of a model do not determine the others at a pose."""
+    robot = problem.robot
+    dependent = dependent_rates(robot, problem.independent)
+    if not len(dependent):
+        return
+    J = scaled_jacobian(robot.closures, q)[:, dependent]
+    value = mobility.condition(J, len(dependent), robot.usual_closures)
+    if value > mobility.SINGULAR:
+        raise InputError(
+            f"the rates {', '.join(problem.independent)} do not determine the others at the start "
+            f"(condition number {value:.1e})",
+            key=key,
+            value=", ".join(problem.independent),
+            hint="choose others",
+        )
+
+
+def with_independent_rates(problem: Problem, independent: Sequence[str], q: Array) -> Problem:
+    """The same problem with other independent rates, and with the rows of the closures that suit them at a pose."""
+    robot = problem.robot
+    dependent = dependent_rates(robot, independent)
+    rows, seen = (tuple(map(int, best_rows(of, q, dependent))) for of in (cheapest_closures(robot), robot.closures))
+    options = Options(
+        wrenches=problem.wrenches, friction_width=problem.width, independent=tuple(independent), rows=rows,
+        calls=calls_element_functions(robot),
+    )  # fmt: skip
+    made = model_with(robot, MODEL_NAMES[problem.prescribed], options, RUN_LIMIT)
+    if problem.power is not None and loses_power(robot):
+        again = powers(robot, problem.wrenches, problem.width, independent, seen)
+        return replace(problem, model=made, rows=seen, power=again)
+    return replace(problem, model=made, rows=seen)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PartitionEvent(Record):
+    """A row at which something must be done: "choose" other rates, or "cross" a singular pose; `again` from there."""
+
+    row: int
+    kind: str
+    again: bool = False
+
+
+@dataclass
+class PartitionWatch:
+    """Checks rows of a run of a robot with loops."""
+
+    problem: Problem
+    gone: float = 0.0  # since a row was checked, in radians of a typical length
+    closely: bool = False  # whether few rows are computed between two checks: a check costs as much as a hundred steps
+
+    @cached_property
+    def free(self) -> Array:
+        """Rates that may depend on others: those of motors that follow a motion may not."""
+        robot = self.problem.robot
+        return np.array([k for k in robot.free if not (self.problem.driven and k in robot.actuated)], dtype=int)
+
+    @cached_property
+    def rank(self) -> int:
+        """Of the closures in general."""
+        return self.problem.robot.mobility.rank
+
+    @property
+    def usual(self) -> mobility.Usual:
+        """The largest singular value at regular poses, for poses at which all are small."""
+        return self.problem.robot.usual_closures
+
+    @cached_property
+    def near(self) -> float:
+        """Below this s_r / s_1 the closures are near a singular pose; kept on disk for robots of many rates."""
+        robot = self.problem.robot
+        many = len(robot.free) > MANY_RATES
+        key = cache.key_of(robot, "near", tuple(int(k) for k in self.free)) if many else None
+        kept = None if key is None else cache.read_bytes(key)
+        if kept is not None:
+            return float.fromhex(kept.decode())
+        usual = max(self._spread(self.rows(q[None])[0])[1] for q in robot.reference_poses)
+        found = float(min(NEAR, NEAR_SHARE * usual))
+        if key is not None:
+            cache.write_bytes(key, found.hex().encode())
+        return found
+
+    @cached_property
+    def _lengths(self) -> list[int]:
+        """Positions that are lengths of struts."""
+        return [link.q.start for link in self.problem.robot.tree.links if link.strut]
+
+    @cached_property
+    def position_units(self) -> Array:
+        """Of all positions, to compare ways."""
+        return position_units(self.problem.robot.tree)
+
+    def rows(self, q: Array) -> Array:
+        """Scaled rows of the closures over the rates that may depend, at each of many poses."""
+        robot = self.problem.robot
+        place = {int(k): column for column, k in enumerate(robot.free)}
+        columns = [place[int(k)] for k in self.free]
+        return self._rows_at(q)[:, :, columns]
+
+    @cached_property
+    def _rows_at(self) -> Callable[[Array], Array]:
+        return closure_rows(self.problem.robot)
+
+    def _spread(self, J: Array) -> tuple[float, float]:
+        values = np.linalg.svd(J, compute_uv=False)
+        return float(values[self.rank - 1]), float(values[self.rank - 1] / mobility.largest(values, self.usual))
+
+    def dependent(self, independent: Sequence[str]) -> list[int]:
+        """Columns of the rates that depend on the named ones."""
+        names, given = self.problem.robot.tree.rate_names, set(independent)
+        return [i for i, k in enumerate(self.free) if names[k] not in given]
+
+    def quality(self, J: Array, independent: Sequence[str]) -> float:
+        """s_f / s_r."""
+        block = np.linalg.svd(J[:, self.dependent(independent)], compute_uv=False)
+        return float(block[self.rank - 1] / max(self._spread(J)[0], 1e-300))
+
+    def is_near(self, q: Array, factor: float = 1.0) -> bool:
+        """Whether the closures are near a singular pose."""
+        return self._spread(self.rows(q[None])[0])[1] < factor * self.near
+
+    def best(self, q: Array) -> tuple[tuple[str, ...], float]:
+        """The rates that had better be independent at a pose, and how good they are."""
+        return self._best(self.rows(q[None])[0])
+
+    def _best(self, J: Array) -> tuple[tuple[str, ...], float]:
+        """The same of rows of the closures."""
+        robot = self.problem.robot
+        mobility.refuse_other_branch(J, self.rank)
+        found = []
+        for weights in (np.ones(robot.tree.n), robot.preference):
+            dependent = set(self.free[mobility.pivots(J * weights[self.free], self.rank)])
+            names = tuple(robot.tree.rate_names[k] for k in robot.free if k not in dependent)
+            found.append((self.quality(J, names), names))
+        quality, names = max(found)
+        return names, quality
+
+    def at_start(self, q: Array, independent: Sequence[str]) -> PartitionEvent | None:
+        """What must be done before the first step."""
+        J, self.gone = self.rows(q[None])[0], 0.0
+        if self._spread(J)[1] < self.near:
+            return PartitionEvent(0, "cross")
+        quality = self.quality(J, independent)
+        return PartitionEvent(0, "choose") if quality < POOR and self._best(J)[1] > BETTER * quality else None
+
+    def rows_ahead(self, q: Array) -> int:
+        """Rows that may be computed behind these until the next check: what poor rates determine takes labour."""
+        fastest = float((np.abs(np.diff(q, axis=0)) / self.position_units).max(initial=0.0)) if self.closely else 0.0
+        return max(1, int(min(AHEAD / max(fastest, 1e-300), MOST_AHEAD)))
+
+    def first_event(
+        self, q: Array, change: Array, out_step: float, independent: Sequence[str]
+    ) -> PartitionEvent | None:
+        """The first row, of closed positions and their rates of change, at which something must be done.
+
+        Row 0 was checked before, or is near one that was.
+        """
+        way = np.abs(np.diff(q, axis=0)) / self.position_units
+        explained = np.abs(np.diff(q, axis=0) - out_step / 2 * (change[1:] + change[:-1])) / self.position_units
+        if self.problem.gaps is not None:  # a stop turns rates between two rows
+            explained = explained - out_step / 2 * np.abs(np.diff(change, axis=0)) / self.position_units
+        ways = way.max(axis=1, initial=0.0)
+        rigid = not self.problem.robot.tree.elastic  # deformations may oscillate between two rows
+        jumped = rigid & (explained.max(axis=1, initial=0.0) > JUMP * np.maximum(ways, LOOK))
+        jumps = np.flatnonzero(jumped | (q[1:, self._lengths] <= 0).any(axis=1))  # a length has no other side
+        until = int(jumps[0]) + 1 if len(jumps) else len(q)
+        on = self.gone + np.concatenate([[0.0], np.cumsum(ways)])
+        marks, self.gone = np.floor(on / LOOK), float(on[-1] % LOOK)
+        looked = [k for k in range(1, until) if marks[k] > marks[k - 1] or (len(jumps) and k == until - 1)]
+        if looked:
+            J, r = self.rows(q[looked]), self.rank - 1
+            whole = np.linalg.svd(J, compute_uv=False)
+            block = np.linalg.svd(J[:, :, self.dependent(independent)], compute_uv=False)
+            for k, held, values, own in zip(looked, J, whole, block, strict=True):
+                if values[r] < self.near * mobility.largest(values, self.usual):
+                    return PartitionEvent(k, "cross")
+                quality = own[r] / values[r]
+                if quality < POOR and self._best(held)[1] > BETTER * quality:
+                    return PartitionEvent(k, "choose")
+        return PartitionEvent(until - 1, "jump", again=True) if len(jumps) else None
+
+
+def position_units(tree: Tree) -> Array:
+    """Typical lengths of positions that are lengths, radians of angles: to compare ways."""
+    units = np.ones(tree.nq)
+    for link in tree.links:
+        own = tree.rate_units[link.v]
+        units[link.q] = own if len(own) == link.q.stop - link.q.start else 1.0
+        if link.joint.moves_freely and link.joint.quaternion:
+            units[link.q.start : link.q.start + 3] = tree.length
+        units[link.e] = tree.rate_units[link.e_v]
+    return units

@@ -17,13 +17,16 @@ from parflex.errors import ParflexError
 from parflex.integrators.driver import NEAR, Grid, IntegratedRows, Method, System, no_events, run_loop
 from parflex.recursion.energy import distance
 from parflex.recursion.kinematics import pose
-from parflex.simulation.conditioning import BETTER, WELL, Event, Watch
-from parflex.simulation.inputs.corners import Course, course_of
-from parflex.simulation.outputs.stop_report import events_between, gates_at
-from parflex.simulation.partitions import with_independent
-from parflex.simulation.passage import Leap, NotDeterminedError, Passage, PassageState
-from parflex.simulation.problem import Problem
-from parflex.simulation.step_lengths.instants import ends_inside
+from parflex.simulation.contact_report import events_between, gates_at
+from parflex.simulation.discontinuities import InputSegments, input_segments
+from parflex.simulation.problem import BETTER, WELL, PartitionEvent, PartitionWatch, Problem, with_independent_rates
+from parflex.simulation.singular_passage import (
+    PassageState,
+    SingularPassage,
+    SingularStep,
+    UndeterminedBranchError,
+)
+from parflex.simulation.step_control import ends_inside
 from parflex.trajectories.polynomials import Polynomials
 
 Array = np.ndarray
@@ -122,11 +125,11 @@ class Runner:
         loops = (
             bool(problem.robot.closures.size) and problem.prescribed != "platform" and problem.robot.mobility.rank > 0
         )
-        self.watch = Watch(problem) if loops else None
+        self.watch = PartitionWatch(problem) if loops else None
         self.grid = inner_grid(grid) if loops and control is None else grid
         self.per = self.grid.rows // grid.rows
         self.instants = ends_inside(problem, given, method, self.grid)
-        self.event: Event | None = None
+        self.event: PartitionEvent | None = None
         self.worked = np.zeros(2)
         self.done = Segments(self.per, grid.out_step)
 
@@ -141,7 +144,7 @@ class Runner:
             tries = 0 if row > before else tries + 1
             if self.watch is None or track.status == "interrupted" or row >= self.grid.rows:
                 return self._finished(track)
-            event = self.event or Event(row, "fail")
+            event = self.event or PartitionEvent(row, "fail")
             self.watch.closely = self.watch.closely or track.counts["rejected"] > 0
             nq = self.problem.robot.tree.nq
             q, change = track.y[-1, :nq].copy(), track.y[-1, nq : 2 * nq]
@@ -161,7 +164,7 @@ class Runner:
                 return self._failed(track)
             qd = self._independent(all_rates)
 
-    def _stretch(self, q: Array, qd: Array, row: int, event: Event | None) -> IntegratedRows:
+    def _stretch(self, q: Array, qd: Array, row: int, event: PartitionEvent | None) -> IntegratedRows:
         """With one model, until it ends, fails or is left; with an event, the first row alone."""
         self.event = event
         near, course = NEAR * self.grid.out_step, self._course(self.problem, row)
@@ -175,10 +178,10 @@ class Runner:
         self.done.jumps += [jump for jump in course.jumps if jump["time"] < track.t[-1] - near]
         return track
 
-    def _course(self, problem: Problem, row: int) -> Course:
+    def _course(self, problem: Problem, row: int) -> InputSegments:
         """What is given from a row on."""
         step = self.grid.out_step
-        return course_of(problem, self.given, self.grid.rows * step, NEAR * step, row * step, self.instants)
+        return input_segments(problem, self.given, self.grid.rows * step, NEAR * step, row * step, self.instants)
 
     def _writing(self, systems: list[System]) -> Control | None:
         """The controller, whose efforts act in all stretches of given inputs."""
@@ -203,7 +206,7 @@ class Runner:
         names = list(self.problem.robot.tree.rate_names)
         return all_rates[[names.index(name) for name in self.problem.independent]]
 
-    def _choose(self, q: Array, row: int, event: Event) -> bool:
+    def _choose(self, q: Array, row: int, event: PartitionEvent) -> bool:
         """Take the best rates there are; False where the present ones are as good, so that others would not help."""
         assert self.watch is not None
         try:
@@ -212,7 +215,7 @@ class Runner:
             return False
         if not quality > BETTER * self.watch.quality(self.watch.rows(q[None])[0], self.problem.independent):
             return event.kind == "cross"
-        self.problem = with_independent(self.problem, names, q)
+        self.problem = with_independent_rates(self.problem, names, q)
         self.done.changes.append({"time": row * self.grid.out_step, "independent": list(names)})
         return True
 
@@ -224,20 +227,20 @@ class Runner:
         whole = replace(self.problem, names=everything, rows=())
         course = self._course(whole, row)
         first = self.given if self.control is not None else Polynomials(course.first.breaks, course.first.coefficients)
-        passage = Passage(self.problem, first)
+        passage = SingularPassage(self.problem, first)
         rows: list[tuple[int, PassageState]] = []
         why, here = "", row
         try:
             if self.problem.sticking:  # its model takes no efforts that hold joints
-                raise NotDeterminedError
+                raise UndeterminedBranchError
             rows.append((row, passage.enter(row * self.grid.out_step, q, qd, self.worked)))
             for here, at, exact in self._rows(passage, rows[0][1], row, course):
                 if exact and not passage.keeps_energy(here * self.grid.out_step, rows[0][1], at):
-                    raise NotDeterminedError
+                    raise UndeterminedBranchError
                 rows.append((here, at))
                 if exact and not self.watch.is_near(at.q, WELL):
                     break
-        except NotDeterminedError:
+        except UndeterminedBranchError:
             where = passage.loosest(rows[-1][1].q if rows else q)
             why = self._why(here, course)
         track = self._passed(rows, perf_counter() - begin, passage.steps[0]) if rows else None
@@ -255,7 +258,7 @@ class Runner:
             track.status = "ok"
         return here, rows[-1][1].q, rows[-1][1].qd
 
-    def _why(self, row: int, course: Course) -> str:
+    def _why(self, row: int, course: InputSegments) -> str:
         """Words for where a passage ends that is not determined."""
         if self.problem.robot.tree.elastic:
             return BENDS
@@ -268,7 +271,7 @@ class Runner:
         return f"{JUMPS} at t = {jumps[0]:.6g} s" if jumps else DRIVEN_SINGULAR
 
     def _rows(
-        self, passage: Passage, at: PassageState, row: int, course: Course
+        self, passage: SingularPassage, at: PassageState, row: int, course: InputSegments
     ) -> Iterator[tuple[int, PassageState, bool]]:
         """Rows of output one after the other, and whether a row was computed at itself or lies in a stretch.
 
@@ -292,8 +295,8 @@ class Runner:
             yield row, shown, over is None
 
     def _reach(
-        self, passage: Passage, at: PassageState, now: float, over: Leap | None, t: float, limit: float
-    ) -> tuple[PassageState, float, Leap | None]:
+        self, passage: SingularPassage, at: PassageState, now: float, over: SingularStep | None, t: float, limit: float
+    ) -> tuple[PassageState, float, SingularStep | None]:
         """The state at a time, or the leap in which that lies, which ends before the limit."""
         if over is not None and t > over.end:
             at, now, over = over.at(over.end), over.end, None
@@ -304,19 +307,19 @@ class Runner:
                 at, now, over = over.at(over.end), over.end, None
             try:
                 at, now = passage.forward(at, now, t), t
-            except NotDeterminedError:
+            except UndeterminedBranchError:
                 if now + 2 * (t - now) > limit:
                     raise
                 over = passage.leap(at, now, 2 * (t - now))
         return at, now, over
 
     @staticmethod
-    def _leap(passage: Passage, at: PassageState, now: float, limit: float) -> Leap | None:
+    def _leap(passage: SingularPassage, at: PassageState, now: float, limit: float) -> SingularStep | None:
         """A leap over the singular pose, if one lies ahead and can be taken at once."""
         span = passage.span(at, now)
         try:
             return None if span is None or now + span > limit else passage.leap(at, now, span)
-        except NotDeterminedError:
+        except UndeterminedBranchError:
             return None
 
     def _flat(self, at: PassageState, row: int) -> tuple[Array, Array]:

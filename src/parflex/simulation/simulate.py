@@ -1,84 +1,122 @@
-"""Simulation: a robot, what drives it and for how long in, a run out."""
+"""Simulate a robot over time: `simulate(...)`."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any, Literal
 
 import numpy as np
 
+from parflex.codegen.model import garbage_collection_paused
+from parflex.dynamics.contact_state import refuse_start_outside
 from parflex.errors import InputError, did_you_mean
 from parflex.forces.sections import expand_all_places, reduced_load_warning
 from parflex.forces.spare_motors import EffortLimit, Preload, Weights
+from parflex.integrators.driver import Grid, LaboriousError, method_named
 from parflex.robot.configuration import Pose
 from parflex.robot.robot import Robot
-from parflex.simulation.columns import columns_from, columns_of, position_columns, seen_in
-from parflex.simulation.controller import Controller
-from parflex.simulation.inputs.corners import jump_warnings
-from parflex.simulation.outputs.limit_report import run_limit_warnings
-from parflex.simulation.outputs.place_columns import (
-    add_places,
-    frames_of,
-    frames_shown,
-    pushed_between,
-    read_place_words,
-)
-from parflex.simulation.outputs.reactions_in_time import add_reactions, reaction_warnings, read_outputs
-from parflex.simulation.outputs.recorded_frames import recorded_frames
-from parflex.simulation.outputs.rough_rows import Follows, rough_shares, rough_warnings
-from parflex.simulation.outputs.run_record import run_settings, run_summary
-from parflex.simulation.outputs.sections_in_time import read_section_words
-from parflex.simulation.outputs.stick_report import alike_warnings, stick_entries
-from parflex.simulation.outputs.stop_report import (
+from parflex.simulation.contact_report import (
+    backlash_events,
     contact_warnings,
-    flank_entries,
+    identical_joint_warnings,
     largest_stop_effort,
-    stop_entries,
+    run_limit_warnings,
+    stiction_events,
+    stop_events,
     stop_warnings_of,
 )
-from parflex.simulation.partitions import read_independent
-from parflex.simulation.problem import usual_energy
-from parflex.simulation.refining.inner_response import inner_warnings
-from parflex.simulation.refining.strain_content import content_warnings
-from parflex.simulation.run_case import Case, prepared, read_case, run_case
-from parflex.simulation.run_checks import (
+from parflex.simulation.controller import Controller, controlled
+from parflex.simulation.default_step import default_step, shorter_grid, told_of_given
+from parflex.simulation.diagnostics import (
     balance_warnings,
     by_acceleration,
     by_deflection,
     cable_warnings,
     coupling_summary,
+    friction_width_effect,
     jam_reason,
-    left_choice,
+    length_warnings,
+    partition_changed,
+    refuse_longer,
     stop_warnings,
-    width_effect,
+)
+from parflex.simulation.discontinuities import jump_warnings
+from parflex.simulation.mesh_convergence import content_warnings, inner_warnings
+from parflex.simulation.outputs import (
+    add_places,
+    frames_of,
+    inner_wrench_warning,
+    output_frames,
+    position_columns,
+    read_place_outputs,
+    recorded_frames,
+    run_columns,
+    run_settings,
+    run_summary,
+    signal_columns,
+    signals_in_run,
+)
+from parflex.simulation.problem import (
+    Problem,
+    characteristic_energy,
+    prepare_problem,
+    read_independent,
+    refuse_singular,
+)
+from parflex.simulation.reactions import (
+    AccelerationFilter,
+    add_reactions,
+    inconsistency_warnings,
+    inconsistent_shares,
+    reaction_warnings,
+    read_outputs,
+    read_section_words,
 )
 from parflex.simulation.runs import Run
-from parflex.simulation.step_lengths.halved_steps import (
+from parflex.simulation.segments import Runner, Segments
+from parflex.simulation.start import StartState, start_state, with_cached_home
+from parflex.simulation.step_control import (
     MORE_STEPS,
+    STEP,
     checked_by_default,
+    drift_warnings,
     error_warnings,
     estimated_error,
-    halved,
-    halved_evenly,
-)
-from parflex.simulation.step_lengths.instants import input_warnings
-from parflex.simulation.step_lengths.step_choice import (
-    drift_warnings,
     floor_warnings,
     force_warnings,
-    forces_beside,
+    input_warnings,
+    requested_steps,
     step_summary,
     step_warnings,
-    unseen_warnings,
+    unresolved_forces,
+    unresolved_warnings,
+    with_even_half_steps,
+    with_halved_steps,
+    with_longest,
 )
 from parflex.statics.small_deformation import deflection_warnings
-from parflex.trajectories.follow import redundant_case
+from parflex.trajectories.follow import RedundantDrive, redundant_case
+from parflex.trajectories.frame_motion import PoseMotion
+from parflex.trajectories.inputs import InputSpan, specified_efforts, specified_wrenches
+from parflex.trajectories.motor_motion import MotorMotion, motion_of
+from parflex.trajectories.polynomials import Polynomials
 
 Array = np.ndarray
+
 DRIVES = ("motors", "platform")
+
 FRICTION_WIDTH = 1e-3  # rad/s or m/s over which losses of couplings, and friction under a driven platform, turn
+
+OUT_STEP = 1e-3  # s between rows, where steps are not longer
+
+MOST_ROWS = 5_000_000
+
+SHORTEST = 1e-100  # s, of a run: the squares of its steps and their inverses are numbers of double precision
+
+LOG = logging.getLogger("parflex")
 
 
 def simulate(
@@ -202,7 +240,7 @@ def simulate(
     frames = None if frames is None else expand_all_places(frames, "frames")
     if converge is not None:
         asked_for = {key: value for key, value in locals().items() if key not in ("robot", "converge")}
-        from parflex.simulation.refining.converged_run import converged_run
+        from parflex.simulation.mesh_convergence import converged_run
 
         return converged_run(simulate, robot, converge, asked_for)
     if drive not in DRIVES:
@@ -223,14 +261,14 @@ def simulate(
             hint="give e.g. 1e-3, or leave it out: joints then stick",
         )
     looked_at, asked = recorded_frames(robot, frames), read_outputs(robot, outputs, reactions)
-    places = read_place_words(robot, outputs, list(case.wrenches))
+    places = read_place_outputs(robot, outputs, list(case.wrenches))
     words = read_section_words(robot, outputs)
     begin = perf_counter()
     sticking = friction_width is None
-    problem = prepared(case, friction_width or FRICTION_WIDTH, sticking)
+    problem = prepared_case(case, friction_width or FRICTION_WIDTH, sticking)
     case, segments, started = run_case(case, problem, progress, None)
-    seen = seen_in(problem, segments, [*looked_at, *frames_of(places)], case.spare)
-    columns, track = columns_from(problem, segments, seen, looked_at, case.spare), segments.track
+    seen = signals_in_run(problem, segments, [*looked_at, *frames_of(places)], case.spare)
+    columns, track = signal_columns(problem, segments, seen, looked_at, case.spare), segments.track
     add_places(problem.robot.tree, places, seen, columns)
     jumps, carried = segments.jumps, add_reactions(problem, seen, columns, asked, words, case.spare)
     summary = run_summary(track, columns, perf_counter() - begin - track.seconds)
@@ -241,18 +279,18 @@ def simulate(
     if case.sampled:
         summary["samples_apart"] = dict(case.sampled)
     if case.stops:
-        summary |= {"stops": stop_entries(problem, track.events), "largest_stop_effort": largest_stop_effort(columns)}
+        summary |= {"stops": stop_events(problem, track.events), "largest_stop_effort": largest_stop_effort(columns)}
     if problem.sticking:
-        summary["sticks"] = stick_entries(problem, track.events, columns)
+        summary["sticks"] = stiction_events(problem, track.events, columns)
     if any(spring.has_flanks for spring in problem.robot.tree.springs):
-        summary["flanks"] = flank_entries(problem, track.events)
+        summary["flanks"] = backlash_events(problem, track.events)
     summary |= carried | ({} if case.spare is None else {"internal": case.spare.told()})
-    summary["not_followed"] = rough_shares(
+    summary["not_followed"] = inconsistent_shares(
         problem, seen, columns, asked, places, words, case.spare, case.grid.every
     )  # fmt: skip
     wanted = {*asked, *(word.column for word in places), *(word.word for word in words)}
-    rough_asked, rough_beside = rough_warnings(
-        problem, summary["not_followed"], wanted, Follows(method, case.grid, forces_beside(case.beside))
+    rough_asked, rough_beside = inconsistency_warnings(
+        problem, summary["not_followed"], wanted, AccelerationFilter(method, case.grid, unresolved_forces(case.beside))
     )
     summary["warnings"] = [
         *stop_warnings(summary),
@@ -267,18 +305,18 @@ def simulate(
         ),
         *jump_warnings(jumps),
         *input_warnings(problem, case.given, case.method, case.grid),
-        *balance_warnings(columns, method, usual_energy(problem.robot.tree, time)),
+        *balance_warnings(columns, method, characteristic_energy(problem.robot.tree, time)),
         *step_warnings(summary["step"], track.counts, method),
         *floor_warnings(case.steps),
-        *unseen_warnings(case.steps),
+        *unresolved_warnings(case.steps),
         *drift_warnings(case.beside),
         *(rough_asked or (force_warnings(case.beside) if reactions or by_acceleration(outputs) else [])),
         *contact_warnings(problem, track.events, columns, method, 0.0 if case.grid.begin else case.grid.step),
-        *alike_warnings(problem, track.counts),
+        *identical_joint_warnings(problem, track.counts),
         *cable_warnings(problem.robot, columns),
         *reduced_load_warning(robot.tree, list(case.wrenches)),
-        *pushed_between(robot, seen, list(case.wrenches), [*looked_at, *frames_shown(places)]),
-        *(left_choice(segments.changes) if case.independent else []),
+        *inner_wrench_warning(robot, seen, list(case.wrenches), [*looked_at, *output_frames(places)]),
+        *(partition_changed(segments.changes) if case.independent else []),
         *deflection_warnings(problem.robot.tree, _positions(robot, columns)),  # as it acts, without what is left out
         *(
             content_warnings(problem.robot, columns)
@@ -287,15 +325,17 @@ def simulate(
         *rough_beside,
     ]
     if problem.width and check_width and track.status == "ok":
-        half = prepared(case, problem.width / 2, sticking)
-        other = columns_of(half, run_case(case, half, None, None)[1], looked_at[:1], case.spare)
-        summary["friction"] = width_effect(columns, other, looked_at[0], problem.width)
+        half = prepared_case(case, problem.width / 2, sticking)
+        other = run_columns(half, run_case(case, half, None, None)[1], looked_at[:1], case.spare)
+        summary["friction"] = friction_width_effect(columns, other, looked_at[0], problem.width)
     usual = checked_by_default(case, tolerance, robot.tree, summary.get("sticks"))
     if (usual if check_steps is None else check_steps) and track.status == "ok":
-        second = run_case(halved(case, problem.robot.tree.length), problem, None, started)[1]
+        second = run_case(with_halved_steps(case, problem.robot.tree.length), problem, None, started)[1]
         by_error = case.grid.begin or (case.method.name == "dopri5" and case.controller is None)
         if by_error and second.track.counts["steps"] < MORE_STEPS * track.counts["steps"]:
-            second = run_case(halved_evenly(case, float(track.t[-1]), track.counts["steps"]), problem, None, started)[1]
+            second = run_case(
+                with_even_half_steps(case, float(track.t[-1]), track.counts["steps"]), problem, None, started
+            )[1]
         other = position_columns(problem.robot, second, looked_at[:1])
         summary["estimated_error"] = estimated_error(columns, other, looked_at[0], case, second.track)
         summary["warnings"] += error_warnings(
@@ -305,10 +345,143 @@ def simulate(
     return Run(columns, settings, summary)
 
 
-def _prescribed(case: Case) -> Any:
+def _prescribed(case: RunCase) -> Any:
     """The motion that motors follow exactly."""
     return case.motion if case.prescribed == "motors" else None
 
 
 def _positions(robot: Robot, columns: Mapping[str, Array]) -> Array:
     return np.stack([columns[f"q.{name}"] for name in robot.tree.position_names], axis=1)
+
+
+@dataclass(frozen=True)
+class RunCase:
+    """Everything that a run needs but the width of the friction."""
+
+    robot: Robot
+    prescribed: str  # motors, platform or efforts: what is given in time
+    motion: MotorMotion | PoseMotion | None
+    given: Polynomials
+    controller: Controller | None
+    wrenches: Mapping[str, Polynomials]
+    without: tuple[str, ...]
+    start: Any
+    pose: Any
+    method: Any
+    grid: Grid
+    tolerance: float
+    warnings: tuple[str, ...] = ()  # about what was given
+    independent: tuple[str, ...] = ()  # rates that were chosen; none: the model chooses
+    spare: RedundantDrive | None = None  # where motors that are more than freedoms follow a motion
+    stops: bool = False  # whether limits act
+    deflections: bool = False  # whether they are asked for
+    steps: str = ""  # why they are so long; empty: nothing was said of them
+    beside: str = ""  # which vibrations they do not follow
+    sampled: Mapping[str, float] = field(default_factory=dict)  # s between the samples of functions of time
+
+
+@garbage_collection_paused()
+def read_case(
+    robot: Robot, motion: Any, time: float, effort: Any, wrench: Any, controller: Any, drive: str, start: Any,
+    pose: Any, step: float | None, out_step: float | None, method: str, tolerance: float | None, radius: float,
+    without: Collection[str],
+) -> RunCase:  # fmt: skip
+    """What was asked for, checked and as polynomials in time."""
+    for key, value in (("time", time), ("step", step), ("out_step", out_step), ("tolerance", tolerance)):
+        if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0):
+            raise InputError(f"'{key}' is not a positive number", key=key, value=value, hint="give e.g. 0.001")
+    if time < SHORTEST:
+        raise InputError(
+            f"'time' ({time:g} s) is shorter than {SHORTEST:g} s", key="time", value=time, hint="give a longer time"
+        )
+    if motion is not None and effort is not None:
+        raise InputError("the motors have a motion and efforts", key="effort", hint="give one of them")
+    if controller is not None and effort is not None:
+        raise InputError("the motors have a controller and efforts", key="effort", hint="give one of them")
+    if controller is not None and not getattr(controller, "sample_time", 0) > 0:
+        raise InputError("the controller has no sample time", key="controller", hint="give it a positive sample_time")
+    refuse_longer(time, step, out_step, None if controller is None else controller.sample_time)
+    rows = controller.sample_time if controller is not None else out_step or min(max(step or STEP, OUT_STEP), time)
+    if time / rows > MOST_ROWS or time / (step or STEP) > 1e10:
+        raise InputError(
+            f"the run would have {time / rows:.3g} rows and {time / (step or STEP):.3g} steps",
+            key="step",
+            value=step,
+            hint=f"at most {MOST_ROWS} rows: give a larger step or a shorter time",
+        )
+    chosen = method_named(method, radius)
+    asked = requested_steps(time, step, rows, tolerance, chosen, robot.tree.length)
+    grid = asked.grid
+    span = InputSpan(grid.rows * grid.out_step, min(grid.step, STEP) if grid.begin else grid.step)
+    robot = with_cached_home(robot)
+    moved: Any = None if motion is None else motion_of(robot, motion, span, drive)
+    wrenches = specified_wrenches(robot, wrench, span)
+    prescribed = drive if moved is not None and controller is None else "efforts"
+    if drive == "platform" and (prescribed == "efforts" or wrench):
+        raise InputError(
+            "a platform is driven by a motion alone, without wrenches or a controller",
+            key="drive",
+            value=drive,
+            hint="give a motion through poses, or drive the motors",
+        )
+    given: Polynomials = moved.given if prescribed != "efforts" else specified_efforts(robot, effort, span)
+    for pieces in wrenches.values():
+        given = given.beside(pieces)
+    return RunCase(
+        robot, prescribed, moved, given, controller, wrenches, tuple(without), start, pose, chosen,
+        with_longest(grid, given), asked.tolerance, (*span.warnings, *length_warnings(time, grid)), steps=asked.why,
+        sampled=span.apart,
+    )  # fmt: skip
+
+
+@garbage_collection_paused()
+def prepared_case(case: RunCase, width: float, sticking: bool) -> Problem:
+    """Programs of a case: friction turns over `width`, or joints stick."""
+    found = prepare_problem(
+        case.robot, case.prescribed, case.wrenches, case.without, width, case.independent, case.stops, sticking,
+        case.method.numbers,
+    )  # fmt: skip
+    return replace(found, time=min(1.0, case.grid.rows * case.grid.out_step))
+
+
+@garbage_collection_paused()
+def run_case(
+    case: RunCase, problem: Problem, shown: Callable[[float], None] | None, started: StartState | None
+) -> tuple[RunCase, Segments, StartState]:
+    """The case with its steps, the run, and how it started: as another one did, where that is given."""
+    said = problem.is_long and say_first_compilation(case.method.steps)
+    if first := started is None:
+        problem.begin_compilation(case.given, case.method, case.grid.aim > 0)
+        started = start_state(problem, case.robot, case.start, case.pose, case.motion, case.wrenches)
+    q, qd, steered = started.q, started.qd[problem.places], case.controller is not None
+    refuse_start_outside(problem.robot, q)
+    if case.independent:
+        refuse_singular(problem, q, "independent")
+    if not said:
+        say_first_compilation(case.method.steps)
+    if not case.steps:
+        grid, why = default_step(problem, case.given, case.method, case.grid, q, qd, steered, case.deflections)
+        case = replace(case, grid=grid, steps=why, beside=why)
+    elif first:
+        told = told_of_given(problem, case.given, case.method, case.grid, q, qd, steered, case.deflections)
+        case = replace(case, beside=told)
+    while True:
+        control, given = None, case.given
+        if case.controller is not None:
+            given = Polynomials(given.breaks, given.coefficients.copy())  # efforts are written into it
+            assert not isinstance(case.motion, PoseMotion)
+            control = controlled(case.robot, case.controller, case.motion, q, given)
+        runner = Runner(problem, given, case.method, case.grid, case.tolerance, control, shown)
+        try:
+            return case, runner.run(q, qd), started
+        except LaboriousError:
+            grid, why = shorter_grid(case.grid, case.steps)
+            case = replace(case, grid=grid, steps=why)
+
+
+def say_first_compilation(loop: Any) -> bool:
+    """Say in the log `parflex` that a loop is compiled; nothing where it is compiled, or kept on disk."""
+    if loop.is_kept():
+        return False
+    LOG.warning("parflex compiles the time loop '%s': some seconds, once on a machine", loop.__name__)
+    return True

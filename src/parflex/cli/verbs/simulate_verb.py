@@ -117,7 +117,7 @@ def simulate(robot: str, as_json: bool, path: str, **options: Any) -> int:
         run = _with_low_passed(run, cutoff)
     written = [str(file) for file in [*run.save(path), *drawn(run)]]
     answer = {"files": written, "columns": list(run), **run.summary, "settings": run.settings}
-    from parflex.simulation.run_checks import stop_warnings
+    from parflex.simulation.diagnostics import stop_warnings
 
     said = [sentence for sentence in run.summary["warnings"] if sentence not in stop_warnings(run.summary)]
     answer["warnings"] = [*loaded.warnings, *said, *_complaints(run)]

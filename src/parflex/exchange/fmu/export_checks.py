@@ -13,8 +13,8 @@ from parflex.exchange.fmu.description_xml import Variable
 from parflex.exchange.fmu.fmu_plant import FmuPlant
 from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot
-from parflex.simulation.problem import metres
-from parflex.simulation.step_lengths.default_step import MOST_COORDINATES, PER_PERIOD, STABLE, excited
+from parflex.simulation.default_step import MOST_COORDINATES, PER_PERIOD, STABLE, excited
+from parflex.simulation.problem import metres_per_unit
 from parflex.trajectories.polynomials import Polynomials
 from parflex.tree.force_elements import has_contacts
 
@@ -91,7 +91,7 @@ def step_notes(plant: FmuPlant) -> tuple[str, ...]:
     step = 2 * np.pi * np.sqrt(tree.length / FALL) / count
     why, known = f"{count} in a swing of a pendulum of {tree.length:.3g} m, the typical length", True
     if is_elastic(problem.robot):
-        way = metres(tree)[motors]
+        way = metres_per_unit(tree)[motors]
         coefficients = np.zeros((2, POWERS, plant.system.coefficients.shape[2]))
         if problem.driven:
             coefficients[:, 0, : len(motors)] = plant.start[2][: len(motors)]

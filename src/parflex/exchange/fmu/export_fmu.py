@@ -21,7 +21,7 @@ from parflex.exchange.fmu.fmu_plant import FmuPlant, make_plant
 from parflex.io import atomic_file
 from parflex.records import Answer
 from parflex.robot.robot import Robot
-from parflex.simulation.outputs.recorded_frames import recorded_frames
+from parflex.simulation.outputs import recorded_frames
 
 TOKEN = "{token of this model}"
 DATE = (2020, 1, 1, 0, 0, 0)  # the same robot gives the same file

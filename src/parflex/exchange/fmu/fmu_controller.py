@@ -24,7 +24,7 @@ from parflex.records import Record
 from parflex.robot.configuration import Pose, configure
 from parflex.robot.load import acting_robot
 from parflex.robot.robot import Robot
-from parflex.simulation.conditioning import LOOK, position_units
+from parflex.simulation.problem import LOOK, position_units
 from parflex.tree.tree import Tree
 
 Array = np.ndarray

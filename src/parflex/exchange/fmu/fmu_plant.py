@@ -23,11 +23,10 @@ from parflex.exchange.fmu.watching_c import watch_of, watch_text, watched_progra
 from parflex.integrators.driver import Method, System, Work, method_named, new_work
 from parflex.records import Record
 from parflex.robot.robot import Robot
-from parflex.simulation.partitions import read_independent, with_independent
-from parflex.simulation.problem import Problem, prepare
+from parflex.simulation.problem import Problem, prepare_problem, read_independent, with_independent_rates
 from parflex.simulation.simulate import FRICTION_WIDTH
-from parflex.simulation.starts.start import start_state
-from parflex.simulation.step_lengths.step_choice import ITERATION_TOLERANCE, TOLERANCE
+from parflex.simulation.start import start_state
+from parflex.simulation.step_control import ITERATION_TOLERANCE, TOLERANCE
 from parflex.trajectories.polynomials import Polynomials
 from parflex.view.figures.units import unit_of
 
@@ -148,7 +147,7 @@ def make_plant(
     """The plant at its start, with rates that determine the others there."""
     chosen = method_named(method if kind == "cs" else "rk4")
     prescribed = "motors" if drive == "motions" else "efforts"
-    problem = prepare(
+    problem = prepare_problem(
         robot, prescribed, tuple(wrenches), without, FRICTION_WIDTH, read_independent(robot, independent, prescribed),
         sticking=kind == "cs", numbers=chosen.numbers,
     )  # fmt: skip
@@ -182,7 +181,7 @@ def _well_chosen(problem: Problem, q: Array, independent: Sequence[str] | None) 
         raise InputError(
             "the start is near a singular pose of the closures", key="pose", hint="start from another pose"
         )
-    return problem if independent else with_independent(problem, watch.best(q)[0], q)
+    return problem if independent else with_independent_rates(problem, watch.best(q)[0], q)
 
 
 def column_unit(name: str, robot: Robot) -> str:

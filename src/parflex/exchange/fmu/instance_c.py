@@ -17,7 +17,7 @@ from parflex.integrators.driver import COUNTS, NUMBERS, Method, System, Work
 from parflex.integrators.events import settle
 from parflex.simulation.problem import Problem
 from parflex.simulation.segments import OFTEN
-from parflex.simulation.step_lengths.step_choice import IMPLICIT, LABOUR, MANY_REJECTED
+from parflex.simulation.step_control import IMPLICIT, LABOUR, MANY_REJECTED
 
 Array = np.ndarray
 ADDRESSES = ("address", "power", "gaps", "factor", "solve", "real_factor", "real_solve", "pair")

@@ -18,8 +18,7 @@ from parflex.errors import InputError, did_you_mean
 from parflex.forces.base_parameters import PARAMETERS, body_from_parameters, body_parameters
 from parflex.formulations.choice import choose
 from parflex.robot.robot import Robot
-from parflex.simulation.partitions import MODEL_NAMES
-from parflex.simulation.problem import RUN_LIMIT, Problem, has_losses
+from parflex.simulation.problem import MODEL_NAMES, RUN_LIMIT, Problem, has_losses
 from parflex.tree.tree import Link
 
 Array = np.ndarray

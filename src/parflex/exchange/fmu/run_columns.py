@@ -16,7 +16,7 @@ from parflex.codegen.program import Program
 from parflex.codegen.tracer import Tracer
 from parflex.exchange.fmu.plant_parameters import with_symbols
 from parflex.recursion.kinematics import pose
-from parflex.simulation.columns import AXES, axis_in_plane, columns_from, is_tilted, motion_columns
+from parflex.simulation.outputs import AXES, axis_in_plane, is_tilted, motion_columns, signal_columns
 from parflex.simulation.problem import Problem
 from parflex.spatial.rotations import ORIENTATION
 
@@ -64,7 +64,7 @@ def run_columns(
     found |= {"q": groups["q"][None], "change": groups["position_rates"][None], "effort": groups["effort"][None]}
     found |= {"given": np.concatenate(given)[None], "work": groups["work"][None]}
     run: Any = SimpleNamespace(t=np.zeros(1))
-    plain = columns_from(problem, run, found, ())
+    plain = signal_columns(problem, run, found, ())
     outputs: dict[str, Any] = {}
     places: dict[str, str] = {}
     home = pose(robot.tree, robot.home)

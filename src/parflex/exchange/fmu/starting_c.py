@@ -19,7 +19,7 @@ from parflex.integrators.driver import System
 from parflex.recursion.kinematics import jacobians, pose
 from parflex.robot.robot import Robot
 from parflex.simulation.problem import Problem
-from parflex.simulation.starts.start import AWAY
+from parflex.simulation.start import AWAY
 
 Array = np.ndarray
 

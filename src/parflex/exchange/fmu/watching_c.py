@@ -7,24 +7,23 @@ from collections.abc import Sequence
 from parflex.closure.mobility import SMALL
 from parflex.codegen.outputs import closure_rows_program
 from parflex.codegen.program import Program
-from parflex.simulation.conditioning import JUMP, LOOK, Watch
-from parflex.simulation.problem import Problem
+from parflex.simulation.problem import JUMP, LOOK, PartitionWatch, Problem
 
 LEAST_QUALITY = 0.05  # of s_f / s_r: one twentieth of a radian or so before a dead centre of the rates
 
 
-def watch_of(problem: Problem) -> Watch | None:
+def watch_of(problem: Problem) -> PartitionWatch | None:
     """The watch of a robot with loops."""
     robot = problem.robot
-    return Watch(problem) if robot.closures.size and robot.mobility.rank > 0 else None
+    return PartitionWatch(problem) if robot.closures.size and robot.mobility.rank > 0 else None
 
 
-def watched_program(watch: Watch) -> Program:
+def watched_program(watch: PartitionWatch) -> Program:
     """Closed positions in, scaled rows of the closures over all free rates out."""
     return closure_rows_program(watch.problem.robot).program
 
 
-def watch_text(watch: Watch | None) -> str:
+def watch_text(watch: PartitionWatch | None) -> str:
     """Sizes and tables."""
     if watch is None:
         return "#define WATCHED 0\n"

@@ -1,4 +1,4 @@
-"""What a run tells of its contacts: when and how fast stops and flanks were met, efforts, and what is too short."""
+"""Report of stops, stiction and exceeded limits of a run."""
 
 from __future__ import annotations
 
@@ -8,29 +8,44 @@ from typing import Any
 import numpy as np
 
 from parflex.dynamics.contact_state import limits_without_stop
+from parflex.forces.spare_motors import read_limits
 from parflex.integrators.driver import rounded_down
+from parflex.integrators.stiction import STUCK
 from parflex.recursion.energy import contact_depths
 from parflex.recursion.kinematics import pose
+from parflex.robot.limits import check_limits, efforts_of_file
+from parflex.robot.robot import Robot
 from parflex.simulation.problem import Problem
+from parflex.trajectories.motor_motion import MotorMotion
+from parflex.trajectories.polynomials import extreme_rows
 from parflex.tree.force_elements import gated_contacts
 from parflex.tree.tree import Tree
 
 Array = np.ndarray
+
 MOST_TOLD = 5  # names in a warning
+
 # steps in a contact that give its rebound to a thousandth, generalized-alpha to five: of a mass against a damped stop
 STEPS_IN_A_CONTACT = {"gauss4": 5, "gauss6": 3, "rk4": 8, "generalized-alpha": 12}
+
 SLOW = 0.01  # of the largest speed in the run: what grazes or comes to rest, with 1e-4 of the energy
+
 MOST_LOOKED_AT = 100  # rows, for that speed
+
 TOLD = {"stop": "the contact of joint '{}' with its stop", "flank": "the contact of coupling '{}' with a flank",
         "cable": "the pull of cable '{}'"}  # fmt: skip
 
+SAME = 1e-9  # rad, or typical lengths: a joint that is still there has not moved
 
-def stop_entries(problem: Problem, events: Array) -> list[dict[str, Any]]:
+NO_TIME = 1e-9  # of the time between rows: a joint that turns back rests no longer
+
+
+def stop_events(problem: Problem, events: Array) -> list[dict[str, Any]]:
     """Every time a joint met a stop, of events of gates: joint, side, time, and the speed with which it went in."""
     return _entries(problem, events, "stop", "joint")
 
 
-def flank_entries(problem: Problem, events: Array) -> list[dict[str, Any]]:
+def backlash_events(problem: Problem, events: Array) -> list[dict[str, Any]]:
     """Every time a coupling with backlash met a flank: coupling, side, time, and the speed of its joint."""
     return _entries(problem, events, "flank", "coupling")
 
@@ -151,3 +166,64 @@ def events_between(tree: Tree, times: Array, states: Sequence[tuple[Array, Array
                 rate = (3 * cubic[0] * u * u + 2 * cubic[1] * u + cubic[2]) / h
                 found.append([float(contact.told), 1.0, float(times[k - 1] + u * h), float(rate)])
     return np.array(found).reshape(-1, 4)
+
+
+def stiction_events(problem: Problem, events: Array, columns: Mapping[str, Array]) -> list[dict[str, Any]]:
+    """Every time a joint stuck, of events of gates: joint, time, and when it broke away; None: not until the end.
+
+    Joints that others hold may bear all they can without moving: they stick on until they are elsewhere.
+    """
+    first, found = len(problem.slack) - 2 * len(problem.sticking), []
+    least = NO_TIME * float(np.diff(columns["t"][:2]).sum())
+    for number, link in enumerate(problem.sticking):
+        own = events[(events[:, 0] >= first) & ((events[:, 0] - first) // 2 == number)]
+        own = own[np.argsort(own[:, 2], kind="stable")]
+        last = np.array([[0.0, 0.0, np.inf, columns[f"q.{link.name}"][-1]]])  # where the joint is at the end
+        unit, begun = SAME * problem.robot.tree.rate_units[link.v.start], None
+        for (_, does, time, place), (*_, after) in zip(own, np.concatenate([own, last])[1:], strict=True):
+            leaves = does != STUCK and not abs(after - place) <= unit  # it begins to slide, and does
+            if does == STUCK and begun is None:
+                begun = time
+            elif leaves and begun is not None:
+                if time - begun > least:
+                    found.append({"joint": link.name, "time": float(begun), "until": float(time)})
+                begun = None
+        if begun is not None:
+            found.append({"joint": link.name, "time": float(begun), "until": None})
+    return sorted(found, key=lambda one: one["time"])
+
+
+def identical_joint_warnings(problem: Problem, counts: Mapping[str, int]) -> list[str]:
+    """A sentence where rates of joints at rest were so alike that which of them slides is not told."""
+    if not counts.get("alike_rests"):
+        return []
+    names = ", ".join(f"'{link.name}'" for link in problem.sticking[:4]) + (", ..." if problem.sticking[4:] else "")
+    return [
+        f"rates of some of the joints that stick ({names}) are nearly one, so that which of them slides is not sure: "
+        "compare with friction_width=1e-3"
+    ]
+
+
+def run_limit_warnings(
+    robot: Robot, columns: Mapping[str, Array], motors: Sequence[str], effort_limit: Any, motion: Any = None
+) -> list[str]:
+    """Return a sentence for each limit that a run exceeds, in its rows or, of motors that follow `motion`, in between.
+
+    Limits of efforts that the call states (`effort_limit`) override those of the file.
+    """
+    if not len(columns["t"]):  # the run has not begun
+        return []
+    values = {word: _named(columns, word) for word in ("q", "qd", "effort")}
+    lower, upper = read_limits(motors, effort_limit)
+    efforts = efforts_of_file({name: values["effort"][name] for name in motors}, lower, upper)
+    found = {(one.joint, one.key): one for one in check_limits(robot, values["q"], values["qd"], efforts, columns["t"])}
+    if isinstance(motion, MotorMotion):
+        t, q, qd = extreme_rows(motion.pieces, float(columns["t"][-1]))
+        positions, velocities = (dict(zip(motion.motors, part.T, strict=True)) for part in (q, qd))
+        between = check_limits(robot, positions, velocities, times=t)
+        found |= {(one.joint, one.key): one for one in between}
+    return [one.sentence for one in found.values()]
+
+
+def _named(columns: Mapping[str, Array], word: str) -> dict[str, Array]:
+    return {name.removeprefix(f"{word}."): values for name, values in columns.items() if name.startswith(f"{word}.")}

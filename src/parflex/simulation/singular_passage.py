@@ -19,7 +19,7 @@ from parflex.closure import mobility
 from parflex.codegen.outputs import loses_power
 from parflex.integrators.tableaux import dopri5, gauss
 from parflex.records import Record
-from parflex.simulation.inputs.corners import Corner
+from parflex.simulation.discontinuities import Discontinuity
 from parflex.simulation.problem import Problem
 from parflex.trajectories.polynomials import Polynomials
 
@@ -44,7 +44,7 @@ START = 1e-4  # distance from the singular pose at which a state on a branch can
 KEPT = 1e-7  # of the kinetic energy: what a passage may lose or win of all energy
 
 
-class NotDeterminedError(Exception):
+class UndeterminedBranchError(Exception):
     """The closures do not say on which branch the motion goes on."""
 
 
@@ -60,10 +60,10 @@ class PassageState(Record):
 
 
 @dataclass(frozen=True)
-class Leap:
+class SingularStep:
     """One long step over a singular pose: states at the Gauss points, none of them near it, and the state behind it."""
 
-    passage: Passage
+    passage: SingularPassage
     before: PassageState
     t: float
     h: float
@@ -101,7 +101,7 @@ class Leap:
 
 
 @dataclass(frozen=True)
-class Passage:
+class SingularPassage:
     """A robot near a singular pose, with what is given in time."""
 
     problem: Problem
@@ -127,10 +127,10 @@ class Passage:
         problem, robot = self.problem, self.problem.robot
         motors = len(robot.actuated)
         if loses_power(robot):  # what gears lose needs efforts in them, which are open here
-            raise NotDeterminedError
+            raise UndeterminedBranchError
         found = self.problem.tree_model(q=q, qd=qd, **self._wrenches(t))
         if not all(np.isfinite(part).all() for part in found.values()):  # sweeps of a leap that grow
-            raise NotDeterminedError
+            raise UndeterminedBranchError
         J, opening, speed, bias = found["rows"], found["opening"], np.zeros(len(found["bias"])), -found["bias"]
         if problem.driven:
             places = [robot.tree.links[robot.tree.link_of_rate[k]].q.start for k in robot.actuated]
@@ -151,7 +151,7 @@ class Passage:
         """From the singular pose, as an angle."""
         value = float(parts[1][self._rank - 1] / mobility.largest(parts[1], self.problem.robot.usual_closures))
         if not value > 1e-10:
-            raise NotDeterminedError
+            raise UndeterminedBranchError
         return value
 
     @property
@@ -177,16 +177,16 @@ class Passage:
             size = float(np.abs(step[free] / units).max(initial=0.0))
             distance = self._distance(parts)
             if not size <= (SMALL if strict else 1.0) * distance:
-                raise NotDeterminedError
+                raise UndeterminedBranchError
             if size <= max(CLOSED, ROUNDING / distance):
                 break
             q = tree.moved(q, step)
         else:
-            raise NotDeterminedError
+            raise UndeterminedBranchError
         own = qd[free] / units
         change = self._least(parts, speed - self._times(parts, own))
         if strict and not np.linalg.norm(change) <= TURN * max(float(np.linalg.norm(own)), TOLERANCE):
-            raise NotDeterminedError
+            raise UndeterminedBranchError
         rates = np.zeros(tree.n)
         rates[free] = units * (own + change)
         found, parts, _, _, bias = self._tied(t, q, rates)
@@ -239,14 +239,14 @@ class Passage:
     def enter(self, t: float, q: Array, qd: Array, worked: Array) -> PassageState:
         """The state with which a passage begins; refused where it lies so near that its branch cannot be told."""
         if self.distance(t, q) < START:
-            raise NotDeterminedError
+            raise UndeterminedBranchError
         return replace(self.onto(t, q, qd), worked=worked)
 
-    def with_given(self, given: Polynomials) -> Passage:
+    def with_given(self, given: Polynomials) -> SingularPassage:
         """The same with other inputs."""
         return replace(self, given=given)
 
-    def behind(self, corner: Corner, at: PassageState) -> PassageState:
+    def behind(self, corner: Discontinuity, at: PassageState) -> PassageState:
         """The state behind a jump of the inputs."""
         qd, work = at.qd, 0.0
         if corner.cross is not None:
@@ -279,7 +279,7 @@ class Passage:
         h = 2 * (2 * s0 / root)
         return h if h * (speed + push * h / 2) < FARTHEST else None
 
-    def leap(self, at: PassageState, t: float, h: float) -> Leap:
+    def leap(self, at: PassageState, t: float, h: float) -> SingularStep:
         """One step of Gauss collocation of high order, the states at its points on the closures.
 
         That it stays on its branch shows in the end: what the closures correct of the polynomial is then next to
@@ -304,14 +304,14 @@ class Passage:
                 break
             before = size
         else:
-            raise NotDeterminedError
+            raise UndeterminedBranchError
         off = max(np.abs(self.unit(q) - node.q).max() for q, node in zip(Q, nodes, strict=True))
         turned = max(np.abs((qd - node.qd) / units).max() for qd, node in zip(V, nodes, strict=True))
         if not (off < ON_BRANCH and turned < ON_BRANCH * (1 + speed)):
-            raise NotDeterminedError
-        leap = Leap(self, at, t, h, tuple(nodes))
+            raise UndeterminedBranchError
+        leap = SingularStep(self, at, t, h, tuple(nodes))
         if not self.keeps_energy(t, at, leap.at(t + h), KEPT / 10):
-            raise NotDeterminedError
+            raise UndeterminedBranchError
         self.steps[0] += 1
         return leap
 
@@ -322,10 +322,10 @@ class Passage:
         while now < end:
             h, tried = min(h, end - now), tried + 1
             if h < SHORTEST * (end - t) or tried > self.most_steps:
-                raise NotDeterminedError
+                raise UndeterminedBranchError
             try:
                 after, error = self._step(method, at, now, h)
-            except NotDeterminedError:
+            except UndeterminedBranchError:
                 h *= 0.37  # another part of the way, so that its stages lie elsewhere
                 continue
             if error > TOLERANCE:

@@ -14,12 +14,11 @@ import numpy as np
 
 from parflex.integrators.driver import Grid, Method, System, grid_of, rounded_down
 from parflex.records import Record
+from parflex.simulation.driven_modes import driven_amplitudes
+from parflex.simulation.linear_start import LinearStart
+from parflex.simulation.lost_phase import Vibrations, decays, drift, followed_step
 from parflex.simulation.problem import Problem
-from parflex.simulation.step_lengths.driven_modes import driven_amplitudes
-from parflex.simulation.step_lengths.instants import pushing
-from parflex.simulation.step_lengths.linear_start import LinearStart
-from parflex.simulation.step_lengths.lost_phase import Vibrations, decays, drift, followed_step
-from parflex.simulation.step_lengths.run_way import (
+from parflex.simulation.run_way import (
     SlidingModes,
     carried,
     instants_of,
@@ -27,8 +26,8 @@ from parflex.simulation.step_lengths.run_way import (
     motor_way,
     slide_span,
 )
-from parflex.simulation.step_lengths.slow_motion import SlowMotion
-from parflex.simulation.step_lengths.step_choice import FLOORED, FORCES_BESIDE, LABOUR, LEAST, UNSEEN
+from parflex.simulation.slow_motion import SlowMotion
+from parflex.simulation.step_control import FLOORED, FORCES_BESIDE, LABOUR, LEAST, UNSEEN, acting_inputs
 from parflex.trajectories.polynomials import Polynomials
 
 Array = np.ndarray
@@ -207,7 +206,7 @@ def _excited(
     except np.linalg.LinAlgError:
         return Excited(0.0, 0.0, float(omega.max()), unknown=True)
     lasting = np.minimum(time, 1 / np.maximum(omega, 1e-9))  # what a constant push acts for
-    fast, push = omega * time > np.pi, pushing(given, motors)
+    fast, push = omega * time > np.pi, acting_inputs(given, motors)
     pushes, throws, jerks, begins, gained_by = (part[:, ~fast] for part in parts)
     still = SlowMotion(shapes[:, ~fast], pushes, throws, jerks, begins[0], lasting[~fast], gained_by.T)
     vibrating = np.flatnonzero(fast)

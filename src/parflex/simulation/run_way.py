@@ -13,7 +13,7 @@ import numpy as np
 
 from parflex.records import Record
 from parflex.simulation.problem import Problem
-from parflex.simulation.step_lengths.slow_motion import SlowMotion
+from parflex.simulation.slow_motion import SlowMotion
 from parflex.trajectories.polynomials import Polynomials
 from parflex.tree.tree import Tree
 

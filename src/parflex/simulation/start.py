@@ -1,44 +1,101 @@
-"""Where and how fast a run starts: undeformed, in equilibrium, held by the motors, or in a state that is given.
+"""Initial state of a run.
+
+Where and how fast a run starts: undeformed, in equilibrium, held by the motors, or in a state that is given.
 
 Positions are as `start` says. Rates are those of the prescribed motion, and the closures and what is stated
 of freedoms without a motor; within these, bodies deform with as little energy of their own rates as can be, and the
 rest stays at rest as far as it can (`Configuration.rates`). Which rates are independent does not enter.
+
+Flexible bodies at rest under their loads while the joints stay where a pose puts them.
+
+Motions of the rigid robot that no motor keeps are held at the pose as by brakes, which are let go when the run begins:
+an equilibrium of such motions may be anywhere, and upside down. Springs keep a motion too, unless a pose is given.
+
+Bodies at rest by the programs of a run: Newton's method with the matrix of a step that is very long.
+
+With c2 without end the matrix A + c2 K of an implicit step is the stiffness, and what it makes of accelerations is the
+way to rest, theory (59). Both programs are compiled for the run itself, and grow linearly with the robot; tangents of
+the whole robot, which are dense, have only to confirm what was found.
+
+How a flexible robot stands and moves at home, kept on disk: to find it takes half of a second start.
+
+The key holds the robot and the code of this package, as that of programs does.
+
+Where flexible bodies of a robot are at rest, kept on disk: to find it takes longer than a short run.
+
+The key holds the robot, the pose and the loads, and the code of this package, as that of programs does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
+import scipy
 
+from parflex.closure.mobility import RANK_TOLERANCE
+from parflex.codegen import cache
 from parflex.codegen.outputs import MANY_RATES
 from parflex.errors import InputError, SingularError, did_you_mean
+from parflex.forces.forces import Wrench
+from parflex.integrators.driver import System, Work, new_work
 from parflex.records import Record
 from parflex.recursion.energy import energies
-from parflex.robot.configuration import Configuration, configure
+from parflex.robot.configuration import Configuration, Pose, configure
 from parflex.robot.coordinate_names import WorldName
+from parflex.robot.motions_at_home import Mobility
 from parflex.robot.robot import Robot
 from parflex.robot.states import refuse_contradicted_positions
 from parflex.simulation.problem import Problem
-from parflex.simulation.starts.kept_rest import Relaxed, kept_rest, named_rates
+from parflex.statics.equilibrium import equilibrium, is_stable
+from parflex.statics.linear_model import tree_stiffness
+from parflex.statics.linear_system import rate_units
+from parflex.statics.zero_dynamics import held_frame
 from parflex.trajectories.frame_motion import PoseMotion
 from parflex.trajectories.motor_motion import MotorMotion
-from parflex.trajectories.polynomials import Polynomials
+from parflex.trajectories.polynomials import Polynomials, constant
 
 Array = np.ndarray
+
 Prescribed = MotorMotion | PoseMotion | None
+
 STARTS = ("rest", "relaxed", "equilibrium", "held")
+
 WORDS = ("pose", "velocity", "positions", "q", "qd")
+
 TWIST = ("x", "y", "z", "rx", "ry", "rz")
+
 SAME = 1e-6  # in units of the rates or of typical lengths: a state that is given and the motion differ by rounding
+
 AWAY = 1e-2  # in radians or typical lengths: more than bodies deflect
+
 OPEN = 1e-3  # in typical lengths: loops of given positions that are open by less are closed
+
+NO_STIFFNESS = 1e-10  # of the stiffest motion: what springs hold less than this they do not hold
+
+BALANCED = 1e-7  # of the forces that act: what brakes carry beyond is more than Newton's method leaves
+
+LONG = 100.0  # s^2, of stiffness in the matrix: vibrations above 1 Hz come to rest to some thousandths in one step
+
+STEPS = 40
+
+FAR = 0.3  # in units of the rates: longer steps leave the domain of the tangent
+
+SLOW = 0.7  # of the step before: longer ones come to no end
+
+ROUNDING = 1e-13  # steps in the same units that are no more than that
+
+SMALL = 1e-9  # steps that do not become shorter any more, but are as short as this, are rounding too
+
+_known: WeakKeyDictionary[Robot, Robot] = WeakKeyDictionary()  # robots do not change
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Started(Record):
+class StartState(Record):
     """All positions and rates at the start, what kind of start it is, and its warnings."""
 
     q: Array
@@ -66,7 +123,7 @@ class _Placed(Record):
 
 def start_state(
     problem: Problem, robot: Robot, start: Any, pose: Any, motion: Prescribed, wrenches: Mapping[str, Polynomials]
-) -> Started:
+) -> StartState:
     """Where a run starts; `pose` is where one without a motion does.
 
     By default the joints of a flexible robot are where the pose puts them, and its bodies in equilibrium: with motors
@@ -120,7 +177,7 @@ def _positions(
     try:
         if start in ("equilibrium", "held"):
             return _left(robot, here, pose, _static(problem, here, kind, loads))
-        found = kept_rest(
+        found = cached_equilibrium(
             robot,
             (q, loads, pose is None, named_rates(robot, pose), kind),
             lambda: _relaxed(problem, here, loads, pose, kind == "held"),
@@ -136,13 +193,13 @@ def _positions(
     return _Placed(found.q, word, [] if found.steady else [said], found.held)
 
 
-def _relaxed(problem: Problem, here: Configuration, loads: Mapping[str, list[float]], pose: Any, held: bool) -> Relaxed:
-    from parflex.simulation.starts.relaxed import relaxed  # which is not needed where the rest is kept
-    from parflex.simulation.starts.settling import settled
+def _relaxed(
+    problem: Problem, here: Configuration, loads: Mapping[str, list[float]], pose: Any, held: bool
+) -> RelaxedBodies:
 
     many = len(problem.robot.free) > MANY_RATES  # of few, tangents take no time
-    near = settled(problem, here.q, loads) if many and not held else None
-    return relaxed(problem.robot, here, loads, pose, held, near)
+    near = settled_positions(problem, here.q, loads) if many and not held else None
+    return relaxed_bodies(problem.robot, here, loads, pose, held, near)
 
 
 def _static(problem: Problem, here: Configuration, kind: str, loads: Mapping[str, list[float]]) -> _Placed:
@@ -179,9 +236,9 @@ def _left(robot: Robot, here: Configuration, pose: Any, placed: _Placed) -> _Pla
     return replace(placed, warnings=[said, *placed.warnings])
 
 
-def _started(problem: Problem, placed: _Placed, qd: Array) -> Started:
+def _started(problem: Problem, placed: _Placed, qd: Array) -> StartState:
     energy = start_energy(Configuration(problem.robot, placed.q), qd)
-    return Started(placed.q, qd, placed.kind, energy, placed.warnings, placed.held)
+    return StartState(placed.q, qd, placed.kind, energy, placed.warnings, placed.held)
 
 
 def start_energy(here: Configuration, qd: Array) -> dict[str, float]:
@@ -311,3 +368,207 @@ def _possible(here: Configuration, qd: Array, driven: Mapping[str, float]) -> Ar
             hint="give rates that the closures allow, or velocities of some joints",
         )
     return found
+
+
+def relaxed_bodies(
+    robot: Robot,
+    here: Configuration,
+    wrench: Wrench,
+    pose: Pose | None,
+    frame_held: bool = False,
+    near: Array | None = None,
+) -> RelaxedBodies:
+    """Bodies in equilibrium at the positions `here`, with motors and all motions of joints held that nothing keeps.
+
+    With a `pose` these are all motions of joints, without one those that no springs keep in a stable equilibrium. With
+    `frame_held` motors stand where the end effector is as at `here`. `near` are positions of rest with motors held
+    alone, to start from where nothing else is.
+    """
+    motions = rigid_motions(here)
+    near = None if motions.shape[1] else near
+    if pose is None:
+        soft = motions_without_springs(here, motions)
+        if soft.shape[1] < motions.shape[1]:
+            found = _settled(robot, here, _joints_of(robot, soft, ()), wrench, frame_held)
+            if found is not None:
+                return found
+    return _at_rest(robot, here, _joints_of(robot, motions, named_rates(robot, pose)), wrench, frame_held, near)
+
+
+def _settled(
+    robot: Robot, here: Configuration, rates: Sequence[int], wrench: Wrench, frame_held: bool
+) -> RelaxedBodies | None:
+    """With joints on springs at rest too; None where they would not stay there, or springs do not hold them `here`."""
+    try:
+        found = _at_rest(robot, here, rates, wrench, frame_held, sprung=True)
+    except SingularError:
+        return None
+    return found if found.steady else None
+
+
+def _at_rest(
+    robot: Robot,
+    here: Configuration,
+    rates: Sequence[int],
+    wrench: Wrench,
+    frame_held: bool,
+    near: Array | None = None,
+    sprung: bool = False,
+) -> RelaxedBodies:
+    """The robot at rest with brakes at `rates`, which are named if they carry something.
+
+    Where joints are `sprung`, springs must hold them at the positions `here` too: an arm that would fall over onto a
+    weak spring starts upright.
+    """
+    braked = robot.locking(rates) if rates else robot
+    begin = Configuration(braked, here.q if near is None else near)
+    rest = (held_frame if frame_held else equilibrium)(braked, begin, wrench=wrench)
+    at, loading = rest.configuration, rest.loading
+    loose = Configuration(robot.locking(robot.actuated), at.q)
+    carried = loose.reduction.forces(loading.forces(loose)) * rate_units(loose)
+    acting = [loading.forces(Configuration(robot, q)) * robot.tree.rate_units for q in (here.q, at.q)]
+    idle = np.abs(carried).max(initial=0.0) <= BALANCED * np.abs(acting).max(initial=0.0)
+    names = () if idle else tuple(robot.tree.rate_names[k] for k in rates)
+    all_held = robot.locking([*rates, *robot.actuated])
+    steady = all(is_stable(Configuration(all_held, q), loading) for q in ((here.q, at.q) if sprung else (at.q,)))
+    return RelaxedBodies(at.q, names, steady)
+
+
+def rigid_motions(here: Configuration) -> Array:
+    """All rates, without units, per motion of joints that closures and motors at rest allow with bodies as they are."""
+    robot, n = here.robot, here.robot.tree.n
+    moving = sorted({*range(n)} - {*robot.deformations, *robot.actuated, *robot.locked})
+    rows = here.scaled_closure_jacobian[:, moving]
+    own = scipy.linalg.null_space(rows, rcond=RANK_TOLERANCE) if rows.size else np.eye(len(moving))
+    motions = np.zeros((n, own.shape[1]))
+    motions[moving] = own
+    return motions
+
+
+def motions_without_springs(here: Configuration, motions: Array) -> Array:
+    """Those of the motions that no spring of a joint, coupling or element resists."""
+    units = here.robot.tree.rate_units
+    scaled = units[:, None] * motions
+    K = scaled.T @ tree_stiffness(here)[0] @ scaled
+    values, vectors = np.linalg.eigh((K + K.T) / 2)
+    return motions @ vectors[:, np.abs(values) <= NO_STIFFNESS * np.abs(values).max(initial=0.0)]
+
+
+def _joints_of(robot: Robot, motions: Array, first: Collection[int]) -> list[int]:
+    """One rate for each of the motions, which determine them well; of `first` as many as can be."""
+    left, chosen = motions, list[int]()
+    for rates in ([k for k in range(robot.tree.n) if k in first], list(range(robot.tree.n))):
+        if not left.shape[1] or not rates:
+            continue
+        _, R, order = scipy.linalg.qr(left[rates].T, mode="economic", pivoting=True)
+        sizes = np.abs(np.diag(R))
+        chosen += [rates[k] for k in order[: int((sizes > RANK_TOLERANCE).sum())]]
+        left = motions @ scipy.linalg.null_space(motions[chosen], rcond=RANK_TOLERANCE) if chosen else motions
+    return sorted(chosen)
+
+
+def settled_positions(problem: Problem, q: Array, loads: Mapping[str, Sequence[float]]) -> Array | None:
+    """Positions near `q` at which bodies are at rest with motors held; None where programs do not find them."""
+    programs = problem.stepping.get("pairs") or problem.stepping.get("real")
+    if programs is None or not problem.driven or problem.gaps is not None:
+        return None
+    motors = [q[problem.robot.tree.links[problem.robot.tree.link_of_rate[k]].q.start] for k in problem.robot.actuated]
+    system = problem.system(constant(np.concatenate([motors, *(loads[frame] for frame in problem.wrenches)])))
+    work = new_work(system, 1, 1)
+    paired, count = "pairs" in problem.stepping, len(system.free)
+    gates = np.zeros(len(system.slack))
+    factor, solve = programs.kernels
+    still, before = np.concatenate([np.zeros(system.rates), gates, [0.0, 0.0, LONG, 0.0]]), np.inf
+    for _ in range(STEPS):
+        (q, _), pushed = _evaluated(system, work, q, np.zeros(count))
+        miss, factors = np.concatenate([pushed, np.zeros(count if paired else 0)]), factor.one(np.append(q, still))
+        step = LONG * solve.one(np.concatenate([miss, factors]))[:count]
+        size = float(np.abs(step / system.units).max(initial=0.0))
+        if not size <= FAR or (size > SLOW * before and size > SMALL):
+            return None
+        if size <= ROUNDING or size > SLOW * before:
+            return q
+        q, before = q + _evaluated(system, work, q, step)[0][1], size
+        for k in system.quaternions:
+            q[k : k + 4] /= np.linalg.norm(q[k : k + 4])
+    return None
+
+
+def _evaluated(system: System, work: Work, q: Array, rates: Array) -> tuple[Array, Array]:
+    """Closed positions and their rates of change, then accelerations of the free rates, at given free rates."""
+    from parflex.integrators.common import record
+
+    qd = np.zeros(system.rates)
+    qd[system.free] = rates
+    x, y = np.empty(work.x.shape[1] - len(system.constants)), np.empty(system.outputs + 2)
+    record(system, work, 0.0, q.copy(), qd, x, y)
+    return y[: 2 * system.positions].reshape(2, -1), y[2 * system.positions + system.free]
+
+
+def with_cached_home(robot: Robot) -> Robot:
+    """A flexible robot that knows its home and its mobility: from the disk if it was there before."""
+    if not robot.deformations or any(part is not None for part in robot.known):
+        return robot
+    if robot not in _known:
+        _known[robot] = _read(robot)
+    return _known[robot]
+
+
+def _read(robot: Robot) -> Robot:
+    key = cache.key_before_home(robot)
+    if key is None:
+        return robot
+    data = cache.read_bytes(key)
+    if data is None:
+        home, moves = robot.home, robot.mobility
+        content = {
+            "home": home.tolist(),
+            "rank": moves.rank,
+            "redundant": [int(row) for row in moves.redundant],
+            "home_rank": moves.home_rank,
+            "beside": [q.tolist() for q in moves.beside],
+        }
+        cache.write_bytes(key, json.dumps(content).encode())
+        return replace(robot, known_home=home, known_mobility=moves)
+    kept = json.loads(data)
+    beside = tuple(np.array(q) for q in kept["beside"])
+    moves = Mobility(kept["rank"], tuple(kept["redundant"]), kept["home_rank"], beside)
+    return replace(robot, known_home=np.array(kept["home"]), known_mobility=moves)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RelaxedBodies(Record):
+    """Where bodies are at rest, and the rates whose brakes carry something there."""
+
+    q: Array
+    held: tuple[str, ...] = ()
+    steady: bool = True  # whether bodies would stay there
+
+
+def cached_equilibrium(robot: Robot, choices: tuple[Any, ...], find: Callable[[], RelaxedBodies]) -> RelaxedBodies:
+    """What `find` finds for a robot and all that it depends on beside it, from the disk if it was found before."""
+    key = cache.key_of(robot, "rest", *choices) if robot.deformations else None
+    if key is None:
+        return find()
+    key = key.removesuffix(".program") + ".rest"
+    data = cache.read_bytes(key)
+    if data is not None:
+        kept = json.loads(data)
+        return RelaxedBodies(np.array(kept["q"]), tuple(kept["held"]), kept["steady"])
+    found = find()
+    content = {"q": found.q.tolist(), "held": found.held, "steady": bool(found.steady)}
+    cache.write_bytes(key, json.dumps(content).encode())
+    return found
+
+
+def named_rates(robot: Robot, pose: Pose | None) -> set[int]:
+    """Rates of the joints that a pose speaks of; of all where it is given in full."""
+    if isinstance(pose, str):
+        pose = robot.description.poses.get(pose, {})
+    if pose is None or not isinstance(pose, Mapping):
+        return set(range(robot.tree.n)) if pose is not None else set()
+    links = robot.tree.links
+    named = [link for link in links if {link.name, link.name[:-2]} & set(pose)]
+    return {k for link in named for k in range(link.v.start, link.v.stop)} | {
+        k for k, name in enumerate(robot.tree.rate_names) if name in pose
+    }

@@ -83,7 +83,7 @@ def stop_warnings(summary: Mapping[str, Any]) -> list[str]:
     return [f"the run stopped at t = {summary['stopped_at']:.6g} s: {summary['why']}"]
 
 
-def left_choice(changes: list[dict[str, Any]]) -> list[str]:
+def partition_changed(changes: list[dict[str, Any]]) -> list[str]:
     """Whether a run went on with other independent rates than those that were asked for."""
     others = [change for change in changes if "independent" in change]
     if not others:
@@ -153,7 +153,7 @@ def balance_warnings(columns: Mapping[str, Array], method: str, usual: float) ->
     return [f"the energy balance is off by {off:.2g} J of {turned:.2g} J: the steps are too long for this motion"]
 
 
-def apart_from(
+def frame_difference(
     columns: Mapping[str, Array], other: Mapping[str, Array], frame: str
 ) -> tuple[float, float, dict[str, float]]:
     """How far a frame goes elsewhere in another run (m, rad), and each coordinate, as a share of its range."""
@@ -167,12 +167,14 @@ def apart_from(
     for name in (name for name in columns if name.startswith("q.")):
         ranged = float(np.ptp(columns[name][:rows]))
         shares[name.removeprefix("q.")] = apart(name) / ranged if ranged > 0 else 0.0
-    return max(map(apart, positions), default=0.0), turned_apart(columns, other, frame, rows), shares
+    return max(map(apart, positions), default=0.0), rotation_difference(columns, other, frame, rows), shares
 
 
-def width_effect(columns: Mapping[str, Array], other: Mapping[str, Array], frame: str, width: float) -> dict[str, Any]:
+def friction_width_effect(
+    columns: Mapping[str, Array], other: Mapping[str, Array], frame: str, width: float
+) -> dict[str, Any]:
     """How far a frame and all coordinates go elsewhere in another run, that with friction of half the width."""
-    metres, radians, shares = apart_from(columns, other, frame)
+    metres, radians, shares = frame_difference(columns, other, frame)
     rows = min(len(other["t"]), len(columns["t"]))
     efforts = [np.abs(other[n][:rows] - columns[n][:rows]).max(initial=0.0) for n in columns if n.startswith("effort.")]
     most = max(shares, key=lambda name: shares[name], default="")
@@ -184,7 +186,7 @@ def width_effect(columns: Mapping[str, Array], other: Mapping[str, Array], frame
     }
 
 
-def turned_apart(columns: Mapping[str, Array], other: Mapping[str, Array], frame: str, rows: int) -> float:
+def rotation_difference(columns: Mapping[str, Array], other: Mapping[str, Array], frame: str, rows: int) -> float:
     """The largest angle between a frame in two runs."""
     if f"{frame}.theta" in columns:
         return float(np.abs(other[f"{frame}.theta"][:rows] - columns[f"{frame}.theta"][:rows]).max(initial=0.0))

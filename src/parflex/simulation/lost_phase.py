@@ -14,7 +14,7 @@ import numpy as np
 from parflex.integrators.driver import rounded_down
 from parflex.integrators.tableaux import Alpha, Explicit, Gauss, phase_loss, turn_of_a_step
 from parflex.records import Record
-from parflex.simulation.step_lengths.step_choice import DRIFTS
+from parflex.simulation.step_control import DRIFTS
 
 Array = np.ndarray
 TAKES_PART = 0.1  # of the largest motion of a damped vibration: modes that do so last as long as it

@@ -27,7 +27,7 @@ NONE = np.zeros(0)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Corner(Record):
+class Discontinuity(Record):
     """A time at which inputs jump, the system with those behind it, and what becomes of the state there.
 
     `cross` takes closed positions and their rates of change before it, and gives independent rates behind it and the
@@ -40,11 +40,11 @@ class Corner(Record):
 
 
 @dataclass(frozen=True)
-class Course:
+class InputSegments:
     """The system at the start, the corners on the way, and the jumps of velocity among them, which runs fill in."""
 
     first: System
-    corners: tuple[Corner, ...]
+    corners: tuple[Discontinuity, ...]
     jumps: list[dict[str, Any]]
 
 
@@ -54,9 +54,9 @@ def jump_times(given: Polynomials, motors: int) -> Array:
     return np.concatenate([motion.jumps(1)[0], motion.jumps(2)[0], others.jumps(0)[0]])
 
 
-def course_of(
+def input_segments(
     problem: Problem, given: Polynomials, time: float, near: float, begin: float = 0.0, instants: Array = NONE
-) -> Course:
+) -> InputSegments:
     """Given inputs in the stretches between their jumps, for a run from one time to another.
 
     Steps end at the `instants` too. A run starts behind a jump at t = 0; one that goes on from a later row, which shows
@@ -76,9 +76,9 @@ def course_of(
     for moment, end in pairwise([*found, time]):
         here = np.abs(times - moment) <= same
         cross = _crossing(problem, motion, moment, sizes[here].sum(axis=0), jumps) if here.any() else None
-        corners.append(Corner(moment, _with(system, given.between(moment, end)), cross))
+        corners.append(Discontinuity(moment, _with(system, given.between(moment, end)), cross))
     first = _with(system, given.between(min(begin, after), found[0] if found else time))
-    return Course(first, tuple(corners), jumps)
+    return InputSegments(first, tuple(corners), jumps)
 
 
 def _channels(given: Polynomials, which: slice) -> Polynomials:

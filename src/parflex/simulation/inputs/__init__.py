@@ -1,1 +1,0 @@
-"""What moves a robot in time: motions, paths, efforts and wrenches, all as piecewise polynomials."""

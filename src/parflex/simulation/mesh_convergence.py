@@ -1,0 +1,510 @@
+"""Mesh convergence of runs.
+
+A run repeated with twice the elements in all beams until it changes by no more than a share of its deflections.
+
+A small change may be chance: the frequencies in the strain of the beams must also be known to that share, as the
+frequencies inside the elements say.
+
+How far the beams of a run are off since their elements are too few: the motions that these leave out push the rest.
+
+Inside an element held at both ends lie motions that its shapes leave out. The accelerations xdd of its ends (twist of
+the root, elastic coordinates of the tip) drive them; far below their own frequencies they follow at once, and their
+inertia acts back on the ends:
+
+    eta = -K_ii^-1 M_ib xdd,    f = -M_bi etadd = C d2(xdd)/dt2,    C = M_bi K_ii^-1 M_ib
+
+What a run is off by, to first order, is how the robot answers f. In its modes at the start, of mass one, damping d and
+stiffness k, with c = shape^T C qdd,
+
+    m z'' + d z' + k z = c'',    m z = c - (k h + d h') * c
+
+where h is the answer of m z'' + d z' + k z to a blow and * sums over the past: nothing is differentiated. The mass
+m = 1 + shape^T C shape k/m has in it what z itself moves inside, at its own frequency, theory (73).
+
+How far two runs of a robot with different elements are apart, relative to what its beams do.
+
+Positions and turns of the recorded frames are measured against the largest deflection and turn of a beam's tip: against
+the path of the robot, which its motors prescribe, any number of elements would do. Efforts, and what `outputs` asks
+for, are measured against the largest value of their kind.
+
+How fast beams vibrate in a run, beside the frequencies of their elements by themselves.
+
+The mean frequency of an element is that of its strain: omega^2 = <ed^T K ed> / <e^T K e>, each about its mean over the
+run. An element held at both ends has the lowest frequency mu of motions that its shapes leave out; a
+frequency omega of the robot is then too high by at most 1/2 omega^2/(mu^2 - omega^2) of it.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from parflex.errors import InputError, ParflexError
+from parflex.records import count_of
+from parflex.recursion.kinematics import pose
+from parflex.robot.configuration import Configuration
+from parflex.robot.load import with_refined_beams
+from parflex.robot.robot import Robot
+from parflex.simulation.diagnostics import rotation_difference
+from parflex.simulation.runs import Run
+from parflex.spatial.linear import eigen_pairs
+from parflex.spatial.rotations import ORIENTATION, hat
+from parflex.statics.mesh_error import ENOUGH as MODES_RESOLVED
+from parflex.statics.mesh_error import (
+    REACHED,
+    TOO_HIGH,
+    BeamElements,
+    InnerMotions,
+    at_same_pose,
+    beam_links,
+    check_share,
+    inner_beams,
+    numbers_of_elements,
+    reduced_beams,
+    refinable,
+    same_positions,
+)
+from parflex.trajectories.frame_motion import PoseMotion
+from parflex.trajectories.motor_motion import MotorMotion
+
+LOG = logging.getLogger("parflex")
+
+MOST_RUN_COORDINATES = 800  # of a robot in time: programs of more take minutes to make
+
+Array = np.ndarray
+
+OFF = 0.02  # of the deflection: twice the converge=1e-2 that is advised, as the estimate is right within a third
+
+ENOUGH_RESPONSE = 0.01  # of the deflection: the number of elements in warnings is that for this error
+
+UNKNOWN = 0.5  # of the deflection: beyond, first order says no more than that it is much
+
+BENT = 0.1  # of the largest deflection of a beam: smaller ones do not matter
+
+AT_REST = 1e-10  # of the typical length: beams that deflect by less are at rest, but for rounding
+
+MOST_ROWS, MOST_LINEAR_COORDINATES = 20_000, 300  # of a run that are used, and of a robot
+
+RESOLVED = 1.0  # rad between two rows: faster modes follow at once as well
+
+ROWS_OF_A_MEAN = 7  # a period of what is resolved just so
+
+ROWS = 200  # of a run in which deflections are looked for
+
+ROUNDING = 1e-10  # of the size of the robot, or of a turn by 1: less is no deflection
+
+QUANTITY = re.compile(r"\.(\w+)(@[0-9.eE+-]+)?$")  # of a column, with the place that it may have behind it
+
+KINDS = {
+    "force": r"N|V[yz]|f[xyz]",
+    "moment": r"T|M[yz]|m[xyz]",
+    "deflection": r"(chord|tangent)_[yz]",
+    "position": r"[xyz]",
+    "turn": r"theta|orientation_[wxyz]",
+    "velocity": r"(local_)?v[xyz]",
+    "angular velocity": r"(local_|sensor_)?w[xyz]",
+    "acceleration": r"(local_)?a[xyz]",
+    "angular acceleration": r"(local_)?al[xyz]",
+    "acceleration of sensors": r"sensor_a[xyz]",  # with gravity, beside which others are small
+}
+
+STRAINED = 0.01  # of the strain energy of the beam that vibrates most: others do not matter
+
+COUPLED = 0.1  # of the motion inside an element that goes most with its shapes
+
+
+def converged_run(simulate: Callable[..., Run], robot: Robot, converge: float, given: Mapping[str, Any]) -> Run:
+    """The run with as many elements as it takes; `given` are the arguments of `simulate`.
+
+    Interrupted, or where a finer robot cannot go on, the last complete run is the answer, and it says so.
+    """
+    share = check_share(converge)
+    start, outputs = given.get("start"), list(given.get("outputs") or ())
+    if isinstance(start, Mapping) and {"q", "qd"} & set(start):
+        raise InputError(
+            "a start by all coordinates belongs to its number of elements",
+            key="start",
+            hint="give a pose and velocities by name",
+        )
+    named = [*(given.get("frames") or ()), *(given.get("wrench") or ())]
+    kept = refinable(robot, [*named, *(word.rpartition(".")[0] for word in outputs)])
+    if given.get("reactions"):
+        outputs.append("reaction")
+    steps: list[dict[str, Any]] = []
+    best: Run | None = None
+    why = ""
+    for times in numbers_of_elements(robot, MOST_RUN_COORDINATES):
+        begin, finer = perf_counter(), robot if times == 1 else with_refined_beams(robot, times)
+        elements = count_of(finer.refine, "element")
+        try:
+            run = simulate(finer, **{**given, **_moved(robot, finer, given)})
+        except KeyboardInterrupt:
+            if best is None:
+                raise
+            why = f"interrupted before the run with {elements} in each of the file was complete"
+            break
+        if run.status != "ok":
+            if best is None:
+                return _with(run, steps, False, share, kept)
+            why = f"the run with {elements} in each of the file is {run.status} at t = {run.t[-1]:.4g} s"
+            break
+        apart = {} if best is None else changes(finer, run, best, outputs)
+        change = max(apart.values()) if apart else None  # of the first run nothing is known
+        error = strain_content(finer, run).error
+        steps.append({"elements": finer.refine, "coordinates": finer.tree.n, "change": change, "changes": apart,
+                      "frequency_error": error, "seconds": perf_counter() - begin,
+                      "loop_seconds": run.seconds})  # fmt: skip
+        LOG.info("run with %s in each of the file: change %s, %.1f s", elements, change, steps[-1]["seconds"])
+        best = run
+        if change is not None and max(change, error) <= share and _settles(steps):
+            return _with(best, steps, True, share, kept)
+    assert best is not None
+    return _with(best, steps, False, share, [*kept, *([why] if why else [])], interrupted=why.startswith("interrupted"))
+
+
+def _settles(steps: list[dict[str, Any]]) -> bool:
+    """Whether the last change is no larger than the one before, where there is one."""
+    changes = [step["change"] for step in steps if step["change"] is not None]
+    return len(changes) < 2 or changes[-1] <= max(changes[-2], 1e-12)
+
+
+def _moved(robot: Robot, finer: Robot, given: Mapping[str, Any]) -> dict[str, Any]:
+    """What of the arguments belongs to a number of elements, for another."""
+    found: dict[str, Any] = {}
+    motion, start = given.get("motion"), given.get("start")
+    if isinstance(motion, MotorMotion | PoseMotion):
+        found["motion"] = replace(motion, start=same_positions(robot, finer, motion.start))
+    if given.get("pose") is not None:
+        found["pose"] = at_same_pose(robot, finer, given["pose"])
+    if isinstance(start, Mapping) and "pose" in start:
+        found["start"] = {**start, "pose": at_same_pose(robot, finer, start["pose"])}
+    return found
+
+
+def _with(
+    run: Run, steps: list[dict[str, Any]], converged: bool, share: float, said: list[str], interrupted: bool = False
+) -> Run:
+    """The run with what its refinement took in its summary."""
+    last = steps[-1] if steps else {"elements": None, "change": None, "changes": {}}
+    # `changes` of the run itself, of its independent rates, stay
+    told = {"elements": last["elements"], "change": last["change"], "change_by_kind": last["changes"]}
+    told |= {"converged": converged, "refinement": steps}
+    sentences = [*run.summary["warnings"], *said]
+    if not converged and run.status == "ok":
+        sentences.append(_not_converged(last, share))
+    told["warnings"] = sentences
+    if interrupted:
+        told["status"] = "interrupted"
+    return replace(run, summary=run.summary | told)
+
+
+def _not_converged(last: Mapping[str, Any], share: float) -> str:
+    """What is still off: the kind of answer that changed most, or the frequencies of the strain."""
+    if last["change"] is None:
+        return f"there is one run alone: nothing says whether it is converged within {share:g}"
+    worst = max(last["changes"], key=lambda kind: last["changes"][kind])
+    of = "deflection" if worst == "position" else worst
+    changed = f"the run changed by {last['change']:.2g} of its largest {of} with the last elements"
+    if last["change"] > share:
+        return f"{changed}, not by the {share:g} asked for at most"
+    if last["frequency_error"] > share:
+        return (
+            f"{changed}, but the frequencies of its strain may be off by {last['frequency_error']:.2g}, not {share:g}"
+        )
+    return f"{changed}, which is more than with those before: it may be chance that this is below {share:g}"
+
+
+@dataclass(frozen=True)
+class InnerError:
+    """Of the beam that is most off: share of its largest deflection, when it is beyond a limit first, elements now."""
+
+    beam: str = ""
+    count: int = 1
+    share: float = 0.0
+    time: float = 0.0
+
+
+def inner_error(
+    robot: Robot, driven: bool, t: Array, q: Array, accelerations: Array, without: Sequence[str] = ()
+) -> InnerError:
+    """Of a run: rows of positions and of the accelerations of all rates; motors may follow a motion."""
+    rows = slice(0, min(len(t), MOST_ROWS))
+    t, q, moved, tree = t[rows], q[rows], accelerations[rows], robot.tree
+    beams = inner_beams(robot) if tree.n <= MOST_LINEAR_COORDINATES else {}
+    if not beams or len(t) < 3 or not (np.isfinite(moved).all() and np.isfinite(q).all() and t[-1] > t[0]):
+        return InnerError()
+    e = np.zeros(moved.shape)
+    for link in tree.links:
+        e[:, link.e_v] = q[:, link.e] - q[:, link.e].mean(axis=0)
+    nodes = {name: _node_motions(robot, beam) for name, beam in beams.items()}
+    sizes = {name: float(_deflections(motions, e).max()) for name, motions in nodes.items()}
+    most = max(sizes.values())
+    if not most > AT_REST * tree.length:
+        return InnerError()
+    try:
+        off = _off(Configuration(robot, q[0]), driven, t, moved, without)
+    except (ParflexError, np.linalg.LinAlgError):  # no modes at the start: nothing is known
+        return InnerError()
+    found = InnerError()
+    for name, beam in beams.items():
+        shares = _deflections(nodes[name], off) / max(sizes[name], BENT * most)
+        if (largest := float(shares.max())) > found.share:
+            found = InnerError(
+                name, len(beam.links), largest, float(t[int(np.argmax(shares > min(OFF, 0.99 * largest)))])
+            )
+    return found
+
+
+def inner_warnings(
+    robot: Robot, prescribed: str, columns: Mapping[str, Array], accelerations: Array, without: Sequence[str] = ()
+) -> list[str]:
+    """One sentence about the beam whose elements are too few for what a run shows of it.
+
+    Nothing is said of a platform that is driven: all that is elastic answers it.
+    """
+    if prescribed == "platform":
+        return []
+    q = np.stack([columns[f"q.{name}"] for name in robot.tree.position_names], axis=1)
+    worst = inner_error(robot, prescribed == "motors", columns["t"], q, accelerations, without)
+    if not worst.share > OFF:
+        return []
+    enough = max(
+        worst.count + 1, int(np.ceil(worst.count * (worst.share / ENOUGH_RESPONSE) ** 0.25))
+    )  # errors: fourth power
+    its = "its element is" if worst.count == 1 else f"its {worst.count} elements are"
+    much = f"about {worst.share:.0%}" if worst.share < UNKNOWN else "half or more"
+    return [
+        f"'{worst.beam}' is off by {much} of its largest deflection, from t = {worst.time:.3g} s on by more than "
+        f"{OFF:.0%}: {its} too long for how it is shaken or vibrates; use {enough} elements, or converge=1e-2"
+    ]
+
+
+def largest_beam_deflection(robot: Robot, j: int, q: Array) -> float:
+    """Of the nodes of the beam that a link is an element of, in rows of positions (m); of small deflections."""
+    beam = next((one for one in inner_beams(robot).values() if j in one.links), None)
+    if beam is None:
+        return 0.0
+    e = np.zeros((len(q), robot.tree.n))
+    for link in (robot.tree.links[k] for k in beam.links):
+        e[:, link.e_v] = q[:, link.e]
+    return float(_deflections(_node_motions(robot, beam), e).max(initial=0.0))
+
+
+def _node_motions(robot: Robot, beam: BeamElements) -> Array:
+    """Displacements of the nodes of a beam in the axes of its root, (node, axis, rate), of small deflections."""
+    twist, found = np.zeros((6, robot.tree.n)), []
+    for j in beam.links:
+        link = robot.tree.links[j]
+        tip = link.body.nodes["tip"]
+        twist[:3] -= hat(tip.r0) @ twist[3:]
+        twist[:, link.e_v] += np.vstack([tip.Phi_d, tip.Phi_r])
+        found.append(twist[:3].copy())
+    return np.array(found)
+
+
+def _deflections(motions: Array, q: Array) -> Array:
+    """The largest displacement of a node in each row."""
+    moved = q @ motions.reshape(-1, motions.shape[2]).T
+    return np.linalg.norm(moved.reshape(len(q), *motions.shape[:2]), axis=2).max(axis=1)
+
+
+def _inertia_inside(here: Configuration) -> Array:
+    """C of all elements, over the rates of the tree."""
+    tree, found = here.robot.tree, np.zeros((here.robot.tree.n, here.robot.tree.n))
+    for beam in inner_beams(here.robot).values():
+        made = {one: one.M_ib.T @ np.linalg.solve(one.K_ii, one.M_ib) for one in dict.fromkeys(beam.inside)}
+        for j, inside in zip(beam.links, beam.inside, strict=True):
+            own = np.zeros((tree.links[j].body.size, tree.n))
+            own[:, tree.links[j].e_v] = np.eye(len(own))
+            x = np.vstack([*here.link_jacobians[j], own])
+            found += x.T @ made[inside] @ x
+    return found
+
+
+def _off(here: Configuration, driven: bool, t: Array, moved: Array, without: Sequence[str]) -> Array:
+    """What the coordinates of all rates are off by, in rows: answers of the modes that rows resolve."""
+    from parflex.statics.linear_model import linear_model  # which rigid robots do without
+
+    model = linear_model(here.robot, here, "actuators" if driven else "none", "undeformed", without=without)
+    values, vectors = eigen_pairs((model.K + model.K.T) / 2, model.M)
+    step = float(t[-1] - t[0]) / (len(t) - 1)
+    slow = (values >= 0) & (values < (RESOLVED / step) ** 2)
+    values, vectors = values[slow], vectors[:, slow]
+    shapes, C = model.J @ vectors, _inertia_inside(here)
+    mass = (1 + np.sqrt(1 + 4 * values * np.einsum("nk,nm,mk->k", shapes, C, shapes))) / 2
+    c = _smooth(moved @ C @ shapes / mass)
+    damping = np.einsum("ik,ij,jk->k", vectors, model.D, vectors) / mass
+    kernel = _kernel(values / mass, damping, step * np.arange(len(t)))
+    whole = 2 * len(t)  # no row is among the past of another end
+    past = np.fft.irfft(np.fft.rfft(kernel, whole, axis=0) * np.fft.rfft(c, whole, axis=0), whole, axis=0)
+    return (c - step * past[: len(t)]) @ shapes.T
+
+
+def _smooth(c: Array) -> Array:
+    """Means about each row: vibrations that rows do not resolve, and steps may not follow, are left out."""
+    weights = np.hanning(ROWS_OF_A_MEAN + 2)[1:-1]
+    half = ROWS_OF_A_MEAN // 2
+    wide = np.pad(c, ((half, half), (0, 0)), mode="edge")
+    return sum(weight / weights.sum() * wide[k : k + len(c)] for k, weight in enumerate(weights))
+
+
+def _kernel(values: Array, damping: Array, times: Array) -> Array:
+    """K h + d h' of each mode of mass one; the first row counts half, as it is the end of a sum."""
+    decay = damping / 2
+    omega = np.sqrt(np.maximum(values - decay**2, (1e-3 / float(times[-1])) ** 2))  # what is damped more hardly moves
+    fading = np.exp(-np.outer(times, decay))
+    h = fading * np.sin(np.outer(times, omega)) / omega
+    found = values * h + damping * (fading * np.cos(np.outer(times, omega)) - decay * h)
+    found[0] /= 2
+    return found
+
+
+def largest_column_deflection(robot: Robot, columns: Mapping[str, Array]) -> tuple[float, float]:
+    """How far (m, rad) the tip of a beam goes from where its root, undeformed, would have it; the largest of a run."""
+    q = np.stack([columns[f"q.{name}"] for name in robot.tree.position_names], axis=1)
+    chosen = np.unique(np.linspace(0, len(q) - 1, min(ROWS, len(q))).astype(int))
+    tree, moved, turned = robot.tree, 0.0, 0.0
+    ends = {link.parent: j for j, link in enumerate(tree.links) if link.node is not None}
+    beams = [
+        (links[0], ends[links[-1]], sum(tree.links[j].body.nodes["tip"].r0 for j in links))
+        for links in beam_links(robot).values()
+    ]
+    for row in q[chosen]:
+        at = pose(tree, row)
+        for root, tip, rest in beams:
+            R = at.rotation[root]
+            moved = max(moved, float(np.linalg.norm(R.T @ (at.position[tip] - at.position[root]) - rest)))
+            turn = np.clip((np.trace(R.T @ at.rotation[tip]) - 1) / 2, -1.0, 1.0)
+            turned = max(turned, float(np.arccos(turn)))
+    length = tree.length
+    return max(moved, ROUNDING * length), max(turned, moved / length, ROUNDING)
+
+
+def changes(
+    robot: Robot, columns: Mapping[str, Array], before: Mapping[str, Array], outputs: Collection[str] = ()
+) -> dict[str, float]:
+    """Relative changes by kind, a quantity with its unit: position, turn, effort, and those of what `outputs` names."""
+    rows = min(len(columns["t"]), len(before["t"]))
+    moved, turned = largest_column_deflection(robot, columns)
+    found: dict[str, float] = {}
+    for frame in _frames(columns):
+        way = [np.abs(columns[name][:rows] - before[name][:rows]).max() for name in _places(columns, frame)]
+        found["position"] = max(found.get("position", 0.0), float(max(way)) / moved)
+        turn = rotation_difference(columns, before, frame, rows) / turned
+        found["turn"] = max(found.get("turn", 0.0), turn)
+    kinds: dict[str, list[str]] = {}
+    for name in columns:
+        kind = _kind(robot, name, outputs)
+        if kind and name in before:
+            kinds.setdefault(kind, []).append(name)
+    for kind, names in kinds.items():
+        size = max(float(np.nanmax(np.abs(columns[name]), initial=0.0)) for name in names)
+        apart = max(float(np.nanmax(np.abs(columns[n][:rows] - before[n][:rows]), initial=0.0)) for n in names)
+        size = {"deflection": max(size, moved), "position": moved, "turn": turned}.get(kind, size)
+        found[kind] = max(found.get(kind, 0.0), apart / size if size > 0 else 0.0)
+    return found
+
+
+def _frames(columns: Mapping[str, Array]) -> list[str]:
+    """Frames whose pose a run has."""
+    names = [name.removesuffix(".x") for name in columns if name.endswith(".x")]
+    return [name for name in names if f"{name}.theta" in columns or f"{name}.{ORIENTATION[0]}" in columns]
+
+
+def _places(columns: Mapping[str, Array], frame: str) -> list[str]:
+    return [f"{frame}.{axis}" for axis in "xyz" if f"{frame}.{axis}" in columns]
+
+
+def _kind(robot: Robot, name: str, outputs: Collection[str]) -> str | None:
+    """What a column is compared with; None where it is no part of the answer."""
+    if name.startswith("effort."):
+        link = robot.tree.links[robot.tree.link_of_rate[robot.tree.rate_names.index(name.removeprefix("effort."))]]
+        return "force of motors" if link.joint.unit == "m" else "moment of motors"
+    if not any(name == word or name.startswith((f"{word}.", f"{word}@")) for word in outputs):
+        return None
+    return quantity_of(name)
+
+
+def quantity_of(name: str) -> str:
+    """What a column is, with others that are measured against the largest of them."""
+    found = QUANTITY.search(name)
+    label = found[1] if found else name
+    return next((kind for kind, words in KINDS.items() if re.fullmatch(words, label)), label)
+
+
+@dataclass(frozen=True)
+class StrainContent:
+    """Of the beam that vibrates fastest for its elements: its squared frequency, and that inside its elements."""
+
+    beam: str = ""
+    count: int = 1
+    squared: float = 0.0
+    alone: float = 1.0
+    reduced: bool = False
+
+    @property
+    def error(self) -> float:
+        """Share by which frequencies may be too high."""
+        share = self.squared / self.alone
+        return share / (1 - min(share, REACHED)) / 2
+
+
+def strain_content(robot: Robot, columns: Mapping[str, Array], reductions: bool = False) -> StrainContent:
+    """How fast the beams of a run vibrate for the length of their elements, or for their reduction, in the worst."""
+    found, strains = [], []
+    for beam in (*inner_beams(robot).values(), *(reduced_beams(robot).values() if reductions else ())):
+        strain, squared, alone = max(
+            (_content(robot, *each, columns) for each in zip(beam.links, beam.inside, strict=True)),
+            key=lambda one: one[0],
+        )
+        strains.append(strain)
+        found.append(StrainContent(beam.name, len(beam.links), squared, alone, beam.reduced is not None))
+    most = max(strains, default=0.0)
+    matter = [one for one, strain in zip(found, strains, strict=True) if strain > STRAINED * most > 0]
+    return max(matter, key=lambda one: one.error, default=StrainContent())
+
+
+def content_warnings(robot: Robot, columns: Mapping[str, Array]) -> list[str]:
+    """One sentence about the beam that vibrates fastest for the length of its elements."""
+    worst = strain_content(robot, columns, reductions=True)
+    if not worst.error > TOO_HIGH:
+        return []
+    enough = int(np.ceil(worst.count * (worst.squared / worst.alone / (2 * MODES_RESOLVED)) ** 0.25))
+    fast, alone = (f"{np.sqrt(value) / (2 * np.pi):.3g} Hz" for value in (worst.squared, worst.alone))
+    its = f"its {'element' if worst.count == 1 else 'elements'} held at both ends at {alone}"
+    advice = f"use {max(enough, worst.count + 1)} elements, or converge=1e-2"
+    if worst.reduced:
+        its, advice = f"its reduction leaves out {alone}", "give 'reduce' a higher band"
+    high = (
+        f"frequencies of the run may be {worst.error:.0%} too high"
+        if worst.squared < REACHED * worst.alone
+        else "the run does not know such vibrations, and their frequencies and stresses may be anything"
+    )
+    return [
+        f"'{worst.beam}' vibrates at {fast}, the mean of its strain, and {its}: {high}, and what is faster is missing; "
+        f"{advice}"
+    ]
+
+
+def _content(robot: Robot, j: int, inside: InnerMotions, columns: Mapping[str, Array]) -> tuple[float, float, float]:
+    """Of an element: mean strain energy, squared mean frequency, and the squared frequency inside it."""
+    link = robot.tree.links[j]
+    names = [robot.tree.position_names[k] for k in range(link.e.start, link.e.stop)]
+    e, ed = (np.stack([columns[f"{word}.{name}"] for name in names]) for word in ("q", "qd"))
+    K = link.body.material_stiffness(np.zeros(link.body.size))
+    C, C_rate = (np.atleast_2d(np.cov(rows)) if rows.shape[1] > 1 else np.zeros_like(K) for rows in (e, ed))
+    strain, rate = float(np.trace(K @ C)), float(np.trace(K @ C_rate))
+    still = float(np.diag(C).max(initial=0.0)) <= (AT_REST * robot.tree.length) ** 2
+    if still or not strain > 0 or not np.isfinite(rate):
+        return 0.0, 0.0, 1.0
+    own, vectors = inside.still
+    root = np.linalg.cholesky(K)
+    way = np.linalg.solve(root.T, np.linalg.eigh(root.T @ C_rate @ root)[1][:, -1])  # that is strained most
+    coupled = (vectors.T @ (inside.M_ib[:, 6:] @ way)) ** 2 / own
+    return strain, rate / strain, float(own[np.flatnonzero(coupled > COUPLED * coupled.max())[0]])

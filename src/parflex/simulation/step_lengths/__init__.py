@@ -1,1 +1,0 @@
-"""How long the steps of a run are, and what its error is."""
