@@ -10,8 +10,8 @@ import numpy as np
 from report import Report
 from timing import Harness
 
-from parflex.control.run import run_law
-from parflex.control.study import Bench, run_study
+from parflex.control.control import run_law
+from parflex.control.study import StudySetup, run_study
 from parflex.control.study_file import StudyFile
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
@@ -26,7 +26,7 @@ SIGNS = np.array([1.0, -1.0, 1.0])
 def run(report: Report, harness: Harness, folder: Path) -> None:
     """100 runs of 2 s at 1 ms under both laws; samples per second of both sides; agreement of the motions."""
     file = StudyFile(robot="3rrr", working_mode="+-+", reference={"kind": "circle", "radius": 0.1, "time": 2.0})
-    bench = Bench(file)  # compiled programs are kept on disk from here on
+    bench = StudySetup(file)  # compiled programs are kept on disk from here on
     plant = bench.family.plant(bench.nominal)
     for law in bench.laws:
         run_law(law, plant, bench.track, bench.loop)

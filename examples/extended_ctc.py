@@ -17,9 +17,8 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from parflex.control.control_result import Controlled
-from parflex.control.run import run_law
-from parflex.control.study import Bench, run_study
+from parflex.control.control import Controlled, run_law
+from parflex.control.study import StudySetup, run_study
 from parflex.control.study_file import StudyFile
 
 if TYPE_CHECKING:
@@ -106,7 +105,7 @@ def show(rows: Rows, console: Console) -> None:
     console.print(table)
 
 
-def single(bench: Bench, percentage: int) -> tuple[int, dict[str, Controlled]]:
+def single(bench: StudySetup, percentage: int) -> tuple[int, dict[str, Controlled]]:
     """The first template that both laws finish at a percentage, by number, and both runs."""
     for template in range(bench.file.templates):
         plant = bench.family.plant(bench.plant_robot((percentage, template)))
@@ -132,7 +131,7 @@ def main(arguments: list[str] | None = None) -> int:
         templates=choice.templates,
         seed=choice.seed,
     )
-    bench = Bench(file)
+    bench = StudySetup(file)
     rows = run_study(file, jobs=choice.jobs, bench=bench).summary()
     console = Console(highlight=False)
     show(rows, console)

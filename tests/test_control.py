@@ -14,12 +14,12 @@ from support.robots import load_robot, write_robot
 import parflex
 from parflex import Gains, InputError, ParflexError, gains_from
 from parflex.control import references
+from parflex.control.control import LoopSettings, run_law
 from parflex.control.following import track
 from parflex.control.laws import LAWS, make_law
-from parflex.control.plant import family, make_plant
+from parflex.control.plant import make_plant, plant_family
 from parflex.control.reference_text import reference_from
-from parflex.control.run import LoopSettings, run_law
-from parflex.control.variation import KINDS, parameters_of, varied
+from parflex.control.variation import KINDS, parameters_of, perturbed_robot
 
 MODES = {"+-+": (1, -1, 1), "-+-": (-1, 1, -1), "+++": (1, 1, 1), "++-": (1, 1, -1)}
 SIGNS = np.array(MODES["+-+"], dtype=float)
@@ -46,7 +46,7 @@ def plants():
     """Programs for all plants of the tests."""
     robot = nominal()
     every = {p: 1 + 1e-3 * (1 + k) for k, p in enumerate(parameters_of(robot))}
-    return family(varied(robot, {}), varied(robot, every))
+    return plant_family(perturbed_robot(robot, {}), perturbed_robot(robot, every))
 
 
 def wrong(seed, percentage):
@@ -54,7 +54,7 @@ def wrong(seed, percentage):
     words = parameters_of(nominal())
     rng = np.random.default_rng(seed)
     factors = {p: 1 + percentage / 100 * s for p, s in zip(words, rng.choice([-1, 1], len(words)), strict=True)}
-    return varied(nominal(), factors), by_hand({p.word: f for p, f in factors.items()})
+    return perturbed_robot(nominal(), factors), by_hand({p.word: f for p, f in factors.items()})
 
 
 def by_hand(factors):
@@ -75,7 +75,7 @@ def by_hand(factors):
 
 
 def right():
-    return plants().plant(varied(nominal(), {}))
+    return plants().plant(perturbed_robot(nominal(), {}))
 
 
 def columns_of(run, words):
@@ -264,13 +264,13 @@ def test_a_plant_that_crosses_a_singularity_fails_and_has_no_errors():
     lengths = parameters_of(nominal(), ["lengths"])
     for seed in range(40):
         signs = np.random.default_rng(seed).choice([-1, 1], len(lengths))
-        plant = varied(nominal(), {p: 1 + 0.06 * s for p, s in zip(lengths, signs, strict=True)})
+        plant = perturbed_robot(nominal(), {p: 1 + 0.06 * s for p, s in zip(lengths, signs, strict=True)})
         run = run_law(law("ctc"), plants().plant(plant), circle())
         if run.failure == "singularity":
             break
     assert run.failure == "singularity" and "singularity" in run.why
     assert 0 < run.stopped_at < 2 and set(run.errors.values()) == {None}
-    short = run_law(law("ctc"), plants().plant(varied(nominal(), dict.fromkeys(lengths, 0.5))), circle())
+    short = run_law(law("ctc"), plants().plant(perturbed_robot(nominal(), dict.fromkeys(lengths, 0.5))), circle())
     assert short.failure == "start" and short.errors["iae"] is None and len(short["t"]) == 0
 
 
@@ -438,7 +438,7 @@ def test_the_program_of_a_family_is_that_of_a_robot(figure):
     figure("family against the program of a robot", worst, 1e-11)
     assert worst < 1e-11  # accelerations of some 10 m/s2
     (length,) = [p for p in parameters_of(nominal()) if p.word == "lengths: leg1.1 to leg1.2"]
-    (frame,) = [f for f in varied(nominal(), {length: 1.1}).description.frame if f.name == "leg1.1"]
+    (frame,) = [f for f in perturbed_robot(nominal(), {length: 1.1}).description.frame if f.name == "leg1.1"]
     assert abs(frame.point_masses[0].position[0] - 0.55) < 1e-15  # a sensor at the end of the link moves with it
     assert frame.inertia.centre == (0.25, 0.0, 0.0)  # another parameter
 

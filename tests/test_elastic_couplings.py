@@ -13,7 +13,7 @@ from support.robots import load_robot, robot_file
 
 import parflex
 from parflex import Configuration, InputError
-from parflex.control.plant import family
+from parflex.control.plant import plant_family
 
 SPRING = "stiffness = 400\ndamping = 1.5"
 MADE = {  # robot, the coupling that gives way, all motors that its freedoms need
@@ -236,7 +236,7 @@ def test_a_family_has_the_stiffness_of_each_and_one_play(tmp_path):
     one, two = (
         pair(tmp_path, f"terms = {{ pinion = -2 }}\nstiffness = {k}\nefficiency = 0.7", name=f"k{k}") for k in (80, 95)
     )
-    shared = family(one, two).plant(two).problem.model
+    shared = plant_family(one, two).plant(two).problem.model
     alone = parflex.model(two, "state-rates", friction_width=1e-3)
     q = two.home.copy()
     q[:2] = 0.3, -0.55
@@ -245,7 +245,7 @@ def test_a_family_has_the_stiffness_of_each_and_one_play(tmp_path):
         assert shared(**inputs)[name] == pytest.approx(values, rel=1e-11)
     loose = pair(tmp_path, "terms = { pinion = -2 }\nstiffness = 95\nefficiency = 0.7\nbacklash = 0.1", name="loose")
     with pytest.raises(InputError, match="differ in more than numbers"):
-        family(one, loose)
+        plant_family(one, loose)
 
 
 def test_motors_lead_what_hangs_on_them_by_a_soft_belt(tmp_path):

@@ -11,10 +11,9 @@ from support.command_line import answered, refused
 from support.command_line import run as command
 
 from parflex import InputError, ParflexError, StudyFile, run_study
-from parflex.control.control_result import INDEXES, error_indexes
-from parflex.control.study import Bench
+from parflex.control.control import INDEXES, error_indexes
+from parflex.control.study import StudySetup, summary
 from parflex.control.study_file import GainTable, LoopTable, read_study
-from parflex.control.summary import summary
 
 PAPER = {"robot": "3rrr", "working_mode": "+-+", "reference": {"kind": "circle", "radius": 0.1, "time": 2.0}}
 
@@ -27,7 +26,7 @@ def small(**words):
 
 @cache
 def bench():
-    return Bench(small())
+    return StudySetup(small())
 
 
 @cache
@@ -44,7 +43,7 @@ def test_indexes_are_the_integrals_of_the_table():
 
 
 def test_templates_depend_on_the_seed_alone_and_have_all_three_signs():
-    empty, drawn = Bench.__new__(Bench), []
+    empty, drawn = StudySetup.__new__(StudySetup), []
     empty.parameters = [None] * 37
     for seed, count in ((1, 10), (1, 10), (2, 10), (1, 3)):
         empty.file = small(seed=seed, templates=count)
@@ -97,7 +96,7 @@ def test_a_study_is_taken_up_where_it_was_interrupted(tmp_path):
 def test_a_study_that_grew_keeps_its_results_by_percentage_and_no_other_study_replaces_them(tmp_path):
     out = tmp_path / "study.json"
     run_study(small(), out, jobs=1, bench=bench())
-    grown, again = small(percentages=(2.0, 3.0)), Bench.__new__(Bench)
+    grown, again = small(percentages=(2.0, 3.0)), StudySetup.__new__(StudySetup)
     again.__dict__.update(bench().__dict__, file=grown)
     result = run_study(grown, out, jobs=1, bench=again)
     assert result.computed == 2  # 2 % is new, 3 % is there
@@ -133,7 +132,7 @@ def test_means_are_over_templates_that_all_laws_finish_and_the_others_are_counte
 @pytest.mark.verify
 def test_a_failed_run_is_kept_in_the_study_with_its_reason():
     # the classical law drives this plant through a singularity, and the extended one does not
-    lost = Bench(StudyFile(**PAPER, seed=3, percentages=(5.0,))).run((0, 4))
+    lost = StudySetup(StudyFile(**PAPER, seed=3, percentages=(5.0,))).run((0, 4))
     assert lost["ctc"]["failure"] == "singularity" and lost["ctc"]["errors"] is None
     assert "singularity" in lost["ctc"]["why"] and 0 < lost["ctc"]["stopped_at"] < 2
     assert lost["extended"]["failure"] == "" and lost["extended"]["errors"]["max"] < 0.1

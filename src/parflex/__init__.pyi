@@ -4,10 +4,10 @@ from parflex.arrays.array_functions import forward_dynamics as forward_dynamics
 from parflex.arrays.array_functions import inverse_dynamics as inverse_dynamics
 from parflex.codegen.model import Model as Model
 from parflex.codegen.model import model as model
-from parflex.control.control_result import Controlled as Controlled
-from parflex.control.control_run import run_control as run_control
-from parflex.control.gains import Gains as Gains
-from parflex.control.gains import gains_from as gains_from
+from parflex.control.control import Controlled as Controlled
+from parflex.control.control import run_control as run_control
+from parflex.control.laws import Gains as Gains
+from parflex.control.laws import gains_from as gains_from
 from parflex.control.references import Reference as Reference
 from parflex.control.study import Study as Study
 from parflex.control.study import run_study as run_study

@@ -1,4 +1,6 @@
-"""Control laws as pairs of programs: one finds the nominal robot from what is measured, one gives the efforts.
+"""Control laws and gains.
+
+Control laws as pairs of programs: one finds the nominal robot from what is measured, one gives the efforts.
 
 Both are pure: the same measurements, reference and last pose give the same efforts. A law knows the nominal robot
 alone, and of the plant only what its sensors say.
@@ -6,6 +8,7 @@ alone, and of the plant only what its sensors say.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,7 +20,6 @@ from parflex.codegen.laws import motor_inertias
 from parflex.codegen.model import Model, model
 from parflex.codegen.tracer import KEPT
 from parflex.control.following import Track
-from parflex.control.gains import Gains
 from parflex.errors import InputError, UnreachableError, did_you_mean
 from parflex.forces.spare_motors import EffortLimit, Preload, Weights, spare_motors
 from parflex.records import Record
@@ -25,8 +27,11 @@ from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot
 
 Array = np.ndarray
+
 LAWS = ("pd", "ctc", "ctc-task", "extended")
+
 PROGRAMS = {"pd": "pd-law", "ctc": "classical-law", "ctc-task": "task-law", "extended": "extended-law"}
+
 COMPENSATED = ("motor-inertia", "springs")  # joint terms of the nominal robot that a law knows; friction on request
 
 
@@ -121,3 +126,62 @@ def make_law(
     sensed = [*robot.actuated_names, *(robot.sensed_names if extended else ())]
     shared = {word: dict(given) for word, given in (("weights", weights), ("preload", preload)) if given}
     return Law(name, robot, sensed, geometry, program.with_parameters(values), gains, tuple(compensate), shared)
+
+
+@dataclass(frozen=True)
+class Gains:
+    """`Kp` (1/s^2) on errors and `Kv` (1/s) on their rates.
+
+    Attributes
+    ----------
+    Kp : float
+        On errors (1/s^2).
+    Kv : float
+        On error rates (1/s).
+    """
+
+    Kp: float
+    Kv: float
+
+
+def gains_from(overshoot: float = 0.1, peak_time: float = 0.1) -> Gains:
+    """Gains for which a step of the error has this overshoot and peak time.
+
+    e_ddot + Kv e_dot + Kp e = 0 with damping ratio z and frequency w: the overshoot is exp(-pi z / sqrt(1 - z^2)), the
+    peak comes after pi / (w sqrt(1 - z^2)); Kp = w^2, Kv = 2 z w.
+
+    Parameters
+    ----------
+    overshoot : float, default 0.1
+        Overshoot of a step of the error; 0.1 is 10 % (dimensionless).
+    peak_time : float, default 0.1
+        Time of the peak of such a step (s).
+
+    Returns
+    -------
+    Gains
+        `Kp` in 1/s^2, `Kv` in 1/s.
+    """
+    if not _number(overshoot) or not 0 < overshoot < 1:
+        raise InputError(
+            "an overshoot must lie between 0 and 1", key="overshoot", value=overshoot, hint="10 % is written 0.1"
+        )
+    if not _number(peak_time) or not 0 < peak_time < math.inf:
+        raise InputError(
+            "a peak time must be positive", key="peak_time", value=peak_time, hint="give seconds, e.g. 0.1"
+        )
+    slope = -math.log(overshoot) / math.pi  # z / sqrt(1 - z^2)
+    damped = math.pi / peak_time
+    return Gains(damped**2 * (1 + slope**2), 2 * slope * damped)
+
+
+def checked_gains(Kp: Any, Kv: Any) -> Gains:
+    """Gains as they are given."""
+    for key, value in (("Kp", Kp), ("Kv", Kv)):
+        if not _number(value) or not 0 <= value < math.inf:
+            raise InputError(f"'{key}' is not a gain", key=key, value=value, hint="give zero or more")
+    return Gains(float(Kp), float(Kv))
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)

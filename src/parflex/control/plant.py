@@ -1,9 +1,10 @@
-"""Plants: what really moves. Any robot with the motors and sensed joints of the nominal one, rigid or flexible."""
+"""Plants in a controlled run: friction, stops, reactions and stresses."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -11,17 +12,25 @@ from parflex.codegen.family import family_model, member_model
 from parflex.codegen.model import Model
 from parflex.control.following import Track
 from parflex.errors import InputError
-from parflex.integrators.driver import System
+from parflex.integrators.common import evaluate
+from parflex.integrators.driver import IntegratedRows, System, new_work
+from parflex.integrators.stiction import settle_friction
 from parflex.records import Record
 from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot
+from parflex.simulation.contact_report import largest_stop_effort, stiction_events, stop_events
+from parflex.simulation.outputs import signal_columns, signals_in_run
 from parflex.simulation.problem import SLACK_RATE, Problem, has_coulomb, prepare_problem
+from parflex.simulation.reactions import add_reactions, chains_to_follow, read_outputs
+from parflex.simulation.segments import Segment, Segments
 from parflex.simulation.start import relaxed_bodies
 from parflex.trajectories.paths import pose_coordinates, velocity_coordinates
 from parflex.trajectories.polynomials import constant
 
 Array = np.ndarray
+
 FRICTION_WIDTH = 1e-3  # rad/s or m/s over which losses of couplings, and friction in studies, change their sign
+
 STARTS = ("motors", "platform")
 
 
@@ -45,7 +54,7 @@ class Plant(Record):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Family(Record):
+class PlantFamily(Record):
     """Compiled programs for rigid plants that differ in numbers alone."""
 
     rates: Model
@@ -58,14 +67,14 @@ class Family(Record):
         return Plant(robot, problem, member_model(self.watch, robot))
 
 
-def family(robot: Robot, other: Robot) -> Family:
+def plant_family(robot: Robot, other: Robot) -> PlantFamily:
     """Programs for all robots that differ from this one where the other one does."""
     width = FRICTION_WIDTH if has_coulomb(robot) else 0.0
     rates = family_model(robot, other, "state-rates", width)
     watch = family_model(robot, other, "watch")
     for made in (rates, watch):
         made.compiled()  # once: members take it over
-    return Family(rates, watch, width)
+    return PlantFamily(rates, watch, width)
 
 
 def make_plant(robot: Robot, stops: bool = False, reactions: bool = False) -> Plant:
@@ -129,7 +138,7 @@ def _near(rigid: Robot, nominal: Robot, start: Array) -> Array:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Seen(Record):
+class EndEffectorRows(Record):
     """Where the end effector was in each row, and the first row behind a singularity with its kind, if any.
 
     A singularity is crossed where a determinant changes its sign: of the motors' rates per independent rate (of the
@@ -141,7 +150,7 @@ class Seen(Record):
     crossed: tuple[int, str] | None
 
 
-def look(plant: Plant, q: Array) -> Seen:
+def end_effector_rows(plant: Plant, q: Array) -> EndEffectorRows:
     """Check rows of all positions of the plant."""
     found = plant.watch(q=q)
     firsts: list[tuple[int, str]] = []
@@ -151,4 +160,44 @@ def look(plant: Plant, q: Array) -> Seen:
             sign = np.sign(np.linalg.det(blocks))
             rows = np.flatnonzero(sign != sign[0])
             firsts += [(int(rows[0]), kind)] if len(rows) else []
-    return Seen(found["position"], found["rotation"], min(firsts, default=None))
+    return EndEffectorRows(found["position"], found["rotation"], min(firsts, default=None))
+
+
+def loads_on_plant(
+    plant: Plant, rows: IntegratedRows, first_effort: Array, out_step: float, columns: dict[str, Array]
+) -> dict[str, Any]:
+    """Put efforts of stops and friction, and reactions, into the columns; what the summary says of them.
+
+    A row shows the state and the efforts just before its sample, the first row those behind it.
+    """
+    problem = plant.problem
+    stopped = any(link.terms.stop is not None for link in problem.robot.tree.links)
+    if not (stopped or plant.reactions or problem.sticking or chains_to_follow(problem.robot, ())):
+        return {}
+    nq, n, motors = problem.robot.tree.nq, len(problem.independent), len(problem.robot.actuated)
+    x, y = rows.x.copy(), rows.y.copy()
+    x[0, nq + n : nq + n + motors] = first_effort
+    if problem.sticking:  # found before the first sample, without the motors
+        x[0] = _settled(problem, first_effort, x[0])
+    y[0] = problem.model.call(x[:1])[0]
+    run = Segments(1, out_step, [Segment(problem, replace(rows, x=x, y=y))])
+    frames = [problem.robot.tree.end_effector]
+    seen = signals_in_run(problem, run, frames)
+    found = signal_columns(problem, run, seen, frames)
+    columns |= {name: values for name, values in found.items() if name.startswith(("stop.", "friction."))}
+    told: dict[str, Any] = {}
+    if stopped:
+        told = {"stops": stop_events(problem, rows.events), "largest_stop_effort": largest_stop_effort(columns)}
+    if problem.sticking:
+        told["sticks"] = stiction_events(problem, rows.events, found)
+    return told | add_reactions(problem, seen, columns, read_outputs(problem.robot, (), plant.reactions))
+
+
+def _settled(problem: Problem, effort: Array, row: Array) -> Array:
+    """Inputs of the model with the friction that the motors' efforts leave to it."""
+    system = problem.system(constant(effort))
+    work = new_work(system, 2, 1)
+    work.x[0, : len(row)] = row
+    evaluate(system, work, work.x[0], work.y[0])
+    settle_friction(system, work, 0, False, 0.0)
+    return np.array(work.x[0, : len(row)])

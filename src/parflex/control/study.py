@@ -1,11 +1,12 @@
-"""Studies: many plants with wrong parameters under several laws, in parallel, seeded, taken up where they stopped."""
+"""Studies: many plants with parameter errors under several laws."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
@@ -14,17 +15,15 @@ from typing import Any
 import numpy as np
 
 from parflex import jobs as crews
+from parflex.control.control import INDEXES, LoopSettings, run_law
 from parflex.control.following import Track, track
-from parflex.control.gains import Gains, checked_gains, gains_from
-from parflex.control.laws import Law, make_law
-from parflex.control.plant import Family, family
+from parflex.control.laws import Gains, Law, checked_gains, gains_from, make_law
+from parflex.control.plant import PlantFamily, plant_family
 from parflex.control.reference_text import reference_from
-from parflex.control.run import LoopSettings, run_law
 from parflex.control.study_file import StudyFile, read_study
-from parflex.control.study_results import StudyResults
-from parflex.control.summary import summary
-from parflex.control.variation import Parameter, parameters_of, varied
+from parflex.control.variation import Parameter, parameters_of, perturbed_robot
 from parflex.errors import InputError
+from parflex.io import atomic_file
 from parflex.jobs import ChunkTask, run_job
 from parflex.jobs import dask_executor as cluster_crew
 from parflex.records import Answer, brief, name_list
@@ -32,8 +31,12 @@ from parflex.robot.load import acting_robot, load
 from parflex.robot.robot import Robot
 
 Array = np.ndarray
+
 FORMAT = 2  # of the file that keeps cases: raise it when they mean something else
+
 Case = tuple[int, int]  # percentage and template, by number
+
+Laws = dict[str, dict[str, Any]]
 
 
 @dataclass(eq=False, repr=False)
@@ -69,7 +72,7 @@ class Study(Answer):
         )
 
 
-class Bench:
+class StudySetup:
     """Everything that the runs of a study share: laws, reference, compiled programs of the plants."""
 
     def __init__(self, file: StudyFile) -> None:
@@ -88,7 +91,7 @@ class Bench:
             self.track.refuse_violations(self.robot, reference.time)
         self.nominal = self.plant_of({})
         every = {parameter: 1 + 0.01 * (1 + k) / len(self.parameters) for k, parameter in enumerate(self.parameters)}
-        self.family: Family = family(self.nominal, self.plant_of(every))
+        self.family: PlantFamily = plant_family(self.nominal, self.plant_of(every))
         for law in self.laws:
             law.geometry.compiled()
             law.program.compiled()
@@ -106,7 +109,7 @@ class Bench:
 
     def plant_of(self, factors: dict[Parameter, float]) -> Robot:
         """The robot with parameters off by some factors; what the study leaves out does not act in it either."""
-        return acting_robot(varied(self.robot, factors), self.file.without)
+        return acting_robot(perturbed_robot(self.robot, factors), self.file.without)
 
     def run(self, case: Case) -> dict[str, dict[str, Any]]:
         """What each law does with the plant of a case."""
@@ -129,9 +132,9 @@ def gains_of(file: StudyFile) -> Gains:
     return checked_gains(given.Kp, given.Kv) if given.Kp is not None else gains_from(given.overshoot, given.peak_time)
 
 
-def bench_solver(given: dict[str, Any]) -> Callable[[Case], Any]:
+def study_solver(given: dict[str, Any]) -> Callable[[Case], Any]:
     """In a worker that is no fork: its own bench."""
-    return Bench(StudyFile.model_validate(given)).run
+    return StudySetup(StudyFile.model_validate(given)).run
 
 
 def run_study(
@@ -141,7 +144,7 @@ def run_study(
     jobs: int | None = None,
     cluster: str | None = None,
     progress: Callable[[int, int], None] | None = None,
-    bench: Bench | None = None,
+    bench: StudySetup | None = None,
 ) -> Study:
     """Compare control laws under parameter errors; what is done already is not run again.
 
@@ -168,7 +171,7 @@ def run_study(
     begin = perf_counter()
     crews.number_of_jobs(jobs)
     file = study if isinstance(study, StudyFile) else read_study(study)
-    bench = bench or Bench(file)
+    bench = bench or StudySetup(file)
     found = Study(file, [parameter.word for parameter in bench.parameters], signs=bench.templates().tolist())
     path, key = None if out is None else Path(out), _key(bench)
     results = StudyResults(found, path, key)
@@ -189,7 +192,7 @@ def run_study(
     if Path(file.robot).is_file():
         given["robot"] = str(Path(file.robot).resolve())  # workers may stand in another folder
     name = hashlib.sha256((key + json.dumps(given, sort_keys=True)).encode()).hexdigest()
-    task = ChunkTask(bench_solver, given, name, ready=bench.run)
+    task = ChunkTask(study_solver, given, name, ready=bench.run)
     found.interrupted = run_job(
         results, lambda: [case for case in every if case not in found.cases], task, crew, path, key, told
     )
@@ -197,7 +200,7 @@ def run_study(
     return found
 
 
-def _key(bench: Bench) -> str:
+def _key(bench: StudySetup) -> str:
     """Everything that the numbers of a study come from, but how many percentages and templates were asked for."""
     file = bench.file.model_dump(mode="json", exclude={"percentages", "templates"})
     described = bench.robot.description.model_dump_json()
@@ -211,3 +214,112 @@ def _check_target(path: Path) -> None:
             "is not a writable JSON file", file=str(path), key="out", value=str(path),
             hint="use a name that ends in .json, in an existing folder",
         )  # fmt: skip
+
+
+class StudyResults:
+    """What a study keeps: its cases by percentage and template, whatever their numbers are in this call."""
+
+    def __init__(self, study: Any, path: Path | None, key: str) -> None:
+        self.study, self.path, self.key = study, path, key
+        self.number = {percentage: k for k, percentage in enumerate(study.file.percentages)}
+
+    def put(self, case: Any, laws: Laws) -> None:
+        """Take over a case, by its numbers or by its percentage and template."""
+        if isinstance(case, dict):
+            self._known({**case, "laws": laws})
+        else:
+            self.study.cases[case] = laws
+
+    def _known(self, entry: dict[str, Any]) -> None:
+        """A case of the file or the journal, asked for now or not."""
+        percentage, template = entry["percentage"], entry["template"]
+        if percentage in self.number and template < self.study.file.templates:
+            self.study.cases[self.number[percentage], template] = entry["laws"]
+        elif not any((one["percentage"], one["template"]) == (percentage, template) for one in self.study.others):
+            self.study.others.append(entry)
+
+    def packed(self, case: Any, laws: Laws) -> bytes:
+        """A case for the journal."""
+        return json.dumps(self._entry(case, laws), allow_nan=False).encode()
+
+    def unpacked(self, data: bytes) -> tuple[Any, Laws]:
+        """What `packed` wrote."""
+        entry = json.loads(data)
+        laws = entry.pop("laws")
+        return entry, laws
+
+    def _entry(self, case: Any, laws: Laws) -> dict[str, Any]:
+        percentage, template = self.study.file.percentages[case[0]], case[1]
+        return {"percentage": percentage, "template": template, "signs": self.study.signs[template], "laws": laws}
+
+    def take_up(self) -> None:
+        """Cases that a file has already; a file of another study is refused, not replaced."""
+        assert self.path is not None
+        if not self.path.exists():
+            return
+        other = InputError(
+            "does not hold this study", file=str(self.path), key="out", value=str(self.path), hint="name another file"
+        )
+        try:
+            stored = json.loads(self.path.read_text(encoding="utf-8"))
+            if stored["study"] != self.key:
+                raise other
+            for entry in stored["cases"]:
+                self._known(entry)
+        except (OSError, ValueError, KeyError, TypeError):
+            raise other from None
+
+    def save(self) -> None:
+        """Write all cases and their summary."""
+        assert self.path is not None
+        study = self.study
+        content = {
+            "study": self.key,
+            "file": study.file.model_dump(mode="json"),
+            "parameters": study.parameters,
+            "cases": [*(self._entry(case, laws) for case, laws in sorted(study.cases.items())), *study.others],
+            "summary": study.summary(),
+        }
+        with atomic_file(self.path) as file:
+            file.write(json.dumps(content, allow_nan=False).encode())
+
+
+def summary(file: StudyFile, cases: Mapping[tuple[int, int], Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """A table for each percentage: errors by law, how each compares with the first, and what failed."""
+    rows = []
+    for number, percentage in enumerate(file.percentages):
+        own = [cases[number, template] for template in range(file.templates) if (number, template) in cases]
+        both = [case for case in own if all(not case[law]["failure"] for law in file.laws)]
+        rows.append(
+            {
+                "percentage": percentage,
+                "done": len(own),
+                "compared": len(both),
+                "errors": {law: _means(both, law) for law in file.laws},
+                "ratio": {law: _ratios(both, file.laws[0], law) for law in file.laws[1:]},
+                "losing": {law: _losing(both, file.laws[0], law) for law in file.laws[1:]},
+                "failures": {
+                    law: dict(Counter(case[law]["failure"] for case in own if case[law]["failure"]))
+                    for law in file.laws
+                },
+            }
+        )
+    return rows
+
+
+def _means(cases: list[Mapping[str, Any]], law: str) -> dict[str, float | None]:
+    return {k: float(np.mean([c[law]["errors"][k] for c in cases])) if cases else None for k in INDEXES}
+
+
+def _ratios(cases: list[Mapping[str, Any]], first: str, law: str) -> dict[str, float | None]:
+    """Means of a law over those of the first; None where the first has no error."""
+    one, two = _means(cases, first), _means(cases, law)
+    return {k: two[k] / one[k] if one[k] and two[k] is not None else None for k in INDEXES}  # type: ignore[operator]
+
+
+def _losing(cases: list[Mapping[str, Any]], first: str, law: str) -> dict[str, float | None]:
+    """Share of the single templates in which the law errs more than the first."""
+    return {
+        k: float(np.mean([c[law]["errors"][k] > c[first]["errors"][k] for c in cases])) if cases else None
+        for k in INDEXES
+    }

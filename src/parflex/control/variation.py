@@ -56,7 +56,7 @@ def parameters_of(robot: Robot, kinds: Sequence[str] = KINDS) -> list[Parameter]
     return found
 
 
-def varied(robot: Robot, factors: Mapping[Parameter, float], payload: Sequence[float] | None = None) -> Robot:
+def perturbed_robot(robot: Robot, factors: Mapping[Parameter, float], payload: Sequence[float] | None = None) -> Robot:
     """The robot with parameters multiplied by factors; a payload is mounted again."""
     return with_numbers(robot, _changed(robot.description, _Factors(factors)), payload)
 

@@ -76,7 +76,7 @@ from parflex.cli.spare_options import read_spare, spare_options
 @click.option("-o", "--out", "path", metavar="FILE", help="Write time series to this file: .csv or .npz.")
 def control(robot: str, as_json: bool, path: str | None, **options: Any) -> int:
     """Simulate tracking of a reference under a control law; the plant may differ from the model of the law."""
-    from parflex.control.control_run import run_control
+    from parflex.control.control import run_control
     from parflex.trajectories.files import check_target
 
     words = {key: options.pop(key) for key in ("settings", "payload", "actuation", "working_mode", "rigid")}

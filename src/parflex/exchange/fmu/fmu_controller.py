@@ -15,8 +15,7 @@ from parflex.codegen.program import Program
 from parflex.codegen.signals_table import POSITIONS
 from parflex.codegen.trace import MODELS
 from parflex.codegen.tracer import Tracer
-from parflex.control.gains import gains_from
-from parflex.control.laws import LAWS, Law, make_law
+from parflex.control.laws import LAWS, Law, gains_from, make_law
 from parflex.errors import InputError, did_you_mean
 from parflex.exchange.fmu.description_xml import Variable
 from parflex.exchange.fmu.fmu_plant import column_unit, unit_files

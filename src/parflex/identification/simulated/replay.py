@@ -10,10 +10,9 @@ import numpy as np
 from parflex.codegen.model import Model, cached_program
 from parflex.codegen.options import Options
 from parflex.codegen.tracer import Tracer
-from parflex.control.gains import Gains
-from parflex.control.laws import make_law
+from parflex.control.control import LoopSettings, SampledRun
+from parflex.control.laws import Gains, make_law
 from parflex.control.plant import Plant
-from parflex.control.run import LoopSettings, SampledRun
 from parflex.errors import InputError
 from parflex.identification.column_map import ColumnMap, FeedbackLaw
 from parflex.identification.measured_files import Measurement

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from parflex.control.control_result import Controlled
+from parflex.control.control import Controlled
 from parflex.control.study import Study
 from parflex.errors import ParflexError
 from parflex.maps.grid import FrequencyMap

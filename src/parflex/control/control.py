@@ -1,21 +1,30 @@
-"""One run: a plant under a law along a reference, sampled, with what sensors and motors do to it."""
+"""Run a plant under a control law along a reference."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Literal
 
 import numpy as np
+from scipy.integrate import trapezoid
 
-from parflex.control.control_result import INDEXES, Controlled, error_indexes
-from parflex.control.following import Track
-from parflex.control.laws import Law
-from parflex.control.plant import STARTS, Plant, Seen, check_plant, look, start_state
-from parflex.control.plant_loads import loads_on_plant
+from parflex.control.following import Track, track
+from parflex.control.laws import COMPENSATED, Law, checked_gains, gains_from, make_law
+from parflex.control.plant import (
+    STARTS,
+    EndEffectorRows,
+    Plant,
+    check_plant,
+    end_effector_rows,
+    loads_on_plant,
+    make_plant,
+    start_state,
+)
+from parflex.control.reference_text import reference_from
 from parflex.dynamics.contact_state import refuse_start_outside
 from parflex.errors import InputError, ParflexError
-from parflex.forces.spare_motors import EffortLimit, read_limits
+from parflex.forces.spare_motors import EffortLimit, Preload, Weights, read_limits
 from parflex.integrators.common import record
 from parflex.integrators.driver import NOT_CONVERGED, IntegratedRows, System, grid_of, method_named, run_loop
 from parflex.integrators.explicit import (
@@ -27,17 +36,26 @@ from parflex.integrators.explicit import (
     sampled_explicit_steps,
     sampled_gauss_steps,
 )
+from parflex.records import TimedRecord, brief
+from parflex.robot.load import acting_robot, checked_terms
+from parflex.robot.robot import Robot
+from parflex.simulation.contact_report import run_limit_warnings
 from parflex.simulation.diagnostics import cable_warnings, coupling_summary
 from parflex.simulation.outputs import coupling_columns
 from parflex.simulation.simulate import say_first_compilation
 
 Array = np.ndarray
+
 TOLERANCE = 1e-9  # m or rad, of the iteration of the implicit method; with less, held efforts that jump cost many steps
+
 MOST_ROWS = 1_000_000
+
 WORDS = {
     GEOMETRY: ("geometry", "the nominal configuration cannot be computed from the sensors"),
     NOT_CONVERGED: ("plant", "the stages of a plant step do not converge"),
 }
+
+INDEXES = ("ise", "iae", "itae", "max")
 
 
 def _number(value: Any) -> bool:
@@ -205,7 +223,7 @@ def _told(run: SampledRun, found: IntegratedRows, settings: dict[str, Any]) -> C
     elif found.status != "ok":
         failure, why = WORDS.get(run.status, ("plant", "the loops of the plant cannot be closed"))
         stopped = float(t[-1])
-    seen = look(run.plant, q)
+    seen = end_effector_rows(run.plant, q)
     if seen.crossed is not None and failure != "interrupted":
         failure, stopped = "singularity", float(t[seen.crossed[0]])
         why = f"the plant crosses a singularity {seen.crossed[1]}"
@@ -222,7 +240,7 @@ def _told(run: SampledRun, found: IntegratedRows, settings: dict[str, Any]) -> C
     return Controlled(columns, errors, settings, failure, why, stopped, summary)
 
 
-def _columns(run: SampledRun, found: IntegratedRows, seen: Seen) -> tuple[dict[str, Array], Array, Array]:
+def _columns(run: SampledRun, found: IntegratedRows, seen: EndEffectorRows) -> tuple[dict[str, Array], Array, Array]:
     rows = slice(0, len(found.t))
     t, robot = run.t[rows], run.plant.robot
     q = found.y[:, : robot.tree.nq]
@@ -302,3 +320,206 @@ def _settings(law: Law, plant: Plant, track: Track, loop: LoopSettings, duration
         "law_operators": law.operators,
         **asdict(loop),
     }
+
+
+LOOP = LoopSettings()
+
+
+def run_control(
+    robot: Robot,
+    reference: Any,
+    law: Literal["pd", "ctc", "ctc-task", "extended"] = "ctc",
+    *,
+    plant: Robot | None = None,
+    time: float | None = None,
+    overshoot: float = 0.1,
+    peak_time: float = 0.1,
+    Kp: float | None = None,
+    Kv: float | None = None,
+    compensate: Sequence[str] = COMPENSATED,
+    without: Sequence[str] = (),
+    sample_time: float = LOOP.sample_time,
+    delay: int = LOOP.delay,
+    noise: float = LOOP.noise,
+    rate_noise: float = LOOP.rate_noise,
+    resolution: float = LOOP.resolution,
+    rates: Literal["measured", "differences"] = "measured",
+    effort_limit: EffortLimit | None = None,
+    weights: Weights | None = None,
+    preload: Preload | None = None,
+    seed: int = LOOP.seed,
+    start: Literal["motors", "platform"] = "motors",
+    step: float | None = None,
+    stops: bool = False,
+    reactions: bool = False,
+    ignore_limits: bool = False,
+    progress: Callable[[float], None] | None = None,
+) -> Controlled:
+    """Track a reference with a plant under a control law that knows the nominal robot.
+
+    What is in the robot file acts, except what `without` names. A reference beyond limits of the robot file is refused;
+    limits that the plant exceeds are warned of. The plant may have other numbers or flexible bodies;
+    without `plant` it is as the law assumes. Gains follow from `overshoot` and `peak_time`, or are `Kp` and `Kv`.
+
+    Parameters
+    ----------
+    robot : Robot
+        Robot, from `load`.
+    reference : str, Mapping, Reference or callable
+        Reference of the end effector: words as in "circle:radius=0.1,time=2", a table of them, or a function of time
+        (m, rad).
+    law : {'pd', 'ctc', 'ctc-task', 'extended'}, default "ctc"
+        Control law.
+    plant : Robot, default None
+        Robot that moves; None: the robot itself.
+    time : float, default None
+        Duration; None: that of the reference (s).
+    overshoot : float, default 0.1
+        Overshoot of a step of the error; 0.1 is 10 % (dimensionless).
+    peak_time : float, default 0.1
+        Time of the peak of such a step (s).
+    Kp : float, default None
+        Gain on errors, in place of overshoot and peak time (1/s^2).
+    Kv : float, default None
+        Gain on error rates; goes with `Kp` (1/s).
+    compensate : Sequence[str], default ("motor-inertia", "springs")
+        Joint terms the law knows: motor-inertia, springs, friction.
+    without : Sequence[str], default ()
+        Terms of the file left out: friction, damping, gravity, springs (and dampers of joints), motor-inertia, axial.
+    sample_time : float, default 0.001
+        Sample time of the control law (s).
+    delay : int, default 0
+        Samples from sensing to effort.
+    noise : float, default 0.0
+        Standard deviation of measured positions (m, rad).
+    rate_noise : float, default 0.0
+        Standard deviation of measured rates (m/s, rad/s).
+    resolution : float, default 0.0
+        Resolution of position sensors (m, rad).
+    rates : {'measured', 'differences'}, default "measured"
+        Source of the rates: sensors, or differences of positions.
+    effort_limit : float or Mapping[str, float], default None
+        Largest effort of all motors, or of each; a pair is a lowest and a highest effort; None: no limit (N, N m).
+    weights : Mapping[str, float], default None
+        Weights of the squared efforts by motor, where motors are more than freedoms; those not named have 1.
+    preload : Mapping[str, float], default None
+        Internal efforts by motor, of one motor for each that is spare, at home; elsewhere the nearest internal efforts
+        (N, N m).
+    seed : int, default 0
+        Seed of the noise.
+    start : {'motors', 'platform'}, default "motors"
+        What is at the reference at the start.
+    step : float, default None
+        Integration step of the plant; None: 0.001, at most the sample time (s).
+    stops : bool, default False
+        Let the limits of joints act, by the `stop` of the plant's file.
+    reactions : bool, default False
+        Columns of the reactions of all joints and closures, and their largest values in the summary.
+    ignore_limits : bool, default False
+        Do not check the limits of the robot file.
+    progress : callable, default None
+        Called with the time in s at intervals.
+
+    Returns
+    -------
+    Controlled
+        Columns in time, tracking errors (m, s) `ise iae itae max`, and why a run failed.
+
+    Examples
+    --------
+    >>> run = parflex.run_control(parflex.load("3rrr"), "circle:radius=0.1,time=2", "ctc")
+    """
+    robot, real = acting_robot(robot, without), acting_robot(plant or robot, without)
+    if (Kp is None) != (Kv is None):
+        raise InputError("Kp and Kv must be given together", key="Kv" if Kv is None else "Kp", hint="give both")
+    gains = gains_from(overshoot, peak_time) if Kp is None else checked_gains(Kp, Kv)
+    meeting = LoopSettings(sample_time, delay, noise, rate_noise, resolution, rates, effort_limit, seed, start, step)
+    meeting.limits(robot.actuated_names)
+    desired = reference_from(robot, reference, time)  # words are read before anything is compiled
+    joints = [*robot.actuated_names, *robot.sensed_names]
+    path = track(robot, desired, [name for name in joints if name in real.tree.rate_names])
+    if not ignore_limits:
+        stopped = {frame.name for frame in real.description.frame if stops and frame.stop is not None}
+        path.refuse_violations(robot, path.reference.time if time is None else min(time, path.reference.time), stopped)
+    shared: dict[str, Any] = {"weights": weights, "preload": preload, "effort_limit": effort_limit}
+    made = make_law(robot, law, gains, compensate=compensate, **shared)
+    check_plant(robot, real, made.sensed)
+    moved = make_plant(real, stops, reactions)
+    run = run_law(made, moved, path, meeting, time, progress)
+    if not ignore_limits:
+        found = run_limit_warnings(moved.problem.robot, run.columns, robot.motors, effort_limit)
+        run.summary["warnings"] = [*run.summary.get("warnings", ()), *found]
+    run.settings["without"] = list(checked_terms(without))
+    return run
+
+
+def error_indexes(t: Array, error: Array) -> dict[str, float]:
+    """ISE, IAE and ITAE [Zubizarreta2010, Table II] by the trapezoidal rule, and the largest error."""
+    return {
+        "ise": float(trapezoid(error**2, t)),
+        "iae": float(trapezoid(error, t)),
+        "itae": float(trapezoid(t * error, t)),
+        "max": float(error.max(initial=0.0)),
+    }
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Controlled(TimedRecord, Mapping[str, Array]):
+    """Named time series of a run; `failure` is empty where it ended well.
+
+    Attributes
+    ----------
+    columns : dict[str, Array]
+        Time series by name, with `t` in s (m, rad, N, N m).
+    errors : dict[str, float | None]
+        ise (m^2 s), iae (m s), itae (m s^2) and max (m) of the end effector; None where the run failed.
+    settings : dict[str, Any]
+        How the run was made.
+    failure : str
+        singularity, geometry, plant, start, unstable or interrupted; empty where it ended well.
+    why : str
+        The failure in words.
+    stopped_at : float | None
+        Time of the failure (s), or None.
+    summary : dict[str, Any]
+        Numbers of the run.
+    """
+
+    columns: dict[str, Array]
+    errors: dict[str, float | None]  # of the end effector's position: INDEXES; None where the run failed
+    settings: dict[str, Any]
+    failure: str = ""  # "singularity", "geometry", "plant", "start", "unstable" or "interrupted"
+    why: str = ""
+    stopped_at: float | None = None
+    summary: dict[str, Any] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> Array:
+        """A column."""
+        return self.columns[name]
+
+    def __iter__(self) -> Iterator[str]:
+        """Names of the columns."""
+        return iter(self.columns)
+
+    def __len__(self) -> int:
+        """Number of columns."""
+        return len(self.columns)
+
+    @property
+    def ok(self) -> bool:
+        """Whether the run ended well."""
+        return not self.failure
+
+    def save(self, path: str) -> list[str]:
+        """Write the file `path`, .csv or .npz, with settings beside a table and inside an archive."""
+        from parflex.simulation.runs import Run
+
+        status = "ok" if self.ok else "interrupted" if self.failure == "interrupted" else "diverged"
+        summary = {**self.summary, "status": status, "errors": self.errors, "failure": self.failure or None}
+        return [str(file) for file in Run(self.columns, self.settings, summary).save(path)]
+
+    def _told(self) -> str:
+        t = self.columns.get("t", np.zeros(1))
+        found = ", ".join(f"{word} {value:.4g}" for word, value in self.errors.items() if value is not None)
+        rows = f"{len(t)} rows to t = {t[-1] if len(t) else 0.0:.4g} s"
+        return f"{brief(self.settings.get('law', ''))}: {rows}, {found or self.failure}"
