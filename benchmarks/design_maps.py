@@ -22,11 +22,10 @@ from timing import Harness
 
 import parflex
 from parflex.codegen.llvm_jit import host_target
-from parflex.maps.batches import Geometry
-from parflex.maps.node_unknowns import node_model
-from parflex.maps.nodes import Assembly
+from parflex.maps.closed_rows import OK
+from parflex.maps.kinematics import Geometry
+from parflex.maps.matrices import Assembly, node_model
 from parflex.maps.positions import PositionSolver
-from parflex.maps.reaching.closed_rows import OK
 from parflex.parameters.design_numbers import design_numbers, number_at
 from parflex.statics.loads import locked_robot
 
@@ -85,7 +84,7 @@ class Case:
         first = tree.links[tree.places[tree.end_effector].link].q.start
         return np.r_[self.robot.home[first : first + 3], 0.0, 0.0, 0.0]
 
-    def ours(self, threads: int = 1, count: int | None = None) -> tuple[float, parflex.maps.many.ManyFrequencies]:
+    def ours(self, threads: int = 1, count: int | None = None) -> tuple[float, parflex.maps.api.ManyFrequencies]:
         """CPU seconds a pose, and what was found."""
         rows = slice(None, count)
         start = time.process_time()

@@ -14,8 +14,8 @@ from report import Report
 from timing import Harness
 
 import parflex
+from parflex.maps.closed_rows import OK
 from parflex.maps.grid import frequency_map
-from parflex.maps.positions import OK
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from support.oracles.navaro_frame import Navaro, directions

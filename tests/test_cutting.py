@@ -13,8 +13,8 @@ from support.posing import any_robot
 import parflex
 from parflex import Configuration, Robot, many_frequencies, natural_frequencies
 from parflex.formulations.substructure_equations import accelerations_under, substructure_state
-from parflex.maps.batches import Geometry
 from parflex.maps.frequencies import FrequencySolver
+from parflex.maps.kinematics import Geometry
 from parflex.robot.substructures import substructures_or_reason
 
 TOLERANCE = 1e-10  # accelerations come out of systems whose condition is up to 1e6

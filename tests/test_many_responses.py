@@ -13,8 +13,7 @@ from support.robots import load_robot
 
 import parflex
 from parflex import InputError
-from parflex.maps.rest import rest_solver
-from parflex.maps.rows import single_positions
+from parflex.maps import equilibria, single_positions
 
 DIRECTIONS = ("x", "y", "z", "rx", "ry", "rz")
 
@@ -301,7 +300,7 @@ def test_rows_that_programs_do_not_bring_to_rest_are_solved_one_by_one(planar, m
     robot, names, poses = planar
     load = {robot.tree.end_effector: [3000.0, -2000.0, 50.0]}
     whole = parflex.many_responses(robot, names, poses[:6], ["deflection"], wrench=load)
-    monkeypatch.setattr(rest_solver, "STEPS", 1)
+    monkeypatch.setattr(equilibria, "STEPS", 1)
     alone = parflex.many_responses(robot, names, poses[:6], ["deflection"], wrench=load)
     assert not whole.fallbacks and alone.fallbacks == 6 and not alone.status.any()
     assert alone["deflection"] == pytest.approx(whole["deflection"], rel=1e-8, abs=1e-11)

@@ -9,7 +9,7 @@ from support.maps import ModeFinder, home_matrices, locked_robot, lowest, number
 from support.posing import any_robot, pose_solver
 
 import parflex
-from parflex.maps.lanes.mode_proof import reach
+from parflex.maps.mode_verification import error_bound
 
 SPACE = ["x", "y", "z", "rx", "ry", "rz"]
 HOME = [0.25, 0.433, 1.0, 0, 0, 0]  # of the Gough-Stewart robots
@@ -112,7 +112,7 @@ def test_modes_of_condensed_matrices_are_within_the_bound():
             X = np.concatenate([np.eye(5), -np.linalg.solve(D[5:, 5:], D[5:, :5])])
             beside = scipy.linalg.eigh(X.T @ D @ X, X.T @ M @ X, eigvals_only=True)
             rho = shift + beside[np.argmin(np.abs(beside))]
-            bound = reach(rho, shift, 0.0, pole)
+            bound = error_bound(rho, shift, 0.0, pole)
             assert abs(mode - rho) <= bound + 1e-12 * mode  # rounding
             share.append(abs(mode - rho) / bound)
     assert max(share) > 0.05  # it is not far too large either

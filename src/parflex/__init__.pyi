@@ -49,12 +49,12 @@ from parflex.identification.exciting.excite import Excitation as Excitation
 from parflex.identification.exciting.excite import excite as excite
 from parflex.identification.identified import Identified as Identified
 from parflex.identification.identify import identify as identify
+from parflex.maps.api import ManyFrequencies as ManyFrequencies
+from parflex.maps.api import ManyResponses as ManyResponses
+from parflex.maps.api import many_frequencies as many_frequencies
+from parflex.maps.api import many_responses as many_responses
 from parflex.maps.grid import FrequencyMap as FrequencyMap
 from parflex.maps.grid import frequency_map as frequency_map
-from parflex.maps.many import ManyFrequencies as ManyFrequencies
-from parflex.maps.many import many_frequencies as many_frequencies
-from parflex.maps.responses.many_responses import ManyResponses as ManyResponses
-from parflex.maps.responses.many_responses import many_responses as many_responses
 from parflex.recursion.energy import Energies as Energies
 from parflex.reproduction.checks import Check as Check
 from parflex.reproduction.checks import reproduce as reproduce

@@ -132,7 +132,7 @@ def _poses(value: Any, key: str) -> Any:
 
 def _pose_rows(value: Any, key: str) -> Any:
     """Rows of numbers, some of which may be not a number."""
-    from parflex.maps.rows.pose_table import pose_rows
+    from parflex.maps.batch import pose_rows
 
     return pose_rows(value, key)
 

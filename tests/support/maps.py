@@ -7,15 +7,13 @@ import pytest
 import scipy.linalg
 
 from parflex import Robot, jobs
-from parflex.maps.batches import COMPILE_FROM, Geometry
-from parflex.maps.engine.mode_finder import ModeFinder
-from parflex.maps.kept_numbers import numbers_of_designs
-from parflex.maps.node_unknowns import node_model
-from parflex.maps.nodes import Assembly
+from parflex.maps import frequency_rows, response_rows
+from parflex.maps.closed_rows import OK, UNREACHABLE
+from parflex.maps.kinematics import COMPILE_FROM, Geometry
+from parflex.maps.matrices import Assembly, node_model
+from parflex.maps.modes import ModeFinder
+from parflex.maps.parameters import numbers_of_designs
 from parflex.maps.positions import PositionSolver
-from parflex.maps.reaching.closed_rows import OK, UNREACHABLE
-from parflex.maps.responses import response_rows
-from parflex.maps.rows import frequency_rows
 from parflex.parameters.design_numbers import number_at
 from parflex.statics.loads import held_robot, locked_robot
 

@@ -12,10 +12,10 @@ from conftest import CATALOGUE
 import parflex
 from parflex import Configuration, Robot
 from parflex.closure.working_modes import working_mode_signs
-from parflex.maps.batches import Geometry
-from parflex.maps.kept_numbers import numbers_of_designs
+from parflex.maps.closed_rows import OK, UNREACHABLE
+from parflex.maps.kinematics import Geometry
+from parflex.maps.parameters import numbers_of_designs
 from parflex.maps.positions import PositionSolver
-from parflex.maps.reaching.closed_rows import OK, UNREACHABLE
 from support.robots import ROBOTS
 
 __all__ = [

@@ -183,10 +183,10 @@ def area(state: DesignState, argument: str) -> Any:
 
     It counts cells, so that it has no slopes.
     """
-    from parflex.maps.batches import Geometry  # which brings the compiler, and is not needed elsewhere
+    from parflex.maps.closed_rows import OK
+    from parflex.maps.kinematics import Geometry  # which brings the compiler, and is not needed elsewhere
     from parflex.maps.positions import PositionSolver
     from parflex.maps.reached_cells import reached_cells
-    from parflex.maps.reaching.closed_rows import OK
 
     axes = [_axis(part, argument) for part in argument.split(";")]
     names, units = read_columns(state.robot.tree, [name for name, _, _ in axes], f"area:{argument}")

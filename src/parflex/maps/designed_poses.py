@@ -15,27 +15,30 @@ import numpy as np
 
 from parflex.codegen import cache
 from parflex.errors import InputError, ParflexError, SingularError, UnreachableError
-from parflex.maps.batches import COMPILE_FROM, Geometry
-from parflex.maps.engine.mode_finder import ModeFinder
-from parflex.maps.engine.mode_guess import APART, FEWEST
-from parflex.maps.frequencies import SHAPES_IN_FULL, WORTH
-from parflex.maps.kept_numbers import numbers_of_designs
-from parflex.maps.node_unknowns import NodeModel, NotCoveredError, has_spare_rows, node_model
-from parflex.maps.nodes import Assembly
-from parflex.maps.placing.own_homes import homes_elsewhere
-from parflex.maps.platform import Platform
+from parflex.maps.batch import (
+    ALONE,
+    BatchResult,
+    LoadedDesigns,
+    Progress,
+    chunks_of,
+    in_order,
+    number_of_threads,
+    row_warning,
+    warn_of_balanced,
+    warn_of_unstable,
+)
+from parflex.maps.closed_rows import OK, SINGULAR, UNREACHABLE
+from parflex.maps.equilibria import WORTH as FEW
+from parflex.maps.frequencies import SHAPES_IN_FULL, WORTH, Platform
+from parflex.maps.frequency_rows import CHUNK_FAST
+from parflex.maps.kinematics import COMPILE_FROM, Geometry
+from parflex.maps.matrices import Assembly, NodeModel, NotCoveredError, has_spare_rows, node_model
+from parflex.maps.modes import APART, FEWEST, ModeFinder, nearest_order, put_modes
+from parflex.maps.own_homes import homes_elsewhere
+from parflex.maps.parameters import numbers_of_designs
 from parflex.maps.positions import IMPOSSIBLE, Positions, PositionSolver, home_state
-from parflex.maps.reaching.closed_rows import OK, SINGULAR, UNREACHABLE
-from parflex.maps.responses.at_one_pose import Held
-from parflex.maps.rest.rest_rows import WORTH as FEW
-from parflex.maps.rest.spring_rows import SpringsWhenNeeded
-from parflex.maps.rows.found_rows import put_modes
-from parflex.maps.rows.frequency_rows import CHUNK_FAST
-from parflex.maps.rows.loaded_designs import ALONE, LoadedDesigns
-from parflex.maps.rows.pose_order import ordered
-from parflex.maps.rows.row_answers import RowAnswers, said_of, warn_of_balanced, warn_of_unstable
-from parflex.maps.rows.row_chunks import Progress, chunks_of, in_order, number_of_threads
-from parflex.maps.tense_rows import tense_rows
+from parflex.maps.responses import HoldingConditions
+from parflex.maps.springs import LazySpringRows, prestressed_rows
 from parflex.parameters.design_numbers import number_at
 from parflex.records import count_of
 from parflex.robot.configuration import Configuration
@@ -113,7 +116,7 @@ class DesignedPoses:
             finite &= np.isfinite(values)
         rows, alone = np.flatnonzero(finite), finite.copy()
         if len(rows) >= FEWEST:
-            rows = rows[ordered(self.poses[rows])]  # poses that follow each other are alike
+            rows = rows[nearest_order(self.poses[rows])]  # poses that follow each other are alike
         if len(rows) and self._set_up(rows):
             first, left = self._first(np.arange(len(rows)))
             chunks = chunks_of(len(left), CHUNK_FAST)
@@ -154,10 +157,10 @@ class DesignedPoses:
         self.elsewhere = int(np.sum(elsewhere & ~self.numbers.alone))
         self.numbers.alone[:] |= elsewhere
         self.free, self.springs = self._free_motions(), self._springs()
-        self.rest: SpringsWhenNeeded | None = None
+        self.rest: LazySpringRows | None = None
         if len(rows) >= FEW:
-            self.rest = SpringsWhenNeeded(
-                self.robot, Held(self.lock, self.about), self.modes, self.twists is not None, self.numbers
+            self.rest = LazySpringRows(
+                self.robot, HoldingConditions(self.lock, self.about), self.modes, self.twists is not None, self.numbers
             )
         self.platform = Platform(self.robot, self.geometry, self.model) if self.twists is not None else None
         if len(rows) >= WORTH:
@@ -201,7 +204,7 @@ class DesignedPoses:
         springs = None if self.rest is None else self.rest.made()
         if springs is None:
             return chosen[:0]
-        found = RowAnswers.empty({one.name: one.shape for one in springs.responses}, len(chosen))
+        found = BatchResult.empty({one.name: one.shape for one in springs.responses}, len(chosen))
         whole = self.geometry.whole(q[:, : len(self.geometry.kept)])
         done = springs(found, np.arange(len(chosen)), whole, None, chosen)
         rows, numbers = self.rows[chosen[done]], range(1, self.modes + 1)
@@ -299,7 +302,7 @@ class DesignedPoses:
         for position, rest, near in self.springs:
             found |= np.abs(q[:, position] - (rest[rows] if rest.ndim else rest)) > near
         if self.robot.tree.springs:
-            found |= tense_rows(self.locked, self.numbers.tree, q, self.geometry.kept, rows)
+            found |= prestressed_rows(self.locked, self.numbers.tree, q, self.geometry.kept, rows)
         return found
 
     # -- one by one ------------------------------------------------------------------------------------
@@ -324,7 +327,7 @@ class DesignedPoses:
                 raise
             self.status[row], self.reasons[row] = SINGULAR, error.message
         else:
-            self.frequencies[row], self.reasons[row] = found.frequencies, said_of(found)
+            self.frequencies[row], self.reasons[row] = found.frequencies, row_warning(found)
             self.at_rest[row] = found.model.about == "equilibrium"
             if self.twists is not None:
                 own = found.model.configuration.q  # at rest

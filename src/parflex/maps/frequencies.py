@@ -1,4 +1,6 @@
-"""Natural frequencies at many poses: by compiled steps with counts where the robot allows it, else pose by pose.
+"""Natural frequencies at many poses of one robot, and platform twists of modes.
+
+Natural frequencies at many poses: by compiled steps with counts where the robot allows it, else pose by pose.
 
 Poses that are not proved are solved in full, and so are some of the others, to compare.
 """
@@ -13,29 +15,36 @@ import numpy as np
 import scipy
 
 from parflex.errors import InputError, ParflexError
-from parflex.maps.batches import Geometry
-from parflex.maps.engine.mode_finder import ModeFinder
-from parflex.maps.node_unknowns import NotCoveredError, has_spare_rows, node_model
-from parflex.maps.nodes import Assembly
-from parflex.maps.platform import Platform
-from parflex.maps.rest.spring_rows import SpringsWhenNeeded
-from parflex.maps.rows.row_answers import RowAnswers, said_of, warn_of_balanced
-from parflex.maps.tense_rows import tense_rows
+from parflex.maps.batch import BatchResult, row_warning, warn_of_balanced
+from parflex.maps.kinematics import Geometry, Places
+from parflex.maps.matrices import Assembly, NodeModel, NotCoveredError, has_spare_rows, node_model
+from parflex.maps.modes import ModeFinder
+from parflex.maps.responses import signed_twists
+from parflex.maps.springs import LazySpringRows, prestressed_rows
+from parflex.recursion.kinematics import jacobians, place_jacobian, pose
 from parflex.robot.configuration import Configuration
+from parflex.robot.robot import Robot
 from parflex.statics.linear_model import About
 from parflex.statics.linear_system import ZERO, count_nearly_free, lowest_modes
 from parflex.statics.loads import has_force_elements, locked_robot
 from parflex.statics.modes import check_modes, natural_frequencies
+from parflex.tree.tree import GROUND
 
 Array = np.ndarray
+
 WORTH = 200  # poses from which compiling pays
+
 LARGEST = 1_000_000  # entries of the whole matrices that are made at a time
+
 CHECKS = 4  # poses of the first call that are solved again in full
+
 CHECKED = 300  # unknowns up to which that is done: of finer meshes the full solution is the worse one, and slow
+
 SHAPES_IN_FULL = (
     "shapes of some poses come from whole matrices: modes are within 1e-5 of each other, or above those that beams "
     "have while their ends rest"
 )
+
 AGREE = 1e-6  # relative difference of frequencies that a full solution may have: its own rounding is 1e-8
 
 
@@ -54,7 +63,7 @@ class FrequencySolver:
     balanced: int = 0  # poses with springs under tension, answered about the equilibrium
     reasons: dict[bytes, str] = field(default_factory=dict, repr=False)  # of poses without an answer
     too_many: ParflexError | None = field(default=None, repr=False)  # more modes were asked for than there are
-    springs: SpringsWhenNeeded | None = field(default=None, repr=False)  # for rows that are not undeformed
+    springs: LazySpringRows | None = field(default=None, repr=False)  # for rows that are not undeformed
     _ready: bool = field(default=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -125,7 +134,7 @@ class FrequencySolver:
         """Poses with a spring of a joint under tension, which have frequencies about the equilibrium only."""
         if self.assembly is None or self.about == "undeformed":  # asked pose by pose, which looks itself
             return np.zeros(len(q), dtype=bool)
-        return tense_rows(self.locked, self.robot.tree, q, self.geometry.kept)
+        return prestressed_rows(self.locked, self.robot.tree, q, self.geometry.kept)
 
     def _apart(self, q: Array, twists: Array | None, tense: Array) -> Array:
         """These poses one by one, the others as ever."""
@@ -215,7 +224,7 @@ class FrequencySolver:
                 self.too_many = error if error.key == "modes" else self.too_many
                 continue
             self.balanced += found.model.about == "equilibrium"
-            said = said_of(found)
+            said = row_warning(found)
             if said:
                 self.reasons[q[k].tobytes()] = said
             result[k] = found.frequencies
@@ -228,7 +237,7 @@ class FrequencySolver:
         springs = None if self.springs is None else self.springs.made()
         if springs is None:
             return np.zeros(len(q), dtype=bool)
-        found = RowAnswers.empty({one.name: one.shape for one in springs.responses}, len(q))
+        found = BatchResult.empty({one.name: one.shape for one in springs.responses}, len(q))
         done = springs(found, np.arange(len(q)), whole)
         self.balanced += found.balanced
         for k in np.flatnonzero(done):
@@ -260,3 +269,65 @@ def _without_stiffness(K: Array, M: Array) -> int:
     highest = float(scipy.linalg.eigh(K, M, subset_by_index=[last, last], eigvals_only=True)[0])
     pivots = scipy.linalg.ldl(K - ZERO**2 * highest * M)[1]
     return int(np.sum(np.linalg.eigvalsh(pivots) < 0))
+
+
+class Platform:
+    """The end effector of a robot; `model` says how its link moves with the unknowns of whole matrices."""
+
+    def __init__(self, robot: Robot, geometry: Geometry, model: NodeModel | None) -> None:
+        self.tree, self.place = robot.tree, robot.tree.places[robot.tree.end_effector]
+        self.position = self.place.position
+        if geometry.designs is not None:
+            self.position = geometry.designs.of_part(("places", robot.tree.end_effector, "position"), self.position)
+        if self.place.link == GROUND:
+            raise InputError("the end effector does not move, so it has no shapes", key="shapes")
+        self.model = model
+        self.geometry = geometry
+
+    @cached_property
+    def own(self) -> Places:
+        """Where its link is."""
+        return self.geometry.places([self.place.link])
+
+    @cached_property
+    def assembly(self) -> Assembly:
+        """Of the link alone, in whole matrices."""
+        assert self.model is not None
+        return Assembly(self.model, [self.place.link])
+
+    @cached_property
+    def links(self) -> Places:
+        """Where links are that move it in whole matrices."""
+        return self.geometry.places(self.assembly.links)
+
+    def signed(self, twists: Array) -> Array:
+        """Twists with the sign that shapes have."""
+        return signed_twists(twists, self.tree.length)
+
+    def jacobians(self, q: Array, designs: Array | None = None) -> Array:
+        """Twist per unit of each unknown of the whole matrices (poses x 6 x unknowns)."""
+        assert self.model is not None
+        at, assembly = self.links(q), self.assembly
+        if designs is not None and self.geometry.designs is not None:
+            assembly = Assembly(self.model, [self.place.link], designs=self.geometry.designs.of_rows(designs))
+        columns, W = assembly.twist(self.place.link, *at)
+        J = np.zeros((len(q), 6, self.model.columns))
+        J[:, :, columns] = self._at_place(q, assembly.local(self.place.link, *at) @ W, designs)
+        left = assembly.motions(*at)
+        return J if left is None else J @ left
+
+    def of_tree(self, q: Array, shapes: Array) -> Array:
+        """From shapes over the coordinates of the tree (columns) at its positions."""
+        at = pose(self.tree, q)
+        J_v, J_w = place_jacobian(self.tree, at, jacobians(self.tree, at), self.place)
+        R = at.rotation[self.place.link] @ self.place.rotation
+        return self.signed(np.concatenate([R @ J_v, R @ J_w]).dot(shapes).T)
+
+    def _at_place(self, q: Array, twists: Array, designs: Array | None = None) -> Array:
+        """From columns of twists of the link in its axes (poses x 6 x count) to those of the place in world axes."""
+        R = self.own(q)[0][:, 0]
+        v, w = twists[:, :3], twists[:, 3:]
+        position = self.position[None] if self.position.ndim == 1 else self.position[designs]
+        x, y, z = position.T[:, :, None]
+        moved = v + np.stack([w[:, 1] * z - w[:, 2] * y, w[:, 2] * x - w[:, 0] * z, w[:, 0] * y - w[:, 1] * x], axis=1)
+        return np.concatenate([R @ moved, R @ w], axis=1)

@@ -1,7 +1,10 @@
-"""Maps over a grid of poses: chunk by chunk, kept on disk, taken up again where they stopped."""
+"""Maps over a grid of poses: `frequency_map(...)`."""
 
 from __future__ import annotations
 
+import hashlib
+import io
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -10,22 +13,18 @@ from typing import Any
 import numpy as np
 
 from parflex import jobs
-from parflex.errors import InputError
+from parflex.errors import InputError, ParflexError
 from parflex.forces.forces import Wrench
 from parflex.jobs import ChunkTask, run_job
 from parflex.jobs import dask_executor as cluster_crew
-from parflex.maps.grids.map_files import MapStore, check_map_file, map_settings
-from parflex.maps.grids.map_results import MapResults
-from parflex.maps.grids.map_rows import MapRows
-from parflex.maps.many import cells_line
+from parflex.maps.api import cells_line, warn_of_few_elements, warn_of_first_order
+from parflex.maps.batch import BatchResult, chunks_of, number_of_threads
+from parflex.maps.closed_rows import OK, SINGULAR, UNREACHABLE
+from parflex.maps.files import MapStore, check_map_file, map_settings, numbered
+from parflex.maps.frequency_rows import FrequencyRows
 from parflex.maps.positions import WAITING
-from parflex.maps.reaching.closed_rows import OK, UNREACHABLE
-from parflex.maps.responses.at_one_pose import Held
-from parflex.maps.responses.first_order import warn_of_first_order
-from parflex.maps.responses.response_names import read_responses
-from parflex.maps.rows.row_answers import RowAnswers
-from parflex.maps.rows.row_chunks import chunks_of
-from parflex.maps.worst_cell import warn_of_few_elements
+from parflex.maps.response_rows import ResponseRows
+from parflex.maps.responses import HoldingConditions, ResponseName, read_responses
 from parflex.records import Answer
 from parflex.robot.coordinate_names import read_columns
 from parflex.robot.robot import Robot
@@ -34,7 +33,9 @@ from parflex.statics.mesh_error import warn_beyond_band
 from parflex.statics.modes import default_number_of_modes
 
 Array = np.ndarray
+
 MOST = 20_000_000  # cells: their frequencies alone are a gigabyte
+
 Axis = tuple[str, float, float, int]  # coordinate, first and last value, number of values
 
 
@@ -201,7 +202,7 @@ def frequency_map(
     _check_axes(robot, over, fixed)
     modes = default_number_of_modes(robot, modes, lock, about)
     asked = read_responses(robot, responses) if responses else ()
-    held = Held(lock, about, wrench)
+    held = HoldingConditions(lock, about, wrench)
     held.check(asked)
     axes = {name: np.linspace(first, last, count) for name, first, last, count in over}
     settings, store = map_settings(robot, over, fixed, modes, held, asked), MapStore(axes, modes, asked)
@@ -216,8 +217,8 @@ def frequency_map(
     computed = int((store.status != WAITING).sum()) - results.before
     if rows.plain is not None:
         rows.plain.say(store.status)
-    if RowAnswers({}, store.status, store.reasons).unstable.any():
-        RowAnswers({}, store.status, [store.reasons[k] for k in store.reason.ravel().tolist()]).warn(2)
+    if BatchResult({}, store.status, store.reasons).unstable.any():
+        BatchResult({}, store.status, [store.reasons[k] for k in store.reason.ravel().tolist()]).warn(2)
     warn_of_first_order(robot, asked, store.values, held, results.rests, 2)
     warn_beyond_band(robot, store.values["frequencies"], 2)
 
@@ -275,14 +276,12 @@ def _fill(
     return interrupted
 
 
-def map_solver(given: tuple[Any, ...]) -> Callable[[slice], RowAnswers]:
+def map_solver(given: tuple[Any, ...]) -> Callable[[slice], BatchResult]:
     """In a worker that is no thread: its own rows."""
     return MapRows(*given).solve
 
 
 # -- what is asked for -----------------------------------------------------------------------------------
-
-
 def _check_axes(robot: Robot, over: Sequence[Axis], fixed: Mapping[str, float]) -> None:
     names = [name for name, *_ in over]
     if not names:
@@ -296,3 +295,127 @@ def _check_axes(robot: Robot, over: Sequence[Axis], fixed: Mapping[str, float]) 
     cells = int(np.prod([count for *_, count in over], dtype=object))
     if cells > MOST:
         raise InputError(f"the map has {cells} cells", key="over", value=cells, hint=f"at most {MOST} are possible")
+
+
+class MapRows:
+    """Frequencies and responses of the cells of a grid."""
+
+    def __init__(
+        self,
+        robot: Robot,
+        axes: Mapping[str, Array],
+        fixed: Mapping[str, float],
+        modes: int,
+        held: HoldingConditions,
+        responses: Sequence[ResponseName],
+    ) -> None:
+        self.axes, self.fixed, self.modes = dict(axes), dict(fixed), modes
+        self.count = int(np.prod([len(axis) for axis in axes.values()]))
+        self.plain: FrequencyRows | None = None
+        self.others: ResponseRows | None = None
+        names, self.units = read_columns(robot.tree, [*axes, *fixed], "over")
+        asked = list(responses)
+        if held.balanced:
+            own = read_responses(robot, [f"frequency:{k + 1}" for k in range(modes)])
+            asked = [*own, *(one for one in responses if one.name not in {other.name for other in own})]
+        else:
+            self.plain = FrequencyRows(robot, names, self.count, self.values, modes, held.lock, held.about)
+        if asked:
+            self.others = ResponseRows(robot, names, self.values(np.arange(self.count)), asked, held)
+            self.others.prepare()
+        self.asked = tuple(responses)
+
+    @property
+    def way(self) -> str:
+        """How cells are solved."""
+        rows = self.plain or self.others
+        return "one by one" if rows is None else rows.way
+
+    @property
+    def why(self) -> str:
+        """Why cells are not solved by steps, or their positions not found together; empty where they are."""
+        return self.plain.why if self.plain is not None else "" if self.others is None else self.others.why
+
+    @property
+    def chunk(self) -> int:
+        """Cells of a chunk."""
+        return min(rows.chunk for rows in (self.plain, self.others) if rows is not None)
+
+    def values(self, cells: Array) -> Array:
+        """Coordinates of cells (m, rad), the fixed ones last."""
+        index = np.unravel_index(cells, tuple(len(axis) for axis in self.axes.values()))
+        columns = [axis[k] for axis, k in zip(self.axes.values(), index, strict=True)]
+        return np.stack([*columns, *(np.full(len(cells), value) for value in self.fixed.values())], axis=1) * self.units
+
+    def solve(self, cells: slice) -> BatchResult:
+        """What is found at some cells."""
+        found = None if self.plain is None else self.plain.solve(cells)
+        if self.others is None:
+            assert found is not None
+            return found
+        other = self.others.solve(cells)
+        if found is None:
+            own = [other.values[f"frequency:{k + 1}"] for k in range(self.modes)]
+            return self._chosen(other, np.stack(own, axis=1))
+        for row in np.flatnonzero((other.status == OK) & (found.status != OK)):
+            other.mark(int(row), int(found.status[row]), found.reasons[row])
+        for row in np.flatnonzero((other.status == SINGULAR) & (found.status == OK)):
+            other.status[row] = OK  # it has frequencies; a response alone is not defined there
+        joined = self._chosen(other, found.values["frequencies"])
+        joined.fallbacks, joined.balanced, joined.difference = found.fallbacks, found.balanced, found.difference
+        joined.refused = found.refused or other.refused
+        return joined
+
+    def _chosen(self, other: BatchResult, frequencies: Array) -> BatchResult:
+        other.values = {"frequencies": frequencies} | {one.name: other.values[one.name] for one in self.asked}
+        return other
+
+    def threads(self, asked: int | None, chunks: int) -> int:
+        """Threads that are of use: one by one is by the interpreter, which runs one thread at a time."""
+        return 1 if self.way == "one by one" else min(number_of_threads(asked), max(1, chunks))
+
+
+class MapResults:
+    """A store of cells with its file; what was counted in chunks of this call goes to `counting`."""
+
+    def __init__(
+        self, store: MapStore, path: Path | None, settings: Mapping[str, Any], counting: FrequencyRows | None
+    ) -> None:
+        self.store, self.path, self.settings, self.counting = store, path, settings, counting
+        self.name = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
+        self.refused: ParflexError | None = None
+        self.fallbacks = 0  # cells that were not solved together with others
+        self.before = 0  # cells that were known when this call began
+        self.rests = np.zeros(len(store.status), dtype=bool)  # cells about an equilibrium that was not asked for
+
+    def put(self, chunk: slice, part: BatchResult) -> None:
+        """Take over what was found in a chunk."""
+        self.store.put(chunk, part.values, part.status, part.reasons)
+        self.refused = self.refused or part.refused
+        self.fallbacks += part.fallbacks
+        if len(part.rests):
+            self.rests[chunk] = part.rests
+        if self.counting is not None:
+            self.counting.note(part)
+
+    def save(self) -> None:
+        """Write all of it."""
+        if self.path is not None:
+            self.store.save(self.path, self.settings)
+
+    def packed(self, chunk: slice, part: BatchResult) -> bytes:
+        """A chunk for the journal."""
+        texts, numbers = numbered(part.reasons)
+        said = [chunk.start, chunk.stop, list(part.values), texts, part.fallbacks, part.balanced]
+        content = io.BytesIO()
+        arrays = {f"value{k}": own for k, own in enumerate(part.values.values())} | {"reason": numbers}
+        np.savez(content, said=np.array(json.dumps(said)), status=part.status, **arrays)  # type: ignore[arg-type]
+        return content.getvalue()
+
+    def unpacked(self, data: bytes) -> tuple[slice, BatchResult]:
+        """What `packed` wrote."""
+        with np.load(io.BytesIO(data), allow_pickle=False) as stored:
+            start, stop, names, texts, fallbacks, balanced = json.loads(str(stored["said"]))
+            reasons = [texts[k] for k in stored["reason"].tolist()]
+            values = {name: stored[f"value{k}"] for k, name in enumerate(names)}
+            return slice(start, stop), BatchResult(values, stored["status"], reasons, fallbacks, balanced)

@@ -11,19 +11,16 @@ import numpy as np
 
 from parflex.closure.continuation import other_mode_reason
 from parflex.errors import ParflexError, SingularError, UnreachableError
-from parflex.maps.batches import Geometry
-from parflex.maps.placing.closing_parts import closing_parts
-from parflex.maps.placing.dyad_places import DyadPlaces, dyad_places
-from parflex.maps.placing.given_coordinates import GivenCoordinates, NotGivenError
-from parflex.maps.placing.homes_of_designs import moved_at_home
-from parflex.maps.placing.kept_closures import kept_places, kept_steppers, legs_differ
-from parflex.maps.placing.leg_bodies import leg_structure
-from parflex.maps.placing.steppers import ASKED
-from parflex.maps.reaching.beyond_folds import beyond_folds
-from parflex.maps.reaching.closed_rows import OK, SINGULAR, UNREACHABLE
-from parflex.maps.reaching.neighbours import FEW, nearest_point, neighbours
-from parflex.maps.reaching.strides import TURN, StridingRows
-from parflex.maps.reaching.ways_from_home import closes, walk
+from parflex.maps.beyond_folds import beyond_folds
+from parflex.maps.closed_forms import DyadPlaces, dyad_places, leg_structure
+from parflex.maps.closed_rows import OK, SINGULAR, UNREACHABLE
+from parflex.maps.coordinates import PoseCoordinates, UnsuitedCoordinatesError, closing_parts
+from parflex.maps.homes_of_designs import moved_at_home
+from parflex.maps.kinematics import Geometry
+from parflex.maps.neighbours import FEW, nearest_point, neighbours
+from parflex.maps.newton import ASKED, cached_places, cached_steppers, legs_differ
+from parflex.maps.strides import TURN, StridingRows
+from parflex.maps.ways_from_home import closes, walk
 from parflex.records import Record
 from parflex.robot.gearing import place_following_joints
 
@@ -75,11 +72,11 @@ class PositionSolver(StridingRows):
     def __init__(self, geometry: Geometry, names: Sequence[str], first: Sequence[float]) -> None:
         super().__init__(geometry, names, first)
         try:
-            self.given = GivenCoordinates(geometry, names)
+            self.given = PoseCoordinates(geometry, names)
             self.refuse_open_couplings()
             self.given.following = () if self.coupled is None else self.coupled.before
             geometry.legs_differ = legs_differ(geometry, self.names, lambda: leg_structure(geometry, self.target))
-            self.steppers, self.judges, self.joined = kept_steppers(
+            self.steppers, self.judges, self.joined = cached_steppers(
                 geometry, self.names, lambda: closing_parts(geometry, self.given, self.target)
             )
             known = {int(k) for one in self.steppers for k in one.columns} | set(self.given.columns)
@@ -87,7 +84,7 @@ class PositionSolver(StridingRows):
             moved = moved_at_home(geometry, known)
             self.fast = not moved
             self.why_slow = f"'{moved[0]}' is not named, and designs move it at home" if moved else ""
-        except (NotGivenError, ParflexError) as error:
+        except (UnsuitedCoordinatesError, ParflexError) as error:
             why = error.message if isinstance(error, ParflexError) else error
             self.fast, self.why_slow = False, f"positions are found one by one: {why}"
 
@@ -153,7 +150,7 @@ class PositionSolver(StridingRows):
         """Positions in closed form, where all legs are dyads that sides tell apart."""
         if self.unsettled.size:
             return None
-        return kept_places(self.geometry, self.names, lambda: dyad_places(self.geometry, self.names, self.target))
+        return cached_places(self.geometry, self.names, lambda: dyad_places(self.geometry, self.names, self.target))
 
     def _by_dyads(self, places: DyadPlaces, values: Array, own: Array) -> tuple[Array, Array]:
         """Poses in closed form, which Newton's method rounds and judges; what it does not confirm is searched for."""
@@ -315,7 +312,7 @@ class PositionSolver(StridingRows):
 
     def _slow(self, values: Array) -> Positions:
         """Pose by pose."""
-        from parflex.maps.rows.single_positions import SinglePositions  # beside modules that stand on this one
+        from parflex.maps.single_positions import SinglePositions  # beside modules that stand on this one
 
         if self.single is None:
             self.single = SinglePositions(self.robot, self.names, (OK, UNREACHABLE, SINGULAR))

@@ -13,10 +13,9 @@ from parflex.design.answers import value_of
 from parflex.design.design_state import Circumstances
 from parflex.design.questions import ResponseQuestion
 from parflex.errors import ParflexError, SingularError, UnreachableError
-from parflex.maps.many import many_frequencies
+from parflex.maps.api import many_frequencies, many_responses
+from parflex.maps.closed_rows import OK, SINGULAR, UNREACHABLE
 from parflex.maps.positions import IMPOSSIBLE, home_state
-from parflex.maps.reaching.closed_rows import OK, SINGULAR, UNREACHABLE
-from parflex.maps.responses.many_responses import many_responses
 from parflex.parameters.design_numbers import design_numbers, leaves, number_at
 from parflex.records import Record, count_of
 from parflex.robot.coordinate_names import read_row

@@ -26,7 +26,7 @@ from parflex.design.registry import OWN_NAMES, RESPONSES, Response
 from parflex.errors import InputError, ParflexWarning
 from parflex.jobs import ChunkTask, run_job
 from parflex.jobs import dask_executor as cluster_crew
-from parflex.maps.reaching.closed_rows import OK
+from parflex.maps.closed_rows import OK
 from parflex.records import Record, brief, name_list
 from parflex.robot.load import load
 from parflex.robot.robot import Robot

@@ -63,8 +63,8 @@ def map_verb(
     **choice: Any,
 ) -> None:
     """Natural frequencies over a grid of poses; run it again to go on where it stopped."""
+    from parflex.maps.closed_rows import OK
     from parflex.maps.grid import frequency_map
-    from parflex.maps.reaching.closed_rows import OK
 
     if figure:
         from parflex.view.figures.style import picture_path
@@ -122,7 +122,7 @@ def _check_lowest(names: list[str], left_out: list[str]) -> None:
 def _answer(found: Any, out: str, no_csv: bool, warnings: list[str]) -> dict[str, Any]:
     import numpy as np
 
-    from parflex.maps.reaching.closed_rows import OK, SINGULAR, UNREACHABLE
+    from parflex.maps.closed_rows import OK, SINGULAR, UNREACHABLE
 
     good = found.frequencies[found.status == OK]
     spans = {}

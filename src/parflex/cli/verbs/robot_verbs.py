@@ -214,7 +214,7 @@ def explain(robot: str, as_json: bool, markdown: bool, counts: bool, coordinates
     where its numbers come from. Equations have their numbers of the page Theory of the documentation.
     """
     from parflex.formulations.explain import explain as explain_robot
-    from parflex.maps.rows.map_way import with_maps
+    from parflex.maps.explain import with_maps
 
     loaded = open_robot(robot, **choice)
     told = with_maps(explain_robot(loaded, coordinates), loaded)

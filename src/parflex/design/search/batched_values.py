@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from parflex.design.questions import ResponseQuestion
-from parflex.maps.kept_numbers import numbers_of_designs
-from parflex.maps.many import many_frequencies
+from parflex.maps.api import many_frequencies
+from parflex.maps.parameters import numbers_of_designs
 from parflex.robot.configuration import Pose
 from parflex.robot.coordinate_names import read_row
 from parflex.robot.robot import Robot

@@ -7,8 +7,8 @@ from typing import Any
 from parflex.control.control import Controlled
 from parflex.control.study import Study
 from parflex.errors import ParflexError
+from parflex.maps.closed_rows import OK, SINGULAR, UNREACHABLE
 from parflex.maps.grid import FrequencyMap
-from parflex.maps.reaching.closed_rows import OK, SINGULAR, UNREACHABLE
 from parflex.robot.load import load
 from parflex.robot.robot import Robot
 from parflex.simulation.runs import Run

@@ -10,8 +10,8 @@ import numpy as np
 
 from parflex.errors import InputError
 from parflex.io import read_npz
-from parflex.maps.grids.map_files import FOREIGN
-from parflex.maps.reaching.closed_rows import OK
+from parflex.maps.closed_rows import OK
+from parflex.maps.files import FOREIGN
 from parflex.records import Record
 from parflex.recursion.kinematics import pose
 from parflex.robot.robot import Robot

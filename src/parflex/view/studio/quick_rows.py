@@ -11,17 +11,15 @@ import numpy as np
 from parflex.design.questions import ResponseQuestion
 from parflex.design.search.batched_values import values_in_designs
 from parflex.errors import ParflexError
-from parflex.maps.batches import COMPILE_FROM
+from parflex.maps.api import many_frequencies, solve_rows
+from parflex.maps.batch import BatchResult
+from parflex.maps.closed_rows import OK, UNREACHABLE
 from parflex.maps.designed_poses import DesignedPoses
 from parflex.maps.frequencies import WORTH
-from parflex.maps.many import many_frequencies
+from parflex.maps.kinematics import COMPILE_FROM
 from parflex.maps.positions import IMPOSSIBLE, SAID, Positions
-from parflex.maps.reaching.closed_rows import OK, UNREACHABLE
-from parflex.maps.responses.at_one_pose import Held
-from parflex.maps.responses.many_responses import solve_rows
-from parflex.maps.responses.response_names import read_responses
-from parflex.maps.responses.response_rows import ResponseRows
-from parflex.maps.rows.row_answers import RowAnswers
+from parflex.maps.response_rows import ResponseRows
+from parflex.maps.responses import HoldingConditions, read_responses
 from parflex.robot.robot import Robot
 from parflex.statics.modes import natural_frequencies
 from parflex.sweeps.design_rows import DesignAnswers, DesignRows
@@ -76,7 +74,7 @@ class SeenResponses(ResponseRows):
         super()._set_up()
         self.positions.walks = False
 
-    def _loaded(self, found: RowAnswers, row: int, number: int) -> None:
+    def _loaded(self, found: BatchResult, row: int, number: int) -> None:
         if self.model is None or self.numbers is None or self.numbers.alone[self.number[number]]:
             super()._loaded(found, row, number)
             return
@@ -133,6 +131,11 @@ class QuickRows(DesignRows):
 
     def _responses(self, batch: Any, poses: Array, words: list[str], designs: Mapping[str, Array]) -> Any:
         rows = SeenResponses(
-            self.robot, batch.coordinates, poses, read_responses(self.robot, words), Held(batch.lock), designs
+            self.robot,
+            batch.coordinates,
+            poses,
+            read_responses(self.robot, words),
+            HoldingConditions(batch.lock),
+            designs,
         )
         return solve_rows(rows, 1)

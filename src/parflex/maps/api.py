@@ -1,0 +1,428 @@
+"""Frequencies and responses at many poses: `many_frequencies(...)`, `many_responses(...)`."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from parflex.errors import ParflexError, ParflexWarning
+from parflex.forces.forces import Wrench
+from parflex.maps.batch import (
+    BatchResult,
+    Progress,
+    chunks_of,
+    in_order,
+    number_of_threads,
+    pose_table,
+    warn_of_balanced,
+)
+from parflex.maps.closed_rows import OK
+from parflex.maps.designed_poses import DesignedPoses, design_column
+from parflex.maps.frequencies import FrequencySolver
+from parflex.maps.frequency_rows import FrequencyRows
+from parflex.maps.response_rows import CHUNK_ALONE, ResponseRows
+from parflex.maps.responses import HoldingConditions, ResponseName, read_responses
+from parflex.records import Answer, count_of, name_list
+from parflex.robot.configuration import Configuration
+from parflex.robot.robot import Robot
+from parflex.statics.linear_model import About
+from parflex.statics.loads import has_force_elements
+from parflex.statics.mesh_error import TOO_HIGH, bound_at, inner_beams, warn_beyond_band
+from parflex.statics.modes import default_number_of_modes, natural_frequencies
+from parflex.statics.small_deformation import FIRST_ORDER
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ManyFrequencies(Answer):
+    """Frequencies in Hz (poses x modes; not a number where the pose cannot be) and the state of each pose.
+
+    `shapes`, if asked for, are the twists of the end effector in each mode (poses x modes x 6): velocity of its origin
+    and angular velocity in world axes, for mass-normalised modes; the first component of at least 0.9 of the largest is
+    positive, turns taken times the characteristic length.
+
+    Attributes
+    ----------
+    frequencies : Array
+        Hz, poses x modes; NaN where the pose is impossible.
+    status : Array
+        Of each pose: 0 ok, 1 unreachable, 2 singular, 3 its design is impossible.
+    solver : FrequencySolver | DesignedPoses | ResponseRows
+        What computed them.
+    shapes : Array | None
+        Twists of the end effector (poses x modes x 6; m, rad per mass-normalised mode); those of all rates
+        (poses x modes x rates) where all are asked for; None unless asked for.
+    reasons : list[str]
+        Of each pose why it has no frequencies, or that its equilibrium is not stable; else empty.
+    why : str
+        As `reason` has it.
+    """
+
+    frequencies: Array
+    status: Array
+    solver: FrequencySolver | DesignedPoses | ResponseRows = field(compare=False, repr=False)
+    shapes: Array | None = None
+    reasons: list[str] = field(default_factory=list, repr=False)
+    why: str = field(default="", repr=False)
+
+    @property
+    def fallbacks(self) -> int:
+        """Poses solved one by one where others are solved together."""
+        return self.solver.solved_in_full
+
+    @property
+    def method(self) -> str:
+        """How most poses were solved: "steps" or "full"; about equilibria "one by one"."""
+        return self.solver.method
+
+    @property
+    def reason(self) -> str:
+        """Why poses are not solved by steps, or placed one by one; empty where they are, or are too few to compile."""
+        return self.why
+
+    @property
+    def largest_difference(self) -> float:
+        """Between steps and whole matrices, at poses that were solved by both (Hz)."""
+        return getattr(self.solver, "largest_difference", 0.0)
+
+    def _told(self) -> str:
+        return f"{count_of(len(self.status), 'pose')}, {cells_line(self.frequencies, self.status == OK)}"
+
+
+def cells_line(frequencies: Array, good: Array) -> str:
+    """How many cells have frequencies, and between which the lowest lie."""
+    lowest = frequencies[..., 0][good]
+    span = f"lowest {lowest.min():.4g} to {lowest.max():.4g} Hz" if lowest.size else "no frequency"
+    return f"{int(good.sum())} of {good.size} reached, {count_of(frequencies.shape[-1], 'mode')}, {span}"
+
+
+def many_frequencies(
+    robot: Robot,
+    coordinates: Sequence[str],
+    poses: Array,
+    modes: int | None = None,
+    lock: str | Sequence[str] = "actuators",
+    shapes: bool | str = False,
+    designs: Mapping[str, Sequence[float]] | None = None,
+    about: About | None = None,
+    wrench: Wrench | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> ManyFrequencies:
+    """Lowest natural frequencies at many poses: undeformed, or about their equilibria under gravity and loads.
+
+    Parameters
+    ----------
+    robot : Robot
+        Robot, from `load`.
+    coordinates : Sequence[str]
+        Coordinates by name, one for each column of `poses`.
+    poses : Array
+        Values of the coordinates, one row for each pose (m, rad).
+    modes : int, default None
+        Number of modes; None: six, or all if there are fewer at home.
+    lock : Lock, default "actuators"
+        Locked joints: 'actuators', 'none' or names.
+    shapes : bool or 'all', default False
+        Also compute the twist of the end effector in each mode; 'all': the rates of all coordinates.
+    designs : Mapping[str, Sequence[float]], default None
+        Numbers of the robot file by dotted path, one for each pose, e.g. {'constants.arm': [0.2, 0.3]}; None: those
+        of the file.
+    about : {'undeformed', 'equilibrium'}, default None
+        State of linearisation; None is the equilibrium under a wrench or efforts or where springs are under tension,
+        else the undeformed pose.
+    wrench : Wrench, default None
+        Wrench on a frame in world axes, {frame: [fx, fy, fz, mx, my, mz]}; planar [fx, fy, mz] (N, N m).
+    threads : int, default None
+        Number of threads; None: one for each core.
+    progress : callable, default None
+        Called with (rows done, all rows) at intervals.
+
+    Returns
+    -------
+    ManyFrequencies
+        Frequencies in Hz (poses x modes, NaN where the pose is impossible), the status of each pose, shapes if asked
+        for.
+
+    Examples
+    --------
+    >>> found = parflex.many_frequencies(robot, ["x", "y"], [[0.0, 0.0], [0.01, 0.0]], modes=2)
+    """
+    coordinates, values = pose_table(robot, coordinates, poses)
+    modes = default_number_of_modes(robot, modes, lock, about)
+    held = HoldingConditions(lock, about, wrench)
+    held.check(())
+
+    def pose_of(row: int) -> dict[str, float]:
+        return dict(zip(coordinates, values[row].tolist(), strict=True))
+
+    if held.balanced or shapes == "all" or (designs and has_force_elements(robot.tree)):
+        return _responses(robot, coordinates, values, modes, shapes, designs, held, threads, progress)
+    if designs:
+        rows = DesignedPoses(robot, coordinates, values, designs, modes, lock, bool(shapes), about)
+        rows.solve(threads, progress)
+        rows.say(3)
+        warn_beyond_band(robot, rows.frequencies, 2)
+        return ManyFrequencies(rows.frequencies, rows.status, rows, rows.twists, rows.reasons, rows.why)
+    plain = FrequencyRows(robot, coordinates, len(values), lambda some: values[some], modes, lock, about, bool(shapes))
+    found = plain.all(threads, progress)
+    plain.say(found.status)
+    found.warn(3)
+    warn_beyond_band(robot, found.values["frequencies"], 2)
+    warn_of_few_elements(robot, found.values["frequencies"], pose_of, held, modes, 2)
+    return ManyFrequencies(
+        found.values["frequencies"], found.status, plain.solver, found.values.get("shapes"), found.reasons, plain.why
+    )
+
+
+def _responses(
+    robot: Robot,
+    coordinates: Sequence[str],
+    values: Array,
+    modes: int,
+    shapes: bool | str,
+    designs: Mapping[str, Sequence[float]] | None,
+    held: HoldingConditions,
+    threads: int | None,
+    progress: Progress | None,
+) -> ManyFrequencies:
+    """About equilibria, or with the shapes of all rates: mode by mode as responses."""
+    kind = "motion" if shapes == "all" else "shape"
+    numbers = range(1, modes + 1)
+    words = [f"frequency:{k}" for k in numbers] + [f"{kind}:{k}" for k in numbers if shapes]
+    columns = {key: design_column(robot, key, own, len(values)) for key, own in (designs or {}).items()}
+    rows = ResponseRows(robot, coordinates, values, read_responses(robot, words), held, columns)
+    found = solve_rows(rows, threads, progress)
+    found.warn(4)
+    if not held.balanced:
+        warn_of_balanced(found.balanced, len(values), 4)
+    frequencies = np.stack([found.values[f"frequency:{k}"] for k in numbers], axis=1)
+    warn_beyond_band(robot, frequencies, 3)
+
+    def pose_of(row: int) -> dict[str, float]:
+        return dict(zip(coordinates, values[row].tolist(), strict=True))
+
+    if not columns:
+        warn_of_few_elements(robot, frequencies, pose_of, held, modes, 3)
+    own = np.stack([found.values[f"{kind}:{k}"] for k in numbers], axis=1) if shapes else None
+    return ManyFrequencies(frequencies, found.status, rows, own, found.reasons, rows.why)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ManyResponses(Answer):
+    """Responses by name (poses x ...; not a number where the pose cannot be) and the state of each pose.
+
+    Attributes
+    ----------
+    values : dict[str, Array]
+        By the names that were asked for: one number at each pose, or a vector or matrix whose entries `parts` names.
+    units : dict[str, str]
+        Of each response.
+    parts : dict[str, tuple[str, ...]]
+        Names along the axes of an answer; empty where it is one number.
+    status : Array
+        Of each pose: 0 ok, 1 unreachable, 2 singular, 3 its design is impossible.
+    reasons : list[str]
+        Of each pose why it has no answer; empty where it has.
+    fallbacks : int
+        Poses solved one by one where others are solved together.
+    method : str
+        "together" or "one by one".
+    reason : str
+        Why poses are not solved together, or not placed together, and how many designs are loaded alone.
+    """
+
+    values: dict[str, Array]
+    units: dict[str, str]
+    parts: dict[str, tuple[str, ...]]
+    status: Array
+    reasons: list[str] = field(repr=False)
+    fallbacks: int
+    method: str
+    reason: str
+
+    def __getitem__(self, name: str) -> Array:
+        return self.values[name]
+
+    def _told(self) -> str:
+        good = int((self.status == OK).sum())
+        return f"{count_of(len(self.status), 'pose')}, {good} reached: {name_list(list(self.values))}"
+
+
+def many_responses(
+    robot: Robot,
+    coordinates: Sequence[str],
+    poses: Array,
+    responses: Sequence[str],
+    lock: str | Sequence[str] = "actuators",
+    designs: Mapping[str, Sequence[float]] | None = None,
+    about: About | None = None,
+    wrench: Wrench | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> ManyResponses:
+    """Stiffness, deflections, modes and condition at many poses, each with its own design if need be.
+
+    Parameters
+    ----------
+    robot : Robot
+        Robot, from `load`.
+    coordinates : Sequence[str]
+        Coordinates by name, one for each column of `poses`.
+    poses : Array
+        Values of the coordinates, one row for each pose (m, rad).
+    responses : Sequence[str]
+        What is asked: 'frequency:K', 'damping:K', 'shape:K' (twist of the end effector), 'motion:K' (all rates) and
+        'strain:K' (shares of the strain energy by frame) of mode K; 'stiffness:FRAME', 'compliance:FRAME' and
+        'deflection:FRAME', with .x ... .rz or .theta for one direction; 'effort:JOINT', 'stress:BEAM', 'mass',
+        'conditioning', 'singularity'.
+    lock : Lock, default "actuators"
+        Locked joints: 'actuators', 'none' or names.
+    designs : Mapping[str, Sequence[float]], default None
+        Numbers of the robot file by dotted path, one for each pose, e.g. {'constants.arm': [0.2, 0.3]}; None: those
+        of the file.
+    about : {'undeformed', 'equilibrium'}, default None
+        State of linearisation; None is the equilibrium under a wrench or efforts or where springs are under tension,
+        else the undeformed pose.
+    wrench : Wrench, default None
+        Wrench on a frame in world axes, {frame: [fx, fy, fz, mx, my, mz]}; planar [fx, fy, mz] (N, N m).
+    threads : int, default None
+        Number of threads; None: one for each core.
+    progress : callable, default None
+        Called with (rows done, all rows) at intervals.
+
+    Returns
+    -------
+    ManyResponses
+        `values` by name, their `units`, and `status` and `reasons` of the poses.
+
+    Examples
+    --------
+    >>> found = parflex.many_responses(robot, ["x", "y"], [[0.0, 0.0], [0.01, 0.0]], ["stiffness:x", "deflection:z"])
+    """
+    coordinates, values = pose_table(robot, coordinates, poses)
+    asked = read_responses(robot, responses)
+    held = HoldingConditions(lock, about, wrench)
+    held.check(asked)
+    columns = {key: design_column(robot, key, own, len(values)) for key, own in (designs or {}).items()}
+    rows = ResponseRows(robot, coordinates, values, asked, held, columns)
+    found = solve_rows(rows, threads, progress)
+    warn_of_first_order(robot, asked, found.values, held, found.rests, 2)
+    modes = [found.values[one.name].ravel() for one in asked if one.kind == "frequency"]
+    warn_beyond_band(robot, np.concatenate([np.zeros(0), *modes]), 2)
+    if modes and not columns:
+        numbers = [int(one.name.partition(":")[2] or 1) for one in asked if one.kind == "frequency"]
+        warn_of_few_elements(
+            robot, np.stack(modes, axis=1), lambda row: dict(zip(coordinates, values[row].tolist(), strict=True)),
+            held, max(numbers), 2,
+        )  # fmt: skip
+    return ManyResponses(
+        found.values,
+        {one.name: one.unit for one in asked},
+        {one.name: one.parts if one.shape else () for one in asked},
+        found.status,
+        found.reasons,
+        found.fallbacks,
+        rows.way,
+        rows.why,
+    )
+
+
+def solve_rows(rows: Any, threads: int | None, progress: Progress | None = None) -> BatchResult:
+    """All rows in chunks; what could not be asked at any of them is refused."""
+    threads = number_of_threads(threads)
+    rows.prepare()
+    found = BatchResult.empty({one.name: one.shape for one in rows.responses}, len(rows.poses))
+    chunks = chunks_of(len(rows.poses), rows.chunk)
+    alone = rows.chunk == CHUNK_ALONE  # by the interpreter, which runs one thread at a time
+    for chunk, part in in_order(chunks, rows.solve, 1 if alone else min(threads, len(chunks))):
+        found.put(chunk, part)
+        if progress is not None:
+            progress(chunk.stop, len(rows.poses))
+    if found.refused is not None and not (found.status == OK).any():
+        raise found.refused
+    for name, error in found.refusals.items():
+        if not np.isfinite(found.values[name]).any():
+            raise error
+    found.warn(3)
+    rows.solved_in_full = found.fallbacks
+    return found
+
+
+def warn_of_few_elements(
+    robot: Robot,
+    frequencies: Array,
+    pose_of: Callable[[int], Mapping[str, Any]],
+    held: HoldingConditions,
+    modes: int,
+    level: int,
+) -> None:
+    """Warn once where frequencies (Hz, rows first) of a map are too high because elements are too few.
+
+    `pose_of` a row are its coordinates by name. Elements held at both ends vibrate at the same frequencies wherever the
+    robot stands, so the highest frequency of the map comes nearest to them. Rows with their own designs are not
+    judged: loading one takes as long as thousands of poses.
+    """
+    if not np.isfinite(frequencies).any():
+        return
+    highest = np.nanmax(np.where(np.isfinite(frequencies), frequencies, np.nan))
+    row = int(np.argwhere(frequencies.reshape(len(frequencies), -1) == highest)[0, 0])
+    try:
+        if _are_enough(robot, float(highest), held):
+            return
+        pose = dict(pose_of(row))
+        found = natural_frequencies(robot, pose, modes, held.lock, held.about, wrench=held.wrench)
+    except ParflexError:  # which the map itself answers for
+        return
+    where = ", ".join(f"{name} = {float(value):.4g}" for name, value in pose.items())
+    for told in found.too_few:
+        warnings.warn(
+            f"of the map, where frequencies are highest ({where}), {told}", ParflexWarning, stacklevel=level + 1
+        )
+
+
+def _are_enough(robot: Robot, highest: float, held: HoldingConditions) -> bool:
+    """Whether a frequency (Hz) is so far below those of elements by themselves that nothing need be solved."""
+    return not inner_beams(robot) or (not held.balanced and bound_at(robot, highest).largest <= TOO_HIGH)
+
+
+def warn_of_first_order(
+    robot: Robot,
+    asked: Sequence[ResponseName],
+    values: Mapping[str, Array],
+    held: HoldingConditions,
+    rests: Array,
+    level: int,
+) -> None:
+    """Warn once where deflections about the undeformed pose are beyond what first order holds for.
+
+    Rows that `rests` names are about their equilibrium already, since springs are under tension there.
+    """
+    bent = [one for one in asked if one.kind == "deflection"]
+    if not bent or held.balanced or has_force_elements(robot.tree):
+        return
+    lengths = np.array([_size(robot)] * 3 + [1.0] * 3)  # of x y z rx ry rz
+    beyond = np.zeros(values[bent[0].name].size // max(1, int(np.prod(bent[0].shape))), dtype=bool)
+    for one in bent:
+        own = np.abs(values[one.name]).reshape(len(beyond), -1)
+        beyond |= (own > FIRST_ORDER * (lengths if one.direction is None else lengths[one.direction])).any(axis=1)
+    beyond &= ~rests
+    if beyond.any():
+        warnings.warn(
+            f"{int(beyond.sum())} of {len(beyond)} poses deflect by more than {FIRST_ORDER} of the size of the robot, "
+            f"or turn by more than {FIRST_ORDER} rad: first order does not hold there, so ask about='equilibrium'",
+            ParflexWarning,
+            stacklevel=level + 1,
+        )
+
+
+def _size(robot: Robot) -> float:
+    """The largest extent of the robot at home along an axis of the world."""
+    at = Configuration(robot, robot.home).at
+    places = [at.of(place)[1] for place in robot.tree.places.values()]
+    return float(np.ptp([*places, *at.position], axis=0).max()) or robot.tree.length

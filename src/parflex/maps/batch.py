@@ -1,0 +1,221 @@
+"""A batch of rows: pose table, status and reasons, chunks.
+
+Rows in chunks of one size, by several threads.
+
+A chunk starts cold and is solved by one thread: what is found in it depends neither on the number of threads nor on
+what was computed before.
+"""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import numpy as np
+
+from parflex import jobs
+from parflex.checks import integer, names, short_text
+from parflex.errors import InputError, ParflexError, ParflexWarning
+from parflex.jobs import completed_chunks
+from parflex.maps.closed_rows import OK, UNREACHABLE
+from parflex.maps.positions import SAID
+from parflex.records import Record, count_of
+from parflex.robot.coordinate_names import read_columns
+from parflex.robot.load import with_settings
+from parflex.robot.robot import Robot
+from parflex.statics.equilibrium import BEYOND, LOST_WARNING, NOT_STABLE
+from parflex.statics.modes import Modes
+
+Array = np.ndarray
+
+Found = TypeVar("Found")
+
+Progress = Callable[[int, int], None]  # called with rows that are done, and all
+
+ALONE = "from the starts of the file no home is found on the sides of that of the robot; starts near home may cure it"
+
+RECENT = 8  # designs that are kept: rows of one design follow each other as a rule
+
+
+@dataclass(eq=False, repr=False)
+class BatchResult(Record):
+    """Numbers (rows x ...) by name, not a number where there are none; state and reason of each row.
+
+    Of a row with answers `reasons` says which responses have none, and where an equilibrium is not the usual one.
+    `fallbacks` rows were solved one by one where others are solved together; `balanced` rows are about an equilibrium
+    that was not asked for, because springs are under tension there; `rests` says which, where that is known.
+    """
+
+    values: dict[str, Array]
+    status: Array
+    reasons: list[str]
+    fallbacks: int = 0
+    balanced: int = 0
+    difference: float = 0.0  # largest between two ways, at rows that were solved by both (Hz)
+    refused: ParflexError | None = field(default=None, compare=False)  # what a row could not be asked
+    refusals: dict[str, ParflexError] = field(default_factory=dict, compare=False)  # the same by response
+    rests: Array = field(default_factory=lambda: np.zeros(0, dtype=bool), compare=False)
+
+    @classmethod
+    def empty(cls, shapes: Mapping[str, tuple[int, ...]], count: int) -> BatchResult:
+        """Rows of which nothing is known."""
+        values = {name: np.full((count, *shape), np.nan) for name, shape in shapes.items()}
+        return cls(values, np.full(count, OK), [""] * count, rests=np.zeros(count, dtype=bool))
+
+    def put(self, rows: slice, part: BatchResult) -> None:
+        """Take over what was found at some rows."""
+        for name, own in part.values.items():
+            self.values[name][rows] = own
+        self.status[rows], self.reasons[rows] = part.status, part.reasons
+        self.fallbacks += part.fallbacks
+        self.balanced += part.balanced
+        if len(part.rests) and len(self.rests):
+            self.rests[rows] = part.rests
+        self.difference = max(self.difference, part.difference)
+        self.refused = self.refused or part.refused
+        self.refusals = part.refusals | self.refusals
+
+    def say(self, row: int, said: str) -> None:
+        """Say something of a row that has answers."""
+        self.reasons[row] = "; ".join(word for word in (self.reasons[row], said) if word)
+
+    @property
+    def unstable(self) -> Array:
+        """Rows that are about an equilibrium that is not stable, or that growing loads do not lead to."""
+        return unstable_rows(self.reasons)
+
+    def warn(self, level: int) -> None:
+        """Warn where answers are about such equilibria."""
+        warn_of_unstable(self.reasons, level + 1)
+
+    def mark(self, row: int, state: int, reason: str = "") -> None:
+        """Say that a row has no answer, and why."""
+        self.status[row], self.reasons[row] = state, reason or SAID.get(state, "")
+        for own in self.values.values():
+            own[row] = np.nan
+
+    def _told(self) -> str:
+        return f"{count_of(len(self.status), 'row')}, {int((self.status == OK).sum())} with an answer"
+
+
+def mark_unfinite(found: BatchResult, names: list[str], values: Array) -> Array:
+    """Rows of which all coordinates are numbers; the others are marked."""
+    finite = np.isfinite(values)
+    for row in np.flatnonzero(~finite.all(axis=1)):
+        name = names[int(np.argmin(finite[row]))]
+        found.mark(int(row), UNREACHABLE, f"'{name}' is not a finite number in this row")
+    return finite.all(axis=1)
+
+
+def row_warning(found: Modes) -> str:
+    """What is said of a row by its modes: that its equilibrium is not stable, or not what growing loads lead to."""
+    if found.unstable_motions:
+        return NOT_STABLE
+    return next((word for word in (BEYOND, LOST_WARNING) if word in found.model.warnings), "")
+
+
+def unstable_rows(reasons: Sequence[str]) -> Array:
+    """Rows of which that is said."""
+    words = (NOT_STABLE, BEYOND, LOST_WARNING)
+    said = {reason: any(word in reason for word in words) for reason in set(reasons)}  # few texts for many rows
+    if not any(said.values()):
+        return np.zeros(len(reasons), dtype=bool)
+    return np.array([said[reason] for reason in reasons], dtype=bool)
+
+
+def warn_of_unstable(reasons: Sequence[str], level: int) -> None:
+    """Warn where that is said of rows."""
+    count = int(unstable_rows(reasons).sum())
+    if count:
+        warnings.warn(
+            f"{count} of {len(reasons)} poses are about an equilibrium that is not stable, that lies beyond "
+            "a limit point, or to which growing loads were not followed: reasons say which",
+            ParflexWarning,
+            stacklevel=level + 1,
+        )
+
+
+def warn_of_balanced(balanced: int, poses: int, level: int) -> None:
+    """Warn where answers are about the equilibrium though it was not asked for."""
+    if balanced:
+        warnings.warn(
+            f"{balanced} of {poses} poses have springs under tension: they are answered about the equilibrium",
+            ParflexWarning,
+            stacklevel=level + 1,
+        )
+
+
+def number_of_threads(threads: int | None) -> int:
+    """Threads that are asked for; by default as many as cores that this process may use."""
+    if threads is not None:
+        return integer(threads, "threads", 1)
+    return jobs.number_of_jobs(None)
+
+
+def chunks_of(count: int, size: int) -> list[slice]:
+    """Rows 0 to `count` in chunks."""
+    return [slice(start, min(start + size, count)) for start in range(0, count, size)]
+
+
+def in_order(chunks: Iterable[slice], solve: Callable[[slice], Found], threads: int) -> Iterator[tuple[slice, Found]]:
+    """What is found in each chunk, in their order; when the caller stops, chunks that wait are given up."""
+    return completed_chunks(solve, chunks, jobs.thread_pool(threads), ordered=True)  # type: ignore[arg-type]
+
+
+def pose_table(robot: Robot, coordinates: Sequence[str], poses: Any) -> tuple[tuple[str, ...], Array]:
+    """Return the names of coordinates, and rows of their values (m, rad); some of these may be not a number."""
+    words = names(coordinates, "coordinates", "['x', 'y']")
+    values = pose_rows(poses, "poses")
+    if values.shape[1] != len(words) or not len(values):
+        raise InputError(
+            f"poses have the shape {values.shape}", key="poses", hint=f"give rows of {len(words)} coordinates"
+        )
+    found, units = read_columns(robot.tree, words, "coordinates")
+    return found, values * units
+
+
+def pose_rows(poses: Any, key: str) -> Array:
+    """Rows of numbers."""
+    try:
+        values = np.asarray(None if isinstance(poses, (str, bytes)) else poses, dtype=float)
+    except (TypeError, ValueError):
+        values = np.zeros(())
+    if values.ndim != 2:
+        raise InputError(
+            f"'{key}' is not n x n numbers",
+            key=key,
+            value=short_text(poses),
+            hint="give rows of numbers, one for each pose",
+        )
+    return values
+
+
+class LoadedDesigns:
+    """The last designs of a robot that were loaded, or why there is none."""
+
+    def __init__(self, robot: Robot) -> None:
+        self.robot = robot
+        self._lock = threading.Lock()
+        self._known: dict[tuple[tuple[str, float], ...], Robot | ParflexError] = {}
+
+    def __call__(self, settings: dict[str, float]) -> Robot:
+        """A robot with its home; raises what reading or assembling it says."""
+        key = tuple(settings.items())
+        with self._lock:
+            found = self._known.get(key)
+        if found is None:
+            try:
+                found = with_settings(self.robot, settings)
+                found.assemble()  # home, from which poses are found
+            except ParflexError as error:
+                found = error
+            with self._lock:
+                while len(self._known) >= RECENT:
+                    self._known.pop(next(iter(self._known)))
+                self._known[key] = found
+        if isinstance(found, ParflexError):
+            raise found
+        return found

@@ -1,0 +1,287 @@
+"""Coordinates that define a pose at many poses: specified and free ones, parts that close independently."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+
+import numpy as np
+
+from parflex.closure import mobility
+from parflex.closure.constraints import Coupling, unstretched_rows
+from parflex.closure.leg_geometry import Dyad, LegSign
+from parflex.closure.newton import ClosurePart
+from parflex.closure.targets import FrameTarget, Target
+from parflex.closure.working_modes import determined_rates, select_rows
+from parflex.errors import ParflexError
+from parflex.maps.closed_forms import tilted
+from parflex.maps.kinematics import Geometry
+from parflex.maps.newton import ASKED, ClosingRows, NewtonStepper, dyad_judge, newton_stepper
+from parflex.recursion.kinematics import place_jacobian, pose
+from parflex.robot.configuration import Configuration
+from parflex.robot.coordinate_names import joint_named
+from parflex.robot.gearing import CouplingOrder, FollowingJoint, coupling_order, place_following_joints
+from parflex.robot.pose_input import read_pose
+from parflex.robot.robot import Robot
+from parflex.spatial.rotations import vector_from_rotation, vector_quaternion
+from parflex.tree.tree import GROUND
+
+Array = np.ndarray
+
+STILL = 1e-9  # of a rate without units: what moves less does not
+
+VECTOR = ("rx", "ry", "rz")
+
+Closable = tuple[ClosurePart, list[int], list[ClosingRows]]
+
+
+class UnsuitedCoordinatesError(Exception):
+    """Why these poses are not found together, as words that follow a colon."""
+
+
+class PoseCoordinates:
+    """Coordinates by name, each a joint or one of the end effector; the rotation vector stands apart.
+
+    `following` are joints that elastic couplings at rest put somewhere by these coordinates.
+    """
+
+    following: tuple[FollowingJoint, ...] = ()
+
+    def __init__(self, geometry: Geometry, names: Sequence[str]) -> None:
+        self.geometry, self.robot, self.names = geometry, geometry.robot, list(names)
+        tree = geometry.tree
+        place = tree.places[tree.end_effector]
+        link = tree.links[place.link]
+        offset = {"x": 0, "y": 1, "theta": 2} if tree.planar else {"x": 0, "y": 1, "z": 2}
+        self.where: dict[str, int] = {}
+        self.asked: set[int] = set()  # axes along which a place on joints is given, by columns behind all others
+        behind = len(self.geometry.kept) + len(self.geometry.varied)
+        known = ", ".join((*offset, *(() if tree.planar else VECTOR)))
+        for name in self.names:
+            joint = joint_named(tree, name)
+            if joint is not None:
+                self.where[name] = joint.q.start
+            elif name in offset or (name in VECTOR and not tree.planar):
+                if link.joint.moves_freely and link.parent == GROUND:
+                    self.where[name] = link.q.start + offset.get(name, 3)
+                elif link.joint.moves_freely or place.inner is not None:
+                    raise UnsuitedCoordinatesError(
+                        f"'{name}' is that of a place inside a body, or on a body that another carries"
+                    )
+                elif name in VECTOR:
+                    self.where[name] = behind + ASKED.index("qw")
+                else:
+                    self.where[name] = behind + ASKED.index(name)
+                    self.asked |= {ASKED.index(name)} if name != "theta" else set()
+            else:
+                raise UnsuitedCoordinatesError(f"'{name}' is neither a joint nor one of {known} of the end effector")
+
+    @property
+    def columns(self) -> list[int]:
+        """Positions that are given or follow from these; of a rotation vector all of its quaternion."""
+        follow = [int(np.searchsorted(self.geometry.kept, one.position)) for one in self.following]
+        turns = [k for name in self.names if name in VECTOR for k in range(self.where[name], self.where[name] + 4)]
+        return [self.where[name] for name in self.names if name not in VECTOR] + turns + follow
+
+    @cached_property
+    def kept_at_home(self) -> list[str]:
+        """Coordinates that are not named though they could move: of the end effector, or the other motors."""
+        tree, given = self.robot.tree, set(self.names)
+        if self.asked:  # by all its coordinates, and turned as its joints leave it
+            return []
+        joints = [joint_named(tree, name) is not None for name in self.names]
+        if any(joints) and not all(joints):  # motors and coordinates of the platform: what is open follows
+            return []
+        if any(joints):
+            follow = {one.rate for one in self.following}
+            motors = zip(self.robot.actuated, self.robot.actuated_names, strict=True)
+            return [name for rate, name in motors if name not in given and rate not in follow]
+        here = Configuration(self.robot, self.robot.home)
+        place = tree.places[tree.end_effector]
+        v, w = place_jacobian(tree, here.at, here.link_jacobians, place)
+        R = here.at.of(place)[0]
+        rigid = [k for k in self.robot.free if k not in self.robot.deformations]
+        closing = here.scaled_closure_jacobian[:, rigid]
+        motions = mobility.null_space(closing, mobility.rank(closing)) * tree.rate_units[rigid][:, None]
+        rates = np.concatenate([R @ v / tree.length, R @ w])[:, rigid] @ motions
+        moved = np.abs(rates).max(axis=1, initial=0.0) > STILL
+        turns = [] if given & set(VECTOR) else ["theta"] if tree.planar else list(VECTOR)
+        names = ["x", "y", "theta"] if tree.planar else ["x", "y", "z", *VECTOR]
+        rows = [0, 1, 5] if tree.planar else range(6)
+        movable = {name for name, row in zip(names, rows, strict=True) if moved[row]}
+        return [name for name in ("x", "y", "z", *turns) if name in movable - given]
+
+    def start(self, values: Array, q: Array) -> Array:
+        """The positions with the given coordinates set; those of a place on joints are behind them."""
+        if self.asked:  # what is not named is kept as at home
+            q = np.concatenate([q, np.repeat(self.place_at_home[None], len(q), axis=0)], axis=1)
+        vectors = np.zeros((len(values), 3)) if set(VECTOR) & set(self.names) else None
+        for column, name in enumerate(self.names):
+            if vectors is not None and name in VECTOR:
+                vectors[:, VECTOR.index(name)] = values[:, column]
+            else:
+                q[:, self.where[name]] = values[:, column]
+        if vectors is not None:
+            first = self.where[next(name for name in self.names if name in VECTOR)]
+            q[:, first : first + 4] = vector_quaternion(vectors)
+        place_following_joints(self.following, q, self.geometry.kept, self.geometry.designed)
+        return q
+
+    @cached_property
+    def place_at_home(self) -> Array:
+        """Where the end effector is at home, by the words of a place on joints."""
+        tree = self.geometry.tree
+        R, P = pose(tree, self.geometry.home).of(tree.places[tree.end_effector])
+        return np.concatenate([P, [np.arctan2(R[1, 0], R[0, 0])], vector_quaternion(vector_from_rotation(R))])
+
+    @property
+    def at_home(self) -> Array:
+        """Coordinates of home."""
+        home = self.geometry.home
+        if self.asked:
+            home = np.concatenate([home, np.zeros(len(self.geometry.varied)), self.place_at_home])
+        found = np.array([0.0 if name in VECTOR else home[self.where[name]] for name in self.names])
+        turned = [k for k, name in enumerate(self.names) if name in VECTOR]
+        if turned:
+            first = self.where[self.names[turned[0]]]
+            w, axis = home[first], home[first + 1 : first + 4]
+            size = float(np.linalg.norm(axis))
+            vector = axis * (2 * np.arctan2(size, w) / size) if size else axis
+            found[turned] = [vector[VECTOR.index(self.names[k])] for k in turned]
+        return found
+
+
+class RequestedPoses:
+    """Poses of a robot by coordinates with these names; the first of them stands for all."""
+
+    def __init__(self, geometry: Geometry, names: Sequence[str], first: Sequence[float]) -> None:
+        self.robot, self.names, self.geometry = geometry.robot, list(names), geometry
+        robot = self.robot
+        self.read = read_pose(robot.tree, dict(zip(names, first, strict=True)), "pose", None, robot.home)
+
+    @cached_property
+    def target(self) -> Target:
+        """The first pose, with what it leaves open and what follows from that."""
+        return self._whole if self.coupled is None else self.coupled.target
+
+    @cached_property
+    def _whole(self) -> Target:
+        robot = self.robot
+        found = robot.pose_finder.whole(self.read, robot.home) or self.read
+        if found is not self.read and robot.pose_finder.contradicts(found):
+            found = self.read  # what is named moves what it would keep
+        wider = self.widened(found)
+        return found if wider is None else wider
+
+    def widened(self, target: Target) -> Target | None:
+        """Where a place on joints leaves motions free: it keeps what is not named as at home, where it can."""
+        robot, tree = self.robot, self.robot.tree
+        place = tree.places[tree.end_effector]
+        if self.geometry.designs is not None or robot.at_rest is not None or not self.read.frames:
+            return None
+        if tree.links[place.link].joint.moves_freely or not robot.pose_finder.is_free(self.read):
+            return None
+        rows = robot.pose_finder.free_part.widened(self.read).frames
+        if not all(isinstance(row, FrameTarget) and row.place is place for row in rows):
+            return None
+        position = {axis: value for row in rows if isinstance(row, FrameTarget) for axis, value in row.position.items()}
+        turned = [row.rotation for row in rows if isinstance(row, FrameTarget) and row.rotation is not None]
+        return replace(target, frames=(FrameTarget(rows[0].name, place, position, turned[0] if turned else None),))
+
+    @cached_property
+    def coupled(self) -> CouplingOrder | None:
+        """What follows elastic couplings, which stay at rest; None where there are none, and nothing is placed."""
+        return coupling_order(self.robot, self.read, self._whole) if unstretched_rows(self.robot.tree) else None
+
+    def refuse_open_couplings(self) -> None:
+        """Poses at which couplings leave motors open are the nearest ones, one by one."""
+        if self.coupled is not None and self.coupled.left_open:
+            names = ", ".join(f"'{name}'" for name in sorted(self.coupled.left_open))
+            raise UnsuitedCoordinatesError(f"elastic couplings ({names}) leave open which motor moves")
+
+    @property
+    def after(self) -> tuple[FollowingJoint, ...]:
+        """Joints that follow when loops are closed."""
+        return () if self.coupled is None else self.coupled.after
+
+
+def single_pose_reason(robot: Robot) -> str:
+    """Why poses by all coordinates of the end effector are found one by one; empty where they are not."""
+    names = ["x", "y"] if robot.tree.planar else ["x", "y", "z"]
+    geometry = Geometry(robot)
+    try:
+        given = PoseCoordinates(geometry, names)
+        asked = RequestedPoses(geometry, names, given.at_home.tolist())
+        asked.refuse_open_couplings()
+        closable_parts(geometry, given, asked.target)
+    except UnsuitedCoordinatesError as error:
+        return str(error)
+    except ParflexError as error:
+        return error.message
+    return ""
+
+
+def closable_parts(geometry: Geometry, given: PoseCoordinates, target: Target) -> list[Closable]:
+    """Parts of the robot with their rates and rows, where poses are closed together; an error says why not."""
+    robot = geometry.robot
+    place = robot.tree.places[robot.tree.end_effector]
+    placed = [row for row in target.frames if isinstance(row, FrameTarget) and row.place is place]
+    if len(placed) < len(target.frames) or bool(placed) != bool(given.asked):
+        raise UnsuitedCoordinatesError("some coordinates of the platform are given without the others")
+    if geometry.designs is not None and any(set(row.position) != given.asked for row in placed):
+        # a coordinate that is not named stays as it is at the home of each design
+        raise UnsuitedCoordinatesError(
+            "a coordinate of the end effector is not named, and each design has its own home"
+        )
+    parts = robot.assembler.parts(target, robot.locked | frozenset(robot.deformations))
+    if any(not all(isinstance(row, ClosingRows) for row in part.rows) for part in parts):
+        raise UnsuitedCoordinatesError("rods or other conditions are among the closures")
+    if not given.asked and any(isinstance(row, Coupling) for part in parts for row in part.rows):
+        # motors may turn many times what they drive: short steps would end on the way
+        raise UnsuitedCoordinatesError("gears are among the closures")
+    found: list[Closable] = []
+    for part in parts:
+        rates = [int(k) for k in part.columns]
+        loops = [row for row in part.rows if isinstance(row, ClosingRows)]
+        if not rates:
+            continue
+        if any(robot.tree.links[robot.tree.link_of_rate[k]].joint.pitch for k in rates):
+            raise UnsuitedCoordinatesError(
+                "screws are among the closures"
+            )  # they turn many times: short steps end on the way
+        if len(determined_rates(robot.tree, rates, loops, robot.home, robot.preference)) < len(rates):
+            raise UnsuitedCoordinatesError("the coordinates leave motions free, and the nearest pose to home is found")
+        found.append((part, rates, loops))
+    return found
+
+
+def closing_parts(
+    geometry: Geometry, given: PoseCoordinates, target: Target
+) -> tuple[list[NewtonStepper], list[NewtonStepper]]:
+    """Steps of the parts of the robot, and those that judge on which side of a singularity they are."""
+    robot = geometry.robot
+    steppers: list[NewtonStepper] = []
+    judges: list[NewtonStepper] = []
+    for part, rates, loops in closable_parts(geometry, given, target):
+        sides = robot.assembler.judges(part, robot.home)
+        judged, around = sides.own, sides.legs
+        moved = tilted(geometry, loops, rates, judged.dyads)
+        settled = robot.assembler.settled(part, robot.home) and not moved
+        # where designs move axes that cross at home, numbers of a leg tell nothing: its determinant does
+        told = [one for one in judged.dyads if isinstance(one, Dyad) or not moved]
+        by_numbers = sides.by_legs or any(isinstance(one, LegSign) for one in told)
+        picked = select_rows(robot.tree, loops, part.held, robot.assembler.block(robot.home, part))
+        chosen = None if picked is None or by_numbers else picked.tolist()
+        own_steps = newton_stepper(geometry, loops, rates, chosen, judged=not by_numbers)
+        steppers.append(replace(own_steps, settled=settled, folds=sides.folds))
+        # as where one pose is assembled: the whole part is judged where it is solved, legs as if the platform stood
+        found = [(one, sides.folds) for one in judged.blocks if len(one.columns) < len(rates)]
+        found += [(one, False) for leg in around for one in leg.blocks if {*one.columns.tolist()} != {*rates}]
+        for one, folds in found:
+            own = [row for row in one.rows if isinstance(row, ClosingRows)]
+            made = newton_stepper(geometry, own, [int(k) for k in one.columns], one.picked.tolist())
+            judges.append(replace(made, folds=folds))
+        judges += [replace(dyad_judge(geometry, dyad), folds=sides.folds) for dyad in told]
+        judges += [dyad_judge(geometry, dyad) for leg in around for dyad in leg.dyads]
+    return steppers, judges

@@ -1,0 +1,234 @@
+"""Programs of a robot at rest, traced once and run on rows of poses: forces, closures, their slopes, frames.
+
+All of them are over the positions of the whole tree, deformations included. Where rows have their own designs, the
+numbers of the robot that follow from these stand behind the positions of a row, and no direction changes them. Behind
+these stands of each coupling with play how far its loaded flank is from its middle: it pushes and pulls there. Slopes
+are those of `tangent`: a program takes a direction beside the state and gives how its values change along it, so that a
+finer mesh costs more directions and no longer programs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+
+import numpy as np
+
+from parflex.codegen.llvm_jit import Kernel
+from parflex.codegen.optimise import make_program
+from parflex.codegen.tangent import tangent_program
+from parflex.forces.forces import on_links
+from parflex.forces.reactions import closure_loads, constraint_forces
+from parflex.parameters.design_numbers import DesignNumbers
+from parflex.recursion.dynamics import joint_forces, newton_euler
+from parflex.recursion.energy import add_wrenches, distance
+from parflex.recursion.kinematics import motion
+from parflex.robot.configuration import Configuration
+from parflex.robot.robot import Robot
+from parflex.statics.linear_model import tree_stiffness
+from parflex.symbolic.expression import Expression, Graph
+
+Array = np.ndarray
+
+
+class SparseRows:
+    """A program whose outputs are the entries of a matrix that are not zero for every pose."""
+
+    def __init__(self, graph: Graph, name: str, matrix: Array) -> None:
+        self.shape = matrix.shape
+        flat = np.asarray(matrix, dtype=object).ravel()
+        self.constant = np.array([0.0 if isinstance(entry, Expression) else float(entry) for entry in flat])
+        self.moving = np.array([k for k, entry in enumerate(flat) if isinstance(entry, Expression)], dtype=int)
+        self.program = RowProgram(graph, name, flat[self.moving]) if len(self.moving) else None
+
+    def __call__(self, *columns: Array) -> Array:
+        """The matrices (rows x shape) for the inputs of the trace, side by side."""
+        count = len(columns[0])
+        found = np.repeat(self.constant[None], count, axis=0)
+        if self.program is not None:
+            found[:, self.moving] = self.program(*columns)
+        return found.reshape(count, *self.shape)
+
+
+class RowProgram:
+    """A compiled program over the symbols of a graph, in the order in which these were made."""
+
+    def __init__(self, graph: Graph, name: str, outputs: Array, along: Sequence[str] = ()) -> None:
+        names = list(graph.names)
+        rest = [word for word in names if word not in set(along)] if along else []
+        program = make_program(graph, name, {"y": np.asarray(outputs, dtype=object)}, rest, 1 << 62, quick=True)
+        self.program = tangent_program(program) if along else program
+        self.where = {word: k for k, word in enumerate(names)}
+        self.kernel = Kernel(self.program)
+        self.order = np.array([self._column(word, len(names)) for word in self.program.inputs], dtype=int)
+
+    def _column(self, word: str, width: int) -> int:
+        """Of an input among the columns of all symbols, then of the directions of all symbols."""
+        plain = word.removeprefix("change of ")
+        return self.where[plain] + (width if plain != word else 0)
+
+    def __call__(self, *columns: Array) -> Array:
+        """Outputs for rows of all symbols, with slopes then of directions of all symbols, side by side."""
+        wide = columns[0] if len(columns) == 1 else np.concatenate(columns, axis=1)
+        return self.kernel.many(wide[:, self.order])
+
+
+class EquilibriumPrograms:
+    """What a robot, as it is held, needs to come to rest under wrenches on some frames."""
+
+    def __init__(
+        self,
+        held: Robot,
+        loads: Sequence[str] = (),
+        without: Sequence[str] = (),
+        designs: DesignNumbers | None = None,
+    ) -> None:
+        self.robot, self.loads, self.without, self.designs = held, tuple(loads), tuple(without), designs
+        self.tree, self.rows = held.tree, held.closures.size
+        self.numbers = 0 if designs is None else len(designs.places)  # of designs, behind the positions of a row
+        self.plays = [k for k, spring in enumerate(held.tree.springs) if spring.play]
+        self.varied = self.numbers + len(self.plays)
+        self.acting = 6 * len(self.loads) + 1  # wrenches, and the share of gravity
+
+    # -- symbols ---------------------------------------------------------------------------------------
+
+    def _traced(self, *words: tuple[str, int]) -> tuple[Graph, Configuration, list[Array]]:
+        """A graph, the robot at positions that are its symbols, with symbols where designs differ, and further ones."""
+        graph = Graph()
+
+        def symbols(word: str, size: int) -> Array:
+            return np.array([graph.symbol(f"{word}[{k}]") for k in range(size)], dtype=object)
+
+        q, held = symbols("q", self.tree.nq), self.robot
+        if self.designs is not None:
+            made = self.designs.with_numbers(dict(enumerate(symbols("design", self.numbers))))
+            held = replace(made, locked=held.locked, actuated=held.actuated, known_home=held.home)
+        if self.plays:
+            springs = list(held.tree.springs)
+            for k, flank in zip(self.plays, symbols("flank", len(self.plays)), strict=True):
+                springs[k] = replace(springs[k], offset=springs[k].offset + flank, play=0.0)
+            tree = replace(held.tree, springs=tuple(springs))
+            held = replace(held, tree=tree, closures=replace(held.closures, tree=tree), known_home=self.robot.home)
+        return graph, Configuration(held, q), [symbols(word, size) for word, size in words]
+
+    def of_rows(self, q: Array, designs: Array | None) -> Array:
+        """Positions with the numbers of the design of each row behind them; None: those of the robot itself.
+
+        Couplings with play have no flank.
+        """
+        flanks = np.zeros((len(q), len(self.plays)))
+        if self.designs is None:
+            return np.concatenate([q, flanks], axis=1) if self.plays else q
+        own = self.designs.nominal[None].repeat(len(q), axis=0) if designs is None else self.designs.values[designs]
+        return np.concatenate([q, own, flanks], axis=1)
+
+    def _loads(self, w: Array) -> Mapping[str, Array]:
+        return {frame: w[6 * k : 6 * k + 6] for k, frame in enumerate(self.loads)}
+
+    def _forces(self, here: Configuration, w: Array, lam: Array | None = None, qdd: Array | None = None) -> Array:
+        """F - J_tot^T lam along all rates of the tree."""
+        tree, still = here.robot.tree, np.zeros(self.tree.n)
+        external = on_links(tree, here.at, self._loads(w))
+        if lam is not None and len(lam):
+            add_wrenches(external, closure_loads(here.robot, here.at, lam)[1])
+        elements = tree.elements if "springs" not in self.without else ()
+        base = np.zeros(3) if "gravity" in self.without else -tree.gravity * w[-1]
+        moving = motion(tree, here.at, still, still if qdd is None else qdd, base)
+        found = newton_euler(replace(tree, elements=elements), here.at, moving, external).forces
+        found = found + joint_forces(tree, here.q, still, still if qdd is None else qdd, self.without)
+        return found if lam is None or not len(lam) else found - constraint_forces(here, lam)
+
+    # -- programs --------------------------------------------------------------------------------------
+
+    @cached_property
+    def forces(self) -> RowProgram:
+        """F along all rates: positions, wrenches and the share of gravity in."""
+        graph, here, (w,) = self._traced(("w", self.acting))
+        return RowProgram(graph, "rest_forces", self._forces(here, w))
+
+    @cached_property
+    def slopes(self) -> RowProgram:
+        """How F - J_tot^T lam changes along a direction of the positions: these, multipliers and the same in."""
+        graph, here, (lam, w) = self._traced(("lam", self.rows), ("w", self.acting))
+        return RowProgram(graph, "rest_slopes", self._forces(here, w, lam), [f"q[{k}]" for k in range(self.tree.nq)])
+
+    @cached_property
+    def inertia(self) -> RowProgram:
+        """What accelerations along a direction need: positions and accelerations in."""
+        graph, here, (qdd,) = self._traced(("qdd", self.tree.n))
+        unloaded = EquilibriumPrograms(self.robot, (), ("gravity", "springs", *self.without))
+        forces = unloaded._forces(here, np.zeros(0), None, qdd)
+        return RowProgram(graph, "rest_inertia", forces, [f"qdd[{k}]" for k in range(self.tree.n)])
+
+    @cached_property
+    def openings(self) -> RowProgram:
+        """Openings of the loops in typical lengths: positions in."""
+        graph, here, _ = self._traced()
+        closures = here.robot.closures
+        opening = self.robot.closures.row_units() * closures.linear_residual(here.at) / self.tree.length
+        return RowProgram(graph, "rest_openings", opening)
+
+    @cached_property
+    def closures(self) -> SparseRows:
+        """J_tot (rows x rates): positions in."""
+        graph, here, _ = self._traced()
+        return SparseRows(graph, "rest_closures", here.closure_jacobian)
+
+    @cached_property
+    def moved(self) -> RowProgram:
+        """Positions after an increment along the rates: both in; the numbers of a design stay."""
+        graph, here, (step,) = self._traced(("step", self.tree.n))
+        words = [f"design[{k}]" for k in range(self.numbers)] + [f"flank[{k}]" for k in range(len(self.plays))]
+        kept = np.array([graph.symbol(word) for word in words], dtype=object)
+        return RowProgram(graph, "rest_moved", np.append(here.robot.tree.moved(here.q, step), kept))
+
+    @cached_property
+    def turning(self) -> SparseRows:
+        """Time derivatives of positions per unit of each rate: positions in; the numbers of a design have none."""
+        graph, here, _ = self._traced()
+        n = self.tree.n
+        columns = [here.robot.tree.position_rates(here.q, np.eye(n)[k]) for k in range(n)]
+        still = np.zeros((self.varied, n), dtype=object)
+        return SparseRows(graph, "rest_turning", np.concatenate([np.array(columns, dtype=object).T, still]))
+
+    @cached_property
+    def damping(self) -> SparseRows:
+        """D_tot (rates x rates): positions in."""
+        graph, here, _ = self._traced()
+        return SparseRows(graph, "rest_damping", tree_stiffness(here, self.without)[1])
+
+    @cached_property
+    def elements(self) -> SparseRows:
+        """Of elements between two points length beyond rest, tension that comes from energy, and stiffness (3 x n)."""
+        graph, here, _ = self._traced()
+        found = []
+        for one in here.robot.tree.elements:
+            length = distance(here.at, (one.first, one.second))
+            found.append([length - one.rest, one.stored(length), one.stiffness])
+        return SparseRows(graph, "rest_elements", np.array(found, dtype=object).reshape(-1, 3).T)
+
+    @cached_property
+    def stretches(self) -> SparseRows:
+        """How far couplings with play are stretched beyond their flanks (1 x n): positions in."""
+        graph, here, _ = self._traced()
+        found = [here.robot.tree.springs[k].stretch(here.q) for k in self.plays]
+        return SparseRows(graph, "rest_stretches", np.array(found, dtype=object).reshape(1, -1))
+
+    @cached_property
+    def mass(self) -> SparseRows:
+        """Mass of all links (1): positions in."""
+        graph, here, _ = self._traced()
+        whole = sum(link.body.m for link in here.robot.tree.links)
+        return SparseRows(graph, "rest_mass", np.array([whole], dtype=object))
+
+    def places(self, frames: Sequence[str]) -> RowProgram:
+        """Rotation and position of frames (12 numbers each): positions in."""
+        graph, here, _ = self._traced()
+        both = [here.at.of(here.robot.tree.place(frame)) for frame in frames]
+        return RowProgram(graph, "rest_places", np.concatenate([np.concatenate([R.ravel(), P]) for R, P in both]))
+
+    def frame_rows(self, frame: str) -> SparseRows:
+        """World twist of a frame per unit of all rates (6 x n): positions in."""
+        graph, here, _ = self._traced()
+        return SparseRows(graph, "rest_frame", here.frame_rows(frame))

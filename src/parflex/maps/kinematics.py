@@ -1,0 +1,306 @@
+"""The geometry of a robot for many poses at once: the recursion is traced once and run on arrays of poses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from parflex.bodies.rigid import RigidBody
+from parflex.closure.constraints import Coupling, Loop
+from parflex.closure.continuation import position_units
+from parflex.closure.leg_geometry import Dyad, LegSign, Pivot
+from parflex.closure.targets import FrameTarget
+from parflex.codegen.emit_python import functions_of, run
+from parflex.codegen.llvm_jit import Kernel
+from parflex.codegen.optimise import make_program
+from parflex.codegen.program import Program
+from parflex.parameters.design_numbers import DesignNumbers
+from parflex.records import Record
+from parflex.recursion.kinematics import pose
+from parflex.robot.robot import Robot
+from parflex.symbolic.expression import Graph
+from parflex.tree.tree import GROUND, Place, Tree
+
+Array = np.ndarray
+RECENT = 16  # robots with sets of keys of which that is kept
+COMPILE_FROM = 4000  # poses from which machine code pays for making it
+GEARING = ("coefficients", "offset")  # of elastic couplings: what says where their joints follow
+BLOCK = 512  # poses that interpreted programs take at a time: their values stay in the cache
+
+
+def rigid_tree(tree: Tree) -> Tree:
+    """The tree with its bodies undeformed: elastic coordinates are gone, nodes stand where the bodies are straight."""
+    links, q0, v0 = [], 0, 0
+    for link in tree.links:
+        q1, v1 = q0 + link.q.stop - link.q.start, v0 + link.v.stop - link.v.start
+        none_q, none_v = slice(q1, q1), slice(v1, v1)
+        links.append(replace(link, body=RigidBody(), node=None, q=slice(q0, q1), v=slice(v0, v1), e=none_q, e_v=none_v))
+        q0, v0 = q1, v1
+    return replace(tree, links=tuple(links), springs=(), elements=())
+
+
+def _placing(place: Sequence[str | int], end_effector: str) -> bool:
+    """Whether the number at this place of a robot says where something is mounted or how a joint moves it.
+
+    Or where joints follow couplings, elastic ones at rest, and how long rods are.
+    """
+    if place[0] in ("loops", "constraints") or (place[1] == "links" and place[3] in ("rotation", "position", "joint")):
+        return True
+    if place[1] == "springs" and place[3] in GEARING:
+        return True
+    return tuple(place[1:3]) == ("places", end_effector)
+
+
+_recent: dict[str, list[int]] = {}  # numbers of designs that place something, by the name of all places
+
+
+def _placing_numbers(designs: DesignNumbers) -> list[int]:
+    """Numbers of designs that say where something is."""
+    found = _recent.get(designs.name) if designs.name else None
+    if found is None:
+        own = designs.robot.tree.end_effector
+        found = [k for k, at in enumerate(designs.places) if any(_placing(place, own) for place in at)]
+        while len(_recent) >= RECENT:
+            _recent.pop(next(iter(_recent)))
+        if designs.name:
+            _recent[designs.name] = found
+    return found
+
+
+class BatchProgram:
+    """A traced program as a function of rows: interpreted on arrays, compiled when there are many rows."""
+
+    def __init__(self, program: Program, compiled: bool | None = None) -> None:
+        self.program = program
+        self.compiled = compiled  # None: where rows are many
+        self._kernel = Kernel(program)  # whose machine code is made when it is first needed
+
+    def __reduce__(self) -> tuple[type, tuple[Program, bool | None]]:
+        return BatchProgram, (self.program, self.compiled)  # machine code stays in its process
+
+    def with_choice(self, compiled: bool | None) -> BatchProgram:
+        """The same program, with the same machine code, compiled or not."""
+        made = BatchProgram.__new__(BatchProgram)  # `copy` would make another kernel
+        made.program, made.compiled, made._kernel = self.program, compiled, self._kernel
+        return made
+
+    def kernel(self, rows: int) -> Kernel | None:
+        """Machine code for so many rows; None where they are too few for it."""
+        wanted = rows >= COMPILE_FROM if self.compiled is None else self.compiled
+        return self._kernel if wanted else None
+
+    def __call__(self, rows: Array) -> Array:
+        """Outputs (count x outputs) for rows of inputs (count x inputs)."""
+        kernel = self.kernel(len(rows))
+        if kernel is not None:
+            return kernel.many(rows)
+        result = np.empty((len(rows), len(self.program.outputs)))
+        functions = functions_of("numpy")
+        for start in range(0, len(rows), BLOCK):
+            part = rows[start : start + BLOCK]
+            for k, value in enumerate(run(self.program, list(part.T), functions)):
+                result[start : start + BLOCK, k] = value
+        return result
+
+
+RECENT = 8
+_places: dict[tuple[Any, ...], tuple[Robot, Any, Places]] = {}  # of the last robots
+_trees: dict[int, tuple[Tree, Tree]] = {}  # of the last robots, with what these trees keep of themselves
+
+
+class Geometry:
+    """Positions without elastic coordinates, and where the links are, for many poses.
+
+    With `designs` the rows of positions have further columns: what the design of each row puts in the place of numbers
+    of the geometry.
+    """
+
+    def __init__(self, robot: Robot, designs: DesignNumbers | None = None) -> None:
+        self.robot = robot
+        self.designs = designs
+        self.varied = [] if designs is None else _placing_numbers(designs)
+        self.tree = self._rigid_tree()
+        self.kept = np.array([i for link in robot.tree.links for i in range(link.q.start, link.q.stop)], dtype=int)
+        self.kept_rates = np.array(
+            [k for link in robot.tree.links for k in range(link.v.start, link.v.stop)], dtype=int
+        )
+        self.home = robot.home[self.kept]
+        self._steppers: dict[tuple, Any] = {}  # Newton steps that were traced
+        self._asked: list[FrameTarget] = []
+        self.compiled: bool | None = None
+        self.legs_differ = False  # whether designs move joints of legs in space to where closed forms do not hold
+
+    def _rigid_tree(self) -> Tree:
+        own = self.robot.tree
+        known = _trees.get(id(own))
+        if known is None or known[0] is not own:
+            if len(_trees) >= RECENT:
+                _trees.clear()
+            known = _trees[id(own)] = own, rigid_tree(own)
+        return known[1]
+
+    def settle(self, poses: int) -> None:
+        """Decide once for all programs, by the number of poses to come, whether they are compiled.
+
+        Both ways round differently: a program that is compiled on the way would make what comes later depend on it.
+        """
+        self.compiled = poses >= COMPILE_FROM
+
+    def rate(self, k: int) -> int:
+        """Number here of a rate of the robot."""
+        return int(np.searchsorted(self.kept_rates, k))
+
+    @cached_property
+    def rate_units(self) -> Array:
+        """Units of rates: of rotors those behind their gears, as a hundred radians of a motor may be a step."""
+        found, gears = self.tree.rate_units.copy(), self.robot.gearing
+        for k in np.flatnonzero(gears.rotors):
+            found[self.rate(int(k))] = gears.units[k]
+        return found
+
+    @cached_property
+    def position_units(self) -> Array:
+        """Units of positions, likewise."""
+        found = position_units(self.tree)
+        for link in self.tree.links:
+            if link.joint.one_axis:
+                found[link.q.start] = self.rate_units[link.v.start]
+        return found
+
+    def whole(self, q: Array) -> Array:
+        """Positions of the robot, elastic coordinates zero."""
+        result = np.zeros((len(q), self.robot.tree.nq))
+        result[:, self.kept] = q
+        return result
+
+    def places(self, links: Sequence[int]) -> Places:
+        """Where some links are, for many poses; traced once for all designs by the same keys."""
+        numbers = None if self.designs is None else self.designs.places
+        key = (id(self.robot), id(numbers), tuple(links), self.compiled)
+        known = _places.get(key)
+        if known is not None and known[0] is self.robot and known[1] is numbers:
+            return known[2]
+        while len(_places) >= RECENT:
+            _places.pop(next(iter(_places)))
+        _places[key] = self.robot, numbers, self._places(links)
+        return _places[key][2]
+
+    def _places(self, links: Sequence[int]) -> Places:
+        graph, robot = self.traced()
+        branch = Subtree(rigid_tree(robot.tree), links)
+        q = branch.symbols(graph)
+        at = pose(branch.tree, q)
+        own = [branch.number[j] for j in links]
+        outputs = {f"{k}": np.concatenate([at.rotation[k].ravel(), at.position[k]]) for k in own}
+        program = BatchProgram(make_program(graph, "places", outputs, quick=True), self.compiled)
+        return Places(program, self.inputs(branch.positions), len(own))
+
+    def traced(self) -> tuple[Graph, Robot]:
+        """A graph, and the robot with symbols of it where designs differ."""
+        graph = Graph()
+        if self.designs is None:
+            return graph, self.robot
+        return graph, self.designs.with_numbers({k: graph.symbol(f"design[{k}]") for k in self.varied})
+
+    def inputs(self, positions: Array) -> Array:
+        """Columns of rows that a program takes: numbers of the design first, then these positions."""
+        width = len(self.kept)
+        return np.concatenate([np.arange(width, width + len(self.varied)), positions]).astype(int)
+
+    @cached_property
+    def designed(self) -> dict[tuple[str | int, ...], int]:
+        """Columns of rows with numbers of designs, by where these stand in the robot."""
+        places = () if self.designs is None else self.designs.places
+        return {place: len(self.kept) + n for n, k in enumerate(self.varied) for place in places[k]}
+
+    @cached_property
+    def _placing(self) -> Array:
+        """Numbers of all designs that say where something is."""
+        assert self.designs is not None
+        return self.designs.columns(self.varied)
+
+    @property
+    def all_numbers(self) -> Array:
+        """Numbers of all designs that say where something is."""
+        return self._placing
+
+    def rows(self, q: Array, designs: Array) -> Array:
+        """Positions with the numbers of the design of each row behind them, which may be written to."""
+        if self.designs is None:
+            return q.copy()
+        width = len(self.kept)
+        made = np.empty((len(designs), width + len(self.varied)))
+        made[:, :width] = q
+        np.take(self._placing, designs, axis=0, out=made[:, width:], mode="clip")  # unbuffered; all are there
+        return made
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Places(Record):
+    """Rotations and positions of links in world axes, from positions of the rigid tree."""
+
+    program: BatchProgram
+    positions: Array
+    count: int
+
+    def __call__(self, q: Array) -> tuple[Array, Array]:
+        """Rotations (poses x links x 3 x 3) and positions (poses x links x 3)."""
+        parts = self.program(q[:, self.positions]).reshape(len(q), self.count, 12)
+        return parts[:, :, :9].reshape(len(q), self.count, 3, 3), parts[:, :, 9:]
+
+
+class Subtree:
+    """Some links of a tree with all that carry them, numbered anew."""
+
+    def __init__(self, tree: Tree, links: Iterable[int]) -> None:
+        kept = sorted({j for link in links if link != GROUND for j in tree.path(link)})
+        self.number = {GROUND: GROUND} | {j: k for k, j in enumerate(kept)}
+        moved, q0, v0 = [], 0, 0
+        positions: list[int] = []
+        rates: list[int] = []
+        for j in kept:
+            link = tree.links[j]
+            positions += range(link.q.start, link.q.stop)
+            rates += range(link.v.start, link.v.stop)
+            q, v = slice(q0, len(positions)), slice(v0, len(rates))
+            q0, v0 = q.stop, v.stop
+            none_q, none_v = slice(q0, q0), slice(v0, v0)
+            moved.append(replace(link, parent=self.number[link.parent], q=q, v=v, e=none_q, e_v=none_v))
+        self.tree = replace(tree, links=tuple(moved), places={}, springs=(), elements=())
+        self.positions, self.rates = np.array(positions, dtype=int), np.array(rates, dtype=int)
+
+    def symbols(self, graph: Graph) -> Array:
+        """One symbol for each position."""
+        return np.array([graph.symbol(f"q[{k}]") for k in range(len(self.positions))], dtype=object)
+
+    def moved(self, loop: Loop) -> Loop:
+        """The loop between the links as they are numbered here."""
+        first, second = (replace(place, link=self.number[place.link]) for place in (loop.first, loop.second))
+        return replace(loop, first=first, second=second)
+
+    def coupled(self, row: Coupling) -> Coupling:
+        """The coupling between the links as they are numbered here."""
+        numbers = tuple(self.number[j] for j in row.numbers)
+        own = [self.tree.links[j] for j in numbers]
+        positions, rates = tuple(link.q.start for link in own), tuple(link.v.start for link in own)
+        return replace(row, numbers=numbers, positions=positions, rates=rates)
+
+    def carried(self, dyad: Dyad | LegSign, named: Callable[[Loop], Loop]) -> Dyad | LegSign:
+        """The dyad between the links as they are numbered here, its closures by what `named` gives for them."""
+        if isinstance(dyad, LegSign):
+            one, two, three = (self.number[j] for j in dyad.leg.arm)
+            inner, loop = dyad.leg.linkage, self.moved(named(dyad.leg.loop))
+            inner = None if inner is None else inner.carried(self.number, self.moved(named(inner.loop)))
+            return replace(dyad, leg=replace(dyad.leg, arm=(one, two, three), wrist=(), loop=loop, linkage=inner))
+        loops = [None if pivot.loop is None else self.moved(named(pivot.loop)) for pivot in dyad.pivots]
+        links = [self.number.get(pivot.link, GROUND) for pivot in dyad.pivots]
+        first, middle, last = (Pivot(link, loop) for link, loop in zip(links, loops, strict=True))
+        return replace(dyad, pivots=(first, middle, last))
+
+    def placed(self, target: FrameTarget, place: Place) -> FrameTarget:
+        """The target on a place, between the links as they are numbered here."""
+        return replace(target, place=replace(place, link=self.number[place.link]))

@@ -1,0 +1,698 @@
+"""Newton steps on loop closures for many poses at once, compiled and cached."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from parflex.closure import mobility
+from parflex.closure.constraints import Coupling, Loop
+from parflex.closure.leg_geometry import EXACT, Dyad, LegSign
+from parflex.closure.targets import FrameTarget
+from parflex.codegen import cache
+from parflex.codegen.llvm_jit import Kernel, aligned_zeros
+from parflex.codegen.loop_compiler import unrolled_range
+from parflex.codegen.loop_functions import compiled, inner
+from parflex.codegen.lower import Emission, depth_first, repeated_sums_as_products
+from parflex.codegen.optimise import make_program
+from parflex.codegen.program import Instruction, Program
+from parflex.maps.closed_forms import DyadPlaces
+from parflex.maps.kinematics import BatchProgram, Geometry, Subtree, rigid_tree
+from parflex.maps.simd import call_lanes, column_rows
+from parflex.records import Record
+from parflex.recursion.kinematics import jacobians, pose
+from parflex.spatial.linear import solve
+from parflex.spatial.rotations import quaternion_matrix, rotation_about
+from parflex.symbolic.expression import Graph
+from parflex.tree.tree import Tree
+
+Array = np.ndarray
+
+ClosingRows = Loop | FrameTarget | Coupling
+
+STRIDE = 0.5  # Newton steps are kept below this angle (sliding: this share of the typical length)
+
+POLISH = 1e-7  # opening from which one more Newton step goes to rounding
+
+EXPANDED = 7  # rows up to which determinants are expanded: the terms of larger ones are too many
+
+ASKED = ["x", "y", "z", "theta", "qw", "qx", "qy", "qz"]  # of a place on joints: columns behind all others
+
+ONE = np.zeros(1, dtype=np.int64)  # of one part, the first of its answers is its opening
+
+SHARP = 1e-12  # opening, in typical lengths, above which a row that is judged takes another step: rounding is below
+
+EXACT_STEP = 1e-14  # opening at which a row is closed to rounding: no step is taken
+
+ROW, STEP = range(2)  # whole numbers of a lane; steps are counted below zero where a row is judged
+
+RECENT = 16  # robots whose programs stay in memory
+
+_recent: dict[str, Kept] = {}
+
+_structures: dict[str, BatchProgram | None] = {}
+
+_circles: dict[str, DyadPlaces | None] = {}
+
+_homes: dict[str, NewtonStepper | None] = {}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class NewtonStepper(Record):
+    """Newton steps on some loops by some joints, for many poses at once."""
+
+    inputs: Array  # positions of the rigid tree that the program takes
+    moving: Array  # which of the inputs move
+    program: BatchProgram
+    side: float  # sign of the determinant at home: the working mode
+    size: float  # of the determinant at home
+    rows: int = 0  # of the matrix that the program gives in the place of its determinant
+    settled: bool = True  # whether the side tells its assemblies apart
+    folds: bool = False  # whether the side may be that of a coordinate that folds, and tells no working mode
+
+    @property
+    def columns(self) -> Array:
+        """Positions that move."""
+        return self.inputs[self.moving]
+
+    @property
+    def part(self) -> LoopPart:
+        """What joins it with others."""
+        return LoopPart(self.program.program, self.inputs, self.moving)
+
+    def judge(self, q: Array, todo: Array) -> tuple[Array, Array]:
+        """Opening and determinant at positions as they are; rows that are not in `todo` have none."""
+        kernel = self.program.kernel(len(q))
+        if kernel is not None:
+            return self.judged(close_rows(kernel, q, todo, self.inputs, self.moving, 0, POLISH))
+        opening, side = np.full(len(q), np.nan), np.full(len(q), np.nan)
+        found = self.program(q[todo[:, None], self.inputs])
+        opening[todo], side[todo] = self.judged(found[:, len(self.moving) :])
+        return opening, side
+
+    def judged(self, found: Array) -> tuple[Array, Array]:
+        """Opening, and determinant times its home sign, from what the program gives behind new positions."""
+        return np.sqrt(found[:, 0]), self.sided(found)
+
+    def sided(self, found: Array) -> Array:
+        """The determinant alone."""
+        if not self.rows:
+            return found[:, -1] * self.side
+        matrix = found[:, 1:].reshape(len(found), self.rows, self.rows)
+        with np.errstate(invalid="ignore"):
+            return np.linalg.det(matrix) * self.side
+
+    def solve(self, q: Array, todo: Array, steps: int = 40) -> tuple[Array, Array]:
+        """Newton in place on the rows `todo`; gives the remaining opening in typical lengths, and the determinant.
+
+        The determinant is positive on the side of home. Rows that are not asked for have neither.
+        """
+        kernel = self.program.kernel(len(q))
+        if kernel is not None:
+            return self.judged(close_rows(kernel, q, todo, self.inputs, self.moving, steps, POLISH))
+        rows, moved = q[:, self.inputs], len(self.moving)
+        opening, side = np.full(len(q), np.nan), np.full(len(q), np.nan)
+        active, polished = todo, np.zeros(len(q), dtype=bool)
+        for _ in range(steps):
+            given = self.program(rows[active])
+            found, (opening[active], side[active]) = given[:, :moved], self.judged(given[:, moved:])
+            whole = np.isfinite(found).all(axis=1) & np.isfinite(opening[active]) & np.isfinite(side[active])
+            going = (~polished[active] | (opening[active] > SHARP)) & whole
+            polished[active] = opening[active] < POLISH
+            active = active[going]
+            if not len(active):
+                break
+            rows[active[:, None], self.moving] = found[going]
+        q[:, self.inputs] = rows
+        return opening, side
+
+
+def newton_stepper(
+    geometry: Geometry,
+    rows: Sequence[ClosingRows],
+    rates: Sequence[int],
+    picked: Sequence[int] | None = None,
+    judged: bool = True,
+) -> NewtonStepper:
+    """Steps of the joints with the given rates (numbers of the robot) on rows, by `picked` ones; made once.
+
+    Where it is not `judged` by its determinant, it has none, and steps are those of least squares on all rows.
+    """
+    used = None if picked is None else tuple(int(k) for k in picked)
+    key = (tuple(map(id, rows)), tuple(int(k) for k in rates), used, judged)  # loops live as long as the robot
+    if key not in geometry._steppers:
+        geometry._steppers[key] = _stepper(geometry, rows, rates, used, judged)
+        geometry._asked += [row for row in rows if isinstance(row, FrameTarget)]  # which live as long as the steps
+    return geometry._steppers[key]
+
+
+def _stepper(
+    geometry: Geometry,
+    closing: Sequence[ClosingRows],
+    rates: Sequence[int],
+    rows_used: tuple[int, ...] | None,
+    judged: bool,
+) -> NewtonStepper:
+    whole, L = geometry.tree, geometry.tree.length
+    ends = [link for row in closing for link in row.ends]
+    branch, (graph, robot) = Subtree(whole, ends), geometry.traced()
+    traced = Subtree(rigid_tree(robot.tree), ends)
+    own_rows, traced_rows = geometry.robot.closures.rows, robot.closures.rows
+    named: dict[int, Any] = {id(plain): row for plain, row in zip(own_rows, traced_rows, strict=True)}
+    tree, q = branch.tree, branch.symbols(graph)
+    plain: list[ClosingRows] = []
+    loops: list[ClosingRows] = []
+    asked: list[str] = []
+    for row in closing:
+        if isinstance(row, Loop):
+            plain.append(branch.moved(row))
+            loops.append(branch.moved(named.get(id(row), row)))
+        elif isinstance(row, Coupling):
+            plain.append(branch.coupled(row))
+            loops.append(branch.coupled(named.get(id(row), row)))
+        else:  # what it asks for are further numbers of every row
+            asked = ASKED
+            plain.append(branch.placed(row, row.place))
+            loops.append(
+                traced.placed(symbolic_target(graph, row, whole.planar), robot.tree.places[whole.end_effector])
+            )
+    own = np.searchsorted(branch.rates, [geometry.rate(k) for k in rates])
+    units = geometry.rate_units[branch.rates][own]
+    links = sorted({tree.link_of_rate[k] for k in own})
+    moving = np.array([i for j in links for i in range(tree.links[j].q.start, tree.links[j].q.stop)], dtype=int)
+    residual, J = rows_of(traced.tree, loops, q, own)
+    _, home = rows_of(tree, plain, geometry.home[branch.positions], own)
+    metres = np.concatenate([row.scale(L) for row in plain])
+    best = mobility.choose_partition(
+        metres[:, None] * home * (units / L), np.arange(len(own)), len(own), np.ones(len(own))
+    ).rows
+    picked = best if rows_used is None else np.array(rows_used)
+    step = solve(J[picked], -residual[picked]) if judged or len(J) == len(own) else least_squares(J, residual, metres)
+    length = sum((value / unit) ** 2 for value, unit in zip(step, units, strict=True))
+    increment = np.zeros(tree.n, dtype=object)
+    increment[own] = step / np.sqrt(1 + length / STRIDE**2)  # short steps stay as they are to second order
+    opening = sum((value * unit / L) ** 2 for value, unit in zip(residual, metres, strict=True))
+    opening = opening + sum(
+        row.turned_away(pose(traced.tree, q)) ** 2 for row in loops if not isinstance(row, Coupling)
+    )
+    size = len(picked) if len(picked) > EXPANDED else 0
+    outputs = {
+        "q": tree.moved(q, increment)[moving],
+        "opening": np.array([opening], dtype=object),
+        "determinant": J[picked].ravel() if size else np.array([determinant(J[picked])], dtype=object),
+    }
+    here = float(np.linalg.det(home[picked]))
+    if not judged:
+        outputs["determinant"], here, size = np.ones(1), 1.0, 0
+    program = BatchProgram(make_program(graph, "closing", outputs, quick=True), geometry.compiled)
+    behind = len(geometry.kept) + len(geometry.varied)
+    inputs = np.concatenate([geometry.inputs(branch.positions), behind + np.arange(len(asked))])
+    return NewtonStepper(inputs, moving + len(geometry.varied), program, float(np.sign(here)), abs(here), size)
+
+
+def least_squares(J: Array, residual: Array, metres: Array) -> Array:
+    """The step that closes all rows, of which some repeat others: any choice of them is singular somewhere."""
+    rows = metres[:, None] * J
+    return solve(rows.T @ rows, -(rows.T @ (metres * residual)))
+
+
+def dyad_judge(geometry: Geometry, dyad: Dyad | LegSign) -> NewtonStepper:
+    """What tells the side of a dyad, or of a leg in space: it moves nothing."""
+    whole, (graph, robot) = geometry.tree, geometry.traced()
+    ends = list(dyad.ends)
+    if isinstance(dyad, Dyad):
+        ends += [link for pivot in dyad.pivots if pivot.loop is not None for link in pivot.loop.ends]
+    plain, traced = Subtree(whole, ends), Subtree(rigid_tree(robot.tree), ends)
+    named = {id(loop): own for loop, own in zip(geometry.robot.closures.loops, robot.closures.loops, strict=True)}
+    own, at = traced.carried(dyad, lambda loop: named[id(loop)]), pose(traced.tree, traced.symbols(graph))
+    sine = np.array([own.sine(traced.tree, at)], dtype=object)
+    here = plain.carried(dyad, lambda loop: loop).sine(plain.tree, pose(plain.tree, geometry.home[plain.positions]))
+    outputs = {"opening": np.zeros(1), "determinant": sine}
+    program = BatchProgram(make_program(graph, "closing", outputs, quick=True), geometry.compiled)
+    return NewtonStepper(geometry.inputs(plain.positions), np.zeros(0, dtype=int), program, dyad.side, abs(float(here)))
+
+
+def symbolic_target(graph: Graph, target: FrameTarget, planar: bool) -> FrameTarget:
+    """The target with symbols in the place of what it asks for."""
+    symbols = {word: graph.symbol(f"asked[{word}]") for word in ASKED}
+    position: dict[int, Any] = {axis: symbols[ASKED[axis]] for axis in target.position}
+    rotation = None
+    if target.rotation is not None:
+        turned = np.array([symbols[word] for word in ASKED[4:]], dtype=object)
+        rotation = rotation_about(2, symbols["theta"]) if planar else quaternion_matrix(turned)
+    return replace(target, position=position, rotation=rotation)
+
+
+def rows_of(tree: Tree, loops: Sequence[ClosingRows], q: Array, columns: Array) -> tuple[Array, Array]:
+    """Openings of loops and their rows for some rates."""
+    at = pose(tree, q)
+    links = jacobians(tree, at)
+    residual = np.concatenate([loop.linear_residual(at) for loop in loops])
+    return residual, np.concatenate([loop.jacobian(tree, at, links) for loop in loops])[:, columns]
+
+
+def determinant(matrix: Array) -> object:
+    """By expansion along the row with the fewest entries: short for the sparse blocks of legs, over any scalar."""
+    if len(matrix) == 1:
+        return matrix[0, 0]
+    full = [
+        [k for k, entry in enumerate(row) if not (isinstance(entry, (int, float)) and entry == 0)] for row in matrix
+    ]
+    i = min(range(len(matrix)), key=lambda row: len(full[row]))
+    total: object = 0.0
+    rest = np.delete(matrix, i, axis=0)
+    for k in full[i]:
+        total = total + (-1) ** (i + k) * matrix[i, k] * determinant(np.delete(rest, k, axis=1))
+    return total
+
+
+@inner
+def take_row(lane: int, row: int, steps: int, whole: Array, inputs: Array, q: Array, x: Array) -> None:
+    """Give a lane a row."""
+    whole[lane, ROW], whole[lane, STEP] = row, 0 if steps > 0 else -1
+    for k in range(len(inputs)):
+        x[k, lane] = q[row, inputs[k]]
+
+
+@compiled
+def close_lanes(
+    address: int,
+    places: Array,
+    steps: int,
+    polish: float,
+    inputs: Array,
+    moving: Array,
+    openings: Array,
+    x: Array,
+    y: Array,
+    whole: Array,
+    todo: Array,
+    q: Array,
+    judged: Array,
+) -> int:
+    """Newton on the rows of q that are named in `todo`, in place, then once more to see how they are. Steps taken.
+
+    A row whose openings are below `polish` takes one more step, and more where it is near a singular pose. What the
+    program gives beside new positions is put into `judged`, at the positions where the row ends; `openings` says where
+    it gives their squares.
+    """
+    lanes, count, moved, told, total = x.shape[1], len(todo), len(moving), judged.shape[1], 0
+    following, going = 0, 0
+    for lane in range(lanes):
+        take_row(lane, todo[min(following, count - 1)], steps, whole, inputs, q, x)
+        if following >= count:
+            whole[lane, ROW] = -1
+        else:
+            going += 1
+        following += 1
+    while going > 0:
+        call_lanes(address, places[0], places[1], lanes, places[2])
+        for lane in range(lanes):
+            row = whole[lane, ROW]
+            if row < 0:
+                continue
+            total += 1
+            widest = 0.0
+            for k in range(len(openings)):
+                widest = max(widest, y[moved + openings[k], lane])
+            moves = widest > EXACT_STEP * EXACT_STEP if whole[lane, STEP] >= 0 else -whole[lane, STEP] < steps
+            if moves and (whole[lane, STEP] >= 0 or widest > SHARP * SHARP):
+                usual = True
+                for k in range(moved):
+                    if not abs(y[k, lane]) < 1e300:
+                        usual = False
+                if usual:
+                    for k in range(moved):
+                        x[moving[k], lane] = y[k, lane]
+                    if whole[lane, STEP] < 0:
+                        whole[lane, STEP] -= 1
+                        continue
+                    whole[lane, STEP] += 1
+                    if whole[lane, STEP] >= steps or widest < polish * polish:
+                        whole[lane, STEP] = -whole[lane, STEP]
+                    continue
+            for k in range(moved):
+                q[row, inputs[moving[k]]] = x[moving[k], lane]
+            for k in unrolled_range(told):
+                judged[row, k] = y[moved + k, lane]
+            if following < count:
+                take_row(lane, todo[following], steps, whole, inputs, q, x)
+                following += 1
+            else:
+                whole[lane, ROW] = -1
+                going -= 1
+    return total
+
+
+@compiled
+def find_jumps(before: Array, after: Array, columns: Array, limits: Array, found: Array) -> None:
+    """Rows of which some column changed by more than its limit."""
+    for row in range(len(found)):
+        for k in range(len(columns)):
+            if abs(after[row, columns[k]] - before[row, columns[k]]) > limits[k]:
+                found[row] = 1
+
+
+def rows_that_jump(before: Array, after: Array, columns: Array, limits: Array) -> Array:
+    """Which rows changed in some column by more than its limit."""
+    found = np.zeros(len(before), dtype=np.int64)
+    if len(columns):
+        find_jumps(before, after, columns.astype(np.int64, copy=False), limits, found)
+    return found > 0
+
+
+@compiled
+def judge(
+    told: Array,
+    openings: Array,
+    widest: float,
+    columns: Array,
+    signs: Array,
+    least: Array,
+    closed: Array,
+    flat: Array,
+) -> None:
+    """Rows that are closed on their sides, and those where a determinant is small; what is no number is not closed."""
+    for row in range(len(closed)):
+        good = 1
+        for k in range(len(openings)):
+            if not told[row, openings[k]] < widest:
+                good = 0
+        for k in range(len(least)):
+            side = signs[k] * told[row, columns[k]]
+            if not side > 0.0:
+                good = 0
+            if side < least[k]:
+                flat[row] = 1
+        closed[row] = good
+
+
+def judged_rows(
+    told: Array, openings: Array, widest: float, columns: Array, signs: Array, least: Array
+) -> tuple[Array, Array]:
+    """Which rows are closed, and which of them flat; determinants are in `columns`, with these signs at home."""
+    closed, flat = (np.zeros(len(told), dtype=np.int64) for _ in range(2))
+    judge(told, openings, widest, columns, signs, least, closed, flat)
+    return closed > 0, flat > 0
+
+
+def close_rows(
+    kernel: Kernel,
+    q: Array,
+    todo: Array,
+    inputs: Array,
+    moving: Array,
+    steps: int,
+    polish: float,
+    openings: Array = ONE,
+) -> Array:
+    """Newton on rows of positions, in place, by the machine code of a step; gives squared openings, determinants.
+
+    `inputs` are the positions that the program takes, `moving` says which of these move, `openings` which of the
+    answers are squared openings.
+    """
+    program, lanes = kernel.program, kernel.lanes
+    judged = np.full((len(q), len(program.outputs) - len(moving)), np.nan)
+    if not len(todo):
+        return judged
+    x, y = aligned_zeros((len(program.inputs), lanes)), aligned_zeros((len(program.outputs), lanes))
+    work = kernel.workspace("lanes")
+    places = np.array([array.ctypes.data for array in (x, y, work)], dtype=np.int64)
+    whole = np.zeros((lanes, 2), dtype=np.int64)
+    columns = (array.astype(np.int64, copy=False) for array in (inputs, moving, openings))
+    rows = todo.astype(np.int64, copy=False)
+    close_lanes(kernel.address("lanes_in"), places, steps, polish, *columns, x, y, whole, rows, q, judged)
+    return judged
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LoopPart(Record):
+    """The program of a step of some loops: its outputs are new positions, the squared opening, and what judges it."""
+
+    program: Program
+    inputs: Array  # positions that it takes
+    moving: Array  # which of these move; none where positions are only judged
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class JoinedSteps(Record):
+    """Steps of several parts that move nothing of each other, as one program."""
+
+    kernel: Kernel
+    inputs: Array
+    moving: Array
+    openings: Array
+    told: tuple[slice, ...]  # where squared opening and determinant of each part are among what is told
+
+    @cached_property
+    def judges(self) -> tuple[Kernel, Array]:
+        """What is told alone, without steps, and the columns that it takes."""
+        count = len(self.kernel.program.outputs) - len(self.moving)
+        return joined_outputs([(LoopPart(self.kernel.program, self.inputs, self.moving), range(count))])
+
+    def judging(self, q: Array) -> Array:
+        """What is told of all parts at rows as they are."""
+        judge, columns = self.judges
+        found = np.empty((len(q), len(judge.program.outputs)))
+        column_rows(judge, columns, q, found)
+        return found
+
+    def __call__(self, q: Array, steps: int, polish: float) -> Array:
+        """Newton on all rows, in place; what is told of all parts where rows end.
+
+        Rows that take one step at most are closed to rounding as a rule: then a step is not worked out.
+        """
+        todo, told = np.arange(len(q)), np.zeros((0, 0))
+        if steps <= 1:
+            told = self.judging(q)
+            opened = told[:, self.openings]
+            if opened.max(initial=0.0) <= EXACT_STEP**2:
+                return told
+            todo = np.flatnonzero(~(opened <= EXACT_STEP**2).all(axis=1))
+        found = close_rows(self.kernel, q, todo, self.inputs, self.moving, steps, polish, self.openings)
+        if len(todo) == len(q):
+            return found
+        told[todo] = found[todo]
+        return told
+
+
+def joined(parts: Sequence[LoopPart], judges: Sequence[LoopPart]) -> JoinedSteps | None:
+    """One step for all parts; None where one takes positions that another one moves."""
+    moved = [{int(k) for k in part.inputs[part.moving]} for part in parts]
+    for number, part in enumerate(parts):
+        if any(set(part.inputs.tolist()) & own for k, own in enumerate(moved) if k != number):
+            return None
+    columns = sorted({int(k) for part in (*parts, *judges) for k in part.inputs})
+    place = {column: k for k, column in enumerate(columns)}
+    instructions: list[Instruction] = []
+    new: list[tuple[str, int]] = []
+    told: list[tuple[str, int]] = []
+    openings, slices, moving = [], [], []
+    for number, part in enumerate((*parts, *judges)):
+        moves = number < len(parts)
+        outputs = part.program.outputs[0 if moves else len(part.moving) :]
+        values = _appended(part, [place[int(k)] for k in part.inputs], outputs, len(columns), instructions)
+        named = [(f"{name}.{number}", value) for (name, _), value in zip(outputs, values, strict=True)]
+        count = len(part.moving) if moves else 0
+        if moves:
+            openings.append(len(told))
+            moving += [place[int(k)] for k in part.inputs[part.moving]]
+        slices.append(slice(len(told), len(told) + len(named) - count))
+        new, told = new + named[:count], told + named[count:]
+    names = tuple(f"q[{k}]" for k in columns)
+    program = repeated_sums_as_products(Program("closing", names, (), tuple(instructions), 0, tuple(new + told)))
+    taken, moved_ones, opened = (np.array(own, dtype=np.int64) for own in (columns, moving, openings))
+    return JoinedSteps(Kernel(program), taken, moved_ones, opened, tuple(slices))
+
+
+def joined_outputs(parts: Sequence[tuple[LoopPart, Sequence[int]]]) -> tuple[Kernel, Array]:
+    """Some of what programs tell beside their steps, as one program, and the columns that it takes.
+
+    Equal instructions are one.
+    """
+    columns = sorted({int(k) for part, _ in parts for k in part.inputs})
+    place, told = {column: k for k, column in enumerate(columns)}, []
+    names = tuple(f"q[{k}]" for k in columns)
+    emission = Emission(names, deep=False)
+    for number, (part, chosen) in enumerate(parts):
+        values = [place[int(k)] for k in part.inputs]
+        for word, *arguments in part.program.instructions:
+            given = arguments if word == "const" else [values[k] for k in arguments]
+            values.append(emission.emit(word, *given))
+        outputs = part.program.outputs[len(part.moving) :]
+        told += [(f"told[{number},{n}]", values[outputs[n][1]]) for n in chosen]
+    program = Program("judging", names, (), tuple(emission.instructions), 0, tuple(told))
+    return Kernel(depth_first(program)), np.array(columns, dtype=np.int64)
+
+
+def _appended(
+    part: LoopPart, inputs: list[int], outputs: Sequence[tuple[str, int]], base: int, instructions: list[Instruction]
+) -> list[int]:
+    """Put behind the instructions what some outputs of a part need; gives the numbers of these."""
+    own, count = part.program.instructions, len(part.program.inputs)
+    needed = {k for _, k in outputs}
+    for k in range(len(own) - 1, -1, -1):
+        if count + k in needed and own[k][0] != "const":
+            needed.update(own[k][1:])
+    number = dict(enumerate(inputs))
+    for k, (word, *arguments) in enumerate(own):
+        if count + k in needed:
+            number[count + k] = base + len(instructions)
+            given = arguments if word == "const" else [number[a] for a in arguments]
+            instructions.append((word, *given))
+    return [number[k] for _, k in outputs]
+
+
+Both = tuple[list[NewtonStepper], list[NewtonStepper]]
+
+Kept = tuple[list[NewtonStepper], list[NewtonStepper], JoinedSteps | None]
+
+
+def _key(geometry: Geometry, names: Sequence[str], word: str) -> str | None:
+    designs = geometry.designs
+    choices = (list(names), "" if designs is None else designs.name or repr(designs.places), geometry.legs_differ)
+    return cache.key_of(geometry.robot, word, *choices)
+
+
+def legs_differ(geometry: Geometry, names: Sequence[str], made: Callable[[], Program | None]) -> bool:
+    """Whether a design moves joints of legs in space apart that cross or are parallel; `made` traces what tells."""
+    if geometry.designs is None or not geometry.varied:
+        return False
+    key = _key(geometry, names, "structure of legs")
+    if key is None or key not in _structures:
+        data = None if key is None else cache.read_bytes(key)
+        if data is not None:
+            content = json.loads(data)
+            program = None if content is None else cache.program_from_plain(content)
+        else:
+            program = made()
+            if key is not None:
+                cache.write_bytes(
+                    key, json.dumps(None if program is None else cache.program_to_plain(program)).encode()
+                )
+        found = None if program is None else BatchProgram(program, False)
+        if key is not None:
+            while len(_structures) >= RECENT:
+                _structures.pop(next(iter(_structures)))
+            _structures[key] = found
+    else:
+        found = _structures[key]
+    if found is None:
+        return False
+    off = found(geometry.designs.columns(geometry.varied))
+    return not bool(np.abs(off).max(initial=0.0) < EXACT)  # what is not a number differs too
+
+
+def cached_places(geometry: Geometry, names: Sequence[str], made: Callable[[], DyadPlaces | None]) -> DyadPlaces | None:
+    """Positions in closed form by these coordinates, None where there are none; `made` traces what is not there."""
+    key = _key(geometry, names, "circles")
+    if key is None or key not in _circles:
+        data = None if key is None else cache.read_bytes(key)
+        if data is not None:
+            content = json.loads(data)
+            found = None if content is None else _places(content)
+        else:
+            found = made()
+            if key is not None:
+                cache.write_bytes(key, json.dumps(None if found is None else _places_content(found)).encode())
+        if key is None:
+            return found
+        while len(_circles) >= RECENT:
+            _circles.pop(next(iter(_circles)))
+        _circles[key] = found
+    found = _circles[key]
+    return None if found is None else replace(found, program=found.program.with_choice(geometry.compiled))
+
+
+def _places_content(one: DyadPlaces) -> dict[str, Any]:
+    return {
+        "program": cache.program_to_plain(one.program.program),
+        **{name: getattr(one, name).tolist() for name in ("inputs", "moving", "turning", "home")},
+        "length": one.length,
+        "legs": one.legs,
+    }
+
+
+def _places(content: dict[str, Any]) -> DyadPlaces:
+    program = cache.program_from_plain(content["program"])
+    assert program is not None
+    inputs, moving = (np.array(content[word], dtype=int) for word in ("inputs", "moving"))
+    legs = tuple(tuple(own) for own in content["legs"])
+    turning, home = np.array(content["turning"], dtype=bool), np.array(content["home"])
+    return DyadPlaces(BatchProgram(program), inputs, moving, turning, home, content["length"], legs)
+
+
+def cached_steppers(geometry: Geometry, names: Sequence[str], made: Callable[[], Both]) -> Kept:
+    """Steps and judges of poses by these coordinates, and all as one; `made` traces them where they are not there."""
+    key = _key(geometry, names, "closing")
+    found = None if key is None else _recent.get(key)
+    if found is None:
+        both = None if key is None else _read(key)
+        if both is None:
+            both = made()
+            if key is not None:
+                cache.write_bytes(key, json.dumps([[_content(one) for one in own] for own in both]).encode())
+        found = *both, joined(*([one.part for one in own] for own in both))
+        if key is not None:
+            while len(_recent) >= RECENT:
+                _recent.pop(next(iter(_recent)))
+            _recent[key] = found
+    steppers, judges = (
+        [replace(one, program=one.program.with_choice(geometry.compiled)) for one in own] for own in found[:2]
+    )
+    return steppers, judges, found[2]
+
+
+def cached_home_steps(geometry: Geometry, made: Callable[[], NewtonStepper | None]) -> NewtonStepper | None:
+    """Steps that close homes of designs, None where there are none; `made` traces what is not there."""
+    key = _key(geometry, [], "homes")
+    if key is None or key not in _homes:
+        data = None if key is None else cache.read_bytes(key)
+        if data is not None:
+            content = json.loads(data)
+            found = None if content is None else _read_stepper(content)
+        else:
+            found = made()
+            if key is not None:
+                cache.write_bytes(key, json.dumps(None if found is None else _content(found)).encode())
+        if key is not None:
+            while len(_homes) >= RECENT:
+                _homes.pop(next(iter(_homes)))
+            _homes[key] = found
+    else:
+        found = _homes[key]
+    return None if found is None else replace(found, program=found.program.with_choice(geometry.compiled))
+
+
+def _read(key: str) -> Both | None:
+    data = cache.read_bytes(key)
+    if data is None:
+        return None
+    steppers, judges = ([_read_stepper(content) for content in own] for own in json.loads(data))
+    return steppers, judges
+
+
+def _content(one: NewtonStepper) -> dict[str, Any]:
+    return {
+        "inputs": one.inputs.tolist(),
+        "moving": one.moving.tolist(),
+        "program": cache.program_to_plain(one.program.program),
+        "side": one.side,
+        "size": one.size,
+        "rows": one.rows,
+        "settled": one.settled,
+        "folds": one.folds,
+    }
+
+
+def _read_stepper(content: dict[str, Any]) -> NewtonStepper:
+    program = cache.program_from_plain(content["program"])
+    assert program is not None
+    inputs, moving = np.array(content["inputs"], dtype=int), np.array(content["moving"], dtype=int)
+    numbers = (content[word] for word in ("side", "size", "rows", "settled", "folds"))
+    return NewtonStepper(inputs, moving, BatchProgram(program), *numbers)

@@ -1,0 +1,287 @@
+"""Numbers of many parameter sets by a compiled program.
+
+Numbers of designs by a program: the file is read once with symbols for its keys, and the program is kept.
+
+A program that is there reads nothing: rows of keys go in, numbers of the robot come out, and beside them what the
+reading decided by, so that designs that it would have treated otherwise are told.
+
+Machine code around the compiled program of the numbers of designs: numbers in rows, and which rows are odd.
+
+A row is odd where a number is not finite, or lies on the other side of zero than in the nominal design.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from parflex.codegen import cache
+from parflex.codegen.emit_python import functions_of, run
+from parflex.codegen.llvm_jit import Kernel
+from parflex.codegen.loop_compiler import simd_range
+from parflex.codegen.loop_functions import compiled, inner
+from parflex.codegen.optimise import make_program
+from parflex.errors import ParflexError
+from parflex.maps.kinematics import BatchProgram
+from parflex.maps.simd import LANES, NONE, call_lanes, lane_buffers
+from parflex.parameters.design_numbers import DesignNumbers, design_numbers, leaves, number_at, read_again
+from parflex.parameters.traced_numbers import TracedDecisions, TracedNumber, holds
+from parflex.records import Record
+from parflex.robot.robot import Robot
+from parflex.spatial.batched import OneNumberError, Varied
+from parflex.symbolic.expression import Expression, Graph
+
+Array = np.ndarray
+
+ALIKE = 3  # designs in which numbers must agree to be one
+
+DIGITS = ".13e"
+
+RECENT = 16  # robots with sets of keys whose programs stay in memory
+
+_recent: dict[str, NumberProgram | None] = {}
+
+LEAST = float(np.nextafter(0.0, 1.0))
+
+# where a comparison with zero holds: between which numbers, or where it does not
+BETWEEN = {
+    "lt": (-np.inf, -LEAST, True),
+    "le": (-np.inf, 0.0, True),
+    "gt": (LEAST, np.inf, True),
+    "ge": (0.0, np.inf, True),
+    "eq": (0.0, 0.0, True),
+    "ne": (0.0, 0.0, False),
+}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TracedNumbers(Record):
+    """Numbers of designs by machine code, from rows of keys: made where they are asked for."""
+
+    kernel: Kernel
+    keys: Array
+
+    def columns(self, numbers: Sequence[int]) -> Array:
+        """Some numbers in all designs."""
+        values = np.empty((len(self.keys), len(numbers)))
+        number_rows(self.kernel, self.keys, np.array(numbers, dtype=np.int64), values)
+        return values
+
+    def of_rows(self, rows: Array) -> TracedNumbers:
+        """The same for some of the designs."""
+        return TracedNumbers(self.kernel, np.ascontiguousarray(self.keys[rows]))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class NumberProgram(Record):
+    """From keys to numbers, to what was compared with zero (how, and the nominal answer), and to what is finite."""
+
+    batch: BatchProgram
+    places: tuple[tuple[tuple[str | int, ...], ...], ...]
+    compared: tuple[tuple[str, bool], ...]
+    nominal: Array
+    name: str
+    samples: Array | None
+
+    def numbers(self, robot: Robot, keys: Sequence[str], columns: Array) -> DesignNumbers:
+        """In designs, given by rows of the keys."""
+        size, kernel, alone = len(self.places), self.batch.kernel(len(columns)), np.zeros(len(columns), dtype=bool)
+        held: Array | TracedNumbers
+        if kernel is not None:
+            held = TracedNumbers(kernel, np.ascontiguousarray(columns))
+            alone |= odd_rows(kernel, held.keys, self.compared, size)
+        else:
+            held = np.empty((len(columns), size))
+            self._interpreted(columns, held, alone)
+        name, samples = self.name, self.samples
+        return DesignNumbers(robot, tuple(keys), self.places, self.nominal, held, alone, name=name, samples=samples)
+
+    def _interpreted(self, columns: Array, values: Array, alone: Array) -> None:
+        """The same where designs are too few to compile."""
+        size = len(self.places)
+        with np.errstate(all="ignore"):
+            found = self.batch(columns).T
+        alone |= ~np.isfinite(found).all(axis=0)
+        for k, (how, answer) in enumerate(self.compared):
+            alone |= holds(found[size + k], how) != answer
+        values[:] = found[:size].T
+
+
+def numbers_of_designs(robot: Robot, designs: Mapping[str, Array]) -> DesignNumbers:
+    """As `design_numbers`, by a program where what follows from the keys can be traced."""
+    keys = tuple(designs)
+    key = cache.key_of(robot, "design numbers", keys, robot.written)  # formulas may differ in alike robots
+    made = _kept(key, robot, keys) if key is not None and robot.written is not None else None
+    if made is None:
+        return design_numbers(robot, designs)
+    columns = np.stack([np.asarray(designs[name], dtype=float) for name in keys], axis=1)
+    return made.numbers(robot, keys, columns)
+
+
+def _kept(key: str, robot: Robot, keys: tuple[str, ...]) -> NumberProgram | None:
+    """From memory, from the disk, or traced; None where tracing does not cover it."""
+    if key in _recent:
+        return _recent[key]
+    data = cache.read_bytes(key)
+    if data is not None:
+        content = json.loads(data)
+    else:
+        try:
+            content = _traced(robot, keys)
+        except (OneNumberError, TypeError, ParflexError, ZeroDivisionError):  # read with arrays, which says why
+            content = None
+        cache.write_bytes(key, json.dumps(content, separators=(",", ":")).encode())
+    made = None if content is None else _made(content)
+    while len(_recent) >= RECENT:
+        _recent.pop(next(iter(_recent)))
+    _recent[key] = made
+    return made
+
+
+def _made(content: dict[str, Any]) -> NumberProgram:
+    program = cache.program_from_plain(content["program"])
+    assert program is not None
+    places = cache.as_tuples(content["places"])
+    name = hashlib.sha256((repr(places) + program.digest()).encode()).hexdigest()
+    compared = tuple((how, bool(answer)) for how, answer in content["compared"])
+    samples = None if content["samples"] is None else np.array(content["samples"])
+    return NumberProgram(BatchProgram(program), places, compared, np.array(content["nominal"]), name, samples)
+
+
+def _traced(robot: Robot, keys: tuple[str, ...]) -> dict[str, Any]:
+    """The file read with symbols."""
+    graph = Graph()
+    decisions = TracedDecisions(graph)
+    given = [number_at(robot, key) for key in keys]
+    settings = {
+        key: TracedNumber(value, graph.symbol(f"key[{k}]"), decisions)
+        for k, (key, value) in enumerate(zip(keys, given, strict=True))
+    }
+    _, parts = read_again(robot, settings)
+    found: dict[int, tuple[TracedNumber, list]] = {}
+    for name, part in parts.items():
+        for place, x in leaves(part):
+            if isinstance(x, TracedNumber):
+                found.setdefault(x.expression.edge, (x, []))[1].append((name, *place))
+            elif isinstance(x, Varied):
+                raise OneNumberError("a number is not traced")
+    groups, samples = _alike(graph, [(x, places) for x, places in found.values()], np.array(given))
+    known = all(given) and np.isfinite(samples).all()  # nothing says how far a key at zero would have to go
+    checks = [(edge, how, answer) for (edge, how), answer in decisions.compared.items()]
+    outputs = {
+        "number": np.array([x.expression for x, _ in groups], dtype=object),
+        "compared": np.array([Expression(graph, edge) for edge, _, _ in checks], dtype=object),
+        "finite": np.array([Expression(graph, edge) for edge in sorted(decisions.finite)], dtype=object),
+    }
+    program = make_program(graph, "numbers", {name: own for name, own in outputs.items() if len(own)}, quick=True)
+    return {
+        "program": cache.program_to_plain(program),
+        "places": [places for _, places in groups],
+        "compared": [[how, bool(answer)] for _, how, answer in checks],
+        "nominal": [x.nominal for x, _ in groups],
+        "samples": samples.tolist() if known else None,
+    }
+
+
+def _alike(
+    graph: Graph, found: list[tuple[TracedNumber, list]], given: Array
+) -> tuple[list[tuple[TracedNumber, list]], Array]:
+    """Numbers that are the same in any design, however they were computed, are one; with some designs of them."""
+    if not found:
+        return [], np.zeros((ALIKE, 0))
+    names = np.array([x.expression for x, _ in found], dtype=object)
+    program = make_program(graph, "alike", {"number": names}, quick=True)
+    around = given * (1 + np.random.default_rng(1).uniform(-0.03, 0.03, (ALIKE, len(given))))
+    around += (given == 0) * np.random.default_rng(2).uniform(-1e-3, 1e-3, (ALIKE, len(given)))
+    columns = [around[:, int(name[4:-1])] for name in program.inputs]
+    with np.errstate(all="ignore"):
+        values = [np.broadcast_to(own, (ALIKE,)) for own in run(program, columns, functions_of("numpy"))]
+    groups: dict[tuple[str, ...], tuple[TracedNumber, list, Array]] = {}
+    for k, ((x, places), own) in enumerate(zip(found, values, strict=True)):
+        known = np.isfinite(own).all()  # what cannot be told there is no other number
+        name = tuple(format(value, DIGITS) for value in own) if known else (str(k),)
+        groups.setdefault(name, (x, [], own))[1].extend(places)
+    return [(x, places) for x, places, _ in groups.values()], np.stack([own for _, _, own in groups.values()], axis=1)
+
+
+@inner
+def put_keys(start: int, keys: Array, x: Array) -> None:
+    """Keys of some designs side by side; behind the last one it is there again."""
+    for lane in range(x.shape[1]):
+        row = min(start + lane, len(keys) - 1)
+        for k in range(keys.shape[1]):
+            x[k, lane] = keys[row, k]
+
+
+@compiled
+def fill_numbers(address: int, places: Array, keys: Array, taken: Array, x: Array, y: Array, values: Array) -> None:
+    """Some outputs of a program into rows of `values`, rows of keys being its inputs."""
+    lanes, count = x.shape[1], len(keys)
+    for start in range(0, count, lanes):
+        put_keys(start, keys, x)
+        call_lanes(address, places[0], places[1], lanes, places[2])
+        for lane in range(min(lanes, count - start)):
+            for k in range(len(taken)):
+                values[start + lane, k] = y[taken[k], lane]
+
+
+@compiled
+def find_odd(
+    address: int,
+    places: Array,
+    keys: Array,
+    size: int,
+    limits: Array,
+    wanted: Array,
+    x: Array,
+    y: Array,
+    rest: Array,
+    odd: Array,
+) -> None:
+    """Rows that are odd.
+
+    Outputs behind the first `size` must lie between `limits` where they are `wanted` to, and outside elsewhere.
+    """
+    lanes, count = x.shape[1], len(keys)
+    for start in range(0, count, lanes):
+        put_keys(start, keys, x)
+        call_lanes(address, places[0], places[1], lanes, places[2])
+        for lane in simd_range(LANES):
+            rest[lane] = 0.0
+        for k in range(len(y)):
+            for lane in simd_range(LANES):
+                rest[lane] += 0.0 * y[k, lane]  # not a number where one is not finite
+        for k in range(len(wanted)):
+            low, high, inside = limits[k, 0], limits[k, 1], wanted[k] > 0
+            for lane in simd_range(LANES):
+                own = y[size + k, lane]
+                rest[lane] += 0.0 if (low <= own and own <= high) == inside else NONE
+        for lane in range(min(lanes, count - start)):
+            odd[start + lane] = 1 if rest[lane] != rest[lane] else 0
+
+
+def number_rows(kernel: Kernel, keys: Array, taken: Array, values: Array) -> None:
+    """Some numbers of designs by machine code into rows of `values`."""
+    if len(keys) and len(taken):
+        x, y, _, places = lane_buffers(kernel)
+        fill_numbers(kernel.address("lanes_in"), places, keys, taken, x, y, values)
+
+
+def odd_rows(kernel: Kernel, keys: Array, compared: Sequence[tuple[str, bool]], size: int) -> Array:
+    """Which designs are odd.
+
+    `compared` says of the outputs behind the first `size` how each was compared with zero, and the nominal answer.
+    """
+    odd = np.zeros(len(keys), dtype=np.int64)
+    if len(keys):
+        limits = np.array([BETWEEN[how][:2] for how, _ in compared]).reshape(-1, 2)
+        wanted = np.array([BETWEEN[how][2] == answer for how, answer in compared], dtype=np.int64)
+        x, y, _, places = lane_buffers(kernel)
+        rest = np.empty(kernel.lanes)
+        find_odd(kernel.address("lanes_in"), places, keys, size, limits, wanted, x, y, rest, odd)
+    return odd > 0

@@ -1,1 +1,0 @@
-"""Positions of many poses: Newton steps on loops, their machine code, and starts."""

@@ -1,0 +1,342 @@
+"""Names and units of map responses, and responses at one pose."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from parflex.errors import InputError, did_you_mean
+from parflex.forces.forces import Wrench
+from parflex.forces.sections import beam_chains, largest_stress_of
+from parflex.records import Record
+from parflex.recursion.kinematics import jacobians, place_jacobian, pose
+from parflex.robot.configuration import Configuration
+from parflex.robot.robot import Robot, file_frame
+from parflex.statics.equilibrium import BEYOND, LOST_WARNING, NOT_STABLE, Equilibrium, equilibrium
+from parflex.statics.linear_model import About, LinearModel, about_equilibrium, linear_model, state_about
+from parflex.statics.loads import equilibrium_reason, locked_robot
+from parflex.statics.modes import Modes, modes_of, strain_shares
+from parflex.statics.stiffness import Deflection, Stiffness, deflection, deflection_at, stiffness_of
+
+Array = np.ndarray
+
+NEARLY = 0.9  # of the largest component: what is as large decides the sign of a shape
+
+PLANAR, SPATIAL = ("x", "y", "theta"), ("x", "y", "z", "rx", "ry", "rz")
+
+TURNS = ("rx", "ry", "rz", "theta")
+
+OF_MODES = {
+    "frequency": "Hz",
+    "damping": "dimensionless",
+    "shape": "m, rad",
+    "motion": "m, rad",
+    "strain": "dimensionless",
+}
+
+OF_FRAMES = {
+    "stiffness": ("N/m", "N m/rad", "N/m, N, N m/rad"),
+    "compliance": ("m/N", "rad/(N m)", "m/N, 1/N, rad/(N m)"),
+    "deflection": ("m", "rad", "m, rad"),
+}
+
+PLAIN = {"conditioning": "dimensionless", "singularity": "dimensionless", "mass": "kg"}
+
+OF_NAMES = {"effort": "N m", "stress": "Pa"}  # efforts of sliding joints are in N
+
+KINDS = (*OF_MODES, *OF_FRAMES, *PLAIN, *OF_NAMES)
+
+STATIC = ("deflection", "effort", "stress")  # these feel a wrench about the undeformed pose
+
+
+@dataclass(frozen=True)
+class HoldingConditions:
+    """How a robot is held and loaded at all poses: locked joints, what is linearised about, wrenches."""
+
+    lock: str | Sequence[str] = "actuators"
+    about: About | None = None
+    wrench: Wrench | None = None
+
+    @property
+    def balanced(self) -> bool:
+        """Whether the equilibrium is asked for at every pose."""
+        return state_about(self.about, self.wrench, None) == "equilibrium"
+
+    def check(self, responses: Sequence[ResponseName]) -> None:
+        """Refuse a wrench that nothing feels."""
+        felt = any(one.kind in STATIC for one in responses)
+        state_about(self.about, self.wrench, None, felt=felt)
+
+
+class SinglePoseResponses:
+    """Answers at one pose; what several of them need is computed once."""
+
+    def __init__(
+        self, robot: Robot, q: Array, held: HoldingConditions, modes: int, rest: Equilibrium | None = None
+    ) -> None:
+        self.robot, self.here, self.held, self.modes_asked = robot, Configuration(robot, q), held, modes
+        self._stiffness: dict[str, Stiffness] = {}
+        self._rest = rest  # where it is known
+
+    def answer(self, one: ResponseName) -> Array:
+        """The numbers of a response; not a number where it has none here."""
+        return np.asarray(getattr(self, f"_of_{one.kind}")(one), dtype=float)
+
+    @cached_property
+    def rest(self) -> Equilibrium | None:
+        """The equilibrium, where that is asked for."""
+        held = self.held
+        if self._rest is None and held.balanced:
+            return equilibrium(self.robot, self.here, held.lock, wrench=held.wrench)
+        return self._rest
+
+    @cached_property
+    def model(self) -> LinearModel:
+        """The linear model; about the undeformed pose no wrench changes it."""
+        if self.rest is not None:
+            return about_equilibrium(self.rest)
+        return linear_model(self.robot, self.here, self.held.lock, self.held.about)
+
+    @cached_property
+    def modes(self) -> Modes:
+        """The lowest modes."""
+        return modes_of(self.model, self.modes_asked)
+
+    @cached_property
+    def bent(self) -> Deflection:
+        """The robot under its loads."""
+        return self._deflection(())
+
+    def _deflection(self, frames: Sequence[str]) -> Deflection:
+        held = self.held
+        if self.rest is not None:
+            return deflection_at(self.rest, frames)
+        return deflection(self.robot, self.here, frames, held.lock, held.about, wrench=held.wrench)
+
+    @property
+    def said(self) -> str:
+        """That the equilibrium which was answered about is not the usual one, and why; else empty."""
+        made = self.__dict__
+        words = [word for part in ("model", "bent") if part in made for word in made[part].warnings]
+        if "modes" in made and made["modes"].unstable_motions:
+            words.append(NOT_STABLE)
+        return next((word for word in (NOT_STABLE, BEYOND, LOST_WARNING) if word in words), "")
+
+    @property
+    def balanced_itself(self) -> bool:
+        """Whether springs under tension make the answers those of an equilibrium that was not asked for."""
+        made = self.__dict__.get("model")
+        return made is not None and made.about == "equilibrium" and not self.held.balanced
+
+    @property
+    def rests(self) -> bool:
+        """The same of deflections, which need no linear model."""
+        if self.held.balanced or self.held.about is not None or "bent" not in self.__dict__:
+            return self.balanced_itself
+        held = Configuration(locked_robot(self.robot, self.held.lock), self.here.q)
+        return self.balanced_itself or bool(equilibrium_reason(held))
+
+    def twists(self) -> Array:
+        """Twists of the end effector in the modes (modes x 6)."""
+        tree, q = self.robot.tree, self.modes.model.configuration.q
+        at = pose(tree, q)
+        place = tree.places[tree.end_effector]
+        J_v, J_w = place_jacobian(tree, at, jacobians(tree, at), place)
+        R = at.rotation[place.link] @ place.rotation
+        return signed_twists(np.concatenate([R @ J_v, R @ J_w]).dot(self.modes.shapes).T, tree.length)
+
+    # -- kinds of responses ----------------------------------------------------------------------------
+
+    def _of_frequency(self, one: ResponseName) -> float:
+        return float(self.modes.frequencies[one.mode - 1])
+
+    def _of_damping(self, one: ResponseName) -> float:
+        return float(self.modes.damping[one.mode - 1])
+
+    def _of_shape(self, one: ResponseName) -> Array:
+        return self.twists()[one.mode - 1]
+
+    def _of_motion(self, one: ResponseName) -> Array:
+        return self.modes.shapes[:, one.mode - 1]
+
+    def _of_strain(self, one: ResponseName) -> Array:
+        modes = self.modes
+        return named_values(strain_shares(modes.model.configuration, modes.shapes[:, one.mode - 1]), one.parts)
+
+    def _stiff(self, frame: str) -> Stiffness:
+        if frame not in self._stiffness:
+            self._stiffness[frame] = stiffness_of(self.model, frame)
+        return self._stiffness[frame]
+
+    def _of_compliance(self, one: ResponseName) -> Array:
+        return selected_entry(self._stiff(one.of).compliance, one)
+
+    def _of_stiffness(self, one: ResponseName) -> Array:
+        found = self._stiff(one.of).stiffness
+        return selected_entry(np.full((len(one.parts),) * 2, np.nan) if found is None else found, one)
+
+    def _of_deflection(self, one: ResponseName) -> Array:
+        own = one.of == self.robot.tree.end_effector
+        moved = (self.bent if own else self._deflection([one.of])).frames[one.of]
+        return moved if one.direction is None else moved[one.direction]
+
+    def _of_effort(self, one: ResponseName) -> float:
+        return self.bent.efforts[one.of]
+
+    def _of_stress(self, one: ResponseName) -> float:
+        most = largest_stress_of({name: own for name, own in self.bent.beams.items() if name == one.of})
+        return float("nan") if most is None else float(most["value"])
+
+    def _of_conditioning(self, one: ResponseName) -> float:
+        return self.here.condition.platform
+
+    def _of_singularity(self, one: ResponseName) -> float:
+        found = self.here.condition
+        return 1.0 / max(1.0, found.closures, found.platform if found.enough_motors else 1.0, *found.legs.values())
+
+    def _of_mass(self, one: ResponseName) -> float:
+        return float(sum(link.body.m for link in self.robot.tree.links))
+
+
+def selected_entry(matrix: Array, one: ResponseName) -> Array:
+    """The whole matrix, or its entry on the diagonal in the direction that is asked for."""
+    return matrix if one.direction is None else matrix[..., one.direction, one.direction]
+
+
+def signed_twists(twists: Array, length: float) -> Array:
+    """Twists whose first component that is nearly as large as the largest is positive; turns count by the length.
+
+    Components that are equal by symmetry differ by rounding alone, which would choose the sign.
+    """
+    sized = twists * np.array([1.0] * 3 + [length] * 3)
+    size = np.abs(sized)
+    first = (size >= NEARLY * size.max(axis=-1, keepdims=True)).argmax(axis=-1)
+    return np.where(np.take_along_axis(sized, first[..., None], axis=-1) < 0, -twists, twists)
+
+
+def refuse_still(robot: Robot) -> None:
+    """Refuse shapes of an end effector that stands on the ground."""
+    if robot.tree.places[robot.tree.end_effector].link < 0:
+        raise InputError("the end effector does not move, so it has no shapes", key="shapes")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ResponseName(Record):
+    """What is asked: `kind`, then a mode, a frame with or without a direction, a joint or a beam; unit and size."""
+
+    name: str
+    kind: str
+    mode: int = 0  # from 1
+    of: str = ""  # frame, joint or beam
+    direction: int | None = None  # of `parts`; None: all of them
+    unit: str = ""
+    parts: tuple[str, ...] = ()  # names along each axis of an answer
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the answer at one pose."""
+        if self.direction is not None or not self.parts:
+            return ()
+        return (len(self.parts),) * (2 if self.kind in ("stiffness", "compliance") else 1)
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the numbers of an answer, as columns of a table."""
+        if not self.shape:
+            return [self.name]
+        if len(self.shape) == 1:
+            return [f"{self.name}.{part}" for part in self.parts]
+        return [f"{self.name}.{row}.{column}" for row in self.parts for column in self.parts]
+
+
+def read_responses(robot: Robot, asked: str | Sequence[str], modes: int | None = None) -> tuple[ResponseName, ...]:
+    """What is asked in words like 'frequency:1' or 'stiffness:platform.x'; the same twice is refused."""
+    words = [asked] if isinstance(asked, str) else list(asked)
+    if not words:
+        raise InputError("no response is asked for", key="responses", hint="give e.g. 'stiffness:x'")
+    found = tuple(read_response(robot, word) for word in words)
+    for k, one in enumerate(found):
+        if one.name in {other.name for other in found[:k]}:
+            raise InputError(f"'{one.name}' is asked for twice", key="responses", value=one.name, hint="keep one")
+        if modes is not None and one.mode > modes:
+            raise InputError(
+                f"'{one.name}' asks for more than {modes} modes", key="responses", value=one.name, hint="raise 'modes'"
+            )
+    return found
+
+
+def read_response(robot: Robot, word: object) -> ResponseName:
+    """One of them."""
+    kind, _, of = word.partition(":") if isinstance(word, str) else ("", "", "")
+    if not isinstance(word, str) or kind not in KINDS:
+        raise InputError(
+            f"'{word}' is not a response",
+            key="responses",
+            value=str(word),
+            hint=f"{did_you_mean(kind, KINDS)}; write e.g. frequency:1 or stiffness:FRAME.x",
+        )
+    if kind in OF_MODES:
+        return _of_mode(robot, word, kind, of)
+    if kind in OF_FRAMES:
+        return _of_frame(robot, word, kind, of)
+    if kind in PLAIN:
+        if of:
+            raise InputError(f"'{kind}' is of the whole robot", key="responses", value=word, hint=f"write '{kind}'")
+        return ResponseName(word, kind, unit=PLAIN[kind])
+    return _of_name(robot, word, kind, of)
+
+
+def _of_mode(robot: Robot, word: str, kind: str, of: str) -> ResponseName:
+    if of and (not of.isascii() or not of.isdigit() or int(of) < 1):
+        raise InputError(f"'{of}' is not a mode", key="responses", value=word, hint=f"write e.g. '{kind}:1'")
+    parts: Sequence[str] = ()
+    if kind == "shape":
+        parts = SPATIAL
+    elif kind == "motion":
+        parts = robot.tree.rate_names
+    elif kind == "strain":
+        parts = strained_parts(robot)
+    return ResponseName(word, kind, mode=int(of or 1), unit=OF_MODES[kind], parts=tuple(parts))
+
+
+def _of_frame(robot: Robot, word: str, kind: str, of: str) -> ResponseName:
+    tree = robot.tree
+    parts = PLANAR if tree.planar and kind != "deflection" else SPATIAL
+    frame, direction = of or tree.end_effector, None
+    if not tree.has(frame, "responses"):
+        before, _, last = of.rpartition(".")
+        last = "rz" if last == "theta" and parts == SPATIAL and tree.planar else last
+        if last not in parts:
+            tree.place(of)  # says which frames there are
+        frame, direction = before or tree.end_effector, parts.index(last)
+    tree.place(frame)
+    straight, turning, both = OF_FRAMES[kind]
+    unit = both if direction is None else turning if parts[direction] in TURNS else straight
+    return ResponseName(word, kind, of=frame, direction=direction, unit=unit, parts=parts)
+
+
+def _of_name(robot: Robot, word: str, kind: str, of: str) -> ResponseName:
+    shaped = [name for name, chain in beam_chains(robot).items() if chain.parts.fibres is not None]
+    known = robot.actuated_names if kind == "effort" else shaped
+    if of not in known:
+        what = f"motor '{of}'" if kind == "effort" else f"beam '{of}' with a known shape"
+        hint = did_you_mean(of, [str(name) for name in known]) if known else "give the shape of its sections"
+        raise InputError(f"there is no {what}", key="responses", value=word, hint=hint)
+    sliding = kind == "effort" and robot.tree.links[robot.tree.number(of)].joint.unit == "m"
+    return ResponseName(word, kind, of=of, unit="N" if sliding else OF_NAMES[kind])
+
+
+def strained_parts(robot: Robot) -> list[str]:
+    """Frames with a flexible body or a spring, and elements between two points, in the order of the file."""
+    tree = robot.tree
+    frames = [file_frame(robot, link.name) for link in tree.links if link.elastic_labels or link.terms.stiffness]
+    frames += [file_frame(robot, tree.links[spring.numbers[0]].name) for spring in tree.springs]
+    return list(dict.fromkeys([*frames, *(one.name for one in tree.elements if one.acts)]))
+
+
+def named_values(values: dict[str, float], parts: Sequence[str]) -> np.ndarray:
+    """Numbers by name in the order of `parts`; what is not named is zero."""
+    return np.array([values.get(part, 0.0) for part in parts])

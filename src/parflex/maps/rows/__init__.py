@@ -1,1 +1,0 @@
-"""Rows of poses: solved in chunks of one size by several threads, each row with its state and its reason."""

@@ -1,0 +1,207 @@
+"""Springs, cables and elements between points at many poses.
+
+Rows of robots with springs, cables and forces between points, and rows at which springs are under tension.
+
+As for one pose: what is under tension is linearised about its equilibrium, the rest about the undeformed pose, and
+elements between points turn as a robot deforms, so that deflections and efforts are those of the equilibrium.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+import numpy as np
+
+from parflex.errors import ParflexError
+from parflex.forces.taut_cables import driven_cables
+from parflex.maps.batch import BatchResult
+from parflex.maps.equilibria import (
+    EquilibriumResponses,
+    EquilibriumRows,
+    EquilibriumSolver,
+    FramePrograms,
+    RowEquilibria,
+    batched,
+    single_equilibrium_reason,
+)
+from parflex.maps.equilibrium_programs import EquilibriumPrograms
+from parflex.maps.responses import STATIC, HoldingConditions, ResponseName, read_responses
+from parflex.parameters.design_numbers import DesignNumbers, of_designs
+from parflex.robot.configuration import Configuration
+from parflex.robot.robot import Robot
+from parflex.statics.loads import NEAR_REST, equilibrium_reason, has_force_elements, has_springs, locked_robot
+from parflex.tree.tree import Tree
+
+Array = np.ndarray
+
+
+def single_spring_reason(robot: Robot, held: HoldingConditions, designed: Sequence[ResponseName] = ()) -> str:
+    """Why rows with springs go one by one; empty where they do not."""
+    if held.about == "undeformed":
+        return "springs about the undeformed pose"
+    if driven_cables(robot):
+        return "cables that motors keep taut"
+    return single_equilibrium_reason(robot.tree, designed)
+
+
+class SpringRows:
+    """Such rows; `balanced` of the answers counts those about an equilibrium that was not asked for."""
+
+    def __init__(
+        self,
+        robot: Robot,
+        held: HoldingConditions,
+        responses: Sequence[ResponseName],
+        modes: int,
+        designs: DesignNumbers | None = None,
+    ) -> None:
+        self.robot, self.held, self.modes, self.designs = robot, held, modes, designs
+        self.rest = EquilibriumRows(robot, held, responses, modes, designs)
+        self.responses = self.rest.responses
+        self.still = EquilibriumSolver(EquilibriumPrograms(self.rest.locked, (), ("gravity",), designs))
+        self.all_statics = has_force_elements(robot.tree)
+
+    def prepare(self) -> None:
+        """Programs are traced and compiled before threads share them."""
+        self.rest.prepare()
+        self.frames = FramePrograms(self.still.programs, self.responses)
+        self._undeformed(self.still.programs.of_rows(self.robot.home[None], None))
+
+    def __call__(
+        self,
+        found: BatchResult,
+        rows: Array,
+        whole: Array,
+        responses: Sequence[ResponseName] | None = None,
+        designs: Array | None = None,
+    ) -> Array:
+        """Put what is found at rows with these positions and designs; which of them have all their answers."""
+        wide = self.still.programs.of_rows(whole, designs)
+        tense, taut = self._tense(whole, wide, designs), self.rest.just_taut(wide)
+        done = np.zeros(len(rows), dtype=bool)
+
+        def chosen(own: Array) -> Array | None:
+            return None if designs is None else designs[own]
+
+        if tense.any():
+            own = np.flatnonzero(tense & ~taut)
+            done[own] = self.rest(found, rows[own], whole[own], None, chosen(own))
+            found.balanced += int(done.sum())
+            found.rests[rows[done]] = True
+        for start in range(0, len(rows), self.rest.some):
+            own = np.flatnonzero(~tense & ~taut)[start : start + self.rest.some]
+            if len(own):
+                done[own] = self._slack(found, rows[own], whole[own], chosen(own))
+        return done
+
+    def _tense(self, whole: Array, wide: Array, designs: Array | None) -> Array:
+        """Rows with something under tension that a motion feels."""
+        tree = self.robot.tree
+        kept = np.array([i for link in tree.links for i in range(link.q.start, link.q.stop)], dtype=int)
+        varied = tree if self.designs is None else self.designs.tree
+        found = prestressed_rows(self.rest.locked, varied, whole[:, kept], kept, designs)
+        if tree.elements:
+            _, stored, stiffness = np.moveaxis(self.rest.programs.elements(wide), 1, 0)
+            for k, one in enumerate(tree.elements):
+                if one.acts:
+                    size = max(map(abs, one.curve.y)) if one.curve else stiffness[:, k] * tree.length
+                    found |= np.abs(stored[:, k]) > NEAR_REST * size
+        rows = np.flatnonzero(found).tolist()
+        if len(rows) and not self._felt(whole, designs, rows[0]):  # some have springs that no motion feels
+            found[rows] = [self._felt(whole, designs, k) for k in rows]
+        return found
+
+    def _felt(self, whole: Array, designs: Array | None, row: int) -> bool:
+        locked = self.rest.locked
+        if self.designs is not None and designs is not None:
+            made = self.designs.robot_of(int(designs[row]), whole[row])
+            locked = locked_robot(made, self.held.lock)
+        return bool(equilibrium_reason(Configuration(locked, whole[row])))
+
+    def _undeformed(self, whole: Array) -> RowEquilibria:
+        """Motions and stiffness about the poses themselves, at which nothing is under tension."""
+        solver, count = self.still, len(whole)
+        G, J, good = solver.motions(whole)
+        w, F = np.zeros((count, 1)), np.zeros((count, self.robot.tree.n))
+        K = solver.stiffness(whole, G, J, F, w)
+        inverse, free, own = solver.inverse(whole, J, K)
+        return RowEquilibria(whole, J, F, G, K, inverse, free, good & own, np.zeros(count, dtype=int), whole, good)
+
+    def _slack(self, found: BatchResult, rows: Array, whole: Array, designs: Array | None) -> Array:
+        """Rows without tension: modes and stiffness of the pose, statics of the equilibrium where elements turn."""
+        linear = [one for one in self.responses if batched(self.robot, one) and one.kind not in STATIC]
+        wide = self.still.programs.of_rows(whole, designs)
+        here = EquilibriumResponses(self.robot, self.still, self.frames, self._undeformed(wide), wide, self.modes)
+        answers = {one.name: here.answer(one) for one in linear}
+        done = ~here.failed
+        if len(linear) < len(self.responses):
+            if not self.all_statics:
+                return np.zeros(len(rows), dtype=bool)
+            others = [one for one in self.responses if one not in linear]
+            if any(one.kind not in STATIC for one in others):
+                return np.zeros(len(rows), dtype=bool)  # shares of strain energy, about the pose itself
+            done &= self.rest(found, rows, whole, others, designs)
+        for name, values in answers.items():
+            found.values[name][rows[done]] = values[done]
+        return done
+
+
+class LazySpringRows:
+    """Modes of such rows, by programs that are made when a row first asks for them."""
+
+    def __init__(
+        self, robot: Robot, held: HoldingConditions, modes: int, shapes: bool, designs: DesignNumbers | None = None
+    ) -> None:
+        self.robot, self.held, self.modes, self.designs = robot, held, modes, designs
+        kinds = ("frequency", "shape") if shapes else ("frequency",)
+        self.words = [f"{kind}:{k + 1}" for kind in kinds for k in range(modes)]
+        self.covered = has_springs(robot.tree) and not single_spring_reason(robot, held)
+        self._lock = threading.Lock()  # threads that ask at once wait for one
+        self._found: SpringRows | None = None
+
+    def made(self) -> SpringRows | None:
+        """What solves them; None where they go one by one."""
+        with self._lock:
+            if self.covered and self._found is None:
+                try:
+                    asked = read_responses(self.robot, self.words)
+                    made = SpringRows(self.robot, self.held, asked, self.modes, self.designs)
+                    made.prepare()
+                    self._found = made
+                except ParflexError:  # home is singular, or something is not traced
+                    self.covered = False
+        return self._found
+
+
+def prestressed_rows(locked: Robot, tree: Tree, q: Array, kept: Array, rows: Array | None = None) -> Array:
+    """Which rows of positions of the rigid tree; `tree` may hold designs, of which `rows` are the numbers.
+
+    `kept` are the positions of the robot that the rigid tree has.
+    """
+    found = np.zeros(len(q), dtype=bool)
+    units, count = locked.tree.rate_units, len(q)
+
+    def number(value: object) -> Array:
+        designs = _designs(value)
+        wide = of_designs(value, designs)
+        return np.broadcast_to(wide if not wide.ndim else wide[rows], count)
+
+    def column(k: int) -> Array:
+        return q[:, int(np.searchsorted(kept, k))]
+
+    for link, plain in zip(tree.links, locked.tree.links, strict=True):
+        if plain.joint.one_axis and plain.v.start not in locked.locked and np.any(number(link.terms.stiffness)):
+            found |= np.abs(column(plain.q.start) - number(link.terms.rest)) > NEAR_REST * units[plain.v.start]
+    for spring, own in zip(tree.springs, locked.tree.springs, strict=True):
+        off = -number(spring.offset)
+        for k, c in zip(own.positions, spring.coefficients, strict=True):
+            off = off + number(c) * column(k)
+        found |= np.abs(off) - number(spring.play) / 2 > NEAR_REST * units[own.rates[0]]
+    return found
+
+
+def _designs(value: object) -> int:
+    """How many designs a number stands for."""
+    values = getattr(value, "values", None)
+    return 1 if values is None else len(values) - 1
