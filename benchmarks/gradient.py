@@ -17,7 +17,7 @@ from report import Report
 from timing import Harness
 
 import parflex
-from parflex.design.backward.mode_forms import form_program
+from parflex.design.reverse_gradients import form_program
 from parflex.errors import ParflexError
 from parflex.parameters.design_numbers import number_at
 

@@ -83,7 +83,7 @@ def run(report: Report, harness: Harness, folder: Path) -> None:
 
 
 def _measured(report: Report, browser: Any, name: str, text: str, folder: Path) -> None:
-    from parflex.sweeps.sweep_file import read_design
+    from parflex.design.sweep import read_design
     from parflex.view.studio.design_desk import DesignDesk
     from parflex.view.studio.studio_viewer import StudioViewer
 

@@ -5,13 +5,12 @@ import pytest
 from support.robots import load_robot, robot_file
 
 from parflex import InputError
-from parflex.design.problem_file import read_problem
-from parflex.design.search.assembly_edge import AssemblyEdge, EdgeReader
-from parflex.design.search.descent import Descent, Designs, Term, descend, with_slope_left
-from parflex.design.search.optimisation import Optimisation
-from parflex.design.search.problem_designs import ProblemDesigns
-from parflex.design.search.sliding import MARGIN
-from parflex.design.search.worst_pieces import Piece
+from parflex.design.assembly_edge import AssemblyEdge, EdgeReader
+from parflex.design.descent import Descent, Designs, Term, descend, with_slope_left
+from parflex.design.evaluation import ProblemDesigns, ResponsePiece
+from parflex.design.optimise import OptimisationProblem
+from parflex.design.problem import read_problem
+from parflex.design.sliding import MARGIN
 from parflex.robot.load import with_settings
 
 KEYS = ["constants.A", "constants.B"]
@@ -77,7 +76,7 @@ class Disc:
 
         def pieces(z):
             slope = np.array([1.0, 0.3]) + 0.5 * (z - 0.5) / np.sqrt(self.checked(z))
-            return [[Piece(value(z), slope.reshape(2, 1, 1))]]
+            return [[ResponsePiece(value(z), slope.reshape(2, 1, 1))]]
 
         return Designs([Term("f", 1.0, None, 1.0)], lambda z: np.array([value(z)]), pieces, edges)
 
@@ -97,7 +96,7 @@ def test_steps_slide_along_the_edge_to_the_best_design():
 
 
 def test_ends_of_searches_are_told():
-    problem = object.__new__(Optimisation)
+    problem = object.__new__(OptimisationProblem)
     problem.designs = Disc().designs(None)
     problem.problem = type("Problem", (), {"steps": 60})()
     z, none = np.zeros(2), np.zeros(1)

@@ -12,9 +12,9 @@ from support.robots import robot_file
 
 import parflex
 from parflex import ParflexError, ParflexWarning
-from parflex.design.search.descent import Designs, Term, descend
-from parflex.design.search.polishing import polished
-from parflex.design.search.worst_pieces import Piece
+from parflex.design.descent import Designs, Term, descend
+from parflex.design.evaluation import ResponsePiece
+from parflex.design.polishing import polished
 
 SIDE, E, RHO = 0.02, 2.1e11, 7800.0
 
@@ -172,9 +172,9 @@ def test_steps_follow_the_kink_of_equal_values_to_its_top():
         values, modes = np.linalg.eigh(at(z))
         slopes = np.array([matrices[0] * -2 * (z[0] - 0.7), matrices[1]])
         if values[1] - values[0] < 1e-9:
-            return [[Piece(float(values[0]), slopes)]]
+            return [[ResponsePiece(float(values[0]), slopes)]]
         along = np.einsum("ia,kij,ja->ak", modes, slopes, modes)
-        return [[Piece(float(v), s.reshape(2, 1, 1)) for v, s in zip(values, along, strict=True)]]
+        return [[ResponsePiece(float(v), s.reshape(2, 1, 1)) for v, s in zip(values, along, strict=True)]]
 
     designs = Designs([Term("lowest", 1.0, None, 1.0)], lambda z: np.linalg.eigvalsh(at(z))[:1], pieces)
     result = descend(designs, np.array([0.2, 0.9]), np.ones(2, dtype=bool), 80, 1e-9)
@@ -227,7 +227,7 @@ def test_smooth_optima_are_polished_to_their_last_digits():
 
     def pieces(z):
         slopes = [-2 * (z - centre), np.ones(2)]
-        return [[Piece(float(v), s.reshape(2, 1, 1))] for v, s in zip(values(z), slopes, strict=True)]
+        return [[ResponsePiece(float(v), s.reshape(2, 1, 1))] for v, s in zip(values(z), slopes, strict=True)]
 
     designs = Designs([Term("f", 1.0, None, 1.0), Term("line", -1.0, 0.9, 1.0)], values, pieces)
     free = np.ones(2, dtype=bool)

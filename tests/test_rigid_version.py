@@ -12,7 +12,7 @@ from support.robots import load_robot, robot_file, write_robot
 import parflex
 from parflex import InputError, ParflexError
 from parflex.codegen.cache import digest_of
-from parflex.design.backward.traced_file import name_of_file
+from parflex.design.parameter_slopes import name_of_file
 
 BEAMS = ["dualemps", "3rrr-flexible", "gough-stewart-beams", "navaro", "navaro-refined", "three-beam-legs"]
 FLEXIBLE = [*BEAMS, "gough-stewart-flexible", "gough-stewart-elastic", "unlike-legs", "geared-beams"]

@@ -26,7 +26,7 @@ from support.robots import robot_file
 
 import parflex
 from parflex import Run
-from parflex.sweeps.sweep_file import read_design
+from parflex.design.sweep import read_design
 from parflex.view.page.playback import Playback
 
 pytest.importorskip("viser", reason="the extra 'view' is not installed")

@@ -12,12 +12,14 @@ from parflex.control.references import Reference as Reference
 from parflex.control.study import Study as Study
 from parflex.control.study import run_study as run_study
 from parflex.control.study_file import StudyFile as StudyFile
+from parflex.design.optimise import Optimised as Optimised
+from parflex.design.optimise import optimise as optimise
 from parflex.design.registry import Response as Response
 from parflex.design.registry import add_response as add_response
-from parflex.design.search.optimisation import Optimised as Optimised
-from parflex.design.search.optimisation import optimise as optimise
 from parflex.design.sensitivity import Sensitivities as Sensitivities
 from parflex.design.sensitivity import sensitivities as sensitivities
+from parflex.design.sweep import Sweep as Sweep
+from parflex.design.sweep import sweep as sweep
 from parflex.dynamics.dynamics import MassMatrix as MassMatrix
 from parflex.dynamics.dynamics import Result as Result
 from parflex.dynamics.dynamics import energies as energies
@@ -93,8 +95,6 @@ from parflex.statics.stiffness import Deflection as Deflection
 from parflex.statics.stiffness import Stiffness as Stiffness
 from parflex.statics.stiffness import cartesian_stiffness as cartesian_stiffness
 from parflex.statics.stiffness import deflection as deflection
-from parflex.sweeps.sweep import Sweep as Sweep
-from parflex.sweeps.sweep import sweep as sweep
 from parflex.trajectories.motor_motion import MotorMotion as MotorMotion
 from parflex.trajectories.motor_motion import plan_motion as plan_motion
 from parflex.updating.update import update as update

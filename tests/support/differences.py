@@ -5,9 +5,9 @@ from __future__ import annotations
 from itertools import pairwise
 
 import parflex
-from parflex.design.answers import value_of
 from parflex.design.design_state import Circumstances
-from parflex.design.questions import Tolerances, read_question
+from parflex.design.registry import Tolerances, read_question
+from parflex.design.response_value import value_of
 
 LIMIT = 1e-8  # of the largest elasticity of the response
 LENGTHS = ["constants.proximal", "constants.distal", "constants.arm"]  # of the 3rrr

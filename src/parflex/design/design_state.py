@@ -23,7 +23,7 @@ from parflex.closure.targets import (
     small_rotation,
     with_fixed_rows,
 )
-from parflex.design.number_slopes import numbers_by_program
+from parflex.design.parameter_slopes import numbers_by_program
 from parflex.errors import InputError, RobotFileError
 from parflex.parameters.design_numbers import DesignNumbers, design_numbers, number_at
 from parflex.recursion.kinematics import jacobians, place_jacobian, pose

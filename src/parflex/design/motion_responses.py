@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from parflex.design.design_state import DesignState
-from parflex.design.on_the_way.motion_instants import MotionInstants
-from parflex.design.on_the_way.motion_work import integral_of_sizes
-from parflex.design.on_the_way.peaks import largest_on_the_way
-from parflex.design.on_the_way.smooth_pieces import SmoothPieces
+from parflex.design.linear_model import HeldState
+from parflex.design.motion_instants import MotionInstants
+from parflex.design.motion_work import integral_of_sizes
+from parflex.design.peaks import largest_on_the_way
 from parflex.design.rigid_motion import RigidState
 from parflex.design.rigid_responses import powers
-from parflex.design.vibrating import HeldState
+from parflex.design.smooth_pieces import SmoothPieces
 from parflex.errors import InputError
 from parflex.forces.forces import tree_forces
 from parflex.spatial.dual import Sensitive, slopes, with_slopes, without_slopes

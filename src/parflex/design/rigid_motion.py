@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from parflex.design.design_state import DesignState, FollowingConfiguration
-from parflex.design.vibrating import least_solution
+from parflex.design.linear_model import least_solution
 from parflex.errors import InputError
 from parflex.forces.forces import tree_forces
 from parflex.recursion.energy import kinetic_energy

@@ -1,27 +1,39 @@
-"""Responses of robots as rigid bodies: mass, inertia at the motors, efforts, speeds, power, condition, joint limits."""
+"""Responses of the rigid robot: mass, efforts, transmission angle, workspace."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import scipy
 
 from parflex.closure import mobility
-from parflex.design.answers import Cluster
+from parflex.closure.constraints import Coupling, Loop
+from parflex.closure.newton import ClosurePart
 from parflex.design.design_state import DesignState
-from parflex.design.on_the_way.peaks import largest_on_the_way
+from parflex.design.peaks import largest_on_the_way
+from parflex.design.response_value import MultipleValue, combined, inverse
 from parflex.design.rigid_motion import RigidState
 from parflex.design.statics_responses import holding_effort
 from parflex.errors import InputError, did_you_mean
 from parflex.forces.sections import beam_chains
+from parflex.recursion.kinematics import jacobians
 from parflex.robot.configuration import SINGULAR
+from parflex.robot.coordinate_names import read_columns
 from parflex.robot.gearing import find_gearing
+from parflex.robot.robot import Robot
 from parflex.spatial.dual import Sensitive, slopes_last
+from parflex.spatial.rotations import cross
 from parflex.tree.tree import GROUND
 
 Array = np.ndarray
+
 EQUAL = 1e-7  # of a singular value: those nearer to each other are taken as equal
+
+SHORT = 1e-9  # of the typical length: points that are nearer to each other have no direction
+
+MOST_CELLS = 1_000_000
 
 
 def mass(state: DesignState, argument: str) -> Any:
@@ -172,4 +184,210 @@ def ratio_of(top: Array, low: Array, largest: float, smallest: float) -> Any:
         matrices[k] = (np.kron(top[:, :, k], np.eye(n)) - value * np.kron(np.eye(m), low[:, :, k])) / smallest
     if m * n == 1:
         return Sensitive(value, matrices[:, 0, 0])
-    return Cluster(value, (matrices + matrices.transpose(0, 2, 1)) / 2, m * n - 1)
+    return MultipleValue(value, (matrices + matrices.transpose(0, 2, 1)) / 2, m * n - 1)
+
+
+def transmission(state: DesignState, argument: str) -> Any:
+    """Angle between the links that meet in a passive revolute joint, folded to at most a right angle; smallest of all.
+
+    A link points from its joint to the next joint or closure on it. Near zero the two push along one line, and small
+    errors of one become large motions of the other.
+    """
+    tree = state.robot.tree
+    names = [link.name for j, link in enumerate(tree.links) if _passive(state, j)]
+    if argument and argument not in names:
+        raise InputError(
+            f"'{argument}' is not a passive revolute joint between two links",
+            key="response",
+            value=f"transmission:{argument}",
+            hint=did_you_mean(argument, names),
+        )
+    found = [_angle(state, tree.number(name)) for name in ([argument] if argument else names)]
+    if not found:
+        raise InputError(
+            "no passive revolute joint joins two links",
+            key="response",
+            value="transmission",
+            hint="ask for conditioning",
+        )
+    return min(found, key=lambda x: getattr(x, "value", x))
+
+
+def _passive(state: DesignState, j: int) -> bool:
+    """Whether two links of some length meet in this joint, and no motor turns it."""
+    tree = state.robot.tree
+    link = tree.links[j]
+    turning = link.joint.one_axis and link.joint.unit == "rad" and link.v.start not in state.robot.actuated
+    if not turning or link.v.start in state.robot.locked or link.parent == GROUND:
+        return False
+    return _points(state, j, state.here.at) is not None
+
+
+def _points(state: DesignState, j: int, at: Any) -> tuple[Array, Array, Array] | None:
+    """Origin of the joint before, of this one, and the first other joint or closure on its link."""
+    robot = state.robot
+    tree, twin = robot.tree, state.twin
+    before = tree.links[j].parent
+    while before != GROUND and not tree.links[before].joint.one_axis:
+        before = tree.links[before].parent  # nodes of beams and fixed frames
+    if before == GROUND:
+        return None
+    plain, here = state.here.at.position, at.position[j]
+    far = SHORT * tree.length
+    if np.linalg.norm(plain[j] - plain[before]) <= far:
+        return None
+    ahead: list[Any] = [
+        (at.position[k], plain[k])
+        for k in range(j + 1, len(tree.links))
+        if tree.links[k].joint.one_axis and j in tree.path(tree.links[k].parent)
+    ]
+    for loop, own in zip(robot.closures.loops, twin.closures.loops, strict=True):
+        for place, moved in ((loop.first, own.first), (loop.second, own.second)):
+            if place.link != GROUND and j in tree.path(place.link):
+                ahead.append((at.of(moved)[1], state.here.at.of(place)[1]))
+    for point, known in ahead:
+        if np.linalg.norm(known - plain[j]) > far:
+            return at.position[before], here, point
+    return None
+
+
+def _angle(state: DesignState, j: int) -> Any:
+    at = state.there.at if state.count else state.here.at
+    found = _points(state, j, at)
+    assert found is not None
+    one, two = found[1] - found[0], found[2] - found[1]
+    normal = cross(one, two)
+    return np.arctan2(np.sqrt(normal @ normal), abs(one @ two))
+
+
+def singularity(state: DesignState, argument: str) -> Any:
+    """Distance to singularities: 1 over the largest condition number of legs, platform and closures, as in maps."""
+    found = state.here.condition
+    numbers = {"platform": found.platform if found.enough_motors else 1.0, "closures": found.closures}
+    numbers |= {f"leg {name}": value for name, value in found.legs.items()}
+    largest = max(1.0, *numbers.values())
+    if not state.count:
+        return 1.0 / largest
+    if not np.isfinite(largest):
+        raise InputError(
+            "the pose is singular, where the distance has no slopes", key="response", value="singularity",
+            hint="choose another pose",
+        )  # fmt: skip
+    active = [name for name, value in numbers.items() if value >= (1 - EQUAL) * largest]
+    rigid = RigidState(state)
+    answers = [_condition_of(state, rigid, name, numbers[name]) for name in active]
+    return inverse(combined(answers, state.count, smallest=False))
+
+
+def _condition_of(state: DesignState, rigid: RigidState, name: str, value: float) -> Any:
+    """The condition number of the platform, of the closures or of a leg, with slopes."""
+    if name == "platform":
+        return conditioning(state, "") if rigid.here.condition.enough_motors else value
+    robot = rigid.robot
+    if name == "closures":
+        part = ClosurePart(name, tuple(robot.closures.rows), np.asarray(robot.free))
+    else:
+        part = rigid.here.leg_parts[name.removeprefix("leg ")]
+    part = _without_rotors(robot, part)
+    plain = robot.assembler.block(rigid.here.q, part)
+    if 0 in plain.shape or (value == 1.0 and min(plain.shape) == 1):
+        return value
+    U, sizes, Vt = np.linalg.svd(plain)
+    last = int(np.argmin(np.abs(sizes[0] / np.maximum(sizes, 1e-300) - value)))
+    if abs(sizes[0] / sizes[last] / value - 1) > EQUAL:
+        raise InputError(
+            "the condition number is measured against other poses here, so that it has no slopes",
+            key="response", value="singularity", hint="choose another pose",
+        )  # fmt: skip
+    change = slopes_last(_with_slopes(rigid, part), Sensitive, state.count)
+    ends = []
+    for end in (sizes[0], sizes[last]):  # d sigma = u^T dB v, of equal ones the symmetric part on their directions
+        own = np.flatnonzero(np.abs(sizes - end) <= EQUAL * end)
+        form = np.einsum("ia,ijk,bj->abk", U[:, own], change, Vt[own])
+        ends.append((form + form.transpose(1, 0, 2)) / 2)
+    return ratio_of(ends[0], ends[1], float(sizes[0]), float(sizes[last]))
+
+
+def _without_rotors(robot: Robot, part: ClosurePart) -> ClosurePart:
+    """A part without rotors of gears and the couplings that turn them, where these do nothing else."""
+    own = {int(k) for k in part.columns if robot.gearing.rotors[k]}
+    rows = tuple(row for row in part.rows if not (isinstance(row, Coupling) and own & set(row.rates)))
+    if len(part.rows) - len(rows) != len(own):
+        return part
+    return replace(part, rows=rows, columns=np.array([k for k in part.columns if int(k) not in own], dtype=int))
+
+
+def _with_slopes(rigid: RigidState, part: ClosurePart) -> Array:
+    """Rows of a part without units for its own rates, with slopes; the length that measures them has its own."""
+    tree, length, at = rigid.twin.tree, rigid.twin.tree.own_length, rigid.there.at
+    links = jacobians(tree, at)
+    units = units_with_slopes(rigid)[part.columns]
+    number = {id(row): k for k, row in enumerate(rigid.robot.closures.rows)}
+    blocks: list[Array] = []
+    for row in part.rows:
+        own = rigid.twin.closures.rows[number[id(row)]].jacobian(tree, at, links)[:, part.columns] * units
+        if isinstance(row, Loop):
+            straight = len(row.translations)
+            blocks += [own[:straight] / length, own[straight:]]
+        else:  # a coupling: its largest entry is 1
+            blocks.append(own / max(own.ravel(), key=_magnitude))
+    return np.concatenate(blocks)
+
+
+def _magnitude(x: Any) -> float:
+    """Of a number, or of the value of one with slopes."""
+    return float(abs(getattr(x, "value", x)))
+
+
+def area(state: DesignState, argument: str) -> Any:
+    """Area, or length or volume, that the end effector reaches within ranges: x,FROM,TO,COUNT;y,FROM,TO,COUNT;rz,VALUE.
+
+    It counts cells, so that it has no slopes.
+    """
+    from parflex.maps.closed_rows import OK
+    from parflex.maps.kinematics import Geometry  # which brings the compiler, and is not needed elsewhere
+    from parflex.maps.positions import PositionSolver
+    from parflex.maps.reached_cells import reached_cells
+
+    axes = [_axis(part, argument) for part in argument.split(";")]
+    names, units = read_columns(state.robot.tree, [name for name, _, _ in axes], f"area:{argument}")
+    axes = [
+        (name, values * unit, step * unit if len(values) > 1 else step)
+        for name, unit, (_, values, step) in zip(names, units, axes, strict=True)
+    ]
+    if state.count:
+        raise InputError(
+            "the area that is reached counts cells, so that it has no slopes",
+            key="response",
+            value=f"area:{argument}",
+            hint="ask for its value, or limit 'transmission' or 'singularity' over a region",
+        )
+    cells = int(np.prod([len(values) for _, values, _ in axes]))
+    if cells > MOST_CELLS:
+        raise InputError(f"the area has {cells} cells", key="response", value=argument, hint=f"up to {MOST_CELLS}")
+    grid = np.stack([x.ravel() for x in np.meshgrid(*(values for _, values, _ in axes), indexing="ij")], axis=1)
+    geometry = Geometry(state.robot)
+    geometry.settle(len(grid))
+    solver = PositionSolver(geometry, names, grid[len(grid) // 2].tolist())
+    if solver.fast:
+        reached = int((solver(grid).status == OK).sum())
+    else:
+        reached = int(reached_cells(state.robot, [(name, values) for name, values, _ in axes]).sum())
+    return float(reached * np.prod([step for _, _, step in axes]))
+
+
+def _axis(text: str, argument: str) -> tuple[str, Array, float]:
+    """A coordinate, the middles of its cells, and their width."""
+    name, *numbers = [word.strip() for word in text.split(",")]
+    try:
+        values = [float(number) for number in numbers]
+    except ValueError:
+        values = []
+    if len(values) == 1:
+        return name, np.array(values), 1.0
+    if len(values) != 3 or values[2] != int(values[2]) or not 1 <= values[2] <= MOST_CELLS or values[0] >= values[1]:
+        raise InputError(
+            f"'{text}' is not a range", key="response", value=f"area:{argument}", hint="write area:x,-0.1,0.1,20;y,..."
+        )
+    count, width = int(values[2]), (values[1] - values[0]) / values[2]
+    return name, values[0] + width * (np.arange(count) + 0.5), width

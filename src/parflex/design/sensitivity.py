@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from parflex.design.answers import Cluster, slope_of, value_of
 from parflex.design.design_state import Circumstances, checked_number
-from parflex.design.questions import ResponseQuestion, Tolerances, read_question
+from parflex.design.registry import ResponseQuestion, Tolerances, read_question
+from parflex.design.response_value import MultipleValue, slope_of, value_of
 from parflex.errors import InputError
 from parflex.forces.forces import Without, Wrench
 from parflex.records import Answer, brief, name_list
@@ -219,7 +219,7 @@ def sensitivities_of(robot: Robot, question: ResponseQuestion, keys: Sequence[st
     for k, key in enumerate(keys):
         share = slope[k] * checked_number(robot, key) / value if value else None
         table[key] = {"derivative": float(slope[k]), "elasticity": None if share is None else float(share)}
-    several = isinstance(answer, Cluster)
+    several = isinstance(answer, MultipleValue)
     return Sensitivities(
         question.text,
         value,

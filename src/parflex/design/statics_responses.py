@@ -8,7 +8,7 @@ import numpy as np
 
 from parflex.bodies.sections import ElementSections
 from parflex.design.design_state import DesignState
-from parflex.design.vibrating import HeldState
+from parflex.design.linear_model import HeldState
 from parflex.errors import InputError, did_you_mean
 from parflex.forces.forces import checked_wrenches
 from parflex.forces.sections import (

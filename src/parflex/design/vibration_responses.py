@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from parflex.design.answers import Cluster
-from parflex.design.backward.mode_forms import form_program
 from parflex.design.design_state import DesignState
-from parflex.design.vibrating import HeldState
+from parflex.design.linear_model import HeldState
+from parflex.design.response_value import MultipleValue
+from parflex.design.reverse_gradients import form_program
 from parflex.errors import InputError
 from parflex.spatial.dual import Sensitive, slopes_last
 from parflex.statics.mesh_error import warn_beyond_band
@@ -93,7 +93,7 @@ def frequency_of(held: HeldState, modes: Modes, number: int) -> Any:
     return sloped_frequency(modes, number, changes)
 
 
-def sloped_frequency(modes: Modes, number: int, changes: Callable[[Array, float], Array]) -> Sensitive | Cluster:
+def sloped_frequency(modes: Modes, number: int, changes: Callable[[Array, float], Array]) -> Sensitive | MultipleValue:
     """The same where `changes` says how phi^T (K - lambda M) phi of columns phi changes: keys x columns x columns."""
     value = float(modes.frequencies[number])
     equal = np.flatnonzero(np.abs(modes.frequencies - value) <= EQUAL * value)
@@ -101,7 +101,7 @@ def sloped_frequency(modes: Modes, number: int, changes: Callable[[Array, float]
     matrices = changes(modes.shapes[:, equal], omega2) / (8 * np.pi**2 * value)  # d omega^2 = 8 pi^2 f df
     if len(equal) == 1:
         return Sensitive(value, matrices[:, 0, 0])
-    return Cluster(value, (matrices + matrices.transpose(0, 2, 1)) / 2, int(np.searchsorted(equal, number)))
+    return MultipleValue(value, (matrices + matrices.transpose(0, 2, 1)) / 2, int(np.searchsorted(equal, number)))
 
 
 def _backward(held: HeldState, motions: Array, square: float) -> Array | None:

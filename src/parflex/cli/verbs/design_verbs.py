@@ -97,7 +97,7 @@ def sensitivities(
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def optimise(file: str, out: str, as_json: bool) -> int:
     """Optimise a robot: variables, responses, objective and constraints of a file."""
-    from parflex.design.search.optimisation import optimise as optimised
+    from parflex.design.optimise import optimise as optimised
     from parflex.view.page.design_page import write_design_page
 
     found = optimised(file, out)
@@ -142,7 +142,7 @@ def sweep(file: str, out: str, jobs: int | None, cluster: str | None, as_json: b
     """Responses of many designs of a robot: a grid, samples or a list, in a table that can be taken up again."""
     import numpy as np
 
-    from parflex.sweeps.sweep import sweep as swept
+    from parflex.design.sweep import sweep as swept
 
     with counter("sweep") as shown:
         found = swept(file, out, jobs=jobs, cluster=cluster, progress=shown)

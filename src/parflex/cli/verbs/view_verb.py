@@ -104,7 +104,7 @@ def _studio(
     loaded: Any, robot: str, design_file: str, pose: str | None, port: int | None, others: dict[str, Any]
 ) -> Any:
     """A page with sliders for the variables of a design; robot files go beside the design."""
-    from parflex.sweeps.sweep_file import read_design
+    from parflex.design.sweep import read_design
     from parflex.view.studio.design_desk import DesignDesk, check_robot
     from parflex.view.studio.studio_viewer import StudioViewer
 

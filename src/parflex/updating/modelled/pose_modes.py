@@ -8,9 +8,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from parflex.design.answers import slope_of
 from parflex.design.design_state import Circumstances, DesignState, SensitiveDesign
-from parflex.design.vibrating import HeldState
+from parflex.design.linear_model import HeldState
+from parflex.design.response_value import slope_of
 from parflex.design.vibration_responses import frequency_of, lowest_modes
 from parflex.errors import InputError
 from parflex.records import Record

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from parflex.design.design_state import Circumstances, SensitiveDesign
-from parflex.design.number_slopes import numbers_by_program
+from parflex.design.parameter_slopes import numbers_by_program
 from parflex.errors import ParflexError
 from parflex.parameters.design_numbers import number_at
 from parflex.robot.configuration import configure

@@ -6,7 +6,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from parflex.design.search.optimisation import Optimised
+from parflex.design.optimise import Optimised
 from parflex.errors import ParflexError
 from parflex.io import atomic_file
 from parflex.robot.robot import Robot

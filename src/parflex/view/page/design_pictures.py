@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.design.search.optimisation import Optimised
+from parflex.design.optimise import Optimised
 from parflex.errors import ParflexError
 from parflex.maps.grid import frequency_map
 from parflex.robot.robot import Robot

@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from parflex.design.design_rows import DesignRows
 from parflex.design.design_state import checked_number
+from parflex.design.sweep import DesignFile
 from parflex.errors import InputError, ParflexError, UnreachableError
 from parflex.io import new_file
 from parflex.parameters.robot_file import extending_text
@@ -20,8 +22,6 @@ from parflex.robot.load import with_file_of, with_settings
 from parflex.robot.robot import Robot
 from parflex.spatial.rotations import vector_from_rotation
 from parflex.statics.modes import natural_frequencies
-from parflex.sweeps.design_rows import DesignRows
-from parflex.sweeps.sweep_file import DesignFile
 from parflex.view.page.session import Session
 from parflex.view.scene.map_colours import MapPoints, coloured
 from parflex.view.studio.quick_rows import QuickRows, SeenPoses

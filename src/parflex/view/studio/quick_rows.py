@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from parflex.design.questions import ResponseQuestion
-from parflex.design.search.batched_values import values_in_designs
+from parflex.design.design_rows import DesignAnswers, DesignRows
+from parflex.design.evaluation import values_in_designs
+from parflex.design.registry import ResponseQuestion
 from parflex.errors import ParflexError
 from parflex.maps.api import many_frequencies, solve_rows
 from parflex.maps.batch import BatchResult
@@ -22,7 +23,6 @@ from parflex.maps.response_rows import ResponseRows
 from parflex.maps.responses import HoldingConditions, read_responses
 from parflex.robot.robot import Robot
 from parflex.statics.modes import natural_frequencies
-from parflex.sweeps.design_rows import DesignAnswers, DesignRows
 
 Array = np.ndarray
 

@@ -1,31 +1,50 @@
-"""Designs of a problem: robots at points of the ranges of its variables, and what responses are there."""
+"""Designs of a problem and their responses: worst values over modes and poses, and batches.
+
+Values of a response at many poses, in many designs, by the programs of maps: one call for all of them.
+
+Frequencies and masses go this way; of other responses, and of robots that maps do not cover, each pose is asked alone.
+"""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from parflex.closure.targets import Target
-from parflex.design.answers import value_of
-from parflex.design.design_state import checked_number
-from parflex.design.problem_file import ProblemFile
-from parflex.design.search.assembly_edge import EdgeReader, WatchedEdges
-from parflex.design.search.batched_values import values_in_designs
-from parflex.design.search.worst_pieces import Piece, pieces_of
+from parflex.design.assembly_edge import EdgeReader, WatchedEdges
+from parflex.design.design_state import DesignState, SensitiveDesign, checked_number
+from parflex.design.linear_model import HeldState
+from parflex.design.problem import ProblemFile
+from parflex.design.registry import ResponseQuestion
+from parflex.design.response_value import MultipleValue, slope_of, value_of
+from parflex.design.vibration_responses import frequency_of, lowest_modes
 from parflex.errors import InputError, ParflexError, ParflexWarning
+from parflex.maps.api import many_frequencies
+from parflex.maps.parameters import numbers_of_designs
+from parflex.records import Record
 from parflex.robot.configuration import Pose, configure
+from parflex.robot.coordinate_names import read_row
 from parflex.robot.load import with_settings
 from parflex.robot.pose_input import read_pose
 from parflex.robot.robot import Robot
+from parflex.spatial.batched import OneNumberError
 
 Array = np.ndarray
+
 SIDES = 1e-6  # of the length: a home that is farther from another one stands on another side
+
 OUTSIDE = 1e-9  # of a number: what is farther from its bounds than by rounding
+
+NEAR = 0.15  # of the worst value: poses and modes that come so near may become the worst within a step
+
+BEYOND = 3  # modes above the one that is asked for
+
+WORTH = 6  # poses and designs from which a program pays
 
 
 class ProblemDesigns:
@@ -184,13 +203,127 @@ class ProblemDesigns:
                 found[name] = float(self.worst(known, name)[0])
         return found
 
-    def pieces(self, z: Array, names: Sequence[str]) -> dict[str, list[Piece]]:
+    def pieces(self, z: Array, names: Sequence[str]) -> dict[str, list[ResponsePiece]]:
         """Pieces of responses at a design, by name, with slopes along the ranges."""
         robot = self.design(z)
-        found: dict[str, list[Piece]] = {}
+        found: dict[str, list[ResponsePiece]] = {}
         for name in dict.fromkeys(names):
             known = self.together(z[None], name) if len(self.questions[name].poses) > 1 else None
             known = known if known is not None and np.isfinite(known).all() else None
-            own = pieces_of(robot, self.questions[name], self.keys, None if known is None else known[0])
-            found[name] = [Piece(p.value, p.matrices * self.width[:, None, None], p.pose) for p in own]
+            own = response_pieces(robot, self.questions[name], self.keys, None if known is None else known[0])
+            found[name] = [ResponsePiece(p.value, p.matrices * self.width[:, None, None], p.pose) for p in own]
         return found
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ResponsePiece(Record):
+    """Equal values of a response at one pose, and their symmetric slopes: keys x m x m."""
+
+    value: float
+    matrices: Array
+    pose: Any = None
+
+    def cut(self, direction: Array) -> Array:
+        """Slope of the value along the mode `direction` of the equal ones."""
+        return np.einsum("i,kij,j->k", direction, self.matrices, direction)
+
+
+def response_pieces(
+    robot: Robot, question: ResponseQuestion, keys: Sequence[str], known: Array | None = None
+) -> list[ResponsePiece]:
+    """Pieces of a response, the worst first; `known` are its values at all poses, where they are."""
+    if question.tolerances is not None:
+        found = question.asked(robot, keys)
+        return [_piece(found.answer, len(keys), found.pose)]
+    sign = 1.0 if question.response.worst == "smallest" else -1.0
+    if known is None and len(question.poses) > 1:
+        plain = SensitiveDesign(robot, ())
+        known = np.array([value_of(question.at(robot, pose, plain)) for pose in question.poses])
+    values = sign * (np.zeros(1) if known is None else known)  # one pose is the worst, whatever its value
+    worst = float(values.min())
+    near = [int(k) for k in np.argsort(values, kind="stable") if values[k] <= worst + NEAR * abs(worst)]
+    design, found_pieces = SensitiveDesign(robot, keys, often=True), []  # a search asks many designs
+    for k in near:
+        pose = question.poses[k]
+        found_pieces += [_piece(answer, len(keys), pose) for answer in _answers(robot, question, pose, design)]
+    return sorted(found_pieces, key=lambda piece: sign * piece.value)
+
+
+def _answers(robot: Robot, question: ResponseQuestion, pose: Any, design: SensitiveDesign) -> list[Any]:
+    """The answer at a pose; of frequencies also those of the next modes, which may cross it."""
+    argument = question.argument or "1"
+    if question.response.name != "frequency" or not argument.isdigit():
+        return [question.at(robot, pose, design)]
+    held = HeldState(DesignState(robot, pose, design.keys, question.circumstances, design))
+    first = int(argument) - 1
+    modes = lowest_modes(held, first + 1 + BEYOND)
+    found: list[Any] = []
+    number = first
+    while number < len(modes.frequencies) and modes.frequencies[number] <= (1 + NEAR) * modes.frequencies[first]:
+        answer = frequency_of(held, modes, number)
+        found.append(answer)
+        number += answer.multiplicity - answer.place if isinstance(answer, MultipleValue) else 1
+    return found
+
+
+def _piece(answer: Any, count: int, pose: Any) -> ResponsePiece:
+    matrices = answer.matrices if isinstance(answer, MultipleValue) else slope_of(answer, count).reshape(count, 1, 1)
+    return ResponsePiece(value_of(answer), matrices, pose)
+
+
+def values_in_designs(robot: Robot, question: ResponseQuestion, designs: Mapping[str, Array]) -> Array | None:
+    """Values of a response, designs x poses; not a number where a design cannot be. None: not covered.
+
+    Without designs it is the robot as it is.
+    """
+    count = len(next(iter(designs.values()))) if designs else 1
+    if question.tolerances is not None:
+        return None
+    if question.response.name == "mass" and not question.argument and designs:
+        return _masses(robot, designs, len(question.poses))
+    table = _pose_table(robot, question.poses)
+    number = int(question.argument or 1) if (question.argument or "1").isdigit() else 0
+    given = question.circumstances
+    plain = given.servo is None and not given.without
+    if question.response.name != "frequency" or not number or table is None or not plain:
+        return None
+    coordinates, poses = table
+    if count * len(poses) < WORTH:
+        return None
+    rows = np.tile(poses, (count, 1))
+    own: Any = {key: np.repeat(np.asarray(values, dtype=float), len(poses)) for key, values in designs.items()}
+    found = many_frequencies(
+        robot, coordinates, rows, number, given.lock, designs=own or None, about=given.about, wrench=given.wrench
+    )
+    return found.frequencies[:, number - 1].reshape(count, len(poses))
+
+
+def _masses(robot: Robot, designs: Mapping[str, Array], poses: int) -> Array | None:
+    """The mass of all moving bodies in each design."""
+    try:
+        numbers = numbers_of_designs(robot, designs)
+    except OneNumberError:
+        return None
+    if numbers.alone.any():
+        return None
+    parts = [
+        np.broadcast_to(numbers.of_part(("links", j, "body", "m"), link.body.m), (len(numbers.values),))
+        for j, link in enumerate(robot.tree.links)
+    ]
+    return np.repeat(np.sum(parts, axis=0)[:, None], poses, axis=1)
+
+
+def _pose_table(robot: Robot, poses: Sequence[Pose | None]) -> tuple[list[str], Array] | None:
+    """Coordinates and their values at all poses, where all are given by the same ones."""
+    named = robot.description.poses
+    tables = [named.get(pose) if isinstance(pose, str) else pose for pose in poses]
+    if not all(isinstance(table, Mapping) and table for table in tables):
+        return None
+    try:
+        rows = [read_row(robot.tree, table) for table in tables]  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return None
+    coordinates = list(rows[0])
+    if any(set(row) != set(coordinates) for row in rows):
+        return None
+    return coordinates, np.array([[row[name] for name in coordinates] for row in rows])

@@ -9,9 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.design.answers import value_of
-from parflex.design.problem_file import ProblemFile, read_problem, robot_source
-from parflex.design.search.descent import (
+from parflex.design.descent import (
     MET,
     Descent,
     DesignPoint,
@@ -21,9 +19,10 @@ from parflex.design.search.descent import (
     descend,
     with_slope_left,
 )
-from parflex.design.search.polishing import polished
-from parflex.design.search.problem_designs import ProblemDesigns
-from parflex.design.search.worst_pieces import Piece
+from parflex.design.evaluation import ProblemDesigns, ResponsePiece
+from parflex.design.polishing import polished
+from parflex.design.problem import ProblemFile, read_problem, robot_source
+from parflex.design.response_value import value_of
 from parflex.errors import ParflexError
 from parflex.io import atomic_file, refuse_overwrite
 from parflex.parameters.robot_file import extending_text
@@ -148,12 +147,12 @@ def optimise(path: str | Path, out: str | Path | None = None) -> Optimised:
     --------
     >>> parflex.optimise("stiffer.toml").variables
     """
-    from parflex.design.search.pareto import pareto_front  # which stands on this module
+    from parflex.design.pareto import pareto_front  # which stands on this module
 
     problem = read_problem(path)
     source = robot_source(problem, path)
     robot = load(source)
-    search = Optimisation(problem, robot)
+    search = OptimisationProblem(problem, robot)
     target = None if out is None else Path(out) / "robot.toml"
     if target is not None:
         refuse_overwrite([target], [path, *robot.files])
@@ -170,7 +169,7 @@ def optimise(path: str | Path, out: str | Path | None = None) -> Optimised:
     return replace(found, robot_file=str(target))
 
 
-class Optimisation:
+class OptimisationProblem:
     """A problem with its robot."""
 
     def __init__(self, problem: ProblemFile, robot: Robot) -> None:
@@ -198,7 +197,7 @@ class Optimisation:
             found = self.robots.values(z, names)
             return np.array([found[name] for name in names])
 
-        def pieces(z: Array) -> list[list[Piece]]:
+        def pieces(z: Array) -> list[list[ResponsePiece]]:
             found = self.robots.pieces(z, names)
             return [found[name] for name in names]
 

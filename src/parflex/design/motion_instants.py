@@ -16,7 +16,7 @@ import numpy as np
 
 from parflex.closure.targets import with_fixed_rows
 from parflex.design.design_state import DesignState, kept_conditions, pose_slopes
-from parflex.design.on_the_way.steady_motions import refuse_without_slopes, start_pose
+from parflex.design.steady_motions import refuse_without_slopes, start_pose
 from parflex.errors import InputError, did_you_mean
 from parflex.recursion.kinematics import motion
 from parflex.robot.configuration import Configuration

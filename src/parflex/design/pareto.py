@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from parflex.design.search.descent import MET, Descent
-from parflex.design.search.optimisation import Optimisation
+from parflex.design.descent import MET, Descent
+from parflex.design.optimise import OptimisationProblem
 from parflex.errors import InputError, ParflexError
 from parflex.records import Record
 
@@ -76,7 +76,7 @@ def undominated(points: Array) -> Array:
     return kept
 
 
-def pareto_front(problem: Optimisation) -> Front:
+def pareto_front(problem: OptimisationProblem) -> Front:
     """The front of the problem's objective and of its second one, by its method."""
     table = problem.problem.pareto
     assert table is not None
@@ -98,7 +98,7 @@ def pareto_front(problem: Optimisation) -> Front:
 
 
 def _by_gradients(
-    problem: Optimisation, first: Wanted, second: Wanted, limits: Sequence[Wanted]
+    problem: OptimisationProblem, first: Wanted, second: Wanted, limits: Sequence[Wanted]
 ) -> list[tuple[Array, Array]]:
     """Both ends, and the first objective with the second one limited between them."""
     table = problem.problem.pareto
@@ -125,13 +125,13 @@ def _by_gradients(
     return rows
 
 
-def _row(problem: Optimisation, z: Array, first: Wanted, second: Wanted) -> tuple[Array, Array]:
+def _row(problem: OptimisationProblem, z: Array, first: Wanted, second: Wanted) -> tuple[Array, Array]:
     found = problem.robots.values(z, [first[0], second[0]])
     return np.array([found[first[0]], found[second[0]]]), z
 
 
 def _by_population(
-    problem: Optimisation, first: Wanted, second: Wanted, limits: Sequence[Wanted]
+    problem: OptimisationProblem, first: Wanted, second: Wanted, limits: Sequence[Wanted]
 ) -> list[tuple[Array, Array]]:
     """NSGA-II of pymoo over all variables; stock sizes are rounded to their lists."""
     try:
@@ -181,7 +181,7 @@ def _by_population(
     return [(row, z) for row, z in zip(values, designs, strict=True) if np.isfinite(row).all()]
 
 
-def _values(problem: Optimisation, designs: Array, names: Sequence[str]) -> Array:
+def _values(problem: OptimisationProblem, designs: Array, names: Sequence[str]) -> Array:
     """Responses by columns at rows of designs; not a number where a design cannot be."""
     robots, columns = problem.robots, []
     for name in names:

@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from parflex.design.design_state import Circumstances
-from parflex.design.questions import ResponseQuestion, Tolerances, checked_tolerances, read_question
+from parflex.design.registry import ResponseQuestion, Tolerances, checked_tolerances, read_question
 from parflex.errors import InputError
 from parflex.robotfile.read import catalogue_names, parse_toml, read_bounded, read_tables, resolve_file
 from parflex.robotfile.values import Number, Table, Text, value_error

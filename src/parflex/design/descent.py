@@ -14,9 +14,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import scipy.optimize
 
-from parflex.design.search.assembly_edge import AssemblyEdge
-from parflex.design.search.sliding import HELD, EdgeSource, edge_rows, slid
-from parflex.design.search.worst_pieces import Piece
+from parflex.design.assembly_edge import AssemblyEdge
+from parflex.design.evaluation import ResponsePiece
+from parflex.design.sliding import HELD, EdgeSource, edge_rows, slid
 from parflex.errors import ParflexError
 from parflex.records import Record
 
@@ -52,7 +52,7 @@ class DesignPoint(Record):
 
     z: Array
     values: Array
-    pieces: list[list[Piece]] = field(default_factory=list)
+    pieces: list[list[ResponsePiece]] = field(default_factory=list)
     edges: list[AssemblyEdge] | None = None
 
 
@@ -79,7 +79,7 @@ class Designs:
         self,
         terms: Sequence[Term],
         values: Callable[[Array], Array],
-        pieces: Callable[[Array], list[list[Piece]]],
+        pieces: Callable[[Array], list[list[ResponsePiece]]],
         edges: EdgeSource | None = None,
     ) -> None:
         self.terms, self._values, self._pieces, self._edges = list(terms), values, pieces, edges
@@ -195,7 +195,7 @@ def _step(designs: Designs, here: DesignPoint, free: Array, trust: float) -> tup
     sides: list[float] = []
     owners: list[int] = []
 
-    def add(k: int, piece: Piece, mode: Array) -> None:
+    def add(k: int, piece: ResponsePiece, mode: Array) -> None:
         """The value along a mode keeps the bound: -sign slope d + bound <= sign value."""
         term = terms[k]
         row = np.zeros(len(cost))
@@ -238,8 +238,8 @@ def _step(designs: Designs, here: DesignPoint, free: Array, trust: float) -> tup
 
 
 def _cut(
-    terms: Sequence[Term], own: Sequence[tuple[int, Piece]], x: Array, slack: list[int],
-    add: Callable[[int, Piece, Array], None], n: int,
+    terms: Sequence[Term], own: Sequence[tuple[int, ResponsePiece]], x: Array, slack: list[int],
+    add: Callable[[int, ResponsePiece, Array], None], n: int,
 ) -> bool:  # fmt: skip
     """Add the combinations of equal values that the step lets fall below their bound; whether there were any."""
     found = False

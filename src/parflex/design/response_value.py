@@ -15,7 +15,7 @@ Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Cluster(Record):
+class MultipleValue(Record):
     """A value that several modes or directions have at once: `matrices` (keys x m x m) are symmetric.
 
     For a change of all keys, the eigenvalues of the sum of change times matrix are the changes of the m values, sorted;
@@ -48,20 +48,20 @@ class Cluster(Record):
 
 def value_of(answer: Any) -> float:
     """The number itself."""
-    return float(answer.value if isinstance(answer, Cluster | Sensitive) else answer)
+    return float(answer.value if isinstance(answer, MultipleValue | Sensitive) else answer)
 
 
 def slope_of(answer: Any, count: int) -> Array:
     """Its slopes by the keys."""
-    return np.asarray(answer.slope) if isinstance(answer, Cluster | Sensitive) else np.zeros(count)
+    return np.asarray(answer.slope) if isinstance(answer, MultipleValue | Sensitive) else np.zeros(count)
 
 
-def joined(answers: Sequence[Any], count: int, smallest: bool) -> Any:
+def combined(answers: Sequence[Any], count: int, smallest: bool) -> Any:
     """One answer of several with the same value: the changes of each are those of all, sorted together."""
     if len(answers) == 1:
         return answers[0]
     blocks = [
-        one.matrices if isinstance(one, Cluster) else slope_of(one, count).reshape(count, 1, 1) for one in answers
+        one.matrices if isinstance(one, MultipleValue) else slope_of(one, count).reshape(count, 1, 1) for one in answers
     ]
     size = sum(block.shape[1] for block in blocks)
     matrices, start = np.zeros((count, size, size)), 0
@@ -69,11 +69,11 @@ def joined(answers: Sequence[Any], count: int, smallest: bool) -> Any:
         end = start + block.shape[1]
         matrices[:, start:end, start:end] = block
         start = end
-    return Cluster(value_of(answers[0]), matrices, 0 if smallest else size - 1)
+    return MultipleValue(value_of(answers[0]), matrices, 0 if smallest else size - 1)
 
 
 def inverse(answer: Any) -> Any:
     """One over an answer; of several equal values the largest becomes the smallest."""
-    if not isinstance(answer, Cluster):
+    if not isinstance(answer, MultipleValue):
         return 1.0 / answer
-    return Cluster(1.0 / answer.value, -answer.matrices / answer.value**2, answer.multiplicity - 1 - answer.place)
+    return MultipleValue(1.0 / answer.value, -answer.matrices / answer.value**2, answer.multiplicity - 1 - answer.place)

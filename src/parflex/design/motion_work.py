@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.polynomial import legendre
 
-from parflex.design.on_the_way.smooth_pieces import SmoothPieces, roots
+from parflex.design.smooth_pieces import SmoothPieces, roots
 from parflex.spatial.dual import Sensitive
 
 Array = np.ndarray

@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from parflex.design.search.assembly_edge import AssemblyEdge
+from parflex.design.assembly_edge import AssemblyEdge
 from parflex.errors import ParflexError
 
 Array = np.ndarray

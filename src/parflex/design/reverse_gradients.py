@@ -17,7 +17,7 @@ import numpy as np
 from parflex.codegen.llvm_jit import Kernel
 from parflex.codegen.optimise import make_program
 from parflex.codegen.program import Program
-from parflex.design.backward.traced_file import RecentPrograms, same_reading, trace_file
+from parflex.design.parameter_slopes import RecentPrograms, same_reading, trace_file
 from parflex.parameters.design_numbers import number_at
 from parflex.records import Record
 from parflex.recursion.dynamics import mass_matrix
@@ -35,11 +35,11 @@ from parflex.symbolic.expression import Expression
 Array = np.ndarray
 QUICKLY = 0  # machine code that is made in a quarter of a second: a call is microseconds either way
 LARGEST = 400_000  # nodes of a graph beyond which numbers with slopes are quicker than tracing
-_recent: RecentPrograms[FormProgram] = RecentPrograms(8)
+_recent: RecentPrograms[ModeFormProgram] = RecentPrograms(8)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class FormProgram(Record):
+class ModeFormProgram(Record):
     """Derivatives of the form by keys and positions, and what the reading of the file decided by."""
 
     kernel: Kernel
@@ -106,13 +106,15 @@ def _multipliers(model: LinearModel, columns: Array, square: float) -> Array:
 
 def form_program(
     robot: Robot, keys: Sequence[str], lock: Any, servo: Any, without: tuple[str, ...]
-) -> FormProgram | None:
+) -> ModeFormProgram | None:
     """The program of a file and keys for a robot that is held so; None where it cannot be traced."""
     own = (lock, servo, without)
     return _recent.of(robot, keys, *own, traced=lambda: _traced(robot, keys, *own))
 
 
-def _traced(robot: Robot, keys: Sequence[str], lock: Any, servo: Any, without: tuple[str, ...]) -> FormProgram | None:
+def _traced(
+    robot: Robot, keys: Sequence[str], lock: Any, servo: Any, without: tuple[str, ...]
+) -> ModeFormProgram | None:
     """The form of the robot with expressions for its numbers, and its backward derivatives."""
     file = trace_file(robot, keys)
     graph, tree = file.graph, robot.tree
@@ -141,4 +143,4 @@ def _traced(robot: Robot, keys: Sequence[str], lock: Any, servo: Any, without: t
     arrays = {name: np.array(own, dtype=object) for name, own in outputs.items() if len(own)}
     program = make_program(graph, "slopes of a mode", arrays, quick=True)
     alone = make_program(graph, "a mode", {"form": form if isinstance(form, Expression) else 0.0}, quick=True)
-    return FormProgram(Kernel(program, QUICKLY), alone, tuple(keys), joints, file.compared)
+    return ModeFormProgram(Kernel(program, QUICKLY), alone, tuple(keys), joints, file.compared)

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from parflex.design.answers import value_of
 from parflex.design.design_state import Circumstances
-from parflex.design.questions import ResponseQuestion
+from parflex.design.registry import ResponseQuestion
+from parflex.design.response_value import value_of
 from parflex.errors import ParflexError, SingularError, UnreachableError
 from parflex.maps.api import many_frequencies, many_responses
 from parflex.maps.closed_rows import OK, SINGULAR, UNREACHABLE

@@ -11,8 +11,8 @@ from dataclasses import replace
 import numpy as np
 import scipy.optimize
 
-from parflex.design.search.descent import FINE, Descent, DesignPoint, Designs, linear_step
-from parflex.design.search.sliding import HELD
+from parflex.design.descent import FINE, Descent, DesignPoint, Designs, linear_step
+from parflex.design.sliding import HELD
 from parflex.errors import ParflexError
 
 Array = np.ndarray

@@ -14,7 +14,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.polynomial import legendre
 
-from parflex.design.on_the_way.motion_instants import MotionInstants
+from parflex.design.motion_instants import MotionInstants
 from parflex.design.rigid_motion import RigidState
 from parflex.errors import InputError
 from parflex.records import Record

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.polynomial import chebyshev, legendre
 
-from parflex.design.answers import joined, value_of
 from parflex.design.design_state import DesignState
-from parflex.design.on_the_way.motion_instants import MotionInstants
-from parflex.design.on_the_way.smooth_pieces import SmoothPieces, TimePiece, roots
+from parflex.design.motion_instants import MotionInstants
+from parflex.design.response_value import combined, value_of
 from parflex.design.rigid_motion import RigidState
+from parflex.design.smooth_pieces import SmoothPieces, TimePiece, roots
 from parflex.records import Record
 from parflex.spatial.dual import Sensitive
 
@@ -94,7 +94,7 @@ def largest_on_the_way(
     found.sort(key=lambda top: -top.value)
     if not state.keys:
         return found[0].value
-    return joined([_with_slopes(sizes, top) for top in _active(found, instants)], state.count, False)
+    return combined([_with_slopes(sizes, top) for top in _active(found, instants)], state.count, False)
 
 
 def _exact(sizes: Sizes, piece: TimePiece, x: float, size: float) -> Top:

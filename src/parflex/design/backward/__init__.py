@@ -1,1 +1,0 @@
-"""Gradients of frequencies by all keys at once: one backward pass through the graph of an energy."""

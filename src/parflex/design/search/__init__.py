@@ -1,1 +1,0 @@
-"""Search for better designs: problems from files, steps, stock sizes, fronts."""

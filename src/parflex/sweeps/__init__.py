@@ -1,1 +1,0 @@
-"""Sweeps: many designs of a robot, their responses in a table."""
