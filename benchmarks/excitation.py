@@ -12,8 +12,8 @@ from report import Report
 from timing import Harness
 
 import parflex
-from parflex.identification.exciting.motion_limits import MotionLimits, read_motion_limits
-from parflex.identification.exciting.motion_search import FINE, Search
+from parflex.identification.excitation import FINE, ExcitationSearch
+from parflex.identification.excitation_limits import MotionLimits, read_motion_limits
 
 RANDOM = 20  # series, each as large as limits allow
 STARTS, DISTANCE = 4, 0.3
@@ -51,7 +51,7 @@ def run(report: Report, harness: Harness, folder: Path) -> None:
 
 def _compared(report: Report, case: Case) -> None:
     robot = parflex.load(case.robot, **case.mode)
-    search = Search(robot, case.seconds, case.harmonics, case.friction)
+    search = ExcitationSearch(robot, case.seconds, case.harmonics, case.friction)
     limits = read_motion_limits(search.regressor, 0.5, case.speed, case.effort, None, DISTANCE)
     benchmark = f"excitation, {case.robot}"
     report.figure(benchmark, "base parameters", len(search.base.kept), "")
@@ -87,7 +87,7 @@ def _compared(report: Report, case: Case) -> None:
         report.figure(benchmark, f"start {k + 1}, log det", reached, "")
 
 
-def _random(search: Search, rng: np.random.Generator, limits: MotionLimits) -> np.ndarray:
+def _random(search: ExcitationSearch, rng: np.random.Generator, limits: MotionLimits) -> np.ndarray:
     """A series about home with random amplitudes, all joints alike, as large as limits allow."""
     robot, series = search.regressor.robot, search.series
     per_number = search.alike * robot.tree.rate_units[list(robot.actuated)][:, None]
@@ -98,7 +98,7 @@ def _random(search: Search, rng: np.random.Generator, limits: MotionLimits) -> n
     return search.between(series.shrunk(x, 1e-3), x, limits)
 
 
-def _circle(search: Search, case: Case) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _circle(search: ExcitationSearch, case: Case) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Two turns of the end effector about home in the same time, in its plane or level; motors by closing the loops."""
     robot = search.regressor.robot
     x, y, z = search.sloped.places(np.asarray(robot.home)[None])[0]

@@ -14,7 +14,7 @@ from robots import serial_states
 from timing import STATES, Harness, python_loop
 
 import parflex
-from parflex.identification.regressors import Regressor, known_forces, rows_of
+from parflex.identification.regressor import Regressor, known_forces, rows_of
 from parflex.identification.unknowns import unknowns
 
 CHAIN, HEXAPOD = "rx90", "gough-stewart"

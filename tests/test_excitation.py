@@ -12,13 +12,13 @@ from support.oracles import led_records
 
 import parflex
 from parflex import InputError
-from parflex.identification.exciting.motion_limits import read_motion_limits
-from parflex.identification.exciting.motion_search import Search
+from parflex.identification.excitation import ExcitationSearch
+from parflex.identification.excitation_limits import read_motion_limits
 
 
 @pytest.fixture(scope="module")
 def search():
-    return Search(parflex.load("5r"), 4.0, 3, "symmetric")
+    return ExcitationSearch(parflex.load("5r"), 4.0, 3, "symmetric")
 
 
 @pytest.fixture(scope="module")
@@ -125,7 +125,7 @@ def test_the_verb_writes_a_table_and_a_motion(capsys, tmp_path):
 @pytest.mark.verify
 def test_an_optimal_motion_has_more_information_than_platform_motions_by_hand(figure):
     robot, t = parflex.load("gough-stewart"), np.arange(200) / 50
-    search = Search(robot, 4.0, 5)
+    search = ExcitationSearch(robot, 4.0, 5)
     oracle = led_records.LedRobot(CATALOGUE / "gough-stewart.toml")
     by_hand = []
     for seed in range(5):

@@ -34,14 +34,13 @@ from support.robots import load_robot, robot_file
 
 import parflex
 from parflex import InputError, SingularError
-from parflex.identification import regressors
-from parflex.identification.base_columns import base_columns, random_motion, stacked
-from parflex.identification.estimates.drive_gains import total_least_squares
-from parflex.identification.estimates.least_squares import EffortRows, WeightedRows, fit
+from parflex.identification import regressor as regressors
+from parflex.identification.base_parameters import base_columns, random_motion, stacked
+from parflex.identification.estimators import EffortRows, WeightedRows, fit_rows, total_least_squares
 from parflex.identification.identify import _essential
-from parflex.identification.telling import SIGNIFICANT
+from parflex.identification.result import SIGNIFICANT
+from parflex.identification.robot_update import changed_elements, write_robot
 from parflex.identification.unknowns import taken_from_file, unknowns
-from parflex.identification.written_robot import changed_elements, write_robot
 from parflex.view.notebook import identification_page
 
 DATA = Path(os.environ.get("PARFLEX_DATA", "/none")) / "emps"
@@ -188,13 +187,13 @@ def test_parameters_without_effect_are_those_of_fits_without_them(by_reference):
     y = W @ np.array([1.0, 0.02, -2.0, 0.0, 0.5, 0.01]) + noise
     instruments = W + 0.3 * rng.standard_normal(W.shape) if by_reference else None
     rows = EffortRows(W, y, (0, 41), instruments, used=rng.random(y.shape) > 0.1)
-    fitted = fit(rows, "wls")
+    fitted = fit_rows(rows, "wls")
     w = fitted.weights[:, :, None]  # the same by whole fits of weighted rows
     whole = replace(rows, W=W * w, y=y * fitted.weights, instruments=instruments * w if by_reference else None)
     left, now = list(range(6)), fitted
     while (sure := np.abs(now.values) / np.sqrt(np.diag(now.robust))).min() < SIGNIFICANT:
         left.pop(int(np.argmin(sure)))
-        now = fit(whole.columns(left))
+        now = fit_rows(whole.columns(left))
     assert 1 < len(left) < 6 and _essential(rows, fitted) == [k in left for k in range(6)]
     weighted = WeightedRows(rows, fitted.weights)
     np.testing.assert_allclose(weighted.solved(left), now.values, rtol=1e-10)
@@ -207,7 +206,7 @@ def test_deviations_of_reweighted_least_squares_are_those_of_their_parameters():
     # which three are allowed
     rng = np.random.default_rng(0)
     draws = (EffortRows(rng.standard_normal((60, 2, 5)), rng.standard_normal((60, 2))) for _ in range(400))
-    fits = [fit(rows, "irls") for rows in draws]
+    fits = [fit_rows(rows, "irls") for rows in draws]
     white = np.mean([np.diag(one.white) for one in fits])
     assert np.std([one.values for one in fits]) / np.sqrt(white) == pytest.approx(1.0, abs=0.06)
 
@@ -217,7 +216,7 @@ def test_deviations_are_right_where_parameters_take_most_of_the_slow_residuals()
     waves = np.concatenate([[f(2 * np.pi * k * t) for f in (np.sin, np.cos)] for k in range(1, 16)])
     W = np.einsum("cn,r->nrc", waves, [1.0, 1.0, -1.0])  # all motors together, at all slow frequencies
     true = np.sqrt(np.diag(np.linalg.inv(np.einsum("nrc,nrd->cd", W, W))))
-    fits = [fit(EffortRows(W, rng.standard_normal(W.shape[:2])), "wls") for _ in range(12)]
+    fits = [fit_rows(EffortRows(W, rng.standard_normal(W.shape[:2])), "wls") for _ in range(12)]
     shown = np.mean([np.sqrt(np.diag(one.robust)) for one in fits], axis=0) / true
     # spectra of 12 noises, each averaged over 29 frequencies of three rows: 1 / sqrt(2 * 12 * 29) is 4 %
     assert shown.mean() == pytest.approx(1.0, abs=0.1)

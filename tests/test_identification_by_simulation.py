@@ -22,12 +22,12 @@ from support.robots import load_robot, robot_file
 
 import parflex
 from parflex import InputError
-from parflex.identification.base_columns import base_columns
-from parflex.identification.column_map import read_column_map
-from parflex.identification.filtering import choose_filter
-from parflex.identification.measured_files import read_measurement
-from parflex.identification.simulated import didim, record_starts
-from parflex.identification.simulated.simulated_records import SimulatedRecords
+from parflex.identification import didim
+from parflex.identification import didim as record_starts
+from parflex.identification.base_parameters import base_columns
+from parflex.identification.didim import SimulatedRecords
+from parflex.identification.preprocess import choose_filter
+from parflex.identification.recordings import read_column_map, read_recording
 
 VERIFY = pytest.mark.verify
 
@@ -36,7 +36,7 @@ def simulated(controller, noise: float = 0.0) -> SimulatedRecords:
     """Simulations of a record of a sliding mass under a controller."""
     robot, mapped = slide(), read_column_map(UNDER_CONTROL | {"controller": controller}, ["axis"])
     regressor = regressor_of(robot)
-    record = read_measurement(measured.sliding_mass(1.0, noise=noise), mapped, robot)
+    record = read_recording(measured.sliding_mass(1.0, noise=noise), mapped, robot)
     choice = choose_filter([record], 40.0, 4, None, None)
     base = base_columns(regressor)
     assert [regressor.unknowns[k].symbol for k in base.kept] == ["M", "FV", "FS"]
@@ -80,15 +80,15 @@ def test_unobservable_directions_of_a_start_are_left_out():
     response = np.zeros((10, 1, 2))
     response[0, 0] = 3.0, 4.0
     response[1, 0] = 0.8 * record_starts.UNSEEN * np.array([-0.8, 0.6])
-    (ways,) = record_starts.seen_starts([response], [np.ones(2)], [np.ones((10, 1))])
+    (ways,) = record_starts.observable_starts([response], [np.ones(2)], [np.ones((10, 1))])
     assert np.abs(ways[:, 0]) == pytest.approx([0.6, 0.8]) and ways.shape == (2, 1)
-    (ways,) = record_starts.seen_starts([response], [2 * np.ones(2)], [np.ones((10, 1))])
+    (ways,) = record_starts.observable_starts([response], [2 * np.ones(2)], [np.ones((10, 1))])
     assert ways.shape == (2, 2)
     # rows without the starts give the parameters of rows with them
     rng = np.random.default_rng(1)
     W, y, weights = rng.standard_normal((40, 2, 5)), rng.standard_normal((40, 2)), rng.uniform(0.5, 2, (40, 2))
     both = np.linalg.lstsq((W * weights[:, :, None]).reshape(80, 5), (y * weights).ravel(), rcond=None)[0]
-    left = record_starts.without(W[:, :, 3:], np.concatenate([W[:, :, :3], y[:, :, None]], axis=2), weights)
+    left = record_starts.projected_out(W[:, :, 3:], np.concatenate([W[:, :, :3], y[:, :, None]], axis=2), weights)
     scaled = (left * weights[:, :, None]).reshape(80, 4)
     assert np.linalg.lstsq(scaled[:, :3], scaled[:, 3], rcond=None)[0] == pytest.approx(both[:3], rel=1e-10)
 

@@ -32,16 +32,15 @@ from support.robots import load_robot
 
 import parflex
 from parflex import ParflexError
-from parflex.identification.base_columns import base_columns
-from parflex.identification.column_map import read_column_map
-from parflex.identification.doubts import impossible_bodies
-from parflex.identification.doubts.by_file.file_trial import FileTrial
-from parflex.identification.doubts.by_file.hypotheses import as_given
-from parflex.identification.doubts.by_file.usual_mistakes import suspicions
-from parflex.identification.estimates.physical import never_negative
-from parflex.identification.filtering import choose_filter
-from parflex.identification.measured_files import read_measurement
+from parflex.identification import impossible_bodies
+from parflex.identification.base_parameters import base_columns
+from parflex.identification.file_trial import FileTrial
+from parflex.identification.hypotheses import as_given
+from parflex.identification.physical import never_negative
+from parflex.identification.preprocess import choose_filter
+from parflex.identification.recordings import read_column_map, read_recording
 from parflex.identification.unknowns import Unknown
+from parflex.identification.usual_mistakes import suspicions
 
 FIRST, SECOND, THIRD = (f"effort.{m}" for m in measured.MOTORS)
 ABOVE = "residuals are above the noise level"
@@ -211,7 +210,7 @@ class Suspect:
         self.turning = np.array([link.joint.unit == "rad" for link in links])
 
     def read(self, record):
-        own = read_measurement(record, read_column_map(None, self.motors), self.robot)
+        own = read_recording(record, read_column_map(None, self.motors), self.robot)
         return own, choose_filter([own], None, None, None, None)
 
     def off(self, record) -> float:

@@ -13,9 +13,14 @@ from support.robots import load_robot, write_robot
 
 import parflex
 from parflex import InputError, SingularError
-from parflex.identification.estimates.rounded_positions import staircase
-from parflex.identification.filtering import FilterChoice, choose_filter, decimated, smoothed
-from parflex.identification.measured_files import Measurement, _limited
+from parflex.identification.preprocess import (
+    FilterChoice,
+    choose_filter,
+    decimate_rows,
+    filtered_motion,
+    quantised_positions,
+)
+from parflex.identification.recordings import Recording, _limited
 
 # -- columns and clocks
 
@@ -237,7 +242,7 @@ def test_flexible_robots_unknown_estimators_and_names_and_short_records_are_refu
 
 def cutoff_of(t, x) -> float:
     position = x[:, None]
-    return choose_filter([Measurement("hand", t, position, 0 * position)], None, None, None, None).cutoff
+    return choose_filter([Recording("hand", t, position, 0 * position)], None, None, None, None).cutoff
 
 
 @pytest.mark.few("1.5-250", "6.0-1000")
@@ -256,7 +261,7 @@ def test_the_cutoff_is_where_motion_falls_below_noise(rate, highest):
 @pytest.mark.parametrize("decimate", [2, 10, 40])
 def test_noise_is_equal_at_all_decimated_instants(decimate):
     choice = FilterChoice(100.0 / decimate, decimate, 5 * decimate)
-    weights = decimated(choice.inside(np.eye(80 * decimate)), choice)  # the share of each sample in an instant
+    weights = decimate_rows(choice.inside(np.eye(80 * decimate)), choice)  # the share of each sample in an instant
     noise = (weights**2).sum(axis=1)
     assert len(noise) == 64 and noise.max() < 1.15 * noise[35]  # the first and last behind the low-pass have 40 times
 
@@ -265,9 +270,9 @@ def test_noise_is_equal_at_all_decimated_instants(decimate):
 def test_accelerations_of_coarse_samples_are_complete(rate):
     t = np.arange(8 * rate) / rate
     x, a = np.sin(6 * np.pi * t), -((6 * np.pi) ** 2) * np.sin(6 * np.pi * t)
-    record = Measurement("hand", t, x[:, None], a[:, None])
+    record = Recording("hand", t, x[:, None], a[:, None])
     choice = choose_filter([record], 0.2 * rate, 1, None, None)
-    left = smoothed(record, choice).acceleration[:, 0] - choice.inside(a)
+    left = filtered_motion(record, choice).acceleration[:, 0] - choice.inside(a)
     # at 50 Hz the low-pass takes (tan(0.06 pi)/tan(0.2 pi))^8 = 2e-5, and the slowest pole leaves 0.68^25 = 7e-5 of the
     # ends behind five periods; two neighbours would miss (6 pi h)^2/3 = 5 %, four 7e-4
     assert np.abs(left).max() < 1e-4 * a.max()
@@ -327,13 +332,13 @@ def test_a_cutoff_that_lets_rounding_through_is_reported():
 def test_steps_of_an_encoder_are_read_from_the_positions():
     t = np.arange(4000) * 1e-3
     slow, fast = 0.1 * np.sin(t), 100 * np.sin(t)
-    steps = staircase(LINE * np.round(slow / LINE))
+    steps = quantised_positions(LINE * np.round(slow / LINE))
     assert steps.line == pytest.approx(LINE) and steps.samples > 20
     flickering = LINE * np.round((slow + LINE * np.random.default_rng(0).standard_normal(len(t))) / LINE)
     rests = np.where(t < 3, 0.0, LINE * np.round(fast / LINE))
-    assert not any(staircase(x) for x in (slow, LINE * np.round(fast / LINE), rests, 0 * t, flickering))
+    assert not any(quantised_positions(x) for x in (slow, LINE * np.round(fast / LINE), rests, 0 * t, flickering))
     # error of a line per 100 samples: as strong at each frequency below the rate of lines as white noise of this size
-    assert staircase(np.repeat(np.arange(200.0), 100)).as_white == pytest.approx(np.sqrt(1 / 12 * 50))
+    assert quantised_positions(np.repeat(np.arange(200.0), 100)).as_white == pytest.approx(np.sqrt(1 / 12 * 50))
     # the cutoff does not follow the frequency of lines at a steady speed: 3.2 lines per second at 0.02 rad/s
     t = np.arange(20 * 500) / 500
     x = 0.2 * np.abs((0.1 * t) % 2 - 1)

@@ -13,11 +13,9 @@ from support.robots import write_robot
 
 import parflex
 from parflex import InputError
-from parflex.identification.column_map import read_column_map
-from parflex.identification.low_pass import ORDER, butterworth, decimated, mean_spectrum
-from parflex.identification.measured_files import read_measurement
-from parflex.identification.simulated import linear_response
-from parflex.identification.spikes import spikes
+from parflex.identification import didim
+from parflex.identification.preprocess import ORDER, butterworth, decimated, mean_spectrum
+from parflex.identification.recordings import read_column_map, read_recording, spikes
 
 T = np.arange(20_000) / 1000
 MOTION = 0.3 * np.sin(2 * T) + 0.05 * np.sin(23 * T)
@@ -95,7 +93,7 @@ def holding(record, rows, words=("q.", "effort.")):
 
 
 def read(robot, record):
-    return read_measurement(record, read_column_map(None, list(robot.actuated_names)), robot)
+    return read_recording(record, read_column_map(None, list(robot.actuated_names)), robot)
 
 
 @pytest.mark.parametrize("words", [("q.", "effort."), ("q.",)])
@@ -170,10 +168,10 @@ def efforts_of(step, rates, delay=0):
     """Efforts of the controller while a force of 1 N per unit acts, by the module."""
     samples = round(SECONDS / step) + 1
     constant = [np.full((2, 1, 1), value) for value in (M, D, K)]
-    along = linear_response._Along(np.array([0, samples - 1]), *constant)
+    along = didim._Along(np.array([0, samples - 1]), *constant)
     settings = SimpleNamespace(delay=delay, rates=rates)
     replay = SimpleNamespace(sample=step, every=1, settings=settings)
-    return linear_response._answers(along, np.ones((samples, 1, 1)), replay, STIFFNESS, DAMPING)[:, 0, 0]
+    return didim._answers(along, np.ones((samples, 1, 1)), replay, STIFFNESS, DAMPING)[:, 0, 0]
 
 
 def exactly(step, rates, delay=0):

@@ -7,9 +7,8 @@ import pytest
 from support.recordings import followed, noisy, three_rrr
 
 import parflex
-from parflex.identification import identify
-from parflex.identification.doubts import noise_of_positions
-from parflex.identification.estimates.least_squares import EffortRows, _wider, fit
+from parflex.identification import identify, noise_of_positions
+from parflex.identification.estimators import EffortRows, _wider, fit_rows
 
 TRUE = {"FV": 0.4, "FS": 0.25}  # of the record; all else is that of the file
 
@@ -21,7 +20,7 @@ def test_parameters_that_are_hardly_told_keep_their_deviation_whatever_their_uni
     W[:, :, 4] = W[:, :, 3] + 3e-6 * W[:, :, 4]  # a record that tells the two apart by 3e-6 of them
     W *= np.array([1e4, 1.0, 1e-4, 1e-3, 1e-3])
     rows = EffortRows(W, rng.standard_normal((200, 1)), instruments=W.copy() if instruments else None)
-    found, flat = fit(rows), W[:, 0] / np.linalg.norm(W[:, 0], axis=0)
+    found, flat = fit_rows(rows), W[:, 0] / np.linalg.norm(W[:, 0], axis=0)
     for k in range(5):  # one over what others leave of a column
         others = np.delete(flat, k, axis=1)
         left = flat[:, k] - others @ np.linalg.lstsq(others, flat[:, k], rcond=1e-15)[0]

@@ -47,10 +47,10 @@ from parflex.formulations.explain import explain as explain
 from parflex.formulations.redundant_matrices import RedundantModel as RedundantModel
 from parflex.formulations.redundant_matrices import redundant_model as redundant_model
 from parflex.formulations.sensor_geometry import geometry_from_sensors as geometry_from_sensors
-from parflex.identification.exciting.excite import Excitation as Excitation
-from parflex.identification.exciting.excite import excite as excite
-from parflex.identification.identified import Identified as Identified
+from parflex.identification.excitation import Excitation as Excitation
+from parflex.identification.excitation import excite as excite
 from parflex.identification.identify import identify as identify
+from parflex.identification.result import Identified as Identified
 from parflex.maps.api import ManyFrequencies as ManyFrequencies
 from parflex.maps.api import ManyResponses as ManyResponses
 from parflex.maps.api import many_frequencies as many_frequencies

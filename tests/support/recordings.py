@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 import parflex
-from parflex.identification.regressors import Regressor
+from parflex.identification.regressor import Regressor
 from parflex.identification.unknowns import unknowns
 from support.oracles import led_records, measured
 from support.oracles import three_rrr as hand

@@ -11,57 +11,70 @@ import numpy as np
 
 from parflex.checks import one_of
 from parflex.errors import InputError, SingularError
-from parflex.identification.base_columns import BaseColumns, base_columns, grouped_by, independent_columns, stacked
-from parflex.identification.column_map import ColumnMap, read_column_map
-from parflex.identification.doubts.by_file.file_trial import FileTrial
-from parflex.identification.doubts.by_file.usual_mistakes import FAR, far_positions, mistake_that_closes, suspicions
-from parflex.identification.doubts.contradicting_encoders import contradictions, encoder_that_is_wrong
-from parflex.identification.doubts.impossible_bodies import impossible_bodies
-from parflex.identification.doubts.lack_of_fit import CONTROLLER, misfit_doubts, misfits_of_rows
-from parflex.identification.doubts.noise_of_positions import noise_doubts
-from parflex.identification.doubts.passive_sensors import passive_doubts, passive_joints
-from parflex.identification.doubts.recorded_signals import (
+from parflex.identification.base_parameters import (
+    BaseColumns,
+    base_columns,
+    grouped_by,
+    independent_columns,
+    nearest_parameters,
+    stacked,
+)
+from parflex.identification.contradicting_encoders import contradictions, encoder_that_is_wrong
+from parflex.identification.estimators import EffortRows, LeastSquaresFit, WeightedRows, fit_rows, total_least_squares
+from parflex.identification.file_trial import FileTrial
+from parflex.identification.impossible_bodies import impossible_bodies
+from parflex.identification.lack_of_fit import CONTROLLER, misfit_doubts, misfits_of_rows
+from parflex.identification.noise_of_positions import noise_doubts
+from parflex.identification.passive_sensors import passive_doubts, passive_joints
+from parflex.identification.payloads import (
+    gain_warnings,
+    payload_warnings,
+    scale_steps,
+    scale_warnings,
+    unused_payloads,
+)
+from parflex.identification.physical import PhysicalParameters, physical_parameters
+from parflex.identification.preprocess import (
+    FilterChoice,
+    choose_filter,
+    differences_hold,
+    join_rows,
+    motors_with_friction,
+    refuse_rest,
+    rows_of_record,
+    visited_states,
+    without_reversals,
+    without_sticking,
+)
+from parflex.identification.recorded_signals import (
     effort_doubts,
     refuse_repeated,
     repeated_validation,
     sticking_doubts,
 )
-from parflex.identification.estimates.differences import differences_hold
-from parflex.identification.estimates.drive_gains import total_least_squares
-from parflex.identification.estimates.least_squares import EffortRows, Fit, WeightedRows, fit
-from parflex.identification.estimates.nearest_numbers import nearest_parameters
-from parflex.identification.estimates.physical import PhysicalParameters, physical_parameters
-from parflex.identification.estimates.reversals import without_reversals
-from parflex.identification.filtering import FilterChoice, choose_filter, refuse_rest, without_sticking
-from parflex.identification.identified import Identified, share
-from parflex.identification.measured_files import Measurement, read_measurement
-from parflex.identification.payloads import (
-    gain_doubts,
-    payload_doubts,
-    scale_doubts,
-    scale_steps,
-    unused_payloads,
-)
-from parflex.identification.prepared import joined, rows_of_record, rubbing_motors, visited
-from parflex.identification.regressors import Regressor, refuse_unsuited
-from parflex.identification.telling import (
+from parflex.identification.recordings import ColumnMap, Recording, read_column_map, read_recording
+from parflex.identification.regressor import Regressor, refuse_unsuited
+from parflex.identification.result import (
     SIGNIFICANT,
-    doubts_of,
-    parameters_of,
+    Identified,
+    identified_parameters,
+    insignificant_parameters,
+    misfit_warnings,
     per_motor,
     prediction_of,
-    resting,
-    steps_of,
-    undetermined_of,
-    unsure_of,
-    validation_doubts,
+    processing_steps,
+    rest_warnings,
+    share,
+    undetermined_parameters,
     validation_of,
+    validation_warnings,
 )
 from parflex.identification.unknowns import unknowns
+from parflex.identification.usual_mistakes import FAR, far_positions, mistake_that_closes, suspicions
 from parflex.robot.robot import Robot
 
 if TYPE_CHECKING:
-    from parflex.identification.simulated.simulated_records import SimulatedRecords
+    from parflex.identification.didim import SimulatedRecords
 
 Array = np.ndarray
 ESTIMATORS = ("ols", "wls", "irls", "tls", "iv", "didim")
@@ -133,18 +146,18 @@ def identify(
     refuse_unsuited(robot)
     every = unknowns(robot, friction, [keep] if isinstance(keep, str) else keep)
     regressor = Regressor(robot, every, friction)
-    used = [read_measurement(one, mapped, robot, keep_spikes, name) for one, name in _named(record, "record")]
+    used = [read_recording(one, mapped, robot, keep_spikes, name) for one, name in _named(record, "record")]
     if not used:
         raise InputError("no record is given", key="record", hint="give at least one file")
-    held_out = [read_measurement(one, mapped, robot, keep_spikes, name) for one, name in _named(validate, "validation")]
+    held_out = [read_recording(one, mapped, robot, keep_spikes, name) for one, name in _named(validate, "validation")]
     refuse_repeated(used)
     choice = choose_filter(used, cutoff, decimate, least_speed, None)
     refuse_rest(used, choice)
-    if estimator == "iv" and least_speed is None and rubbing_motors(regressor):
+    if estimator == "iv" and least_speed is None and motors_with_friction(regressor):
         choice = without_sticking(used, choice)
-    base = base_columns(regressor, visited(regressor, [*used, *held_out], choice))
+    base = base_columns(regressor, visited_states(regressor, [*used, *held_out], choice))
     found = [_rows(regressor, base, one, choice, estimator == "iv") for one in used]
-    rows = joined([one[1] for one in found])
+    rows = join_rows([one[1] for one in found])
     if estimator != "iv":  # instruments undo what noise does, but not what differences do
         choice, rows, found = _as_in_print(regressor, base, used, choice, rows, found)
     suspected = suspicions(regressor, base, used, choice) if estimator != "tls" else [None] * len(used)
@@ -158,19 +171,17 @@ def identify(
         fitted, rows, found, gains = _with_gains(regressor, mapped, rows, found)
         parts = [one[1].columns(told) for one in found]  # in N, N m
     elif estimator == "didim":
-        from parflex.identification.simulated.simulated_records import (
-            SimulatedRecords,
-        )  # brings the control of runs with it
+        from parflex.identification.didim import SimulatedRecords  # brings the control of runs with it
 
         simulated = SimulatedRecords(regressor, base, mapped, choice, used[0].step)
-        first = fit(rows, "wls").values
+        first = fit_rows(rows, "wls").values
         try:
             fitted, rows = simulated.fitted(used, told, first, seen)
         except InputError as error:
             error.hint = next((text for text in suspected if text), error.hint)
             raise
     else:
-        fitted = fit(rows, "wls" if estimator == "iv" else estimator)
+        fitted = fit_rows(rows, "wls" if estimator == "iv" else estimator)
     essential = _essential(rows, fitted)
     values = np.zeros(len(base.kept))
     values[told] = fitted.values
@@ -185,7 +196,7 @@ def identify(
         later = [prediction_of(one, found_of, whole) for one, found_of in zip(held_out, checked, strict=True)]
     warnings = [f"{Path(one.name).name}: {text}" for one in [*used, *held_out] for text in one.warnings]
     other_signs = _signs(used, parts, estimator)
-    warnings += other_signs + gain_doubts(gains) + effort_doubts(regressor, used, parts, choice)
+    warnings += other_signs + gain_warnings(gains) + effort_doubts(regressor, used, parts, choice)
     warnings += [text for text in suspected if text]
     for one, text, (_, part, by_file) in zip(used, suspected, found, strict=True):
         right = share(part.mask * (part.y - by_file), part.mask * part.y) < FAR  # as units are: no other one is named
@@ -194,8 +205,8 @@ def identify(
     warnings += passive_doubts(regressor, [*used, *held_out], choice)
     warnings += repeated_validation(used, held_out)
     warnings += unused_payloads(mapped, [*used, *held_out])
-    payloads = payload_doubts(regressor, used, parts)
-    warnings += payloads or (scale_doubts(regressor, seen, told, fitted, used) if gains else [])
+    payloads = payload_warnings(regressor, used, parts)
+    warnings += payloads or (scale_warnings(regressor, seen, told, fitted, used) if gains else [])
     contradicting = contradictions(regressor, [*used, *held_out], choice)
     warnings += contradicting
     explained = bool(payloads or other_signs or contradicting)  # these say why
@@ -212,11 +223,11 @@ def identify(
         doubts = misfit_doubts(misfits, of_rows)
         warnings += doubts
         explained = any(CONTROLLER in text for text in doubts)
-    parameters = parameters_of(regressor, seen, told, fitted, essential)
+    parameters = identified_parameters(regressor, seen, told, fitted, essential)
     efforts = np.concatenate([one.measured for one in predictions])
     left = np.concatenate([one.measured - one.predicted for one in predictions])
     errors = per_motor(regressor.rows, efforts, left)
-    unsure = unsure_of(parameters, rows, fitted)
+    unsure = insignificant_parameters(parameters, rows, fitted)
     if estimator in ("ols", "wls", "irls"):  # instruments and simulated positions have no noise
         noisy = noise_doubts(regressor, kept, used, parts, choice, fitted)
         warnings += noisy
@@ -224,19 +235,19 @@ def identify(
     if estimator in ("ols", "wls") and not explained:  # else what is named moves parameters wherever samples are
         warnings += sticking_doubts(regressor, rows, fitted, list(parameters), choice, estimator)
     warnings += impossible_bodies(regressor, seen, told, fitted, parameters, rows, explained)
-    warnings += doubts_of(errors) + resting(used, choice, regressor)
+    warnings += misfit_warnings(errors) + rest_warnings(used, choice, regressor)
     warnings += simulated.warnings if simulated else []
-    warnings += validation_doubts(regressor.rows, errors, later)
+    warnings += validation_warnings(regressor.rows, errors, later)
     if physical:
         real = physical_parameters(robot, every, seen, told, fitted)
         theta, consistent = real.theta, _predicting(real, found, told, left, efforts)
-    steps = steps_of(used, choice, estimator, fitted, regressor, beside)
+    steps = processing_steps(used, choice, estimator, fitted, regressor, beside)
     steps += scale_steps(regressor, used) if gains else []
     steps += simulated.steps if simulated else []
     return Identified(
         robot.name, estimator, parameters, gains, fitted.condition, share(left, efforts), errors,
         validation_of(regressor.rows, later),
-        undetermined_of(base, names, missed, regressor) + unsure, choice, [*predictions, *later],
+        undetermined_parameters(base, names, missed, regressor) + unsure, choice, [*predictions, *later],
         fitted.robust, theta, regressor.rows, [*used, *held_out],
         steps, warnings,
         friction, consistent,
@@ -244,7 +255,7 @@ def identify(
 
 
 def _rows(
-    regressor: Regressor, base: BaseColumns, record: Measurement, choice: FilterChoice, by_reference: bool
+    regressor: Regressor, base: BaseColumns, record: Recording, choice: FilterChoice, by_reference: bool
 ) -> tuple[Array, EffortRows, Array]:
     """Rows of a record; where its loops do not close, the error says with which unit or sign they would."""
     try:
@@ -256,20 +267,20 @@ def _rows(
 
 
 def _far(
-    regressor: Regressor, base: BaseColumns, record: Measurement, choice: FilterChoice, suspected: str | None
+    regressor: Regressor, base: BaseColumns, record: Recording, choice: FilterChoice, suspected: str | None
 ) -> list[str]:
     """Warnings about motors that stand where none can."""
     return far_positions(FileTrial(regressor, base, record, choice), suspected) if record.far else []
 
 
 def _as_in_print(
-    regressor: Regressor, base: BaseColumns, used: list[Measurement], choice: FilterChoice, rows: EffortRows,
+    regressor: Regressor, base: BaseColumns, used: list[Recording], choice: FilterChoice, rows: EffortRows,
     found: list[tuple[Array, EffortRows, Array]],
 ) -> tuple[FilterChoice, EffortRows, list[tuple[Array, EffortRows, Array]]]:  # fmt: skip
     """The filter, rows and what is prepared of each record, with central differences where these move nothing."""
     printed = replace(choice, whole=False)
     others = [_rows(regressor, base, one, printed, False) for one in used]
-    joint, told = joined([one[1] for one in others]), _told_by(rows, base)[0]
+    joint, told = join_rows([one[1] for one in others]), _told_by(rows, base)[0]
     if differences_hold(rows.columns(told), joint.columns(told)):
         return printed, joint, others
     return choice, rows, found
@@ -323,7 +334,7 @@ def _told_by(rows: EffortRows, base: BaseColumns) -> tuple[list[int], list[int],
     return found.kept, [k for k in range(len(base.kept)) if k not in found.kept], grouped_by(base, found)
 
 
-def _essential(rows: EffortRows, fitted: Fit) -> list[bool]:
+def _essential(rows: EffortRows, fitted: LeastSquaresFit) -> list[bool]:
     """Parameters that are left when the least certain is taken out until all are told from zero."""
     left = list(range(len(fitted.values)))
     values, robust = fitted.values, fitted.robust
@@ -341,11 +352,11 @@ def _essential(rows: EffortRows, fitted: Fit) -> list[bool]:
     return [k in left for k in range(len(fitted.values))]
 
 
-def _signs(used: list[Measurement], parts: list[EffortRows], estimator: str) -> list[str]:
+def _signs(used: list[Recording], parts: list[EffortRows], estimator: str) -> list[str]:
     """Records whose efforts have another sign than those of the first."""
     if len(parts) < 2:
         return []
-    first = fit(parts[0], "ols").values
+    first = fit_rows(parts[0], "ols").values
     found = []
     for record, rows in zip(used[1:], parts[1:], strict=True):
         predicted = rows.W @ first

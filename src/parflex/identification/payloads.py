@@ -10,11 +10,10 @@ import numpy as np
 
 from parflex.bodies.rigid import RigidBody
 from parflex.forces.base_parameters import PARAMETERS, body_parameters
-from parflex.identification.base_columns import BaseColumns
-from parflex.identification.column_map import ColumnMap
-from parflex.identification.estimates.least_squares import EffortRows, Fit, fit
-from parflex.identification.measured_files import Measurement
-from parflex.identification.regressors import ClosedMotion, Regressor
+from parflex.identification.base_parameters import BaseColumns
+from parflex.identification.estimators import EffortRows, LeastSquaresFit, fit_rows
+from parflex.identification.recordings import ColumnMap, Recording
+from parflex.identification.regressor import ClosedMotion, Regressor
 from parflex.identification.unknowns import taken_from_file
 
 Array = np.ndarray
@@ -57,7 +56,7 @@ def payload_rows(regressor: Regressor, moving: ClosedMotion) -> Array:
     return np.stack(found, axis=2)
 
 
-def payload_doubts(regressor: Regressor, used: Sequence[Measurement], parts: Sequence[EffortRows]) -> list[str]:
+def payload_warnings(regressor: Regressor, used: Sequence[Recording], parts: Sequence[EffortRows]) -> list[str]:
     """Warnings about payloads that efforts of their record do not fit.
 
     Loaded records beside others tell what they carry: mass and first moments are looked for in addition. Where gains of
@@ -72,7 +71,7 @@ def payload_doubts(regressor: Regressor, used: Sequence[Measurement], parts: Seq
     return found
 
 
-def unused_payloads(mapped: ColumnMap, records: Sequence[Measurement]) -> list[str]:
+def unused_payloads(mapped: ColumnMap, records: Sequence[Recording]) -> list[str]:
     """Warnings about payloads that no record has."""
     names = {name for record in records for name in (record.name, Path(record.name).name)}
     called = ", ".join(dict.fromkeys(Path(record.name).name for record in records))
@@ -97,7 +96,7 @@ def _beside(parts: Sequence[EffortRows], chosen: int) -> EffortRows:
 
 
 def _carries(
-    regressor: Regressor, record: Measurement, rows: EffortRows, named: tuple[float, float, float, float]
+    regressor: Regressor, record: Recording, rows: EffortRows, named: tuple[float, float, float, float]
 ) -> list[str]:
     size = rows.W.shape[2] - len(UNITS)
     flat = (rows.W * rows.mask[:, :, None]).reshape(-1, rows.W.shape[2])
@@ -106,7 +105,7 @@ def _carries(
     told = [k for k in range(len(UNITS)) if np.linalg.norm(left[:, k]) > TOLD * max(length[k], 1e-300)]
     if 0 not in told:
         return []  # nothing tells it from the robot
-    fitted = fit(replace(rows.columns([*range(size), *(size + k for k in told)]), instruments=None), "wls")
+    fitted = fit_rows(replace(rows.columns([*range(size), *(size + k for k in told)]), instruments=None), "wls")
     off, spread = fitted.values[size:], fitted.robust[size:, size:]
     mass, *place = named
     scale = np.array([1.0, *[regressor.robot.tree.length] * 3])[told] * abs(mass)
@@ -127,7 +126,7 @@ def _carries(
     ]
 
 
-def gain_doubts(gains: Mapping[str, Mapping[str, float]]) -> list[str]:
+def gain_warnings(gains: Mapping[str, Mapping[str, float]]) -> list[str]:
     """A warning where all gains are off alike: payloads say how large efforts are."""
     factors = np.array([one["value"] / one["given"] for one in gains.values()])
     if not len(factors) or np.ptp(factors) > OFF * abs(factors.mean()):
@@ -141,8 +140,8 @@ def gain_doubts(gains: Mapping[str, Mapping[str, float]]) -> list[str]:
     ]
 
 
-def scale_doubts(
-    regressor: Regressor, base: BaseColumns, told: Sequence[int], fitted: Fit, used: Sequence[Measurement]
+def scale_warnings(
+    regressor: Regressor, base: BaseColumns, told: Sequence[int], fitted: LeastSquaresFit, used: Sequence[Recording]
 ) -> list[str]:
     """A warning where gains were found and all parameters of bodies are off the file's by one factor.
 
@@ -169,7 +168,7 @@ def scale_doubts(
     ]
 
 
-def scale_steps(regressor: Regressor, used: Sequence[Measurement]) -> list[str]:
+def scale_steps(regressor: Regressor, used: Sequence[Recording]) -> list[str]:
     """What gains of drives are in proportion to, in words: a common factor of all that is known is told by nothing."""
     known = [f"{one.payload[0]:.4g} kg in {Path(one.name).name}" for one in used if one.payload is not None]
     known += taken_from_file(regressor.robot, regressor.unknowns)

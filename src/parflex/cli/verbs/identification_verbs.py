@@ -41,7 +41,7 @@ def identify(
 ) -> None:
     """Identify inertial parameters, friction and drive gains of a robot from records of its motors."""
     from parflex.identification.identify import identify as identified
-    from parflex.identification.written_robot import check_robot_target, write_robot
+    from parflex.identification.robot_update import check_robot_target, write_robot
 
     words = {key: options.pop(key) for key in ("settings", "payload", "actuation", "working_mode", "rigid")}
     loaded = open_robot(robot, **words)
@@ -117,12 +117,12 @@ def excite(
     """Find a motion of the motors that tells the base parameters best, within limits."""
     from parflex.checks import number
     from parflex.cli.conditions import number_or_table
-    from parflex.identification.exciting.excite import excite as excited
-    from parflex.identification.exciting.motion_files import check_motion_target, read_box, write_motion
+    from parflex.identification.excitation import check_motion_target, read_region, write_motion
+    from parflex.identification.excitation import excite as excited
 
     number(step, "step", above=0.0, example=1e-3)
     words = {key: options.pop(key) for key in ("settings", "payload", "actuation", "working_mode", "rigid")}
-    box = read_box(workspace)
+    box = read_region(workspace)
     limits = {
         "velocity_limit": number_or_table(velocity_limit, "velocity-limit"),
         "effort_limit": number_or_table(effort_limit, "effort-limit"),
@@ -205,7 +205,7 @@ def update(
 ) -> None:  # fmt: skip
     """Fit numbers of the robot file to measured natural frequencies, damping ratios and frequency responses."""
     from parflex.cli.conditions import number_or_table
-    from parflex.identification.written_robot import check_robot_target
+    from parflex.identification.robot_update import check_robot_target
     from parflex.updating.response_modes import responses_of_words
     from parflex.updating.update import update as updated
     from parflex.updating.updated import write_updated

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from parflex.identification.filtering import smoothed
-from parflex.identification.identified import Identified, Prediction
-from parflex.identification.low_pass import mean_spectrum
-from parflex.identification.measured_files import Measurement
+from parflex.identification.preprocess import filtered_motion, mean_spectrum
+from parflex.identification.recordings import Recording
+from parflex.identification.result import Identified, Prediction
 from parflex.view.figures.style import LINES, MEASURED, REST, finished, new_figure, styled
 
 if TYPE_CHECKING:
@@ -79,7 +78,7 @@ def draw_filtering(found: Identified, path: str | Path | None = None, record: in
         rate, effort = figure.subplots(2, 1, sharex=True)
         raw = np.gradient(one.position, one.step, axis=0)
         _spectrum(rate, one, raw, REST, "measured")
-        _spectrum(rate, one, smoothed(one, found.filter).rate, LINES[0], "filtered")
+        _spectrum(rate, one, filtered_motion(one, found.filter).rate, LINES[0], "filtered")
         rate.set_ylabel("rates (m/s, rad/s per Hz$^{1/2}$)")
         _spectrum(effort, one, one.effort, MEASURED, "measured")
         effort.set_ylabel("efforts (N, N m per Hz$^{1/2}$)")
@@ -93,7 +92,7 @@ def draw_filtering(found: Identified, path: str | Path | None = None, record: in
         return finished(figure, path)
 
 
-def _spectrum(panel: object, one: Measurement, values: np.ndarray, colour: str, label: str) -> None:
+def _spectrum(panel: object, one: Recording, values: np.ndarray, colour: str, label: str) -> None:
     f, power = mean_spectrum(values, one.step, 4096)
     level = np.sqrt(power.max(axis=1))
     panel.loglog(f[1:], np.maximum(level[1:], 1e-300), color=colour, linewidth=1.0, label=label)  # type: ignore[attr-defined]

@@ -6,7 +6,7 @@ from html import escape
 from pathlib import Path
 
 from parflex.codegen.source_files import MARK, write_files
-from parflex.identification.identified import Identified
+from parflex.identification.result import Identified
 from parflex.view.figures.identification_figures import draw_filtering, draw_identified
 from parflex.view.notebook.html_parts import card, drawn, notes, table
 

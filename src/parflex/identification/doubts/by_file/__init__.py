@@ -1,1 +1,0 @@
-"""Mistakes of records that the numbers of the file show: units, signs, whole turns, columns."""

@@ -1,1 +1,0 @@
-"""Estimates of parameters from rows of efforts, and how sure they are."""

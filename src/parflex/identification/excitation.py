@@ -1,0 +1,590 @@
+"""Exciting trajectories: D-optimal Fourier series."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy
+
+from parflex.checks import integer, number
+from parflex.errors import InputError, ParflexError, SingularError
+from parflex.identification.base_parameters import BaseColumns, base_columns
+from parflex.identification.excitation_limits import (
+    AMPLITUDE,
+    DifferentiatedRows,
+    MotionLimits,
+    Seeds,
+    in_units,
+    read_motion_limits,
+)
+from parflex.identification.regressor import ClosedMotion, Regressor, refuse_unsuited
+from parflex.identification.unknowns import unknowns
+from parflex.io import atomic_file, check_writable, refuse_overwrite
+from parflex.records import Answer, Record, brief
+from parflex.robot.robot import Robot
+from parflex.trajectories.files import check_target, write_table
+from parflex.trajectories.motor_motion import plan_motion
+
+Array = np.ndarray
+
+RIDGE = 1e-6  # beside the square of a usual column: parameters that a motion does not tell stay finite
+
+INSTANTS = 32  # of a period of the highest harmonic
+
+FINE = 3  # times as many, on which limits are kept in the end
+
+NEARER, SPLIT, HIGHEST = 3, 17, 3  # times that instants about the largest values are split, into how many, of how many
+
+MARGIN = 1e-4  # of a limit, which values keep from it at those instants
+
+LESS = 1e-3  # of a motion, by which it is made smaller first where it passes a limit between instants
+
+SOFT = 0.1  # of a usual speed: over so much Coulomb friction changes its sign while a motion is looked for
+
+WEIGHTS = (10.0, 1.0, 0.1, 0.01)  # of the barrier before the limits, one round after the other
+
+FARTHER = (1e3, 100.0)  # before these: the descent begins far from all limits
+
+NEARLY = 1e-5  # of the value, by which a step may still lower it, but with the last of them
+
+ROUNDS = 400  # of descent with each weight, at most
+
+INSIDE = 0.7  # of a motion that reaches the limits: the descent begins there
+
+JUMP = 0.05  # rad, or typical lengths, between two instants, that rates do not explain
+
+LONGEST = 0.1  # rad, or typical lengths, of a step of the descent
+
+LEAST = 1e-3  # rad, or typical lengths, of a motion that is as good as at rest
+
+START_HALVINGS = 8  # of what a random motion may be larger
+
+CLOSED = 8  # instants of a period of the highest harmonic, at which a random motion is closed
+
+ENOUGH = 1e-4  # of the decrease that the gradient promises
+
+CAREFUL = 0.1  # of the longest step, where nothing is known of the curvature
+
+STEP_HALVINGS = 25
+
+SETTLED = 1e-7  # of the value, by which a step may still lower it
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Excitation(Answer):
+    """A motion of the motors that tells base parameters.
+
+    Attributes
+    ----------
+    robot : str
+        Its name.
+    motion : dict[str, Any]
+        Fourier series, as `simulate` takes it.
+    log_det : float
+        Logarithm of the determinant of the information of one instant, columns in usual units, with a small ridge.
+    condition : float
+        Condition number of the rows.
+    limits : dict[str, Any]
+        Largest values by kind with their limits: position, speed, effort, workspace, distance (1 at home, 0 at singular
+        poses).
+    parameters : list[str]
+        Base parameters that it is to tell.
+    deviations : dict[str, float]
+        Of parameters in usual units, for noise of 1 N or N m in one instant: geometric_mean, largest.
+    starts : list[float]
+        Logarithms that all starts reached.
+    """
+
+    robot: str
+    motion: dict[str, Any]
+    log_det: float
+    condition: float
+    limits: dict[str, Any]
+    parameters: list[str] = field(default_factory=list)
+    deviations: dict[str, float] = field(default_factory=dict)
+    starts: list[float] = field(default_factory=list)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "robot": self.robot, "log_det": self.log_det, "condition": self.condition, "limits": self.limits,
+            "motion": self.motion, "parameters": self.parameters, "deviations": self.deviations, "starts": self.starts,
+        }  # fmt: skip
+
+    def _told(self) -> str:
+        return f"{brief(self.robot)}: {len(self.parameters)} base parameters, log det {self.log_det:.4g}"
+
+
+def excite(
+    robot: Robot,
+    time: float = 10.0,
+    harmonics: int = 5,
+    seed: int = 0,
+    *,
+    amplitude: float | None = None,
+    velocity_limit: float | Mapping[str, float] | None = None,
+    effort_limit: Any = None,
+    workspace: Mapping[str, Any] | None = None,
+    distance: float = 0.3,
+    friction: str = "file",
+    starts: int = 4,
+    progress: Callable[[int, int], None] | None = None,
+) -> Excitation:
+    """A motion of the motors that tells the base parameters of a rigid robot best, within limits.
+
+    Fourier series, at rest at both ends, that make the determinant of the information largest (D-optimal), by its exact
+    gradient through the loops; the best of several starts.
+
+    Parameters
+    ----------
+    robot : Robot
+        Robot, from `load`.
+    time : float, default 10.0
+        Duration, one period (s).
+    harmonics : int, default 5
+        Harmonics of the series, two or more.
+    seed : int, default 0
+        Start of the random numbers.
+    amplitude : float, default None
+        Reach about home of all motors, in rad or typical lengths of the robot, within the limits of the file; None:
+        0.5 for motors without limits in the file (dimensionless).
+    velocity_limit : float or Mapping[str, float], default None
+        Largest velocity of all motors, or of each; None: no limit (m/s, rad/s).
+    effort_limit : float or Mapping[str, float], default None
+        Largest effort of all motors, or of each, by the numbers of the file; a pair is a lowest and a highest effort;
+        None: no limit (N, N m).
+    workspace : Mapping[str, Sequence[float]], default None
+        Lowest and highest place of the end effector by direction, {'x': [-0.1, 0.1]}; None: no limit (m).
+    distance : float, default 0.3
+        Least distance to singular poses: the spread of joint rates per motor rate at home over that on the way, 1 at
+        home and 0 at singular poses (dimensionless).
+    friction : {'file', 'none', 'symmetric', 'offset', 'direction'}, default "file"
+        Friction of motors that is looked for.
+    starts : int, default 4
+        Number of random starts.
+    progress : callable, default None
+        Called with the starts that are done and all of them.
+
+    Returns
+    -------
+    Excitation
+        The motion, its log det, condition number and largest values beside their limits.
+
+    Examples
+    --------
+    >>> parflex.excite(parflex.load("3rrr"), time=5, harmonics=5).log_det
+    """
+    given = float(number(time, "time", above=0.0, example=10.0))
+    count = integer(harmonics, "harmonics", 2, 50)
+    asked = None if amplitude is None else float(number(amplitude, "amplitude", above=0.0, example=0.5))
+    reach = AMPLITUDE if asked is None else asked
+    search = ExcitationSearch(robot, given, count, friction, reach)
+    least = float(number(distance, "distance", least=0.0, example=0.3))
+    if least >= 1:
+        raise InputError("a distance of 1 is home itself", key="distance", value=least, hint="give e.g. 0.3")
+    limits = read_motion_limits(search.regressor, asked, velocity_limit, effort_limit, workspace, least)
+    rng = np.random.default_rng(integer(seed, "seed", 0))
+    count = integer(starts, "starts", 1, 1000)
+    found: list[Array] = []
+    for k in range(count):
+        if progress is not None:
+            progress(k, count)
+        found.append(search.best(search.random(rng, reach, limits), limits, farther=k % 2 == 0))
+    if progress is not None:
+        progress(count, count)
+    best = max(found, key=search.log_det)
+    return _told(search, best, limits, [search.log_det(one) for one in found])
+
+
+def _told(search: ExcitationSearch, x: Array, limits: MotionLimits, reached: list[float]) -> Excitation:
+    """The answer for a series; largest values are those between instants, too."""
+    robot, series, base = search.regressor.robot, search.series, search.base
+    moving, W, efforts, place = search.watched(x, search.peaks(x, limits))
+    start, sines, cosines = series.amplitudes(x)
+    motors = robot.actuated_names
+    motion = {
+        "frequency": 1 / series.time, "duration": series.time,
+        "start": dict(zip(motors, map(float, start), strict=True)),
+        "sines": {name: row.tolist() for name, row in zip(motors, sines, strict=True)},
+        "cosines": {name: row.tolist() for name, row in zip(motors, cosines, strict=True)},
+    }  # fmt: skip
+    judged = limits.judged(search.regressor, moving, efforts, place)
+    _, W, _, _ = search.watched(x, search.instants(FINE))
+    return Excitation(
+        robot.name, motion, search.log_det(x), float(np.linalg.cond(W.reshape(-1, W.shape[2]))), judged,
+        [search.regressor.unknowns[k].name for k in base.kept], search.deviations(W), reached,
+    )  # fmt: skip
+
+
+class ExcitationSearch:
+    """Series of a robot's motors, and how well they tell its base parameters."""
+
+    def __init__(self, robot: Robot, time: float, harmonics: int, friction: str = "file", reach: float = 0.5) -> None:
+        refuse_unsuited(robot)
+        every = unknowns(robot, friction)
+        self.regressor = self.soft = Regressor(robot, every, friction)
+        if any(one.symbol in ("FS", "FS_back") for one in every):
+            # friction that changes its sign at once makes the determinant jump where a reversal passes an instant
+            speed = SOFT * reach * np.pi * harmonics / time
+            self.soft = Regressor(robot, every, friction, float(2.0 ** np.round(np.log2(speed))))
+        if self.regressor.spare:
+            raise InputError(
+                "motors that are more than freedoms cannot move each for itself", key="robot", value=robot.name,
+                hint="use an actuation with as many motors as freedoms",
+            )  # fmt: skip
+        self.base: BaseColumns = base_columns(self.regressor)
+        self.sloped = DifferentiatedRows(self.soft, self.base.kept)
+        self.series = FourierSeries(time, harmonics, len(robot.actuated))
+        self.usual = self.base.usual[self.base.kept]
+        self.theta = self.base.groups @ np.array([one.value for one in self.regressor.unknowns])
+
+    def instants(self, fine: int = 1) -> Array:
+        """Equal times over a period."""
+        count = fine * INSTANTS * self.series.harmonics
+        return np.arange(count) * self.series.time / count
+
+    def moving(self, x: Array, t: Array) -> tuple[ClosedMotion, Array, Array]:
+        """All joints along a series, and rates and accelerations of the motors."""
+        position, rate, acceleration = self.series.moved(x, t)
+        found = self.regressor.moving(position, rate, acceleration)
+        self._refuse_jumps(found, t[1] - t[0])
+        return found, rate, acceleration
+
+    def _refuse_jumps(self, moving: ClosedMotion, step: float) -> None:
+        """Refuse a motion that passes singular poses between instants: joints are then not where rates bring them."""
+        tree = self.regressor.robot.tree
+        links = [link for link in tree.links if link.joint.one_axis]
+        q, qd = moving.q[:, [link.q.start for link in links]], moving.qd[:, [link.v.start for link in links]]
+        units = self.regressor.robot.gearing.units[[link.v.start for link in links]]
+        way = np.roll(q, -1, axis=0) - q
+        turning = np.array([link.periodic for link in links])
+        way = np.where(turning, way - 2 * np.pi * np.round(way / (2 * np.pi)), way)
+        if (np.abs(way - step * (qd + np.roll(qd, -1, axis=0)) / 2) > JUMP * units).any():
+            raise SingularError("the motion passes a singular pose", key="motion", hint="choose a smaller one")
+
+    def information(self, W: Array) -> Array:
+        """Of one instant, in usual units, with the ridge."""
+        scaled = (W / self.usual).reshape(-1, len(self.usual))
+        return scaled.T @ scaled / len(W) + RIDGE * np.eye(len(self.usual))
+
+    def log_det(self, x: Array) -> float:
+        """The logarithm of the determinant of the information; of a motion that the robot cannot do, the lowest."""
+        try:
+            moving = self.moving(x, self.instants(FINE))[0].part(slice(None, None, FINE))  # as where limits are judged
+        except ParflexError:
+            return -np.inf
+        return float(np.linalg.slogdet(self.information(self.regressor.of(moving, self.base.kept)[0]))[1])
+
+    def valued(self, x: Array, limits: MotionLimits, weight: float) -> tuple[float, Array]:
+        """What is made small, and its exact gradient: minus the logarithm, and a barrier before the limits."""
+        t = self.instants()
+        try:
+            moving, rate, acceleration = self.moving(x, t)
+        except ParflexError:
+            return np.inf, np.zeros_like(x)
+        W, known = self.soft.of(moving, self.base.kept)
+        A = self.information(W)
+        efforts, place = W @ self.theta + known, self.sloped.places(moving.q)
+        total, slopes = limits.slack(self.regressor, moving, efforts, place)
+        if not np.isfinite(total):
+            return np.inf, np.zeros_like(x)
+        value = -float(np.linalg.slogdet(A)[1]) + weight * total / len(t)
+        rows = -2 * np.linalg.solve(A, (W / self.usual).reshape(-1, len(self.usual)).T).T.reshape(W.shape)
+        rows = rows / self.usual / len(t)
+        share = weight / len(t)
+        by_efforts = share * slopes["efforts"]
+        seeds = Seeds(
+            rows + by_efforts[:, :, None] * self.theta, by_efforts, share * slopes["place"], share * slopes["q"],
+            share * slopes["qd"], share * slopes["J"],
+        )  # fmt: skip
+        back = self.sloped.back(moving, rate, acceleration, seeds)
+        return value, self.series.back(t, *back)
+
+    @cached_property
+    def alike(self) -> Array:
+        """Motors per number, in their units, such that numbers of one size move all joints alike about home.
+
+        Beside singular poses small ways of the motors are long ones of other joints. In units of the motors, descents
+        and random motions would be held up there, and tiny in all other directions.
+        """
+        home = self.regressor.moved(self.regressor.robot.home[None], *np.zeros((2, 1, self.series.motors)))
+        _, size, ways = np.linalg.svd(in_units(self.regressor, home.J)[0], full_matrices=False)
+        return ways.T @ ((size[-1] / size)[:, None] * ways)
+
+    def random(self, rng: np.random.Generator, reach: float, limits: MotionLimits) -> Array:
+        """A random series within limits, in which all joints move alike about home."""
+        robot, series = self.regressor.robot, self.series
+        slow = FourierSeries(series.time, max(2, -(-series.harmonics // 2)), series.motors)  # loops add harmonics
+        t = np.arange(CLOSED * series.harmonics) * series.time / (CLOSED * series.harmonics)
+        ways = slow.moved(rng.standard_normal(slow.motors * slow.free), t)[0]
+        ways = ways - ways.mean(axis=0)
+        ways = ways / np.sqrt((ways**2).sum(axis=1).mean())
+        found = self._closed_series(t, LEAST * ways)
+        if found is None or not self._within(found, limits, self.instants(FINE)):
+            raise InputError(
+                "limits leave no motion about home", key="limits", value=robot.name,
+                hint="widen them, or choose another home",
+            )  # fmt: skip
+        low, high = LEAST, reach * np.sqrt(series.motors)
+        for _ in range(START_HALVINGS):
+            middle = (low + high) / 2
+            x = self._closed_series(t, middle * ways)
+            if x is not None and self._within(x, limits, self.instants(FINE)):
+                low, found = middle, x
+            else:
+                high = middle
+        inner = self._closed_series(t, INSIDE * low * ways)
+        return found if inner is None or not self._within(inner, limits, self.instants(FINE)) else inner
+
+    def _closed_series(self, t: Array, ways: Array) -> Array | None:
+        """The series of the motors nearest to a motion along ways (instants x freedoms) of all joints about home.
+
+        None where the loops do not close.
+        """
+        robot, tree = self.regressor.robot, self.regressor.robot.tree
+        home = self.regressor.moved(robot.home[None], *np.zeros((2, 1, self.series.motors)))
+        allowed, per = np.linalg.qr(in_units(self.regressor, home.J)[0])
+        allowed = allowed * tree.rate_units[:, None]
+        if robot.gearing.any:  # rotors as their gears turn them
+            allowed = home.J[0] * robot.gearing.units[list(self.regressor.partition.independent)] @ np.linalg.inv(per)
+        q, before, places = np.asarray(robot.home), np.zeros(ways.shape[1]), []
+        try:
+            for way in ways:
+                near = tree.moved(q, allowed @ (way - before))
+                q, before = np.asarray(robot.close(near)) if robot.closures.size else near, way
+                places.append(q[self.regressor.motor_q])
+        except ParflexError:
+            return None
+        return np.linalg.lstsq(self.series.rows(t)[0], np.array(places), rcond=None)[0].T.ravel()
+
+    def best(self, x: Array, limits: MotionLimits, farther: bool = True) -> Array:
+        """The best series from a start, within limits.
+
+        `farther`: away from all limits first. Many parameters and narrow limits need it; fewer reach more without.
+        """
+        inside = x
+        for weight in (*(FARTHER if farther else ()), *WEIGHTS):
+            x = self._lower(x, limits, weight)
+            inside = x if self._within(x, limits, self.instants(FINE)) else inside
+        smaller = self.between(inside, x, limits), self.between(self.series.shrunk(x, 1e-3), x, limits)
+        return max(smaller, key=self.log_det)
+
+    def _lower(self, x: Array, limits: MotionLimits, weight: float) -> Array:
+        """A descent in numbers that move all joints alike."""
+        robot = self.regressor.robot
+        per_number = self.alike * robot.gearing.units[list(robot.actuated)][:, None]
+        shape = (self.series.motors, self.series.free)
+
+        def valued(numbers: Array) -> tuple[float, Array]:
+            value, slope = self.valued((per_number @ numbers.reshape(shape)).ravel(), limits, weight)
+            return value, (per_number.T @ slope.reshape(shape)).ravel()
+
+        start = np.linalg.solve(per_number, x.reshape(shape)).ravel()
+        settled = SETTLED if weight == WEIGHTS[-1] else NEARLY
+        return np.asarray(per_number @ minimise(valued, start, ROUNDS, LONGEST, settled).reshape(shape)).ravel()
+
+    def between(self, inside: Array, x: Array, limits: MotionLimits) -> Array:
+        """The series, as much nearer to one within limits as these need at all instants."""
+        low = 1.0 if self._within(x, limits, self.instants(FINE)) else 0.0
+        high = 1.0
+        for _ in range(12 if low < high else 0):
+            middle = (low + high) / 2
+            if self._within(inside + middle * (x - inside), limits, self.instants(FINE)):
+                low = middle
+            else:
+                high = middle
+        less = LESS
+        while low > 0:  # limits that are passed between instants
+            trial = inside + low * (x - inside)
+            if self._within(trial, limits, self.peaks(trial, limits)):
+                return trial
+            low, less = max(low - less, 0.0), 2 * less
+        return inside
+
+    def peaks(self, x: Array, limits: MotionLimits) -> Array:
+        """Instants of a period, and more about those at which values are largest."""
+        t = self.instants(FINE)
+        for _ in range(NEARER):
+            try:
+                moving, _, efforts, place = self.watched(x, t)
+            except ParflexError:
+                return t
+            values, _ = limits.watched(self.regressor, moving, efforts, place)
+            inner = values[1:-1]
+            top = np.where((inner >= values[:-2]) & (inner >= values[2:]), inner, -np.inf)
+            chosen = {1 + int(k) for column in top.T for k in np.argsort(column)[-HIGHEST:] if np.isfinite(column[k])}
+            t = np.unique(np.concatenate([t, *(np.linspace(t[k - 1], t[k + 1], SPLIT)[1:-1] for k in chosen)]))
+        return t
+
+    def watched(self, x: Array, t: Array) -> tuple[ClosedMotion, Array, Array, Array]:
+        """All joints at instants of a series, rows, efforts by the numbers of the file, and places."""
+        moving = self.regressor.moving(*self.series.moved(x, t))
+        W, known = self.regressor.of(moving, self.base.kept)
+        return moving, W, W @ self.theta + known, self.sloped.places(moving.q)
+
+    def _within(self, x: Array, limits: MotionLimits, t: Array) -> bool:
+        try:
+            self.moving(x, self.instants(FINE))
+            moving, _, efforts, place = self.watched(x, t)
+        except ParflexError:
+            return False
+        values, bounds = limits.watched(self.regressor, moving, efforts, place)
+        return bool((values <= bounds * np.where(bounds > 0, 1 - MARGIN, 1 + MARGIN)).all())
+
+    def deviations(self, W: Array) -> dict[str, float]:
+        """Of parameters in usual units, for noise of 1 in one instant."""
+        spread = np.sqrt(np.diag(np.linalg.inv(self.information(W))))
+        return {"geometric_mean": float(np.exp(np.log(spread).mean())), "largest": float(spread.max())}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FourierSeries(Record):
+    """q = start + sum a sin(2 pi k t/T) + b (cos(2 pi k t/T) - 1), of `motors`, with rates and accelerations zero at 0.
+
+    Free numbers are (motors x (1 + 2 harmonics - 2)): the start, and coordinates of a and b in the plane of both
+    conditions, in which a unit has the same acceleration whatever its harmonic.
+    """
+
+    time: float
+    harmonics: int
+    motors: int
+
+    @property
+    def free(self) -> int:
+        """Free numbers of a motor."""
+        return 2 * self.harmonics - 1
+
+    @property
+    def plane(self) -> Array:
+        """Harmonics a and b (2N) per free number but the start."""
+        k = np.arange(1, self.harmonics + 1)
+        zero = np.zeros(self.harmonics)
+        # in units of accelerations: sum k a = sum (k^2 a)/k, sum k^2 b
+        conditions = np.array([np.concatenate([1 / k, zero]), np.concatenate([zero, np.ones(self.harmonics)])])
+        return scipy.linalg.null_space(conditions) / np.tile(k**2, 2)[:, None]
+
+    def rows(self, t: Array) -> tuple[Array, Array, Array]:
+        """Positions, rates and accelerations of a motor at instants per free number."""
+        w = 2 * np.pi * np.arange(1, self.harmonics + 1) / self.time
+        s, c = np.sin(np.outer(t, w)), np.cos(np.outer(t, w))
+        plane = self.plane
+
+        def with_start(part: Array, start: float) -> Array:
+            return np.concatenate([np.full((len(t), 1), start), part @ plane], axis=1)
+
+        return (
+            with_start(np.concatenate([s, c - 1], axis=1), 1.0),
+            with_start(np.concatenate([w * c, -w * s], axis=1), 0.0),
+            with_start(np.concatenate([-(w**2) * s, -(w**2) * c], axis=1), 0.0),
+        )
+
+    def moved(self, x: Array, t: Array) -> tuple[Array, Array, Array]:
+        """Positions, rates and accelerations of all motors (instants x motors)."""
+        values = x.reshape(self.motors, self.free).T
+        position, rate, acceleration = self.rows(t)
+        return position @ values, rate @ values, acceleration @ values
+
+    def back(self, t: Array, position: Array, rate: Array, acceleration: Array) -> Array:
+        """Slopes by the free numbers, from those by positions, rates and accelerations."""
+        p, v, a = self.rows(t)
+        return (p.T @ position + v.T @ rate + a.T @ acceleration).T.ravel()
+
+    def amplitudes(self, x: Array) -> tuple[Array, Array, Array]:
+        """Start, sines and cosines of all motors."""
+        values = x.reshape(self.motors, self.free)
+        both = values[:, 1:] @ self.plane.T
+        return values[:, 0], both[:, : self.harmonics], both[:, self.harmonics :]
+
+    def shrunk(self, x: Array, factor: float) -> Array:
+        """The same about the mean of the motion, so much smaller."""
+        values = x.reshape(self.motors, self.free).copy()
+        middle = values[:, 0] - (values[:, 1:] @ self.plane.T)[:, self.harmonics :].sum(axis=1)
+        values[:, 1:] *= factor
+        values[:, 0] = middle + (values[:, 1:] @ self.plane.T)[:, self.harmonics :].sum(axis=1)
+        return values.ravel()
+
+
+def minimise(
+    valued: Callable[[Array], tuple[float, Array]], x: Array, rounds: int, longest: float, settled: float = SETTLED
+) -> Array:
+    """The lowest point found; steps change no number by more than `longest`. A value that is infinite is refused."""
+    value, slope = valued(x)
+    H, fresh = np.eye(len(x)), True
+    for _ in range(rounds):
+        way = -H @ slope
+        if not way @ slope < 0:
+            H, way, fresh = np.eye(len(x)), -slope, True
+        size = np.abs(way).max(initial=0.0)
+        if size == 0:
+            break
+        length = min(1.0, longest / size) if not fresh else CAREFUL * longest / size
+        for _ in range(STEP_HALVINGS):
+            after, turned = valued(x + length * way)
+            if after <= value + ENOUGH * length * float(way @ slope):
+                break
+            length /= 2
+        else:
+            if fresh:
+                break
+            H, fresh = np.eye(len(x)), True
+            continue
+        step, change = length * way, turned - slope
+        done = value - after <= settled * max(1.0, abs(value))
+        x, value, slope = x + step, after, turned
+        product = float(step @ change)
+        if product > 1e-12 * np.linalg.norm(step) * np.linalg.norm(change):
+            if fresh:
+                H *= product / float(change @ change)
+            moved = H @ change
+            H += (product + change @ moved) / product**2 * np.outer(step, step)
+            H -= (np.outer(moved, step) + np.outer(step, moved)) / product
+            fresh = False
+        if done:
+            break
+    return x
+
+
+def check_motion_target(robot: Robot, path: str) -> None:
+    """Refuse files that cannot be written, or that belong to the robot, before anything is computed."""
+    series = Path(path).with_suffix(".toml")
+    refuse_overwrite([path, series], robot.files)
+    check_target(path)
+    check_writable(series)
+
+
+def write_motion(robot: Robot, found: Excitation, path: str, step: float) -> list[str]:
+    """Positions, velocities and accelerations of the motors at equal times; and the series."""
+    columns = plan_motion(robot, found.motion, ignore_limits=True).table(step, found.motion["duration"])
+    series = Path(path).with_suffix(".toml")
+    files = [str(file) for file in write_table(path, columns, {"motion": found.motion})]
+    lines = [f"{key} = {found.motion[key]!r}" for key in ("frequency", "duration")]
+    for key in ("start", "sines", "cosines"):
+        lines += [f"{key} = {_written(found.motion[key])}"]
+    with atomic_file(series) as file:
+        file.write(("\n".join(lines) + "\n").encode())
+    return [*files, str(series)]
+
+
+def _written(table: Mapping[str, Any]) -> str:
+    return "{ " + ", ".join(f'"{name}" = {value!r}' for name, value in table.items()) + " }"
+
+
+def read_region(text: str | None) -> dict[str, list[float]] | None:
+    """Limits of places from e.g. "x=-0.1:0.1,y=0:0.2"."""
+    if text is None:
+        return None
+    found: dict[str, list[float]] = {}
+    for part in text.split(","):
+        axis, _, pair = part.partition("=")
+        try:
+            low, high = (float(word) for word in pair.split(":"))
+        except ValueError:
+            raise InputError(f"'{part}' is not a direction with two limits", key="workspace", value=part,
+                             hint="give e.g. x=-0.1:0.1,y=0:0.2") from None  # fmt: skip
+        found[axis.strip()] = [low, high]
+    return found

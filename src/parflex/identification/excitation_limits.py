@@ -1,0 +1,340 @@
+"""Limits of exciting trajectories and derivatives of their regressors.
+
+Rows of efforts along a motion of the motors, and exact slopes of what is made of them, through the loops.
+
+Slopes go backwards: from rows, efforts, joints and places to positions, rates and accelerations of the motors. The
+programs know what rows and closures feel of all joints; between them stand the two linear systems of the loops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from parflex.checks import number
+from parflex.codegen.model import Model, cached_program
+from parflex.codegen.options import Options
+from parflex.codegen.tracer import Tracer
+from parflex.errors import InputError, did_you_mean
+from parflex.forces.spare_motors import read_limits
+from parflex.identification.regressor import ClosedMotion, Regressor, known_forces, rows_of
+from parflex.records import Record
+from parflex.recursion.kinematics import jacobians, motion, pose
+from parflex.robot.motor_values import by_motor
+from parflex.robot.robot import Robot
+from parflex.symbolic.derivative import gradient
+from parflex.tree.tree import Tree
+
+Array = np.ndarray
+
+AXES = ("x", "y", "z")
+
+AMPLITUDE = 0.5  # rad or typical lengths: half a radian to each side, far from the ends of usual joints
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MotionLimits(Record):
+    """What a motion must keep: joints, motor rates, efforts, places, and its distance to singular poses."""
+
+    joints: list[tuple[int, int, float, float]]  # coordinate, rate, lowest, highest
+    speed: Array  # of the motors
+    lower: Array  # efforts of the motors
+    upper: Array
+    box: Array  # 3 x 2
+    distance: float
+    home_spread: float  # of J at home
+
+    def judged(self, regressor: Regressor, moving: ClosedMotion, efforts: Array, place: Array) -> dict[str, Any]:
+        """Largest values, by kind, each with its limit."""
+        robot = regressor.robot
+        tree, motors = robot.tree, robot.actuated_names
+        found: dict[str, Any] = {"position": {}, "speed": {}, "effort": {}, "workspace": {}}
+        for q, v, low, high in self.joints:
+            values = moving.q[:, q]
+            found["position"][tree.rate_names[v]] = _told(values.min(), values.max(), low, high)
+        rates = moving.qd[:, list(robot.actuated)]
+        for k, name in enumerate(motors):
+            found["speed"][name] = _told(-np.abs(rates[:, k]).max(), np.abs(rates[:, k]).max(), None, self.speed[k])
+            found["effort"][name] = _told(efforts[:, k].min(), efforts[:, k].max(), self.lower[k], self.upper[k])
+        for k, axis in enumerate(AXES[: 2 if tree.planar else 3]):
+            found["workspace"][axis] = _told(place[:, k].min(), place[:, k].max(), *self.box[k])
+        near = float(self.home_spread / self.spread(regressor, moving.J).max())
+        found["distance"] = {"lowest": near, "limit": self.distance}
+        return found
+
+    def watched(self, regressor: Regressor, moving: ClosedMotion, efforts: Array, place: Array) -> tuple[Array, Array]:
+        """Values (instants x values) and what each may reach at most: of both sides of all limits.
+
+        Values with a limit on either side are measured from the middle.
+        """
+        values, bounds = [], []
+
+        def both(one: Array, low: float, high: float) -> None:
+            middle = (low + high) / 2 if np.isfinite(low) and np.isfinite(high) else 0.0
+            values.extend([one - middle, middle - one])
+            bounds.extend([high - middle, middle - low])
+
+        for q, _, low, high in self.joints:
+            both(moving.q[:, q], low, high)
+        for k, rate in enumerate(regressor.robot.actuated):
+            both(moving.qd[:, rate], -self.speed[k], self.speed[k])
+            both(efforts[:, k], self.lower[k], self.upper[k])
+        for k in range(2 if regressor.robot.tree.planar else 3):
+            both(place[:, k], float(self.box[k, 0]), float(self.box[k, 1]))
+        values.append(self.spread(regressor, moving.J))
+        bounds.append(self.home_spread / self.distance if self.distance else np.inf)
+        return np.stack(values, axis=1), np.array(bounds)
+
+    def spread(self, regressor: Regressor, J: Array) -> Array:
+        """Rates of all joints per rate of the motors, in their units: it grows without bound at singular poses."""
+        return np.linalg.norm(in_units(regressor, J), axis=(1, 2))
+
+    def slack(
+        self, regressor: Regressor, moving: ClosedMotion, efforts: Array, place: Array
+    ) -> tuple[float, dict[str, Array]]:
+        """Sum of -log of what is left to all limits, as shares of them; and slopes by what moves.
+
+        Infinite where one is passed.
+        """
+        tree, motors = regressor.robot.tree, list(regressor.robot.actuated)
+        slopes = {
+            "q": np.zeros_like(moving.qd), "qd": np.zeros_like(moving.qd), "J": np.zeros_like(moving.J),
+            "efforts": np.zeros_like(efforts), "place": np.zeros_like(place),
+        }  # fmt: skip
+        total = 0.0
+
+        def two_sided(values: Array, low: float, high: float, into: Array) -> None:
+            nonlocal total
+            width = (high - low) / 2 if np.isfinite(high - low) else max(abs(low if np.isfinite(low) else high), 1e-12)
+            for limit, sign in ((high, 1.0), (low, -1.0)):
+                if np.isfinite(limit):
+                    total += _log(left := sign * (limit - values) / width)
+                    into += sign / width / np.where(left > 0, left, 1.0)
+
+        for q, v, low, high in self.joints:
+            two_sided(moving.q[:, q], low, high, slopes["q"][:, v])
+        for k, rate in enumerate(motors):
+            two_sided(moving.qd[:, rate], -self.speed[k], self.speed[k], slopes["qd"][:, rate])
+            two_sided(efforts[:, k], self.lower[k], self.upper[k], slopes["efforts"][:, k])
+        for k in range(2 if tree.planar else 3):
+            two_sided(place[:, k], float(self.box[k, 0]), float(self.box[k, 1]), slopes["place"][:, k])
+        if self.distance:
+            spread = self.spread(regressor, moving.J)
+            most = self.home_spread / self.distance
+            total += _log(left := 1 - spread / most)
+            units = in_units(regressor, np.ones_like(moving.J[:1]))
+            share = 1 / most / np.maximum(spread, 1e-300) / np.where(left > 0, left, 1.0)
+            slopes["J"] += share[:, None, None] * moving.J * units**2
+        return total, slopes
+
+
+def _log(left: Array) -> float:
+    return float(-np.log(left).sum()) if (left > 0).all() else np.inf
+
+
+def in_units(regressor: Regressor, J: Array) -> Array:
+    """Rates of all joints per rate of the independent ones, in their units, those of rotors behind their gears.
+
+    Rotors add nothing: they move as what they drive.
+    """
+    gearing = regressor.robot.gearing
+    found = J / gearing.units[:, None] * gearing.units[list(regressor.partition.independent)]
+    return np.where(gearing.rotors[:, None], 0.0, found) if gearing.any else found
+
+
+def _told(low: float, high: float, lowest: float | None, highest: float) -> dict[str, Any]:
+    def bound(value: float | None) -> float | None:
+        return None if value is None or not np.isfinite(value) else float(value)
+
+    if lowest is None:
+        return {"largest": float(high), "limit": bound(highest)}
+    return {"lowest": float(low), "highest": float(high), "limits": [bound(lowest), bound(highest)]}
+
+
+def read_motion_limits(
+    regressor: Regressor, amplitude: float | None, velocity_limit: Any, effort_limit: Any,
+    workspace: Mapping[str, Any] | None, distance: float,
+) -> MotionLimits:  # fmt: skip
+    """Return the requested limits: those of the file, and of motors an amplitude about home.
+
+    Without an amplitude motors that have limits in the file keep them.
+    """
+    robot = regressor.robot
+    tree, joints = robot.tree, []
+    for link in tree.links:
+        if not link.joint.one_axis:
+            continue
+        rate, home = link.v.start, float(robot.home[link.q.start])
+        limits = None if link.limits is None else tuple(map(float, link.limits))
+        if rate in robot.actuated:
+            reach = (amplitude or AMPLITUDE) * float(robot.gearing.units[rate])
+            low, high = (-np.inf, np.inf) if limits is None else limits
+            if limits is None or amplitude is not None:
+                low, high = max(low, home - reach), min(high, home + reach)
+            joints.append((link.q.start, rate, low, high))
+        elif limits is not None:
+            joints.append((link.q.start, rate, *limits))
+    motors = list(robot.actuated_names)
+    speed = read_velocity_limits(motors, velocity_limit)
+    lower, upper = read_limits(motors, effort_limit)
+    home_J = regressor.moved(robot.home[None], *np.zeros((2, 1, len(motors)))).J
+    found = MotionLimits(joints, speed, lower, upper, _box(robot, workspace), distance, 1.0)
+    spread = float(found.spread(regressor, home_J)[0])
+    return MotionLimits(joints, speed, lower, upper, found.box, distance, spread)
+
+
+def read_velocity_limits(motors: Sequence[str], given: Any) -> Array:
+    """The highest speed of each motor: one number for all, or by name."""
+    found = np.full(len(motors), np.inf)
+    table = given if isinstance(given, Mapping) else dict.fromkeys(motors, given)
+    for motor, value in by_motor(motors, table, "velocity_limit", "speed limit").items():
+        if value is not None:
+            found[motor] = number(value, "velocity_limit", above=0.0, example=2)
+    return found
+
+
+def _box(robot: Robot, given: Mapping[str, Any] | None) -> Array:
+    box = np.tile([-np.inf, np.inf], (3, 1))
+    for axis, pair in (given or {}).items():
+        if axis not in AXES:
+            raise InputError(f"'{axis}' is not a direction of the workspace", key="workspace", value=str(axis),
+                             hint=did_you_mean(str(axis), AXES))  # fmt: skip
+        try:
+            low, high = (float(value) for value in pair)
+        except (TypeError, ValueError):
+            low, high = 1.0, 0.0
+        if not low < high:
+            raise InputError("limits of the workspace are a lowest and a highest place", key=f"workspace.{axis}",
+                             value=str(pair), hint="give e.g. x = [-0.1, 0.1]")  # fmt: skip
+        box[AXES.index(axis)] = low, high
+    return box
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Seeds(Record):
+    """Slopes of a number by what a motion has: rows, known efforts, the end effector's place, joints, J."""
+
+    rows: Array  # instants x rows x columns
+    known: Array  # instants x rows
+    place: Array  # instants x 3
+    q: Array  # instants x rates: by positions, along rates
+    qd: Array
+    J: Array
+
+
+class DifferentiatedRows:
+    """Rows of some unknowns of a robot whose motors are moved, and slopes back to these."""
+
+    def __init__(self, regressor: Regressor, columns: Sequence[int]) -> None:
+        self.regressor, self.columns = regressor, list(columns)
+
+    @cached_property
+    def _place(self) -> Model:
+        robot = self.regressor.robot
+
+        def outputs(tracer: Tracer) -> dict[str, Array]:
+            at = pose(robot.tree, tracer.group("q", robot.tree.nq))
+            return {"place": at.of(robot.tree.places[robot.tree.end_effector])[1]}
+
+        return cached_program(robot, "place", Options(), outputs)
+
+    def places(self, q: Array) -> Array:
+        """Where the end effector is."""
+        return self._place(q=q)["place"]
+
+    @cached_property
+    def _felt_rows(self) -> Model:
+        """What the weighted sum of rows, known efforts and places feels of all joints and of J."""
+        regressor = self.regressor
+        robot, every = regressor.robot, [regressor.unknowns[k] for k in self.columns]
+        count, loops = len(regressor.partition.independent), len(regressor.partition.dependent) > 0
+
+        def outputs(tracer: Tracer) -> dict[str, Array]:
+            tree = robot.tree
+            q, qd, qdd = tracer.group("q", tree.nq), tracer.group("qd", tree.n), tracer.group("qdd", tree.n)
+            J: Any = tracer.group("J", tree.n, count) if loops else None
+            at = pose(tree, q)
+            moving = motion(tree, at, qd, qdd, -tree.gravity)
+            W = rows_of(tree, regressor.unknowns, at, moving, J, regressor.smooth)[:, self.columns]
+            known = known_forces(regressor, at, moving, J)
+            place = at.of(tree.places[tree.end_effector])[1]
+            values = [*W.ravel(), *known, *place]
+            weights = [
+                *tracer.group("weights", *W.shape).ravel(), *tracer.group("known", len(known)),
+                *tracer.group("place", 3),
+            ]  # fmt: skip
+            inputs = [*q, *qd, *qdd, *(J.ravel() if loops else ())]
+            felt = np.array(gradient(values, weights, inputs), dtype=object)
+            cuts = np.cumsum([tree.nq, tree.n, tree.n])
+            by_q, by_qd, by_qdd, by_J = np.split(felt, cuts)
+            found = {"q": _along_rates(tree, q, by_q), "qd": by_qd, "qdd": by_qdd}
+            return found | ({"J": by_J.reshape(tree.n, count)} if loops else {})
+
+        names = tuple(one.name for one in every)
+        more = (names, tuple(map(int, regressor.partition.independent)), regressor.friction, *regressor.softness)
+        return cached_program(robot, "effort-rows-felt", Options(), outputs, *more)
+
+    @cached_property
+    def _felt_loops(self) -> Model:
+        """What weighted rows of the closures and their bias feel of all joints."""
+        robot, rows = self.regressor.robot, self.regressor.partition.rows
+
+        def outputs(tracer: Tracer) -> dict[str, Array]:
+            tree = robot.tree
+            q, qd = tracer.group("q", tree.nq), tracer.group("qd", tree.n)
+            at = pose(tree, q)
+            C = robot.closures.jacobian(at, jacobians(tree, at))[rows]
+            bias = robot.closures.bias(at, motion(tree, at, qd, np.zeros(tree.n)))[rows]
+            weights = [*tracer.group("rows", *C.shape).ravel(), *tracer.group("bias", len(bias))]
+            felt = np.array(gradient([*C.ravel(), *bias], weights, [*q, *qd]), dtype=object)
+            by_q, by_qd = np.split(felt, [tree.nq])
+            return {"q": _along_rates(tree, q, by_q), "qd": by_qd}
+
+        return cached_program(robot, "closing-felt", Options(rows=tuple(map(int, rows))), outputs)
+
+    def back(self, moving: ClosedMotion, rate: Array, acceleration: Array, seeds: Seeds) -> tuple[Array, Array, Array]:
+        """Slopes by positions, rates and accelerations of the motors (each instants x motors)."""
+        part, J = self.regressor.partition, moving.J
+        given = {"q": moving.q, "qd": moving.qd, "qdd": moving.qdd, "weights": seeds.rows, "known": seeds.known,
+                 "place": seeds.place}  # fmt: skip
+        if not len(part.dependent):
+            felt = self._felt_rows(**given)
+            by_q, by_qd = felt["q"] + seeds.q, felt["qd"] + seeds.qd
+            chosen = part.independent
+            return by_q[:, chosen], by_qd[:, chosen], felt["qdd"][:, chosen]
+        felt = self._felt_rows(**given, J=J)
+        by_q, by_qd, by_qdd = felt["q"] + seeds.q, felt["qd"] + seeds.qd, felt["qdd"]
+        by_J = felt["J"] + seeds.J + by_qdd[:, :, None] * acceleration[:, None, :]
+        C = self.regressor.loop_rows(moving.q)
+        turned = np.swapaxes(C[:, :, part.dependent], 1, 2)
+        bias = moving.qdd - np.einsum("nij,nj->ni", J, acceleration)
+        pulls = -np.linalg.solve(turned, by_qdd[:, part.dependent, None])[..., 0]  # by the bias of the closures
+        weights = np.zeros_like(C)
+        weights[:, :, part.dependent] = pulls[:, :, None] * bias[:, None, part.dependent]
+        # rates feel the bias, J feels rates: their parts before those of the rows of the closures
+        first = self._felt_loops(q=moving.q, qd=moving.qd, rows=weights, bias=pulls)
+        by_qd = by_qd + first["qd"]
+        by_J = by_J + by_qd[:, :, None] * rate[:, None, :]
+        of_J = -np.linalg.solve(turned, by_J[:, part.dependent])
+        weights[:, :, part.independent] = of_J
+        weights[:, :, part.dependent] += of_J @ np.swapaxes(J[:, part.dependent], 1, 2)
+        last = self._felt_loops(q=moving.q, qd=moving.qd, rows=weights, bias=pulls)
+        by_q = by_q + last["q"]
+        position, rates, accelerations = (np.einsum("nij,ni->nj", J, felt_of) for felt_of in (by_q, by_qd, by_qdd))
+        return position, rates, accelerations
+
+
+def _along_rates(tree: Tree, q: Array, by_q: Array) -> Array:
+    """Slopes along the rates, from those by coordinates, of which a joint may have more."""
+    found = np.zeros(tree.n, dtype=object)
+    for link in tree.links:
+        for k in range(link.v.start, link.v.stop):
+            unit = np.zeros(link.v.stop - link.v.start)
+            unit[k - link.v.start] = 1.0
+            changes = link.joint.position_rates(q[link.q], unit)
+            found[k] = sum((change * slope for change, slope in zip(changes, by_q[link.q], strict=True)), 0.0)
+    return found

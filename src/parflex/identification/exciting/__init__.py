@@ -1,1 +1,0 @@
-"""Motions that tell the parameters of a robot best."""

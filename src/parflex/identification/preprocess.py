@@ -1,0 +1,766 @@
+"""Filtering, differentiation and decimation of recordings.
+
+Filtering of records: zero-phase low-pass and derivatives, decimation of both sides alike, edges cut.
+
+Positions are filtered by a Butterworth low-pass of order four, forwards and backwards, and differentiated by central
+differences, as in print, or where they are filtered, frequency by frequency. Efforts and the columns of the regressor
+then pass the same second filter, so that what it does to one side it does to the other, and every n-th sample is kept.
+
+Low-passes without phase, and mean spectra of records.
+
+A filter that runs forwards and backwards multiplies each frequency by the square of its gain, which has a closed form
+behind the bilinear transformation, or by its partial fractions, where few samples are kept. Records go on at both ends
+by reflection about their first and last samples for as long as the filter remembers. `scipy.signal` filters alike, but
+a third of the time of `identify` went to its import.
+
+Samples beside reversals: where the low-pass of positions moves the instant at which dry friction changes its sign.
+
+Dry friction makes accelerations jump where a joint turns back. The low-pass rounds that corner of its rate, and the
+filtered rate changes its sign later than the joint does, at every reversal to the same side: by up to a tenth of the
+period of the cutoff. Efforts then seem to come earlier than positions, and friction takes what is missed.
+
+Behind a low-pass at twice the cutoff signs are nearer to the truth. What rows change by between the two, and within
+the step of the samples in which the sign changes, is at stake. Where that moves a parameter by a share of its
+deviation, rows with most of it are left out.
+
+Positions that an encoder rounds: found from the values themselves, as a staircase hides from spectra.
+
+A motor that passes a line at most every second sample leaves a staircase. Its error is as large as ever, up to half a
+line, but lies below the rate of lines: the highest frequencies, which tell white noise, have next to nothing of it.
+
+Whether rates may be differences of neighbours, as in print.
+
+Two neighbours miss (2 pi f h)^2/3 of an acceleration. Where samples are fast for the motion that is nothing, and what
+is found is that of the printed procedure. Where it moves a parameter by a share of its deviation, rates come from the
+spectrum of the positions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from parflex.checks import integer, number
+from parflex.errors import InputError, ParflexError
+from parflex.identification.base_parameters import BaseColumns
+from parflex.identification.estimators import EffortRows, LeastSquaresFit, fit_rows
+from parflex.identification.payloads import payload_parameters, payload_rows
+from parflex.identification.recordings import Recording
+from parflex.identification.regressor import ClosedMotion, Regressor
+from parflex.records import Record
+
+Array = np.ndarray
+
+VISITED = 40  # states of a record
+
+STICKS = 0.1  # of the largest rate: slower joints stick, or low-passes see them stick
+
+NOISY = 4.0  # standard deviations of a rate, of which its sign is sure
+
+SLOW = 0.01  # of the largest rate, as good as at rest
+
+REST = 1e-9  # of a position: a motor that moves less rests
+
+LINES = 3  # of an encoder, between which positions of a motor at rest flicker
+
+HARDLY = 3.0  # standard deviations of noise behind the low-pass: of noise alone 40 independent values leave 1 +- 0.1
+
+EDGE = 5.0  # periods of the cutoff frequency cut at both ends
+
+SETTLING = 3  # instants kept behind decimation: nearer to an end its low-pass lets noise through, at the end all of it
+
+FLOOR = 10.0  # times the noise: a frequency with less power is noise
+
+OVER = 10.0  # the cutoff over the highest frequency with power: what is differentiated twice must not be damped
+
+KEPT = 0.4  # of the cutoff: what is kept behind decimation, where the first filter takes nothing
+
+FAINT = 1e-4  # of the power of accelerations: noise may have so much in what is kept, as inertias are too small by more
+
+MOST = 0.999  # of the power of rates
+
+SEGMENTS = 7  # of a record, overlapping by half, at least: the mean of their spectra
+
+LONGEST = 4096  # samples of one of them
+
+INSTANTS = 100  # of a record that are kept at least, where it has so many
+
+HIGHEST_CUTOFF = 0.2  # of the sample frequency, the cutoff at most
+
+ORDER = 4  # of the Butterworth filter
+
+RIPPLE, POLES, BAND = 0.05, 8, 0.8  # dB, order and share of the new Nyquist frequency: MATLAB's and SciPy's `decimate`
+
+# periods of the cutoff in which the slowest pole falls to 1e-12, exp(-2 pi sin(pi/8) n), and of the Chebyshev filter,
+# whose slowest pole has 0.073 of the cutoff instead of sin(pi/8), to 1e-8
+REMEMBERED, LONGER = 12, 40
+
+BLOCK = 64  # columns decimated at once: a million numbers of a long record
+
+Prepared = tuple[Array, EffortRows, Array]  # instants, rows and efforts by the file of a record
+
+SHARPER = 2.0  # times the cutoff: kernels are half as long; noise of rates is three times as large
+
+HIGHEST_REVERSAL_CUTOFF = 0.45  # of the sample frequency, that cutoff at most
+
+REVERSALS_HOLD = 0.3  # deviations by which what is at stake may move a parameter: an interval of 95 % then holds 94 %
+
+LEVELS = (2.0, 1.0, 0.5, 0.25)  # times the noise of a row: where more is at stake it is left out
+
+MEDIAN = 1.4826  # a standard deviation over the median of sizes
+
+FEWEST = 3  # rows of a motor per parameter: with fewer left, friction is as good as not recorded
+
+CREEPS = 1e-9  # of a rate: as good as zero, with its sign
+
+SAME = 1e-9  # of the largest position: nearer samples are one line
+
+SLOWEST = 2.0  # samples from line to line, from which a staircase is seen: below, its error is as good as white
+
+LOW = 0.05  # of the gaps between values, below which they may be those of spikes that were replaced
+
+DIFFERENCES_HOLD = 0.5  # deviations by which differences may move a parameter: an interval of 95 % then holds 92 %
+
+
+def motion_of(
+    regressor: Regressor, record: Recording, choice: FilterChoice, position: Array | None = None
+) -> tuple[Array, ClosedMotion]:
+    """Instants and the motion of all joints in a record, or in other positions at its instants."""
+    smooth = filtered_motion(record, choice, position)
+    try:
+        return smooth.t, regressor.moving(smooth.position, smooth.rate, smooth.acceleration)
+    except ParflexError as error:
+        error.file = error.file or record.name
+        error.hint = ": ".join(record.far[0]) if record.far else error.hint  # what is suspected explains it
+        raise
+
+
+def visited_states(regressor: Regressor, records: Sequence[Recording], choice: FilterChoice) -> list[ClosedMotion]:
+    """Some states of each record, as far as loops close on straight ways between them."""
+    found = []
+    for record in records:
+        smooth = filtered_motion(record, choice)
+        some = np.unique(np.linspace(0, len(smooth.t) - 1, VISITED).astype(int))
+        try:
+            found.append(regressor.moving(smooth.position[some], smooth.rate[some], smooth.acceleration[some]))
+        except (ParflexError, np.linalg.LinAlgError):
+            continue  # what is wrong with it is said where all of it is closed
+    return found
+
+
+def rows_of_record(
+    regressor: Regressor, base: BaseColumns, record: Recording, choice: FilterChoice, by_reference: bool = False
+) -> tuple[Array, EffortRows, Array]:
+    """Instants, rows of the base parameters, and what the numbers of the robot file give there.
+
+    `by_reference`: with the regressor of the reference as instruments, which knows nothing of the noise.
+    """
+    t, moving = motion_of(regressor, record, choice)
+    instruments = None
+    if by_reference:
+        if record.reference is None:
+            raise InputError(
+                "instrumental variables need the reference of the motors", file=record.name, key="reference",
+                hint="name its columns in [reference] of the map",
+            )  # fmt: skip
+        instruments = motion_of(regressor, record, choice, record.reference)[1]
+    return assembled_rows(regressor, base, record, choice, t, moving, instruments)
+
+
+def assembled_rows(
+    regressor: Regressor, base: BaseColumns, record: Recording, choice: FilterChoice, t: Array, moving: ClosedMotion,
+    instruments: ClosedMotion | None = None,
+) -> tuple[Array, EffortRows, Array]:  # fmt: skip
+    """The same of a motion that is known, with the regressor of another one as instruments."""
+    effort = choice.inside(record.effort)
+    carried = payload_parameters(regressor, record.payload) if record.payload else {}
+    W, known = regressor.of(moving, base.kept)
+    if carried:
+        more, _ = regressor.of(moving, list(carried))
+        known = known + more @ np.array(list(carried.values()))
+    y = regressor.measured(moving, effort) - known
+    by_file = W @ (base.groups @ np.array([one.value for one in regressor.unknowns]))
+    rate = moving.qd[:, list(regressor.robot.actuated)]
+    both = [W, y, by_file, rate, known]
+    both += [regressor.of(instruments, base.kept)[0]] if instruments is not None else []
+    both += [payload_rows(regressor, moving)] if carried else []
+    thin = [decimate_rows(values, choice) for values in both]
+    kept = fast_enough(regressor, thin[3], choice, record.effort)
+    if not kept.any():
+        raise InputError(
+            "no sample is left: the motors are slower than the least speed everywhere", file=record.name,
+            key="least_speed", value=choice.least_speed, hint="give a smaller one",
+        )  # fmt: skip
+    W, y, by_file, rate, known, *own = thin
+    first, load = own[0] if instruments is not None else None, own[-1] if carried else None
+    late = late_signs(regressor, base.kept, record, moving, choice)
+    rows = EffortRows(W, y, instruments=first, rate=rate, known=known, used=kept, carried=load, late=late)
+    return kept_instants(t, choice), rows, by_file
+
+
+def fast_enough(regressor: Regressor, rate: Array, choice: FilterChoice, effort: Array) -> Array:
+    """Rows (instants x rows) of motors that are not slower than the least speed, or have no Coulomb friction.
+
+    A row of a robot with spare motors has friction of all of them. Motors without a measured effort have no rows: they
+    could be fitted without any error, and others would not count beside them.
+    """
+    rubbing = motors_with_friction(regressor)
+    kept = np.ones((len(rate), len(regressor.rows)), dtype=bool)
+    dead = dead_efforts(effort, rate)
+    if dead.any() and not dead.all() and not regressor.spare:
+        kept[:, dead] = False
+    if not choice.least_speed or not rubbing:
+        return kept
+    least = np.array(choice.by_motor)[rubbing] if choice.by_motor else choice.least_speed
+    fast = np.abs(rate[:, rubbing]) >= least
+    if regressor.spare:
+        return kept & fast.all(axis=1, keepdims=True)
+    kept[:, rubbing] &= fast
+    return kept
+
+
+def dead_efforts(effort: Array, rate: Array) -> Array:
+    """Which motors have one effort all the time though their speed changes: nothing was recorded of them."""
+    speed = np.abs(rate).max(axis=0)
+    moving = (speed > 0) & (np.ptp(rate, axis=0) > SLOW * speed)
+    return np.asarray(moving & (np.ptp(effort, axis=0) <= REST * np.abs(effort).max(axis=0)))
+
+
+def motors_with_friction(regressor: Regressor) -> list[int]:
+    """Places of the motors whose Coulomb friction is looked for."""
+    links = {one.link for one in regressor.unknowns if one.symbol == "FS"}
+    tree = regressor.robot.tree
+    return [i for i, k in enumerate(regressor.robot.actuated) if tree.link_of_rate[k] in links]
+
+
+def join_rows(parts: Sequence[EffortRows]) -> EffortRows:
+    """Rows of several records."""
+    starts = np.cumsum([0, *(len(part.y) for part in parts[:-1])])
+    instruments = [part.instruments for part in parts]
+    return EffortRows(
+        np.concatenate([part.W for part in parts]), np.concatenate([part.y for part in parts]),
+        tuple(int(start) for start in starts),
+        None if instruments[0] is None else np.concatenate([own for own in instruments if own is not None]),
+        np.concatenate([part.rate for part in parts if part.rate is not None]),
+        np.concatenate([part.known for part in parts if part.known is not None]),
+        np.concatenate([part.mask > 0 for part in parts]),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FilterChoice(Record):
+    """What is done to records.
+
+    Attributes
+    ----------
+    cutoff : float
+        Of the Butterworth filter of positions (Hz).
+    decimate : int
+        Every so many samples one is kept.
+    edge : int
+        Samples at both ends in which the filter of positions settles.
+    least_speed : float
+        Samples in which a motor with Coulomb friction is slower are left out (m/s, rad/s).
+    by_motor : tuple[float, ...]
+        The same of each motor where they differ; `least_speed` is the largest.
+    why : str
+        Where cutoff and decimation come from.
+    whole : bool
+        Whether rates are differentiated frequency by frequency: differences of neighbours miss a part of them.
+    """
+
+    cutoff: float
+    decimate: int
+    edge: int
+    least_speed: float = 0.0
+    why: str = ""
+    by_motor: tuple[float, ...] = ()
+    whole: bool = True
+
+    @property
+    def settling(self) -> int:
+        """Instants kept by decimation, but then cut at both ends."""
+        return SETTLING if self.decimate > 1 else 0
+
+    @property
+    def cut(self) -> int:
+        """Samples cut at both ends in all."""
+        return self.edge + self.settling * self.decimate
+
+    def inside(self, values: Array) -> Array:
+        """What decimation is given of all samples of a record."""
+        return values[self.edge : len(values) - self.edge]
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "cutoff": self.cutoff, "decimate": self.decimate, "edge": self.cut, "order": ORDER,
+            "least_speed": self.least_speed, "why": self.why,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FilteredMotion(Record):
+    """Filtered positions of the motors, their rates and accelerations, at all samples but the edges."""
+
+    t: Array
+    position: Array
+    rate: Array
+    acceleration: Array
+    kept: slice
+
+
+def choose_filter(
+    records: list[Recording], cutoff: float | None, decimate: int | None, least_speed: float | None,
+    frequency: float | None,
+) -> FilterChoice:  # fmt: skip
+    """The filter that is asked for; what is not asked for follows from the robot's frequencies or the record."""
+    rate = 1 / records[0].step
+    for record in records[1:]:
+        if abs(record.step * rate - 1) > 1e-3:
+            raise InputError(
+                f"records have different steps, {records[0].step:.4g} s and {record.step:.4g} s", key="record",
+                value=record.name, hint="give records of one sample time, or identify from one of them",
+            )  # fmt: skip
+    said, bands = [], [band for record in records for band in _bands(record)]
+    if cutoff is not None:
+        cutoff = float(number(cutoff, "cutoff", above=0.0, example=100))
+        said.append("cutoff as given")
+    else:
+        cutoff, told = _spectral_cutoff(records, bands)
+        if frequency is not None and frequency < cutoff:
+            cutoff, told = frequency, f"the lowest natural frequency {frequency:.4g} Hz of the robot"
+        if cutoff > HIGHEST_CUTOFF * rate:
+            cutoff, told = HIGHEST_CUTOFF * rate, f"{HIGHEST_CUTOFF:g} of the sample frequency"
+        said.append(f"cutoff from {told}")
+    if not cutoff < rate / 2:
+        raise InputError(
+            f"a cutoff of {cutoff:.4g} Hz needs more than {2 * cutoff:.4g} samples per second, the record has "
+            f"{rate:.4g}", key="cutoff", value=cutoff, hint=f"give less than {rate / 2:.4g}",
+        )  # fmt: skip
+    if decimate is None:
+        fewest = min(len(record.t) for record in records) // INSTANTS
+        decimate = max(1, min(int(rate / cutoff), fewest))
+        said.append("as many samples kept as the cutoff needs")
+    else:
+        decimate = integer(decimate, "decimate", 1)
+        said.append("decimation as given")
+    edge = round(EDGE * rate / cutoff)
+    least = 0.0 if least_speed is None else float(number(least_speed, "least_speed", least=0.0))
+    shortest = min(len(record.t) for record in records)
+    found = FilterChoice(float(cutoff), decimate, edge, least, "; ".join(said))
+    if shortest < 2 * found.cut + 10 * decimate:
+        raise InputError(
+            f"a record of {shortest} samples is too short for {cutoff:.4g} Hz and one of {decimate} samples",
+            key="cutoff", value=cutoff, hint="raise the cutoff, decimate less, or record longer",
+        )  # fmt: skip
+    return found
+
+
+def cutoff_of(records: list[Recording]) -> float:
+    """The cutoff that spectra of the positions ask for (Hz), whatever is given."""
+    return _spectral_cutoff(records, [band for record in records for band in _bands(record)])[0]
+
+
+def _spectral_cutoff(records: list[Recording], found: list[_Band]) -> tuple[float, str]:
+    """A cutoff from the spectra of the positions, and why."""
+    lowest = max(2 / (record.t[-1] - record.t[0]) for record in records)
+    highest = max([band.highest for band in found], default=0.0)
+    highest = max(highest, lowest)
+    clean = float(np.exp(np.mean([np.log(band.clean) for band in found]))) if found else np.inf
+    cutoff, least = OVER * highest, highest / KEPT
+    told = f"{OVER:g} times the highest frequency {highest:.3g} Hz of the positions that is above their noise"
+    if clean / KEPT < cutoff:
+        cutoff = max(clean / KEPT, least)
+        told = f"the noise of accelerations, and the highest frequency {highest:.3g} Hz of the positions above noise"
+    shortest = min(record.t[-1] - record.t[0] for record in records)
+    if cutoff < 4 * EDGE / shortest:
+        cutoff, told = 4 * EDGE / shortest, "the length of the record, of which edges are cut"
+    return cutoff, told
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _Band(Record):
+    """Of a motor: the frequency at which its motion sinks into noise, and that up to which accelerations are clean."""
+
+    highest: float
+    clean: float
+
+
+def _bands(record: Recording) -> list[_Band]:
+    """Of each motor that moves, from the spectrum of its rates.
+
+    Positions are quantised or noisy: the power of their differences grows as sin(pi f/fs)^2, and its level follows from
+    the highest frequencies, or from the lines of an encoder that are passed so seldom that these have little of it. An
+    average of several spectra has no lines by chance that stand out of the noise.
+    """
+    found = []
+    size = max(min(len(record.t), LONGEST, 2 * len(record.t) // (SEGMENTS + 1)), 16)
+    for position in record.position.T:
+        f, power = mean_spectrum(np.diff(position) / record.step, record.step, size)
+        if not power.sum() > 1e-300:
+            continue  # it is at rest
+        shape = np.sin(np.pi * f * record.step) ** 2
+        upper = f > 0.6 * f[-1]
+        level = float(np.median(power[upper] / shape[upper]))
+        above = power[1:] / shape[1:]  # of positions, times 4 fs^2
+        stands_out = np.ones(len(above), dtype=bool)
+        steps = quantised_positions(position)
+        if steps is not None:
+            level = max(level, 8 * steps.as_white**2 / record.step)
+            # at a steady speed its error is one line of the spectrum: what is above a frequency must be more than that
+            stands_out = np.cumsum(above[::-1])[::-1] * f[1] * record.step**2 / 4 > steps.power
+        sunk = 1 + int(max(np.flatnonzero((above > FLOOR * level) & stands_out), default=np.argmax(above)))
+        share = np.cumsum(np.maximum(power - level * shape, 0.0)[: sunk + 1])
+        most = int(np.flatnonzero(share >= MOST * share[-1])[0])
+        # of a rate: noise of the acceleration is level (2 pi f)^2 sin^2, nearly level pi^2 (2 pi)^2 f^4/fs^2
+        signal = float(((2 * np.pi * f[: sunk + 1]) ** 2 * power[: sunk + 1]).sum() * f[1])
+        noise = max(level, 1e-300) * 4 * np.pi**4 * record.step**2 / 5
+        found.append(_Band(float(f[most]), float((FAINT * signal / noise) ** 0.2)))
+    return found
+
+
+def filtered_motion(record: Recording, choice: FilterChoice, position: Array | None = None) -> FilteredMotion:
+    """Positions filtered forwards and backwards, their rates and accelerations."""
+    values = record.position if position is None else position
+    q, *rates = derivatives(values, 2 * choice.cutoff * record.step, record.step, 2 if choice.whole else 0)
+    way = np.gradient(q, record.step, axis=0)
+    if choice.whole:
+        qd, qdd = rates
+        # beside a reversal dry friction acts along the way from neighbour to neighbour, not by the rate of an instant
+        qd = np.where(np.sign(qd) == np.sign(way), qd, way)
+    else:
+        qd, qdd = way, np.gradient(way, record.step, axis=0)
+    still = motors_at_rest(values, q, 2 * choice.cutoff * record.step)
+    # rounding of the filter and an encoder that flickers have signs, too, and positions about which weights vary
+    q[:, still], qd[:, still], qdd[:, still] = np.median(values[:, still], axis=0), 0.0, 0.0
+    t, q, qd, qdd = (choice.inside(part) for part in (record.t, q, qd, qdd))
+    return FilteredMotion(t, q, qd, qdd, slice(choice.edge, len(values) - choice.edge))
+
+
+def motors_at_rest(values: Array, smooth: Array, band: float) -> Array:
+    """Which motors rest: positions between a few lines of the encoder, or noise alone.
+
+    `band` is the share of the spectrum that the low-pass keeps, and so of the power of white noise.
+    """
+    constant = np.ptp(values, axis=0) <= REST * np.maximum(np.abs(values).max(axis=0), 1e-6)
+    flickers = np.array([len(np.unique(column)) <= LINES for column in values.T])
+    return np.asarray(constant | flickers | only_noise(values, smooth, band))
+
+
+def only_noise(values: Array, smooth: Array, band: float) -> Array:
+    """Which columns have no more behind the low-pass than white noise has."""
+    noise = (values - smooth).std(axis=0) / np.sqrt(1 - band)
+    return np.asarray(smooth.std(axis=0) <= HARDLY * noise * np.sqrt(band))
+
+
+def refuse_rest(records: list[Recording], choice: FilterChoice) -> None:
+    """Refuse records in which all motors rest: what is left of flickering encoders tells any parameters."""
+    for record in records:
+        band = 2 * choice.cutoff * record.step
+        if motors_at_rest(record.position, butterworth(record.position, band), band).all():
+            raise InputError(
+                f"no motor moves in the record: behind a low-pass at {choice.cutoff:.4g} Hz positions have what noise "
+                "of encoders leaves there", file=record.name, key="position",
+                value=float(np.ptp(record.position, axis=0).max()),
+                hint="give a record of a motion, or a higher cutoff",
+            )  # fmt: skip
+
+
+def rest_thresholds(record: Recording, choice: FilterChoice) -> tuple[Array, Array]:
+    """Of each motor: a speed above the noise of its rate, and the share of samples in which it is slower."""
+    smooth = filtered_motion(record, choice)
+    band = 2 * choice.cutoff * record.step
+    # white noise of positions, from what the low-pass takes away, and what of it passes to the rate
+    noise = (record.position[smooth.kept] - smooth.position).std(axis=0) / np.sqrt(1 - band)
+    noise = noise * 2 * np.pi * choice.cutoff * np.sqrt(band / 3)
+    speed = np.abs(smooth.rate)
+    least = np.maximum(NOISY * noise, SLOW * speed.max(axis=0))
+    return least, (speed < least).mean(axis=0)
+
+
+def without_sticking(records: list[Recording], choice: FilterChoice) -> FilterChoice:
+    """The same, without samples in which motors stick or may stick.
+
+    There friction has any size, and instruments have its sign at another time.
+    """
+    speeds = []
+    for record in records:
+        fastest = np.abs(filtered_motion(record, choice).rate).max(axis=0)
+        speeds.append(np.maximum(rest_thresholds(record, choice)[0], STICKS * fastest))
+    least = tuple(float(speed) for speed in np.min(speeds, axis=0))
+    why = f"{choice.why}; slow samples left out, where motors may stick"
+    return replace(choice, least_speed=max(least), by_motor=least, why=why)
+
+
+def decimate_rows(values: Array, choice: FilterChoice) -> Array:
+    """Every n-th sample behind a low-pass without phase, along the first axis, without the ends where it settles."""
+    if choice.decimate == 1:
+        return values
+    return _settled(decimated(values, choice.decimate), choice)
+
+
+def kept_instants(values: Array, choice: FilterChoice) -> Array:
+    """Those of the samples `inside` that decimation keeps."""
+    return _settled(values[:: choice.decimate], choice)
+
+
+def _settled(thin: Array, choice: FilterChoice) -> Array:
+    return thin[choice.settling : len(thin) - choice.settling]
+
+
+def butterworth(values: Array, band: float) -> Array:
+    """Behind a Butterworth low-pass of order four, forwards and backwards, along the first axis.
+
+    `band` is the cutoff over the Nyquist frequency; the gain of both passes is one half there.
+    """
+    return derivatives(values, band, 1.0, 0)[0]
+
+
+def derivatives(values: Array, band: float, step: float, highest: int = 2) -> list[Array]:
+    """The same, its rates, and so on up to the highest derivative by time.
+
+    Each frequency that passes is multiplied by 2 pi i f: differences of neighbours would miss a part of it, of
+    accelerations (2 pi f step)^2/3 by two of them, whatever the noise.
+    """
+    flat = values.reshape(len(values), -1).T
+    count, more = len(values), int(np.ceil(2 * REMEMBERED / band))
+    part = np.pad(flat, ((0, 0), (more, more)), mode="reflect", reflect_type="odd")
+    # without the line from end to end the series has no jump; the filter leaves lines as they are
+    slope = (part[:, -1:] - part[:, :1]) / (part.shape[1] - 1)
+    line = part[:, :1] + slope * np.arange(part.shape[1])
+    size = _quick_size(part.shape[1])
+    f = np.fft.rfftfreq(size)
+    over = np.tan(np.pi / 2 * np.minimum(2 * f, 1.0)) / np.tan(np.pi / 2 * band)
+    spectrum = np.fft.rfft(part - line, size) / (1 + over ** (2 * ORDER))
+    found = []
+    for order in range(highest + 1):
+        smooth = np.fft.irfft(spectrum, size)[:, more : more + count]
+        smooth += (line[:, more : more + count], slope / step, 0.0)[min(order, 2)]
+        found.append(np.ascontiguousarray(smooth.T).reshape(values.shape))
+        spectrum = spectrum * (2j * np.pi * f / step)
+    return found
+
+
+def decimated(values: Array, every: int) -> Array:
+    """Every n-th sample behind the Chebyshev low-pass of `decimate`, forwards and backwards, along the first axis.
+
+    What a sample sends to later and to earlier ones falls by the power of each pole, so that only sums over blocks are
+    carried from one sample that is kept to the next.
+    """
+    flat = values.reshape(len(values), -1)
+    blocks, more = (len(flat) - 1) // every, int(np.ceil(2 * LONGER / BAND))
+    ends = (more * every, (more + blocks) * every - (len(flat) - 1))
+    found = np.empty((blocks + 1, flat.shape[1]))
+    poles, shares, own = _chebyshev(BAND / every)
+    for start in range(0, flat.shape[1], BLOCK):
+        some = slice(start, start + BLOCK)
+        part = np.pad(flat[:, some], (ends, (0, 0)), mode="reflect", reflect_type="odd")
+        kept = slice(more, more + blocks + 1)
+        sums = _carried(part, poles, every)[kept] + _carried(part[::-1], poles, every)[::-1][kept]
+        at = part[::every][kept]
+        found[:, some] = own * at + 2 * np.einsum("p,npc->nc", shares, sums - at[:, None]).real
+    return found.reshape(-1, *values.shape[1:])
+
+
+def _carried(values: Array, poles: Array, every: int) -> Array:
+    """Sums of all samples up to every n-th one, each times the power of the poles by how long ago it was."""
+    powers = poles[:, None] ** np.arange(every - 1, -1, -1)
+    blocks = values[1:].reshape(-1, every, values.shape[1])
+    both = np.concatenate([powers.real, powers.imag]) @ blocks
+    found = np.empty((len(blocks) + 1, len(poles), values.shape[1]), dtype=complex)
+    found[0] = values[0] / (1 - poles[:, None])  # constant before
+    found[1:] = both[:, : len(poles)] + 1j * both[:, len(poles) :]
+    once = poles[:, None] ** every
+    for k in range(len(blocks)):
+        found[k + 1] += once * found[k]
+    return found
+
+
+def _chebyshev(band: float) -> tuple[Array, Array, float]:
+    """Poles above the real axis of the Chebyshev low-pass, their shares in both passes, and that of the sample itself.
+
+    Partial fractions of H(z) H(1/z) behind the bilinear transformation; poles below the axis are conjugate.
+    """
+    ripple = np.sqrt(10 ** (RIPPLE / 10) - 1)
+    at = np.arcsinh(1 / ripple) / POLES + 1j * np.pi * (2 * np.arange(POLES) + 1 - POLES) / (2 * POLES)
+    analog = -np.tan(np.pi / 2 * band) * np.sinh(at)
+    p = (1 + analog) / (1 - analog)
+    gain = 10 ** (-RIPPLE / 10) * np.prod(np.abs(1 - p) ** 2) / 4**POLES  # an even order has its ripple at rest
+    shares = []
+    for k in np.flatnonzero(p.imag > 0):
+        others = np.prod(p[k] - np.delete(p, k)) * np.prod(1 / p[k] - p)
+        shares.append(gain * ((1 + p[k]) * (1 + 1 / p[k])) ** POLES / (p[k] * others))
+    return p[p.imag > 0], np.array(shares), float(gain / np.prod(p).real)
+
+
+def _quick_size(least: int) -> int:
+    """The smallest product of twos, threes and fives that is not below: others take Fourier transforms much longer."""
+    best = 1 << (least - 1).bit_length()
+    for five in (5**k for k in range(least.bit_length())):
+        for odd in (five * 3**k for k in range(least.bit_length())):
+            if odd < best:
+                best = min(best, odd << (-(-least // odd) - 1).bit_length())
+    return best
+
+
+def mean_spectrum(values: Array, step: float, size: int) -> tuple[Array, Array]:
+    """Frequencies and the power per frequency of all columns: mean of Hann windows that overlap by half (Welch)."""
+    size = min(size, len(values))
+    window = 0.5 - 0.5 * np.cos(2 * np.pi * np.arange(size) / size)
+    window = window.reshape(-1, *(1 for _ in values.shape[1:]))
+    starts = range(0, len(values) - size + 1, size - size // 2)
+    parts = np.stack([values[start : start + size] for start in starts])
+    power = np.abs(np.fft.rfft((parts - parts.mean(axis=1, keepdims=True)) * window, axis=1)) ** 2
+    power = power.mean(axis=0) * step / (window**2).sum()
+    power[1 : (size + 1) // 2] *= 2  # of negative frequencies, too
+    return np.fft.rfftfreq(size, step), power
+
+
+def without_reversals(
+    rows: EffortRows, found: Sequence[Prepared], told: list[int], choice: FilterChoice
+) -> tuple[EffortRows, list[Prepared], int]:
+    """Rows of all records and what is prepared of each, without rows beside reversals; and how many these are."""
+    used = rows_in_use(rows, [one[1].columns(told) for one in found], choice)
+    left_out = int((rows.mask > 0).sum() - used.sum())
+    if not left_out:
+        return rows, list(found), 0
+    parts = [
+        (t, replace(one, used=used[part]), by_file)
+        for (t, one, by_file), part in zip(found, rows.parts, strict=True)
+    ]  # fmt: skip
+    return replace(rows, used=used), parts, left_out
+
+
+def rows_in_use(rows: EffortRows, parts: Sequence[EffortRows], choice: FilterChoice) -> Array:
+    """Which rows (instants x rows, of all records) are used; all where what is at stake moves no parameter."""
+    mask = rows.mask > 0
+    if all(part.late is None for part in parts):
+        return mask
+    plain = replace(rows, instruments=None)
+    judged = fit_rows(plain, "wls")
+    stake = np.concatenate([reversal_efforts(part, judged.values, choice) for part in parts])
+    noise = _noise(plain, judged)
+    for level in LEVELS:
+        if deviations_moved(judged, plain, stake * mask) < REVERSALS_HOLD:
+            break
+        some = mask & (np.abs(stake) <= level * noise)
+        if (some.sum(axis=0) < FEWEST * rows.W.shape[2] / rows.y.shape[1])[mask.any(axis=0)].any():
+            break  # too few would be left
+        mask = some
+        judged = fit_rows(replace(plain, used=mask), "wls")
+    return mask
+
+
+def reversal_efforts(rows: EffortRows, values: Array, choice: FilterChoice) -> Array:
+    """Efforts (instants x rows) by which signs that may change earlier change rows of a record."""
+    if rows.late is None:
+        return np.zeros_like(rows.y)
+    samples, change, count = rows.late
+    found = np.zeros((count, rows.y.shape[1]))
+    np.add.at(found, samples, change @ values)
+    return decimate_rows(found, choice)
+
+
+def _noise(rows: EffortRows, fitted: LeastSquaresFit) -> Array:
+    """Of each row by the median: reversals are outliers."""
+    seen = np.where(rows.mask > 0, np.abs(fitted.residuals), np.nan)
+    seen[:, ~rows.mask.any(axis=0)] = 0.0
+    return MEDIAN * np.nanmedian(seen, axis=0)
+
+
+def deviations_moved(judged: LeastSquaresFit, rows: EffortRows, stake: Array) -> float:
+    """Deviations by which efforts move the parameter that they move most."""
+    W = (rows.W * judged.weights[:, :, None]).reshape(-1, rows.W.shape[2])
+    change = np.linalg.lstsq(W, (stake * judged.weights).ravel(), rcond=None)[0]
+    deviation = np.sqrt(np.maximum(np.diag(judged.robust), 0.0))
+    return float((np.abs(change) / np.maximum(deviation, 1e-300)).max(initial=0.0))
+
+
+def late_signs(
+    regressor: Regressor, kept: Sequence[int], record: Recording, moving: ClosedMotion, choice: FilterChoice
+) -> tuple[Array, Array, int] | None:
+    """Samples at which a joint with dry friction turns at another instant behind twice the cutoff.
+
+    Beside them what rows change there, per parameter, and the number of all samples; None where no joint rubs.
+    """
+    tree = regressor.robot.tree
+    rubbing = sorted({tree.links[one.link].v.start for one in regressor.unknowns if one.symbol == "FS"})
+    if not rubbing:
+        return None
+    sharper = replace(choice, cutoff=min(SHARPER * choice.cutoff, HIGHEST_REVERSAL_CUTOFF / record.step))
+    own = filtered_motion(record, sharper).rate
+    if regressor.spare:
+        own = np.einsum("nij,nj->ni", np.linalg.pinv(moving.J[:, list(regressor.robot.actuated)]), own)
+    rate = np.einsum("nij,nj->ni", moving.J, own)[:, rubbing]
+    # the mean of a sign over the step about its sample: one that changes between two samples acts from there on
+    half = np.maximum(np.abs(np.gradient(rate, axis=0)) / 2, 1e-300)
+    side = np.sign(moving.qd[:, rubbing])
+    other = (1 - side * np.clip(rate / half, -1.0, 1.0)) / 2 * np.abs(side)  # part of the step with the other sign
+    samples, change = [], []
+    for k, part in zip(rubbing, other.T, strict=True):
+        turned = np.flatnonzero(part)
+        now = ClosedMotion(moving.q[turned], moving.qd[turned], moving.qdd[turned], moving.J[turned])
+        forth, back = now.qd.copy(), now.qd.copy()
+        forth[:, k] *= CREEPS
+        back[:, k] *= -CREEPS
+        rows, others = (regressor.of(replace(now, qd=qd), kept)[0] for qd in (forth, back))
+        samples.append(turned)
+        change.append(part[turned, None, None] * (rows - others))
+    return np.concatenate(samples), np.concatenate(change), len(rate)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class QuantisedPositions(Record):
+    """Of a motor: the line of its encoder, and the samples from line to line where it moves."""
+
+    line: float
+    samples: float
+
+    @property
+    def power(self) -> float:
+        """Of the error at most: it is never larger than half a line."""
+        return self.line**2 / 4
+
+    @property
+    def as_white(self) -> float:
+        """Deviation of white noise with as much power at each frequency below the rate of lines."""
+        return float(self.line / np.sqrt(12) * np.sqrt(self.samples / 2))
+
+
+def quantised_positions(position: Array) -> QuantisedPositions | None:
+    """Of one motor's positions; None where they have no lines, or pass one at nearly every sample.
+
+    Rests do not count, as they have one long interval, nor do encoders that flicker, which hides lines.
+    """
+    near = SAME * max(float(np.abs(position).max()), 1e-12)
+    jumps = np.abs(np.diff(position))
+    passed = np.flatnonzero(jumps > near)
+    if len(passed) < 2:
+        return None
+    samples = float(np.median(np.diff(passed)))
+    gaps = np.diff(np.unique(position))
+    gaps = gaps[gaps > near]
+    line = float(np.quantile(gaps, LOW, method="higher")) if len(gaps) else 0.0
+    several = float(np.median(jumps[passed])) > 1.5 * line  # lines at once: no staircase, but values held for a while
+    return None if samples < SLOWEST or several else QuantisedPositions(line, samples)
+
+
+def quantisation_noise(position: Array) -> Array:
+    """Deviations of white noise that is as strong as what encoders round away, of each motor; zero where none shows.
+
+    At the frequencies of a motion the error of a staircase has less, so that this is the most that it can do.
+    """
+    found = [quantised_positions(column) for column in position.T]
+    return np.array([0.0 if one is None else one.as_white for one in found])
+
+
+def differences_hold(whole: EffortRows, by_differences: EffortRows) -> bool:
+    """Whether rows whose rates are differences of neighbours move no parameter of those with whole rates."""
+    plain = replace(whole, instruments=None)
+    judged = fit_rows(plain, "wls")
+    change = (by_differences.W - whole.W) @ judged.values - (by_differences.y - whole.y)
+    return deviations_moved(judged, plain, change * plain.mask) < DIFFERENCES_HOLD

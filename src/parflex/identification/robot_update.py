@@ -1,0 +1,251 @@
+"""A robot file with identified numbers: it extends the one that was given, and says only what differs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from parflex.errors import InputError
+from parflex.forces.base_parameters import PARAMETERS, body_parameters
+from parflex.identification.result import Identified
+from parflex.identification.unknowns import SPRINGS, fields_of, linear_elements
+from parflex.io import atomic_file, check_writable, refuse_overwrite
+from parflex.robot.load import FRICTION as TERMS
+from parflex.robot.robot import Robot
+from parflex.robotfile import schema
+from parflex.robotfile.read import catalogue_names
+from parflex.tree.build import read_body
+from parflex.tree.tree import Link
+
+Array = np.ndarray
+FRICTION = {"FV": "viscous", "FS": "coulomb", "FV_back": "viscous_back", "FS_back": "coulomb_back", "offset": "offset"}
+NEVER_NEGATIVE = ("FV", "FS", "FV_back", "FS_back", "IA", "k", "d")
+CHANGED = 1e-12  # of its size: what differs less is the same
+
+
+def write_robot(robot: Robot, found: Identified, path: str | Path) -> list[str]:
+    """Write the file; gives warnings."""
+    check_robot_target(path, robot)
+    refuse_overwrite([path], robot.files)
+    rows, warnings = changed_rows(robot, found.theta, found.friction)
+    acting, more = changed_elements(robot, found.theta)
+    warnings += more
+    lines = [
+        "format = 1",
+        f'name = "{robot.name}-identified"',
+        f'extends = "{_parent(robot, Path(path))}"',
+        "",
+        "[reference]",
+        f'source = "identified by {found.estimator} from {_files(found)}"',
+    ]
+    leg_of = _leg_of(robot)
+    legs = {"frame": {name: value for name, value in rows.items() if name in leg_of}}
+    legs |= {kind: {name: value for name, value in some.items() if name in leg_of} for kind, some in acting.items()}
+    if any(legs.values()):
+        lines += _legs(robot, legs)
+    for name, tables in rows.items():
+        if name in leg_of:
+            continue
+        platform = robot.description.platform is not None and name == robot.description.platform.name
+        lines += ["", "[platform]" if platform else "[[frame]]"] + ([] if platform else [f'name = "{name}"'])
+        lines += [f"{key} = {_written(value)}" for key, value in tables.items()]
+    for kind, some in acting.items():
+        for name, numbers in some.items():
+            if name not in leg_of:
+                lines += ["", f"[[{kind}]]", f'name = "{name}"']
+                lines += [f"{key} = {_written(value)}" for key, value in numbers.items()]
+    with atomic_file(path) as file:
+        file.write(("\n".join(lines) + "\n").encode())
+    return warnings
+
+
+def check_robot_target(path: str | Path, robot: Robot | None = None) -> None:
+    """Refuse a file that cannot be written before anything is computed, and one that would extend flexible bodies."""
+    if robot is not None and robot.written is not None and robot.written.rigid:
+        raise InputError(
+            "a file that extends a flexible robot cannot hold the bodies of its rigid version",
+            key="out",
+            value=str(path),
+            hint="take the numbers from the answer",
+        )
+    if Path(path).suffix != ".toml":
+        raise InputError("a robot file ends in .toml", key="out", value=str(path), hint=f"{Path(path).stem}.toml")
+    check_writable(path)
+
+
+def _files(found: Identified) -> str:
+    names = [Path(one.name).name for one in found.measurements[: found.used]]
+    return ", ".join(
+        "".join(letter for letter in name if letter.isprintable() and letter not in '"\\') for name in names
+    )
+
+
+def _parent(robot: Robot, path: Path) -> str:
+    """What the file extends: a name of the catalogue, or the path from its own folder."""
+    stem = Path(robot.file).stem
+    if stem in catalogue_names() and not Path(robot.file).exists():
+        return stem
+    return Path(os.path.relpath(Path(robot.file).resolve(), path.resolve().parent)).as_posix()
+
+
+def changed_rows(
+    robot: Robot, theta: Mapping[str, float], friction: str = "file"
+) -> tuple[dict[str, dict[str, Any]], list[str]]:
+    """Tables by frame whose numbers differ from those of the file; what cannot be is left, and said.
+
+    Motors have no friction where none was looked for.
+    """
+    frames: dict[str, Any] = {frame.name: frame for frame in robot.description.frame}
+    if robot.description.platform is not None:
+        frames[robot.description.platform.name] = robot.description.platform
+    rows: dict[str, dict[str, Any]] = {}
+    warnings = []
+    for link in robot.tree.links:
+        frame = frames.get(link.name) or frames.get(link.name.rpartition(".")[0])
+        if frame is None:
+            continue
+        own = {symbol: theta[f"{symbol}[{link.name}]"] for symbol in (*PARAMETERS, *FRICTION, "IA", *SPRINGS)
+               if f"{symbol}[{link.name}]" in theta}  # fmt: skip
+        for symbol in NEVER_NEGATIVE:
+            if own.get(symbol, 0.0) < 0:
+                warnings.append(f"{symbol}[{link.name}] = {own[symbol]:.4g} is negative: the file has zero instead")
+                own[symbol] = 0.0
+        if own.get("M", 0.0) < 0:
+            warnings.append(
+                f"M[{link.name}] = {own['M']:.4g} kg is negative: the file has it so, and is of no real robot"
+            )
+        if friction == "none" and link.joint.one_axis and link.v.start in robot.actuated and _rubs(link):
+            own |= {"FV": 0.0, "FS": 0.0}
+        made = _tables(link, frame, own)
+        if "friction" in made and not (friction == "none" and link.v.start in robot.actuated):
+            warnings += _keep_static(link, frame, made["friction"])
+        if made:
+            rows.setdefault(frame.name, {}).update(made)
+    return rows, warnings
+
+
+def _keep_static(link: Link, frame: schema.Frame, friction: dict[str, float]) -> list[str]:
+    """Friction at rest as in the file, which no moving joint tells; not below that in motion."""
+    static = frame.friction.static
+    if not static:
+        return []
+    sliding = friction.get("coulomb", link.terms.coulomb + link.terms.more_coulomb)
+    friction["static"] = max(float(static), sliding)
+    if static >= sliding:
+        return []
+    return [f"static friction {static:g} of '{link.name}' is below its sliding friction: the file has {sliding:.4g}"]
+
+
+def _rubs(link: Link) -> bool:
+    return any(getattr(link.terms, word) for word in TERMS)
+
+
+def _tables(link: Link, frame: Any, own: Mapping[str, float]) -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    before = body_parameters(link.body.as_rigid())
+    if any(symbol in own for symbol in PARAMETERS):
+        body = np.array([own.get(symbol, value) for symbol, value in zip(PARAMETERS, before, strict=True)])
+        if np.abs(body - before).max() > CHANGED * max(np.abs(body).max(), 1e-300):
+            plain = body_parameters(read_body(frame.inertia)) + body - before  # other bodies on the link stay
+            made["inertia"] = {symbol: float(value) for symbol, value in zip(PARAMETERS, plain, strict=True)}
+    if not isinstance(frame, schema.Frame):
+        return made
+    friction = {FRICTION[symbol]: own[symbol] for symbol in FRICTION if symbol in own}
+    if friction:
+        made["friction"] = friction
+        made.setdefault("inertia", _khalil(frame))  # FV and FS stand in the friction now
+    if "IA" in own:
+        made["motor_inertia"] = own["IA"]
+        made.setdefault("inertia", _khalil(frame))
+    elif frame.inertia.IA and "inertia" in made:
+        made["motor_inertia"] = frame.inertia.IA
+    if "k" in own:
+        spring = fields_of({symbol: own[symbol] for symbol in ("k", "k_rest") if symbol in own})
+        made["spring"] = {"rest": link.terms.rest} | spring
+    return made | ({"damper": own["d"]} if "d" in own else {})
+
+
+def changed_elements(
+    robot: Robot, theta: Mapping[str, float]
+) -> tuple[dict[str, dict[str, dict[str, float]]], list[str]]:
+    """Numbers of elements, struts and elastic couplings by kind of table and name; what cannot be is left, and said."""
+    found: dict[str, dict[str, dict[str, float]]] = {"element": {}, "coupling": {}}
+    warnings = []
+    springs = {one.name for one in robot.tree.springs}
+    names = [*(one.name for one in linear_elements(robot)), *(link.name for link in robot.tree.links if link.strut)]
+    for name in names:
+        own = {symbol: theta[f"{symbol}[{name}]"] for symbol in SPRINGS if f"{symbol}[{name}]" in theta}
+        if "k" in own and own["k"] <= 0:
+            warnings.append(f"k[{name}] = {own['k']:.4g} is not positive: the file has the spring as it was")
+            own = {symbol: value for symbol, value in own.items() if symbol == "d"}
+        kind = "coupling" if name in springs else "element"
+        made = fields_of(own, "offset" if kind == "coupling" else "rest")
+        for key in ("rest", "damping"):
+            if made.get(key, 0.0) < 0:
+                warnings.append(f"the {key} of '{name}' is {made[key]:.4g}: the file has zero instead")
+                made[key] = 0.0
+        if made:
+            found[kind][name] = made
+        lost = [symbol for symbol in (*FRICTION, "IA") if f"{symbol}[{name}]" in theta]
+        if lost:
+            warnings.append(
+                f"{', '.join(lost)} of the strut '{name}' are not in the file: struts have no friction there"
+            )
+    return found, warnings
+
+
+def _khalil(frame: schema.Frame) -> dict[str, float]:
+    return {s: float(v) for s, v in zip(PARAMETERS, body_parameters(read_body(frame.inertia)), strict=True)}
+
+
+def _legs(robot: Robot, rows: Mapping[str, Mapping[str, dict[str, Any]]]) -> list[str]:
+    """Rows of legs by kind: each number is a value per leg, and the one row of all legs names it."""
+    table = robot.written.table.get("legs") if robot.written is not None else None
+    if not isinstance(table, dict):
+        raise InputError(
+            "a robot with several families of legs cannot be extended by numbers of single legs", key="out",
+            value=robot.name, hint="take the numbers from the answer",
+        )  # fmt: skip
+    legs, leg_of = list(table["names"]), _leg_of(robot)
+    several: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
+    for kind, some in rows.items():
+        for name, tables in some.items():
+            leg = leg_of[name]
+            several.setdefault((kind, name.removeprefix(f"{leg}.")), {})[leg] = tables
+    columns, lines = [], []
+    for place, ((kind, own), by_leg) in enumerate(several.items()):
+        lines += ["", f"[[legs.{kind}]]", f'name = "{own}"']
+        first = next(iter(by_leg.values()))
+        for key, value in first.items():
+            parts = value if isinstance(value, dict) else {"": value}
+            named = {}
+            for part in parts:
+                numbers = [_of(by_leg.get(leg, first)[key], part) for leg in legs]
+                word = f"{key}_{place}_{part}".strip("_") if part else f"{key}_{place}"
+                columns.append(f"{word} = [{', '.join(repr(float(number)) for number in numbers)}]")
+                named[part] = word
+            lines.append(f"{key} = {_written(named if isinstance(value, dict) else named[''])}")
+    return ["", "[legs]", *columns, *lines]
+
+
+def _leg_of(robot: Robot) -> dict[str, str]:
+    """The leg of each frame, element and coupling that belongs to one."""
+    found = dict(robot.description.leg_of)
+    legs = set(found.values())
+    return found | {
+        one.name: leg for one in robot.tree.springs for leg in legs if one.name.startswith(f"{leg}.")
+    }  # fmt: skip
+
+
+def _of(value: Any, part: str) -> float:
+    return value[part] if part else value
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{key} = {_written(entry)}" for key, entry in value.items()) + " }"
+    return f'"{value}"' if isinstance(value, str) else repr(float(value))

@@ -1,1 +1,0 @@
-"""Records simulated: the robot under the controller that moved it, with other parameters."""
