@@ -10,8 +10,8 @@ import parflex
 from parflex.design.design_state import Circumstances, SensitiveDesign
 from parflex.parameters.design_numbers import number_at
 from parflex.robot.load import with_settings
-from parflex.updating.modelled.pose_modes import modes_at
-from parflex.updating.modelled.rebound_robots import ReboundRobots
+from parflex.updating.modes import modes_at
+from parflex.updating.rebound_robots import ReboundRobots
 
 CONSTANTS = {"m": 2.0, "k": 900.0, "c": 12.0, "a": 0.25}
 KEYS = [f"constants.{key}" for key in CONSTANTS]

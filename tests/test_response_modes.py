@@ -9,8 +9,7 @@ from support.damped_chains import DAMPER_KEYS, DAMPERS, KEYS, TRUE, damped_chain
 from support.oracles import spring_chain, uff_text
 
 import parflex
-from parflex.updating.response_files import Responses, read_responses
-from parflex.updating.response_modes import found_modes, modes_of_responses
+from parflex.updating.frequency_response import Responses, identified_modes, modes_of_responses, read_responses
 
 pytest.importorskip("sdypy.EMA", reason="the extra 'vibration' is not installed")
 pyuff = pytest.importorskip("pyuff", reason="the extra 'vibration' is not installed")
@@ -65,7 +64,7 @@ def test_poles_and_shapes_are_those_of_the_chain(tmp_path):
 
 def poles_off(H, high):
     """Differences of poles of the bent chain below a frequency from those by hand, over their deviations."""
-    poles, deviations, _ = found_modes(
+    poles, deviations, _ = identified_modes(
         Responses(F, H, spring_chain.SENSORS, ("tip.y",) * 6, "accelerance"), 0.5, high, 30
     )
     true = spring_chain.poles("bent", TRUE, DAMPERS)[: len(poles)]

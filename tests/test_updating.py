@@ -18,9 +18,9 @@ from support.robots import load_robot
 import parflex
 from parflex import InputError
 from parflex.design.design_state import Circumstances, SensitiveDesign
-from parflex.updating.first_doubts import unit_doubts
-from parflex.updating.mode_fitting import Fitting
-from parflex.updating.modelled.pose_modes import PoseModes, modes_at
+from parflex.updating.diagnostics import unit_warnings
+from parflex.updating.fit import FitProblem
+from parflex.updating.modes import PoseModes, modes_at
 from parflex.updating.pairing import followed_pairs
 from parflex.updating.update import read_measured
 
@@ -80,8 +80,8 @@ def test_frequencies_in_another_unit_are_named(tmp_path, numbered):
 
     def doubts(factor):
         wrong = [one | {word: one[word] * factor for word in ("frequency_hz", "deviation_hz")} for one in given]
-        fitting = Fitting(robot, KEYS, np.ones(3), read_measured(wrong)[0], np.ones(3), asked)
-        return unit_doubts(fitting.rows, fitting.start, fitting.of_pose)
+        fitting = FitProblem(robot, KEYS, np.ones(3), read_measured(wrong)[0], np.ones(3), asked)
+        return unit_warnings(fitting.rows, fitting.start, fitting.of_pose)
 
     assert not doubts(1.0) and not doubts(1.5)
     for unit, factor in (("rad/s", 2 * np.pi), ("rpm", 60.0), ("kHz", 1e-3)):

@@ -11,7 +11,7 @@ from support.oracles import rocking_bar, sliding_chain, sliding_pair, spring_cha
 from support.robots import write_robot
 
 import parflex
-from parflex.updating.shared_errors import shared_errors
+from parflex.updating.fit import shared_errors
 
 # -- several solutions
 

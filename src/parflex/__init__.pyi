@@ -97,8 +97,8 @@ from parflex.statics.stiffness import cartesian_stiffness as cartesian_stiffness
 from parflex.statics.stiffness import deflection as deflection
 from parflex.trajectories.motor_motion import MotorMotion as MotorMotion
 from parflex.trajectories.motor_motion import plan_motion as plan_motion
+from parflex.updating.result import Updated as Updated
 from parflex.updating.update import update as update
-from parflex.updating.updated import Updated as Updated
 from parflex.view.figures.convergence_figure import draw_convergence as draw_convergence
 from parflex.view.figures.map_figure import draw_map as draw_map
 from parflex.view.figures.mode_figures import draw_modes as draw_modes

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import parflex
-import parflex.updating.modelled.pose_modes
+import parflex.updating.modes
 from support.oracles import spring_chain
 
 TRUE = np.array([900.0, 400.0, 150.0])

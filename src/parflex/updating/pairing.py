@@ -9,8 +9,8 @@ import numpy as np
 import scipy.optimize
 
 from parflex.records import Record
-from parflex.updating.measured_modes import MeasuredMode
-from parflex.updating.modelled.pose_modes import PoseModes
+from parflex.updating.measured import MeasuredMode
+from parflex.updating.modes import PoseModes
 
 Array = np.ndarray
 BEYOND = 4  # modes that are computed beyond the highest one that is measured
@@ -29,7 +29,7 @@ class Pairs(Record):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Partners(Record):
+class PairingState(Record):
     """How measured modes are paired, and with which error of the model."""
 
     base: dict[str, PoseModes]
@@ -43,7 +43,7 @@ def modes_needed(measured: Sequence[MeasuredMode]) -> int:
     return max(max((one.mode or 0 for one in measured), default=0), len(measured)) + BEYOND
 
 
-def costs(measured: Sequence[MeasuredMode], model: PoseModes) -> Array:
+def pairing_costs(measured: Sequence[MeasuredMode], model: PoseModes) -> Array:
     """What it takes to pair measured modes (rows) with those of the model: squared distances over usual ones."""
     ratio = np.array([one.frequency for one in measured])[:, None] / model.frequencies[None, :]
     found = (np.log(ratio) / FREQUENCY_WIDTH) ** 2
@@ -57,14 +57,16 @@ def costs(measured: Sequence[MeasuredMode], model: PoseModes) -> Array:
 def first_pairs(measured: Sequence[MeasuredMode], model: PoseModes) -> Pairs:
     """By their number; others so that frequencies and shapes fit best."""
     pairs = [one.mode - 1 if one.mode is not None else -1 for one in measured]
-    cost = costs(measured, model)
+    cost = pairing_costs(measured, model)
     return _assigned(pairs, [k for k, mode in enumerate(pairs) if mode < 0], cost, model)
 
 
-def again_paired(measured: Sequence[MeasuredMode], pairs: Sequence[int], model: PoseModes) -> Pairs:
+def pair_again(measured: Sequence[MeasuredMode], pairs: Sequence[int], model: PoseModes) -> Pairs:
     """Those without a number once more, by a model that was updated."""
     kept = [mode if one.mode is not None else -1 for one, mode in zip(measured, pairs, strict=True)]
-    return _assigned(kept, [k for k, one in enumerate(measured) if one.mode is None], costs(measured, model), model)
+    return _assigned(
+        kept, [k for k, one in enumerate(measured) if one.mode is None], pairing_costs(measured, model), model
+    )
 
 
 def same_pairs(one: Sequence[int], other: Sequence[int], model: PoseModes) -> bool:

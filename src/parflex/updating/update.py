@@ -13,15 +13,12 @@ from parflex.design.design_state import Circumstances, checked_number
 from parflex.design.sensitivity import checked_keys
 from parflex.errors import InputError
 from parflex.robot.robot import Robot
-from parflex.updating.answers_of_fit import FitAnswers
-from parflex.updating.first_doubts import gravity_doubts, unit_doubts
-from parflex.updating.fitting_steps import FittingSteps, Progress
-from parflex.updating.measured_modes import MeasuredMode, read_held_out, read_rows, read_table
-from parflex.updating.mode_fitting import Fitting
-from parflex.updating.response_files import is_responses
-from parflex.updating.response_modes import modes_of_responses
-from parflex.updating.solutions import solutions
-from parflex.updating.updated import Updated
+from parflex.updating.diagnostics import gravity_warnings, unit_warnings
+from parflex.updating.fit import FitProblem
+from parflex.updating.frequency_response import is_responses, modes_of_responses
+from parflex.updating.measured import MeasuredMode, read_held_out, read_rows, read_table
+from parflex.updating.result import FitReport, Updated
+from parflex.updating.starts import FitProgress, Progress, solutions
 
 Array = np.ndarray
 PRIOR = 0.3  # of a number, its deviation before anything was measured
@@ -84,7 +81,7 @@ def update(
     >>> parflex.update(robot, "measured.csv", ["constants.clutch"], hold_out=["pose-4"]).parameters
     """
     keys = checked_keys(robot, vary)
-    steps = FittingSteps(progress)
+    steps = FitProgress(progress)
     rows, warnings = read_measured(measured, steps)
     first = np.array([checked_number(robot, key) for key in keys])
     for key, value in zip(keys, first, strict=True):
@@ -92,10 +89,10 @@ def update(
             raise InputError(f"'{key}' is zero, and shares of it say nothing", key="vary", value=key,
                              hint="give it a first value in the file")  # fmt: skip
     given = Circumstances(lock, about, servo, None, tuple(without))
-    fitting = Fitting(robot, keys, first, rows, checked_priors(prior, keys, PRIOR), given)
+    fitting = FitProblem(robot, keys, first, rows, checked_priors(prior, keys, PRIOR), given)
     fitting.apart = np.array(read_held_out(hold_out, [one.pose for one in rows], fitting.numbers()))
-    units = unit_doubts(rows, fitting.start, fitting.of_pose)
-    warnings += units + gravity_doubts(fitting)
+    units = unit_warnings(rows, fitting.start, fitting.of_pose)
+    warnings += units + gravity_warnings(fitting)
     start = fitting.at(np.ones(len(keys)))
     if not fitting.used(start).any():
         few = any(mode >= 0 and not apart for mode, apart in zip(start.modes, fitting.apart, strict=True))
@@ -109,10 +106,10 @@ def update(
                                                  "nearer"))  # fmt: skip
     found, plain = solutions(fitting, start, steps)
     warnings += [] if found[0].settled else [UNSETTLED]
-    return FitAnswers(fitting, fitting.before(found[0].fit, start), found, plain).updated(warnings)
+    return FitReport(fitting, fitting.before(found[0].fit, start), found, plain).updated(warnings)
 
 
-def read_measured(source: Any, steps: FittingSteps | None = None) -> tuple[list[MeasuredMode], list[str]]:
+def read_measured(source: Any, steps: FitProgress | None = None) -> tuple[list[MeasuredMode], list[str]]:
     """Modes of a CSV file, of files of frequency responses, or of rows; with warnings."""
     given = [source] if isinstance(source, str | Path | Mapping) else source
     if not isinstance(given, Sequence):
@@ -123,7 +120,7 @@ def read_measured(source: Any, steps: FittingSteps | None = None) -> tuple[list[
     files = [one for one in given if isinstance(one, str | Path)]
     tables = [({RESPONSES: one} if is_responses(one) else read_table(one)) if isinstance(one, str | Path) else one
               for one in given]  # fmt: skip
-    steps = steps or FittingSteps()
+    steps = steps or FitProgress()
     steps.expect(sum(isinstance(one, Mapping) and RESPONSES in one for one in tables))
     for one in tables:
         if isinstance(one, Mapping) and RESPONSES in one:

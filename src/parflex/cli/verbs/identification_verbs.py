@@ -206,9 +206,9 @@ def update(
     """Fit numbers of the robot file to measured natural frequencies, damping ratios and frequency responses."""
     from parflex.cli.conditions import number_or_table
     from parflex.identification.robot_update import check_robot_target
-    from parflex.updating.response_modes import responses_of_words
+    from parflex.updating.frequency_response import responses_of_words
+    from parflex.updating.result import write_updated
     from parflex.updating.update import update as updated
-    from parflex.updating.updated import write_updated
 
     words = ("settings", "payload", "actuation", "working_mode", "elements", "rigid")
     loaded = open_robot(robot, **{key: options[key] for key in words})

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from parflex.updating.updated import Updated
+from parflex.updating.result import Updated
 from parflex.view.figures.style import LINES, MEASURED, REST, finished, new_figure, styled
 
 if TYPE_CHECKING:

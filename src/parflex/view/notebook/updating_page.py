@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from parflex.codegen.source_files import MARK, write_files
-from parflex.updating.updated import Updated
+from parflex.updating.result import Updated
 from parflex.view.figures.updating_figures import draw_cosines, draw_macs, draw_updated
 from parflex.view.notebook.html_parts import card, drawn, notes, table
 from parflex.view.notebook.identification_page import STYLE

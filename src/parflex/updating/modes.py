@@ -19,7 +19,7 @@ from parflex.robot.robot import Robot
 from parflex.spatial.dual import Sensitive, slopes_last
 from parflex.statics.linear_model import tree_stiffness
 from parflex.statics.modes import Modes
-from parflex.updating.sensor_rows import mac_of_span, sensor_rows
+from parflex.updating.measured import mac_of_span, sensor_rows
 
 Array = np.ndarray
 EQUAL = 1e-5  # of a frequency: modes nearer to each other are equal, and any mixture of them is a mode

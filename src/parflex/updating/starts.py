@@ -1,4 +1,6 @@
-"""Fits from the file and from points spread over the priors, ranked by one cost.
+"""Fits from several starts, ranked.
+
+Fits from the file and from points spread over the priors, ranked by one cost.
 
 Frequencies may have several solutions: two springs may change places, and a symmetric file is a saddle between both.
 All starts are fitted without a model error first, and each numbers modes as the model there has them. Only if the best
@@ -17,16 +19,20 @@ import scipy.special
 
 from parflex.errors import ParflexError
 from parflex.records import Record
-from parflex.updating.determined import EQUAL
-from parflex.updating.fitting_steps import FittingSteps
-from parflex.updating.mode_fitting import CHANCE, NO_PRIOR, FittedModes, Fitting
-from parflex.updating.pairing import ALONE, Partners
+from parflex.updating.fit import CHANCE, EQUAL, NO_PRIOR, FitProblem, FittedModes
+from parflex.updating.pairing import ALONE, PairingState
 
 Array = np.ndarray
+
 NEAREST = 0.2  # of a number: starts do not take it nearer to zero
+
 FARTHEST = 2.5  # deviations of the prior: 99 % of what priors allow is nearer
+
 PER_NUMBER, MOST = 4, 8  # starts besides the file: eight fits cost seconds, and no few starts reach all corners
+
 SHAPES = 0.1  # deviation of a MAC of a measured shape with its own mode
+
+Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -37,7 +43,7 @@ class Solution(Record):
     """
 
     fit: FittedModes
-    partners: Partners
+    partners: PairingState
     settled: bool  # pairs of modes without a number
     cost: float
     precision: Array
@@ -49,7 +55,7 @@ class Solution(Record):
         return float(away @ self.precision @ away) < region(len(shares))
 
 
-def solutions(fitting: Fitting, start: FittedModes, steps: FittingSteps) -> tuple[list[Solution], FittedModes]:
+def solutions(fitting: FitProblem, start: FittedModes, steps: FitProgress) -> tuple[list[Solution], FittedModes]:
     """Return the best solution, then others within its 95 % region, and the best fit without a model error.
 
     Pairs and model error of the fitting are those of the best solution.
@@ -86,7 +92,7 @@ def solutions(fitting: Fitting, start: FittedModes, steps: FittingSteps) -> tupl
     return found, plain
 
 
-def _known(fitting: Fitting, found: Sequence[Solution], fit: FittedModes, step: Array) -> FittedModes | None:
+def _known(fitting: FitProblem, found: Sequence[Solution], fit: FittedModes, step: Array) -> FittedModes | None:
     """Return the known fit with the same pairs to which a step leads: both would be merged. A saddle is none."""
     used = ~fitting.apart
     for one in found:
@@ -112,7 +118,7 @@ def region(count: int) -> float:
     return float(scipy.special.chdtri(count, CHANCE))
 
 
-def _solution(fitting: Fitting, start: FittedModes, search: Callable[[FittedModes], FittedModes]) -> Solution:
+def _solution(fitting: FitProblem, start: FittedModes, search: Callable[[FittedModes], FittedModes]) -> Solution:
     fit, settled = fitting.paired(start, search)
     S = fitting.information(fit)
     precision = S.T @ S + np.diag(1 / fitting.prior**2)
@@ -120,7 +126,7 @@ def _solution(fitting: Fitting, start: FittedModes, search: Callable[[FittedMode
     return Solution(fit, fitting.partners(), settled, cost(fitting, fit), precision, determined)
 
 
-def cost(fitting: Fitting, fit: FittedModes) -> float:
+def cost(fitting: FitProblem, fit: FittedModes) -> float:
     """Sum of squares of residuals, priors and shapes over their deviations, and of modes without a partner.
 
     Deviations that the model error widens cost twice the logarithm of that, as in -2 log of the likelihood.
@@ -145,3 +151,26 @@ def spread_points(count: int, size: int) -> Array:
     for _ in range(50):
         root = (1 + root) ** (1 / (size + 1))
     return np.asarray((0.5 + np.outer(np.arange(1, count + 1), root ** -np.arange(1.0, size + 1))) % 1.0)
+
+
+class FitProgress:
+    """Counts steps, and tells how many are done of those that are known; an error of the model makes them more."""
+
+    def __init__(self, progress: Progress | None = None, known: int = 0) -> None:
+        self.progress, self.done, self.known = progress, 0, 0
+        self.expect(known)
+
+    def expect(self, count: int) -> None:
+        """So many more are to come."""
+        self.known += count
+        self._tell()
+
+    def step(self) -> None:
+        """One is done."""
+        self.done += 1
+        self.known = max(self.known, self.done)
+        self._tell()
+
+    def _tell(self) -> None:
+        if self.progress is not None and self.known:
+            self.progress(self.done, self.known)

@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 
 from parflex.errors import ParflexError
-from parflex.updating.measured_modes import MeasuredMode
-from parflex.updating.mode_fitting import Fitting
-from parflex.updating.modelled.pose_modes import PoseModes, modes_at
+from parflex.updating.fit import FitProblem
+from parflex.updating.measured import MeasuredMode
+from parflex.updating.modes import PoseModes, modes_at
 from parflex.updating.pairing import ALONE, FREQUENCY_WIDTH, first_pairs, modes_needed
 
 UNITS = {"rad/s": 2 * np.pi, "rpm": 60.0, "kHz": 1e-3}  # numbers of each in one Hz
@@ -19,7 +19,7 @@ COUNTS = 0.5  # deviations of a measured frequency, by which gravity may change 
 FEWEST = 2  # measured frequencies: one may be off by any factor
 
 
-def unit_doubts(
+def unit_warnings(
     rows: Sequence[MeasuredMode], models: Mapping[str, PoseModes], of_pose: Mapping[str, Sequence[int]]
 ) -> list[str]:
     """A warning that names the unit in which frequencies are near those of the file, where they are not in Hz."""
@@ -47,7 +47,7 @@ def _off(
     return float(np.median(found))
 
 
-def gravity_doubts(fitting: Fitting) -> list[str]:
+def gravity_warnings(fitting: FitProblem) -> list[str]:
     """What to say where frequencies about the equilibrium are others; nothing where a state was asked for.
 
     Modes are compared by their number: where two of them change places on the way their frequencies are alike.

@@ -1,37 +1,131 @@
-"""The answer of a fit: intervals of the numbers and of what was held out, and warnings."""
+"""The result of an update: numbers, intervals, measured and computed modes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.special
 
-from parflex.updating.determined import undetermined
-from parflex.updating.mode_fitting import NO_PRIOR, FittedModes, Fitting
-from parflex.updating.shared_errors import shared_errors
-from parflex.updating.solutions import Solution
-from parflex.updating.updated import Updated
+from parflex.io import atomic_file, refuse_overwrite
+from parflex.parameters.robot_file import extending_text
+from parflex.records import Record, brief
+from parflex.robot.robot import Robot
+from parflex.updating.fit import NO_PRIOR, FitProblem, FittedModes, shared_errors, undetermined
+from parflex.updating.starts import Solution
 
 Array = np.ndarray
+
 STRAINED = 3.0  # deviations of its prior, beyond which a number is one of 300 by chance
+
 UNLIKE = 0.8  # MAC below which a mode is another one
+
 MOST_NAMED = 3  # pairs in doubt, other solutions
+
 SURELY = 1e-6  # of a row, that others must tell
+
 TAKEN_UP = (
     "intervals hold it as one error of each mode at all poses, but not what the numbers take up of it: they are of "
     "this model, and may be far from those of the robot"
 )
+
 FEW = 3.0  # freedoms below which an error is known to a factor of three at best
+
 COUNTS = 1e-3  # of a number, a shift by few elements that is told
 
 
-class FitAnswers:
+@dataclass(frozen=True, eq=False, repr=False)
+class Updated(Record):
+    """Numbers of a robot file that fit measured modes.
+
+    Attributes
+    ----------
+    robot : str
+        Its name.
+    parameters : dict[str, dict[str, Any]]
+        By key: value, before, deviation, interval (95 %, not beyond zero: numbers keep their signs), relative, prior
+        (deviation before; None: no prior), told (share of the prior that is gone). Deviation, interval,
+        relative and told are None where a number is undetermined.
+    covariance : Array
+        Of the parameters, behind the measurements and the prior; with the error of the model where there is one.
+    cosines : Array
+        Between the columns of the weighted sensitivities: near 1 or -1 frequencies hardly separate two parameters.
+    pairs : list[dict[str, Any]]
+        Of each measured mode: pose, mode, measured, deviation, before, after (Hz), predicted_deviation (Hz: of the
+        parameters, of elements that are too few and of the model), interval (95 % of what will be measured), mac (of
+        the measured shape, else of the shapes before and after), mac_of, held_out; damping where it was measured; also
+        are frequencies (Hz) of modes after the update that fit nearly as well.
+    macs : dict[str, Array]
+        By pose, where shapes were measured: MAC of the measured modes (rows) with those of the updated model.
+    model_error : float
+        Root mean square of residuals over deviations: above 1 the model does not fit within them.
+    model_share : dict[str, float]
+        Error of the model that residuals show: shares of the frequencies and of the damping ratios.
+    errors : dict[str, float]
+        Root mean square of relative errors of frequencies: before, after; held_out_before, held_out_after and
+        held_out_within, the share within its interval, where some are.
+    keys : list[str]
+        In the order of covariance and cosines.
+    unpaired : list[dict[str, Any]]
+        Measured modes without a partner: pose, measured.
+    warnings : list[str]
+        Warnings.
+    alternatives : list[dict[str, Any]]
+        Other solutions that fit within 95 % of the region of the best one: parameters (by key: value, deviation) and
+        more, by how much their sum of squares of residuals and priors, and of shapes, is larger (deviations that are
+        wider than given cost twice the logarithm of that); held_out_after, as in errors.
+    undetermined : list[dict[str, float]]
+        Combinations of the parameters, in shares of their priors, that the measurements determine less than the prior
+        does. A parameter is undetermined if they make up more than half of its variance.
+    """
+
+    robot: str
+    parameters: dict[str, dict[str, Any]]
+    covariance: Array
+    cosines: Array
+    pairs: list[dict[str, Any]]
+    macs: dict[str, Array]
+    model_error: float
+    model_share: dict[str, float]
+    errors: dict[str, float]
+    keys: list[str] = field(default_factory=list)
+    unpaired: list[dict[str, Any]] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    alternatives: list[dict[str, Any]] = field(default_factory=list)
+    undetermined: list[dict[str, float]] = field(default_factory=list)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "robot": self.robot, "parameters": self.parameters, "keys": self.keys,
+            "covariance": self.covariance.tolist(), "cosines": self.cosines.tolist(), "pairs": self.pairs,
+            "macs": {pose: one.tolist() for pose, one in self.macs.items()}, "unpaired": self.unpaired,
+            "model_error": self.model_error, "model_share": self.model_share, "errors": self.errors,
+            "alternatives": self.alternatives, "undetermined": self.undetermined,
+        }  # fmt: skip
+
+    def _told(self) -> str:
+        return f"{brief(self.robot)}: {len(self.parameters)} numbers, relative error {self.errors['after']:.3g}"
+
+
+def write_updated(source: str, robot: Robot, found: Updated, path: str) -> str:
+    """Write a robot file that extends the first one by the numbers that differ; gives its path."""
+    refuse_overwrite([path], robot.files)
+    settings = {key: one["value"] for key, one in found.parameters.items()}
+    text = extending_text(source, robot, settings, Path(path), "updated")
+    with atomic_file(path) as file:
+        file.write(text.encode())
+    return path
+
+
+class FitReport:
     """The answer of an update, from the model of the file and the updated one."""
 
     def __init__(
-        self, fitting: Fitting, before: FittedModes, found: Sequence[Solution], without_error: FittedModes
+        self, fitting: FitProblem, before: FittedModes, found: Sequence[Solution], without_error: FittedModes
     ) -> None:  # fmt: skip
         self.fitting, self.before, self.fit, self.others = fitting, before, found[0].fit, found[1:]
         fit, self.best, self.without_error = self.fit, found[0], without_error
@@ -119,9 +213,9 @@ class FitAnswers:
         reach = self.width * np.hypot(self.predicted[entry], fitting.given[entry])
         return {
             "measured": float(fitting.y[entry]), "deviation": float(fitting.given[entry]),
-            "before": finite(self.before.values[entry]), "after": after,
-            "predicted_deviation": finite(self.predicted[entry]),
-            "interval": [finite(after - reach), finite(after + reach)],
+            "before": finite_or_none(self.before.values[entry]), "after": after,
+            "predicted_deviation": finite_or_none(self.predicted[entry]),
+            "interval": [finite_or_none(after - reach), finite_or_none(after + reach)],
         }  # fmt: skip
 
     def _reach_by_others(self, entry: int) -> float:
@@ -312,6 +406,6 @@ def _within(pair: Mapping[str, Any]) -> bool:
     return low is None or low <= pair["measured"] <= high
 
 
-def finite(value: Any) -> float | None:
+def finite_or_none(value: Any) -> float | None:
     """A number, or None where it is not finite."""
     return float(value) if np.isfinite(value) else None

@@ -26,8 +26,8 @@ from parflex.robotfile.read import apply_settings
 from parflex.statics.linear_model import LinearModel
 from parflex.statics.modes import USUAL, Modes, modes_of
 from parflex.tree.rigid_version import read_version
-from parflex.updating.modelled.pose_modes import SlopedModes, modes_at, pose_of
-from parflex.updating.modelled.still_poses import StillPose, StillSlopes, stand_alike
+from parflex.updating.modes import SlopedModes, modes_at, pose_of
+from parflex.updating.still_poses import StillPose, StillSlopes, stand_alike
 
 Array = np.ndarray
 ELSEWHERE = 0.01  # of numbers, by which those of a compared robot are others, each by a share of its own

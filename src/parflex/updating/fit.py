@@ -1,8 +1,28 @@
-"""Weighted least squares of measured modes over shares of numbers of a robot file, with priors and a model error.
+"""Weighted least squares of measured modes with priors.
+
+Weighted least squares of measured modes over shares of numbers of a robot file, with priors and a model error.
 
 Weights are those of the deviations, of elements that are too few, and of what the model cannot fit: a share of all
 frequencies (of all damping ratios) that makes the weighted residuals as large as they should be (Paule and Mandel),
 where they are larger than chance makes them.
+
+Which numbers the measurements determine, and which only their prior does.
+
+In units of the prior deviations, the prior has the information 1 along every direction, and the measurements have
+v^T A v along v, with A = P S^T S P (S: sensitivities over deviations, P: prior deviations). Along an eigenvector of A
+whose eigenvalue is below 1, the measurements determine less than the prior does. A number is undetermined if such
+directions make up more than half of its variance: its interval would be that of the prior, given as a measurement.
+
+Two identical springs are one case. Frequencies are stationary in their difference, so S has no part along it, and the
+deviations of both springs are those of the prior. Another number may compensate for the square of that difference.
+So the part of such a direction in a variance comes from the model a deviation away, not from S.
+
+Errors of the model that the poses of a mode have in common, and what they do to intervals.
+
+A mass that the file has wrong shifts the same mode of every pose to the same side. Taken as an error of every row for
+itself it would cancel over many poses; taken as one error of each mode it does not. Part of it is then in the numbers
+themselves, and residuals show less of it than it is. How much less is no guide where the numbers take up nearly all of
+it: what residuals show is then of the rows, and the shared error is taken to be as large as theirs.
 """
 
 from __future__ import annotations
@@ -18,31 +38,44 @@ from parflex.design.design_state import Circumstances
 from parflex.errors import InputError, ParflexError
 from parflex.records import Record
 from parflex.robot.robot import Robot
-from parflex.updating.measured_modes import MeasuredMode
-from parflex.updating.modelled.pose_modes import PoseModes, modes_at
-from parflex.updating.modelled.rebound_robots import ReboundRobots
+from parflex.updating.measured import MeasuredMode
+from parflex.updating.modes import PoseModes, modes_at
 from parflex.updating.pairing import (
+    PairingState,
     Pairs,
-    Partners,
-    again_paired,
     first_pairs,
     followed_pairs,
     modes_needed,
+    pair_again,
     same_pairs,
 )
+from parflex.updating.rebound_robots import ReboundRobots
 
 Array = np.ndarray
+
 MOST_STEPS = 12  # of Gauss's method without a model error: it converges in fewer, or hardly at all
+
 MOST_ROUNDS = 30  # of Gauss's method and the model error
+
 SETTLED = 1e-6  # of the numbers, by which a round may still change them
+
 NEAR = 1e-3  # of the deviation of a number: the same
+
 HALVINGS = 8
+
 WIDENINGS = 12  # rounds in which the error of the model is found
+
 STEADY = 0.03  # of it, by which it may still change
+
 PAIRINGS = 4  # rounds in which measured modes find their partners
+
 UNSEEN = 1e-12  # of the largest motion of a mode, at a sensor: rounding
+
 NO_PRIOR = 1e3  # of a number, its deviation without a prior: wider than any answer of use
+
 CHANCE = 0.05  # of sums of squares of residuals that are as large as their deviations say are larger
+
+EQUAL = 1.0  # information of the measurements over that of the prior, where both determine a direction alike
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -64,7 +97,7 @@ class FittedModes(Record):
     models: dict[str, PoseModes]
 
 
-class Fitting:
+class FitProblem:
     """What was measured, how it is paired, and the search for the numbers."""
 
     def __init__(
@@ -118,11 +151,11 @@ class Fitting:
     def _pair(self, pose: str, model: PoseModes, found: Pairs) -> None:
         self.base[pose], self.pairs[pose], self.others[pose] = model, found.modes, found.others
 
-    def partners(self) -> Partners:
+    def partners(self) -> PairingState:
         """How modes are paired now."""
-        return Partners(dict(self.base), dict(self.pairs), dict(self.others), self.error)
+        return PairingState(dict(self.base), dict(self.pairs), dict(self.others), self.error)
 
-    def restore(self, kept: Partners) -> None:
+    def restore(self, kept: PairingState) -> None:
         """Pairs as they were."""
         self.base, self.pairs, self.others = dict(kept.base), dict(kept.pairs), dict(kept.others)
         self.error = kept.error
@@ -324,7 +357,7 @@ class Fitting:
                 if all(one.mode is not None for one in several):
                     continue
                 now = fit.models[pose]
-                found = again_paired(several, [fit.modes[k] for k in own], now)
+                found = pair_again(several, [fit.modes[k] for k in own], now)
                 self.others[pose] = found.others
                 if not same_pairs(found.modes, [fit.modes[k] for k in own], now):
                     changed = True
@@ -352,3 +385,77 @@ def _refuse_more(pose: str, rows: Sequence[MeasuredMode], count: int) -> None:
         if (one.mode or 0) > count:
             raise InputError(f"mode {one.mode} is measured at '{pose}', and the robot has {count}", key="mode",
                              value=one.mode, hint="leave it out")  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Undetermined(Record):
+    """Combinations of the numbers that the measurements determine less than the prior, and the numbers in them.
+
+    Rows of `combinations` are directions over the prior deviations, of length 1; `numbers` is true where a number is
+    undetermined.
+    """
+
+    combinations: Array
+    numbers: Array
+
+
+def undetermined(fitting: FitProblem, fit: FittedModes) -> Undetermined:
+    """Return what the measurements leave to the prior."""
+    S, prior = fitting.information(fit), fitting.prior
+    _, sizes, directions = np.linalg.svd(S * prior)
+    values = np.zeros(len(prior))
+    values[: len(sizes)] = sizes**2
+    weak = values < EQUAL
+    steps = directions * prior / np.sqrt(1 + values)[:, None]  # a deviation along each; their squares are variances
+    strong = steps[~weak]
+    by_prior = sum((_part(fitting, fit, S, one, strong) for one in steps[weak]), np.zeros(len(prior)))
+    return Undetermined(directions[weak], by_prior > (strong**2).sum(axis=0))
+
+
+def _part(fitting: FitProblem, fit: FittedModes, S: Array, step: Array, strong: Array) -> Array:
+    """Return the part of a weak direction in all variances, with the strong directions fitted again."""
+    found = step**2
+    if not len(strong):
+        return found
+    used = fitting.used(fit)
+    step = step * min(1.0, 0.5 / float(np.abs(step / fit.shares).max()))  # numbers keep their signs
+    for away in (step, -step):
+        try:
+            there = fitting.at(fit.shares + away, every=False)
+        except ParflexError:  # no robot has these numbers
+            continue
+        left = (there.values - fit.values)[used] / fitting.spread(fit)[used] - S @ away
+        found = np.maximum(found, (away - strong.T @ (strong @ (S.T @ left))) ** 2)
+    return found
+
+
+def shared_errors(fitting: FitProblem, fit: FittedModes) -> tuple[Array, float]:
+    """Covariance of the shares where the error of the model is one of each mode, and freedoms that tell its size.
+
+    Deviations are not below those of errors of every row for itself, and not above those of the prior.
+    """
+    used, plain = fitting.used(fit), fitting.covariance(fit)
+    if not fitting.error.any():
+        return plain, float(max(fitting.freedoms(fit, 0), 1.0))
+    S, row, kind = fitting.information(fit), fitting.row_of[used], fitting.kind[used]
+    mode = np.array(fit.modes)[row]
+    part = (fitting.by_model(fit) / fitting.spread(fit))[used]  # of deviations of the rows
+    together = (mode[:, None] == mode) & (kind[:, None] == kind)
+    shared = np.outer(part, part) * together
+    taken = np.eye(len(S)) - S @ plain @ S.T  # residuals per error
+    seen, alone = taken @ shared @ taken.T, taken @ np.diag(part**2) @ taken.T
+    freedoms = np.trace(seen) ** 2 / max(float((seen * seen.T).sum()), 1e-300)
+    # squares of residuals that a shared error leaves, as a part of those that errors of the rows leave: by that weight
+    # it is 1/shows times as large as theirs, as residuals ask for, and by the rest just as large
+    shows = min(float(np.trace(seen)) / max(float(np.trace(alone)), 1e-300), 1.0)
+    larger = 2 - shows
+    middle = S.T @ (np.diag(1 - part**2) + larger * shared) @ S + np.diag(1 / fitting.prior**2)
+    # a size that is taken and not seen counts as one freedom
+    return _between(plain, plain @ middle @ plain, fitting.prior), float(max(freedoms, 1.0) + (1 - shows))
+
+
+def _between(least: Array, found: Array, most: Array) -> Array:
+    """A covariance with deviations between those of another one and given ones."""
+    low, own = (np.sqrt(np.maximum(np.diag(C), 1e-300)) for C in (least, found))
+    factor = np.minimum(np.maximum(own, low), np.maximum(most, low)) / own
+    return np.asarray(found * np.outer(factor, factor))

@@ -1,1 +1,0 @@
-"""Modes of the model at measured poses, with slopes, for many sets of numbers."""
