@@ -84,8 +84,7 @@ def run(report: Report, harness: Harness, folder: Path) -> None:
 
 def _measured(report: Report, browser: Any, name: str, text: str, folder: Path) -> None:
     from parflex.design.sweep import read_design
-    from parflex.view.studio.design_desk import DesignDesk
-    from parflex.view.studio.studio_viewer import StudioViewer
+    from parflex.view.studio import DesignSession, StudioViewer
 
     class TimedStudio(StudioViewer):
         """Notes the processor time of each turn that showed a design."""
@@ -101,7 +100,7 @@ def _measured(report: Report, browser: Any, name: str, text: str, folder: Path) 
     path = folder / "design.toml"
     path.write_text(text)
     begin = time.perf_counter()
-    desk = DesignDesk(parflex.load(name), read_design(path), name)
+    desk = DesignSession(parflex.load(name), read_design(path), name)
     viewer, stop = TimedStudio(desk, port=0, folder=folder), threading.Event()
     report.figure(NAME, f"{name}, page open", time.perf_counter() - begin, "s")
 

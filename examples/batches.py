@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 
 import parflex
 from parflex.errors import ParflexError
-from parflex.view.figures.style import write_picture
+from parflex.view.style import write_picture
 
 LIMITS = np.array([1.0, 2.0, 5.0])  # rad, rad/s, rad/s2: states are spread evenly within them
 

@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 
 import parflex
 from parflex.errors import ParflexError
-from parflex.view.figures.style import write_picture
+from parflex.view.style import write_picture
 
 TESTS = Path(__file__).resolve().parents[1] / "tests"
 ROBOT, REFERENCE = TESTS / "robots" / "slider-crank-flexible.toml", TESTS / "references" / "slider-crank-flexible.csv"

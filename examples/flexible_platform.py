@@ -29,7 +29,7 @@ from parflex.robot.robot import Robot
 from parflex.simulation.controller import Sensed
 from parflex.simulation.runs import Run
 from parflex.trajectories.frame_motion import PoseMotion, pose_motion
-from parflex.view.figures.style import write_picture
+from parflex.view.style import write_picture
 
 ROBOT, RIGID, TOUR, TIME = "gough-stewart-flexible", "gough-stewart", "tour", 4.2  # s
 BANDWIDTH = 4.0  # rad/s, of the controller: from 6 rad/s on it is unstable on the flexible robot

@@ -18,8 +18,8 @@ from matplotlib.figure import Figure
 
 import parflex
 from parflex.errors import ParflexError
-from parflex.view.figures.style import write_picture
-from parflex.view.scene.skeleton import mode_shape_points
+from parflex.view.skeleton import mode_shape_points
+from parflex.view.style import write_picture
 
 ROBOTS = {  # the view of each: rows of the picture's right and up in world axes
     "navaro": np.array([[1, 0, 0], [0, 1, 0]]),

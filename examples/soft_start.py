@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 
 import parflex
 from parflex.errors import ParflexError
-from parflex.view.figures.style import write_picture
+from parflex.view.style import write_picture
 
 ROBOT = Path(__file__).with_name("crank-slide-flexible.toml")
 END = {"x": 0.33, "y": 0.36}  # of the line

@@ -19,7 +19,7 @@ from support.traced import VERIFY
 
 import parflex
 from parflex import Configuration, InputError, ParflexError, RobotFileError, UnreachableError
-from parflex.view.page.session import Session
+from parflex.view.session import Session
 
 BEAMS = "geared-beams"
 TIGHT = 1e-10  # systems of condition up to 1e4 in double precision

@@ -16,8 +16,8 @@ from support.command_line import answered, refused, run
 
 import parflex
 from parflex import InputError, Run
-from parflex.view.figures import run_numbers
-from parflex.view.figures.units import unit_of
+from parflex.view import run_figure
+from parflex.view.units import unit_of
 
 T = np.arange(0, 4, 0.005)
 
@@ -35,10 +35,10 @@ def texts(path: Path) -> list[str]:
 def test_a_spectrum_shows_sines_at_their_frequencies_with_their_amplitudes(even):
     t = T if even else T + 0.002 * (np.arange(len(T)) % 2)
     values = 5.0 + 0.3 * np.sin(2 * np.pi * 12.5 * t) + 0.04 * np.cos(2 * np.pi * 40.13 * t)
-    f, amplitude = run_numbers.spectrum(t, values)
+    f, amplitude = run_figure.spectrum(t, values)
     assert f[-1] == pytest.approx(100.0, rel=2e-3)  # half the rate of the rows; an odd number of them ends a line short
     assert amplitude.max() == pytest.approx(0.3, rel=1e-2 if even else 5e-2)  # uneven rows are brought to even ones
-    found = run_numbers.peaks_of(f, amplitude)
+    found = run_figure.peaks_of(f, amplitude)
     # the window is the square of a cosine: between two lines the parabola through logarithms errs by 1 % of a line
     assert found[0] == pytest.approx(12.5, abs=0.02)
     assert found[1] == pytest.approx(40.13, abs=0.05)
@@ -48,13 +48,13 @@ def test_a_spectrum_shows_sines_at_their_frequencies_with_their_amplitudes(even)
 def test_the_difference_is_taken_at_the_measured_times_that_the_run_has():
     run = run_of(P__x=2.0 * T)
     measured = {"t": np.array([-1.0, 0.5, 1.25, 3.0, 9.0]), "P.x": np.array([7.0, 0.9, 2.6, 6.1, 7.0])}
-    found = run_numbers.difference(run, measured, "P.x")
+    found = run_figure.difference(run, measured, "P.x")
     assert found.times == pytest.approx([0.5, 1.25, 3.0])
     assert found.values == pytest.approx([0.1, -0.1, -0.1])
     assert found.rms == pytest.approx(0.1) and found.largest == pytest.approx(0.1)
     assert found.relative == pytest.approx(0.1 / np.std([0.9, 2.6, 6.1]))
     with pytest.raises(InputError, match="do not overlap in time"):
-        run_numbers.difference(run, {"t": np.array([50.0, 51.0]), "P.x": np.zeros(2)}, "P.x")
+        run_figure.difference(run, {"t": np.array([50.0, 51.0]), "P.x": np.zeros(2)}, "P.x")
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_invalid_figures_are_refused_and_nothing_written(words, sentence, tmp_pa
 @pytest.mark.verify
 def test_figures_need_no_window():
     code = (
-        "import sys, numpy as np; from parflex.view.figures.run_figures import draw_run; import tempfile; "
+        "import sys, numpy as np; from parflex.view.run_figure import draw_run; import tempfile; "
         "t = np.arange(20.0); draw_run({'t': t, 'P.x': t}, tempfile.mkdtemp() + '/a.svg'); "
         "sys.exit('matplotlib.pyplot' in sys.modules)"
     )

@@ -41,7 +41,7 @@ from parflex.identification.identify import _essential
 from parflex.identification.result import SIGNIFICANT
 from parflex.identification.robot_update import changed_elements, write_robot
 from parflex.identification.unknowns import taken_from_file, unknowns
-from parflex.view.notebook import identification_page
+from parflex.view import fit_report
 
 DATA = Path(os.environ.get("PARFLEX_DATA", "/none")) / "emps"
 EMPS = pytest.mark.skipif(not DATA.is_dir(), reason="PARFLEX_DATA names no folder with the measurements")
@@ -518,5 +518,5 @@ def test_springs_of_legs_are_written_for_each_leg(tmp_path):
 @pytest.mark.verify
 def test_the_page_of_an_identification_has_figures_and_parameters(tmp_path):
     found = parflex.identify(three_rrr(), followed(1), cutoff=40, validate=followed(2))
-    text = identification_page.write_identification(tmp_path / "page", found).read_text(encoding="utf-8")
+    text = fit_report.write_identification(tmp_path / "page", found).read_text(encoding="utf-8")
     assert text.count("<img") == 3 and "ZZ[platform]" in text and "Butterworth low-pass of order 4 at 40 Hz" in text

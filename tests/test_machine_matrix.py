@@ -22,7 +22,7 @@ from support.oracles.reader import read_robot
 import parflex
 from parflex import Configuration
 from parflex.dynamics.dynamics import accelerations_under, rigid_inverse
-from parflex.view.scene.robot_scene import scene
+from parflex.view.scene import scene
 
 TIGHT = 1e-10  # systems of condition below 1e3 in double precision leave 1e-13
 STEP = 1e-3  # s; fourth order: 1e-9 of the energy that moves

@@ -110,8 +110,8 @@ def test_a_file_of_another_map_is_neither_continued_nor_replaced(robot, tmp_path
 
 
 def test_cells_without_frequencies_have_reasons_and_the_others_colours_in_the_viewer(tmp_path, capsys):
-    from parflex.view.figures.style import STRESSES
-    from parflex.view.scene.map_colours import map_points
+    from parflex.view.colours import map_points
+    from parflex.view.style import STRESSES
 
     flexible, out = parflex.load("3rrr-flexible"), tmp_path / "m.npz"
     over = [("x", -0.05, 5.0, 3), ("y", -0.05, 0.05, 2), ("theta", -0.1, 0.1, 2)]

@@ -13,9 +13,9 @@ from support.robots import load_robot
 
 import parflex
 from parflex.recursion.kinematics import pose
-from parflex.view.scene import mesh_files
-from parflex.view.scene.mesh_files import mesh_of
-from parflex.view.scene.robot_scene import scene
+from parflex.view import meshes
+from parflex.view.meshes import mesh_of
+from parflex.view.scene import scene
 
 CORNERS = np.array([[0, 0, 0], [1, 0, 0], [0, 2, 0], [0, 0, 3.0]])
 SIDES = np.array([[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]])
@@ -107,7 +107,7 @@ def test_damaged_meshes_are_read_or_refused_in_a_sentence(name, tmp_path):
     rng, file = random.Random(5), tmp_path / name
     for _ in range(100):
         file.write_bytes(damaged(KINDS[name](), rng))
-        mesh_files._read.cache_clear()
+        meshes._read.cache_clear()
         with contextlib.suppress(parflex.InputError):
             points, faces = mesh_of(str(file))
             assert np.isfinite(points).all()

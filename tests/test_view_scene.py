@@ -12,11 +12,11 @@ from support.robots import load_robot
 import parflex
 from parflex import Configuration
 from parflex.recursion.kinematics import pose
-from parflex.view.page.session import Session
-from parflex.view.scene import solids
-from parflex.view.scene.robot_scene import Scene, reaction_arrows, scene
-from parflex.view.scene.skeleton import mode_shape_points, skeleton
-from parflex.view.scene.stress_colours import stress_colours
+from parflex.view import solids
+from parflex.view.colours import stress_colours
+from parflex.view.scene import Scene, reaction_arrows, scene
+from parflex.view.session import Session
+from parflex.view.skeleton import mode_shape_points, skeleton
 
 X = np.array([1.0, 0.0, 0.0])
 load = lru_cache(maxsize=None)(parflex.load)  # robots keep what they found out about themselves
@@ -44,7 +44,7 @@ def test_solids_are_closed_and_have_the_volume_of_their_formulas():
     cone = polygon(n, 1.0) * length / 3 * (0.05**2 + 0.05 * 0.02 + 0.02**2)
     assert volume(*solids.cylinder(start, start + way, 0.05, 0.02)) == pytest.approx(cone)
     assert volume(*solids.box(start, solids.along(way), np.array([0.1, 0.2, 0.3]))) == pytest.approx(0.006)
-    ball = volume(*solids.ball(start, 0.1))
+    ball = volume(*solids.sphere(start, 0.1))
     assert 0.97 * 4 / 3 * np.pi * 1e-3 < ball < 4 / 3 * np.pi * 1e-3  # flat faces inside the sphere
     corners = np.array([[2.0, 1, 0], [-2, 1, 0], [-2, -1, 0], [2, -1, 0]]) @ solids.along(way).T + start
     plate = volume(*solids.hull_solid(corners, 0.1, 0.2))
@@ -151,7 +151,7 @@ def test_a_motor_slider_moves_every_robot_of_the_catalogue(name):
 
 
 def test_a_run_is_shown_at_its_times_and_its_bending_magnified(tmp_path):
-    from parflex.view.page.session import require_run
+    from parflex.view.session import require_run
 
     robot = load("dualemps")
     tree, t = robot.tree, np.array([0.0, 0.1, 0.2])

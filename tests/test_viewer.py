@@ -27,16 +27,15 @@ from support.robots import robot_file
 import parflex
 from parflex import Run
 from parflex.design.sweep import read_design
-from parflex.view.page.playback import Playback
+from parflex.view.session import Playback
 
 pytest.importorskip("viser", reason="the extra 'view' is not installed")
 import viser
 
-from parflex.view.page.session import Session
-from parflex.view.page.viewer import Viewer
-from parflex.view.scene.robot_scene import scene
-from parflex.view.studio.design_desk import DesignDesk
-from parflex.view.studio.studio_viewer import StudioViewer
+from parflex.view.scene import scene
+from parflex.view.session import Session
+from parflex.view.studio import DesignSession, StudioViewer
+from parflex.view.viewer import Viewer
 
 
 @pytest.fixture
@@ -271,9 +270,9 @@ def desk():
     return desk_of("design")
 
 
-def desk_of(name: str) -> DesignDesk:
+def desk_of(name: str) -> DesignSession:
     file = Path(__file__).parent / "data" / f"{name}-3rrr-flexible.toml"
-    return DesignDesk(parflex.load("3rrr-flexible"), read_design(file), "3rrr-flexible")
+    return DesignSession(parflex.load("3rrr-flexible"), read_design(file), "3rrr-flexible")
 
 
 def test_what_a_design_answers_is_what_its_robot_file_answers(desk, tmp_path):

@@ -15,7 +15,7 @@ from parflex.cli.verbs.statics_verbs import write_arrays
 from parflex.codegen.source_files import write_files
 from parflex.io import atomic_file, atomic_files, replacing_files
 from parflex.trajectories.files import write_table
-from parflex.view.figures.style import new_figure, write_picture
+from parflex.view.style import new_figure, write_picture
 
 
 def test_a_file_takes_its_place_when_it_is_whole(tmp_path):

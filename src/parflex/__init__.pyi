@@ -99,21 +99,21 @@ from parflex.trajectories.motor_motion import MotorMotion as MotorMotion
 from parflex.trajectories.motor_motion import plan_motion as plan_motion
 from parflex.updating.result import Updated as Updated
 from parflex.updating.update import update as update
-from parflex.view.figures.convergence_figure import draw_convergence as draw_convergence
-from parflex.view.figures.map_figure import draw_map as draw_map
-from parflex.view.figures.mode_figures import draw_modes as draw_modes
-from parflex.view.figures.robot_figure import draw as draw
-from parflex.view.figures.run_figures import draw_comparison as draw_comparison
-from parflex.view.figures.run_figures import draw_energies as draw_energies
-from parflex.view.figures.run_figures import draw_run as draw_run
-from parflex.view.figures.run_figures import draw_spectrum as draw_spectrum
-from parflex.view.figures.run_numbers import Difference as Difference
-from parflex.view.figures.run_numbers import run_differences as run_differences
-from parflex.view.figures.run_numbers import spectrum_peaks as spectrum_peaks
-from parflex.view.figures.section_figure import draw_sections as draw_sections
-from parflex.view.figures.sensitivity_figure import draw_sensitivities as draw_sensitivities
-from parflex.view.figures.study_figure import draw_study as draw_study
-from parflex.view.figures.timing_figure import draw_timing as draw_timing
+from parflex.view.map_figure import draw_map as draw_map
+from parflex.view.mode_figure import draw_modes as draw_modes
+from parflex.view.robot_figure import draw as draw
+from parflex.view.run_figure import Difference as Difference
+from parflex.view.run_figure import draw_comparison as draw_comparison
+from parflex.view.run_figure import draw_energies as draw_energies
+from parflex.view.run_figure import draw_run as draw_run
+from parflex.view.run_figure import draw_sections as draw_sections
+from parflex.view.run_figure import draw_spectrum as draw_spectrum
+from parflex.view.run_figure import run_differences as run_differences
+from parflex.view.run_figure import spectrum_peaks as spectrum_peaks
+from parflex.view.study_figure import draw_convergence as draw_convergence
+from parflex.view.study_figure import draw_sensitivities as draw_sensitivities
+from parflex.view.study_figure import draw_study as draw_study
+from parflex.view.study_figure import draw_timing as draw_timing
 
 __version__: str
 __all__: list[str]

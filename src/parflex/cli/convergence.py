@@ -12,7 +12,7 @@ def check_convergence(converge: float | None, file: str | None) -> Callable[[Any
     """What draws an answer into the file, if one is named; wrong names are refused before anything is computed."""
     if file is None:
         return lambda refined: []
-    from parflex.view.figures.style import picture_path
+    from parflex.view.style import picture_path
 
     picture_path(file)
     if converge is None:
@@ -21,7 +21,7 @@ def check_convergence(converge: float | None, file: str | None) -> Callable[[Any
         )
 
     def draw(refined: Any) -> list[str]:
-        from parflex.view.figures.convergence_figure import draw_convergence
+        from parflex.view.study_figure import draw_convergence
 
         draw_convergence(refined, file)
         return [file]

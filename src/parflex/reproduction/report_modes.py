@@ -10,8 +10,8 @@ from parflex.reproduction import svg
 from parflex.reproduction.published_tables import Show
 from parflex.reproduction.quantities import Workshop
 from parflex.statics.modes import energy_shares
-from parflex.view.scene.projection import angles_of_view, view
-from parflex.view.scene.skeleton import mode_shape_points
+from parflex.view.robot_figure import angles_of_view, view
+from parflex.view.skeleton import mode_shape_points
 
 Array = np.ndarray
 DIGITS = 4  # of a metre: a tenth of a millimetre is less than a pixel

@@ -139,7 +139,7 @@ def study(file: str, out: str | None, jobs: int | None, cluster: str | None, fig
     from parflex.control.study_file import read_study
 
     if figure:
-        from parflex.view.figures.style import picture_path
+        from parflex.view.style import picture_path
 
         picture_path(figure)
     table = read_study(file)
@@ -158,7 +158,7 @@ def study(file: str, out: str | None, jobs: int | None, cluster: str | None, fig
         "out": out,
     }
     if figure and found.cases:
-        from parflex.view.figures.study_figure import draw_study
+        from parflex.view.study_figure import draw_study
 
         draw_study(found, figure)
         answer["figure"] = figure

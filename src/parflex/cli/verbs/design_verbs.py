@@ -47,7 +47,7 @@ def sensitivities(
 ) -> None:
     """Exact derivatives of a response by numbers of the robot file; the pose stays, joints follow."""
     from parflex.design.sensitivity import sensitivities as derivatives
-    from parflex.view.figures.style import picture_path
+    from parflex.view.style import picture_path
 
     if figure:
         picture_path(figure)
@@ -69,7 +69,7 @@ def sensitivities(
         **given,
     )
     if figure:
-        from parflex.view.figures.sensitivity_figure import draw_sensitivities
+        from parflex.view.study_figure import draw_sensitivities
 
         draw_sensitivities(found, figure)
     answer = {**found.as_dict(), "figure": figure, "warnings": list(loaded.warnings)}
@@ -98,7 +98,7 @@ def sensitivities(
 def optimise(file: str, out: str, as_json: bool) -> int:
     """Optimise a robot: variables, responses, objective and constraints of a file."""
     from parflex.design.optimise import optimise as optimised
-    from parflex.view.page.design_page import write_design_page
+    from parflex.view.design_page import write_design_page
 
     found = optimised(file, out)
     answer = {**found.as_dict(), "page": write_design_page(found, out)}

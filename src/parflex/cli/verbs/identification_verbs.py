@@ -57,7 +57,7 @@ def identify(
         warnings += _not_written(words)
         answer["out"] = out
     if page:
-        from parflex.view.notebook.identification_page import write_identification
+        from parflex.view.fit_report import write_identification
 
         answer["page"] = str(write_identification(page, found))
     answer["warnings"] = warnings
@@ -229,7 +229,7 @@ def update(
         answer["out"] = write_updated(robot, loaded, found, out)
         answer["warnings"] += _not_written(options)
     if page:
-        from parflex.view.notebook.updating_page import write_update
+        from parflex.view.fit_report import write_update
 
         answer["page"] = str(write_update(page, found))
     numbers = [

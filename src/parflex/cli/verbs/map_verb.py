@@ -67,7 +67,7 @@ def map_verb(
     from parflex.maps.grid import frequency_map
 
     if figure:
-        from parflex.view.figures.style import picture_path
+        from parflex.view.style import picture_path
 
         picture_path(figure)
     axes = read_axes(over)
@@ -85,7 +85,7 @@ def map_verb(
     if left_out and (drawn.status == OK).any():
         answer["lowest"] = _lowest(drawn)
     if figure:
-        from parflex.view.figures.map_figure import draw_map, draw_panels, scalars
+        from parflex.view.map_figure import draw_map, draw_panels, scalars
 
         if scalars(drawn):
             draw_panels(drawn, figure, title=loaded.name)

@@ -81,7 +81,7 @@ def motion(
         answer |= plan.timing.answer()
         tables += plan.timing.tables()
         if figure is not None:
-            from parflex.view.figures.timing_figure import draw_timing
+            from parflex.view.study_figure import draw_timing
 
             draw_timing(plan, figure)
             written.append(figure)

@@ -53,7 +53,7 @@ RUNS = (".csv", ".npz")
 @click.option("--json", "as_json", is_flag=True, help="Print a single JSON object.")
 def plot(what: str, as_json: bool, path: str, **options: Any) -> None:
     """Figures of a run (.csv or .npz), or of the mode shapes of a robot."""
-    from parflex.view.figures.style import picture_path
+    from parflex.view.style import picture_path
 
     picture_path(path)
     drawn = _plot_run(what, path, options) if what.endswith(RUNS) else _plot_modes(what, path, options)
@@ -76,7 +76,7 @@ def _lines(rows: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
 
 def _plot_modes(what: str, path: str, options: dict[str, Any]) -> dict[str, Any]:
     from parflex.statics.modes import natural_frequencies
-    from parflex.view.figures.mode_figures import draw_modes
+    from parflex.view.mode_figure import draw_modes
 
     words = ("columns", "measured", "spectrum", "energies", "sections", "instant", "highest", "robot")
     _refuse(options, words, "a robot has no columns", what)
@@ -97,7 +97,7 @@ def _plot_modes(what: str, path: str, options: dict[str, Any]) -> dict[str, Any]
 def _plot_run(what: str, path: str, options: dict[str, Any]) -> dict[str, Any]:
     from parflex.simulation.runs import load_run
     from parflex.trajectories.files import read_table
-    from parflex.view.figures import run_figures, run_numbers
+    from parflex.view import run_figure
 
     _refuse(options, ("modes", "pose", "servo"), "a run has no mode shapes", what)
     kinds = [word for word in ("measured", "spectrum", "energies", "sections") if options[word]]
@@ -110,25 +110,25 @@ def _plot_run(what: str, path: str, options: dict[str, Any]) -> dict[str, Any]:
     listed = options["columns"]
     columns = None if listed is None else [word.strip() for word in listed.split(",") if word.strip()]
     if options["energies"]:
-        run_figures.draw_energies(run, path, title)
-        return {"columns": run_figures.energy_columns(run)}
+        run_figure.draw_energies(run, path, title)
+        return {"columns": run_figure.energy_columns(run)}
     if options["sections"]:
-        from parflex.view.figures.section_figure import along_beams, draw_sections
+        from parflex.view.run_figure import along_beams, draw_sections
 
         draw_sections(run, path, columns, options["instant"], title)
         return {"columns": [one.name for one in along_beams(run, columns)]}
     if options["measured"]:
         measured = read_table(options["measured"], "measured")
-        run_figures.draw_comparison(run, measured, path, columns, robot, title)
-        found = run_numbers.run_differences(run, measured, columns)
+        run_figure.draw_comparison(run, measured, path, columns, robot, title)
+        found = run_figure.run_differences(run, measured, columns)
         return {"columns": list(found), "differences": {name: one.as_dict() for name, one in found.items()}}
     if options["spectrum"]:
         natural = _natural(robot) if options["robot"] else None
-        run_figures.draw_spectrum(run, path, columns, robot, natural, options["highest"], title)
-        peaks = run_numbers.spectrum_peaks(run, columns)
+        run_figure.draw_spectrum(run, path, columns, robot, natural, options["highest"], title)
+        peaks = run_figure.spectrum_peaks(run, columns)
         return {"columns": list(peaks), "peaks_hz": peaks}
-    run_figures.draw_run(run, path, columns, robot, title)
-    return {"columns": run_numbers.chosen_columns(run, columns)}
+    run_figure.draw_run(run, path, columns, robot, title)
+    return {"columns": run_figure.chosen_columns(run, columns)}
 
 
 def _refuse(options: dict[str, Any], words: tuple[str, ...], why: str, what: str) -> None:

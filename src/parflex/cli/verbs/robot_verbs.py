@@ -114,7 +114,7 @@ def check(robot: str, as_json: bool, strict: bool, **choice: Any) -> None:
 def draw(robot: str, as_json: bool, pose: str | None, frames: str | None, path: str, **choice: Any) -> None:
     """A still picture of the robot at a pose."""
     from parflex.robot.configuration import configure
-    from parflex.view.figures.robot_figure import draw as draw_robot
+    from parflex.view.robot_figure import draw as draw_robot
 
     loaded = open_robot(robot, **choice)
     here = configure(loaded, read_pose_option(pose))

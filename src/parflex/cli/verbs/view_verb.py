@@ -63,13 +63,13 @@ def view(
 
     The page is for this machine only (127.0.0.1). A robot file that changes is loaded again.
     """
-    from parflex.view.page.server import require_viser
+    from parflex.view.server import require_viser
 
     _check(mode, amplitude, seconds, record)
     require_viser()
-    from parflex.view.page.session import require_run
-    from parflex.view.page.viewer import Viewer
-    from parflex.view.scene.map_colours import map_points
+    from parflex.view.colours import map_points
+    from parflex.view.session import require_run
+    from parflex.view.viewer import Viewer
 
     loaded = open_robot(robot, **choice)
     played = None if run is None else require_run(loaded, run)
@@ -105,8 +105,7 @@ def _studio(
 ) -> Any:
     """A page with sliders for the variables of a design; robot files go beside the design."""
     from parflex.design.sweep import read_design
-    from parflex.view.studio.design_desk import DesignDesk, check_robot
-    from parflex.view.studio.studio_viewer import StudioViewer
+    from parflex.view.studio import DesignSession, StudioViewer, check_robot
 
     for word, value in others.items():
         if value:
@@ -115,7 +114,7 @@ def _studio(
     check_robot(file, loaded, design_file)
     source = str(Path(robot).resolve()) if Path(robot).is_file() else robot
     return StudioViewer(
-        DesignDesk(loaded, file, source), read_pose_option(pose), port, Path(design_file).resolve().parent
+        DesignSession(loaded, file, source), read_pose_option(pose), port, Path(design_file).resolve().parent
     )
 
 

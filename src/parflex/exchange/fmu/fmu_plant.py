@@ -28,7 +28,7 @@ from parflex.simulation.simulate import FRICTION_WIDTH
 from parflex.simulation.start import start_state
 from parflex.simulation.step_control import ITERATION_TOLERANCE, TOLERANCE
 from parflex.trajectories.polynomials import Polynomials
-from parflex.view.figures.units import unit_of
+from parflex.view.units import unit_of
 
 Array = np.ndarray
 WRENCH = ("fx", "fy", "fz", "mx", "my", "mz")

@@ -1,1 +1,0 @@
-"""Figures of robots, runs, modes, maps and studies."""

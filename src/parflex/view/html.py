@@ -1,0 +1,95 @@
+"""Pieces of the pages: cards, tables, notes, pictures. Styles stand on the elements, colours suit light and dark.
+
+Robot files are input: whatever comes from one is escaped here.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Sequence
+from dataclasses import fields
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from parflex.records import Record, brief, one_line
+
+LINE = "rgba(128,128,128,.35)"
+CARD = f"border:1px solid {LINE};border-radius:8px;padding:10px 14px;max-width:880px;overflow-x:auto"
+ROWS = "display:flex;flex-wrap:wrap;gap:18px;align-items:flex-start"
+CELL = f"border-bottom:1px solid {LINE};padding:3px 10px 3px 0;vertical-align:top;text-align:"
+LONG = 28  # letters from which words go on in the next line
+TABLE = "border-collapse:collapse;border:none;margin:0;font-variant-numeric:tabular-nums"
+WARNED = "border-left:4px solid #d08a00;padding:2px 10px;margin:6px 0"
+MOST_ROWS = 30
+MOST_MATRIX = 12
+
+
+def card(title: str, *parts: str) -> str:
+    """A frame with a title around parts."""
+    head = f'<div style="font-weight:600;margin-bottom:6px">{escape(title)}</div>'
+    return f'<div style="{CARD}">{head}{"".join(parts)}</div>'
+
+
+def side_by_side(*parts: str) -> str:
+    """Parts side by side, stacked on narrow pages."""
+    return f'<div style="{ROWS}">{"".join(f"<div>{part}</div>" for part in parts if part)}</div>'
+
+
+def table(rows: Iterable[Sequence[Any]], head: Sequence[str] = ()) -> str:
+    """Rows of words and numbers; numbers stand to the right. Of a long table the first rows are shown."""
+    rows = list(rows)
+    lines = [_row(head, "th")] if head else []
+    lines += [_row(row, "td") for row in rows[:MOST_ROWS]]
+    more = f"<div>... {len(rows)} rows</div>" if len(rows) > MOST_ROWS else ""
+    return f'<table style="{TABLE}"><tbody>{"".join(lines)}</tbody></table>{more}' if rows else ""
+
+
+def _row(entries: Sequence[Any], tag: str) -> str:
+    cells = []
+    for entry in entries:
+        number = isinstance(entry, int | float | np.number) and not isinstance(entry, bool)
+        weight = ";font-weight:600" if tag == "th" else ""
+        text = one_line(entry, 200) if isinstance(entry, str) else brief(entry)
+        width = ";max-width:320px;white-space:normal" if len(text) > LONG else ";white-space:nowrap"
+        style = CELL + ("right" if number else "left") + width + weight
+        cells.append(f'<{tag} style="{style}">{escape(text)}</{tag}>')
+    return f'<tr style="background:none">{"".join(cells)}</tr>'
+
+
+def rounded(value: Any) -> float:
+    """A number without the dust of rounding."""
+    return round(float(value), 12) + 0.0
+
+
+def matrix(values: np.ndarray, rows: Sequence[str], columns: Sequence[str]) -> str:
+    """A small matrix with names; of a large one its size."""
+    if max(values.shape) > MOST_MATRIX:
+        return f"<div>{escape(brief(values))}</div>"
+    return table([[name, *map(float, row)] for name, row in zip(rows, values, strict=True)], ["", *columns])
+
+
+def notes(sentences: Iterable[str]) -> str:
+    """Warnings, one below the other."""
+    return "".join(f'<div style="{WARNED}">{escape(one_line(text, 400))}</div>' for text in sentences)
+
+
+def names(words: Sequence[str], most: int = 12) -> str:
+    """Names in a row, not too many."""
+    shown = ", ".join(brief(word) for word in words[:most])
+    return shown if len(words) <= most else f"{shown}, ... ({len(words)})"
+
+
+def embedded_figure(figure: Any, told: str) -> str:
+    """A figure as a picture inside the page; it has a light ground of its own."""
+    data, size = figure._repr_png_()
+    source = base64.b64encode(data).decode()
+    width = f"width:{size['width']}px;max-width:100%;background:#fff;border-radius:6px"
+    return f'<img alt="{escape(told)}" style="{width}" src="data:image/png;base64,{source}">'
+
+
+def any_page(record: Record) -> str:
+    """A record as a table of its parts."""
+    shown = [(f.name, brief(getattr(record, f.name))) for f in fields(record) if f.repr]  # type: ignore[arg-type]
+    return card(type(record).__name__, table([row for row in shown if row[1]]))

@@ -1,0 +1,149 @@
+"""Triangle meshes from STL, OBJ and MuJoCo files.
+
+Triangles of meshes from STL, OBJ and MuJoCo files. They come with robots of others: nothing is trusted.
+
+Sizes are bounded before anything is made of them, and other files that they name (materials) are not opened.
+"""
+
+from __future__ import annotations
+
+import warnings
+from functools import lru_cache
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+
+from parflex.checks import short_text
+from parflex.errors import InputError, ParflexWarning
+from parflex.robot.robot import Robot
+from parflex.spatial.rotations import rotation_from_vector
+
+Array = np.ndarray
+
+MESHES = "meshes"  # the group of parts
+
+MAX_MESH_BYTES = 50_000_000
+
+MAX_TRIANGLES = 300_000  # of all meshes of a robot together: browsers have to draw them
+
+HEAD, TRIANGLE = 84, 50  # bytes in a binary STL
+
+ENDING = 400  # bytes at the end of a text, with the word and the name of the solid
+
+
+def placed_meshes(robot: Robot) -> list[tuple[int, Array, Array]]:
+    """Of each mesh that can be read: the link that carries it, its vertices in the axes of that, and its triangles."""
+    found, total = [], 0
+    for visual in robot.description.visual:
+        place = robot.tree.places[visual.frame]
+        try:
+            if place.inner is not None:
+                hint = "fix it to a frame or node"
+                raise InputError(f"a mesh at '{visual.frame}' has no body to be fixed to", key="visual", hint=hint)
+            points, faces = mesh_of(visual.file)
+            total += len(faces)
+            if total > MAX_TRIANGLES:
+                message = f"meshes of more than {MAX_TRIANGLES} triangles together are not shown"
+                raise InputError(message, key="visual", hint="reduce the number of their triangles")
+        except InputError as error:
+            warnings.warn(ParflexWarning(f"{error.message}: it is not shown; {error.hint}"), stacklevel=2)
+            continue
+        own = points * np.array(visual.scale) @ rotation_from_vector(visual.rotation).T + np.array(visual.position)
+        reflected = np.prod(visual.scale) < 0
+        found.append((place.link, own @ place.rotation.T + place.position, faces[:, ::-1] if reflected else faces))
+    return found
+
+
+def mesh_of(file: str) -> tuple[Array, Array]:
+    """Vertices (n x 3) and triangles (m x 3) of a file."""
+    path = Path(file)
+    try:
+        about = path.stat()
+    except (OSError, ValueError):
+        raise _unusable(path, "is not there", "put it where the robot file says") from None
+    return _read(str(path), about.st_mtime_ns, about.st_size)
+
+
+@lru_cache(maxsize=64)
+def _read(file: str, changed: int, size: int) -> tuple[Array, Array]:
+    """What a file holds as long as it is not changed."""
+    path = Path(file)
+    reader = READERS.get(path.suffix.lower())
+    if reader is None:
+        kind = "Collada" if path.suffix.lower() == ".dae" else f"'{short_text(path.suffix)}'"
+        raise _unusable(path, f"cannot be read, as parflex reads no {kind} meshes", "convert it to STL or OBJ")
+    if size > MAX_MESH_BYTES:
+        raise _unusable(path, f"has more than {MAX_MESH_BYTES / 1e6:.0f} MB", "reduce the number of its triangles")
+    try:
+        with Path(path).open("rb") as opened:
+            content = opened.read(MAX_MESH_BYTES + 1)
+    except OSError as error:
+        raise _unusable(path, f"cannot be read ({error.strerror})", "check its permissions") from None
+    try:
+        points, faces = reader(content)
+    except (ValueError, IndexError):
+        kind = path.suffix[1:].upper()
+        raise _unusable(path, f"is not a whole {kind} file", "write it again") from None
+    if not len(faces) or not np.isfinite(points).all() or np.abs(points).max() > 1e9:
+        raise _unusable(path, "holds no triangles of finite size", "write it again")
+    if len(faces) > MAX_TRIANGLES:
+        raise _unusable(path, f"has {len(faces)} triangles, more than {MAX_TRIANGLES}", "reduce their number")
+    points, numbers = np.unique(points, axis=0, return_inverse=True)
+    return points, numbers.ravel()[faces]
+
+
+def _stl(content: bytes) -> tuple[Array, Array]:
+    """Corners of triangles, each on its own."""
+    count = int.from_bytes(content[80:HEAD], "little") if len(content) >= HEAD else 0
+    if len(content) == HEAD + TRIANGLE * count and count:
+        kind = np.dtype([("numbers", "<f4", (4, 3)), ("colour", "<u2")])
+        corners = np.frombuffer(content, kind, count, HEAD)["numbers"][:, 1:]
+    else:
+        if content.lstrip()[:5].lower() != b"solid" or b"endsolid" not in content[-ENDING:].lower():
+            raise ValueError
+        words = content.split()
+        places = [k for k, word in enumerate(words) if word == b"vertex"]
+        corners = np.array([[float(x) for x in words[k + 1 : k + 4]] for k in places]).reshape(-1, 3, 3)
+    return corners.reshape(-1, 3).astype(float), np.arange(3 * len(corners)).reshape(-1, 3)
+
+
+def _obj(content: bytes) -> tuple[Array, Array]:
+    """Vertices and faces; polygons are cut into triangles about their first corner."""
+    points: list[list[float]] = []
+    faces: list[list[int]] = []
+    for line in content.splitlines():
+        words = line.split()
+        if words and words[0] == b"v":
+            points.append([float(x) for x in words[1:4]])
+        elif words and words[0] == b"f":
+            corners = [int(word.split(b"/")[0]) for word in words[1:]]
+            corners = [k - 1 if k > 0 else len(points) + k for k in corners]
+            faces += [[corners[0], a, b] for a, b in pairwise(corners[1:])]
+    numbers, places = np.array(faces, dtype=int).reshape(-1, 3), np.array(points, dtype=float).reshape(-1, 3)
+    if numbers.size and not 0 <= numbers.min() <= numbers.max() < len(places):
+        raise ValueError
+    return places, numbers
+
+
+def _msh(content: bytes) -> tuple[Array, Array]:
+    """MuJoCo's own format: numbers of vertices, normals, texture coordinates and faces; then these."""
+    if len(content) < 16:
+        raise ValueError
+    vertices, normals, textures, faces = np.frombuffer(content, "<i4", 4).tolist()
+    if min(vertices, normals, textures, faces) < 0 or len(content) != 16 + 4 * (
+        3 * vertices + 3 * normals + 2 * textures + 3 * faces
+    ):
+        raise ValueError
+    points = np.frombuffer(content, "<f4", 3 * vertices, 16).reshape(-1, 3).astype(float)
+    numbers = np.frombuffer(content[len(content) - 12 * faces :], "<i4").reshape(-1, 3).astype(int)
+    if numbers.size and not 0 <= numbers.min() <= numbers.max() < len(points):
+        raise ValueError
+    return points, numbers
+
+
+READERS = {".stl": _stl, ".obj": _obj, ".msh": _msh}
+
+
+def _unusable(path: Path, message: str, hint: str) -> InputError:
+    return InputError(f"the mesh {short_text(path.name)} {message}", file=str(path), key="visual.file", hint=hint)

@@ -1,1 +1,0 @@
-"""The viewer: a page in the browser of this machine."""

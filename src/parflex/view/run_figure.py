@@ -1,0 +1,488 @@
+"""Figures of runs: time series, energies, spectra, sections."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from parflex.errors import InputError, did_you_mean
+from parflex.records import Record
+from parflex.robot.robot import Robot
+from parflex.view.style import (
+    LINES,
+    MEASURED,
+    REST,
+    figure_style,
+    finished,
+    legend_above,
+    new_figure,
+    time_axis,
+    titled,
+)
+from parflex.view.units import SECTION, unit_of
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Array = np.ndarray
+
+MOST_PANELS = 8
+
+ENERGIES = ("energy.kinetic", "energy.elastic", "energy.gravity", "energy.total")
+
+MOST = 8  # quantities in one figure
+
+Columns = Mapping[str, Array]
+
+MOST_LINES = 8  # in one panel: more cannot be told apart
+
+FEWEST = 16  # rows of a spectrum
+
+
+def draw_run(run: Columns, path: str | Path | None = None, columns: Sequence[str] | None = None,
+             robot: Robot | None = None, title: str = "") -> Figure:  # fmt: skip
+    """Columns of a run over time, one panel for each unit.
+
+    Parameters
+    ----------
+    run : Run or Mapping[str, Array]
+        Columns by name, with time 't' in s.
+    path : str or Path, default None
+        File to write: SVG, PDF or PNG; None writes none.
+    columns : Sequence[str], default None
+        Columns to show; None: end effector, efforts and energies.
+    robot : Robot, default None
+        Robot, from `load`.
+    title : str, default ""
+        Title of the figure.
+
+    Returns
+    -------
+    Figure
+        Matplotlib figure; a notebook shows it.
+    """
+    groups = grouped(chosen_columns(run, columns), robot)
+    with figure_style():
+        figure = new_figure(0.6 + 1.75 * len(groups))
+        panels = figure.subplots(len(groups), 1, sharex=True, squeeze=False)[:, 0]
+        for panel, ((unit, kind), names) in zip(panels, groups.items(), strict=True):
+            for name in names:
+                panel.plot(run["t"], run[name], label=name)
+            panel.set_ylabel(axis_label(kind, unit))
+            legend_above(panel, len(names))
+        time_axis(panels[-1], run["t"])
+        titled(figure, title)
+        return finished(figure, path)
+
+
+def draw_energies(run: Columns, path: str | Path | None = None, title: str = "") -> Figure:
+    """Kinetic, elastic, gravitational and total energy over time, and the change of the total.
+
+    Parameters
+    ----------
+    run : Run or Mapping[str, Array]
+        Columns by name, with time 't' in s.
+    path : str or Path, default None
+        File to write: SVG, PDF or PNG; None writes none.
+    title : str, default ""
+        Title of the figure.
+
+    Returns
+    -------
+    Figure
+        Matplotlib figure; a notebook shows it.
+    """
+    names = energy_columns(run)
+    with figure_style():
+        figure = new_figure(4.4)
+        above, below = figure.subplots(2, 1, sharex=True, height_ratios=[2, 1])
+        for name, colour in zip(ENERGIES, LINES, strict=False):
+            if name in names:
+                line = "--" if name.endswith("total") else "-"  # it often lies upon another
+                above.plot(run["t"], run[name], line, label=name.partition(".")[2], color=colour)
+        above.set_ylabel(axis_label("energy", "J"))
+        legend_above(above, len(names))
+        below.plot(run["t"], run["energy.total"] - run["energy.total"][0], color=LINES[3])
+        below.set_ylabel("change of total (J)")
+        time_axis(below, run["t"])
+        titled(figure, title)
+        return finished(figure, path)
+
+
+def energy_columns(run: Columns) -> list[str]:
+    """The energies that a run has, but for those that are zero throughout."""
+    if "energy.total" not in run:
+        raise InputError(
+            "the run has no energy columns", key="column", value="energy.total", hint="use one of 'simulate'"
+        )
+    return [name for name in ENERGIES if name in run and np.ptp(run[name]) + np.abs(run[name]).max(initial=0.0) > 0]
+
+
+def draw_spectrum(run: Columns, path: str | Path | None = None, columns: Sequence[str] | None = None,
+                  robot: Robot | None = None, natural: Array | None = None, highest: float | None = None,
+                  title: str = "") -> Figure:  # fmt: skip
+    """Amplitude spectrum of columns of a run, one panel for each unit.
+
+    Parameters
+    ----------
+    run : Run or Mapping[str, Array]
+        Columns by name, with time 't' in s.
+    path : str or Path, default None
+        File to write: SVG, PDF or PNG; None writes none.
+    columns : Sequence[str], default None
+        Columns to show; None: end effector, efforts and energies.
+    robot : Robot, default None
+        Robot, from `load`.
+    natural : Array, default None
+        Natural frequencies, drawn as thin lines (Hz).
+    highest : float, default None
+        Highest frequency drawn (Hz).
+    title : str, default ""
+        Title of the figure.
+
+    Returns
+    -------
+    Figure
+        Matplotlib figure; a notebook shows it.
+    """
+    groups = grouped(chosen_columns(run, columns), robot)
+    top = 0.0
+    with figure_style():
+        figure = new_figure(0.6 + 2.0 * len(groups))
+        panels = figure.subplots(len(groups), 1, sharex=True, squeeze=False)[:, 0]
+        for panel, ((unit, kind), names) in zip(panels, groups.items(), strict=True):
+            for name in names:
+                f, amplitude = spectrum(run["t"], run[name])
+                top = float(f[-1])
+                floor = max(float(amplitude[1:].max(initial=0.0)) * 1e-6, 1e-300)
+                panel.semilogy(f[1:], np.maximum(amplitude[1:], floor), label=name)
+            for k, value in enumerate([] if natural is None else natural):
+                panel.axvline(value, color=MEASURED, linewidth=0.7, linestyle=":", zorder=0)
+                if panel is panels[0] and value <= (highest or top):
+                    panel.annotate(
+                        f"{k + 1}", (value, 1.0), xycoords=("data", "axes fraction"), xytext=(2, -8),
+                        textcoords="offset points", fontsize=7.5, color=MEASURED,
+                    )  # fmt: skip
+            panel.set_ylabel(f"amplitude ({unit})" if unit else "amplitude")
+            panel.set_title(kind, fontsize=9, fontweight="normal", pad=4)
+            legend_above(panel, len(names))
+        panels[-1].set_xlabel("frequency (Hz)")
+        panels[-1].set_xlim(0, highest or top)
+        titled(figure, title)
+        return finished(figure, path)
+
+
+def draw_comparison(run: Columns, measured: Columns, path: str | Path | None = None,
+                    columns: Sequence[str] | None = None, robot: Robot | None = None,
+                    title: str = "") -> Figure:  # fmt: skip
+    """Computed and measured columns, and below each pair their difference.
+
+    Parameters
+    ----------
+    run : Run or Mapping[str, Array]
+        Columns by name, with time 't' in s.
+    measured : Run or Mapping[str, Array]
+        Measured columns by name, with time 't' in s.
+    path : str or Path, default None
+        File to write: SVG, PDF or PNG; None writes none.
+    columns : Sequence[str], default None
+        Columns to show; None: end effector, efforts and energies.
+    robot : Robot, default None
+        Robot, from `load`.
+    title : str, default ""
+        Title of the figure.
+
+    Returns
+    -------
+    Figure
+        Matplotlib figure; a notebook shows it.
+    """
+    found = run_differences(run, measured, columns)
+    chosen = list(found)
+    with figure_style():
+        figure = new_figure(0.6 + 2.5 * len(chosen))
+        panels = figure.subplots(2 * len(chosen), 1, sharex=True, height_ratios=[2.4, 1] * len(chosen))
+        for k, name in enumerate(chosen):
+            unit, kind = unit_of(name, robot)
+            above, below = panels[2 * k], panels[2 * k + 1]
+            above.plot(measured["t"], measured[name], color=MEASURED, linewidth=0.9, label=f"{name}, measured")
+            above.plot(run["t"], run[name], color=LINES[0], label=f"{name}, computed")
+            above.set_ylabel(axis_label(kind, unit))
+            legend_above(above, 2)
+            below.plot(found[name].times, found[name].values, color=LINES[1], linewidth=0.9)
+            below.set_ylabel(f"difference ({unit})" if unit else "difference")
+            note = f"rms {found[name].rms:.3g} {unit}, largest {found[name].largest:.3g} {unit}"
+            below.set_title(note, fontsize=8, fontweight="normal", pad=2)
+        time_axis(panels[-1], run["t"])
+        titled(figure, title)
+        return finished(figure, path)
+
+
+def grouped(columns: Sequence[str], robot: Robot | None) -> dict[tuple[str, str], list[str]]:
+    """Columns by unit and kind; a group with too many lines is told to be one."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    if not columns:
+        raise InputError("there is nothing to draw", key="columns", hint="name columns of the run")
+    for name in columns:
+        groups.setdefault(unit_of(name, robot), []).append(name)
+    if len(groups) > MOST_PANELS:
+        raise InputError(
+            f"{len(columns)} columns of {len(groups)} kinds do not fit into one figure",
+            key="columns",
+            value=len(groups),
+            hint="name fewer columns, e.g. 'effort.*'",
+        )
+    return groups
+
+
+def axis_label(kind: str, unit: str) -> str:
+    """What an axis shows, and its unit."""
+    return f"{kind} ({unit})" if unit else kind
+
+
+class AlongBeam(NamedTuple):
+    """A quantity of a beam in all rows: places from 0 to 1, and values, rows x places."""
+
+    name: str
+    s: Array
+    values: Array
+
+
+def draw_sections(run: Columns, path: str | Path | None = None, columns: Sequence[str] | None = None,
+                  instant: float | None = None, title: str = "") -> Figure:  # fmt: skip
+    """Section forces and stresses along beams, and over time where they are largest.
+
+    On the left at one time, with the limits of the whole run around it; on the right over time at the place of the
+    largest value. The run needs columns at several places of a beam: `outputs=["BEAM.Mz@0:1:21"]`.
+
+    Parameters
+    ----------
+    run : Run or Mapping[str, Array]
+        Columns by name, with time 't' in s.
+    path : str or Path, default None
+        File to write: SVG, PDF or PNG; None writes none.
+    columns : Sequence[str], default None
+        Columns to show, e.g. 'BEAM.Mz@*'; None: all of beams.
+    instant : float, default None
+        Time at which the beam is drawn; None: that of the largest value (s).
+    title : str, default ""
+        Title of the figure.
+
+    Returns
+    -------
+    Figure
+        Matplotlib figure; a notebook shows it.
+    """
+    found, t = along_beams(run, columns), np.asarray(run["t"])
+    if instant is not None and not t[0] <= instant <= t[-1]:
+        raise InputError(
+            f"the run has no time {instant:g} s", key="instant", value=instant, hint=f"give {t[0]:g} to {t[-1]:g} s"
+        )
+    with figure_style():
+        figure = new_figure(0.6 + 2.1 * len(found))
+        panels = figure.subplots(len(found), 2, squeeze=False, width_ratios=[1, 1.15])
+        for (along, over), one in zip(panels, found, strict=True):
+            unit, kind = unit_of(f"{one.name}@0")
+            most, place = divmod(int(np.nanargmax(np.abs(one.values))), len(one.s))
+            row = most if instant is None else int(np.abs(t - instant).argmin())
+            along.fill_between(one.s, one.values.min(axis=0), one.values.max(axis=0), color=REST, alpha=0.45, lw=0)
+            along.plot(one.s, one.values[row], color=LINES[0], label=f"t = {t[row]:.4g} s; grey: whole run")
+            along.set_ylabel(f"{kind} ({unit})")
+            along.set_title(one.name, fontsize=9, pad=14)
+            over.plot(t, one.values[:, place], color=LINES[1], lw=1.0, label=f"s = {one.s[place]:.3g}")
+            over.axvline(t[row], color=LINES[0], lw=0.7, linestyle=":")
+            along.set_xlim(0, 1)
+            for panel in (along, over):
+                legend_above(panel, 1)
+            time_axis(over, t)
+            over.set_xlabel("")
+        panels[-1, 0].set_xlabel("place s along the beam")
+        time_axis(panels[-1, 1], t)
+        titled(figure, title)
+        return finished(figure, path)
+
+
+def along_beams(run: Columns, columns: Sequence[str] | None = None) -> list[AlongBeam]:
+    """Quantities of beams of which a run has several places, in the order of its columns."""
+    places: dict[str, dict[float, str]] = {}
+    for column in chosen_columns(run, [name for name in run if name != "t"] if columns is None else columns):
+        match = SECTION.fullmatch(column)
+        if match is not None:
+            places.setdefault(match[1], {})[float(match[3])] = column
+    found = {name: own for name, own in places.items() if len(own) > 1}
+    if not found or len(found) > MOST:
+        known = f"{len(found)} quantities of beams do not fit into one figure" if found else ""
+        raise InputError(
+            known or "the run has no beam with columns at several places", key="columns", value=len(found),
+            hint="name fewer of them" if found else "simulate with outputs such as 'BEAM.Mz@0:1:21'",
+        )  # fmt: skip
+    result = []
+    for name, own in found.items():
+        s = np.array(sorted(own))
+        result.append(AlongBeam(name, s, np.stack([np.asarray(run[own[where]]) for where in s], axis=1)))
+    return result
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Difference(Record):
+    """How far a computed column is from a measured one, over the times that both have.
+
+    Attributes
+    ----------
+    rms : float
+        Root mean square, in the unit of the column.
+    largest : float
+        Largest difference, in the unit of the column.
+    relative : float
+        RMS relative to that of the measured column (dimensionless).
+    times : Array
+        Times of the differences (s).
+    values : Array
+        Computed minus measured.
+    """
+
+    rms: float
+    largest: float
+    relative: float  # of the root mean square of the measured one, about its mean
+    times: Array
+    values: Array
+
+    def as_dict(self) -> dict[str, float]:
+        """For JSON."""
+        return {"rms": self.rms, "max": self.largest, "relative": self.relative}
+
+
+def spectrum(t: Array, values: Array) -> tuple[Array, Array]:
+    """Frequencies (Hz) and amplitudes of a column: mean taken off, Hann window, a sine of amplitude 1 shows as 1."""
+    if len(t) < FEWEST:
+        raise InputError(
+            f"a spectrum needs at least {FEWEST} rows, there are {len(t)}",
+            key="spectrum",
+            value=len(t),
+            hint="simulate longer, or with a smaller out_step",
+        )
+    steps = np.diff(t)
+    if np.ptp(steps) > 1e-6 * steps.mean():
+        even = np.linspace(t[0], t[-1], len(t))
+        values, t = np.interp(even, t, values), even
+    window = np.hanning(len(values) + 1)[:-1]  # as long as its period
+    found = np.abs(np.fft.rfft((values - values.mean()) * window))
+    return np.fft.rfftfreq(len(values), (t[-1] - t[0]) / (len(t) - 1)), 2 * found / window.sum()
+
+
+def peaks_of(frequencies: Array, amplitudes: Array, most: int = 5) -> list[float]:
+    """Frequencies of the largest peaks, each from the parabola through the logarithms around it, in their order."""
+    inner = np.flatnonzero((amplitudes[1:-1] > amplitudes[:-2]) & (amplitudes[1:-1] >= amplitudes[2:])) + 1
+    largest = sorted(inner, key=lambda k: -amplitudes[k])[:most]
+    step, found = frequencies[1] - frequencies[0], []
+    for k in largest:
+        if amplitudes[k] > 1e-3 * amplitudes.max():
+            a, b, c = np.log(np.maximum(amplitudes[k - 1 : k + 2], 1e-300))
+            found.append(float(frequencies[k] + step * 0.5 * (a - c) / (a - 2 * b + c)))
+    return found
+
+
+def difference(run: Columns, measured: Columns, column: str) -> Difference:
+    """Computed less measured at the measured times; between rows the computed one is a straight line."""
+    t = measured["t"]
+    both = (t >= run["t"][0]) & (t <= run["t"][-1]) & np.isfinite(measured[column])
+    if not both.any():
+        raise InputError(
+            f"the two do not overlap in time: {t[0]:g} to {t[-1]:g} s and {run['t'][0]:g} to {run['t'][-1]:g} s",
+            key="measured",
+            value=column,
+            hint="shift the times of one of them",
+        )
+    seen = measured[column][both]
+    values = np.interp(t[both], run["t"], run[column]) - seen
+    rms = float(np.sqrt(np.mean(values**2)))
+    swing = float(np.sqrt(np.mean((seen - seen.mean()) ** 2)))
+    return Difference(rms, float(np.abs(values).max()), rms / swing if swing else float("inf"), t[both], values)
+
+
+def chosen_columns(run: Columns, columns: Sequence[str] | None) -> list[str]:
+    """The asked columns, patterns like `P.*` written out; by default poses, efforts and energies."""
+    from fnmatch import fnmatchcase
+
+    if "t" not in run:
+        raise InputError("the column 't' is missing", key="t", hint="this is not a run")
+    names = [name for name in run if name != "t"]
+    if columns is None:
+        places = [name for name in names if _is_pose(name)]
+        requested = [*places, *(name for name in names if name.startswith(("effort.", "energy.")))]
+        return _told_apart(run, requested) or names[:MOST_LINES]
+    found: list[str] = []
+    for pattern in columns:
+        matching = [name for name in names if name == pattern or fnmatchcase(name, pattern)]
+        if not matching:
+            raise InputError(
+                f"there is no column '{pattern}'", key="columns", value=pattern, hint=did_you_mean(pattern, names)
+            )
+        found += matching
+    return list(dict.fromkeys(found))
+
+
+def _told_apart(run: Columns, names: list[str]) -> list[str]:
+    """Without columns that are zero throughout or repeat an earlier one, as those of points that coincide do."""
+    kept: list[str] = []
+    for name in names:
+        alike = [other for other in kept if unit_of(other) == unit_of(name)]
+        if np.any(run[name]) and not any(np.array_equal(run[name], run[other]) for other in alike):
+            kept.append(name)
+    return kept
+
+
+def _is_pose(name: str) -> bool:
+    last = name.rpartition(".")[2]
+    return last in ("x", "y", "z", "theta") and not name.startswith(("q.", "qd.", "qdd.", "effort."))
+
+
+def spectrum_peaks(run: Columns, columns: Sequence[str] | None = None) -> dict[str, list[float]]:
+    """Frequencies of the largest peaks of columns of a run.
+
+    Parameters
+    ----------
+    run : Run or Mapping[str, Array]
+        Columns by name, with time 't' in s.
+    columns : Sequence[str], default None
+        Columns to show; None: end effector, efforts and energies.
+
+    Returns
+    -------
+    dict[str, list[float]]
+        Frequencies in Hz, by column, the largest peak first.
+    """
+    return {name: peaks_of(*spectrum(run["t"], run[name])) for name in chosen_columns(run, columns)}
+
+
+def run_differences(run: Columns, measured: Columns, columns: Sequence[str] | None = None) -> dict[str, Difference]:
+    """RMS and largest difference between a run and measurements, by column.
+
+    Parameters
+    ----------
+    run : Run or Mapping[str, Array]
+        Columns by name, with time 't' in s.
+    measured : Run or Mapping[str, Array]
+        Measured columns by name, with time 't' in s.
+    columns : Sequence[str], default None
+        Columns to compare; None: those that both have.
+
+    Returns
+    -------
+    dict[str, Difference]
+        Differences in the units of the columns, by column.
+    """
+    common = [name for name in measured if name != "t" and name in run]
+    if not common or "t" not in measured:
+        raise InputError(
+            "the measured file has no column of the run" if "t" in measured else "the measured file has no column 't'",
+            key="measured",
+            value=", ".join(list(measured)[:5]),
+            hint="name its columns like those of the run, and the time 't'",
+        )
+    chosen = chosen_columns({name: run[name] for name in ["t", *common]}, columns or common)
+    return {name: difference(run, measured, name) for name in chosen}

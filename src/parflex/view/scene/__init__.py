@@ -1,1 +1,0 @@
-"""A robot as points, lines and solids at any configuration."""

@@ -1,0 +1,389 @@
+"""The skeleton of a robot: points of its bodies and lines between them.
+
+The skeleton of a robot: points of its bodies, and the lines between them, at any configuration.
+
+A point belongs to a body and stays on it: on a rigid body it has fixed coordinates, on an elastic one it moves with the
+elastic coordinates by shape functions. Which points and lines there are does not depend on the configuration, so that
+pictures of two configurations can be subtracted, scaled and played.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from parflex.bodies.beam import CentreLine, centre_line
+from parflex.bodies.elastic import Node
+from parflex.bodies.modal import load_modal
+from parflex.records import Record
+from parflex.recursion.kinematics import Pose, pose
+from parflex.robot.configuration import Configuration
+from parflex.robot.robot import Robot
+from parflex.robotfile import schema
+from parflex.spatial.rotations import hat
+from parflex.tree.build_elements import read_material, read_section
+from parflex.tree.tree import GROUND, Link, Place
+from parflex.view.solids import element_places
+
+Array = np.ndarray
+
+OUT = 0.02  # of the size of a plate: points farther from its plane stand out of it
+
+TOGETHER = 1e-9  # of the size of the robot: points nearer than that are one
+
+STATIONS = 13  # points along a beam, however many elements it has
+
+MOST_NODES = 600  # that are drawn of a body given by modes
+
+FLAT = 1e-6  # of the size of a body: what is thinner is a row or a sheet of nodes
+
+
+@dataclass(frozen=True)
+class Edge:
+    """A line between two points: of a rigid link, a beam, a slide or a platform."""
+
+    first: int
+    second: int
+    kind: str  # link | beam | slide | platform | plate | element | bar
+    link: int
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Skeleton(Record):
+    """Points by the body that they are on, their coordinates there, and the edges between them."""
+
+    robot: Robot
+    link: Array  # of each point; -1 is the ground
+    r0: Array  # n x 3, in the axes of the link
+    edges: tuple[Edge, ...]
+    elastic: tuple[tuple[int, slice, BodyPoints], ...]  # link, its points, how they move
+
+    def points(self, q: Array, at: Pose | None = None) -> Array:
+        """World places of all points (n x 3) at the positions `q`."""
+        at = pose(self.robot.tree, q) if at is None else at
+        local = self.r0.copy()
+        for j, part, body in self.elastic:
+            local[part] = body.displaced(q[self.robot.tree.links[j].e])
+        R = np.array([*at.rotation, np.eye(3)])  # the ground is number -1
+        P = np.array([*at.position, np.zeros(3)])
+        return np.einsum("nij,nj->ni", R[self.link], local) + P[self.link]
+
+    def pairs(self) -> Array:
+        """The edges as pairs of numbers of points (m x 2)."""
+        return np.array([(edge.first, edge.second) for edge in self.edges], dtype=int).reshape(-1, 2)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ModeShape(Record):
+    """A mode as plain arrays: what is at rest at `points` moves to `points + amplitude * shape`.
+
+    `shape` has 1 as its largest displacement, so that an amplitude is a length. `edges` are pairs of numbers of points,
+    `kinds` says of each whether it is of a `link`, a `beam`, a `slide`, a `platform` or a `plate`, an `element`,
+    or a `bar`: rod or strut.
+    """
+
+    points: Array
+    shape: Array
+    edges: Array
+    kinds: list[str]
+    size: float  # largest extent of the robot
+
+
+def skeleton(robot: Robot) -> Skeleton:
+    """The points and lines that show a robot."""
+    return _Builder(robot).build()
+
+
+def mode_shape_points(robot: Robot, configuration: Configuration, mode: Array) -> ModeShape:
+    """How the points of a robot move in a mode: a column of `shapes`, over the rates of all coordinates."""
+    bones = skeleton(robot)
+    points = bones.points(configuration.q)
+    size = extent(points)
+    shape = velocities(robot, lambda q: bones.points(q), configuration.q, mode, size)
+    largest = float(np.linalg.norm(shape, axis=1).max(initial=0.0))
+    return ModeShape(points, shape / (largest or 1.0), bones.pairs(), [edge.kind for edge in bones.edges], size)
+
+
+def extent(points: Array) -> float:
+    """The longest side of the box around points."""
+    return float(np.ptp(points, axis=0).max()) if len(points) else 1.0
+
+
+def velocities(robot: Robot, places: Any, q: Array, rates: Array, size: float) -> Array:
+    """Velocities of places that a function gives for positions, in a motion with these rates.
+
+    Differences forth and back: with a step that moves things by 1e-5 of their size both its errors are near 1e-10.
+    """
+    tree = robot.tree
+    fastest = float(np.abs(np.asarray(rates) / tree.rate_units).max(initial=0.0))
+    if not fastest:
+        return np.zeros_like(places(q))
+    step = 1e-5 / fastest
+    ahead, behind = (places(tree.moved(q, sign * step * np.asarray(rates))) for sign in (1.0, -1.0))
+    return (ahead - behind) / (2 * step)
+
+
+def spanning_lines(points: Array) -> list[tuple[int, int]]:
+    """The shortest set of lines that ties all points together."""
+    if len(points) < 2:
+        return []
+    tied, lines = {0}, []
+    distances = np.linalg.norm(points[:, None] - points[None, :], axis=2)
+    while len(tied) < len(points):
+        _, i, j = min((distances[i, j], i, j) for i in tied for j in range(len(points)) if j not in tied)
+        lines.append((i, j))
+        tied.add(j)
+    return lines
+
+
+def outline(points: Array) -> Array:
+    """Numbers of the corners of the convex polygon around points, in order, in the plane in which they lie best.
+
+    None of them if the points lie on a line.
+    """
+    from scipy.spatial import ConvexHull
+
+    centred = points - points.mean(axis=0)
+    _, sizes, across = np.linalg.svd(centred, full_matrices=True)
+    if len(points) < 3 or sizes[1] < 1e-6 * sizes[0]:
+        return np.zeros(0, dtype=int)
+    return ConvexHull(centred @ across[:2].T).vertices
+
+
+def stalks(points: Array, corners: Array) -> list[tuple[int, int]]:
+    """Lines to points that stand out of the polygon of a plate, each from the nearest point that is tied to it."""
+    middle = points[corners].mean(axis=0)
+    normal = np.linalg.svd(points[corners] - middle)[2][2]
+    out = np.abs((points - middle) @ normal) > OUT * np.ptp(points, axis=0).max()
+    tied, lines = [i for i in range(len(points)) if i in corners or not out[i]], []
+    for i in sorted(set(range(len(points))) - set(tied), key=lambda i: abs((points[i] - middle) @ normal)):
+        lines.append((min(tied, key=lambda j: float(np.linalg.norm(points[i] - points[j]))), i))
+        tied.append(i)
+    return lines
+
+
+def is_platform(link: Link) -> bool:
+    """Whether a link is a body that no joint carries."""
+    return link.joint.moves_freely
+
+
+def link_points(robot: Robot, number: int) -> Array:
+    """Points of a link, in its axes: its origin, where it carries joints, where loops hold it, the end effector.
+
+    What sits on a node of its elastic body is not among them.
+    """
+    tree, loops = robot.tree, robot.closures.loops
+    used = [place for loop in loops for place in (loop.first, loop.second)] + [tree.places[tree.end_effector]]
+    used += [place for _, *ends in element_places(robot) for place in ends]
+    points = [np.zeros(3)] if number != GROUND else []
+    points += [child.position for child in tree.links if child.parent == number and child.node is None]
+    points += [place.position for place in used if place.link == number]
+    unique: list[Array] = []
+    for point in points:
+        if not any(np.linalg.norm(point - other) < TOGETHER * tree.length for other in unique):
+            unique.append(point)
+    return np.array(unique).reshape(-1, 3)
+
+
+class _Builder:
+    def __init__(self, robot: Robot) -> None:
+        self.robot = robot
+        self.numbers: list[int] = []
+        self.places: list[Array] = []
+        self.edges: list[Edge] = []
+        self.elastic: list[tuple[int, slice, BodyPoints]] = []
+
+    def build(self) -> Skeleton:
+        for j, link in enumerate(self.robot.tree.links):
+            if link.strut:
+                continue
+            own = link_points(self.robot, j)
+            first = self._add(j, own)
+            if link.body.size:
+                self._add_elastic(j, link)
+            corners = outline(own) if is_platform(link) else np.zeros(0, dtype=int)
+            if len(corners) > 2:
+                ring = zip(corners, np.roll(corners, -1), strict=True)
+                kind = "plate" if link.body.size else "platform"
+                self._tie(j, first, [*ring, *stalks(own, corners)], kind)
+            else:
+                self._tie(j, first, spanning_lines(own), "platform" if is_platform(link) else "link")
+            if link.joint.S_v.any() and link.joint.one_axis:
+                root = self._add(link.parent, link.position[None, :])
+                self.edges.append(Edge(root, first, "slide", j))
+        for kind, *ends in element_places(self.robot):
+            first, second = (self._add_end(end) for end in ends)
+            name = "bar" if kind in ("rod", "strut", "cable") else "element"
+            self.edges.append(Edge(first, second, name, max(end.link for end in ends)))
+        return Skeleton(
+            self.robot,
+            np.array(self.numbers, dtype=int),
+            np.array(self.places).reshape(-1, 3),
+            tuple(self.edges),
+            tuple(self.elastic),
+        )
+
+    def _add(self, link: int, points: Array) -> int:
+        start = len(self.places)
+        self.numbers += [link] * len(points)
+        self.places += list(points)
+        return start
+
+    def _add_end(self, end: Place) -> int:
+        """An end of an element; inside a body it moves with that."""
+        if end.inner is None:
+            return self._add(end.link, end.position[None, :])
+        node = end.inner.node
+        arm = node.Phi_d - hat(end.position) @ node.Phi_r
+        start = self._add(end.link, (node.r0 + end.position)[None, :])
+        point = BodyPoints((node.r0 + end.position)[None], arm[None], node.Phi_r[None], [], "beam")
+        self.elastic.append((end.link, slice(start, start + 1), point))
+        return start
+
+    def _tie(self, link: int, start: int, pairs: Any, kind: str) -> None:
+        self.edges += [Edge(start + int(i), start + int(j), kind, link) for i, j in pairs]
+
+    def _add_elastic(self, j: int, link: Link) -> None:
+        body = points_of_body(self.robot, link, STATIONS)
+        start = self._add(j, body.r0)
+        self.elastic.append((j, slice(start, start + len(body.r0)), body))
+        self._tie(j, start, body.edges, body.kind)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class BodyPoints(Record):
+    """Points at r0 + Phi_d e of a body, turned by exp(hat(Phi_r e)), and the lines between them."""
+
+    r0: Array  # n x 3
+    Phi_d: Array  # n x 3 x N
+    Phi_r: Array  # n x 3 x N
+    edges: list[tuple[int, int]]
+    kind: str  # beam | plate
+    triangles: Array = field(default_factory=lambda: np.zeros((0, 3), dtype=int))  # of a surface through the points
+    thickness: float = 0.0  # of a plate whose middle the points are
+
+    def displaced(self, e: Array) -> Array:
+        """Places of the points in the axes of the body."""
+        return self.r0 + self.Phi_d @ e
+
+    def turned(self, e: Array) -> Array:
+        """Rotation matrices of what is attached at the points."""
+        turns = self.Phi_r @ e
+        angle = np.linalg.norm(turns, axis=1)[:, None, None]
+        hats = np.cross(np.eye(3)[None], turns[:, None, :])  # rows e_i x turn make the matrix of turn x
+        first, second = np.sinc(angle / np.pi), 0.5 * np.sinc(angle / (2 * np.pi)) ** 2
+        return np.eye(3) + first * hats + second * (hats @ hats)
+
+
+def points_of_body(robot: Robot, link: Link, stations: int) -> BodyPoints:
+    """Points that show an elastic body; a beam of several elements has about `stations` of them."""
+    beam = beam_of(robot, link)
+    if beam is not None:
+        return beam_points(robot, link, beam, stations)
+    table = modal_of(robot, link)
+    if table is not None:
+        return modal_points(table)
+    body = link.body
+    nodes = list(body.nodes.values())
+    if body.found is not None:  # what is held by its frame is held there
+        still = np.zeros((3, body.size))
+        nodes = [Node(np.zeros(3), still, still), *nodes]
+    return BodyPoints(
+        np.array([node.r0 for node in nodes]).reshape(-1, 3),
+        np.array([node.Phi_d for node in nodes]).reshape(len(nodes), 3, body.size),
+        np.array([node.Phi_r for node in nodes]).reshape(len(nodes), 3, body.size),
+        [] if body.found is None else [(0, k) for k in range(1, len(nodes))],
+        "plate",
+    )
+
+
+def modal_of(robot: Robot, link: Link) -> schema.Modal | None:
+    """The table of the modal data of a link."""
+    tables = {frame.name: frame.modal for frame in robot.description.frame}
+    if robot.description.platform is not None:
+        tables[robot.description.platform.name] = robot.description.platform.modal
+    return tables.get(link.name)
+
+
+def modal_points(table: schema.Modal) -> BodyPoints:
+    """The nodes of a body given by modes, in a row, on a sheet or around a solid; of very many nodes some."""
+    data = load_modal(table.file)
+    data = data if table.modes is None else data.with_modes(table.modes)
+    n = len(data.nodes)
+    first = np.arange(len(data.interface))
+    chosen = np.unique(np.concatenate([first, np.arange(0, n, -(-n // MOST_NODES))]))
+    nodes, shapes = data.nodes[chosen], np.nan_to_num(data.shapes[:, chosen])
+    middle = nodes.mean(axis=0)
+    _, sizes, across = np.linalg.svd(nodes - middle, full_matrices=True)
+    extents = np.concatenate([sizes, np.zeros(3)])[:3]
+    thickness, triangles = 0.0, np.zeros((0, 3), dtype=int)
+    if extents[1] < FLAT * extents[0]:
+        order = np.argsort((nodes - middle) @ across[0])
+        nodes, shapes = nodes[order], shapes[:, order]
+        edges = list(pairwise(range(len(nodes))))
+    else:
+        thickness = data.thickness if extents[2] < FLAT * extents[0] else 0.0
+        triangles = _surface(nodes, (nodes - middle) @ across.T, extents[2] < FLAT * extents[0])
+        pairs = np.sort(np.concatenate([triangles[:, [0, 1]], triangles[:, [1, 2]], triangles[:, [2, 0]]]), axis=1)
+        edges = [(int(i), int(j)) for i, j in np.unique(pairs, axis=0)]
+    Phi = np.moveaxis(shapes, 0, 2)
+    return BodyPoints(nodes, Phi[:, :3], Phi[:, 3:], edges, "plate", triangles, thickness)
+
+
+def _surface(nodes: Array, along: Array, flat: bool) -> Array:
+    """Triangles over a sheet, all looking the same way, or around a solid, looking outwards."""
+    from scipy.spatial import ConvexHull, Delaunay
+
+    if not flat:
+        hull = ConvexHull(nodes)
+        normals, corners = hull.equations[:, :3], nodes[hull.simplices]
+        faces = hull.simplices
+    else:
+        faces = Delaunay(along[:, :2]).simplices
+        corners = np.column_stack([along[:, :2], np.zeros(len(along))])[faces]
+        normals = np.array([0.0, 0.0, 1.0])
+    turned = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    area = np.linalg.norm(turned, axis=1)
+    inward = np.sum(turned * normals, axis=1) < 0
+    faces = np.where(inward[:, None], faces[:, ::-1], faces)
+    return faces[area > 1e-9 * area.max()]
+
+
+def beam_of(robot: Robot, link: Link) -> schema.Beam | None:
+    """The table of the beam that a link is an element of."""
+    name, tables = link.name, {frame.name: frame.beam for frame in robot.description.frame}
+    while name not in tables and "." in name:
+        name = name.rpartition(".")[0]
+    return tables.get(name) if link.body.by_tip else None
+
+
+@lru_cache(maxsize=64)
+def _shapes(length: float, Ps: tuple[float, float], roll: float, count: int) -> tuple[Array, Array]:
+    """Motions of so many sections of an element: many elements of a robot are alike."""
+    return CentreLine(length, Ps, roll).along(np.linspace(0.0, 1.0, count))
+
+
+def beam_points(robot: Robot, link: Link, beam: schema.Beam, stations: int) -> BodyPoints:
+    """Stations along one element of a beam, with the shape functions of its model, or along all of a reduced one."""
+    length = float(link.body.nodes["tip"].r0[0])
+    if link.body.reduced is not None and link.body.inner is not None:
+        nodes = [link.body.inner.node(repr(float(s))) for s in np.linspace(0.0, 1.0, stations)]
+        r0, Phi_d, Phi_r = (np.array([getattr(node, key) for node in nodes]) for key in ("r0", "Phi_d", "Phi_r"))
+        return BodyPoints(r0, Phi_d, Phi_r, list(pairwise(range(stations))), "beam")
+    elements = max(1, round(beam.length / length))
+    count = max(3, (stations - 1) // elements + 1)
+    xi = np.linspace(0.0, 1.0, count)
+    inner = link.body.inner
+    if isinstance(inner, CentreLine):
+        Phi_d, Phi_r = _shapes(float(inner.length), inner.Ps, inner.roll, count)
+    else:
+        material = read_material(robot.description.materials[beam.material])
+        section = read_section(robot.description.sections[beam.section], beam.shear_coefficient)
+        Phi_d, Phi_r = centre_line(length, material, section, beam.shear, beam.roll, xi)
+    used = [("ux", "uy", "uz", "rx", "ry", "rz").index(label) for label in link.body.labels]
+    r0 = np.outer(xi * length, [1.0, 0.0, 0.0])
+    return BodyPoints(r0, Phi_d[:, :, used], Phi_r[:, :, used], list(pairwise(range(count))), "beam")

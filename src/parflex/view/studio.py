@@ -1,0 +1,570 @@
+"""The studio: designs with sliders and responses."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from parflex.design.design_rows import DesignRows
+from parflex.design.design_state import checked_number
+from parflex.design.sweep import DesignFile
+from parflex.errors import InputError, ParflexError, UnreachableError
+from parflex.io import new_file
+from parflex.parameters.robot_file import extending_text
+from parflex.records import Record
+from parflex.recursion.kinematics import pose
+from parflex.robot.load import with_file_of, with_settings
+from parflex.robot.robot import Robot
+from parflex.spatial.rotations import vector_from_rotation
+from parflex.statics.modes import natural_frequencies
+from parflex.view.colours import MapPoints, coloured
+from parflex.view.quick_rows import QuickRows, SeenPoses
+from parflex.view.session import Session
+from parflex.view.viewer import Viewer
+
+Array = np.ndarray
+
+PREPARING = "Preparing programs for these sliders ..."
+
+REST = 0.4  # s after which a slider rests
+
+HAND_OVER = 0.002  # s in which the thread that sends takes a message; what comes while it does not is sent with it
+
+OF_DESIGNS = ("design", "map", "best", "keep", "swap", "write", "pose", "motors", "named")  # wait for them
+
+Ask = Callable[[str, Any], None]
+
+STEPS = 500  # of a slider
+
+SPARE = 1.1  # of the bar for the largest number that it shows
+
+GOOD, BAD, OTHER, LINE = "#3468a8", "#dc2626", "#b4bac4", "#1f2430"
+
+CELLS = 16  # of the map along each of its axes: from 200 poses on they are found by compiled steps
+
+AROUND = 0.12  # half the side of the map, as share of the robot's size, where no response has a region
+
+MODES = 4  # whose frequencies follow a slider
+
+
+class StudioViewer(Viewer):
+    """A running page with a tab for the design."""
+
+    def __init__(
+        self, desk: DesignSession, at: Any = None, port: int | None = None, folder: Path | None = None
+    ) -> None:
+        self.desk, self.folder = desk, folder or Path.cwd()
+        self.values = dict(desk.start)
+        self.shown: DesignRecord | None = None
+        self._impossible = False  # the design that was asked for last cannot be shown
+        self._moved = -np.inf  # when a design was shown last
+        self._at_rest: list[Callable[[], None]] = []  # what is left to do when no slider moves
+        self._ghost: tuple[Any, Array | None] = (None, None)  # what the pale robot is of, and its vertices
+        super().__init__(desk.robot, at, port=port)
+        self.tab.note.content = PREPARING
+        self.panel.say(PREPARING)
+        self._warming = threading.Thread(target=self._warm, daemon=True)
+        self._warming.start()
+
+    def _warm(self) -> None:
+        """Beside the page: programs take seconds to make when they are made for the first time."""
+        try:
+            self.desk.warm(self.session)
+        finally:
+            self.ask("prepared", None)
+
+    def _do_prepared(self, _: Any) -> None:
+        self.tab.note.content = ""
+        self._do_design(self.values)
+
+    def turn(self) -> None:
+        """As the viewer; wishes about designs wait until programs are there."""
+        held: dict[str, Any] = {}
+        if self._warming.is_alive():
+            with self._lock:
+                held = {what: self._asked.pop(what) for what in OF_DESIGNS if what in self._asked}
+        super().turn()
+        with self._lock:
+            self._asked = held | self._asked
+
+    def page(self) -> str:
+        """What is seen as a page that opens offline."""
+        self._warming.join()
+        if self.shown is None:
+            self.turn()
+        return super().page()
+
+    def _first_tab(self, tabs: Any) -> None:
+        self.tab = DesignTab(self.server.gui, tabs, self.desk, self.values, self.ask)
+
+    # -- requests --------------------------------------------------------------------------------------
+
+    def _do_design(self, values: Mapping[str, float]) -> None:
+        """Show a design; one that cannot be assembled is told, and the last good robot stays."""
+        self.values, self._impossible, session = dict(values), False, None
+        try:
+            sight = self.desk.sight(self.session, self.values, self.tab.map.value)
+            if sight is None:
+                session = Session(self.desk.robot_of(self.values), self._pose())
+        except ParflexError as error:
+            self.session.trouble, self._impossible = f"This design cannot be shown: {error}", True
+            self.panel.tell(self.session)
+            self._tell(DesignRecord(self.values, dict.fromkeys(self.desk.units, float("nan")), error.message), None)
+            self._draw(None)
+            return
+        points = self._tell(self.desk.look_at(self.values), sight)
+        if session is None:
+            assert sight is not None
+            session = Session(sight.robot, q=sight.q)
+        before, self.session = self.session, session
+        session.servo, session.deformation_scale, session.count = before.servo, before.deformation_scale, before.count
+        self._draw(points)
+        self._at_rest = [self._read_file, super()._list_modes, self._say_where]
+        self._modes_are_old, self._moved = True, time.monotonic()
+
+    def _tell(self, shown: DesignRecord, sight: DisplayedDesign | None) -> MapPoints | None:
+        """Bars and frequencies of a design, and the range of its map; the map itself is drawn with the robot.
+
+        A browser writes text at once, but after a message about the scene it draws for a quarter of a second, in which
+        text waits: text is sent first.
+        """
+        self.shown = shown
+        points = None if sight is None or not self.tab.map.value else self.desk.coloured(sight)
+        with self.server.atomic():
+            self.tab.note.content = ""
+            if not self._impossible:
+                self.panel.say("")  # how near a singularity is takes too long while a slider moves
+            self.tab.show(shown, np.zeros(0) if sight is None else sight.frequencies, points)
+        self.server.flush()
+        time.sleep(HAND_OVER)
+        return points
+
+    def _draw(self, points: MapPoints | None) -> None:
+        """Robot, map and ghost, in one message with what changed of them."""
+        with self.server.atomic():
+            self.stage.follow(self.session.scene, self.session.q, self.session.base)
+            self.stage.show_map(points)
+            self._show_kept()
+        self.server.flush()
+
+    def _list_modes(self) -> None:
+        """When the slider rests: what takes long, in steps between which a slider may move again."""
+        if time.monotonic() - self._moved < REST:  # the picture of the last move is on its way
+            return
+        step = self._at_rest.pop(0) if self._at_rest else super()._list_modes
+        with suppress(ParflexError):
+            step()
+        self._modes_are_old = bool(self._at_rest)
+
+    @property
+    def resting(self) -> bool:
+        """Whether all of the last design is shown, the list of its modes too."""
+        return not (self._at_rest or self._modes_are_old)
+
+    def _read_file(self) -> None:
+        """The robot with the file of this design, of which only sections were read while the slider moved."""
+        self.session.take(with_file_of(self.session.robot, self.values))
+        if self.session.sagging:
+            self.session.sag(True)
+        if not self.panel.play_mode.value:
+            self.stage.follow(self.session.scene, self.session.q, self.session.base)
+
+    def _say_where(self) -> None:
+        if self.shown is not None and not self.session.trouble:
+            self.panel.tell(self.session)
+
+    def _pose(self) -> dict[str, float]:
+        """Where the end effector is, which stays."""
+        return self.desk.place(self.session)
+
+    def _show_kept(self) -> None:
+        """The robot of the kept design as a ghost."""
+        kept = self.desk.kept
+        if kept is None or kept.values == self.values or self.panel.play_mode.value:
+            wanted, vertices = None, None
+        else:
+            wanted = kept.values, self._pose()
+            vertices = self._ghost[1] if wanted == self._ghost[0] else self._vertices_of(kept)
+        if wanted != self._ghost[0] or wanted is None:
+            self.stage.show_ghost(vertices)
+        self._ghost = wanted, vertices
+
+    def _vertices_of(self, design: DesignRecord) -> Array | None:
+        try:
+            sight = self.desk.sight(self.session, design.values, cells=False)
+            robot = self.desk.robot_of(design.values) if sight is None else sight.robot
+            other = Session(robot, self._pose(), None if sight is None else sight.q)
+        except ParflexError:
+            return None
+        return other.base if len(other.base) == len(self.session.base) else None
+
+    def _do_map(self, on: bool) -> None:
+        self._do_design(self.values)
+
+    def _do_best(self, _: Any) -> None:
+        if self.desk.best is not None:
+            self._turn_to(self.desk.best)
+
+    def _do_keep(self, _: Any) -> None:
+        self.desk.kept = self.shown
+        if self.shown is not None:
+            self.tab.bars.content = response_bars(self.desk, self.shown)
+
+    def _do_swap(self, _: Any) -> None:
+        kept = self.desk.kept
+        if kept is not None:
+            self.desk.kept = self.shown
+            self._turn_to(kept)
+
+    def _turn_to(self, design: DesignRecord) -> None:
+        self.tab.set_values(design.values)
+        self._do_design(design.values)
+
+    def _do_write(self, _: Any) -> None:
+        if self._impossible:
+            self.tab.note.content = "Not written: this design cannot be shown. Move the slider back."
+            return
+        path = self.desk.write(self.values, self.folder)
+        self.tab.note.content = f"Written: `{path}`"
+
+    def _move(self, given: Any, but: str) -> None:
+        """Go to a pose; the map around it follows."""
+        super()._move(given, but)
+        if self.shown is not None:
+            self._draw(self._tell(self.shown, self.desk.sight(self.session, self.values, self.tab.map.value)))
+            self._say_where()
+
+
+class DesignTab:
+    """Handles of the tab; `ask(what, value)` is called when a person changes something."""
+
+    def __init__(self, gui: Any, tabs: Any, desk: DesignSession, values: dict[str, float], ask: Ask) -> None:
+        self.gui, self.desk, self.ask = gui, desk, ask
+        self.sliders: dict[str, Any] = {}
+        with tabs.add_tab("Design"):
+            for key in desk.keys:
+                self.sliders[key] = self._slider(key, values[key])
+            self.bars = gui.add_html("")
+            self.frequencies = gui.add_html("")  # a browser parses Markdown for longer than it draws this
+            self.map = gui.add_checkbox("Map of the lowest frequency", True, disabled=not desk.modes)
+            self.map_note = gui.add_html("")
+            self._asking(self.map, "map", lambda: self.map.value)
+            for label, what, hint in (
+                ("Back to the best", "best", "The best design so far: limits first, then the objective."),
+                ("Keep to compare", "keep", "This design stays as a grey bar and a ghost."),
+                ("Swap with the kept one", "swap", "Show the kept design, and keep this one."),
+                ("Write robot file", "write", "A robot file that extends this robot."),
+            ):
+                self._button(label, what, hint)
+            self.note = gui.add_markdown("")
+
+    def _slider(self, key: str, value: float) -> Any:
+        one = self.desk.file.variables[key]
+        if one.choices:
+            words = [f"{choice:g}" for choice in sorted(one.choices)]
+            handle = self.gui.add_dropdown(key, words, initial_value=f"{value:g}")
+        else:
+            low, high = one.bounds
+            handle = self.gui.add_slider(key, min=low, max=high, step=(high - low) / STEPS, initial_value=value)
+        return self._asking(handle, "design", self.values)
+
+    def _asking(self, handle: Any, what: str, value: Callable[[], Any]) -> Any:
+        @handle.on_update
+        def _(event: Any) -> None:
+            if event.client is not None:
+                self.ask(what, value())
+
+        return handle
+
+    def _button(self, label: str, what: str, hint: str) -> None:
+        button = self.gui.add_button(label, hint=hint)
+
+        @button.on_click
+        def _(_: Any) -> None:
+            self.ask(what, None)
+
+    def values(self) -> dict[str, float]:
+        """What the sliders say."""
+        return {key: self.desk.fitting(key, float(handle.value)) for key, handle in self.sliders.items()}
+
+    def set_values(self, values: dict[str, float]) -> None:
+        """Bring the sliders to a design."""
+        for key, handle in self.sliders.items():
+            handle.value = f"{values[key]:g}" if self.desk.file.variables[key].choices else values[key]
+
+    def show(self, shown: DesignRecord, frequencies: Any, points: MapPoints | None) -> None:
+        """Bars, frequencies and the range of the map."""
+        self.bars.content = response_bars(self.desk, shown)
+        self.frequencies.content = line(frequency_line(dict(enumerate(frequencies))))
+        note = "" if points is None else f"Map from {points.lowest:.2f} (dark) to {points.highest:.2f} Hz (light)."
+        self.map_note.content = line(note)
+
+
+def response_bars(desk: DesignSession, shown: DesignRecord) -> str:
+    """All responses; what breaks a limit is red, the design that was kept is grey below."""
+    parts = [_bar(desk, name, shown, desk.kept) for name in shown.responses]
+    trouble = f'<p style="color:{BAD};margin:4px 0">{escape(shown.reason)}</p>' if shown.reason else ""
+    return line(f"{trouble}{''.join(parts)}")
+
+
+def line(content: str) -> str:
+    """A piece of the tab in its font."""
+    return f'<div style="font:13px system-ui,sans-serif;padding:3px 12px">{content}</div>' if content else ""
+
+
+def _bar(desk: DesignSession, name: str, shown: DesignRecord, kept: DesignRecord | None) -> str:
+    value, before = shown.responses[name], None if kept is None else kept.responses[name]
+    limits = [limit for limit in desk.limits if limit.name == name]
+    best = None if desk.best is None else desk.best.responses[name]
+    known = [
+        abs(x) for x in (value, before, best, *(limit.value for limit in limits)) if x is not None and math.isfinite(x)
+    ]
+    top = max(known, default=0.0) * SPARE or 1.0
+    broken = any(limit.missed(value) > 0 for limit in limits)
+    rows = [_strip(value, top, BAD if broken else GOOD, 10)]
+    if before is not None:
+        rows.append(_strip(before, top, OTHER, 5))
+    marks = "".join(_mark(limit.value / top, f"limit {limit.value:g}") for limit in limits)
+    change = ""
+    if before is not None and before and math.isfinite(value) and math.isfinite(before):
+        change = f" ({100 * (value / before - 1):+.2f} %)"
+    said = f"{value:.5g} {desk.units[name]}" if math.isfinite(value) else "-"
+    head = f"<b>{escape(name)}</b><span style='float:right'>{escape(said)}{change}</span>"
+    body = f"<div style='position:relative;background:#eef0f4;padding:2px 0'>{''.join(rows)}{marks}</div>"
+    return f"<div style='margin:6px 0'>{head}{body}</div>"
+
+
+def _strip(value: float, top: float, colour: str, height: int) -> str:
+    share = 100 * min(1.0, abs(value) / top) if math.isfinite(value) else 0.0
+    return f"<div style='width:{share:.2f}%;height:{height}px;background:{colour};margin:1px 0'></div>"
+
+
+def _mark(share: float, text: str) -> str:
+    return (
+        f"<div title='{escape(text)}' style='position:absolute;left:{100 * min(1.0, abs(share)):.2f}%;top:0;"
+        f"bottom:0;width:2px;background:{LINE}'></div>"
+    )
+
+
+def frequency_line(frequencies: Mapping[int, float]) -> str:
+    """Frequencies at the pose that is shown."""
+    if not frequencies:
+        return ""
+    return "Modes here: " + ", ".join(f"{value:.2f}" for value in frequencies.values()) + " Hz"
+
+
+@dataclass(frozen=True)
+class DesignRecord:
+    """Values of the variables, responses by name (NaN where there is none), and why one is missing."""
+
+    values: dict[str, float]
+    responses: dict[str, float]
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A response that stays on one side of a number."""
+
+    name: str
+    value: float
+    upper: bool
+
+    def missed(self, found: float) -> float:
+        """How far a value is beyond it, as share of the limit; endless where there is no value."""
+        if not np.isfinite(found):
+            return np.inf
+        return max(0.0, (found - self.value if self.upper else self.value - found) / (abs(self.value) or 1.0))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DisplayedDesign(Record):
+    """A design as it is seen: robot, positions, frequencies there (Hz), axes of the map, lowest ones of its cells."""
+
+    robot: Robot
+    q: Array
+    frequencies: Array
+    axes: dict[str, Array]
+    lowest: Array
+
+
+@dataclass
+class DesignSession:
+    """A robot, the file of a design, and designs of it."""
+
+    robot: Robot
+    file: DesignFile
+    source: str  # the robot's name or file
+    best: DesignRecord | None = field(default=None, init=False)
+    kept: DesignRecord | None = field(default=None, init=False)  # to compare with
+
+    def __post_init__(self) -> None:
+        self.keys = list(self.file.variables)
+        given = {key: checked_number(self.robot, key, "variables") for key in self.keys}
+        starts = {key: one.start if one.start is not None else given[key] for key, one in self.file.variables.items()}
+        self.start = {key: self.fitting(key, value) for key, value in starts.items()}
+        questions = {name: table.question() for name, table in self.file.responses.items()}
+        self.rows = QuickRows(self.robot, self.keys, questions)
+        DesignRows(self.robot, self.keys, questions).check()  # few poses, for which nothing is compiled
+        self.units = {name: one.response.unit_of(self.robot, one.argument) for name, one in questions.items()}
+        sides = (("lower", False), ("upper", True))
+        self.limits = [
+            Limit(one.response, getattr(one, word), upper)
+            for one in self.file.constraint
+            for word, upper in sides
+            if getattr(one, word) is not None
+        ]
+        self.modes = self._modes()
+        begin = Session(self.robot)
+        self.words = [slider.word for slider in begin.pose_sliders()]
+        self._home, self._size = self.place(begin), begin.scene.size
+
+    def _modes(self) -> int:
+        """How many frequencies can be shown; 0 where nothing vibrates."""
+        try:
+            return min(MODES, len(natural_frequencies(self.robot).frequencies))
+        except ParflexError:
+            return 0
+
+    def fitting(self, key: str, value: float) -> float:
+        """The value within the bounds of its variable, or the nearest of its choices."""
+        one = self.file.variables[key]
+        if one.choices:
+            return min(one.choices, key=lambda choice: abs(choice - value))
+        return float(np.clip(value, *one.bounds))
+
+    def robot_of(self, values: Mapping[str, float]) -> Robot:
+        """The robot of a design; how many freedoms it has, its numbers do not change."""
+        made = with_settings(self.robot, values)
+        return replace(made, known_mobility=self.robot.mobility)
+
+    def look_at(self, values: Mapping[str, float]) -> DesignRecord:
+        """What a design answers; the best so far is remembered."""
+        found = self.rows({key: np.array([values[key]]) for key in self.keys})
+        responses = {name: float(own[0]) for name, own in found.values.items()}
+        shown = DesignRecord(dict(values), responses, found.reasons[0])
+        if self._merit(shown) < self._merit(self.best):
+            self.best = shown
+        return shown
+
+    def _merit(self, design: DesignRecord | None) -> tuple[float, float]:
+        """Less is better: how far limits are missed, then the objective."""
+        if design is None:
+            return np.inf, np.inf
+        missed = sum(limit.missed(design.responses[limit.name]) for limit in self.limits)
+        objective = self.file.objective
+        if objective is None or not np.isfinite(missed):
+            return missed, 0.0
+        name = objective.maximise or objective.minimise or ""
+        value = design.responses[name] * (-1.0 if objective.maximise else 1.0)
+        return missed, value if np.isfinite(value) else np.inf
+
+    # -- the map ---------------------------------------------------------------------------------------
+
+    def place(self, session: Session) -> dict[str, float]:
+        """Where the end effector is, in the words of its freedoms."""
+        tree = session.robot.tree
+        rotation, position = pose(tree, session.q).of(tree.places[tree.end_effector])
+        turn = vector_from_rotation(rotation)
+        known = dict(zip(("x", "y", "z", "rx", "ry", "rz"), [*position, *turn], strict=True))
+        known["theta"] = np.arctan2(rotation[1, 0], rotation[0, 0])
+        return {word: float(known[word]) for word in self.words}
+
+    def sight(self, session: Session, values: Mapping[str, float], cells: bool = True) -> DisplayedDesign | None:
+        """A design as it is seen: its robot where the end effector is, frequencies there, and those of the map.
+
+        By programs, without reading its file again; None where they do not cover it.
+        """
+        place = self.place(session)
+        if not self.modes or not place:
+            return None
+        axes = self._axes(place) if cells else {}
+        mesh = np.meshgrid(*axes.values(), indexing="ij") if axes else []
+        poses = np.tile(np.array(list(place.values())), ((mesh[0].size if mesh else 0) + 2, 1))
+        poses[1] = list(self._home.values())
+        for word, own in zip(axes, mesh, strict=True):
+            poses[2:, list(place).index(word)] = own.ravel()
+        seen = SeenPoses(self.robot, list(place), poses, values, self.modes, "actuators")
+        if seen.lost[0]:
+            where = ", ".join(f"{word} = {value:.4g}" for word, value in place.items())
+            raise UnreachableError(
+                f"{where} cannot be reached by this design", key="pose", value=where, hint="move the slider back"
+            )
+        if seen.whole is None or not np.isfinite(seen.whole[0]).all():
+            return None
+        here, home = seen.whole[0], seen.whole[1]
+        robot = seen.numbers.robot_of(0, home if np.isfinite(home).all() else here)
+        robot = with_file_of(robot, values, sections_alone=True)  # beams are drawn as thick as they are
+        lowest = seen.frequencies[: len(poses)]
+        return DisplayedDesign(
+            robot, here, lowest[0] if np.isfinite(lowest[0]).all() else np.zeros(0), axes, lowest[2:, 0]
+        )
+
+    def coloured(self, sight: DisplayedDesign) -> MapPoints | None:
+        """The map as points in the plane of the end effector."""
+        good = np.isfinite(sight.lowest)
+        if not good.any():
+            return None
+        tree = sight.robot.tree
+        _, centre = pose(tree, sight.q).of(tree.places[tree.end_effector])
+        points = np.tile(np.asarray(centre, dtype=float), (int(good.sum()), 1))
+        for word, own in zip(sight.axes, np.meshgrid(*sight.axes.values(), indexing="ij"), strict=True):
+            points[:, "xyz".index(word)] = own.ravel()[good]
+        return coloured(points, sight.lowest[good], min(float(axis[1] - axis[0]) for axis in sight.axes.values()))
+
+    def _axes(self, place: Mapping[str, float]) -> dict[str, Array]:
+        return {word: self._axis(word) for word in [word for word in ("x", "y", "z") if word in place][:2]}
+
+    def _axis(self, word: str) -> Array:
+        """Places of the map along a coordinate: over the region of a response, else around home."""
+        for table in self.file.responses.values():
+            span = table.region.get(word)
+            if isinstance(span, list) and span[0] != span[1]:
+                return np.linspace(float(span[0]), float(span[1]), CELLS)
+        tree = self.robot.tree
+        _, home = pose(tree, self.robot.home).of(tree.places[tree.end_effector])
+        middle, reach = float(home["xyz".index(word)]), AROUND * self._size
+        return np.linspace(middle - reach, middle + reach, CELLS)
+
+    # -- keeping ---------------------------------------------------------------------------------------
+
+    def warm(self, session: Session) -> None:
+        """Have all programs made that sliders will need: for the first design and for one beside it."""
+        for share in (0.0, 1e-3):
+            values = {key: self.start[key] + share * np.ptp(self.file.variables[key].bounds) for key in self.keys}
+            fitting = {key: self.fitting(key, value) for key, value in values.items()}
+            with suppress(ParflexError):
+                self.sight(session, fitting)
+                self.rows({key: np.array([value]) for key, value in fitting.items()})
+
+    def write(self, values: Mapping[str, float], folder: Path) -> Path:
+        """The robot file of a design, under a name that is free."""
+        for number in range(1, 1000):
+            target = folder / f"{self.robot.name}-design-{number}.toml"
+            if not target.exists():
+                with new_file(target, "design") as file:
+                    file.write(extending_text(self.source, self.robot, values, target, "design").encode())
+                return target
+        raise InputError("there are a thousand designs already", key="design", file=str(folder), hint="remove some")
+
+
+def check_robot(file: DesignFile, robot: Robot, design: Any) -> None:
+    """Refuse a design of another robot."""
+    known = Path(file.robot).stem if file.robot else robot.name
+    if known not in (robot.name, Path(robot.file).stem):
+        raise InputError(
+            f"the design is of '{file.robot}'",
+            file=str(design),
+            key="robot",
+            value=file.robot,
+            hint=f"show it with 'parflex view {file.robot}', or change its 'robot'",
+        )

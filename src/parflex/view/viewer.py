@@ -1,0 +1,503 @@
+"""The viewer in the browser."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from parflex.errors import InputError, ParflexError
+from parflex.robot.robot import Robot
+from parflex.view.server import start_server, stop_server
+from parflex.view.session import Playback, Session, Slider
+from parflex.view.stage import Stage
+from parflex.view.style import BRAND
+
+Array = np.ndarray
+
+FRAME = 1 / 30  # seconds between pictures
+
+LOOK = 0.5  # seconds between checks of the robot file
+
+Ask = Callable[[str, Any], None]
+
+PLAY_HINT = "A cycle takes the seconds below, not its real period."
+
+
+class Viewer:
+    """A running page. `turn()` does one round of the loop; `close()` ends it."""
+
+    def __init__(
+        self,
+        robot: Robot,
+        at: str | Mapping[str, float] | None = None,
+        run: Playback | None = None,
+        port: int | None = None,
+        reload: Callable[[], Robot] | None = None,
+        watched: Path | None = None,
+        frames: Sequence[str] = (),
+    ) -> None:
+        for name in frames:
+            robot.tree.place(name)
+        self.session = Session(robot, at)
+        self.run = run
+        self.reload, self.watched = reload, watched
+        self._stamp = _stamp(watched)
+        self._looked = time.monotonic()
+        self._asked: dict[str, Any] = {}
+        self._lock = threading.Lock()
+        self._wanted = threading.Event()  # set by each wish
+        self._phase, self._clock = 0.0, time.monotonic()
+        self._modes_are_old = False
+        self.server = start_server(port, robot.name)
+        try:
+            self.stage = Stage(self.server, frames)
+            self._open()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def address(self) -> str:
+        """Address of the page, with its token."""
+        return str(self.server.address)
+
+    def close(self) -> None:
+        """End the page."""
+        stop_server(self.server)
+
+    def begin(self, mode: int | None, amplitude: float = 6.0, stress: bool = False) -> None:
+        """Begin with a mode (from 1) that plays, or with the run if there is one; beams in colours of their stress."""
+        self.panel.stress.value = stress
+        self._do_stress(stress)
+        if mode is not None:
+            names = self.session.mode_names()
+            if mode > len(names):
+                raise InputError(
+                    self.session.trouble or f"mode {mode} is requested, but the robot shows {len(names)} here",
+                    key="mode",
+                    value=mode,
+                    hint="give a lower number" if names else "choose a flexible robot",
+                )
+            self.panel.mode.value = names[mode - 1]
+            self.panel.amplitude.value = amplitude
+            self.panel.play_mode.value = True
+            self._do_play_mode(True)
+        elif self.run is not None:
+            self.panel.play_run.value = True
+
+    def ask(self, what: str, value: Any) -> None:
+        """Note what a person asks for; of several wishes of one kind the last counts."""
+        with self._lock:
+            self._asked.pop(what, None)
+            self._asked[what] = value
+        self._wanted.set()
+
+    def watch(self, seconds: float | None = None) -> None:
+        """Run until interrupted, or for some seconds: a turn for each picture, and at once when something is asked."""
+        end = None if seconds is None else time.monotonic() + seconds
+        while end is None or time.monotonic() < end:
+            begun = time.monotonic()
+            self._wanted.clear()
+            self.turn()
+            self._wanted.wait(max(0.0, FRAME - (time.monotonic() - begun)))
+
+    def turn(self) -> None:
+        """Handle requests, check the file, and show the next frame of the animation."""
+        with self._lock:
+            asked, self._asked = self._asked, {}
+        for what, value in asked.items():
+            try:
+                getattr(self, f"_do_{what.replace('-', '_')}")(value)
+            except (ParflexError, ArithmeticError, ValueError, np.linalg.LinAlgError) as error:  # the page lives on
+                self.session.trouble = str(error)
+                self.panel.tell(self.session)
+        if self._modes_are_old and not asked:  # while a slider is dragged, the list is not needed
+            self._list_modes()
+        self._look_at_file()
+        now = time.monotonic()
+        passed, self._clock = now - self._clock, now
+        if self.panel.play_mode.value:
+            self._phase += 2 * np.pi * passed / self.panel.cycle.value
+            self.stage.move(self._mode_picture())
+        elif self.run is not None and self.panel.play_run.value:
+            later = self.panel.time.value + passed * self.panel.speed.value
+            self.panel.time.value = later if later <= self.run.duration else 0.0
+            self._show_run()
+
+    # -- opening and reloading -------------------------------------------------------------------------
+
+    def _open(self) -> None:
+        duration = None if self.run is None else self.run.duration
+        self.panel = Panel(self.server, self.session, self.ask, duration, self._first_tab)
+        self.stage.build(self.session.scene, self.session.q)
+        self._list_modes()
+        self.panel.tell(self.session)
+
+    def _first_tab(self, tabs: Any) -> None:
+        """A tab before all others, for those who have one."""
+
+    def _look_at_file(self) -> None:
+        """Load a changed robot file; a broken one is told, and the last good robot stays."""
+        if self.watched is None or self.reload is None or time.monotonic() - self._looked < LOOK:
+            return
+        self._looked = time.monotonic()
+        stamp = _stamp(self.watched)
+        if stamp == self._stamp or stamp is None:
+            return
+        self._stamp = stamp
+        try:
+            robot = self.reload()
+            session = Session(robot)
+        except ParflexError as error:
+            self.session.trouble = f"The file changed and cannot be used: {error}"
+            self.panel.tell(self.session)
+            return
+        self.session, self.run = session, None
+        self._open()
+
+    # -- requests ------------------------------------------------------------------------------------
+
+    def _do_named(self, name: str) -> None:
+        self._move(name, "")
+
+    def _do_pose(self, given: Mapping[str, float]) -> None:
+        self._move(given, "pose")
+
+    def _do_motors(self, given: Mapping[str, float]) -> None:
+        self._move(given, "")
+
+    def _move(self, given: str | Mapping[str, float], but: str) -> None:
+        """Go to a pose; a person who has to wait is told why."""
+        patience = threading.Timer(0.4, self.panel.say, ["Solving for this pose ..."])
+        patience.start()
+        reached = self.session.move(given)
+        patience.cancel()
+        patience.join()
+        self.stage.show_mark(self.session.asked)
+        self.panel.tell(self.session)
+        if not reached:
+            return
+        self.stage.move(self.session.base)
+        self.stage.place_tool(self.session.q)
+        self.panel.follow(self.session, but)
+        self._modes_are_old = True
+        self._do_reactions(self.panel.reactions.value)
+        self._do_stress(self.panel.stress.value)
+        self._do_ghost(self.panel.ghost.value)
+
+    def _list_modes(self) -> None:
+        """Modes are computed if a robot is flexible or its motors are servo-held."""
+        session = self.session
+        self._modes_are_old = False
+        if not session.robot.tree.elastic and session.servo is None:
+            note = "This robot is rigid: give its motors a stiffness below to see its vibration modes."
+            self.panel.list_modes([], note)
+            return
+        before, session.trouble = session.trouble, ""
+        names = session.mode_names()
+        note = session.trouble or "Natural frequencies, motors " + ("held" if session.servo else "locked") + "."
+        session.trouble = before
+        self.panel.list_modes(names, note)
+
+    def _do_mode(self, name: str) -> None:
+        self._phase = np.pi / 2
+        self._show_still()
+
+    def _do_play_mode(self, on: bool) -> None:
+        if on and self.run is not None:
+            self.panel.play_run.value = False
+        self._phase = 0.0
+        self._do_ghost(self.panel.ghost.value)
+        if not on:
+            self._show_still()
+
+    def _mode_picture(self) -> Array:
+        return self.session.in_mode(self.panel.mode_number(), self._phase, self.panel.amplitude.value / 100)
+
+    def _show_still(self) -> None:
+        self.stage.move(self.session.base)
+
+    def _do_servo(self, stiffness: float) -> None:
+        self.session.set_servo(float(stiffness) or None)
+        self._list_modes()
+
+    def _do_play_run(self, on: bool) -> None:
+        if on:
+            self.panel.play_mode.value = False
+            self._do_ghost(False)
+
+    def _do_time(self, value: float) -> None:
+        self._show_run()
+
+    def _show_run(self) -> None:
+        assert self.run is not None
+        moment = self.panel.time.value
+        self.stage.move(self.session.in_run(self.run, moment))
+        self.stage.place_tool(self.run.positions(moment))
+        self.stage.colour_beams(self._colours(moment))
+
+    def _colours(self, moment: float) -> list[Array] | None:
+        """Of the beams at a time of a run, where that is asked for and known."""
+        shown = self.panel.stress.value and self.run is not None and self.run.largest_stress
+        return self.session.stresses(self.run, moment)[0] if shown else None
+
+    def _do_sag(self, on: bool) -> None:
+        self.session.sag(on, self.panel.scale.value)
+        self.panel.sag.value = self.session.sagging
+        self._show_still()
+        self.panel.tell(self.session)
+
+    def _do_scale(self, value: float) -> None:
+        self._do_sag(self.panel.sag.value)
+        if self.run is not None:
+            self._show_run()
+
+    def _do_ghost(self, on: bool) -> None:
+        self.stage.show_ghost(
+            self.session.scene.vertices(self.session.q) if on and self.panel.play_mode.value else None
+        )
+
+    def _do_reactions(self, on: bool) -> None:
+        vertices, faces, note = self.session.reactions() if on else (np.zeros((0, 3)), np.zeros((0, 3), dtype=int), "")
+        self.stage.show_arrows(vertices, faces)
+        self.stage.name_couplings(self.session.coupling_efforts if on else {})
+        self.panel.reaction_note.content = note
+
+    def _do_stress(self, on: bool) -> None:
+        run = self.run if self.run is not None and self.run.largest_stress else None
+        levels, note = self.session.stresses(run, 0.0 if run is None else self.panel.time.value) if on else (None, "")
+        self.stage.colour_beams(levels)
+        self.panel.stress_note.content = note
+
+    # -- saving ----------------------------------------------------------------------------------------
+
+    def pictures(self) -> tuple[list[RecordedFrame], float]:
+        """What plays now, and the seconds between two pictures; none if nothing plays."""
+        if self.panel.play_mode.value:
+            cycle, amplitude = self.panel.cycle.value, self.panel.amplitude.value / 100
+            phases = 2 * np.pi * np.arange(0, 1, FRAME / cycle)
+            number, q = self.panel.mode_number(), self.session.q
+            return [RecordedFrame(self.session.in_mode(number, phase, amplitude), q) for phase in phases], FRAME
+        if self.run is not None and self.panel.play_run.value:
+            count = min(int(self.run.duration / FRAME / self.panel.speed.value) + 1, 900)
+            moments = np.linspace(0, self.run.duration, count)
+            wait = self.run.duration / max(count - 1, 1) / self.panel.speed.value
+            run = self.run
+            parts = ((self.session.in_run(run, t), run.positions(t), self._colours(float(t))) for t in moments)
+            return [RecordedFrame(*part) for part in parts], wait
+        return [], 0.0
+
+    def page(self) -> str:
+        """What is seen as a page that opens offline."""
+        return recorded_page(self.server, self.stage, *self.pictures())
+
+    def _do_page(self, client: Any) -> None:
+        client.send_file_download(f"{self.session.robot.name}.html", self.page().encode(), save_immediately=True)
+
+    def _do_picture(self, client: Any) -> None:
+        threading.Thread(target=_send_picture, args=(client, self.session.robot.name), daemon=True).start()
+
+
+def _send_picture(client: Any, name: str) -> None:
+    """Let the browser draw once more, and give it the picture as a file."""
+    import imageio.v3 as imageio
+
+    camera = client.camera
+    try:
+        image = client.get_render(camera.image_height, camera.image_width, transport_format="png", timeout=60)
+    except (RuntimeError, TimeoutError) as error:
+        client.add_notification("No picture", str(error), auto_close_seconds=10.0)
+        return
+    client.send_file_download(f"{name}.png", imageio.imwrite("<bytes>", image, extension=".png"), save_immediately=True)
+
+
+def _stamp(path: Path | None) -> tuple[int, int] | None:
+    """What changes when a file is written."""
+    try:
+        found = None if path is None else path.stat()
+    except OSError:
+        return None
+    return None if found is None else (found.st_mtime_ns, found.st_size)
+
+
+class Panel:
+    """Tabs for pose, modes, a run and what is shown; `ask(what, value)` is called when a person changes something."""
+
+    def __init__(
+        self,
+        server: Any,
+        session: Session,
+        ask: Ask,
+        duration: float | None,
+        first: Callable[[Any], None] | None = None,
+    ) -> None:
+        self.gui = server.gui
+        self.ask = ask
+        self.gui.reset()
+        self.gui.configure_theme(show_logo=False, show_share_button=False, brand_color=BRAND, control_width="medium")
+        self.gui.main_panel.dock_right()
+        robot = session.robot
+        self.gui.set_panel_label(f"parflex: {robot.name}")
+        self.title = self.gui.add_markdown(f"**{robot.description.title or robot.name}**")
+        self.status = self.gui.add_markdown("")
+        tabs = self.gui.add_tab_group()
+        if first is not None:
+            first(tabs)
+        with tabs.add_tab("Pose"):
+            self._pose(session)
+        with tabs.add_tab("Modes"):
+            self._modes(session)
+        if duration is not None:
+            with tabs.add_tab("Run"):
+                self._run(duration)
+        with tabs.add_tab("Show"):
+            self._show(session)
+
+    def _asking(self, handle: Any, what: str, value: Callable[[], Any] | None = None) -> Any:
+        """Changes that a person made are asked for; our own are not."""
+
+        @handle.on_update
+        def _(event: Any) -> None:
+            if event.client is not None:
+                self.ask(what, handle.value if value is None else value())
+
+        return handle
+
+    def _pose(self, session: Session) -> None:
+        names = list(dict.fromkeys(["home", *session.robot.description.poses]))
+        self.pose = self._asking(self.gui.add_dropdown("Pose of the file", names, initial_value=names[0]), "named")
+        self.pose_sliders: dict[str, Any] = {}
+        self.motor_sliders: dict[str, Any] = {}
+        for title, sliders, handles, what in (
+            (f"End effector: {session.robot.tree.end_effector}", session.pose_sliders(), self.pose_sliders, "pose"),
+            ("Motors", session.motor_sliders(), self.motor_sliders, "motors"),
+        ):
+            if sliders:
+                with self.gui.add_folder(title):
+                    for slider in sliders:
+                        handles[slider.word] = self._slider(slider, what, handles)
+
+    def _slider(self, slider: Slider, what: str, handles: dict[str, Any]) -> Any:
+        digits = int(3 - np.floor(np.log10(max(slider.high - slider.low, 1e-9))))
+        step = 10.0**-digits
+        handle = self.gui.add_slider(
+            f"{slider.word} ({slider.unit})",
+            min=round(slider.low - step / 2, digits),
+            max=round(slider.high + step / 2, digits),
+            step=step,
+            initial_value=round(slider.value, digits),
+        )
+        word = slider.word
+        every = what == "pose"  # a rotation is given whole; a motor is given alone, the others stay or follow
+
+        def asked() -> dict[str, float]:
+            return {name: one.value for name, one in handles.items()} if every else {word: handle.value}
+
+        return self._asking(handle, what, asked)
+
+    def _modes(self, session: Session) -> None:
+        self.frequencies = self.gui.add_markdown("")
+        self.mode = self._asking(self.gui.add_dropdown("Mode", ["none"], initial_value="none"), "mode")
+        self.play_mode = self._asking(self.gui.add_checkbox("Play the mode", False, hint=PLAY_HINT), "play-mode")
+        self.amplitude = self.gui.add_slider("Amplitude (% of size)", 0.0, 20.0, 0.5, 6.0)
+        self.cycle = self.gui.add_slider("Seconds a cycle", 0.5, 6.0, 0.1, 2.0)
+        self.servo = self._asking(
+            self.gui.add_number(
+                "Servo stiffness (N/m, N m)",
+                0.0,
+                min=0.0,
+                hint="Stiffness of the servos that hold the motors; 0 locks them. A rigid robot needs it for modes.",
+            ),
+            "servo",
+        )
+
+    def _run(self, duration: float) -> None:
+        self.play_run = self._asking(self.gui.add_checkbox("Play the run", False), "play-run")
+        self.time = self._asking(
+            self.gui.add_slider("Time (s)", 0.0, float(max(duration, 1e-6)), float(max(duration, 1e-6)) / 1000, 0.0),
+            "time",
+        )
+        self.speed = self.gui.add_slider("Speed (of real time)", 0.05, 4.0, 0.05, 1.0)
+
+    def _show(self, session: Session) -> None:
+        bends = bool(session.robot.tree.elastic)
+        self.sag = self._asking(self.gui.add_checkbox("Deflected by its weight", False, disabled=not bends), "sag")
+        self.scale = self._asking(
+            self.gui.add_number("Deformation scale", 1.0, min=0.0, step=1.0, disabled=not bends), "scale"
+        )
+        self.ghost = self._asking(self.gui.add_checkbox("Show undeformed", True), "ghost")
+        self.reactions = self._asking(self.gui.add_checkbox("Reactions at rest", False), "reactions")
+        self.reaction_note = self.gui.add_markdown("")
+        self.stress = self._asking(self.gui.add_checkbox("Stress of beams", False, disabled=not bends), "stress")
+        self.stress_note = self.gui.add_markdown("")
+        for label, what, hint in (
+            ("Save picture", "picture", "A PNG of the view."),
+            ("Save page", "page", "An HTML page that opens offline; a playing mode or run keeps playing in it."),
+        ):
+            button = self.gui.add_button(label, hint=hint)
+
+            @button.on_click
+            def _(event: Any, what: str = what) -> None:
+                self.ask(what, event.client)
+
+    # -- what the viewer tells --------------------------------------------------------------------------
+
+    def say(self, text: str) -> None:
+        """A line above the tabs."""
+        self.status.content = text
+
+    def tell(self, session: Session) -> None:
+        """Say where the robot is, or what cannot be shown."""
+        self.say(f"⚠️ **{session.trouble}**" if session.trouble else session.status())
+
+    def follow(self, session: Session, but: str = "") -> None:
+        """Bring the sliders to where the robot is; those that a person just moved are left alone."""
+        for what, sliders, handles in (
+            ("pose", session.pose_sliders(), self.pose_sliders),
+            ("motors", session.motor_sliders(), self.motor_sliders),
+        ):
+            for slider in sliders:
+                handle = handles.get(slider.word)
+                if handle is None or what == but:
+                    continue
+                handle.min, handle.max = min(handle.min, slider.value), max(handle.max, slider.value)
+                handle.value = float(f"{slider.value:.4g}")
+
+    def list_modes(self, names: list[str], note: str) -> None:
+        """Offer the modes of this pose; the chosen number stays chosen."""
+        shown = names or ["none"]
+        number = min(self.mode_number(), len(shown) - 1)
+        if tuple(self.mode.options) != tuple(shown):
+            self.mode.options = tuple(shown)
+            self.mode.value = shown[number]
+        self.frequencies.content = note
+
+    def mode_number(self) -> int:
+        """The chosen mode, from 0."""
+        options = list(self.mode.options)
+        return options.index(self.mode.value) if self.mode.value in options else 0
+
+
+class RecordedFrame(NamedTuple):
+    """Vertices of all meshes, positions, and triangles of beams by colour of their stress, where that is shown."""
+
+    vertices: Array
+    q: Array
+    levels: list[Array] | None = None
+
+
+def recorded_page(server: Any, stage: Stage, pictures: list[RecordedFrame], wait: float) -> str:
+    """A page with the scene as it stands; with several pictures it plays them for ever."""
+    serializer = server.get_scene_serializer()
+    for picture in pictures:
+        stage.move(picture.vertices)
+        stage.place_tool(picture.q)
+        if picture.levels is not None:
+            stage.colour_beams(picture.levels)
+        serializer.insert_sleep(wait)
+    return serializer.as_html()
