@@ -13,7 +13,7 @@ from report import Report
 from timing import Harness, Loop, measure
 
 import parflex
-from parflex.exchange.fmu.fmu_plant import FmuPlant, make_plant
+from parflex.exchange.fmu.plant import FmuPlant, make_plant
 from parflex.integrators.common import record
 from parflex.integrators.driver import new_work
 from parflex.integrators.events import settle

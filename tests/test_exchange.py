@@ -15,8 +15,7 @@ from support.robots import load_robot, write_robot
 from support.states import Draws, random_states
 
 import parflex
-from parflex.exchange.real_bodies import is_real, real_bodies
-from parflex.exchange.rigid_parts import parts_of
+from parflex.exchange.rigid_model import consistent_bodies, is_consistent, rigid_parts
 
 REFUSED = {
     "mjcf": {
@@ -109,9 +108,9 @@ def test_pins_in_space_are_held_at_two_points_of_their_axes(name, count, tmp_pat
 @pytest.mark.parametrize("name", ["gough-stewart", "puma560"])
 def test_inconsistent_bodies_become_consistent_bodies_with_the_same_forces(name):
     robot, rng = parflex.load(name), np.random.default_rng(5)
-    parts = parts_of(robot)
-    real = real_bodies(parts)
-    assert not all(is_real(part.body) for part in parts) and all(is_real(part.body) for part in real)
+    parts = rigid_parts(robot)
+    real = consistent_bodies(parts)
+    assert not all(is_consistent(part.body) for part in parts) and all(is_consistent(part.body) for part in real)
     links = [replace(link, body=part.body) for link, part in zip(robot.tree.links, real, strict=True)]
     moving = Moving.along_freedoms(robot, rng)
     moving.qd, moving.qdd = rng.uniform(-2, 2, (2, robot.tree.n))

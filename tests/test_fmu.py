@@ -28,8 +28,8 @@ from parflex import gains_from
 from parflex.control.following import track
 from parflex.control.laws import make_law
 from parflex.control.reference_text import reference_from
-from parflex.exchange.fmu.export_checks import step_notes
-from parflex.exchange.fmu.fmu_plant import make_plant
+from parflex.exchange.fmu.export import step_notes
+from parflex.exchange.fmu.plant import make_plant
 
 ROWS = 40
 

@@ -15,7 +15,7 @@ from support.damaged import damaged
 from support.foreign_robots import FOREIGN, random_urdf
 
 import parflex
-from parflex.exchange.importing.small_yaml import read_yaml
+from parflex.exchange.small_yaml import read_yaml
 
 BODY = '<inertial><mass value="1"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial>'
 
@@ -69,7 +69,8 @@ HANGING = '<replicate count="1000000000"><geom size="1"/></replicate>'
 
 
 def test_a_compiler_of_mujoco_that_hangs_is_stopped_and_later_files_are_read(mujoco, tmp_path, monkeypatch):
-    from parflex.exchange.importing.from_mujoco import mjcf_compiler, mjcf_files
+    from parflex.exchange import mjcf_compiler
+    from parflex.exchange import mjcf_compiler as mjcf_files
 
     assert read(tmp_path, mjcf(), "robot.xml").check["ok"]
     process = mjcf_compiler.mujoco_compiler().process
@@ -87,7 +88,7 @@ def test_a_compiler_of_mujoco_that_hangs_is_stopped_and_later_files_are_read(muj
 
 
 def test_a_mujoco_file_that_crashes_the_compiler_is_refused(mujoco, tmp_path, monkeypatch):
-    from parflex.exchange.importing.from_mujoco import mjcf_compiler
+    from parflex.exchange import mjcf_compiler
 
     crashes = mjcf_compiler.SERVES.replace("mujoco.mj_saveModel(", "os.abort() or (")
     monkeypatch.setattr(mjcf_compiler, "SERVES", crashes)

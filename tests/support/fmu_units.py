@@ -15,10 +15,10 @@ import pytest
 from fmpy.fmi1 import FMICallException
 
 import parflex
-from parflex.exchange.fmu import compilers
+from parflex.exchange.fmu import compile
 
 if not os.environ.get("PARFLEX_VERIFY"):  # the same numbers, compiled in a third of the time
-    compilers.FLAGS = tuple("-O0" if flag == "-O2" else flag for flag in compilers.FLAGS)
+    compile.FLAGS = tuple("-O0" if flag == "-O2" else flag for flag in compile.FLAGS)
 STEP = 1e-3
 EFFORTS = {"5r": 0.3, "3rrr": 0.5, "dualemps": 60.0, "gough-stewart": 100.0, "gough-stewart-flexible": 100.0}
 

@@ -10,7 +10,7 @@ import numpy as np
 import pinocchio as pin
 
 import parflex
-from parflex.exchange.importing.small_yaml import read_yaml
+from parflex.exchange.small_yaml import read_yaml
 from parflex.recursion.dynamics import joint_forces, newton_euler
 from parflex.recursion.kinematics import motion
 from parflex.recursion.kinematics import pose as tree_pose

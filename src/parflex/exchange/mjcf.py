@@ -12,18 +12,19 @@ import numpy as np
 
 from parflex.bodies.rigid import RigidBody
 from parflex.closure.constraints import Distance, Loop, neutral_rotation
-from parflex.exchange.real_bodies import is_real, parts_with_real_bodies
-from parflex.exchange.rigid_parts import (
+from parflex.exchange.rigid_model import (
     ExportedRobot,
     RigidPart,
     centred,
     children_of,
     couplings_of,
+    export_notes,
+    is_consistent,
     loops_of,
-    notes_of,
-    parts_of,
+    parts_with_consistent_bodies,
     refuse,
     refuse_elements,
+    rigid_parts,
     shown_places,
     write_texts,
 )
@@ -84,8 +85,8 @@ def export_mjcf(robot: Robot, out: str | Path) -> ExportedRobot:
 def mjcf_tree(robot: Robot) -> tuple[Element, list[str]]:
     """The document, and what it says otherwise than the robot file."""
     refuse_elements(robot, NAME, ("spring", "damper", "rod"))
-    notes = notes_of(robot)
-    parts = _with_real_bodies(robot, parts_of(robot), notes)
+    notes = export_notes(robot)
+    parts = _with_real_bodies(robot, rigid_parts(robot), notes)
     root = Element("mujoco", model=robot.name)
     ElementTree.SubElement(root, "compiler", angle="radian", autolimits="true", inertiafromgeom="false")
     option = ElementTree.SubElement(root, "option", gravity=_row(robot.tree.gravity), timestep="0.001")
@@ -101,8 +102,8 @@ def _with_real_bodies(robot: Robot, parts: list[RigidPart], notes: list[str]) ->
     """Parts with bodies that MuJoCo takes."""
     if robot.tree.planar:  # only turns about the normal are felt
         return [replace(part, body=_flat(robot, j, part)) if part.heavy else part for j, part in enumerate(parts)]
-    unreal = [part.name for part in parts if part.heavy and not is_real(part.body)]
-    return parts_with_real_bodies(robot, NAME, parts, unreal, notes) if unreal else parts
+    unreal = [part.name for part in parts if part.heavy and not is_consistent(part.body)]
+    return parts_with_consistent_bodies(robot, NAME, parts, unreal, notes) if unreal else parts
 
 
 def _flat(robot: Robot, number: int, part: RigidPart) -> RigidBody:

@@ -84,7 +84,7 @@ def export(format_name: str, robot: str, as_json: bool, out: str, **choice: Any)
 def _write_fmu(loaded: Any, out: str, asked: dict[str, Any], as_json: bool) -> None:
     """An FMU; lists are words between commas."""
     from parflex.cli.input import read_pose_option
-    from parflex.exchange.fmu.export_fmu import export_fmu
+    from parflex.exchange.fmu.export import export_fmu
 
     for word in ("frames", "wrench_frames", "without", "independent", "parameters"):
         if word in asked:
@@ -124,7 +124,7 @@ def import_verb(
     source: str, loops: str | None, floating: bool, end_effector: str | None, out: str, as_json: bool
 ) -> int:
     """Read a robot of another program: URDF with loops, MuJoCo, SYMORO."""
-    from parflex.exchange.importing.import_robot import import_robot
+    from parflex.exchange.import_robot import import_robot
 
     found = import_robot(source, out, loops=loops, floating=floating, end_effector=end_effector)
     dropped = [{"kind": one.kind, "name": one.name, "why": one.why} for one in found.dropped]

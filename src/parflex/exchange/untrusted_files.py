@@ -22,7 +22,7 @@ class _RefusedError(Exception):
     """A document that is left unread, and why."""
 
 
-def foreign_error(message: str, file: str | Path, key: str, value: object = None, hint: str = "") -> InputError:
+def file_error(message: str, file: str | Path, key: str, value: object = None, hint: str = "") -> InputError:
     """What is wrong with a file of others."""
     return InputError(
         message,
@@ -38,16 +38,16 @@ def read_bytes(file: str | Path, most: int = MAX_TEXT, key: str = "file") -> byt
     path = Path(file)
     try:
         if path.is_dir():
-            raise foreign_error("is a folder", file, key, file, "give the file inside it")
+            raise file_error("is a folder", file, key, file, "give the file inside it")
         with Path(path).open("rb") as stream:
             content = stream.read(most + 1)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise foreign_error(f"cannot be read ({reason})", file, key, file, "check the path") from None
+        raise file_error(f"cannot be read ({reason})", file, key, file, "check the path") from None
     if len(content) > most:
-        raise foreign_error(f"has more than {most / 1e6:g} MB", file, key, file, "check that this is the right file")
+        raise file_error(f"has more than {most / 1e6:g} MB", file, key, file, "check that this is the right file")
     if not content.strip():
-        raise foreign_error("is empty", file, key, file, "check that this is the right file")
+        raise file_error("is empty", file, key, file, "check that this is the right file")
     return content
 
 
@@ -55,11 +55,11 @@ def read_text(file: str | Path, key: str = "file") -> str:
     """The text of a file in UTF-8."""
     content = read_bytes(file, key=key)
     if b"\0" in content:
-        raise foreign_error("is binary, not a text file", file, key, file, "check that this is the right file")
+        raise file_error("is binary, not a text file", file, key, file, "check that this is the right file")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise foreign_error(
+        raise file_error(
             f"is not UTF-8 text (byte {error.start})", file, key, file, "save it with the encoding UTF-8"
         ) from None
 
@@ -71,12 +71,12 @@ def read_xml(file: str | Path, key: str = "file") -> Element:
     try:
         reader.parser.Parse(content, True)
     except _RefusedError as error:
-        raise foreign_error(
+        raise file_error(
             f"{error} (line {reader.parser.CurrentLineNumber})", file, key, file, "remove it: a robot needs none"
         ) from None
     except expat.ExpatError as error:
         reason = expat.ErrorString(error.code)
-        raise foreign_error(
+        raise file_error(
             f"is not whole XML (line {error.lineno}: {reason})",
             file,
             key,
@@ -84,7 +84,7 @@ def read_xml(file: str | Path, key: str = "file") -> Element:
             "is the file cut off? correct the line",
         ) from None
     except (LookupError, ValueError) as error:  # an encoding that is not known
-        raise foreign_error(f"is not XML ({error})", file, key, file, "save it with the encoding UTF-8") from None
+        raise file_error(f"is not XML ({error})", file, key, file, "save it with the encoding UTF-8") from None
     assert reader.root is not None  # expat refuses a document without one
     return reader.root
 
@@ -127,15 +127,15 @@ def line_of(element: Element) -> int:
     return int(element.tail or 0)
 
 
-def inside(folder: Path, name: str, file: str | Path, key: str) -> Path:
+def path_inside(folder: Path, name: str, file: str | Path, key: str) -> Path:
     """A file that another one names, which must stand in the folder of the first or below it."""
     if not name.strip() or "\0" in name or "://" in name:
-        raise foreign_error(
+        raise file_error(
             f"'{short_text(name)}' is not a file name", file, key, name, "name a file in the folder of this one"
         )
     path = (folder / name.replace("\\", "/")).resolve()
     if not path.is_relative_to(folder.resolve()):
-        raise foreign_error(
+        raise file_error(
             f"'{short_text(name)}' is outside the folder of the file", file, key, name,
             "copy it into that folder and name it from there",
         )  # fmt: skip

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from parflex.exchange.importing.foreign_files import foreign_error
+from parflex.exchange.untrusted_files import file_error
 
 MAX_LEVELS = 20
 NUMBER = re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d+)?")
@@ -43,7 +43,7 @@ class _Document:
 
     def bad(self, number: int, what: str, hint: str) -> Exception:
         """What is wrong in a line."""
-        return foreign_error(f"line {number} has {what}", self.file, self.key, None, hint)
+        return file_error(f"line {number} has {what}", self.file, self.key, None, hint)
 
     def read(self) -> Any:
         if not self.lines:

@@ -31,7 +31,7 @@ class Variable:
 
 
 @dataclass(frozen=True)
-class Described:
+class ModelDescription:
     """What is said of a model, besides its variables."""
 
     name: str
@@ -45,7 +45,7 @@ class Described:
     compiled: tuple[str, ...] = ()  # files of C that make its library
 
 
-def description(about: Described, variables: Sequence[Variable], fmi: int) -> str:
+def description(about: ModelDescription, variables: Sequence[Variable], fmi: int) -> str:
     """The document."""
     words = {"fmiVersion": "2.0" if fmi == 2 else "3.0", "modelName": about.name, "description": about.text}
     words |= {"guid" if fmi == 2 else "instantiationToken": about.token}
@@ -79,7 +79,7 @@ def description(about: Described, variables: Sequence[Variable], fmi: int) -> st
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
 
 
-def build_description(about: Described) -> str:
+def build_description(about: ModelDescription) -> str:
     """How a library is made of the sources inside an FMU 3.0; FMI 2.0 has a list of files in its description."""
     root = Element("fmiBuildDescription", {"fmiVersion": "3.0"})
     way = ElementTree.SubElement(root, "BuildConfiguration", modelIdentifier=about.identifier)

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from parflex.errors import did_you_mean
-from parflex.exchange.importing.foreign_files import foreign_error, read_text
-from parflex.exchange.importing.small_yaml import read_yaml
+from parflex.exchange.small_yaml import read_yaml
+from parflex.exchange.untrusted_files import file_error, read_text
 
 KEYS = ("closed_loop", "type", "name_mot", "joint_name", "joint_type", "rotor_inertia", "gravity")
 TIES = {"3d": "spherical", "6d": "welded"}
@@ -54,7 +54,7 @@ class _Entries:
 
     def bad(self, message: str, key: str, value: Any, hint: str) -> Exception:
         """What is wrong with an entry."""
-        return foreign_error(message, self.file, key, value, hint)
+        return file_error(message, self.file, key, value, hint)
 
     def names(self, key: str) -> list[str] | None:
         """A list of names."""

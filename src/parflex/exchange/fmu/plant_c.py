@@ -1,4 +1,10 @@
-"""The data of one robot in C: what the loop knows of it, its memory, its start, and how columns are put together."""
+"""C data of a plant: instance, initial state, checks of independent rates.
+
+What a unit knows to start flexible robots: which joints follow where others are set, so that no body deforms.
+
+In a run the cheapest rates depend on the others, which may be those of deformations. A start says where joints are: the
+joints that it leaves open follow in the loops, and bodies keep the deformation that they have.
+"""
 
 from __future__ import annotations
 
@@ -7,24 +13,38 @@ from typing import Any
 
 import numpy as np
 
+from parflex.closure.mobility import SMALL, scale
 from parflex.codegen.c_types import REAL, WHOLE, View, bundle_type
 from parflex.codegen.loop_c import Translator
+from parflex.codegen.model import cached_program
+from parflex.codegen.options import Options
+from parflex.codegen.outputs import closure_rows_program
 from parflex.codegen.program import Program
-from parflex.exchange.fmu.columns_c import begins_turn, finish_lines, finish_slope_lines
-from parflex.exchange.fmu.run_columns import RunColumns
+from parflex.codegen.tracer import Tracer
+from parflex.exchange.fmu.columns import RunColumns, begins_rotation, finish_lines, finish_slope_lines
 from parflex.integrators.common import record
 from parflex.integrators.driver import COUNTS, NUMBERS, Method, System, Work
 from parflex.integrators.events import settle
-from parflex.simulation.problem import Problem
+from parflex.recursion.kinematics import jacobians, pose
+from parflex.robot.robot import Robot
+from parflex.simulation.problem import JUMP, LOOK, PartitionWatch, Problem
 from parflex.simulation.segments import OFTEN
+from parflex.simulation.start import AWAY
 from parflex.simulation.step_control import IMPLICIT, LABOUR, MANY_REJECTED
 
 Array = np.ndarray
+
 ADDRESSES = ("address", "power", "gaps", "factor", "solve", "real_factor", "real_solve", "pair")
+
 LOOP_PROGRAMS = tuple(f"program_{word}" for word in ADDRESSES)
+
 USED_COUNTS = ("open", "started", "piece", "events", "steps", "rejected", "evaluations")
+
 GAP = 1e-3  # rad or typical lengths: positions of motors that jump by more do not follow from their rates
+
 OWN = ("breaks", "coefficients")  # arrays of the system that change with the inputs
+
+LEAST_QUALITY = 0.05  # of s_f / s_r: one twentieth of a radian or so before a dead centre of the rates
 
 
 def wrench_channels(problem: Problem) -> list[int]:
@@ -57,7 +77,7 @@ def data_text(
     positions = [int(p) for p in (*system.simple[:, 0], *system.turning)]
     wrenches = [motors + k for k in wrench_channels(problem)]
     masses = [name.partition("[")[0] in ("M", "payload.mass") for name in parameters]
-    turns = sum(1 if place.startswith("theta") else 4 for place in columns.places.values() if begins_turn(place))
+    turns = sum(1 if place.startswith("theta") else 4 for place in columns.places.values() if begins_rotation(place))
     sizes = {
         "POSITIONS": system.positions, "RATES": system.rates, "MOTORS": motors, "GIVEN": given, "POWERS": powers,
         "INPUTS": powers * motors + len(wrenches), "WRENCHES": len(wrenches), "INPUT_WORK": NUMBERS.index("input"),
@@ -242,3 +262,112 @@ def _assemble(problem: Problem, system: System, columns: RunColumns, gates: int)
             lines += [f"  z[{first + place}] = 0;" for place in problem.holding]
         first += size
     return [*lines, "}"]
+
+
+def deforms_in_loops(problem: Problem, system: System) -> bool:
+    """Whether deformations depend on other rates in the steps of a robot."""
+    return bool(set(_bent_positions(problem.robot)) & set(system.closing.tolist()))
+
+
+def starting_program(robot: Robot) -> Program:
+    """Positions and rates in; opening of the loops, their rows over free rates, without units, and changes out."""
+
+    def outputs(tracer: Tracer) -> dict[str, Array]:
+        tree, closures = robot.tree, robot.closures
+        q, qd = tracer.group("q", tree.nq), tracer.group("qd", tree.n)
+        at = pose(tree, q)
+        return {
+            "opening": closures.row_units() * closures.linear_residual(at),
+            "rows": np.array(scale(closures, closures.jacobian(at, jacobians(tree, at)))[:, robot.free]),
+            "change": tree.position_rates(q, qd),
+        }
+
+    return cached_program(robot, "starting", Options(), outputs).program
+
+
+def starting_text(problem: Problem, system: System, start: tuple[Array, Array, Array], follows: bool) -> str:
+    """Sizes and tables; of each free rate its joint, whether it is a motor or a deformation, and where it is stored."""
+    robot, tree = problem.robot, problem.robot.tree
+    bent = [*_bent_positions(robot)]
+    lines = [f"#define FOLLOWING {int(follows)}", f"#define BENT {len(bent)}", f"#define BENT_FAR {AWAY!r}"]
+    lines.append(f"static const int bent_positions[] = {{{_c_numbers([*bent, 0])}}};")
+    if not follows:
+        return "\n".join(lines) + "\n"
+    free = [int(k) for k in robot.free]
+    deformed, motors, places = set(robot.deformations), list(robot.actuated), problem.places
+    joints = [tree.links[tree.link_of_rate[k]].q if k not in set(tree.elastic) else slice(0, 0) for k in free]
+    tables = {
+        "free_rate": free,
+        "joint_first": [joint.start for joint in joints],
+        "joint_last": [joint.stop for joint in joints],
+        "rate_role": [2 if k in deformed else 1 if k in motors else 0 for k in free],
+        "rate_motor": [motors.index(k) if k in motors else -1 for k in free],
+        "rate_stored": [places.index(k) if k in places else -1 for k in free],
+    }
+    lines += [f"#define FREE_RATES {len(free)}", f"#define ALL_RATES {tree.n}"]
+    lines += [f"#define LOOP_ROWS {len(robot.closures.row_units())}", f"#define DRIVEN {int(problem.driven)}"]
+    lines += ["enum { PASSIVE, MOTOR, DEFORMATION }; /* of rates */"]
+    lines += [f"static const int {name}[] = {{{_c_numbers([*values, 0])}}};" for name, values in tables.items()]
+    units = (tree.rate_units / tree.length)[free]
+    for name, values in (("rate_unit", units), ("q_of_export", start[0])):
+        lines.append(f"static const double {name}[] = {{{_c_numbers([*map(float, values), 1.0])}}};")
+    return "\n".join(lines) + "\n"
+
+
+def _bent_positions(robot: Robot) -> list[int]:
+    tree = robot.tree
+    own = [p for link in tree.links for p in range(link.e.start, link.e.stop)]
+    return own + [tree.links[number].q.start for number in robot.drive_springs]
+
+
+def _c_numbers(values: list[Any]) -> str:
+    return ", ".join(map(repr, values))
+
+
+def watch_of(problem: Problem) -> PartitionWatch | None:
+    """The watch of a robot with loops."""
+    robot = problem.robot
+    return PartitionWatch(problem) if robot.closures.size and robot.mobility.rank > 0 else None
+
+
+def watched_program(watch: PartitionWatch) -> Program:
+    """Closed positions in, scaled rows of the closures over all free rates out."""
+    return closure_rows_program(watch.problem.robot).program
+
+
+def watch_text(watch: PartitionWatch | None) -> str:
+    """Sizes and tables."""
+    if watch is None:
+        return "#define WATCHED 0\n"
+    problem, robot = watch.problem, watch.problem.robot
+    place = {int(k): column for column, k in enumerate(robot.free)}
+    may = [place[int(k)] for k in watch.free]
+    dependent = [may[k] for k in watch.dependent(problem.independent)]
+    lengths = [link.q.start for link in robot.tree.links if link.strut]
+    can_jump = not robot.tree.elastic and problem.gaps is None and not problem.sticking
+    rows = len(watched_program(watch).outputs) // len(robot.free)
+    names = ", ".join(problem.independent)
+    sizes = {
+        "WATCHED": 1, "ROWS_WATCHED": rows, "COLUMNS_WATCHED": len(robot.free), "MAY_DEPEND": len(may),
+        "DEPENDENT": len(dependent), "RANK": watch.rank, "LENGTHS": len(lengths), "CAN_JUMP": int(can_jump),
+        "NEAR_SINGULAR": float(watch.near), "LEAST_QUALITY": LEAST_QUALITY, "FAR_FROM_CHECKED": LOOK,
+        "UNEXPLAINED": JUMP, "SMALL_ROWS": SMALL, "USUAL_ROWS": float(watch.usual()),
+    }  # fmt: skip
+    lines = [f"#define {word} {value!r}" for word, value in sizes.items()]
+    shown = names if len(names) < 300 else f"{names[:300]} ..."
+    lines.append(f"#define INDEPENDENT {c_string(shown)}")
+    for name, values in (("may_depend", may), ("dependent", dependent), ("lengths", lengths)):
+        lines.append(f"static const int {name}[] = {{{_c_list([*map(int, values), 0])}}};")
+    units = [repr(float(unit)) for unit in watch.position_units]
+    lines.append(f"static const double position_units[] = {{{_c_list(units)}}};")
+    return "\n".join(lines) + "\n"
+
+
+def c_string(text: str) -> str:
+    """Words between quotation marks, for C."""
+    kept = "".join(letter if " " <= letter <= "~" and letter not in '"\\' else "?" for letter in text)
+    return f'"{kept}"'
+
+
+def _c_list(values: Sequence[object]) -> str:
+    return ", ".join(map(str, values))

@@ -81,7 +81,7 @@ def _of_all(files: list[str], place: Path, name: str, fmi: int) -> dict[str, byt
     found = {}
     for where, (system, targets) in chosen.items():
         own = [parts[target] for target in targets]
-        found[f"binaries/{where}/{name}{ENDS[system]}"] = own[0] if len(own) == 1 else universal(own)
+        found[f"binaries/{where}/{name}{ENDS[system]}"] = own[0] if len(own) == 1 else universal_library(own)
     return found
 
 
@@ -122,7 +122,7 @@ def _compiled(compiler: list[str], files: list[str], place: Path, word: str, sys
     return target.read_bytes()
 
 
-def universal(parts: list[bytes]) -> bytes:
+def universal_library(parts: list[bytes]) -> bytes:
     """One library for macOS of those for its processors."""
     head = struct.pack(">II", 0xCAFEBABE, len(parts))
     at, body = 1 << ALIGNED, b""

@@ -1,23 +1,78 @@
-"""What is read from a file of another program: the tables of a robot file in the making, and what is left out."""
+"""Tables of a robot file from an imported file, and what is dropped."""
 
 from __future__ import annotations
 
 import os
+import re
+import unicodedata
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from parflex.exchange.importing.foreign_names import ForeignNames
+from parflex.checks import short_text
 from parflex.records import Record
 from parflex.spatial.rotations import cross, exact_entries, matrix_quaternion
 
+LONGEST = 80
+
+FEW = 4  # sentences on names
+
+KEPT = "base"  # the ground
+
 Array = np.ndarray
+
 E3 = np.eye(3)
+
 NONE = np.zeros(3)
+
 NOTE = "#"  # key of a remark in a table: it is written as a comment
+
 ONE_AXIS = ("revolute", "prismatic")
+
+
+class ImportedNames:
+    """Names that are taken, and what was called otherwise in the source.
+
+    Two things of different kinds may share a name in the source, as a link and its joint do; here they may not.
+    """
+
+    def __init__(self) -> None:
+        self.taken: set[str] = {KEPT}
+        self.renamed: dict[str, str] = {}
+
+    def give(self, name: str, otherwise: str = "part", say: bool = True) -> str:
+        """A name of a robot file for one of the source; `otherwise` for one that has none."""
+        plain = allowed(name) or allowed(otherwise) or "part"
+        given, number = plain, 2
+        while given in self.taken or f"{given}.1" in self.taken:
+            given = f"{plain[: LONGEST - 5]}_{number}"
+            number += 1
+        self.taken.add(given)
+        if name and say and given != name:
+            self.renamed[short_text(name)] = given
+        return given
+
+    def sentences(self) -> list[str]:
+        """What is called otherwise here."""
+        return [f"'{name}' is called '{given}' here" for name, given in self.renamed.items()]
+
+    def brief(self) -> list[str]:
+        """The same, without going on for long."""
+        all_of_them = self.sentences()
+        if len(all_of_them) <= FEW:
+            return all_of_them
+        return [
+            *all_of_them[: FEW - 1],
+            f"{len(all_of_them) - FEW + 1} more names are others here; the file lists them",
+        ]
+
+
+def allowed(name: str) -> str:
+    """The name with every letter that a robot file does not allow made an underscore."""
+    plain = unicodedata.normalize("NFKC", name).strip()
+    return re.sub(r"[^\w+\-.~ ]", "_", plain)[:LONGEST].strip()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -46,15 +101,15 @@ class Mass(Record):
         I = (self.inertia + self.inertia.T) / 2
         mixed = I - np.diag(np.diag(I))
         small = 1e-15 * max(float(np.abs(I).max()), 1e-300)
-        entries = numbers(np.diag(I)) if np.abs(mixed).max() <= small else [numbers(row) for row in I]
+        entries = plain_numbers(np.diag(I)) if np.abs(mixed).max() <= small else [plain_numbers(row) for row in I]
         table: dict[str, Any] = {"mass": float(self.mass)}
         if self.centre.any():
-            table["centre"] = numbers(self.centre)
+            table["centre"] = plain_numbers(self.centre)
         return table | ({"about_centre": entries} if I.any() else {})
 
 
 @dataclass(eq=False)
-class ForeignRobot:
+class ImportedTables:
     """Tables of a robot file, in the order in which they are written."""
 
     name: str
@@ -70,7 +125,7 @@ class ForeignRobot:
     visual: list[dict[str, Any]] = field(default_factory=list)
     dropped: list[Dropped] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
-    names: ForeignNames = field(default_factory=ForeignNames)
+    names: ImportedNames = field(default_factory=ImportedNames)
 
     @property
     def joints(self) -> list[str]:
@@ -106,7 +161,7 @@ class ForeignRobot:
 
     def add_point(self, name: str, frame: str, R: Array, p: Array, note: str = "") -> str:
         """A named place on a frame."""
-        table: dict[str, Any] = {"name": name, "frame": frame} | where(R, p)
+        table: dict[str, Any] = {"name": name, "frame": frame} | placement_entries(R, p)
         self.point.append(table | ({NOTE: note} if note else {}))
         return name
 
@@ -114,8 +169,8 @@ class ForeignRobot:
         """A mesh that is shown where it stands."""
         table: dict[str, Any] = {"frame": frame, "file": str(file)}
         if np.any(scale != 1):
-            table["scale"] = float(scale[0]) if np.ptp(scale) == 0 else numbers(scale)
-        self.visual.append(table | where(R, p))
+            table["scale"] = float(scale[0]) if np.ptp(scale) == 0 else plain_numbers(scale)
+        self.visual.append(table | placement_entries(R, p))
 
     def name_meshes_from(self, folder: Path) -> None:
         """Name meshes from the folder of the robot file."""
@@ -124,30 +179,30 @@ class ForeignRobot:
 
     def add_frame(self, name: str, parent: str, R: Array, p: Array, **entries: Any) -> str:
         """A frame on its joint; entries that say nothing are left out."""
-        place = where(R, p)
+        place = placement_entries(R, p)
         table: dict[str, Any] = {"name": name}
         table |= {"parent": parent} if parent != "base" else {}
         table |= {"joint": entries.pop("joint")} if "joint" in entries else {}
         table |= {"place": place} if place else {}
-        self.frame.append(table | {key: value for key, value in entries.items() if said(value)})
+        self.frame.append(table | {key: value for key, value in entries.items() if is_stated(value)})
         return name
 
 
-def said(value: Any) -> bool:
+def is_stated(value: Any) -> bool:
     """Whether an entry says more than its default."""
     return not (value is None or value is False or value == 0 or value in ({}, [], ""))
 
 
-def where(R: Array, p: Array) -> dict[str, Any]:
+def placement_entries(R: Array, p: Array) -> dict[str, Any]:
     """Position and rotation vector as entries of a table."""
     table: dict[str, Any] = {}
     if np.any(p):
-        table["position"] = numbers(p)
+        table["position"] = plain_numbers(p)
     vector = rotation_vector(R)
     return table | ({"rotation": vector} if any(vector) else {})
 
 
-def numbers(values: Any) -> list[float]:
+def plain_numbers(values: Any) -> list[float]:
     """Plain numbers, without minus zeros."""
     return [float(value) + 0.0 for value in np.asarray(values, dtype=float).ravel()]
 
@@ -160,20 +215,20 @@ def rotation_vector(R: Array) -> list[float]:
         if R[k, k] == 1.0 and not (R[k, i] or R[k, j] or R[i, k] or R[j, k]):
             vector = np.zeros(3)
             vector[k] = np.arctan2(R[j, i], R[i, i])
-            return numbers(vector)
+            return plain_numbers(vector)
     Q = matrix_quaternion(R)
     Q = Q if Q[0] >= 0 else -Q
     size = float(np.linalg.norm(Q[1:]))
-    return numbers(2 * np.arctan2(size, Q[0]) / size * Q[1:])
+    return plain_numbers(2 * np.arctan2(size, Q[0]) / size * Q[1:])
 
 
-def turn_to(axis: Array) -> Array:
+def rotation_to(axis: Array) -> Array:
     """The shortest turn that brings z to an axis."""
     u = np.asarray(axis, dtype=float) / np.linalg.norm(axis)
     u = exact_entries(u)
     if u[2] < -0.5:  # half a turn about x, and what is left from there
         half = np.diag([1.0, -1.0, -1.0])
-        return half @ turn_to(half @ u)
+        return half @ rotation_to(half @ u)
     v = cross(E3[2], u)
     hat = np.array([[0, -v[2], v[1]], [v[2], 0, -v[0]], [-v[1], v[0], 0]])
     return exact_entries(E3 + hat + hat @ hat / (1 + u[2]))

@@ -14,12 +14,19 @@ from parflex.codegen.model import Model
 from parflex.codegen.program import Program
 from parflex.codegen.tangent import tangent_program
 from parflex.errors import InputError
-from parflex.exchange.fmu.description_xml import Variable
-from parflex.exchange.fmu.instance_c import data_text, loop_text, wrench_channels
-from parflex.exchange.fmu.plant_parameters import read_plant_parameters, with_plant_parameters
-from parflex.exchange.fmu.run_columns import RunColumns, run_columns
-from parflex.exchange.fmu.starting_c import deforms_in_loops, starting_program, starting_text
-from parflex.exchange.fmu.watching_c import watch_of, watch_text, watched_program
+from parflex.exchange.fmu.columns import RunColumns, read_plant_parameters, run_columns, with_plant_parameters
+from parflex.exchange.fmu.description import Variable
+from parflex.exchange.fmu.plant_c import (
+    data_text,
+    deforms_in_loops,
+    loop_text,
+    starting_program,
+    starting_text,
+    watch_of,
+    watch_text,
+    watched_program,
+    wrench_channels,
+)
 from parflex.integrators.driver import Method, System, Work, method_named, new_work
 from parflex.records import Record
 from parflex.robot.robot import Robot

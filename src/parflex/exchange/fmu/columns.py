@@ -1,0 +1,273 @@
+"""Output columns and changeable parameters of a plant in an FMU."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from parflex.bodies.rigid import RigidBody
+from parflex.codegen.model import Model
+from parflex.codegen.optimise import make_program
+from parflex.codegen.options import OPERATOR_LIMIT, Options, prepared_robot
+from parflex.codegen.outputs import signal_outputs
+from parflex.codegen.program import Program
+from parflex.codegen.trace import MODELS
+from parflex.codegen.tracer import Tracer
+from parflex.errors import InputError, did_you_mean
+from parflex.forces.base_parameters import PARAMETERS, body_from_parameters, body_parameters
+from parflex.formulations.choice import choose
+from parflex.recursion.kinematics import pose
+from parflex.robot.robot import Robot
+from parflex.simulation.outputs import AXES, axis_in_plane, is_tilted, motion_columns, signal_columns
+from parflex.simulation.problem import MODEL_NAMES, RUN_LIMIT, Problem, has_losses
+from parflex.spatial.rotations import ORIENTATION
+from parflex.tree.tree import Link
+
+Array = np.ndarray
+
+FINISH = """static double followed(double angle, double before) {
+  const double turn = 6.283185307179586;
+  return angle + turn * floor((before - angle) / turn + 0.5);
+}
+static void quaternion(const double *R, double *before, double *out) {
+  double t[4] = {R[0] + R[4] + R[8], R[0] - R[4] - R[8], R[4] - R[0] - R[8], R[8] - R[0] - R[4]};
+  int k = 0, largest = 0;
+  for (int j = 1; j < 4; ++j)
+    if (t[j] > t[k]) k = j;
+  double s = sqrt(1 + t[k]) / 2, f = 0.25 / s, o[4], along = 0;
+  double a = (R[7] - R[5]) * f, b = (R[2] - R[6]) * f, c = (R[3] - R[1]) * f;
+  double d = (R[3] + R[1]) * f, e = (R[2] + R[6]) * f, g = (R[7] + R[5]) * f;
+  if (k == 0) { o[0] = s; o[1] = a; o[2] = b; o[3] = c; }
+  else if (k == 1) { o[0] = a; o[1] = s; o[2] = d; o[3] = e; }
+  else if (k == 2) { o[0] = b; o[1] = d; o[2] = s; o[3] = g; }
+  else { o[0] = c; o[1] = e; o[2] = g; o[3] = s; }
+  for (int j = 0; j < 4; ++j) along += o[j] * before[j];
+  for (int j = 1; j < 4; ++j)
+    if (fabs(o[j]) > fabs(o[largest])) largest = j;
+  if (along == 0) along = o[largest]; /* the first one */
+  for (int j = 0; j < 4; ++j) out[j] = before[j] = along < 0 ? -o[j] : o[j];
+}"""
+
+SLOPES = """static void quaternion_slope(const double *R, const double *dR, const double *q, double *out) {
+  double w[3]; /* dR = [w] R */
+  w[0] = dR[6] * R[3] + dR[7] * R[4] + dR[8] * R[5];
+  w[1] = dR[0] * R[6] + dR[1] * R[7] + dR[2] * R[8];
+  w[2] = dR[3] * R[0] + dR[4] * R[1] + dR[5] * R[2];
+  out[0] = -0.5 * (w[0] * q[1] + w[1] * q[2] + w[2] * q[3]);
+  out[1] = 0.5 * (w[0] * q[0] + w[1] * q[3] - w[2] * q[2]);
+  out[2] = 0.5 * (w[1] * q[0] + w[2] * q[1] - w[0] * q[3]);
+  out[3] = 0.5 * (w[2] * q[0] + w[0] * q[2] - w[1] * q[1]);
+}"""
+
+AXIS_NAMES = "xyz"
+
+
+@dataclass(frozen=True)
+class RunColumns:
+    """The program, its groups of inputs with their sizes, and where each column is among its outputs.
+
+    A place is a number; "theta k" is an angle with cosine and sine from the output k on, "quaternion k part" one of the
+    rotation matrix from k on, "opening k count" the largest of these.
+    """
+
+    program: Program
+    groups: dict[str, int]
+    places: dict[str, str]
+
+    @property
+    def names(self) -> list[str]:
+        """Columns in the order of `simulate`, without the time."""
+        return list(self.places)
+
+
+def run_columns(
+    problem: Problem, frames: Sequence[str], given_names: Collection[str] = (), parameters: Sequence[str] = ()
+) -> RunColumns:
+    """Positions, rates, accelerations, gates, efforts, wrenches and work in, all columns but given ones out."""
+    robot = problem.robot
+    tracer, options = Tracer(), Options(friction_width=problem.width, rows=problem.rows)
+    looked_at = list(dict.fromkeys([*frames, *problem.wrenches]))
+    symbolic = with_symbols(
+        prepared_robot(robot, "signals", options), {name: tracer.graph.symbol(name) for name in parameters}
+    )
+    made = signal_outputs(tracer, symbolic, looked_at, problem.independent, options, problem.wrenches)
+    groups = tracer.inputs
+    if "effort" not in groups:
+        tracer.group("effort", len(robot.actuated))
+        for name in problem.wrenches:
+            tracer.group(f"wrench_{name}", 6)
+    tracer.group("work", 2)
+    opening = made.pop("opening", np.zeros(0, dtype=object))
+    found = {name: np.asarray(values, dtype=object)[None] for name, values in made.items()}
+    given = [groups["effort"], *(groups[f"wrench_{name}"] for name in problem.wrenches)]
+    found |= {"q": groups["q"][None], "change": groups["position_rates"][None], "effort": groups["effort"][None]}
+    found |= {"given": np.concatenate(given)[None], "work": groups["work"][None]}
+    run: Any = SimpleNamespace(t=np.zeros(1))
+    plain = signal_columns(problem, run, found, ())
+    outputs: dict[str, Any] = {}
+    places: dict[str, str] = {}
+    home = pose(robot.tree, robot.home)
+    for name in frames:
+        _add_frame(name, found, robot.tree.planar, home.of(robot.tree.places[name])[0], outputs, places)
+    for name, values in plain.items():
+        if name not in ("t", "closure_error", *given_names):
+            _add(outputs, places, name, values[0])
+    places["closure_error"] = f"opening {len(outputs)} {len(opening)}"
+    outputs |= {f"opening {k}": value for k, value in enumerate(opening)}
+    program = make_program(tracer.graph, "program_columns", outputs, list(parameters), OPERATOR_LIMIT)
+    return RunColumns(program, {name: symbols.size for name, symbols in groups.items()}, places)
+
+
+def _add(outputs: dict[str, Any], places: dict[str, str], name: str, value: Any) -> None:
+    places[name] = str(len(outputs))
+    outputs[name] = value
+
+
+def _add_frame(
+    name: str, found: dict[str, Array], planar: bool, at_home: Array, outputs: dict[str, Any], places: dict[str, str]
+) -> None:
+    """Columns of a frame: its turn is made of its rotation matrix outside of the program, without jumps."""
+    position, R = found[f"{name}.position"], found[f"{name}.rotation"]
+    for k, axis in enumerate(AXES[: 2 if planar else 3]):
+        _add(outputs, places, f"{name}.{axis}", position[0, k])
+    first = len(outputs)
+    if planar:
+        places[f"{name}.theta"] = f"theta {first}"
+        along = axis_in_plane(at_home)
+        outputs |= {f"{name} cosine": R[0, 0, along], f"{name} sine": R[0, 1, along]}
+    else:
+        places.update({f"{name}.{word}": f"quaternion {first} {k}" for k, word in enumerate(ORIENTATION)})
+        outputs |= {f"{name} rotation {k} {m}": R[0, k, m] for k in range(3) for m in range(3)}
+    for word, values in motion_columns(name, R, found[f"{name}.motion"], planar, is_tilted(at_home)).items():
+        _add(outputs, places, word, values[0])
+
+
+def begins_rotation(place: str) -> bool:
+    """Whether a turn begins at a place: one number of an angle, four of a quaternion are remembered."""
+    return place.startswith("theta") or (place.startswith("quaternion") and place.endswith(" 0"))
+
+
+def finish_lines(columns: RunColumns) -> list[str]:
+    """Columns from the outputs of their program: angles and quaternions go on from where they were."""
+    lines, turn = [], 0
+    for k, place in enumerate(columns.places.values()):
+        word, *numbers = place.split()
+        if word == "theta":
+            first = int(numbers[0])
+            lines.append(f"  c[{k}] = turns[{turn}] = followed(atan2(y[{first + 1}], y[{first}]), turns[{turn}]);")
+            turn += 1
+        elif word == "quaternion":
+            if numbers[1] == "0":
+                lines.append(f"  quaternion(y + {numbers[0]}, turns + {turn}, c + {k});")
+                turn += 4
+        elif word == "opening":
+            first, count = int(numbers[0]), int(numbers[1])
+            lines.append(f"  c[{k}] = 0;")
+            lines.append(f"  for (int k = {first}; k < {first + count}; ++k) c[{k}] = fmax(c[{k}], fabs(y[k]));")
+        else:
+            lines.append(f"  c[{k}] = y[{word}];")
+    return [FINISH, "static void finish(const double *y, double *c, double *turns) {", "  (void)turns;", *lines, "}"]
+
+
+def finish_slope_lines(columns: RunColumns) -> list[str]:
+    """Changes of columns from the outputs of their program and the changes of these."""
+    lines = []
+    for k, place in enumerate(columns.places.values()):
+        word, *numbers = place.split()
+        if word == "theta":
+            c, s = int(numbers[0]), int(numbers[0]) + 1
+            square = f"(y[{c}] * y[{c}] + y[{s}] * y[{s}])"
+            lines.append(f"  o[{k}] = (y[{c}] * d[{s}] - y[{s}] * d[{c}]) / {square};")
+        elif word == "quaternion":
+            if numbers[1] == "0":
+                lines.append(f"  quaternion_slope(y + {numbers[0]}, d + {numbers[0]}, c + {k}, o + {k});")
+        elif word == "opening":
+            first, count = int(numbers[0]), int(numbers[1])
+            lines.append(f"  o[{k}] = 0;")
+            lines.append(
+                f"  for (int k = {first}; k < {first + count}; ++k) "
+                f"if (fabs(y[k]) == c[{k}]) o[{k}] = y[k] < 0 ? -d[k] : d[k];"
+            )
+        else:
+            lines.append(f"  o[{k}] = d[{word}];")
+    head = "static void finish_slopes(const double *y, const double *d, const double *c, double *o) {"
+    return [SLOPES, head, "  (void)y, (void)c;", *lines, "}"]
+
+
+def read_plant_parameters(robot: Robot, names: Sequence[str]) -> dict[str, float]:
+    """Values by name of what is asked for: "gravity", "payload", or inertial parameters such as "M[leg1.2]"."""
+    tree, found = robot.tree, dict[str, float]()
+    known = [f"{word}[{link.name}]" for link in tree.links for word in PARAMETERS]
+    axes = AXIS_NAMES[:2] if tree.planar else AXIS_NAMES
+    for name in names:
+        if name == "gravity":
+            found |= {f"gravity.{axis}": float(tree.gravity[k]) for k, axis in enumerate(axes)}
+        elif name == "payload":
+            _refuse_flexible(tree.links[tree.places[tree.end_effector].link], name)
+            found |= {"payload.mass": 0.0} | {f"payload.{axis}": 0.0 for axis in axes}
+        elif name in known:
+            place = known.index(name)
+            _refuse_flexible(tree.links[place // len(PARAMETERS)], name)
+            body = tree.links[place // len(PARAMETERS)].body.as_rigid()
+            found[name] = float(body_parameters(body)[place % len(PARAMETERS)])
+        else:
+            hint = did_you_mean(name, ["gravity", "payload", *known])
+            raise InputError(f"there is no parameter '{name}'", key="parameters", value=name, hint=hint)
+    if found and has_losses(robot):
+        said = "parameters of robots whose couplings lose power cannot be symbols"
+        raise InputError(said, key="parameters", value=names[0], hint="leave out friction, or the parameters")
+    return found
+
+
+def _refuse_flexible(link: Link, name: str) -> None:
+    if link.body.size:
+        said = f"'{link.name}' is flexible: its inertia is that of its beams or modes, and is not a symbol"
+        raise InputError(said, key="parameters", value=name, hint="choose gravity, or parameters of rigid bodies")
+
+
+def with_symbols(robot: Robot, symbols: Mapping[str, Any]) -> Robot:
+    """The robot with symbols in place of numbers."""
+    if not symbols:
+        return robot
+    tree = robot.tree
+    links = list(tree.links)
+    for j, link in enumerate(links):
+        own = [f"{word}[{link.name}]" for word in PARAMETERS]
+        if any(name in symbols for name in own):
+            numbers = body_parameters(link.body.as_rigid())
+            values = [symbols.get(name, float(value)) for name, value in zip(own, numbers, strict=True)]
+            links[j] = replace(link, body=body_from_parameters(np.array(values, dtype=object)))
+    if "payload.mass" in symbols:
+        place = tree.places[tree.end_effector]
+        at = np.array([symbols.get(f"payload.{axis}", 0.0) for axis in AXIS_NAMES], dtype=object)
+        mass, centre = symbols["payload.mass"], place.position + place.rotation @ at
+        body = links[place.link].body.as_rigid()
+        point = (body.m + mass, body.S + mass * centre, body.Sigma + mass * np.outer(centre, centre))
+        links[place.link] = replace(links[place.link], body=RigidBody(*point))
+    gravity = np.array(
+        [symbols.get(f"gravity.{axis}", float(tree.gravity[k])) for k, axis in enumerate(AXIS_NAMES)], object
+    )
+    given = any(f"gravity.{axis}" in symbols for axis in AXIS_NAMES)
+    changed = replace(tree, links=tuple(links), gravity=gravity if given else tree.gravity)
+    return replace(robot, tree=changed, closures=replace(robot.closures, tree=changed), known_home=robot.home)
+
+
+def with_plant_parameters(problem: Problem, values: Mapping[str, float]) -> Problem:
+    """The same problem with a model in which these numbers are parameters."""
+    if not values:
+        return problem
+    name = MODEL_NAMES[problem.prescribed]
+    options = Options(wrenches=problem.wrenches, friction_width=problem.width, independent=tuple(problem.independent))
+    tracer = Tracer()
+    form: Any = choose(prepared_robot(problem.robot, name, options), options.question(name, family=True))
+    symbols = {word: tracer.graph.symbol(word) for word in values}
+    form = replace(form, robot=with_symbols(form.robot, symbols))
+    outputs, labels = MODELS[name](tracer, form, options)
+    program = make_program(tracer.graph, f"{problem.robot.name}_{name}", outputs, list(values), RUN_LIMIT)
+    inputs = {group: entries.shape for group, entries in tracer.inputs.items()}
+    shapes = {group: np.shape(entries) for group, entries in outputs.items()}
+    return replace(problem, model=Model(program.name, program, inputs, shapes, dict(values), labels))

@@ -1,0 +1,292 @@
+"""Export a robot as an FMU: `export_fmu(...)`."""
+
+from __future__ import annotations
+
+import hashlib
+import html
+import zipfile
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from parflex.codegen.source_files import identifier
+from parflex.dynamics.dynamics import inverse_dynamics
+from parflex.errors import InputError, ParflexError, did_you_mean
+from parflex.exchange.fmu.compile import compiled_files, libraries
+from parflex.exchange.fmu.controller import FmuController, make_controller
+from parflex.exchange.fmu.description import ModelDescription, Variable, build_description, description
+from parflex.exchange.fmu.plant import FmuPlant, make_plant
+from parflex.io import atomic_file
+from parflex.records import Answer
+from parflex.robot.configuration import Configuration
+from parflex.robot.robot import Robot
+from parflex.simulation.default_step import MOST_COORDINATES, PER_PERIOD, STABLE, excited
+from parflex.simulation.outputs import recorded_frames
+from parflex.simulation.problem import metres_per_unit
+from parflex.trajectories.polynomials import Polynomials
+from parflex.tree.force_elements import has_contacts
+
+TOKEN = "{token of this model}"
+
+DATE = (2020, 1, 1, 0, 0, 0)  # the same robot gives the same file
+
+DRIVES = ("efforts", "motions")
+
+KINDS = ("cs", "me")
+
+FALL = 9.81  # m/s^2, which motors are taken to cause at once: an effort that lifts the robot, or this acceleration
+
+POWERS = 6  # of the polynomials of runs
+
+SECOND = 1.0  # of a run in which vibrations are judged
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ExportedFmu(Answer):
+    """The `file`, the `platforms` it has libraries for, its `variables` as {name, causality, unit}, and `notes`."""
+
+    file: str
+    platforms: tuple[str, ...]
+    variables: tuple[dict[str, str], ...]
+    notes: tuple[str, ...] = ()
+
+
+def export_fmu(
+    robot: Robot,
+    out: str | Path,
+    *,
+    fmi: int = 2,
+    kind: str = "cs",
+    drive: str = "efforts",
+    method: str = "gauss4",
+    step: float = 5e-4,
+    platforms: str = "own",
+    wrench_frames: Sequence[str] = (),
+    frames: Sequence[str] | None = None,
+    pose: Any = None,
+    without: Collection[str] = (),
+    independent: Sequence[str] | None = None,
+    parameters: str | Sequence[str] = (),
+    law: str | None = None,
+    model: str | None = None,
+    coordinates: str | None = None,
+) -> ExportedFmu:
+    """Write a robot as an FMU, or its controller.
+
+    Parameters
+    ----------
+    robot : Robot
+        Robot, from `load`.
+    out : str or Path
+        File to write.
+    fmi : int, default 2
+        Version of FMI: 2 or 3.
+    kind : str, default "cs"
+        Co-simulation (cs) or model exchange (me).
+    drive : str, default "efforts"
+        Inputs of the motors: efforts, or motions (positions, rates and accelerations).
+    method : str, default "gauss4"
+        Method of co-simulation: gauss4, gauss6, rk4, dopri5 or generalized-alpha.
+    step : float, default 5e-4
+        Longest step of co-simulation (s).
+    platforms : str, default "own"
+        Libraries for this machine by its C compiler (own), or for all platforms by zig (all).
+    wrench_frames : Sequence[str], default ()
+        Frames with a wrench as an input of the model.
+    frames : Sequence[str], default None
+        Frames to report; None: the end effector.
+    pose : Pose, default None
+        Pose at the start; None: home (m, rad).
+    without : Sequence[str], default ()
+        Terms of the file left out: friction, damping, gravity, springs (and dampers of joints), motor-inertia, axial.
+    independent : Sequence[str], default None
+        Rates that are integrated and stay so; None leaves the choice.
+    parameters : str or Sequence[str], default ()
+        Numbers that can be changed in the FMU: gravity, payload, inertial ones like "M[leg1.2]".
+    law : {'pd', 'ctc', 'ctc-task', 'extended'}, default None
+        Control law, as an FMU of its own in place of the robot.
+    model : str, default None
+        Model of `model`, as inverse, as an FMU of its own in place of the robot.
+    coordinates : str, default None
+        Coordinates in which motions of such a model are given: platform, motors, independent or all.
+
+    Returns
+    -------
+    ExportedFmu
+        File, platforms and variables.
+
+    Examples
+    --------
+    >>> parflex.export_fmu(parflex.load("5r"), "5r.fmu").platforms
+    """
+    refuse_choice(fmi, kind, step, platforms)
+    name = identifier(robot.name)
+    asked = [parameters] if isinstance(parameters, str) and parameters != "base" else parameters
+    unit: FmuController | FmuPlant
+    notes: tuple[str, ...] = ()
+    if law is not None or model is not None:
+        unit = make_controller(robot, law, model, coordinates, pose, asked, tuple(without), kind)
+        name, how = f"{name}_{identifier(law or str(model))}", unit.title
+    else:
+        if coordinates is not None:
+            said = "coordinates are those of a model of a controller"
+            raise InputError(said, key="coordinates", value=coordinates, hint="give a model, e.g. inverse")
+        refuse_plant(robot, kind, drive)
+        shown = recorded_frames(robot, frames)
+        plant = unit = make_plant(
+            robot, kind, drive, method, step, wrench_frames, shown, pose, without, independent, asked
+        )
+        notes, how = step_notes(plant), f"the motors have {drive} as inputs"
+    variables = unit.variables()
+    refuse_names(variables)
+    sources = unit.sources(fmi, TOKEN)
+    token = "{" + hashlib.sha256(repr(sorted(sources.items())).encode()).hexdigest()[:32] + "}"
+    sources["unit.c"] = sources["unit.c"].replace(TOKEN, token)
+    made = libraries(sources, name, fmi, platforms)
+    version = metadata.version("parflex")
+    title = robot.description.title or robot.name
+    files = compiled_files(sources)
+    about = ModelDescription(robot.name, name, token, kind, step, version, title, isinstance(unit, FmuPlant), files)
+    entries: dict[str, bytes] = {"modelDescription.xml": description(about, variables, fmi).encode()}
+    entries |= made
+    page = _page(about, variables, how, method).encode()
+    entries["documentation/index.html"] = page
+    entries |= {f"sources/{file}": text.encode() for file, text in sources.items()}
+    if fmi == 3:
+        entries["sources/buildDescription.xml"] = build_description(about).encode()
+    with atomic_file(out) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path, data in entries.items():
+            archive.writestr(zipfile.ZipInfo(path, DATE), data, zipfile.ZIP_DEFLATED)
+    told = tuple({"name": v.name, "causality": v.causality, "unit": v.unit} for v in variables)
+    return ExportedFmu(str(out), tuple(path.split("/")[1] for path in made), told, notes)
+
+
+def _page(about: ModelDescription, variables: Sequence[Variable], how_driven: str, method: str) -> str:
+    """The page of documentation inside the FMU."""
+    rows = "".join(
+        f"<tr><td>{html.escape(v.name)}</td><td>{v.causality}</td><td>{html.escape(v.unit)}</td></tr>\n"
+        for v in variables
+    )
+    how = f"co-simulation, {method}, steps of at most {about.step:g} s" if about.kind == "cs" else "model exchange"
+    return (
+        f"<!DOCTYPE html>\n<html><head><meta charset='utf-8'><title>{html.escape(about.name)}</title></head><body>\n"
+        f"<h1>{html.escape(about.name)}</h1>\n<p>{html.escape(about.text)}</p>\n"
+        f"<p>Made by parflex {about.version}: {how}; {how_driven}. SI units and radians. "
+        "Variables have the names of the columns of a simulation.</p>\n"
+        f"<table>\n<tr><th>variable</th><th>causality</th><th>unit</th></tr>\n{rows}</table>\n</body></html>\n"
+    )
+
+
+def refuse_choice(fmi: int, kind: str, step: float, platforms: str) -> None:
+    """Raise for what no FMU has."""
+    if isinstance(step, bool) or not isinstance(step, (int, float)) or not 0 < step < np.inf:
+        raise InputError("the step must be positive", key="step", value=step, hint="give e.g. 0.0005")
+    if kind not in KINDS:
+        raise InputError(f"there is no kind '{kind}'", key="kind", value=kind, hint=did_you_mean(str(kind), KINDS))
+    if fmi not in (2, 3):
+        raise InputError(f"there is no FMI {fmi}", key="fmi", value=fmi, hint="give 2 or 3")
+    if platforms not in ("own", "all"):
+        said = f"there are no platforms '{platforms}'"
+        raise InputError(said, key="platforms", value=platforms, hint="give own or all")
+
+
+def refuse_plant(robot: Robot, kind: str, drive: str) -> None:
+    """Raise for robots that cannot be driven so, or whose contacts a solver outside does not know."""
+    if drive not in DRIVES:
+        raise InputError(f"there is no drive '{drive}'", key="drive", value=drive, hint=did_you_mean(drive, DRIVES))
+    freedoms = robot.mobility.freedoms(len(robot.free))
+    if drive == "motions" and len(robot.actuated) > freedoms:
+        raise InputError(
+            f"the robot has {len(robot.actuated)} motors for {freedoms} freedoms: their motions are not independent",
+            key="drive",
+            value=drive,
+            hint="choose drive='efforts', or another actuation",
+        )
+    if kind == "me" and has_contacts(robot.tree):
+        raise InputError(
+            "model exchange of robots with stops, flanks or cables is not known",
+            key="kind",
+            value=kind,
+            hint="choose kind='cs'",
+        )
+
+
+def refuse_names(variables: Sequence[Variable]) -> None:
+    """Raise where FMI does not allow a name, or two variables would have the same one."""
+    for variable in variables:
+        if not variable.name.isprintable() or variable.name != " ".join(variable.name.split(" ")).strip():
+            raise InputError(
+                f"FMI allows no line breaks, tabs or outer spaces in names, as {variable.name!r} has",
+                key="robot",
+                value=repr(variable.name),
+                hint="rename it in the robot file",
+            )
+    twice = [name for name, count in Counter(variable.name for variable in variables).items() if count > 1]
+    if twice:
+        raise InputError(
+            f"two variables of the FMU would have the name '{twice[0]}'",
+            key="robot",
+            value=twice[0],
+            hint="rename a joint or frame in the robot file, or leave the frame out of 'frames'",
+        )
+
+
+def step_notes(plant: FmuPlant) -> tuple[str, ...]:
+    """A sentence where vibrations need shorter steps, under efforts that lift the robot, or such accelerations.
+
+    A robot without anything elastic has no frequency of its own: what it does takes the time of a swing.
+    """
+    if plant.kind == "me" or plant.method.name not in PER_PERIOD:
+        return ()
+    problem, (q, qd, _) = plant.problem, plant.start
+    tree, motors, count = problem.robot.tree, list(problem.robot.actuated), PER_PERIOD[plant.method.name]
+    step = 2 * np.pi * np.sqrt(tree.length / FALL) / count
+    why, known = f"{count} in a swing of a pendulum of {tree.length:.3g} m, the typical length", True
+    if is_elastic(problem.robot):
+        way = metres_per_unit(tree)[motors]
+        coefficients = np.zeros((2, POWERS, plant.system.coefficients.shape[2]))
+        if problem.driven:
+            coefficients[:, 0, : len(motors)] = plant.start[2][: len(motors)]
+            coefficients[1, 2, : len(motors)] = 0.5 * FALL / way
+        else:
+            mass = sum(float(link.body.m) for link in tree.links)
+            coefficients[:, 0, : len(motors)] = _holding(problem.robot, q)
+            coefficients[1, 0, : len(motors)] += mass * FALL * way
+        given = Polynomials(np.array([0.0, SECOND / 2, np.inf]), coefficients)
+        system = problem.system(given)
+        known = len(system.free) <= MOST_COORDINATES
+        if known and len(system.free):
+            found = excited(problem, system, given, q, qd, SECOND)
+            known = not found.unknown
+            stable = STABLE.get(plant.method.name, np.inf) / max(found.highest, 1e-9)
+            period = 2 * np.pi / max(found.vibration, 1e-9)
+            ways = [(step, why), (period / count, f"{count} in a period of the excited {1 / period:.3g} Hz")]
+            step, why = min([*ways, (stable, f"stable up to {found.highest / (2 * np.pi):.3g} Hz")])
+    if not known:
+        said = f"the frequencies of {len(plant.system.free)} coordinates are not known"
+        return (f"{said}: give a step of a twentieth of the shortest period that matters, if that is less",)
+    if step > plant.step * (1 - 1e-6):
+        return ()
+    return (f"the step {plant.step:g} s is too long for the robot: it needs {step:.3g} s, {why}",)
+
+
+def is_elastic(robot: Robot) -> bool:
+    """Whether a body, a joint, a coupling or an element between points has a stiffness."""
+    tree = robot.tree
+    joints = any(link.terms.stiffness for link in tree.links)
+    return bool(tree.elastic or tree.springs or joints or robot.description.element)
+
+
+def _holding(robot: Robot, q: np.ndarray) -> np.ndarray:
+    """Efforts that hold a robot of rigid bodies at rest, where its motors can: frequencies are those about a rest."""
+    try:
+        if robot.tree.elastic:
+            return np.zeros(len(robot.actuated))
+        return np.array(list(inverse_dynamics(robot, Configuration(robot, q), {}, {}).efforts.values()))
+    except ParflexError:
+        return np.zeros(len(robot.actuated))

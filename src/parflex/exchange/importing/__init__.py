@@ -1,1 +1,0 @@
-"""Robots in files of other programs, read in: URDF with loops beside it, MuJoCo's XML, SYMORO's PAR."""

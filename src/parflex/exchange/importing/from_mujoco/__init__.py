@@ -1,1 +1,0 @@
-"""Files of MuJoCo: looked through, compiled by its own compiler, made tables of a robot file."""
