@@ -21,9 +21,9 @@ from support.traced import long
 
 import parflex
 from parflex import InputError, reproduce
-from parflex.reproduction import published_tables, report
+from parflex.reproduction import report, tables
 from parflex.reproduction.checks import totals
-from parflex.reproduction.published_tables import paper_names, read_paper
+from parflex.reproduction.tables import paper_names, read_paper
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -132,7 +132,7 @@ def wrong(tmp_path, monkeypatch):
     text = file.read_text(encoding="utf-8")
     assert text.count("188.7473,") == 1
     file.write_text(text.replace("188.7473,", "189.3,"), encoding="utf-8")
-    monkeypatch.setattr(published_tables, "FOLDER", tmp_path / "published")
+    monkeypatch.setattr(tables, "FOLDER", tmp_path / "published")
 
 
 def test_a_number_that_is_wrong_differs_and_the_command_fails(wrong):
@@ -156,7 +156,7 @@ def test_a_quantity_that_cannot_be_computed_differs_and_says_why(tmp_path, monke
         rows = [{ published = [1] }]
     """
     (tmp_path / "Khalil2007.toml").write_text(text, encoding="utf-8")
-    monkeypatch.setattr(published_tables, "FOLDER", tmp_path)
+    monkeypatch.setattr(tables, "FOLDER", tmp_path)
     code, answer = reproduced()
     (check,) = answer["checks"]
     assert code == 1 and check["status"] == "differs" and check["computed"] is None

@@ -1,21 +1,40 @@
-"""Published and computed numbers side by side, with a verdict each."""
+"""Published and computed numbers with verdicts: `reproduce(...)`.
+
+Time loops are compiled by a second process while the first one computes what needs none.
+
+Compiled loops are kept on disk, so the first process finds them there. Nothing depends on it but the time it takes.
+"""
 
 from __future__ import annotations
 
+import json
 import math
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from types import TracebackType
 from typing import Any
 
 from parflex.errors import ParflexError
 from parflex.records import Record
-from parflex.reproduction.ahead import Ahead
-from parflex.reproduction.published_tables import Group, Paper, Row, paper_names, read_paper
-from parflex.reproduction.quantities import Workshop, compute
+from parflex.reproduction.quantities import ReproductionCache, compute
+from parflex.reproduction.tables import Group, Paper, Row, paper_names, read_paper
 
 Number = float | int
+
 Shown = Callable[[int, int, str], None]
+
 OK, DIFFERS, FITTED, NOT_REPRODUCIBLE = "ok", "differs", "fitted", "not-reproducible"
+
+KIND = "computing-time"
+
+COMPILE = """
+import json, sys, parflex
+robot, motion, step = json.loads(sys.argv[1])
+parflex.simulate(parflex.load(robot), motion, 10 * step, step=step, out_step=10 * step, check_width=False)
+"""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -67,10 +86,10 @@ def reproduce(paper: str | None = None, quick: bool = False, progress: Shown | N
 
 
 def _checks(papers: list[Paper], quick: bool, shown: Shown | None) -> Iterator[Check]:
-    workshop = Workshop()
+    workshop = ReproductionCache()
     groups = [(one, group) for one in papers for group in one.group if not (quick and group.slow)]
     rows = [(one, group, row) for one, group in groups for row in group.rows or [Row()]]
-    with Ahead([group for _, group in groups]) as ahead:
+    with BackgroundCompilation([group for _, group in groups]) as ahead:
         for done, (one, group, row) in enumerate(rows):
             if shown:
                 shown(done, len(rows), f"{one.paper}: {group.title}")
@@ -81,7 +100,7 @@ def _checks(papers: list[Paper], quick: bool, shown: Shown | None) -> Iterator[C
         shown(len(rows), len(rows), "")
 
 
-def _row(paper: str, group: Group, row: Row, options: dict[str, Any], workshop: Workshop) -> Iterator[Check]:
+def _row(paper: str, group: Group, row: Row, options: dict[str, Any], workshop: ReproductionCache) -> Iterator[Check]:
     published: list[Any] = list(row.published) or [None]
     names = [*(row.names or group.names), *[""] * len(published)]
     note = f"{group.source}: {group.reason}"
@@ -125,3 +144,31 @@ def totals(checks: list[Check]) -> dict[str, int]:
     return {
         status: sum(check.status == status for check in checks) for status in (OK, DIFFERS, FITTED, NOT_REPRODUCIBLE)
     }
+
+
+class BackgroundCompilation:
+    """The second process, if one of the groups needs it. Leaving the context ends it."""
+
+    def __init__(self, groups: list[Group]) -> None:
+        self._found = next((group for group in groups if group.kind == KIND), None)
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> BackgroundCompilation:
+        if self._found is not None:
+            options: dict[str, Any] = self._found.options
+            requested = json.dumps([options["robot"], options["motion"], options["step"]])
+            with suppress(OSError):  # no second process: then everything is compiled where it is needed
+                self._process = subprocess.Popen(
+                    [sys.executable, "-c", COMPILE, requested], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+                )
+        return self
+
+    def wait_for(self, group: Group) -> None:
+        """Wait until what a group needs is compiled."""
+        if self._process is not None and group == self._found:
+            self._process.wait()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if self._process is not None:
+            self._process.terminate()
+            self._process.wait()

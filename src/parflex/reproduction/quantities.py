@@ -33,7 +33,7 @@ DOUBLE = 1e-4  # Hz, below which two frequencies are those of a double mode: sym
 CATALOGUE = Path(str(resources.files("parflex.robotfile"))) / "catalogue"
 
 
-class Workshop:
+class ReproductionCache:
     """Robots, modes and runs that several rows ask for; each is made once."""
 
     def __init__(self) -> None:
@@ -72,7 +72,7 @@ class Workshop:
         return run
 
 
-def compute(kind: str, workshop: Workshop, published: Published, options: Mapping[str, Any]) -> list[Any]:
+def compute(kind: str, workshop: ReproductionCache, published: Published, options: Mapping[str, Any]) -> list[Any]:
     """As many numbers as are published, by the function of the kind."""
     if kind not in KINDS:
         raise InputError(f"there is no quantity '{kind}'", key="kind", value=kind, hint=did_you_mean(kind, KINDS))
@@ -83,7 +83,9 @@ def _plain(value: Any) -> float | int | None:
     return value if value is None or isinstance(value, int) else float(value)
 
 
-def frequencies(workshop: Workshop, published: Published, plane: str | None = None, **choice: Any) -> list[Any]:
+def frequencies(
+    workshop: ReproductionCache, published: Published, plane: str | None = None, **choice: Any
+) -> list[Any]:
     """Lowest natural frequencies, Hz; of modes in the plane alone, or of those out of it, double ones once.
 
     Of modes out of the plane each published one gets its nearest: nothing says which it is.
@@ -100,7 +102,9 @@ def frequencies(workshop: Workshop, published: Published, plane: str | None = No
     return [min(single, key=lambda f: abs(f - requested)) for requested in published]
 
 
-def coordinates(workshop: Workshop, published: Published, robot: str, keys: list[str], **choice: Any) -> list[Any]:
+def coordinates(
+    workshop: ReproductionCache, published: Published, robot: str, keys: list[str], **choice: Any
+) -> list[Any]:
     """Counts of bodies, joints and coordinates; `locked.` in front: with motors locked."""
     found = counts(workshop.robot(robot, **choice))
     flat = {**found, **{f"locked.{key}": value for key, value in found["locked"].items()}}
@@ -108,7 +112,12 @@ def coordinates(workshop: Workshop, published: Published, robot: str, keys: list
 
 
 def operators(
-    workshop: Workshop, published: Published, robot: str, model: str, keys: list[str], parameters: str = "numbers"
+    workshop: ReproductionCache,
+    published: Published,
+    robot: str,
+    model: str,
+    keys: list[str],
+    parameters: str = "numbers",
 ) -> list[Any]:
     """Operators of a model as a program; keys may be sums, as in `mul+div`."""
     loaded = workshop.robot(robot)
@@ -119,20 +128,22 @@ def operators(
     return [sum(made.counts[word] for word in key.split("+")) for key in keys]
 
 
-def joint_values(workshop: Workshop, published: Published, robot: str, pose: Any, joints: list[str]) -> list[Any]:
+def joint_values(
+    workshop: ReproductionCache, published: Published, robot: str, pose: Any, joints: list[str]
+) -> list[Any]:
     """Values of joints where the platform stands at a pose."""
     loaded = workshop.robot(robot)
     q = parflex.configure(loaded, pose).q
     return [q[loaded.tree.position_names.index(name)] for name in joints]
 
 
-def frame_pose(workshop: Workshop, published: Published, robot: str, pose: Any, frame: str) -> list[Any]:
+def frame_pose(workshop: ReproductionCache, published: Published, robot: str, pose: Any, frame: str) -> list[Any]:
     """Position and rotation vector of a frame in the world."""
     position, rotation = parflex.frames(workshop.robot(robot), pose)[frame]
     return [*position, *vector_from_rotation(rotation)][: len(published)]
 
 
-def _moving(workshop: Workshop, robot: str, states: list[dict[str, Any]], **options: Any) -> list[Result]:
+def _moving(workshop: ReproductionCache, robot: str, states: list[dict[str, Any]], **options: Any) -> list[Result]:
     """The inverse model in some states of motion."""
     loaded = workshop.robot(robot)
     return [
@@ -145,7 +156,9 @@ def _largest(values: Any) -> float:
     return float(np.abs(np.asarray(values)).max())
 
 
-def round_trip(workshop: Workshop, published: Published, robot: str, states: list[dict[str, Any]]) -> list[Any]:
+def round_trip(
+    workshop: ReproductionCache, published: Published, robot: str, states: list[dict[str, Any]]
+) -> list[Any]:
     """The direct model of the efforts of the inverse one, against the accelerations given: the largest share."""
     worst = 0.0
     for state, requested in zip(states, _moving(workshop, robot, states), strict=True):
@@ -155,14 +168,16 @@ def round_trip(workshop: Workshop, published: Published, robot: str, states: lis
     return [worst]
 
 
-def two_forms(workshop: Workshop, published: Published, robot: str, states: list[dict[str, Any]]) -> list[Any]:
+def two_forms(workshop: ReproductionCache, published: Published, robot: str, states: list[dict[str, Any]]) -> list[Any]:
     """Efforts by [Khalil2007, eq. (20)] against those by (22): the largest share."""
     both = [_moving(workshop, robot, states, form=form) for form in ("projected", "split")]
     pairs = [[np.array(list(one.efforts.values())) for one in pair] for pair in zip(*both, strict=True)]
     return [max(_largest(first - second) / _largest(second) for first, second in pairs)]
 
 
-def redundant_model(workshop: Workshop, published: Published, robot: str, states: list[dict[str, Any]]) -> list[Any]:
+def redundant_model(
+    workshop: ReproductionCache, published: Published, robot: str, states: list[dict[str, Any]]
+) -> list[Any]:
     """Efforts of the model with sensors in passive joints against those of the inverse model: the largest share."""
     loaded = workshop.robot(robot)
     made = parflex.model(loaded, "redundant")
@@ -176,14 +191,14 @@ def redundant_model(workshop: Workshop, published: Published, robot: str, states
     return [worst]
 
 
-def model_time(workshop: Workshop, published: Published, robot: str, model: str) -> list[Any]:
+def model_time(workshop: ReproductionCache, published: Published, robot: str, model: str) -> list[Any]:
     """Seconds of one call of a compiled model from Python, its own example as the state: the best of some rounds."""
     made = parflex.model(workshop.robot(robot), model, without=COUNTED_WITHOUT)
     return [min(timeit.repeat(lambda: made(**made.sample), number=20, repeat=10, timer=time.process_time)) / 20]
 
 
 def face_rows(
-    workshop: Workshop,
+    workshop: ReproductionCache,
     published: Published,
     robot: str,
     states: list[dict[str, Any]],
@@ -212,7 +227,7 @@ def face_rows(
 
 
 def crossings(
-    workshop: Workshop, published: Published, robot: str, centre: list[float], radius: float, working_mode: str
+    workshop: ReproductionCache, published: Published, robot: str, centre: list[float], radius: float, working_mode: str
 ) -> list[Any]:
     """How often a circle of a planar robot's platform, without turning, crosses a singularity of its closures.
 
@@ -227,7 +242,13 @@ def crossings(
 
 
 def joint_range(
-    workshop: Workshop, published: Published, robot: str, motion: str, time: float, step: float, columns: list[str]
+    workshop: ReproductionCache,
+    published: Published,
+    robot: str,
+    motion: str,
+    time: float,
+    step: float,
+    columns: list[str],
 ) -> list[Any]:
     """The largest value of a column in a simulated motion."""
     run = workshop.run(robot, motion, time, step)
@@ -235,14 +256,18 @@ def joint_range(
 
 
 def computing_time(
-    workshop: Workshop, published: Published, robot: str, motion: str, time: float, step: float
+    workshop: ReproductionCache, published: Published, robot: str, motion: str, time: float, step: float
 ) -> list[Any]:
     """Seconds that the time loop took."""
     return [workshop.run(robot, motion, time, step).seconds]
 
 
 def modal_body(
-    workshop: Workshop, published: Published, file: str, quantity: Literal["frequencies", "mass"], first: int = 0
+    workshop: ReproductionCache,
+    published: Published,
+    file: str,
+    quantity: Literal["frequencies", "mass"],
+    first: int = 0,
 ) -> list[Any]:
     """Natural frequencies in rad/s of a free body of the catalogue that is given by modes, or its mass."""
     data = workshop.kept(f"body {file}", lambda: load_modal(CATALOGUE / file))
@@ -252,7 +277,13 @@ def modal_body(
 
 
 def deflection(
-    workshop: Workshop, published: Published, robot: str, pose: Any, body: str, nodes: list[str], largest: list[str]
+    workshop: ReproductionCache,
+    published: Published,
+    robot: str,
+    pose: Any,
+    body: str,
+    nodes: list[str],
+    largest: list[str],
 ) -> list[Any]:
     """The static deflection of a body given by modes, its robot held at a pose by the motors, in axes of the body.
 
@@ -265,13 +296,13 @@ def deflection(
     return [*(down[name] for name in nodes), max(abs(down[name]) for name in largest)]
 
 
-def gains(workshop: Workshop, published: Published, overshoot: float, peak_time: float) -> list[Any]:
+def gains(workshop: ReproductionCache, published: Published, overshoot: float, peak_time: float) -> list[Any]:
     """Gains on errors and on their rates."""
     found = parflex.gains_from(overshoot, peak_time)
     return [found.Kp, found.Kv]
 
 
-def study(workshop: Workshop, published: Published, index: str, **table: Any) -> list[Any]:
+def study(workshop: ReproductionCache, published: Published, index: str, **table: Any) -> list[Any]:
     """Means of an index under the second law over those under the first, at each percentage of wrong parameters."""
     found = workshop.kept(f"study {table}", lambda: parflex.run_study(StudyFile.model_validate(table)))
     if found.interrupted:

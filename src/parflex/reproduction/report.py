@@ -1,4 +1,6 @@
-"""One page of HTML with everything in it: tables, figures and modes that move. It opens offline and prints well.
+"""The HTML report with its figures.
+
+One page of HTML with everything in it: tables, figures and modes that move. It opens offline and prints well.
 
 A content policy in the page allows its own script and its own style, by their hashes, and nothing else: no address
 outside the page can be reached from it.
@@ -9,6 +11,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import math
 import platform
 import re
 from html import escape
@@ -16,23 +19,38 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from parflex import __version__
 from parflex.codegen.source_files import MARK, write_files
 from parflex.errors import InputError
-from parflex.reproduction import report_figures
+from parflex.reproduction import svg
 from parflex.reproduction.checks import DIFFERS, FITTED, NOT_REPRODUCIBLE, OK, Check, Shown, totals
-from parflex.reproduction.published_tables import Paper, read_paper
-from parflex.reproduction.quantities import Workshop
+from parflex.reproduction.peers import operator_groups, speed_groups
+from parflex.reproduction.quantities import ReproductionCache
+from parflex.reproduction.tables import Paper, Show, read_paper
+from parflex.statics.modes import energy_shares
+from parflex.view.robot_figure import angles_of_view, view
+from parflex.view.skeleton import mode_shape_points
 
 NAME = "index.html"
+
 FEW = 12  # rows of a table that is shown open
+
 VERDICTS = {OK: "✓ ok", DIFFERS: "≠ differs", FITTED: "~ fitted", NOT_REPRODUCIBLE: "· not reproducible"}
+
 TILES = {
     OK: "agree within their tolerances",
     DIFFERS: "differ",
     FITTED: "agree because parameters were fitted to them",
     NOT_REPRODUCIBLE: "cannot be reproduced; each says why",
 }
+
+Array = np.ndarray
+
+DIGITS = 4  # of a metre: a tenth of a millimetre is less than a pixel
+
+BENT = 0.09  # largest displacement in a small picture, of the size of the robot
 
 
 def check_folder(folder: str | Path) -> None:
@@ -59,24 +77,22 @@ def write_report(folder: str | Path, checks: list[Check], quick: bool = False, s
 def page(checks: list[Check], quick: bool = False, shown: Shown | None = None) -> str:
     """The text of the page; a quick one has no simulated motions and no times."""
     papers = [read_paper(name) for name in dict.fromkeys(check.paper for check in checks)]
-    workshop, steps = Workshop(), len(papers) + 2
+    workshop, steps = ReproductionCache(), len(papers) + 2
 
     def say(done: int, what: str) -> None:
         if shown:
             shown(done, steps, f"report: {what}")
 
     say(0, "modes")
-    modes, players = report_figures.moving_modes(
-        [show for paper in reversed(papers) for show in paper.shapes], workshop
-    )
+    modes, players = moving_modes([show for paper in reversed(papers) for show in paper.shapes], workshop)
     sections = [modes]
     for k, paper in enumerate(papers):
         say(k + 1, paper.paper)
         sections.append(_paper(paper, [check for check in checks if check.paper == paper.paper]))
-        sections += [report_figures.motion(show, workshop) for show in paper.motions if not quick]
+        sections += [motion(show, workshop) for show in paper.motions if not quick]
         sections.append(_errata(paper))
     say(steps - 1, "operators and speed")
-    sections += [_fitted(checks), report_figures.beside_others(quick)]
+    sections += [_fitted(checks), peer_figure(quick)]
     return _whole(_head(checks, papers), "".join(sections), players)
 
 
@@ -119,7 +135,7 @@ def _head(checks: list[Check], papers: list[Paper]) -> str:
         '<header class="top"><h1>Published and computed, side by side</h1>'
         '<p class="lead">Every number that the papers print, computed anew by parflex from its robot files, with the '
         "difference, the tolerance and its reason. What cannot be reproduced is listed as well.</p>"
-        f'<ul class="tiles">{tiles}</ul>{report_figures.all_checks(checks)}'
+        f'<ul class="tiles">{tiles}</ul>{all_checks(checks)}'
         f'<nav aria-label="Parts"><ul>{links}</ul></nav></header>'
     )
 
@@ -169,7 +185,7 @@ def _group(checks: list[Check], before: str = "") -> str:
     heading = f'<h3>{escape(before + group.title)}</h3><p class="why">{why}</p>'
     if checks[0].published is None:
         return f'{heading}<p class="verdict {checks[0].status}">{VERDICTS[checks[0].status]}</p>'
-    drawn = report_figures.group_figure(checks) if group.figure else ""
+    drawn = group_figure(checks) if group.figure else ""
     table = _table(checks)
     if len(checks) > FEW:
         table = f"<details><summary>{_said(checks)}</summary>{table}</details>"
@@ -233,3 +249,162 @@ def _number(value: float | None, digits: int = 6, sign: bool = False) -> str:
 def _text(text: str) -> str:
     """Words of the data files: what stands between backticks is code."""
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
+
+
+def _figure(drawn: str, caption: str) -> str:
+    return f"<figure>{drawn}<figcaption>{escape(caption)}</figcaption></figure>"
+
+
+def all_checks(checks: list[Check]) -> str:
+    """Every number that has a tolerance, as one figure."""
+    rows: dict[str, list[tuple[str, float, str]]] = {}
+    for check in checks:
+        if check.status == NOT_REPRODUCIBLE or check.difference is None:
+            continue
+        rows.setdefault(check.paper, []).append((_told(check), _share(check), check.status))
+    if not rows:
+        return ""
+    return _figure(
+        svg.overview(list(rows.items())),
+        "Every number that can be compared: how much of its tolerance the difference takes. Green agrees, amber was "
+        "fitted, red differs; point at a dot to read it.",
+    )
+
+
+def _share(check: Check) -> float:
+    difference = check.difference or 0.0
+    if check.group.compare == "at most":
+        return 0.0 if difference <= (check.tolerance or 0.0) else math.inf
+    if not check.tolerance:
+        return 0.0 if not difference else math.inf
+    return abs(difference) / check.tolerance
+
+
+def _told(check: Check) -> str:
+    return f"{check.quantity}: published {check.published}, computed {check.computed:.6g}"
+
+
+def group_figure(checks: list[Check]) -> str:
+    """Published and computed numbers of a group."""
+    rows: dict[str, list[tuple[float, float, float, str]]] = {}
+    for check in checks:
+        if check.published is not None and check.computed is not None:
+            entry = (float(check.published), float(check.computed), float(check.tolerance or 0), check.status)
+            rows.setdefault(check.row or check.group.title, []).append(entry)
+    if not rows:
+        return ""
+    group = checks[0].group
+    if group.compare == "at most":
+        curves = [(name, np.array([computed for _, computed, *_ in row])) for name, row in rows.items()]
+        limit = next(iter(rows.values()))[0][0]
+        drawn = svg.below(group.title, "computed, beside the limit", list(group.names), limit, curves)
+        return _figure(drawn, f"{group.title}. The dashed line is the limit.")
+    named = [(name if len(rows) > 1 else "", row) for name, row in rows.items()]
+    return _figure(
+        svg.comparison(group.title, group.unit, named),
+        f"{group.title}: a dot in its ring is a computed value where the paper has one; on the right the same "
+        "differences, enlarged until the tolerance fills the band.",
+    )
+
+
+def moving_modes(shows: list[Show], workshop: ReproductionCache) -> tuple[str, list[dict[str, Any]]]:
+    """Robots whose modes can be played, beside small pictures of them; and the numbers that the script plays."""
+    players = [mode_shapes(show, workshop) for show in shows]
+    if not players:
+        return "", []
+    choices, pictures = [], []
+    for number, player in enumerate(players):
+        title = escape(player["title"])
+        choices.append(f'<button type="button" class="robot" aria-pressed="{_truth(number == 0)}">{title}</button>')
+        stills = "".join(
+            f'<button type="button" class="still" aria-pressed="{_truth(k == 0)}">{picture}'
+            f"<b>{escape(label)}</b><small>{escape(kind)}</small></button>"
+            for k, (label, kind, picture) in enumerate(player.pop("stills"))
+        )
+        pictures.append(
+            f'<div class="robot-modes"><h3>{title}</h3><div class="stills" role="group" aria-label="Modes of {title}">'
+            f"{stills}</div></div>"
+        )
+    return (
+        '<h2 id="modes">Modes that move</h2><figure>'
+        f'<div class="robots" role="group" aria-label="Robots">{"".join(choices)}</div><div class="modes"><div>'
+        '<div class="stage"><canvas tabindex="0" role="img" aria-label="A mode of a robot"></canvas><output></output>'
+        '</div><div class="tools"><button type="button" class="pause">Pause</button>'
+        '<label>amplitude <input type="range" class="reach" min="1" max="25" value="9"></label></div>'
+        "<noscript><p>The modes move by a small script in this page; the pictures do without.</p></noscript></div>"
+        f"<div>{''.join(pictures)}</div></div>"
+        "<figcaption>Drag to turn, choose a mode by its picture, or take the arrow keys, + and -, and the space bar. "
+        "Motors are locked; grey is the robot at rest, undeformed, held at the squares; orange is what moves most. "
+        "Amplitudes are far larger than real ones, and all modes are slowed to the same pace.</figcaption></figure>",
+        players,
+    )
+
+
+def _truth(value: bool) -> str:
+    return "true" if value else "false"
+
+
+def motion(show: Show, workshop: ReproductionCache) -> str:
+    """Time series of a simulated motion."""
+    if show.motion is None:
+        return ""
+    run = workshop.run(show.robot, show.motion, float(show.time), float(show.step), **show.options)
+    drawn = "".join(
+        svg.series(f"{show.title}: {label}", label, run.t, [(name, np.asarray(run[name])) for name in columns])
+        for label, columns in show.series.items()
+    )
+    return _figure(
+        drawn,
+        f"{show.title}: {show.time:g} s, computed in {run.seconds:.2f} s of the time loop, with all of its robot "
+        "file. The paper shows these quantities as curves without digits, of motions that it does not give in full.",
+    )
+
+
+def peer_figure(quick: bool = False) -> str:
+    """Operators of models, and times unless it is quick, beside those of others."""
+    operators = svg.bars("Operators", "operators + - * / of one call", operator_groups())
+    counted = '<h2 id="others">Beside others</h2>' + _figure(operators, "Operators of models beside published ones.")
+    if quick:
+        return counted
+    speed = svg.bars("Time of a state", "microseconds a state, this machine", speed_groups())
+    return (
+        counted + "<p>Times are those of this machine while it made this page, "
+        "with whatever else it was doing: best of five rounds, one thread, 512 states a call. Pinocchio is called "
+        "state by state from Python, and what such a call costs on an empty model is taken off; CasADi and NumPy run "
+        "the same program that parflex compiles. A library that is not installed is left out.</p>"
+        + _figure(speed, "Time of one state. The benchmarks of the repository compare more carefully.")
+    )
+
+
+def mode_shapes(show: Show, workshop: ReproductionCache) -> dict[str, Any]:
+    """What the page's script plays: plain numbers, and a small picture of each mode."""
+    found = workshop.modes(show.robot, show.pose, show.modes)
+    here = found.model.configuration
+    kinds = [one["kind"] for one in energy_shares(found)]
+    modes, stills, first = [], [], None
+    turn, tilt = angles_of_view(here.robot)
+    rows = view(turn, tilt)
+    for k, (frequency, mode) in enumerate(zip(found.frequencies, found.shapes.T, strict=True)):
+        shape = mode_shape_points(here.robot, here, mode)
+        first = first or shape
+        label = f"{frequency:.2f} Hz"
+        told = f"{show.title}: mode {k + 1}, {label}" + (f", {kinds[k]}" if kinds[k] else "")
+        modes.append({"hz": round(float(frequency), 4), "kind": kinds[k], "shape": _flat(shape.shape)})
+        fine = [kind == "plate" for kind in shape.kinds]
+        picture = svg.still(shape.points, shape.shape, shape.edges, fine, BENT * shape.size, rows, told)
+        stills.append((label, kinds[k] or "", picture))
+    assert first is not None
+    return {
+        "title": show.title,
+        "view": [turn, tilt],
+        "size": round(first.size, DIGITS),
+        "points": _flat(first.points),
+        "edges": [int(k) for k in np.asarray(first.edges).ravel()],
+        "kinds": first.kinds,
+        "modes": modes,
+        "stills": stills,
+    }
+
+
+def _flat(values: Array) -> list[float]:
+    return [float(value) + 0.0 for value in np.round(values, DIGITS).ravel()]

@@ -22,7 +22,7 @@ COLUMNS = ("", "published", "computed", "difference", "tolerance", "verdict")
 
 def _papers(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
     """Papers whose keys begin so, for the shell."""
-    from parflex.reproduction.published_tables import paper_names
+    from parflex.reproduction.tables import paper_names
 
     return [name for name in paper_names() if name.lower().startswith(begun.lower())]
 
