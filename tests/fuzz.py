@@ -422,7 +422,7 @@ def ask(path: Path, number: int) -> str:
 
 def through_the_command_line(path: Path, verb: str) -> None:
     """The same file on the command line: an exit code, and JSON that any program can read."""
-    from parflex.cli.main import main
+    from parflex.cli.app import main
 
     out, err = io.StringIO(), io.StringIO()
     code: Any = None

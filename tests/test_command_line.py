@@ -21,8 +21,8 @@ from support.robots import robot_file
 
 import parflex
 from parflex.cli import output
+from parflex.cli.app import BLAS_THREADS, main
 from parflex.cli.group import cli
-from parflex.cli.main import BLAS_THREADS, main
 
 VERBS = sorted(cli.commands)
 ROBOTS = sorted(path.stem for path in CATALOGUE.glob("*.toml"))
@@ -145,7 +145,7 @@ def test_every_help_text_shows_valid_examples(capsys, verb):
 
 
 def test_help_starts_without_the_libraries_that_compute():
-    code = f"import sys, parflex.cli.main; print([name for name in {HEAVY} if name in sys.modules])"
+    code = f"import sys, parflex.cli.app; print([name for name in {HEAVY} if name in sys.modules])"
     answer = python("-c", code)
     assert answer.stdout.strip() == "[]", answer.stdout + answer.stderr
 
@@ -175,7 +175,7 @@ def test_the_completion_script_is_valid_in_its_shell(kind, capsys, tmp_path):
 
 
 COMMAND = """import os, sys
-from parflex.cli.main import main
+from parflex.cli.app import main
 try:
     main(["frequencies", "dualemps", "--json"])
 except SystemExit:

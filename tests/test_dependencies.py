@@ -149,7 +149,7 @@ def test_every_import_is_required_or_brought_by_what_is_required():
 
 
 QUIET = """import contextlib, io, sys
-from parflex.cli.main import main
+from parflex.cli.app import main
 
 def told(*words):
     with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):

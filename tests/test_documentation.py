@@ -14,7 +14,7 @@ import pytest
 from conftest import PUBLIC
 from support.documentation import ROOT, blocks, commands, run_parflex, shows
 
-from parflex.cli.main import cli
+from parflex.cli.group import cli
 
 DOCS = sorted((ROOT / "docs").glob("*.md"))
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *DOCS]

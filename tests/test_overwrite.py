@@ -12,7 +12,7 @@ from support.robots import robot_file
 
 import parflex
 from parflex import InputError
-from parflex.cli.group import OUTPUTS, Verb, cli
+from parflex.cli.group import OUTPUTS, Command, cli
 from parflex.io import refuse_overwrite
 from parflex.robotfile.read import files_of
 
@@ -63,7 +63,7 @@ def writing(verb: str) -> set[str]:
 
 def test_every_command_with_an_output_is_tested():
     assert {verb for verb in cli.commands if writing(verb)} == set(VERBS)
-    assert all(isinstance(one, Verb) for one in cli.commands.values())
+    assert all(isinstance(one, Command) for one in cli.commands.values())
     for verb, command in cli.commands.items():
         for option in command.params:
             told = (getattr(option, "help", None) or "").lower()

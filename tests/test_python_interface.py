@@ -10,7 +10,7 @@ from support.robots import write_robot
 
 import parflex
 from parflex import ActuationError, InputError, ParflexError, RobotFileError, SingularError, UnreachableError, configure
-from parflex.cli.output import in_flags
+from parflex.cli.output import as_options
 
 HEXAPOD = "gough-stewart"
 
@@ -226,7 +226,7 @@ def test_errors_of_python_are_those_of_the_command_line(capsys):
             call()
         assert type(refusal.value) is kind
         told = refusal.value.as_dict()
-        told["hint"] = in_flags(told["hint"]) if told["hint"] else None  # the command line says options for arguments
+        told["hint"] = as_options(told["hint"]) if told["hint"] else None  # the command line says options for arguments
         assert refused(capsys, *arguments) == told
 
 

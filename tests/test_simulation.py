@@ -512,7 +512,7 @@ def test_an_interrupt_keeps_the_rows_before(tmp_path):
     code = "import sys, parflex.integrators.driver as i\nold = i.run_loop\n"
     code += "def run(*a, **k):\n    print('running', flush=True)\n    return old(*a, **k)\n"
     code += "import parflex.simulation.segments as s\ns.run_loop = run\n"
-    code += "from parflex.cli.main import main\nmain(sys.argv[1:])"
+    code += "from parflex.cli.app import main\nmain(sys.argv[1:])"
     words = [sys.executable, "-c", code, "simulate", *options, "--out", str(file)]
     # where these tests run in the background, interrupts are switched off and children inherit that
     listening = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 import parflex
-from parflex.cli import output, tables
-from parflex.cli.main import cli, main
-from parflex.cli.verbs import reproduce_verb
+from parflex.cli import output, reproduction
+from parflex.cli import output as tables
+from parflex.cli.app import main
+from parflex.cli.group import cli
 
 # a command for each verb that prints tables; files are those of `folder`
 COMMANDS = {
@@ -97,9 +98,9 @@ def test_tables_show_every_number_and_name_whole_at_all_widths(verb, folder, mon
     printed, answers = [], []
     show = output.show
     keep = lambda title, columns, rows, styles=None: printed.append((title, columns, [tuple(row) for row in rows]))  # noqa: E731
-    monkeypatch.setattr(output, "show", lambda answer, *rest: (show(answer, *rest), answers.append(answer)))
+    monkeypatch.setattr(output, "print_result", lambda answer, *rest: (show(answer, *rest), answers.append(answer)))
     monkeypatch.setattr(output, "print_table", keep)
-    monkeypatch.setattr(reproduce_verb, "print_table", keep)
+    monkeypatch.setattr(reproduction, "print_table", keep)
     monkeypatch.chdir(folder)
     with pytest.raises(SystemExit) as stop:
         main(COMMANDS[verb].split())

@@ -11,7 +11,7 @@ import pytest
 
 import parflex
 from parflex import InputError
-from parflex.cli.verbs.statics_verbs import write_arrays
+from parflex.cli.statics import write_arrays
 from parflex.codegen.source_files import write_files
 from parflex.io import atomic_file, atomic_files, replacing_files
 from parflex.trajectories.files import write_table

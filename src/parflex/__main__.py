@@ -1,5 +1,5 @@
 """`python -m parflex`."""
 
-from parflex.cli.main import main
+from parflex.cli.app import main
 
 main()

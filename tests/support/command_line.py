@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from parflex.cli import output
-from parflex.cli.main import main
+from parflex.cli.app import main
 
 ERROR_KEYS = {"kind", "message", "file", "key", "value", "hint"}
 

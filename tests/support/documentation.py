@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from parflex.cli.main import main
+from parflex.cli.app import main
 
 ROOT = Path(__file__).resolve().parents[2]
 

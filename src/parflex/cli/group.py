@@ -44,7 +44,7 @@ def _with_unit(option: click.Parameter) -> None:
         option.help = f"{said} ({word.unit}){mark}{default}."
 
 
-class Verb(click.Command):
+class Command(click.Command):
     """A command that refuses to write over a file that it reads."""
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -73,10 +73,10 @@ def _is_file(word: str) -> bool:
         return False
 
 
-class Verbs(click.Group):
+class CommandGroup(click.Group):
     """The verbs; a misspelt one is answered with the nearest, which click does by itself only since 8.4."""
 
-    command_class = Verb
+    command_class = Command
 
     def add_command(self, cmd: click.Command, name: str | None = None) -> None:
         """One more verb, whose options say their units."""
@@ -95,7 +95,7 @@ class Verbs(click.Group):
         return super().resolve_command(ctx, args)
 
 
-@click.group(cls=Verbs, context_settings=CONTEXT, epilog=EXAMPLES)
+@click.group(cls=CommandGroup, context_settings=CONTEXT, epilog=EXAMPLES)
 @click.version_option(__version__, prog_name="parflex")
 def cli() -> None:
     """Dynamic models of parallel robots from one robot file.

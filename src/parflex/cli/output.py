@@ -1,4 +1,4 @@
-"""What the command line prints: tables for people, one JSON object for programs, one sentence for errors."""
+"""Tables, JSON, errors and progress bars."""
 
 from __future__ import annotations
 
@@ -6,15 +6,23 @@ import json
 import math
 import re
 import sys
-from collections.abc import Iterable, Mapping
-from typing import Any
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from parflex.cli.tables import print_table
+from parflex.errors import InputError
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 MAX_LINE = 2000
+
 ROUNDING = 1e-13  # of the largest number of a table of one kind: what is smaller is left over from differences
+
 FLAGS = {  # how the library names an argument, and how the command line does
     "force=True": "--force",
     "target='c'": "--target c",
@@ -35,26 +43,34 @@ FLAGS = {  # how the library names an argument, and how the command line does
     "fewer columns": "fewer --columns",
 }
 
+GAP = 2  # spaces between columns, those of rich
 
-def plain(value: Any) -> Any:
+WHOLE_LABEL = 24  # characters: longer labels of rows wrap at spaces, so that two numbers fit next to them
+
+LINES_EVERY = 30.0  # s
+
+
+def json_value(value: Any) -> Any:
     """The value with only what JSON has: no NaN, no arrays."""
     if isinstance(value, Mapping):
-        return {str(key): plain(entry) for key, entry in value.items()}
+        return {str(key): json_value(entry) for key, entry in value.items()}
     if hasattr(value, "tolist"):
-        return plain(value.tolist())
+        return json_value(value.tolist())
     if isinstance(value, (list, tuple)):
-        return [plain(entry) for entry in value]
+        return [json_value(entry) for entry in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
 
 
-def show(answer: dict[str, Any], as_json: bool, *tables: tuple[str, list[str], Iterable[Iterable[Any]]]) -> None:
+def print_result(
+    answer: dict[str, Any], as_json: bool, *tables: tuple[str, list[str], Iterable[Iterable[Any]]]
+) -> None:
     """The answer as JSON, or as tables; warnings go to stderr, and those that came on the way stand in JSON as well."""
     warn(answer.get("warnings", []))
     answer["warnings"] = list(dict.fromkeys([*answer.get("warnings", []), *_said()]))
     if as_json:
-        click.echo(json.dumps(plain(answer), allow_nan=False))
+        click.echo(json.dumps(json_value(answer), allow_nan=False))
         return
     for title, columns, rows in tables:
         print_table(title, columns, rows)
@@ -101,19 +117,221 @@ def _said() -> dict[str, None]:
     return {} if context is None else context.find_root().meta.setdefault("parflex.said", {})
 
 
-def in_flags(hint: str) -> str:
+def as_options(hint: str) -> str:
     """A hint of the library in the options of the command line."""
     known = "|".join(re.escape(word) for word in FLAGS)
     return re.sub(rf"(?<![\w-])(?:{known})(?![\w-])", lambda found: FLAGS[found[0]], hint)
 
 
-def fail(error: dict[str, Any], text: str, as_json: bool) -> None:
+def print_error(error: dict[str, Any], text: str, as_json: bool) -> None:
     """One sentence on stderr, and the error object on stdout for programs."""
     hint = error.get("hint")
     if hint and text.endswith(hint):
-        error = {**error, "hint": in_flags(hint)}
-        text = text.removesuffix(hint) + in_flags(hint)
+        error = {**error, "hint": as_options(hint)}
+        text = text.removesuffix(hint) + as_options(hint)
     click.echo(f"error: {one_line(text)}", err=True)
     if as_json:
-        click.echo(json.dumps({"error": plain(error)}, allow_nan=False))
+        click.echo(json.dumps({"error": json_value(error)}, allow_nan=False))
     sys.stdout.flush()
+
+
+def print_table(
+    title: str, columns: Sequence[str], rows: Iterable[Iterable[Any]], styles: Mapping[str, str] | None = None
+) -> None:
+    """Print a table in blocks of columns, or one value per line if the width cannot hold a block.
+
+    `styles` are styles of rich by the text of a cell.
+    """
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(highlight=False, markup=False)  # names of parameters have brackets
+    values = [tuple(row) for row in rows]
+    cells = [[_cell(value) for value in row] for row in values]
+    if title:
+        console.print(Text(title, style="italic"), soft_wrap=True)
+    labels = _label_count(cells, len(columns))
+    natural, least = zip(*(_widths(k, labels, columns, cells) for k in range(len(columns))), strict=True)
+    blocks = _blocks(least, labels, console.width)
+    if any(_total(least, block) > console.width for block in blocks):
+        _print_lines(console, labels, columns, cells)
+        return
+    for number, block in enumerate(blocks):
+        if number:
+            console.print()
+        numeric = {k for k in block if all(row[k] is None or isinstance(row[k], int | float) for row in values)}
+        _print_block(console, block, columns, cells, numeric, natural, least, styles or {})
+
+
+def _cell(value: Any) -> str:
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return "-"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, list | tuple):
+        return ", ".join(_cell(entry) for entry in value)
+    return str(value)
+
+
+def _label_count(cells: list[list[str]], columns: int) -> int:
+    """Return how many leading columns distinguish the rows; every block repeats them."""
+    for count in range(1, columns):
+        if len({tuple(row[:count]) for row in cells}) == len(cells):
+            return count
+    return 1
+
+
+def _widths(index: int, labels: int, columns: Sequence[str], cells: list[list[str]]) -> tuple[int, int]:
+    """Return the width of a column on one line per cell, and the least width that breaks no word."""
+    from rich.cells import cell_len
+
+    texts = [columns[index], *(row[index] for row in cells)]
+    natural = max(map(cell_len, texts))
+    if index < labels and natural <= WHOLE_LABEL:
+        return natural, natural
+    return natural, max((cell_len(word) for text in texts for word in text.split()), default=0)
+
+
+def _blocks(least: Sequence[int], labels: int, width: int) -> list[list[int]]:
+    """Return the columns of each block: the labels, then as many others as fit."""
+    blocks = [list(range(labels))]
+    for index in range(labels, len(least)):
+        if len(blocks[-1]) > labels and _total(least, [*blocks[-1], index]) > width:
+            blocks.append(list(range(labels)))
+        blocks[-1].append(index)
+    return blocks
+
+
+def _total(widths: Sequence[int], block: list[int]) -> int:
+    return sum(widths[index] + GAP for index in block) - GAP
+
+
+def _print_block(
+    console: Console,
+    block: list[int],
+    columns: Sequence[str],
+    cells: list[list[str]],
+    numeric: set[int],
+    natural: Sequence[int],
+    least: Sequence[int],
+    styles: Mapping[str, str],
+) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False)
+    spare = console.width - _total(least, block)
+    for index in block:
+        more = min(spare, natural[index] - least[index])
+        spare -= more
+        justify: Literal["left", "right"] = "right" if index in numeric else "left"
+        table.add_column(Text(columns[index]), justify=justify, width=least[index] + more)
+    for row in cells:
+        table.add_row(*(Text(row[index], style=styles.get(row[index], "")) for index in block))
+    console.print(table)
+
+
+def _print_lines(console: Console, labels: int, columns: Sequence[str], cells: list[list[str]]) -> None:
+    """Print a line of labels, name of the column and value for each value."""
+    from rich.text import Text
+
+    if len(columns) == 1:
+        lines = [[columns[0]], *cells]
+    else:
+        lines = [[*row[:labels], columns[index], row[index]] for row in cells for index in range(labels, len(columns))]
+    for line in lines:
+        console.print(Text(" ".join(text for text in line if text)), soft_wrap=True)
+
+
+@contextmanager
+def time_progress(title: str, time: float | None) -> Iterator[Callable[[float], None] | None]:
+    """A bar of simulated time."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(title, total=time)
+        yield lambda t: bar.update(task, completed=t)
+
+
+@contextmanager
+def count_progress(title: str) -> Iterator[Callable[[int, int], None] | None]:
+    """A bar of things done, of all; it begins with the first of them, when other processes are there already.
+
+    Where there is no terminal, as in the log of a batch system, a line says it from time to time.
+    """
+    if not sys.stderr.isatty():
+        yield _lines(title)
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    columns = (title, BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[left]}"))
+    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+    task = bar.add_task(title, total=None, left="")
+    pace = _Pace()
+
+    def show(done: int, total: int) -> None:
+        if not bar.live.is_started:
+            bar.reset(task, completed=done, total=total)  # what was there before took no time
+            bar.start()
+        left = pace.left(done, total)
+        said = "" if left is None else str(timedelta(seconds=round(left)))
+        bar.update(task, completed=done, total=total, left=said)
+
+    try:
+        yield show
+    finally:
+        bar.stop()
+
+
+class _Pace:
+    """How long the rest will take at the pace since the first call: slow ones come seldom, and several at once."""
+
+    def __init__(self) -> None:
+        self.first: tuple[float, int] | None = None
+
+    def left(self, done: int, total: int) -> float | None:
+        """Seconds; None before anything is done."""
+        now = time.monotonic()
+        if self.first is None:
+            self.first = now, done
+        begin, before = self.first
+        return (total - done) * (now - begin) / (done - before) if done > before else None
+
+
+def _lines(title: str) -> Callable[[int, int], None]:
+    """Things done, and the time that the others will take at this pace, as lines."""
+    pace, last = _Pace(), [time.monotonic()]
+
+    def say(done: int, total: int) -> None:
+        now, left = time.monotonic(), pace.left(done, total)
+        if now - last[0] >= LINES_EVERY and left is not None:
+            last[0] = now
+            print(f"{title}: {done} of {total}, {left:.0f} s left", file=sys.stderr, flush=True)
+
+    return say
+
+
+def check_convergence(converge: float | None, file: str | None) -> Callable[[Any], list[str]]:
+    """What draws an answer into the file, if one is named; wrong names are refused before anything is computed."""
+    if file is None:
+        return lambda refined: []
+    from parflex.view.style import picture_path
+
+    picture_path(file)
+    if converge is None:
+        raise InputError(
+            "nothing is refined", key="convergence", value=file, hint="give --converge R, or leave out --convergence"
+        )
+
+    def draw(refined: Any) -> list[str]:
+        from parflex.view.study_figure import draw_convergence
+
+        draw_convergence(refined, file)
+        return [file]
+
+    return draw

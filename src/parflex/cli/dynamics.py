@@ -9,8 +9,16 @@ import click
 
 from parflex.cli import output
 from parflex.cli.group import cli
-from parflex.cli.input import blaming, limits_option, open_robot, read_state, robot_options, state_options
-from parflex.cli.spare_options import read_spare, spare_options
+from parflex.cli.options import (
+    allocation_options,
+    limits_option,
+    naming_state_file,
+    open_robot,
+    read_allocation,
+    read_state,
+    robot_options,
+    state_options,
+)
 
 
 def _solved(
@@ -28,7 +36,7 @@ def _solved(
     texts = {word: rest.pop(word) for word in ("pose", "velocity", third)}
     state = read_state(state_file, wrench, without, **texts)
     loaded = open_robot(robot, **rest)
-    with blaming(state_file, wrench=wrench, **texts):
+    with naming_state_file(state_file, wrench=wrench, **texts):
         return model(
             loaded,
             state.get("pose"),
@@ -64,7 +72,7 @@ def _show(answer: dict[str, Any], table: Any, result: Any, as_json: bool) -> Non
 )
 @robot_options
 @state_options
-@spare_options
+@allocation_options
 @limits_option
 @click.option("--acceleration", metavar="KEY=VALUE,...", help="Accelerations with the same keys; frames in world axes.")
 def inverse(
@@ -80,7 +88,7 @@ def inverse(
     """Efforts of the motors in a motion of the end effector or of joints."""
     from parflex.dynamics.dynamics import inverse_dynamics
 
-    more = read_spare(rest) | {"ignore_limits": ignore_limits}
+    more = read_allocation(rest) | {"ignore_limits": ignore_limits}
     result = _solved(inverse_dynamics, "acceleration", robot, state_file, wrench, without, reactions, rest, **more)
     answer = {
         "efforts": result.efforts,

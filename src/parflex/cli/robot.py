@@ -9,7 +9,14 @@ import click
 
 from parflex.cli import output
 from parflex.cli.group import cli
-from parflex.cli.input import coordinates_option, limits_option, open_robot, read_pose_option, robot_options, words_of
+from parflex.cli.options import (
+    coordinates_option,
+    limits_option,
+    open_robot,
+    read_pose_option,
+    robot_options,
+    split_names,
+)
 from parflex.errors import ParflexError, RobotFileError
 from parflex.io import new_file
 
@@ -118,7 +125,7 @@ def draw(robot: str, as_json: bool, pose: str | None, frames: str | None, path: 
 
     loaded = open_robot(robot, **choice)
     here = configure(loaded, read_pose_option(pose))
-    draw_robot(loaded, here, path, frames=words_of(frames or ""))
+    draw_robot(loaded, here, path, frames=split_names(frames or ""))
     output.show({"file": path, "warnings": list(here.warnings)}, as_json, ("", ["written", ""], [(path, "")]))
 
 
@@ -168,7 +175,7 @@ def pose(robot: str, as_json: bool, pose: str | None, frames: str | None, ignore
     configuration = configure(loaded, read_pose_option(pose), ignore_limits=ignore_limits)
     values = dict(zip(loaded.tree.position_names, configuration.q.tolist(), strict=True))
     found = frames_of(loaded, configuration)
-    found |= {name: found[name] for name in words_of(frames or "")}
+    found |= {name: found[name] for name in split_names(frames or "")}
     places = {name: {"position": p.tolist(), "rotation": R.tolist()} for name, (p, R) in found.items()}
     answer = {
         "q": values,

@@ -7,10 +7,9 @@ from typing import Any
 import click
 
 from parflex.cli import output
-from parflex.cli.conditions import condition_options, read_conditions
-from parflex.cli.convergence import check_convergence
 from parflex.cli.group import cli
-from parflex.cli.input import robot_options
+from parflex.cli.options import condition_options, read_conditions, robot_options
+from parflex.cli.output import check_convergence
 
 STEP = ("elements", "coordinates", "change", "remaining")  # of a refinement, as people see it
 

@@ -8,21 +8,21 @@ from typing import Any
 import click
 
 from parflex.cli import output
-from parflex.cli.convergence import check_convergence
 from parflex.cli.group import cli
-from parflex.cli.input import (
+from parflex.cli.options import (
+    allocation_options,
     assignments,
     limits_option,
     open_robot,
+    read_allocation,
     read_pose_option,
     read_wrenches,
     robot_options,
+    split_names,
     without_option,
-    words_of,
     wrench_option,
 )
-from parflex.cli.progress import clock
-from parflex.cli.spare_options import read_spare, spare_options
+from parflex.cli.output import check_convergence, time_progress
 from parflex.errors import InputError
 
 
@@ -69,7 +69,7 @@ from parflex.errors import InputError
 @click.option("--velocity", metavar="KEY=VALUE,...", help="Initial velocities of what the motion does not prescribe.")
 @click.option("--effort", metavar="JOINT=VALUE,...", help="Constant motor efforts, if no motion is given.")
 @wrench_option
-@spare_options
+@allocation_options
 @click.option(
     "--friction-width", type=float, metavar="W",
     help="Rate over which Coulomb friction is smoothed; default: none, joints stick.",
@@ -111,7 +111,7 @@ def simulate(robot: str, as_json: bool, path: str, **options: Any) -> int:
     cutoff = options.pop("low_pass")
     if cutoff is not None and not 0 < cutoff < math.inf:  # the rest is seen when the rows are there
         raise InputError("a cut-off is a positive frequency", key="low-pass", value=cutoff, hint="give e.g. 100")
-    with clock("simulating", options["time"]) as shown:
+    with time_progress("simulating", options["time"]) as shown:
         run = run_simulation(loaded, progress=shown, **_arguments(options))
     if cutoff is not None and run.status == "ok":
         run = _with_low_passed(run, cutoff)
@@ -181,14 +181,14 @@ def _tables(summary: dict[str, Any]) -> list[Any]:
 def _arguments(options: dict[str, Any]) -> dict[str, Any]:
     """The arguments of the equivalent Python call."""
     given = {key: value for key, value in options.items() if value is not None}
-    given |= read_spare(given)
-    given["without"] = words_of(given["without"])
+    given |= read_allocation(given)
+    given["without"] = split_names(given["without"])
     given["wrench"] = read_wrenches(given["wrench"])
     if "effort" in given:
         given["effort"] = assignments(given["effort"], "effort")
     for key in ("frames", "outputs"):
         if key in given:
-            given[key] = words_of(given[key])
+            given[key] = split_names(given[key])
     if "pose" in given:
         given["pose"] = read_pose_option(given["pose"])
     if "velocity" in given:

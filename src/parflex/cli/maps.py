@@ -10,8 +10,16 @@ import click
 
 from parflex.cli import output
 from parflex.cli.group import cli
-from parflex.cli.input import assignments, numbers, open_robot, read_wrenches, robot_options, words_of, wrench_option
-from parflex.cli.progress import counter
+from parflex.cli.options import (
+    assignments,
+    numbers,
+    open_robot,
+    read_wrenches,
+    robot_options,
+    split_names,
+    wrench_option,
+)
+from parflex.cli.output import count_progress
 from parflex.errors import InputError
 
 
@@ -71,14 +79,14 @@ def map_verb(
 
         picture_path(figure)
     axes = read_axes(over)
-    left_out = words_of(lowest_over or "")
+    left_out = split_names(lowest_over or "")
     _check_lowest([name for name, *_ in axes], left_out)
     held = assignments(fixed, "fixed") if fixed else {}
     loaded = open_robot(robot, elements=elements, **choice)
     names: Any = lock if lock in ("actuators", "none") else [word.strip() for word in lock.split(",")]
     given: dict[str, Any] = {"about": about, "wrench": read_wrenches(wrench), "threads": threads, "csv": not no_csv}
     given["cluster"] = cluster
-    with counter("map") as shown:
+    with count_progress("map") as shown:
         found = frequency_map(loaded, axes, held, modes, names, out, shown, responses=list(responses), **given)
     answer = _answer(found, out, no_csv, list(loaded.warnings))
     drawn = found.lowest_over(left_out) if left_out else found

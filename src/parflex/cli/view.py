@@ -12,7 +12,7 @@ import click
 
 from parflex.cli import output
 from parflex.cli.group import cli
-from parflex.cli.input import open_robot, read_pose_option, robot_options, words_of
+from parflex.cli.options import open_robot, read_pose_option, robot_options, split_names
 from parflex.errors import InputError
 from parflex.io import atomic_file
 
@@ -80,7 +80,7 @@ def view(
         viewer = _studio(loaded, robot, design_file, pose, wanted, {"run": run, "frames": frames})
     else:
         reload = partial(open_robot, robot, **choice)
-        viewer = Viewer(loaded, read_pose_option(pose), played, wanted, reload, watched, words_of(frames or ""))
+        viewer = Viewer(loaded, read_pose_option(pose), played, wanted, reload, watched, split_names(frames or ""))
     try:
         viewer.begin(mode, amplitude, stress)
         viewer.stage.show_map(points)

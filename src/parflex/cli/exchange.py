@@ -8,7 +8,7 @@ import click
 
 from parflex.cli import output
 from parflex.cli.group import cli
-from parflex.cli.input import open_robot, robot_options, without_option, words_of
+from parflex.cli.options import open_robot, robot_options, split_names, without_option
 from parflex.errors import InputError, did_you_mean
 
 FORMATS = ("fmu", "mjcf", "urdf")
@@ -83,12 +83,12 @@ def export(format_name: str, robot: str, as_json: bool, out: str, **choice: Any)
 
 def _write_fmu(loaded: Any, out: str, asked: dict[str, Any], as_json: bool) -> None:
     """An FMU; lists are words between commas."""
-    from parflex.cli.input import read_pose_option
+    from parflex.cli.options import read_pose_option
     from parflex.exchange.fmu.export import export_fmu
 
     for word in ("frames", "wrench_frames", "without", "independent", "parameters"):
         if word in asked:
-            asked[word] = words_of(asked[word])
+            asked[word] = split_names(asked[word])
     if "pose" in asked:
         asked["pose"] = read_pose_option(asked["pose"])
     found = export_fmu(loaded, out, **asked)

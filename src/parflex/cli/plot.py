@@ -7,9 +7,8 @@ from typing import Any
 import click
 
 from parflex.cli import output
-from parflex.cli.conditions import number_or_table
 from parflex.cli.group import cli
-from parflex.cli.input import open_robot, read_pose_option
+from parflex.cli.options import number_or_table, open_robot, read_pose_option
 from parflex.errors import InputError, ParflexError
 
 RUNS = (".csv", ".npz")

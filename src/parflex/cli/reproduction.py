@@ -11,7 +11,7 @@ import click
 
 from parflex.cli import output
 from parflex.cli.group import cli
-from parflex.cli.tables import print_table
+from parflex.cli.output import print_table
 
 if TYPE_CHECKING:
     from parflex.reproduction.checks import Check

@@ -1,4 +1,4 @@
-"""Command-line input: options of every command, poses, motions, efforts, wrenches and state files."""
+"""Options and their values: poses, efforts, wrenches, conditions."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from parflex.robot.robot import Robot
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+
 STATE_WORDS = ("pose", "velocity", "acceleration", "effort", "wrench")
 
 
@@ -78,7 +79,7 @@ def wrench_option(command: Command) -> Command:
     return click.option("--wrench", "--load", metavar="FRAME=FX,FY,FZ[,MX,MY,MZ]", multiple=True, help=text)(command)
 
 
-def words_of(text: str) -> list[str]:
+def split_names(text: str) -> list[str]:
     """`a, b` as words."""
     return [word.strip() for word in text.split(",") if word.strip()]
 
@@ -206,12 +207,12 @@ def read_state(state_file: str | None, wrench: tuple[str, ...], without: str, **
         if text is not None:
             state[word] = read_pose_option(text) if word == "pose" else assignments(text, word)
     state["wrench"] = {**state.get("wrench", {}), **read_wrenches(wrench)}
-    state["without"] = words_of(without)
+    state["without"] = split_names(without)
     return state
 
 
 @contextmanager
-def blaming(state_file: str | None, **options: Any) -> Iterator[None]:
+def naming_state_file(state_file: str | None, **options: Any) -> Iterator[None]:
     """Errors about a word that only the state file gave name that file."""
     try:
         yield
@@ -311,3 +312,181 @@ def _state_number(value: Any, word: str, name: str, path: str) -> float:
             hint="write e.g. 0.1",
         )
     return float(value)
+
+
+def condition_options(command: Command) -> Command:
+    """Pose, elements, locked joints, servos, loads and efforts."""
+    for option in (
+        without_option,
+        preload_options,
+        click.option(
+            "--effort", metavar="JOINT=VALUE,...", help="Efforts of motors that are neither locked nor servo-held."
+        ),
+        wrench_option,
+        click.option(
+            "--about",
+            metavar="undeformed|equilibrium",
+            help="The pose as given, or the equilibrium under gravity and loads; default the equilibrium where a load "
+            "or an effort is given or springs are under tension, else the pose.",
+        ),
+        click.option("--servo-damping", metavar="VALUE|JOINT=VALUE,...", help="Damping of the servos, N s/m or N m s."),
+        click.option(
+            "--servo", metavar="VALUE|JOINT=VALUE,...", help="Stiffness of servos that hold the motors, N/m or N m."
+        ),
+        click.option(
+            "--lock",
+            default="actuators",
+            show_default=True,
+            metavar="actuators|none|NAMES",
+            help="Joints to lock.",
+        ),
+        click.option("--elements", type=int, metavar="N", help="Split every beam element into N."),
+        click.option("--pose", "pose", metavar="NAME|KEY=VALUE,...", help="A pose of the robot file, or coordinates."),
+    ):
+        command = option(command)
+    return command
+
+
+def linear_model_of(robot: str, options: dict[str, Any]) -> tuple[Any, str]:
+    """The linear model that the options ask for, and what it is about."""
+    from parflex.statics.linear_model import linear_model
+
+    loaded, given = read_conditions(robot, options, felt=False)
+    model = linear_model(loaded, **given)
+    return model, model.about
+
+
+def read_conditions(robot: str, options: dict[str, Any], felt: bool = True) -> tuple[Any, dict[str, Any]]:
+    """The robot and the arguments of the equivalent Python calls.
+
+    `felt` is false where loads about the undeformed pose would change nothing.
+    """
+    from parflex.statics.linear_model import state_about
+
+    words = dict(options)
+    lock = words.pop("lock")
+    given: dict[str, Any] = {
+        "pose": read_pose_option(words.pop("pose")),
+        "lock": lock if lock in ("actuators", "none") else [name.strip() for name in lock.split(",")],
+        "about": words.pop("about"),
+        "servo": number_or_table(words.pop("servo"), "servo"),
+        "servo_damping": number_or_table(words.pop("servo_damping"), "servo-damping"),
+        "wrench": read_wrenches(words.pop("wrench")),
+        "without": split_names(words.pop("without")),
+    }
+    given |= read_allocation(words)
+    effort = words.pop("effort")
+    given["effort"] = None if effort is None else assignments(effort, "effort")
+    preload = given.get("preload") or given.get("weights")
+    state_about(given["about"], given["wrench"], given["effort"], felt, preload)  # refused before a robot is read
+    return open_robot(robot, **words), given
+
+
+def number_or_table(text: str | None, key: str) -> Any:
+    """`VALUE` for all motors, or `JOINT=VALUE,...`."""
+    if text is None:
+        return None
+    if "=" in text:
+        return assignments(text, key)
+    values = numbers(text, key)
+    if len(values) != 1:
+        raise InputError(
+            f"'{text}' is not one number", key=key, value=text, hint="give one for all motors, or JOINT=VALUE,..."
+        )
+    return values[0]
+
+
+def read_range(text: str) -> list[float]:
+    """`a:b:n` as n numbers from a to b; `a:b:n:log` with equal ratios."""
+    import numpy as np
+
+    parts = text.split(":")
+    log = len(parts) == 4 and parts[3] == "log"
+    form = "write a:b:n or a:b:n:log, e.g. 1:100:200"
+    if len(parts) != 3 and not log:
+        raise InputError(f"'{text}' is not a range", key="frequencies", value=text, hint=form)
+    low, high, count = numbers(",".join(parts[:3]), "frequencies")
+    if count != int(count) or not 1 <= count <= 100_000 or low < 0 or high < low or (log and low == 0):
+        raise InputError(f"'{text}' is not a range of frequencies", key="frequencies", value=text, hint=form)
+    spaced = np.geomspace(low, high, int(count)) if log else np.linspace(low, high, int(count))
+    return [float(value) for value in spaced]
+
+
+def allocation_options(command: Command) -> Command:
+    """Weights, preload and limits of the efforts."""
+    return preload_options(
+        click.option(
+            "--effort-limit",
+            metavar="E|JOINT=E,...",
+            help="Effort limit of all motors, or of each; JOINT=LOW:HIGH for cables, either may be left out.",
+        )(command)
+    )
+
+
+def preload_options(command: Command) -> Command:
+    """Weights and preload."""
+    for option in (
+        click.option(
+            "--preload",
+            metavar="JOINT=E,...",
+            help="Internal efforts, N or N m, of one motor for each that is spare.",
+        ),
+        click.option(
+            "--weights",
+            metavar="JOINT=W,...",
+            help="Weights of the squared efforts where motors are more than freedoms; default 1.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def read_allocation(options: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of the equivalent Python call, taken out of the options; none where none is given."""
+    found: dict[str, Any] = {}
+    for key in ("weights", "preload"):
+        text = options.pop(key, None)
+        if text is not None:
+            found[key] = assignments(text, key)
+    text = options.pop("effort_limit", None)
+    if text is not None:
+        found["effort_limit"] = read_effort_limit(text)
+    return found
+
+
+def read_effort_limit(text: str) -> Any:
+    """`E` for all motors, or `JOINT=E,...` with `LOW:HIGH` for a pair of limits."""
+    if not text.strip():
+        raise InputError(
+            "the effort limit is empty", key="effort-limit", value=text, hint="give one for all motors, or JOINT=E,..."
+        )
+    if "=" not in text:
+        return _limit(text, text)
+    table: dict[str, Any] = {}
+    for part in text.split(","):
+        word, equals, value = part.partition("=")
+        if not equals or not word.strip():
+            raise InputError(f"'{part}' is not JOINT=E", key="effort-limit", value=text, hint="write e.g. leg1.1=20")
+        if word.strip() in table:
+            raise InputError(
+                f"'{word.strip()}' is given twice", key="effort-limit", value=text, hint="keep one of them"
+            )
+        table[word.strip()] = _limit(value, text)
+    return table
+
+
+def _limit(value: str, text: str) -> Any:
+    ends = value.split(":")
+    if len(ends) > 2:
+        raise InputError(
+            f"'{value}' is not one limit, nor LOW:HIGH", key="effort-limit", value=text, hint="write e.g. leg1.1=5:300"
+        )
+    found = [numbers(end, "effort-limit") if end.strip() else [None] for end in ends]
+    if any(len(entry) != 1 for entry in found):
+        raise InputError(
+            f"'{text}' is not one number",
+            key="effort-limit",
+            value=text,
+            hint="give one for all motors, or JOINT=E,...",
+        )
+    return found[0][0] if len(ends) == 1 else [entry[0] for entry in found]

@@ -1,4 +1,4 @@
-"""Where a command line starts: verbs are read in, errors become one sentence and an exit code."""
+"""Entry point of the command line and shell completion."""
 
 from __future__ import annotations
 
@@ -8,29 +8,19 @@ import warnings
 from typing import Any
 
 import click
+from click.shell_completion import get_completion_class
 
-from parflex.cli import completion, output  # noqa: F401 - importing them adds their verbs
-from parflex.cli.group import cli
-from parflex.cli.verbs import (  # noqa: F401
-    control_verbs,
-    design_verbs,
-    dynamics_verbs,
-    export_verb,
-    identification_verbs,
-    map_verb,
-    motion_verb,
-    plot_verb,
-    program_verbs,
-    reproduce_verb,
-    robot_verbs,
-    simulate_verb,
-    statics_verbs,
-    vibration_verbs,
-    view_verb,
+from parflex.cli import (
+    output,
 )
+from parflex.cli.group import cli
 from parflex.errors import ParflexError
 
 BLAS_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+
+SHELLS = ("bash", "zsh", "fish")
+
+PROGRAM, VARIABLE = "parflex", "_PARFLEX_COMPLETE"
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -78,3 +68,22 @@ def _told(message: Warning | str, *_: Any, **__: Any) -> None:
 
 if __name__ == "__main__":
     main()
+
+
+@cli.command(
+    epilog="\b\nExamples:\n  parflex completion bash >> ~/.bashrc\n  parflex completion zsh >> ~/.zshrc\n"
+    "  parflex completion fish > ~/.config/fish/completions/parflex.fish"
+)
+@click.argument("shell", metavar="bash|zsh|fish", type=click.Choice(SHELLS))
+@click.option("--json", "as_json", is_flag=True, help="Print a single JSON object.")
+def completion(shell: str, as_json: bool) -> None:
+    """A script that completes verbs, options and robots in your shell."""
+    kind = get_completion_class(shell)
+    assert kind is not None
+    # the script alone: Click's own source() first asks for the version of the shell, which need not be installed
+    maker = kind(cli, {}, PROGRAM, VARIABLE)
+    script = maker.source_template % maker.source_vars()
+    if as_json:
+        output.show({"shell": shell, "script": script}, as_json)
+    else:
+        click.echo(script)

@@ -9,8 +9,8 @@ import click
 
 from parflex.cli import output
 from parflex.cli.group import cli
-from parflex.cli.input import open_robot, robot_options, without_option, words_of
-from parflex.cli.progress import counter
+from parflex.cli.options import open_robot, robot_options, split_names, without_option
+from parflex.cli.output import count_progress
 
 
 @cli.command(
@@ -48,7 +48,7 @@ def identify(
     if out:
         check_robot_target(out, loaded)
     options["validate"] = list(options["validate"]) or None
-    options["keep"] = words_of(options["keep"])
+    options["keep"] = split_names(options["keep"])
     found = identified(loaded, list(record), **options)
     answer = found.as_dict()
     warnings = [*loaded.warnings, *found.warnings]
@@ -116,7 +116,7 @@ def excite(
 ) -> None:  # fmt: skip
     """Find a motion of the motors that tells the base parameters best, within limits."""
     from parflex.checks import number
-    from parflex.cli.conditions import number_or_table
+    from parflex.cli.options import number_or_table
     from parflex.identification.excitation import check_motion_target, read_region, write_motion
     from parflex.identification.excitation import excite as excited
 
@@ -130,7 +130,7 @@ def excite(
     loaded = open_robot(robot, **words)
     if out:
         check_motion_target(loaded, out)
-    with counter("fits") as shown:
+    with count_progress("fits") as shown:
         found = excited(loaded, workspace=box, **limits, **options, progress=shown)
     files = write_motion(loaded, found, out, step) if out else []
     answer = {**found.as_dict(), "files": files, "warnings": list(loaded.warnings)}
@@ -204,7 +204,7 @@ def update(
     out: str | None, page: str | None, **options: Any,
 ) -> None:  # fmt: skip
     """Fit numbers of the robot file to measured natural frequencies, damping ratios and frequency responses."""
-    from parflex.cli.conditions import number_or_table
+    from parflex.cli.options import number_or_table
     from parflex.identification.robot_update import check_robot_target
     from parflex.updating.frequency_response import responses_of_words
     from parflex.updating.result import write_updated
@@ -218,11 +218,11 @@ def update(
     held = lock if lock in ("actuators", "none") else [word.strip() for word in lock.split(",")]
     given = {} if prior is None else {"prior": number_or_table(prior, "prior")}
     given |= {"servo": number_or_table(options["servo"], "servo"), "about": options["about"]}
-    given["without"] = words_of(options["without"])
+    given["without"] = split_names(options["without"])
     sources = responses_of_words(
         measured, **{key: options[key] for key in ("pose", "band", "order", "quantity", "sensors")}
     )
-    with counter("starts") as shown:
+    with count_progress("starts") as shown:
         found = updated(loaded, sources, keys, hold_out, lock=held, **given, progress=shown)
     answer = {**found.as_dict(), "warnings": [*loaded.warnings, *found.warnings]}
     if out:

@@ -9,9 +9,16 @@ import click
 
 from parflex.cli import output
 from parflex.cli.group import cli
-from parflex.cli.input import limits_option, open_robot, robot_options, without_option, words_of
-from parflex.cli.progress import clock, counter
-from parflex.cli.spare_options import read_spare, spare_options
+from parflex.cli.options import (
+    allocation_options,
+    limits_option,
+    open_robot,
+    read_allocation,
+    robot_options,
+    split_names,
+    without_option,
+)
+from parflex.cli.output import count_progress, time_progress
 
 
 @cli.command(
@@ -57,7 +64,7 @@ from parflex.cli.spare_options import read_spare, spare_options
 @click.option(
     "--rates", default="measured", show_default=True, metavar="measured|differences", help="Source of the rates."
 )
-@spare_options
+@allocation_options
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the noise.")
 @click.option(
     "--start",
@@ -85,7 +92,7 @@ def control(robot: str, as_json: bool, path: str | None, **options: Any) -> int:
         check_target(path)
     real = _plant(robot, words, options.pop("plant"), options.pop("plant_set"), options.pop("plant_payload"))
     arguments = _arguments(options)
-    with clock("controlling", arguments.get("time")) as shown:
+    with time_progress("controlling", arguments.get("time")) as shown:
         run = run_control(loaded, plant=real, progress=shown, **arguments)
     answer: dict[str, Any] = {
         "errors": run.errors,
@@ -119,9 +126,9 @@ def _arguments(options: dict[str, Any]) -> dict[str, Any]:
     for short, word in (("kp", "Kp"), ("kv", "Kv")):
         if short in given:
             given[word] = given.pop(short)
-    given["compensate"] = words_of(given["compensate"])
-    given["without"] = words_of(given["without"])
-    return given | read_spare(given)
+    given["compensate"] = split_names(given["compensate"])
+    given["without"] = split_names(given["without"])
+    return given | read_allocation(given)
 
 
 @cli.command(epilog="\b\nExample:\n  parflex study study.toml --out study.json --jobs 2")
@@ -143,7 +150,7 @@ def study(file: str, out: str | None, jobs: int | None, cluster: str | None, fig
 
         picture_path(figure)
     table = read_study(file)
-    with counter("study") as shown:
+    with count_progress("study") as shown:
         found = run_study(table, out, jobs=jobs, cluster=cluster, progress=shown)
     rows = found.summary()
     answer: dict[str, Any] = {

@@ -9,8 +9,15 @@ import click
 
 from parflex.cli import output
 from parflex.cli.group import cli
-from parflex.cli.input import coordinates_option, open_robot, robot_options, without_option, words_of
-from parflex.cli.spare_options import read_spare, spare_options
+from parflex.cli.options import (
+    allocation_options,
+    coordinates_option,
+    open_robot,
+    read_allocation,
+    robot_options,
+    split_names,
+    without_option,
+)
 from parflex.errors import InputError
 
 
@@ -29,7 +36,7 @@ def _model_options(command: Any) -> Any:
         ),
         without_option,
         coordinates_option,
-        spare_options,
+        allocation_options,
         click.option("--operator-limit", type=int, default=200_000, show_default=True, help="Refuse longer programs."),
         click.argument("model", metavar="MODEL"),
     ):
@@ -52,8 +59,8 @@ def _make_model(
     from parflex.codegen.model import model as make
     from parflex.robot.load import omitted_terms
 
-    chosen: Any = parameters if parameters in ("base", "numbers") else words_of(parameters)
-    terms = omitted_terms(words_of(without), None if included is None else words_of(included))
+    chosen: Any = parameters if parameters in ("base", "numbers") else split_names(parameters)
+    terms = omitted_terms(split_names(without), None if included is None else split_names(included))
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         made = make(
@@ -86,7 +93,7 @@ def count(
     **choice: Any,
 ) -> None:
     """Operators of a model: inverse direct mass-matrix kinematics jacobian-of-inverse geometry geometry-direct step."""
-    spare = read_spare(choice)
+    spare = read_allocation(choice)
     loaded = open_robot(robot, **choice)
     default = "numbers" if loaded.closures.size or loaded.tree.elastic else "base"
     made, terms, told = _make_model(
@@ -129,7 +136,7 @@ def codegen(
     """Write a model as source code; for llvm also compile it for this machine."""
     from parflex.codegen.source_files import write_files
 
-    spare = read_spare(choice)
+    spare = read_allocation(choice)
     loaded = open_robot(robot, **choice)
     if model == "motion":
         raise InputError(

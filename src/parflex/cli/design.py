@@ -8,10 +8,9 @@ from typing import Any
 import click
 
 from parflex.cli import output
-from parflex.cli.conditions import condition_options, read_conditions
 from parflex.cli.group import cli
-from parflex.cli.input import assignments, read_pose_option, robot_options
-from parflex.cli.progress import counter
+from parflex.cli.options import assignments, condition_options, read_conditions, read_pose_option, robot_options
+from parflex.cli.output import count_progress
 from parflex.errors import InputError
 
 
@@ -144,7 +143,7 @@ def sweep(file: str, out: str, jobs: int | None, cluster: str | None, as_json: b
 
     from parflex.design.sweep import sweep as swept
 
-    with counter("sweep") as shown:
+    with count_progress("sweep") as shown:
         found = swept(file, out, jobs=jobs, cluster=cluster, progress=shown)
     words = ("designs", "done", "computed", "failed", "out")
     spans = {}

@@ -9,9 +9,8 @@ from typing import Any
 import click
 
 from parflex.cli import output
-from parflex.cli.conditions import condition_options, linear_model_of, read_conditions, read_range
 from parflex.cli.group import cli
-from parflex.cli.input import robot_options
+from parflex.cli.options import condition_options, linear_model_of, read_conditions, read_range, robot_options
 from parflex.errors import InputError, ParflexWarning
 from parflex.io import atomic_file
 

@@ -7,9 +7,8 @@ from typing import Any
 import click
 
 from parflex.cli import output
-from parflex.cli.conditions import number_or_table
 from parflex.cli.group import cli
-from parflex.cli.input import limits_option, open_robot, robot_options
+from parflex.cli.options import limits_option, number_or_table, open_robot, robot_options
 from parflex.errors import InputError
 
 

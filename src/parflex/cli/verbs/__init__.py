@@ -1,1 +1,0 @@
-"""The verbs of the command line, one module for each group."""
