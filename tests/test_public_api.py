@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import parflex
-from parflex.argument_checks import CHECKS, OTHERS
+from parflex.api import CHECKS, OTHERS
 from parflex.cli.group import cli
 from parflex.vocabulary import WORDS
 

@@ -22,7 +22,7 @@ __all__ = sorted(_MODULES)
 def __getattr__(name: str) -> Any:
     """Public names, imported on first use, so that `parflex --help` starts at once.
 
-    Arguments of functions are checked first, see `parflex.public_calls`.
+    Arguments of functions are checked first, see `parflex.api`.
     """
     if name not in _MODULES:
         raise AttributeError(f"module 'parflex' has no attribute '{name}'")
@@ -30,9 +30,9 @@ def __getattr__(name: str) -> Any:
 
     found = getattr(importlib.import_module(_MODULES[name]), name)
     if isinstance(found, types.FunctionType):
-        from parflex.public_calls import checked
+        from parflex.api import with_checked_arguments
 
-        found = checked(found)
+        found = with_checked_arguments(found)
     records = sys.modules.get("parflex.records")
     if records is not None:
         records.html_page = _html_page
