@@ -1,1 +1,1 @@
-"""Dynamics of states given as NumPy arrays, compiled behind the public functions."""
+"""Dynamics of states given as arrays, compiled."""

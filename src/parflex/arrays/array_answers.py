@@ -151,7 +151,8 @@ def _check_out(out: Any, shape: tuple[int, ...]) -> None:
     fits = isinstance(out, np.ndarray) and out.dtype == FLOAT and out.shape == shape and out.flags.writeable
     if not fits:
         raise InputError(
-            f"'out' is not an array of floats of the shape {shape} that can be written", key="out", value=short_text(out),
+            f"'out' is not an array of floats of the shape {shape} that can be written", key="out",
+            value=short_text(out),
             hint=f"give np.empty({shape})",
         )  # fmt: skip
 

@@ -1,1 +1,1 @@
-"""Bodies: what carries mass. The recursion asks a body for its wrench and its inertia, whatever its kind."""
+"""Bodies: rigid, beam, modal, reduced and superelement; the recursion asks a body for its wrench and inertia."""

@@ -1,1 +1,1 @@
-"""The command line: one verb per question, thin."""
+"""The command line: one command per question."""

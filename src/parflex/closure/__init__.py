@@ -1,1 +1,1 @@
-"""Closing the loops: equations at position, velocity and acceleration level, mobility, assembly of a pose."""
+"""Loop closure: constraints, mobility, assembly of a pose and working modes."""

@@ -1,1 +1,1 @@
-"""From traced expressions to small straight-line programs, and from those to compiled functions and source code."""
+"""The compiler: traces, optimisation passes, emitters, machine code and the program cache."""

@@ -1,1 +1,1 @@
-"""Control: references of the end effector, laws, the sampled loop, and studies with wrong parameters."""
+"""Control: laws, plants, references, runs and studies."""

@@ -1,1 +1,1 @@
-"""Design of robots: responses, their exact sensitivities to the numbers of the file, and optimisation."""
+"""Design: responses, sensitivities, optimisation and sweeps."""

@@ -1,1 +1,1 @@
-"""dynamics."""
+"""Inverse and direct dynamics of closed robots."""

@@ -549,8 +549,8 @@ def _given(
     count = len(requested.values)
     if not count == requested.rank == len(motors):
         raise InputError(
-            f"{count_of(count, 'acceleration')} ({requested.rank} independent) for {count_of(len(motors), 'motor')}: the "
-            "rest moves freely",
+            f"{count_of(count, 'acceleration')} ({requested.rank} independent) for {count_of(len(motors), 'motor')}: "
+            "the rest moves freely",
             key="acceleration",
             value=count,
             hint="give accelerations of motors, or as many of frames and joints as there are motors",

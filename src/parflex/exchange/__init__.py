@@ -1,1 +1,1 @@
-"""Robots for other programs: files of MuJoCo and URDF, and FMUs."""
+"""Import and export: URDF, MJCF, SYMORO, FMU."""

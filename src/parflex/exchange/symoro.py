@@ -100,7 +100,8 @@ class _SymoroTables:
             raise file_error(error.message, self.source.file, key, text, error.hint or "") from None
         if abs(slope - 1) > 1e-12:
             raise file_error(
-                f"{key} of joint {number} is '{short_text(text)}', not its variable plus a constant", self.source.file, key,
+                f"{key} of joint {number} is '{short_text(text)}', not its variable plus a constant", self.source.file,
+                key,
                 text, "turn the axis round: alpha plus pi, and signs of what follows",
             )  # fmt: skip
 

@@ -511,8 +511,8 @@ class _UrdfTables:
         ends = [self._place(name, self.loops.file, "closed_loop") for name in (one, other)]
         if ends[0] == ends[1]:
             raise file_error(
-                f"'{short_text(one)}' and '{short_text(other)}' are the same frame", self.loops.file, "closed_loop", one,
-                "name two frames",
+                f"'{short_text(one)}' and '{short_text(other)}' are the same frame", self.loops.file, "closed_loop",
+                one, "name two frames",
             )  # fmt: skip
         self.robot.closure.append({"between": ends, "joint": kind})
 

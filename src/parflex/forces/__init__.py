@@ -1,1 +1,1 @@
-"""forces."""
+"""Forces of a motion: joint forces, reactions, effort allocation, losses, section forces, base parameters."""

@@ -1,1 +1,1 @@
-"""formulations."""
+"""Formulations of a model, and the one choice between them."""

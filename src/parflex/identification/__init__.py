@@ -1,1 +1,1 @@
-"""Parameters of a robot from measurements, and motions that tell them."""
+"""Identification of dynamic parameters from recordings."""

@@ -553,8 +553,8 @@ def _controller(given: Any, motors: list[str]) -> FeedbackLaw | None:
             raise InputError(f"key '{word}' is missing", key=f"controller.{word}", hint=f"add {word} = ...")
     first, second = (_gains(given[word], f"controller.{word}", motors) for word in LAWS[law])
     if law == "ctc" and len({*first}) + len({*second}) > 2:
-        raise InputError("computed torque has one gain for all motors", key="controller.Kp", value=short_text(given["Kp"]),
-                         hint="give a number")  # fmt: skip
+        raise InputError("computed torque has one gain for all motors", key="controller.Kp",
+                         value=short_text(given["Kp"]), hint="give a number")  # fmt: skip
     limit = float(number(given["limit"], "controller.limit", above=0.0)) if "limit" in given else float("inf")
     sample = given.get("sample_time")
     time = None if sample is None else float(number(sample, "controller.sample_time", above=0.0))

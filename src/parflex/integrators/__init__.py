@@ -1,1 +1,1 @@
-"""integrators."""
+"""Compiled time integrators: Gauss, generalized-alpha and explicit Runge-Kutta methods."""

@@ -1,1 +1,1 @@
-"""Sweeps over many poses: positions, natural frequencies and maps of a workspace."""
+"""Natural frequencies and responses at many poses and parameters."""

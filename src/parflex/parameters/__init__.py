@@ -1,1 +1,1 @@
-"""parameters."""
+"""Keys of the robot file as numbers of a robot: bind, differentiate, batch."""

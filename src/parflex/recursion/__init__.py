@@ -1,1 +1,1 @@
-"""The recursion over the tree: motion from the base outwards, wrenches from the tips inwards."""
+"""Recursive algorithms over the tree: kinematics outwards, forces inwards."""

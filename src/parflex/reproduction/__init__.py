@@ -1,1 +1,1 @@
-"""Published numbers of the papers beside computed ones, and a page that shows them."""
+"""Published numbers reproduced, and the report."""

@@ -1,1 +1,1 @@
-"""robot."""
+"""A loaded robot, its poses, states, configuration and frames."""

@@ -1,1 +1,1 @@
-"""robotfile."""
+"""The robot file: from text to a checked description."""

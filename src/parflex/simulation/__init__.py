@@ -1,1 +1,1 @@
-"""Motion in time: prescribed motions, efforts or a controller in, named time series out."""
+"""Simulation: a robot and its inputs to time series."""

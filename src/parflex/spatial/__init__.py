@@ -1,1 +1,1 @@
-"""Rotations and transforms over any scalar: floats compute, symbols trace."""
+"""Rotations, transforms and small linear algebra over any scalar type."""

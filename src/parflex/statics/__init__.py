@@ -1,1 +1,1 @@
-"""statics."""
+"""Statics and vibration: equilibrium, linear model, modes, stiffness, state space."""

@@ -1,1 +1,1 @@
-"""Symbolic scalars: a graph of signed, hash-consed nodes that plain NumPy code traces."""
+"""Symbolic scalars: a graph of signed, hash-consed nodes that plain NumPy code traces, and its derivatives."""

@@ -1,1 +1,1 @@
-"""From a description to a numbered tree of moving links with coordinates and named places."""
+"""From a description to a numbered tree of links with joints, places and force elements."""

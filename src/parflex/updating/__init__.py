@@ -1,1 +1,1 @@
-"""Models updated to measured vibrations."""
+"""Model updating from measured vibration."""

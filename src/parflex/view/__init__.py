@@ -1,1 +1,1 @@
-"""Pictures of robots."""
+"""Figures, notebook pages, scene, viewer and studio."""

@@ -7,7 +7,6 @@ Lines that are not coloured have the colour of the text around them, so that the
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Sequence
 from html import escape
 from typing import Any
@@ -31,28 +30,12 @@ from parflex.spatial.rotations import vector_from_rotation
 from parflex.statics.equilibrium import Equilibrium
 from parflex.statics.modes import Modes, energy_shares
 from parflex.statics.stiffness import Deflection, Stiffness
-from parflex.view.html import card, embedded_figure, matrix, names, notes, rounded, side_by_side, table
+from parflex.view.html import any_page, card, embedded_figure, matrix, names, notes, rounded, side_by_side, table
 from parflex.view.map_figure import draw_map
 from parflex.view.robot_figure import angles_of_view, view
 from parflex.view.run_figure import draw_run
 from parflex.view.skeleton import ModeShape, mode_shape_points, outline, skeleton
 from parflex.view.study_figure import draw_study
-
-PAGES = {
-    "Configuration": "robot_pages",
-    "Controlled": "run_pages",
-    "Deflection": "answer_pages",
-    "Equilibrium": "answer_pages",
-    "Explanation": "answer_pages",
-    "FrequencyMap": "run_pages",
-    "Model": "answer_pages",
-    "Modes": "mode_pages",
-    "Result": "answer_pages",
-    "Robot": "robot_pages",
-    "Run": "run_pages",
-    "Stiffness": "answer_pages",
-    "Study": "run_pages",
-}
 
 MOTIONS = ("x", "y", "z", "rx", "ry", "rz")
 
@@ -88,13 +71,8 @@ QUIET = (
 
 
 def page_of(record: Any) -> str | None:
-    """HTML of a record: one file, no script, nothing from elsewhere; a record without a page is a table of its parts.
-
-    A notebook that cannot show it still prints the record, so nothing is raised here.
-    """
-    name = type(record).__name__
-    module = importlib.import_module(f"parflex.view.notebook.{PAGES.get(name, 'html_parts')}")
-    page = getattr(module, f"{name.lower()}_page", None) or module.any_page
+    """Return the HTML of a record: one file without scripts or external resources; by default a table of its fields."""
+    page = globals().get(f"{type(record).__name__.lower()}_page", any_page)
     return page(record)
 
 
