@@ -142,7 +142,13 @@ def row_by_row(values, whole, found, limit):
 
 def test_turns_side_by_side_do_what_python_does(capfd):
     rng = np.random.default_rng(6)
-    names = {"jit": jit, "bent": bent.function, "math": math, "LIMIT": LIMIT}
+    names = {
+        "simd_range": simd_range,
+        "unrolled_range": unrolled_range,
+        "bent": bent.function,
+        "math": math,
+        "LIMIT": LIMIT,
+    }
     plainly = type(row_by_row.function)(row_by_row.function.__code__, names)
     for size in (3, 4, 8, 9, 21):
         values = rng.uniform(-1, 1, size)

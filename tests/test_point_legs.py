@@ -114,7 +114,7 @@ def opening_of_places(solver, values):
 def test_reach_and_arms_of_a_delta_with_parallelograms(mounted, closed_form, monkeypatch):
     """Rows of the parallelograms repeat others, so that determinants of some of them tell nothing."""
     if not closed_form:  # as legs are judged that are no such legs; another number, as programs are kept
-        monkeypatch.setattr("parflex.closure.leg_geometry.parallelogram", lambda *_: None)
+        monkeypatch.setattr("parflex.closure.leg_geometry.find_parallelogram", lambda *_: None)
     robot = load_robot(f"delta-bars-on-{mounted}", settings={} if closed_form else {"platform.inertia.mass": 0.61})
     delta = solver(robot, "xyz", compiled=not closed_form)
     assert (delta.places is not None) == closed_form

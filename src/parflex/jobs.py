@@ -456,7 +456,7 @@ def _check_workers(client: Any) -> None:
         import importlib
 
         try:
-            return importlib.import_module("parflex.jobs").own_source()
+            return importlib.import_module("parflex.jobs").source_digest()
         except ImportError:
             pass
         try:
