@@ -10,8 +10,23 @@ from typing import Any
 import click
 from click.shell_completion import get_completion_class
 
-from parflex.cli import (
+from parflex.cli import (  # noqa: F401 - importing them adds their commands
+    codegen,
+    control,
+    design,
+    dynamics,
+    exchange,
+    identification,
+    maps,
     output,
+    plot,
+    reproduction,
+    robot,
+    simulate,
+    statics,
+    trajectories,
+    vibration,
+    view,
 )
 from parflex.cli.group import cli
 from parflex.errors import ParflexError
