@@ -4,8 +4,8 @@ LLVM of one function of a loop, from its Python: statements, and what they assig
 
 The language is the part of Python that loops over numbers need: numbers, arrays by indices and slices, fields of
 bundles, `for` over ranges, arrays and tuples, `while`, `if`, and calls of other such functions. Variables have one kind
-each; one that is whole at first and real later is real from the start. Turns of
-`for k in simd_range(count)` have nothing
+each; one that is whole at first and real later is real from the start.
+Turns of `for k in simd_range(count)` have nothing
 to do with each other: they are done side by side.
 """
 
