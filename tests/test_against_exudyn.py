@@ -2,17 +2,17 @@
 
 import sys
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
-from support.traced import VERIFY
+from support.cases import VERIFY
+from support.paths import ROOT
 
 import parflex
 from parflex import Robot, deflection, natural_frequencies
 
 pytest.importorskip("exudyn", reason="Exudyn comes with the bench extra")
-sys.path.append(str(Path(__file__).resolve().parent.parent / "benchmarks"))
+sys.path.append(str(ROOT / "benchmarks"))
 import dualemps_path as path
 import exudyn_peer as peer
 

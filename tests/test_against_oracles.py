@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from conftest import CATALOGUE, RIGID
+from support.cases import VERIFY
+from support.catalogue import CATALOGUE, RIGID
 from support.comparison import error_against, largest, order_of, positions
 from support.oracles.energy import EnergyModel
 from support.oracles.pinocchio_tree import PinocchioTree
 from support.oracles.reader import read_robot
 from support.states import Draws, random_states
-from support.traced import VERIFY
 
 import parflex
 

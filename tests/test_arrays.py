@@ -12,7 +12,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from conftest import CATALOGUE
+from support.catalogue import CATALOGUE
 from support.oracles.pinocchio_tree import PinocchioTree
 from support.oracles.reader import read_robot
 from support.robots import load_robot

@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 import pinocchio as pin
 import pytest
-from conftest import CATALOGUE, RIGID
+from support.catalogue import CATALOGUE, RIGID
 from support.comparison import largest
 from support.mechanisms import invented
 from support.oracles import led_records

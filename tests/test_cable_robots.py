@@ -8,7 +8,7 @@ from itertools import combinations
 import casadi as ca
 import numpy as np
 import pytest
-from conftest import CATALOGUE
+from support.catalogue import CATALOGUE
 from support.comparison import largest, nearby_states, positions
 from support.coupled_robots import saddle
 from support.oracles.energy import EnergyModel

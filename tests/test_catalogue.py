@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from conftest import CATALOGUE, MACHINES, RIGID
 from scipy.spatial.transform import Rotation
+from support.catalogue import CATALOGUE, MACHINES, RIGID
 from support.command_line import answered
 from support.comparison import largest
 from support.states import Draws, random_states

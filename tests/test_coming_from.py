@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.documentation import ROOT
+from support.paths import ROOT
 
 import parflex
 from parflex import Configuration

@@ -15,8 +15,9 @@ import warnings
 from pathlib import Path
 
 import pytest
-from conftest import CATALOGUE
+from support.catalogue import CATALOGUE
 from support.command_line import answered, refused, run
+from support.paths import DATA, TESTS
 from support.robots import robot_file
 
 import parflex
@@ -26,7 +27,6 @@ from parflex.cli.group import cli
 
 VERBS = sorted(cli.commands)
 ROBOTS = sorted(path.stem for path in CATALOGUE.glob("*.toml"))
-DATA = Path(__file__).parent / "data"
 COUNTS = "bodies joints active passive elastic total_coordinates closure_rows redundant_closures"
 COUNTS += " independent_coordinates degrees_of_freedom"
 HEAVY = ("numpy", "scipy", "llvmlite", "matplotlib", "pydantic", "rich", "viser", "jax", "casadi")
@@ -188,7 +188,7 @@ except SystemExit:
 @pytest.mark.parametrize("first", ["import conftest, numpy.linalg\n", COMMAND], ids=["tests", "command line"])
 def test_tests_and_the_command_line_compute_in_one_thread(first):
     free = {name: value for name, value in os.environ.items() if name not in BLAS_THREADS}
-    path = os.pathsep.join([str(Path(__file__).parent), *sys.path])
+    path = os.pathsep.join([str(TESTS), *sys.path])
     code = first + "import os; print(len(os.listdir('/proc/self/task')))"  # OpenBLAS starts its threads when loaded
     answer = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, env={**free, "PYTHONPATH": path}, check=False

@@ -4,10 +4,10 @@ import json
 
 import numpy as np
 import pytest
+from support.cases import VERIFY
 from support.command_line import answered, run
 from support.oracles.stepped_beams import Step, frequencies
 from support.robots import write_robot
-from support.traced import VERIFY
 
 import parflex
 from parflex import Configuration, InputError, Run

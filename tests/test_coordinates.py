@@ -6,7 +6,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from conftest import CATALOGUE
+from support.catalogue import CATALOGUE
 from support.command_line import answered
 from support.flexible_states import bent_state
 from support.fmu_signals import check_signals

@@ -10,7 +10,7 @@ import pytest
 from support.chains import chain
 from support.command_line import answered
 from support.robots import robot_file
-from support.traced import ROBOTS, long, made
+from support.traced import ROBOTS, made
 
 import parflex
 from parflex.codegen.optimise import make_program
@@ -56,7 +56,9 @@ def test_the_operators_of_every_robot_are_pinned(name, figure):
     assert name != "gough-stewart" or found["inverse"] <= 1350  # what the project aims at
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=long if name in LARGE else []) for name in BENDING])
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.verify if name in LARGE else []) for name in BENDING]
+)
 def test_the_operators_of_robots_that_bend_are_pinned(name, figure):
     if name == "mean strain":
         robot = parflex.load("dualemps", settings={"axial": "mean"})
@@ -170,7 +172,7 @@ def grows_linearly(slopes: list[float]) -> bool:
     [
         ("inverse", (5, 10, 20, 40, 80), 160),
         ("direct", (4, 7, 10), 600),
-        pytest.param("direct", (5, 10, 20, 40, 80), np.inf, marks=long),
+        pytest.param("direct", (5, 10, 20, 40, 80), np.inf, marks=pytest.mark.verify),
     ],
 )
 def test_operators_grow_with_the_number_of_joints(model, sizes, most, tmp_path):

@@ -7,6 +7,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from support.cases import VERIFY
 from support.comparison import accelerated, chosen, largest, nearby_states, order_of, positions
 from support.coupled_robots import RIGID, pair
 from support.emitted import (
@@ -24,7 +25,6 @@ from support.oracles.flexible_energy import FlexibleEnergyModel
 from support.oracles.gear_losses import LossyGear, driven, pushed
 from support.oracles.reader import read_robot
 from support.robots import load_robot, robot_file, write_robot
-from support.traced import VERIFY
 
 import parflex
 from parflex import Configuration, InputError, RobotFileError, SingularError

@@ -6,6 +6,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from support.cases import VERIFY
 from support.command_line import answered, run
 from support.comparison import error_against, largest, nearby_states, positions
 from support.coupled_robots import PAIR, RIGID, pair, saddle
@@ -15,7 +16,6 @@ from support.oracles.flexible_energy import FlexibleEnergyModel
 from support.oracles.pinocchio_tree import PinocchioTree
 from support.oracles.reader import read_robot
 from support.robots import load_robot, robot_file, write_robot
-from support.traced import VERIFY
 
 import parflex
 from parflex import Configuration, InputError, ParflexError, RobotFileError, UnreachableError

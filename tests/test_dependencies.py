@@ -16,6 +16,7 @@ import pytest
 from packaging.markers import Marker
 from packaging.requirements import Requirement
 from packaging.version import Version
+from support.paths import TESTS
 
 SOURCE = lowest.ROOT / "src" / "parflex"
 REQUIREMENTS = lowest.requirements()
@@ -184,9 +185,8 @@ def test_answers_without_a_figure_load_neither_pictures_nor_compilers(tmp_path):
 
 
 def test_the_run_at_the_lowest_versions_names_tests_and_packages_that_are_there():
-    tests = Path(lowest.__file__).parent
     for name in lowest.TESTS:
-        text = (tests / name).read_text(encoding="utf-8")
+        text = (TESTS / name).read_text(encoding="utf-8")
         assert not any(f"import {package}" in text for package in ("pinocchio", *lowest.APART)), name
     assert {one.name for one in REQUIREMENTS} >= set(lowest.APART)
     assert {one.group for one in REQUIREMENTS} >= set(lowest.INSTALLED)

@@ -11,8 +11,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import PUBLIC
-from support.documentation import ROOT, blocks, commands, run_parflex, shows
+from support.cases import PUBLIC
+from support.documentation import blocks, commands, run_parflex, shows
+from support.paths import ROOT, TESTS
 
 from parflex.cli.group import cli
 
@@ -252,7 +253,7 @@ def test_a_page_can_be_followed_literally(page: str, tmp_path: Path) -> None:
 
 def has_a_test(name: str) -> bool:
     """Whether another test runs an example."""
-    files = [path for path in Path(__file__).parent.glob("test_*.py") if path != Path(__file__)]
+    files = [path for path in TESTS.rglob("test_*.py") if path != Path(__file__)]
     tested = ("dualemps.py", "extended_ctc.py", "gough_stewart.py")
     return name in tested or any(name in path.read_text(encoding="utf-8") for path in files)
 

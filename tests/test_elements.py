@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 import pytest
 import scipy.linalg
-from conftest import CATALOGUE
+from support.catalogue import CATALOGUE
 from support.command_line import answered
 from support.comparison import chosen, largest, order_of, positions
 from support.coupled_robots import saddle

@@ -7,12 +7,12 @@ import sys
 
 import numpy as np
 import pytest
+from support.cases import VERIFY
 from support.emitted import EMITTERS, SHORT, STATES, c_library, casadi_file, flat, function_of_file, shaped
 from support.traced import (
     CLOSED,
     LEG_FORM,
     ROBOTS,
-    VERIFY,
     closure_error,
     difference,
     expected,

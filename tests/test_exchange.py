@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from conftest import RIGID
+from support.catalogue import RIGID
 from support.command_line import answered
 from support.peers import TOLERANCE, Moving, MujocoPeer, PinocchioPeer, tree_forces
 from support.robots import load_robot, write_robot
@@ -37,9 +36,11 @@ LEFT_OUT = {"emps": {"frame.axis.friction.offset": 0.0}}  # with a note
 MACHINES = ("3-prs-2r", "4rrr", "emps", "hexaglide", "orthoglide", "par4", "planar-cable")
 # screws, nuts, balls and rods by elements, sums of couplings
 SMALL = ("ball-screw", "nut-in-loop", "rod-linkage", "differential")
-LONG = (pytest.mark.verify, pytest.mark.skipif(not os.environ.get("PARFLEX_VERIFY"), reason="long: make verify"))
-NAMES = [name if name in ("3rrr", "delta", "gough-stewart", "puma560", *SMALL) else pytest.param(name, marks=LONG)
-         for name in sorted({*RIGID, *MACHINES, *SMALL})]  # fmt: skip
+QUICK = ("3rrr", "delta", "gough-stewart", "puma560", *SMALL)
+NAMES = [
+    name if name in QUICK else pytest.param(name, marks=pytest.mark.verify)
+    for name in sorted({*RIGID, *MACHINES, *SMALL})
+]
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from conftest import CATALOGUE
+from support.catalogue import CATALOGUE
 from support.command_line import answered, refused
 from support.oracles import led_records
 

@@ -8,8 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import CATALOGUE
+from support.catalogue import CATALOGUE
 from support.command_line import answered, run
+from support.paths import ROOT
 from support.robots import load_robot, robot_file
 
 import parflex
@@ -18,7 +19,6 @@ from parflex.codegen.options import Options
 from parflex.codegen.trace import MODELS, formulation_of, trace
 from parflex.formulations.explain import EQUATIONS
 
-ROOT = Path(__file__).resolve().parents[1]
 ROBOTS = sorted(path.stem for path in CATALOGUE.glob("*.toml"))
 FORMS_TRIED = [*ROBOTS, *(str(robot_file(name)) for name in ("cart-pendulum", "hexaglide", "upu", "two-bodies"))]
 KEYS = ["bodies", "coordinates", "loops", "dependent", "motors", "models", "programs", "data"]

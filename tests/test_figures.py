@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 from support.command_line import answered, refused, run
+from support.robots import load_robot
 
 import parflex
 from parflex import InputError, Run
@@ -135,7 +136,7 @@ def test_figures_come_back_without_a_path_and_are_shown_by_notebooks(tmp_path):
     run = run_of(P__x=wave, energy__kinetic=wave**2, energy__total=wave**2)
     robot = parflex.load("5r")
     modes = parflex.natural_frequencies(parflex.load("dualemps"), modes=2)
-    beam = parflex.load(Path(__file__).parent / "robots" / "pendulum-beam.toml")
+    beam = load_robot("pendulum-beam")
     refined = parflex.natural_frequencies(beam, modes=2, converge=2e-2)
     found = parflex.frequency_map(parflex.load("dualemps"), [("11", -0.05, 0.05, 3), ("21", -0.05, 0.05, 2)], modes=2)
     swing = {"moves": [{"left.1": 0.2}], "law": "time-optimal"}

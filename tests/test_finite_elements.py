@@ -5,20 +5,20 @@ from __future__ import annotations
 import importlib.util
 import itertools
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.linalg
 import scipy.optimize
-from conftest import CATALOGUE
 from scipy import sparse
+from support.catalogue import CATALOGUE
 from support.comparison import largest
 from support.oracles.beam_element import Bar
 from support.oracles.beam_robots import tube
 from support.oracles.frame import FrameModel
 from support.oracles.free_plates import free_disc, kirchhoff_rectangle, mindlin_rectangle
 from support.oracles.modal_data import clamped_beam, free_bar
+from support.paths import ROOT
 from support.robots import load_robot
 
 from parflex import InputError, natural_frequencies
@@ -353,7 +353,6 @@ def test_inconsistent_matrices_are_refused(case):
     assert "\n" not in str(error.value)
 
 
-ROOT = Path(__file__).resolve().parents[1]
 E, RHO, NU = 2e11, 7800.0, 0.3
 SQUARE = np.array([[-0.5, -0.5], [0.5, -0.5], [0.5, 0.5], [-0.5, 0.5]])
 ELL = np.array([[0, 0], [2, 0], [2, 0.6], [0.7, 0.6], [0.7, 2], [0, 2]])

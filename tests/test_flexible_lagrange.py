@@ -13,8 +13,9 @@ from tempfile import mkdtemp
 
 import numpy as np
 import pytest
-from conftest import CATALOGUE
 from support import modal_robots as modal
+from support.cases import VERIFY
+from support.catalogue import CATALOGUE
 from support.comparison import accelerated, largest, order_of, positions
 from support.flexible_states import batch, error_of
 from support.forms_lagrange import BEHIND, CUT, bent_lagrange_state, in_pieces, lagrange_state
@@ -22,8 +23,7 @@ from support.oracles.beam_robots import HEXAGON
 from support.oracles.flexible_energy import FlexibleEnergyModel
 from support.oracles.modal_data import invented, read_modes
 from support.oracles.reader import read_robot
-from support.robots import ROBOTS as FOLDER
-from support.traced import VERIFY, long
+from support.paths import ROBOTS
 
 import parflex
 from parflex import Configuration, Robot, natural_frequencies
@@ -72,7 +72,7 @@ def pair(case: str) -> tuple[Robot, FlexibleEnergyModel]:
 def beam_pair(case: str) -> tuple[Robot, FlexibleEnergyModel]:
     """A robot with beams, whose materials may be softer."""
     mean, name, stiffness = "mean" in case, case.partition(",")[0], SOFT if "soft" in case else 1.0
-    own = FOLDER / f"{name}.toml"
+    own = ROBOTS / f"{name}.toml"
     file = own if own.exists() else CATALOGUE / f"{name}.toml"
     settings: dict = {"gravity": GRAVITY} | ({"axial": "mean"} if mean else {})
     for key, material in parflex.load(file).description.materials.items():
@@ -213,7 +213,7 @@ def test_linearised_the_energies_have_the_natural_frequencies(name, poses, figur
 # -- the rigid limit, and other coordinates ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["dualemps", pytest.param("gough-stewart-beams", marks=long)])
+@pytest.mark.parametrize("name", ["dualemps", pytest.param("gough-stewart-beams", marks=pytest.mark.verify)])
 def test_stiffer_beams_come_nearer_to_the_rigid_robot_as_one_over_their_stiffness(name, figure):
     rng = np.random.default_rng(5)
     given = [dict(zip(pair(name)[0].motors, rng.uniform(-1, 1, 6), strict=False)) for _ in range(2)]

@@ -19,7 +19,7 @@ import pytest
 from fmpy.fmi1 import FMICallException
 from fmpy.validation import validate_fmu
 from support.fmu_units import EFFORTS, STEP, Unit, as_run, exported, given
-from support.robots import ROBOTS as FOLDER
+from support.paths import DATA, ROBOTS
 from support.robots import load_robot
 from support.shared_libraries import libraries_in
 
@@ -163,7 +163,7 @@ def by_runge_kutta(unit: Unit, states: list[str], step: float, count: int, names
 
 
 def load_any(name: str) -> parflex.Robot:
-    return load_robot(name) if (FOLDER / f"{name}.toml").exists() else parflex.load(name)
+    return load_robot(name) if (ROBOTS / f"{name}.toml").exists() else parflex.load(name)
 
 
 @pytest.mark.verify
@@ -327,7 +327,7 @@ def test_libraries_for_all_platforms_have_their_format_and_functions(fmi, tmp_pa
         check_library(data, name, fmi)
 
 
-DRIVER = Path(__file__).parent / "fmu_driver.c"
+DRIVER = DATA / "fmu_driver.c"
 STEPS = 40
 # folder in the FMU, target of the compiler, what runs a program for it
 ELSEWHERE = {

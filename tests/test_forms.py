@@ -6,13 +6,15 @@ import copy
 
 import numpy as np
 import pytest
-from conftest import CATALOGUE, EVERYTHING
+from support.cases import VERIFY
+from support.catalogue import CATALOGUE
 from support.command_line import answered
 from support.comparison import accelerated
 from support.emitted import EMITTERS, SHORT, c_library
 from support.flexible_states import batch, bent_state, bent_states, error_of
 from support.mechanisms import INVENTED
-from support.robots import ROBOTS, load_robot, robot_file, write_robot
+from support.paths import ROBOTS
+from support.robots import load_robot, robot_file, write_robot
 from support.traced import LEG_FORM, Sample, difference, expected, inputs, made, robot, samples
 from support.variants import read_table, toml_text
 
@@ -229,7 +231,7 @@ TOLERANCE = 1e-11
 def test_every_emitter_gives_the_numbers_of_the_general_reduction(name, model, tmp_path, figure):
     program = made(name, model)
     size = len(program.program.instructions)
-    states = bent_states(name, (200 if EVERYTHING else 40) if size <= SHORT else 20)
+    states = bent_states(name, (200 if VERIFY else 40) if size <= SHORT else 20)
     given, wanted = batch(states, program, robot(name))
     for key, (emitter, count) in EMITTERS.items():
         if size > SHORT and not key.startswith("llvm"):

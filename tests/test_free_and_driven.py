@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from conftest import CATALOGUE, RIGID
+from support.catalogue import CATALOGUE, RIGID
 from support.comparison import after, largest, order_of, positions
 from support.oracles.energy import EnergyModel
 from support.oracles.reader import read_robot

@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 from support.chains import chain
 from support.command_line import answered
-from support.documentation import ROOT, blocks, commands, run_parflex, shows
+from support.documentation import blocks, commands, run_parflex, shows
 from support.emitted import STRICT, c_library, compile_c, tool, write_c
-from support.traced import ROBOTS, difference, expected, inputs, long, made, samples
+from support.paths import ROOT
+from support.traced import ROBOTS, difference, expected, inputs, made, samples
 
 import parflex
 from parflex import Model
@@ -174,7 +175,7 @@ def on_a_small_stack(program: Program, call: str, folder: Path) -> subprocess.Co
 
 
 @pytest.mark.verify
-@pytest.mark.parametrize("case", ["there and back", pytest.param("chain of 80 joints", marks=long)])
+@pytest.mark.parametrize("case", ["there and back", pytest.param("chain of 80 joints", marks=pytest.mark.verify)])
 def test_a_long_program_runs_on_a_small_stack_with_a_workspace_of_the_caller(case, tmp_path):
     if case == "there and back":
         program, tolerance = there_and_back(13_000, 30), 1e-12  # values of size one, halved again and again

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import os
 import random
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from conftest import PUBLIC
 from golden import QUESTIONS, SharedRobots, answer_to, differing, fresh_answers, same, stored
+from support.cases import PUBLIC, VERIFY
 from support.drawn_questions import SEED, quick
 from support.mutation import mutate, source_file
 from verify import Report
 
-DRAWS = 300 if os.environ.get("PARFLEX_VERIFY") else 100
+DRAWS = 300 if VERIFY else 100
 THREADS = 4
 ALWAYS = ["puma560", "rx90", "four-bar"]  # whose poses once depended on what was asked before
-SHORT = 0.35 if os.environ.get("PARFLEX_VERIFY") else 0.05  # seconds of a new process: each of these is asked
+SHORT = 0.35 if VERIFY else 0.05  # seconds of a new process: each of these is asked
 QUICK = 0.35  # longer ones are left to the long proof, and to some draws
 
 
@@ -72,7 +71,6 @@ def test_threads_that_meet_a_new_robot_at_once_get_the_right_answers():
 
 
 @pytest.mark.verify
-@pytest.mark.skipif(not os.environ.get("PARFLEX_VERIFY"), reason="long: make verify")
 def test_new_processes_give_the_answers_that_are_kept(figure):
     found = fresh_answers(list(QUESTIONS))
     figure("questions that new processes answered", float(len(found)))
@@ -81,7 +79,6 @@ def test_new_processes_give_the_answers_that_are_kept(figure):
 
 
 @pytest.mark.verify
-@pytest.mark.skipif(not os.environ.get("PARFLEX_VERIFY"), reason="long: make verify")
 def test_all_questions_in_random_order_give_the_answers_of_new_processes():
     chance = random.Random(SEED + 2)
     asked = list(QUESTIONS)

@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 from support.emitted import function_of_file, jax_in_doubles
-from support.traced import LONG_JACOBIANS, ROBOTS, inputs, long, made, samples
+from support.traced import LONG_JACOBIANS, ROBOTS, inputs, made, samples
 
 import parflex
 from parflex.codegen.optimise import make_program
@@ -260,7 +260,9 @@ def test_what_an_output_does_not_depend_on_is_plain_zero():
 
 
 @pytest.mark.few("5r", "four-bar")
-@pytest.mark.parametrize("name", [pytest.param(name, marks=long if name in LONG_JACOBIANS else []) for name in ROBOTS])
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.verify if name in LONG_JACOBIANS else []) for name in ROBOTS]
+)
 def test_the_jacobian_of_the_inverse_model_equals_differences_of_the_inverse_model(name, figure):
     program, derived = made(name, "inverse"), made(name, "jacobian-of-inverse")
     states = samples(name, 6)
@@ -283,7 +285,9 @@ def test_the_jacobian_of_the_inverse_model_equals_differences_of_the_inverse_mod
     assert worst < 1e-7
 
 
-@pytest.mark.parametrize("name", ["5r", "four-bar", *(pytest.param(name, marks=long) for name in ("3rrr", "puma560"))])
+@pytest.mark.parametrize(
+    "name", ["5r", "four-bar", *(pytest.param(name, marks=pytest.mark.verify) for name in ("3rrr", "puma560"))]
+)
 def test_jax_differentiates_the_emitted_function_to_the_same_jacobian(name):
     import jax
 

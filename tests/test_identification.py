@@ -12,7 +12,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 import scipy.stats
-from conftest import CATALOGUE
+from support.catalogue import CATALOGUE
 from support.command_line import answered
 from support.oracles import led_records, measured
 from support.oracles.pinocchio_tree import PinocchioTree
@@ -52,7 +52,6 @@ effort.axis = { column = "vir", gain = 35.15065188248547 }
 reference.axis = "qg"
 controller = { kp = 160.18, kv = 243.45, limit = 10 }
 """
-VERIFY = pytest.mark.verify
 
 # -- published numbers
 
@@ -200,7 +199,7 @@ def test_parameters_without_effect_are_those_of_fits_without_them(by_reference):
     np.testing.assert_allclose(weighted.covariances(now.values, left)[1], now.robust, rtol=1e-9, atol=1e-14)
 
 
-@VERIFY
+@pytest.mark.verify
 def test_deviations_of_reweighted_least_squares_are_those_of_their_parameters():
     # weights that follow the residuals make them 0.87 times as large (Huber); 400 spreads of five are known to 2 %, of
     # which three are allowed
@@ -315,7 +314,7 @@ def test_gains_of_drives_follow_from_a_known_payload(tmp_path):
 FINE = partial(measured.as_measured, noise=1e-7, lines=2**24)  # differences do not hide errors
 
 
-@VERIFY
+@pytest.mark.verify
 def test_the_3rrr_is_identified_through_its_loops(tmp_path):
     found = parflex.identify(three_rrr(), FINE(followed(1), 0), cutoff=40, validate=FINE(followed(2), 1))
     assert np.abs(errors(found)).max() < 4  # of 25 numbers one beyond 3 is no wonder
@@ -330,7 +329,7 @@ def test_the_3rrr_is_identified_through_its_loops(tmp_path):
         assert one.file_value == pytest.approx(one.value, abs=1e-9), name
 
 
-@VERIFY
+@pytest.mark.verify
 def test_physically_consistent_bodies_have_the_same_efforts(tmp_path):
     pytest.importorskip("clarabel")
     found = parflex.identify(three_rrr(), FINE(followed(1), 0), cutoff=40, physical=True)
@@ -379,14 +378,14 @@ def shares(case, estimator: str, count: int):
     return (np.abs(error) < 1.96 * shown).mean(axis=0), (np.abs(error) < 1.96 * white).mean(axis=0), found[0][3]
 
 
-@VERIFY
+@pytest.mark.verify
 def test_intervals_of_eight_records_hold_their_share():
     held, _, names = shares(led_three_rrr(led=True), "iv", 8)
     # 200 numbers that are correlated within a record: 0.95 with a deviation of about 0.02
     assert len(names) == 25 and 0.88 < held.mean() < 0.995
 
 
-@VERIFY
+@pytest.mark.verify
 @pytest.mark.parametrize(("name", "estimator"), list(ROBOTS))
 def test_intervals_of_many_records_hold_their_share(name, estimator, figure):
     count = 50 if (name, estimator) == ("gough-stewart", "didim") else 200
@@ -417,7 +416,7 @@ def sprung():
     return lambda seed=None: clean if seed is None else led_records.as_measured(clean, seed, *NOISE)
 
 
-@VERIFY
+@pytest.mark.verify
 def test_springs_and_dampers_between_points_are_identified(sprung):
     found = parflex.identify(load_robot("sprung-five-bar", settings=WRONG), sprung())
     for name, value in SPRINGS.items():
@@ -440,7 +439,7 @@ def test_springs_are_within_their_intervals_and_in_the_file(tmp_path, sprung):
     assert written["dash"].damping == pytest.approx(found.theta["d[dash]"]) and written["rope"].stiffness == 300
 
 
-@VERIFY
+@pytest.mark.verify
 def test_intervals_of_springs_hold_their_share(figure, sprung):
     several = [parflex.identify(load_robot("sprung-five-bar"), sprung(seed)) for seed in range(20)]
     assert not any(found.warnings for found in several)

@@ -29,8 +29,6 @@ from parflex.identification.didim import SimulatedRecords
 from parflex.identification.preprocess import choose_filter
 from parflex.identification.recordings import read_column_map, read_recording
 
-VERIFY = pytest.mark.verify
-
 
 def simulated(controller, noise: float = 0.0) -> SimulatedRecords:
     """Simulations of a record of a sliding mass under a controller."""
@@ -108,7 +106,7 @@ def test_parameters_under_a_soft_controller_do_not_follow_the_first_samples():
     assert found.relative_error < 0.006 and found.validation["relative_error"] < 0.006
 
 
-@VERIFY
+@pytest.mark.verify
 def test_a_simulated_axis_has_the_parameters_of_its_record():
     record = measured.sliding_mass(3.0, noise=2e-5)
     found = parflex.identify(slide(), record, UNDER_CONTROL, "didim", validate=measured.sliding_mass(1.0, noise=2e-5))
@@ -138,7 +136,7 @@ def test_efforts_at_their_limit_do_not_respond_to_positions():
     assert [list(part) for part in replay.feedback(np.array([[2.4 * 9.0]]))] == [[2.5 * 60 * 40], [2.5 * 40]]
 
 
-@VERIFY
+@pytest.mark.verify
 def test_simulation_tolerates_a_badly_chosen_filter():
     record, off = measured.sliding_mass(7.0, noise=2e-5), {}
     for estimator in ("wls", "didim"):
@@ -172,7 +170,7 @@ def under_its_controller():
     return noisy(measured.closed_loop(4.0, 1, measured.Loop()))
 
 
-@VERIFY
+@pytest.mark.verify
 @pytest.mark.parametrize(("estimator", "cutoff"), [("didim", 40), ("didim", 200), ("wls", 200)])
 def test_the_3rrr_is_identified_by_simulation_with_any_filter(estimator, cutoff):
     loop = measured.Loop()
@@ -187,7 +185,7 @@ def test_the_3rrr_is_identified_by_simulation_with_any_filter(estimator, cutoff)
         assert error < 0.03 and np.abs(found.values - wanted).max() < 0.05 and np.abs(errors(found)).max() < 4
 
 
-@VERIFY
+@pytest.mark.verify
 def test_the_3rrr_under_computed_torque_is_identified_by_simulation(figure):
     # the law has the parameters of the file: friction of 0.1 N m s/rad and 0.1 N m, the load of 0.5 kg
     record = noisy(measured.computed_loop(2.0, 1, 2500.0, 100.0, measured.Loop(), (0.5, 0.1, 0.1)))
@@ -202,7 +200,7 @@ def test_the_3rrr_under_computed_torque_is_identified_by_simulation(figure):
     assert identified(1250.0).relative_error > 1.1 * found.relative_error  # any stiffness follows the path
 
 
-@VERIFY
+@pytest.mark.verify
 def test_springs_are_identified_by_simulation_together_with_a_cable():
     path, true = robot_file("sprung-five-bar"), {"k[across]": 400, "k_rest[across]": 100, "d[across]": 4, "d[dash]": 15}
     wrong = {"element.across.stiffness": 460, "element.across.rest": 0.2, "element.dash.damping": 18}

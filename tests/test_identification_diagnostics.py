@@ -44,7 +44,6 @@ from parflex.identification.usual_mistakes import suspicions
 
 FIRST, SECOND, THIRD = (f"effort.{m}" for m in measured.MOTORS)
 ABOVE = "residuals are above the noise level"
-VERIFY = pytest.mark.verify
 
 
 def above_noise(records, robot=None, **options) -> list[str]:
@@ -82,7 +81,7 @@ MISTAKES = {
 
 
 @pytest.mark.verify
-@pytest.mark.parametrize("estimator", ["wls", pytest.param("irls", marks=VERIFY)])
+@pytest.mark.parametrize("estimator", ["wls", pytest.param("irls", marks=pytest.mark.verify)])
 def test_right_records_have_no_residuals_above_noise(estimator):
     assert not above_noise([noisy(followed(1)), noisy(followed(2), 1)], estimator=estimator)
     assert estimator == "wls" or not above_noise(followed(1), estimator=estimator)  # without any noise
@@ -139,7 +138,7 @@ def test_residuals_of_simulated_records_are_reported(wrong):
     assert sum(ABOVE in text for text in found.warnings) == wrong
 
 
-@pytest.mark.parametrize("change", [{"kp": 78}, pytest.param({"delay": 8}, marks=VERIFY)])
+@pytest.mark.parametrize("change", [{"kp": 78}, pytest.param({"delay": 8}, marks=pytest.mark.verify)])
 def test_a_wrong_simulated_controller_is_named_as_the_cause(change):
     """The model is right, so that no column, friction or gain is blamed."""
     record = {name: column[500:] for name, column in measured.sliding_mass(2.0, noise=1e-4).items()}
@@ -166,7 +165,7 @@ EXCHANGED = {"positions": ("q",), "efforts": ("effort",), "all columns": ("q", "
 
 
 @pytest.mark.parametrize("columns", EXCHANGED)
-@pytest.mark.parametrize("name", ["scara", pytest.param("rx90", marks=VERIFY)])
+@pytest.mark.parametrize("name", ["scara", pytest.param("rx90", marks=pytest.mark.verify)])
 def test_exchanged_columns_are_named_by_the_parameters_of_the_file(name, columns):
     robot = led(name)[0]
     record = exchanged(led_record(name, 0.0, 1e-3), EXCHANGED[columns], robot.actuated_names)
@@ -272,7 +271,7 @@ def long_records(name):
     return robot, lambda seed: led_records.as_measured(clean, seed, 1e-6, 5e-7, 0.5, 100.0)
 
 
-@VERIFY
+@pytest.mark.verify
 @pytest.mark.parametrize("name", ["emps", "3rrr", "delta", "gough-stewart"])
 def test_mistakes_of_long_records_are_named_and_right_records_accepted(name, figure):
     robot, make = long_records(name)
@@ -293,7 +292,7 @@ def test_mistakes_of_long_records_are_named_and_right_records_accepted(name, fig
 
 
 @pytest.mark.verify
-@pytest.mark.parametrize("seeds", [range(1), pytest.param(range(1, 10), marks=VERIFY)], ids=["few", "many"])
+@pytest.mark.parametrize("seeds", [range(1), pytest.param(range(1, 10), marks=pytest.mark.verify)], ids=["few", "many"])
 @pytest.mark.parametrize("name", ["rail-pair", "slide-and-crank"])
 def test_mistakes_of_random_robots_are_named(name, seeds, tmp_path, figure):
     """Every mistake after which the file misses half of the efforts is named, and right records are accepted."""
@@ -367,13 +366,13 @@ def test_the_encoder_that_contradicts_the_others_is_named(changes, words):
     assert "loops stay open by up to" in text and words in text
 
 
-@pytest.mark.parametrize("change", [lambda q: -q, pytest.param(lambda q: 2 * q[0] - q, marks=VERIFY)])
+@pytest.mark.parametrize("change", [lambda q: -q, pytest.param(lambda q: 2 * q[0] - q, marks=pytest.mark.verify)])
 def test_an_encoder_with_which_no_loop_closes_is_named(change):
     with pytest.raises(ParflexError, match=r"agree with the other sign of positions of 'a1': give -1 times its gain"):
         of_legs(q_a1=change)
 
 
-@pytest.mark.parametrize("gain", [1.0, 1.2, *(pytest.param(gain, marks=VERIFY) for gain in (-1.0, 1e3))])
+@pytest.mark.parametrize("gain", [1.0, 1.2, *(pytest.param(gain, marks=pytest.mark.verify) for gain in (-1.0, 1e3))])
 def test_another_gain_of_a_redundant_motor_leaves_residuals_above_noise(gain):
     warnings = of_legs(effort_a1=lambda effort: gain * effort)
     assert any(ABOVE in text for text in warnings) if gain != 1.0 else not warnings
@@ -452,7 +451,7 @@ def test_gains_of_drives_are_in_proportion_to_the_payload_that_the_map_names(tmp
 HIDDEN = pytest.mark.xfail(reason="gains of exchanged columns explain the efforts")
 
 
-@VERIFY
+@pytest.mark.verify
 @pytest.mark.parametrize("wrong", [False, pytest.param(True, marks=HIDDEN)])
 def test_residuals_with_identified_gains_are_reported(wrong, tmp_path):
     for seed, (name, load) in enumerate((("empty", 0.0), ("loaded", 2.0))):
@@ -467,7 +466,7 @@ def test_residuals_with_identified_gains_are_reported(wrong, tmp_path):
         assert answer.gains["leg3.1"]["value"] == pytest.approx(1.3, rel=3e-3)
 
 
-@VERIFY
+@pytest.mark.verify
 def test_a_wrong_payload_of_two_is_reported(tmp_path):
     found = with_gains(tmp_path, [[2.0, 0, 0, 0], [3.6, 0, 0, 0]], 2.0, 3.0)
     assert any("efforts fit a payload of" in text for text in found.warnings)
@@ -526,7 +525,7 @@ def test_combinations_that_are_never_negative_are_those_of_no_set_of_points(weig
     assert [never_negative(three_rrr(), of_joints, weight) for weight in np.eye(2)] == [True, False]
 
 
-@VERIFY
+@pytest.mark.verify
 def test_masses_that_no_bodies_have_are_reported(monkeypatch):
     pytest.importorskip("clarabel")
     record = noisy(followed(1, -4.0))  # kg: a platform of -2.1 kg, whose group no sign forbids

@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pinocchio as pin
 import pytest
-from conftest import RIGID
+from support.catalogue import RIGID
 from support.command_line import answered
 from support.foreign_robots import FOREIGN, random_mjcf, random_urdf
 from support.peers import (
@@ -33,8 +33,9 @@ from support.states import Draws, random_states
 
 import parflex
 
-LONG = (pytest.mark.verify, pytest.mark.skipif(not os.environ.get("PARFLEX_VERIFY"), reason="long: make verify"))
-SEEDS = pytest.mark.parametrize("seeds", [range(12), pytest.param(range(12, 150), marks=LONG)], ids=["few", "many"])
+SEEDS = pytest.mark.parametrize(
+    "seeds", [range(12), pytest.param(range(12, 150), marks=pytest.mark.verify)], ids=["few", "many"]
+)
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +95,7 @@ def test_random_trees_and_loops_have_the_forces_of_the_engines(kind, seeds, tmp_
         assert all(a != b for a, b in list(pairwise(bodies))[::2])
 
 
-ROUND_TRIPS = [name if name in ("3rrr", "delta", "5r") else pytest.param(name, marks=LONG)
+ROUND_TRIPS = [name if name in ("3rrr", "delta", "5r") else pytest.param(name, marks=pytest.mark.verify)
                for name in sorted({*RIGID, "4rrr", "par4"})]  # fmt: skip
 
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import re
 import tomllib
 from pathlib import Path
 
 import pytest
+from support.cases import VERIFY
 from support.command_line import answered, refused, run
 from support.damaged import damaged
 from support.foreign_robots import FOREIGN, random_urdf
+from support.paths import DATA
 
 import parflex
 from parflex.exchange.small_yaml import read_yaml
@@ -49,7 +50,7 @@ def mjcf(body: str = "", top: str = "") -> str:
 PAR = (FOREIGN / "bars.par").read_text()
 
 
-INVALID = (Path(__file__).parent / "data" / "refused_foreign_files.jsonl").read_text().splitlines()
+INVALID = (DATA / "refused_foreign_files.jsonl").read_text().splitlines()
 
 
 @pytest.mark.parametrize("case", list(map(json.loads, INVALID)), ids=lambda case: case["case"])
@@ -267,7 +268,7 @@ def test_damaged_files_are_read_or_refused_in_a_sentence(kind, tmp_path):
         "par": PAR.encode(),
     }[kind]
     rng, file = random.Random(3), tmp_path / f"damaged.{kind}"
-    for _ in range(200 if os.environ.get("PARFLEX_VERIFY") else 6):
+    for _ in range(200 if VERIFY else 6):
         file.write_bytes(damaged(content, rng))
         read, loops = (tmp_path / "5r.urdf", file) if kind == "yaml" else (file, None)
         try:

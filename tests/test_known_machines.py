@@ -6,15 +6,15 @@ from functools import cache
 
 import numpy as np
 import pytest
-from conftest import CATALOGUE
 from scipy.spatial.transform import Rotation
+from support.cases import VERIFY
+from support.catalogue import CATALOGUE
 from support.comparison import chosen, largest, nearby_states, order_of, positions, written
 from support.oracles import closing, known_machines
 from support.oracles.energy import EnergyModel
 from support.oracles.pinocchio_tree import PinocchioTree
 from support.oracles.reader import read_robot
 from support.states import State, random_motion
-from support.traced import VERIFY
 from support.variants import read_table, toml_text
 
 import parflex

@@ -5,8 +5,8 @@ from functools import cache
 
 import numpy as np
 import pytest
-from conftest import CATALOGUE, RIGID
 from scipy.spatial.transform import Rotation
+from support.catalogue import CATALOGUE, RIGID
 from support.comparison import after, largest
 from support.robots import write_robot
 from support.states import Draws, random_states

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import CATALOGUE
+from support.catalogue import CATALOGUE
 from support.command_line import refused
 from support.oracles.beam_robots import HEXAGON
 from support.oracles.modal_data import Modes, invented

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import CATALOGUE
 from scipy.spatial.transform import Rotation
+from support.cases import VERIFY
+from support.catalogue import CATALOGUE
 from support.comparison import largest, order_of, positions
 from support.modal_programs import CASES, State, inputs, pair, states
 from support.modal_robots import GRAVITY, TRIANGLE, TWIST, efforts_of, steadily_bent, with_platform
@@ -17,7 +18,6 @@ from support.oracles.modal_data import Modes, invented
 from support.oracles.modal_lagrange import ModalEnergyModel
 from support.oracles.pinocchio_tree import PinocchioTree
 from support.oracles.reader import RobotData, read_robot
-from support.traced import VERIFY, long
 
 import parflex
 from parflex import Configuration, Robot
@@ -151,7 +151,7 @@ POSES = {"home": None, "tilted": {"x": 0.3, "y": 0.4, "z": 0.9, "rx": 0.2, "ry":
 
 
 @pytest.mark.parametrize("pose", POSES)
-@pytest.mark.parametrize("case", [pytest.param("the catalogue", marks=long), "lumps"])
+@pytest.mark.parametrize("case", [pytest.param("the catalogue", marks=pytest.mark.verify), "lumps"])
 def test_a_platform_that_is_held_rests_as_by_lagrange_and_leaves_it_as_lagrange_says(case, pose, figure):
     """State of rest, and eigenvalues of the zero dynamics against differences of the oracle's inverse model."""
     robot, oracle = pair(case)
@@ -204,7 +204,7 @@ def _modal_accelerations(robot: Robot, oracle: ModalEnergyModel, q: np.ndarray, 
     return qdd[order][list(robot.tree.elastic)]
 
 
-@pytest.mark.parametrize("drive", [pytest.param(drive, marks=long) for drive in ("platform",)])
+@pytest.mark.parametrize("drive", [pytest.param(drive, marks=pytest.mark.verify) for drive in ("platform",)])
 def test_in_a_run_everything_accelerates_as_by_lagrange_under_the_efforts_of_the_run(drive, figure):
     """Velocities of all rows, differentiated in time, against the oracle's direct model at the same rows."""
     robot, oracle = pair("the catalogue")

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.linalg
-from conftest import CATALOGUE
 from support import bars
+from support.catalogue import CATALOGUE
 from support.comparison import largest
 from support.modal_robots import MODES, POSES, PRINTED_STIFFNESS, bodies, place, steadily_bent, with_platform
 from support.oracles import super_elements as oracle

@@ -4,14 +4,14 @@ from functools import cache
 
 import numpy as np
 import pytest
-from conftest import CATALOGUE
 from scipy.spatial.transform import Rotation
+from support.cases import VERIFY
+from support.catalogue import CATALOGUE
 from support.command_line import answered
 from support.oracles import tripod_wrist
 from support.oracles.pinocchio_tree import PinocchioTree
 from support.oracles.reader import read_robot
 from support.robots import load_robot
-from support.traced import VERIFY
 
 import parflex
 from parflex import Configuration, InputError, ParflexError

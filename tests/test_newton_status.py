@@ -6,8 +6,8 @@ import ctypes
 
 import numpy as np
 import pytest
-from conftest import CATALOGUE
 from fmpy.fmi1 import FMICallException
+from support.catalogue import CATALOGUE
 from support.emitted import (
     STRICT,
     casadi_function,

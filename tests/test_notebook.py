@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 from support.browser import Watched, chromium, screenshot
 from support.pages import Reader
+from support.paths import ROOT
 
 import parflex
 from parflex.records import Record
 
-NOTEBOOK = Path(__file__).parent.parent / "examples" / "tour.ipynb"
+NOTEBOOK = ROOT / "examples" / "tour.ipynb"
 MOST = 60  # s that a cell may take on a busy machine, the compiled time loop included
 SAID = "parflex compiles the inverse dynamics of '3rrr': once; the program is kept for later calls"
 

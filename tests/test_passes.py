@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
+from support.paths import ROOT
 
 import parflex
 from parflex.codegen.lower import lower, repeated_sums_as_products
@@ -16,7 +16,6 @@ from parflex.codegen.passes import PASSES, parallel_axes
 from parflex.codegen.program import Program
 from parflex.symbolic.expression import Expression, Graph
 
-DOCS = Path(__file__).resolve().parents[1] / "docs"
 # another order of some dozen operations on numbers around one, in double precision (1e-16)
 ROUNDING = 1e-12
 
@@ -177,7 +176,7 @@ def test_arithmetic_on_parameters_alone_is_hoisted_in_front():
 
 
 def test_every_pass_has_its_line_in_the_documentation():
-    page = (DOCS / "codegen.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "codegen.md").read_text(encoding="utf-8")
     assert set(re.findall(r"^- `(\w+)`:", page, flags=re.M)) >= {*PASSES, "parallel_axes"}
 
 

@@ -11,7 +11,8 @@ from support import bars
 from support.oracles import exact_beams
 from support.oracles.beam_element import Bar
 from support.oracles.inside_beams import Element, cantilever, section
-from support.robots import ROBOTS, load_robot, robot_file
+from support.paths import ROBOTS
+from support.robots import load_robot, robot_file
 
 import parflex
 from parflex import Configuration, InputError

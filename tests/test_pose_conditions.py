@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.optimize
-from conftest import CATALOGUE
+from support.catalogue import CATALOGUE
 from support.oracles import tripod_wrist
 from support.oracles.pinocchio_tree import PinocchioTree
 from support.oracles.reader import read_robot

@@ -6,7 +6,6 @@ import ast
 import dataclasses
 import importlib
 import inspect
-import os
 import re
 import tomllib
 from functools import cache
@@ -15,13 +14,13 @@ from pathlib import Path
 import click
 import numpy as np
 import pytest
+from support.paths import ROOT
 
 import parflex
 from parflex.api import CHECKS, OTHERS
 from parflex.cli.group import cli
 from parflex.vocabulary import WORDS
 
-ROOT = Path(__file__).resolve().parents[1]
 FUNCTIONS = [name for name in parflex.__all__ if inspect.isfunction(getattr(parflex, name))]
 PARTS = ("Check", "Difference", "FramePose", "Gains", "Response")  # rows of a result, inputs of other functions
 VARIABLE = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
@@ -283,7 +282,6 @@ def test_choices_are_types():
 
 
 @pytest.mark.verify
-@pytest.mark.skipif(not os.environ.get("PARFLEX_VERIFY"), reason="long: make verify")
 def test_type_checkers_understand_a_script_of_a_user(tmp_path):
     api = pytest.importorskip("mypy.api")
     file = tmp_path / "user.py"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support.cases import VERIFY
 from support.comparison import accelerated, chosen, largest, order_of, positions
 from support.oracles.energy import EnergyModel
 from support.oracles.flexible_energy import FlexibleEnergyModel
 from support.oracles.reader import read_robot
 from support.robots import write_robot
-from support.traced import VERIFY
 
 import parflex
 from parflex import Configuration

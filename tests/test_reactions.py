@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from conftest import CATALOGUE, RIGID
+from support.catalogue import CATALOGUE, RIGID
 from support.comparison import after, error_against, largest, nearby_states, order_of, positions
 from support.mechanisms import INVENTED
 from support.oracles.energy import EnergyModel

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import EVERYTHING, PUBLIC
+from support.cases import PUBLIC, VERIFY
 from support.peers import import_some
 
 import parflex
@@ -66,7 +66,7 @@ def program(flat):
 
 def slow(call):
     """Answers that only `make verify` computes."""
-    return call() if EVERYTHING else None
+    return call() if VERIFY else None
 
 
 @pytest.fixture(scope="module")
@@ -153,7 +153,7 @@ def test_every_public_function_is_called_here(answers):
 @pytest.mark.verify
 def test_lines_are_short_and_say_what_it_is(answers):
     parts = [part for answer in answers.values() for part in parts_of(answer)]
-    assert len({type(part) for part in parts}) > (25 if EVERYTHING else 15)
+    assert len({type(part) for part in parts}) > (25 if VERIFY else 15)
     for part in parts:
         assert type(part).__name__ in repr(part) and len(repr(part)) < LONGEST and "\n" not in repr(part)
         assert "object at 0x" not in repr(part)

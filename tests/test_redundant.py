@@ -6,7 +6,8 @@ from functools import cache
 
 import numpy as np
 import pytest
-from conftest import CATALOGUE, EVERYTHING, RIGID
+from support.cases import VERIFY
+from support.catalogue import CATALOGUE, RIGID
 from support.comparison import positions
 from support.oracles import three_legs
 from support.oracles.pinocchio_tree import PinocchioTree
@@ -103,7 +104,7 @@ def test_efforts_equal_those_of_pinocchio_with_multipliers(mode, share, tmp_path
     p = varied(share, 11)
     path = as_file(p, tmp_path)
     robot, oracle = parflex.load(path, working_mode=mode), PinocchioTree(read_robot(path))
-    states = draw(p, mode, 200 if EVERYTHING else 40, 7)
+    states = draw(p, mode, 200 if VERIFY else 40, 7)
     ours = parflex.model(robot, "redundant")(q=states.positions, qd=states.qd, qdd=states.qdd)["effort"]
     worst, names = 0.0, robot.actuated_names
     for q, qd, qdd, tau in zip(states.positions, states.qd, states.qdd, ours, strict=True):

@@ -9,23 +9,20 @@ import re
 import shutil
 import tomllib
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
 from support.browser import Watched, chromium
 from support.documentation import run_parflex
 from support.pages import Reader
+from support.paths import ROOT
 from support.published import FOLDER, published
-from support.traced import long
 
 import parflex
 from parflex import InputError, reproduce
 from parflex.reproduction import report, tables
 from parflex.reproduction.checks import totals
 from parflex.reproduction.tables import paper_names, read_paper
-
-ROOT = Path(__file__).resolve().parents[1]
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +69,7 @@ def test_tables_of_the_papers_come_out_as_they_should(quick, paper, title, statu
     assert statuses(quick, paper, title) == {status: count}
 
 
-@pytest.mark.parametrize("marks", [pytest.param(None, marks=long)])
+@pytest.mark.parametrize("marks", [pytest.param(None, marks=pytest.mark.verify)])
 def test_every_published_number_is_as_it_should_be(marks, figure):
     checks = parflex.reproduce()
     title = "Errors under the extended law over those under the classical one, means of ten templates"
@@ -82,7 +79,7 @@ def test_every_published_number_is_as_it_should_be(marks, figure):
     assert count["differs"] == 0 and count["ok"] > 100
 
 
-@pytest.mark.parametrize("marks", [pytest.param(None, marks=long)])
+@pytest.mark.parametrize("marks", [pytest.param(None, marks=pytest.mark.verify)])
 def test_tolerances_of_table_3_of_briot2014_follow_from_the_rounding_of_its_table_2(marks):
     """Each inertia to both ends of its rounding, and the larger changes of a frequency added up."""
     printed = {

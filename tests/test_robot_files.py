@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import json
-import os
 import random
 import re
 import shutil
@@ -17,11 +16,12 @@ from typing import get_args
 import fuzz
 import numpy as np
 import pytest
-from conftest import CATALOGUE
+from support.catalogue import CATALOGUE
 from support.changed_files import FIVE_BAR, PAGE, changed
 from support.command_line import answered, refused, run
 from support.oracles.beam_robots import HEXAGON
 from support.oracles.modal_data import invented
+from support.paths import DATA, ROOT
 from support.robots import load_robot, robot_file, write_robot
 
 import parflex
@@ -34,7 +34,7 @@ ARM = 'format = 1\nname = "arm"\n[[frame]]\nname = "a"\njoint = "revolute"\n'
 
 def invalid_files() -> list[dict]:
     """Return changes of robot files with the key and the words of the error."""
-    lines = (Path(__file__).parent / "data" / "refused_robot_files.jsonl").read_text(encoding="utf-8").splitlines()
+    lines = (DATA / "refused_robot_files.jsonl").read_text(encoding="utf-8").splitlines()
     return [json.loads(line) for line in lines]
 
 
@@ -269,7 +269,7 @@ def test_the_work_of_a_check_is_proportional_to_the_number_of_legs(capsys, tmp_p
 def test_every_shape_of_a_section_is_made_of_its_keys_and_on_the_page():
     words = get_args(SectionTable.model_fields["shape"].annotation)
     assert set(words) == set(SECTION_KEYS) == set(SHAPES)
-    page = (Path(__file__).parents[1] / "docs" / "robot-file.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "robot-file.md").read_text(encoding="utf-8")
     for word in words:
         assert tuple(inspect.signature(SHAPES[word]).parameters) == SECTION_KEYS[word]
         assert re.search(rf'`(shape = )?"{word}"`', page), word
@@ -338,7 +338,6 @@ def test_a_case_depends_on_its_number_alone(tmp_path: Path):
 
 
 @pytest.mark.verify
-@pytest.mark.skipif(not os.environ.get("PARFLEX_VERIFY"), reason="long: make verify")
 def test_twenty_thousand_robot_files_get_an_answer_or_one_sentence(figure):
     bad, count = [], [0]
 

@@ -13,10 +13,11 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from conftest import CATALOGUE
 from golden import QUESTIONS, SharedRobots, answer_to, same, stored
 from scipy.integrate import cumulative_trapezoid
 from scipy.spatial.transform import Rotation
+from support.cases import VERIFY
+from support.catalogue import CATALOGUE
 from support.command_line import answered, refused
 from support.command_line import run as command
 from support.drawn_questions import SEED, quick
@@ -24,7 +25,6 @@ from support.free_robots import FREE, momenta, moving_start
 from support.free_robots import robot as load_any
 from support.oracles.stops import JOINTS, FiveBar
 from support.robots import load_robot, write_robot
-from support.traced import VERIFY
 
 import parflex
 from parflex import Configuration, InputError, ParflexError, RobotFileError, Run

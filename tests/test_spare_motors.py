@@ -7,8 +7,8 @@ from functools import cache
 
 import numpy as np
 import pytest
-from conftest import CATALOGUE
 from scipy.optimize import linprog
+from support.catalogue import CATALOGUE
 from support.command_line import answered
 from support.emitted import c_library
 from support.oracles import sharing

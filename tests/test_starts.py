@@ -8,6 +8,7 @@ from tempfile import mkdtemp
 
 import numpy as np
 import pytest
+from support.cases import VERIFY
 from support.comparison import order_of, positions
 from support.modal_robots import lagrange, with_platform
 from support.oracles.beam_robots import HEXAGON
@@ -17,7 +18,6 @@ from support.oracles.reader import read_robot
 from support.oracles.starting import after_impulse, least_elastic_rates
 from support.posing import any_robot, file_of
 from support.robots import load_robot
-from support.traced import VERIFY
 
 import parflex
 from parflex import Configuration, InputError

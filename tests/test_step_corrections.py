@@ -9,9 +9,9 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
+from support.cases import VERIFY
 from support.oracles.modal_data import invented
 from support.robots import robot_file
-from support.traced import VERIFY
 
 import parflex
 from parflex import Configuration, Robot

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 from scipy.special import ellipj, ellipk
+from support.cases import VERIFY
 from support.command_line import answered, refused
 from support.free_robots import FREE, momenta, moving_start, robot
 from support.oracles.references import read
 from support.oracles.stops import Ball
-from support.robots import ROBOTS as FOLDER
+from support.paths import ROOT
 from support.robots import load_robot, robot_file
 from support.stop_robots import ball
 from support.swinging import exact, swinging
-from support.traced import VERIFY
 
 import parflex
 from parflex import InputError
@@ -513,7 +513,7 @@ def test_right_outputs_are_not_warned_of_whatever_the_rates_do(word, crank, fine
 
 def test_wrong_accelerations_are_warned_of_where_damping_is_stiff():
     """Two stages carry what stiffly damped modes miss from step to step; three do not."""
-    robot = parflex.load(FOLDER.parents[1] / "examples" / "crank-slide-flexible.toml")
+    robot = parflex.load(ROOT / "examples" / "crank-slide-flexible.toml")
     words = {"start": "equilibrium", "step": 5e-4}
     run, right = (parflex.simulate(robot, "line", 0.3, method=name, **words) for name in ("gauss4", "gauss6"))
     share = mean(run["qdd.forearm"] - right["qdd.forearm"]) / mean(right["qdd.forearm"])

@@ -6,13 +6,13 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from scipy.optimize import brentq
+from support.cases import VERIFY
 from support.command_line import answered
 from support.oracles.rubbing_loops import SliderCrank, shared
 from support.oracles.stick_beam import RubbingBeam
 from support.oracles.stick_slip import Arm, Belt, Rubbing, spring_turns
 from support.oracles.stops import JOINTS, FiveBar
 from support.robots import load_robot
-from support.traced import VERIFY
 
 import parflex
 from parflex import InputError, ParflexError

@@ -3,12 +3,12 @@
 import json
 import re
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
 from support.command_line import answered, refused
 from support.command_line import run as command
+from support.paths import ROOT
 
 from parflex import InputError, ParflexError, StudyFile, run_study
 from parflex.control.control import INDEXES, error_indexes
@@ -162,7 +162,7 @@ def test_the_gain_comes_from_lengths_not_from_masses(vary, figure):
 
 
 def test_every_key_of_a_study_file_is_on_the_page_of_control():
-    page = (Path(__file__).resolve().parents[1] / "docs" / "control.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "control.md").read_text(encoding="utf-8")
     table = page.partition("| key | what |")[2].partition("\n\n")[0]
     words = {word for text in re.findall(r"`([^`]*)`", table) for word in text.split()}
     assert {*StudyFile.keys(), *LoopTable.keys(), *GainTable.keys()} <= words

@@ -13,12 +13,13 @@ import pytest
 import scipy.io
 import scipy.linalg
 from scipy.spatial.transform import Rotation
+from support.cases import VERIFY
 from support.command_line import answered, refused
 from support.damaged import damaged
 from support.foreign_matrices import NUMBERS, abaqus_entries, abaqus_substructure, market, nastran_punch
 from support.oracles import super_elements as oracle
+from support.paths import DATA
 from support.robots import load_robot, robot_file
-from support.traced import VERIFY
 
 import parflex
 from parflex import RobotFileError
@@ -27,9 +28,8 @@ from parflex.bodies.matrix_files import load_matrices
 from parflex.bodies.rigid import RigidBody
 from parflex.bodies.superelement import super_element, superelement_body
 
-HERE = Path(__file__).parent
-FLEXURE = HERE / "data" / "flexor_025.mat"
-ROUNDED = HERE / "data" / "flexor_ID16.mat"
+FLEXURE = DATA / "flexor_025.mat"
+ROUNDED = DATA / "flexor_ID16.mat"
 BAR = oracle.round_bar(0.004)
 LENGTH = 0.3
 ON_GROUND = 'format = 1\nname = "flexure"\nend_effector = "part.b"\n[[frame]]\nname = "part"\n'

@@ -17,13 +17,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.command_line import answered
+from support.paths import DATA
 
 import parflex
 from parflex import InputError, jobs
 from parflex.design.registry import RESPONSES
 from parflex.jobs import completed_chunks
 
-DATA = Path(__file__).parent / "data"
 HEAD, QUICK, SWEEP = ((DATA / f"sweep-{name}.toml").read_text() for name in ("3rrr-flexible", "5r", "conditioning"))
 SLOW = HEAD + '[responses.skew]\nresponse = "conditioning"\npose = { x = 0.0, y = 0.0 }\n'
 SOBOL = '[samples]\nkind = "sobol"\ncount = 14\nseed = 3\n'

@@ -11,9 +11,9 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from conftest import CATALOGUE
+from support.catalogue import CATALOGUE
 from support.command_line import answered, refused
-from support.traced import Sample, long
+from support.traced import Sample
 
 import parflex
 from parflex import Configuration, InputError, Robot
@@ -180,14 +180,14 @@ def check(name: str, models: list[str], subsets: list[tuple[str, ...]]) -> None:
 
 
 @pytest.mark.few("3rrr]", "3rrr-flexible]", "rx90]")
-@pytest.mark.parametrize("name", [pytest.param(one, marks=long if one in SLOW else []) for one in ROBOTS])
+@pytest.mark.parametrize("name", [pytest.param(one, marks=pytest.mark.verify if one in SLOW else []) for one in ROBOTS])
 def test_functions_and_programs_answer_the_same_question(name):
     rng = np.random.default_rng(len(name))
     for model in tried(name):
         check(name, [model], [(), SUBSETS[rng.integers(1, len(SUBSETS))]])
 
 
-@pytest.mark.parametrize("name", [pytest.param(one, marks=long) for one in ROBOTS])
+@pytest.mark.parametrize("name", [pytest.param(one, marks=pytest.mark.verify) for one in ROBOTS])
 def test_functions_and_programs_agree_for_every_set_of_terms(name):
     check(name, tried(name), SUBSETS)
 

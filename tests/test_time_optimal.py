@@ -5,10 +5,10 @@ import itertools
 import numpy as np
 import pytest
 from scipy.interpolate import CubicSpline
+from support.cases import VERIFY
 from support.command_line import answered
 from support.oracles.fastest import fastest_time
 from support.robots import load_robot
-from support.traced import VERIFY
 
 import parflex
 from parflex import InputError, UnreachableError

@@ -12,6 +12,7 @@ import pytest
 from support.command_line import answered, refused, run
 from support.damped_chains import DAMPER_KEYS, DAMPERS, KEYS, TRUE, chain, damped_chain
 from support.oracles import spring_chain, spring_fork
+from support.paths import DATA, ROOT
 from support.published import published
 from support.robots import load_robot
 
@@ -24,7 +25,7 @@ from parflex.updating.modes import PoseModes, modes_at
 from parflex.updating.pairing import followed_pairs
 from parflex.updating.update import read_measured
 
-EXAMPLES = Path(__file__).parents[1] / "examples"
+EXAMPLES = ROOT / "examples"
 
 
 def rows(noise=0.002, seed=0, poses=("home", "bent", "folded"), numbered=True):
@@ -189,7 +190,7 @@ def test_terms_that_the_written_file_lacks_are_reported(capsys, tmp_path):
     assert [text.split(" are ")[0].split(" is ")[0] for text in told] == ["values of --set", "the payload"]
 
 
-TABLES = (Path(__file__).parent / "data" / "refused_tables.jsonl").read_text().splitlines()
+TABLES = (DATA / "refused_tables.jsonl").read_text().splitlines()
 
 
 @pytest.mark.parametrize("case", list(map(json.loads, TABLES)), ids=lambda case: case["message"])

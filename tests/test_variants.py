@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from conftest import CATALOGUE, RIGID
+from support.catalogue import CATALOGUE, RIGID
 from support.comparison import error_against, nearby_states, written
 from support.mechanisms import INVENTED, invented
 from support.oracles.energy import EnergyModel

@@ -6,7 +6,7 @@ from functools import cache, lru_cache
 
 import numpy as np
 import pytest
-from conftest import CATALOGUE
+from support.catalogue import CATALOGUE
 from support.robots import load_robot
 
 import parflex

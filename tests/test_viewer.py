@@ -22,6 +22,7 @@ import numpy as np
 import pytest
 from support.browser import PATIENCE, Watched, chromium, screenshot
 from support.command_line import answered, refused, run
+from support.paths import DATA
 from support.robots import robot_file
 
 import parflex
@@ -271,7 +272,7 @@ def desk():
 
 
 def desk_of(name: str) -> DesignSession:
-    file = Path(__file__).parent / "data" / f"{name}-3rrr-flexible.toml"
+    file = DATA / f"{name}-3rrr-flexible.toml"
     return DesignSession(parflex.load("3rrr-flexible"), read_design(file), "3rrr-flexible")
 
 
