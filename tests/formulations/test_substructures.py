@@ -31,7 +31,7 @@ def all_frequencies(robot: Robot) -> np.ndarray:
 
 @pytest.mark.parametrize("case", [*CUT, *BEHIND])
 def test_maps_have_the_frequencies_of_lagrange(case, figure):
-    """Of every kind of closure; motions are proven in `test_flexible_lagrange.py`."""
+    """Of every kind of closure; motions are proven in `dynamics/test_flexible_robots.py`."""
     robot, oracle = pair_in_pieces(case)
     if case in BEHIND:  # forms leave closures to the general form whose equations cost less than their rates
         assert isinstance(substructures_or_reason(robot), str) == ("led" in case or "table" in case)

@@ -47,7 +47,7 @@ def test_every_emitter_gives_the_numbers_of_the_float_path(name, model, tmp_path
     program, states = made(name, model), samples(name, STATES)
     given, wanted = inputs(program, states), expected(name, model, states)
     tolerance, angles = STEP_TOLERANCE if model in DRIVEN else TOLERANCE, model == "geometry"
-    if model == "jacobian-of-inverse":  # the derivatives of the first emitter; test_graph proves those
+    if model == "jacobian-of-inverse":  # the derivatives of the first emitter; test_expression_graph compares those
         wanted |= {group: value for group, value in program(**given).items() if group.startswith("by_")}
     assert set(wanted) == set(program.outputs)
     size = len(program.program.instructions)
