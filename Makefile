@@ -64,7 +64,7 @@ docs: $(STAMP)
 browser: $(STAMP)
 	@command -v chromium >/dev/null || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium; } \
 	  || { echo "no browser: install chromium (Debian: apt-get install chromium)"; exit 1; }
-	$(BIN)/python -m pytest tests/test_viewer.py tests/test_reproduce.py
+	$(BIN)/python -m pytest tests/view/test_viewer.py tests/reproduction/test_reproduce.py
 
 clean:
 	rm -rf $(VENV) .venv-lowest build dist out site src/*.egg-info

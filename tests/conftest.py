@@ -1,14 +1,12 @@
-"""Shared pieces of the tests: one BLAS thread, robots as files, random states, figures for the report."""
+"""Hooks and fixtures of the tests: one BLAS thread, long cases, comparison of arrays, figures for the report."""
 
 from __future__ import annotations
 
 import gc
-import inspect
 import json
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -20,30 +18,7 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VEC
     os.environ[_name] = "1"
 
 import numpy as np  # noqa: E402
-
-import parflex  # noqa: E402
-from parflex.robotfile.read import load_description  # noqa: E402
-
-
-def _bends(name: str) -> bool:
-    """Whether a robot of the catalogue has a flexible body, by its file alone: no process waits for 20 robots."""
-    robot, _ = load_description(name)
-    return any(one is not None and one.modal is not None for one in (robot.platform, *robot.frame)) or any(
-        frame.beam is not None for frame in robot.frame
-    )
-
-
-CATALOGUE = Path(str(resources.files("parflex.robotfile"))) / "catalogue"
-# what can be asked: all public functions, and the controller; the rest of the names are types and errors
-PUBLIC = sorted([*(n for n in parflex.__all__ if inspect.isfunction(getattr(parflex, n))), "PD"])
-# proven in test_known_machines; in the long lists of all rigid robots others of their kind
-# stand for them
-MACHINES = ["3-prs-2r", "4rrr", "emps", "hexaglide", "orthoglide", "par4", "planar-cable"]
-RIGID = [name for name in parflex.catalogue_names() if name not in MACHINES and not _bends(name)]
-
-# `make verify` runs all cases of all tests
-EVERYTHING = bool(os.environ.get("PARFLEX_VERIFY"))
-
+from support.cases import VERIFY  # noqa: E402
 
 FEW = 2  # one case may pass by chance, two differ in a parameter
 
@@ -54,7 +29,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     `verify` marks a test or a case (`pytest.param(..., marks=pytest.mark.verify)`). `few` keeps the first two cases of
     a parametrised test, and `few("delta", "3rrr")` those whose names contain one of the texts.
     """
-    if EVERYTHING:
+    if VERIFY:
         return
     runs: Counter[str] = Counter()
     for item in items:

@@ -30,22 +30,23 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from support.catalogue import CATALOGUE
+from support.paths import ROBOTS
 
 import parflex
 from parflex import ParflexError
 from parflex.robot.frames import counts
 from parflex.robotfile.read import read_source
 
-ROBOTS = Path(__file__).parent / "robots"
 HEAVY = {"gough-stewart-elastic", "gough-stewart-beams", "navaro", "navaro-refined", "three-beam-legs"}
 SECONDS = 20  # nobody waits longer for an answer about a file
 MEMORY = 6_000_000_000  # bytes of a worker: a file of some kilobytes that takes more is a finding too
 
 
 # named one by one: with another list every number would be another case
-CATALOGUE = "3-prrr 3rrr 3rrr-flexible 5r bricard c5 delta dualemps dualemps-fitted four-bar gough-stewart "
-CATALOGUE += "gough-stewart-beams gough-stewart-elastic gough-stewart-flexible navaro navaro-refined puma560 rx90 "
-CATALOGUE += "space three-beam-legs"
+NAMES = "3-prrr 3rrr 3rrr-flexible 5r bricard c5 delta dualemps dualemps-fitted four-bar gough-stewart "
+NAMES += "gough-stewart-beams gough-stewart-elastic gough-stewart-flexible navaro navaro-refined puma560 rx90 "
+NAMES += "space three-beam-legs"
 OWN = "3-prs bending-satellite double-four-bar flat-loop hexaglide made-up-plane made-up-space nested planar-rpr rccc "
 OWN += "satellite scara six-ups slider-crank-flexible slider-crank-spatial spatial-four-bar squeezer tie tripod-wrist "
 OWN += "two-bodies upu wrist"
@@ -53,7 +54,7 @@ OWN += "two-bodies upu wrist"
 
 def bases() -> list[str]:
     """Robots to start from; those that take longest are drawn less often."""
-    names = [*CATALOGUE.split(), *(str(ROBOTS / f"{name}.toml") for name in OWN.split())]
+    names = [*NAMES.split(), *(str(ROBOTS / f"{name}.toml") for name in OWN.split())]
     return [name for name in names for _ in range(1 if name in HEAVY else 4)]
 
 
@@ -357,7 +358,7 @@ def write_case(number: int, folder: Path) -> tuple[Path, str]:
             (folder / "modes.npz").write_bytes(source.read_bytes())
     what = f"{Path(base).stem}: {', '.join(way.__name__ for way in ways) or 'modal data'}"
     if chance.random() < 0.08:
-        known = Path(parflex.__file__).parent / f"description/catalogue/{base}.toml"
+        known = CATALOGUE / f"{base}.toml"
         plain = Path(base) if Path(base).exists() else known
         path.write_bytes(garbled(plain.read_text(encoding="utf-8"), chance))
         return path, f"{Path(base).stem}: garbled text"

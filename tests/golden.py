@@ -26,12 +26,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from support.paths import DATA, ROBOTS
 
 import parflex
 from parflex import ParflexError
 
-ROBOTS = Path(__file__).parent / "robots"
-ANSWERS = Path(__file__).parent / "data" / "answers.json.gz"
+ANSWERS = DATA / "answers.json.gz"
 LONG = 20  # arrays with more numbers are kept as sums
 # Other machines add up in another order, and Newton ends elsewhere within its tolerance of 1e-12: both stay below 1e-9
 # of the largest number of an answer wherever condition numbers are below 1e3, as they are in these questions.
@@ -66,7 +66,7 @@ def add(function: str, key: str, ask: Callable[[Bench], Any], **marks: Any) -> N
 # -- where robots are asked to be ----------------------------------------------------------------------------------
 
 # full poses, parts of poses, motors, other frames, names of the file, and some that cannot be
-POSES: dict[str, list[Any]] = json.loads((Path(__file__).parent / "data" / "poses.json").read_text(encoding="utf-8"))
+POSES: dict[str, list[Any]] = json.loads((DATA / "poses.json").read_text(encoding="utf-8"))
 RIGID = "puma560 rx90 four-bar 5r bricard 3rrr 3-prrr c5 delta gough-stewart space 3-prs flat-loop nested planar-rpr"
 RIGID += " rccc scara slider-crank-spatial spatial-four-bar tripod-wrist two-bodies upu wrist hexaglide"
 BENDING = "dualemps 3rrr-flexible gough-stewart-flexible navaro slider-crank-flexible three-beam-legs"

@@ -27,18 +27,18 @@ APART = {"pin": "needs a newer numpy than the lowest"}
 # what touches each package: numpy and scipy everywhere, then machine code, time loop, files, command line, pictures,
 # other languages, finite elements and the viewer; none needs Pinocchio or minutes
 TESTS = (
-    "test_dependencies.py",
-    "test_graph.py",
-    "test_robot_files.py",
-    "test_command_line.py",
-    "test_figures.py",
-    "test_linear.py",
-    "test_compiled_models.py",
-    "test_laws.py",
-    "test_simulation.py",
-    "test_modal_files.py",
-    "test_finite_elements.py",
-    "test_viewer.py",
+    "project/test_dependencies.py",
+    "symbolic/test_expression_graph.py",
+    "robotfile/test_robot_files.py",
+    "cli/test_command_line.py",
+    "view/test_figures.py",
+    "statics/test_linear_model.py",
+    "codegen/test_compiled_models.py",
+    "dynamics/test_laws_of_mechanics.py",
+    "simulation/test_simulation.py",
+    "bodies/test_modal_files.py",
+    "bodies/test_finite_elements.py",
+    "view/test_viewer.py",
 )
 
 

@@ -157,6 +157,8 @@ def main() -> int:
     arguments = parser.parse_args()
     report = Report()
     mutations = [mutation for mutation in read_mutations() if fnmatch(mutation.function, arguments.function)]
+    if not mutations:
+        parser.error(f"no mutation has a function '{arguments.function}': name one of {TESTS / 'mutations.toml'}")
     with tempfile.TemporaryDirectory() as name:
         parts = {
             "tests": lambda: run_tests(report, Path(name)),

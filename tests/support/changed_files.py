@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
-PAGE = (Path(__file__).parents[2] / "docs" / "robot-file.md").read_text(encoding="utf-8")
+from support.paths import ROOT
+
+PAGE = (ROOT / "docs" / "robot-file.md").read_text(encoding="utf-8")
 
 
 FIVE_BAR = re.search(r"## A whole robot.*?```toml\n(.*?)```", PAGE, re.DOTALL).group(1)

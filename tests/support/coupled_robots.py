@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 
 import parflex
 from support.comparison import order_of, positions, written
-
-ROBOTS = Path(__file__).parents[1] / "robots"
-
 
 RIGID = {"differential": None, "planetary": "two", "screw-jack": "both", "geared-five-bar": None, "nut-in-loop": None}
 

@@ -11,9 +11,6 @@ import pytest
 
 from parflex.cli.app import main
 
-ROOT = Path(__file__).resolve().parents[2]
-
-
 NUMBER = re.compile(r"[-+]?\d+\.?\d*(?:[eE][-+]?\d+)?")
 
 

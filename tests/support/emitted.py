@@ -15,9 +15,7 @@ import pytest
 
 from parflex import Model
 from parflex.codegen.source_files import identifier
-from support.traced import (
-    VERIFY,
-)
+from support.cases import VERIFY
 
 Array = np.ndarray
 Arrays = dict[str, Array]

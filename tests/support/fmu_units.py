@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from functools import cache
@@ -16,8 +15,9 @@ from fmpy.fmi1 import FMICallException
 
 import parflex
 from parflex.exchange.fmu import compile
+from support.cases import VERIFY
 
-if not os.environ.get("PARFLEX_VERIFY"):  # the same numbers, compiled in a third of the time
+if not VERIFY:  # the same numbers, compiled in a third of the time
     compile.FLAGS = tuple("-O0" if flag == "-O2" else flag for flag in compile.FLAGS)
 STEP = 1e-3
 EFFORTS = {"5r": 0.3, "3rrr": 0.5, "dualemps": 60.0, "gough-stewart": 100.0, "gough-stewart-flexible": 100.0}

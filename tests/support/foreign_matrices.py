@@ -5,7 +5,7 @@ DICLab/MatlabAbaqus: 4 nodes, 40 internal ones; read with 0.0790 kg and a residu
 `*MATRIX OUTPUT, FORMAT=MATRIX INPUT`, Simcenter Nastran `PARAM,EXTOUT,DMIGPCH` (sample of the repository
 Qinterfly/PchConverter: a pinned bar in 60 freedoms; read with 4.5305 Hz, by theory 4.5307 Hz; as a super-element it is
 refused, its ends being held), GRID entries of EXTSEOUT punch files (samples of twmacro/pyyeti). Files of these
-repositories themselves are read by `test_superelements.py`.
+repositories themselves are read by `bodies/test_superelements.py`.
 """
 
 from __future__ import annotations

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 
-FOREIGN = Path(__file__).parents[1] / "data" / "foreign"  # files written by hand
+from support.paths import DATA
+
+FOREIGN = DATA / "foreign"  # files written by hand
 
 TURNS = ("quat", "euler", "axisangle", "xyaxes", "zaxis")
 

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 
 import parflex
 from parflex.spatial.rotations import ORIENTATION
-
-ROBOTS = Path(__file__).parents[1] / "robots"
-
+from support.paths import ROBOTS
 
 FREE = ["friction", "damping"]
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-ROBOTS = Path(__file__).parents[1] / "robots"
+from support.paths import ROBOTS
+
 INVENTED = {  # freedoms, counted by hand; none has redundant rows
     "3-prs": 3,
     "planar-rpr": 3,

@@ -8,17 +8,17 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 import numpy as np
-from conftest import CATALOGUE
 
 import parflex
 from parflex import Configuration, Robot
 from parflex.statics.zero_dynamics import system_jacobian
+from support.cases import VERIFY
+from support.catalogue import CATALOGUE
 from support.comparison import largest, order_of, positions
 from support.modal_robots import PRINTED_STIFFNESS, TRIANGLE, lagrange, with_platform
 from support.oracles.beam_robots import HEXAGON
 from support.oracles.modal_data import Modes, invented, read_modes
 from support.oracles.modal_lagrange import ModalEnergyModel
-from support.traced import VERIFY
 
 # a plate pushes its attachments in one direction each, lumps in three: more modes than directions or fewer are two
 # ways to write the same equations

@@ -7,12 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from conftest import CATALOGUE
 from scipy.spatial.transform import Rotation
 
 import parflex
 from parflex import Configuration, Robot
 from parflex.dynamics.dynamics import reduced_equations
+from support.catalogue import CATALOGUE
 from support.oracles.beam_robots import HEXAGON
 from support.oracles.modal_data import Modes, invented, read_modes
 from support.oracles.modal_lagrange import ModalEnergyModel

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from conftest import CATALOGUE
 
 import parflex
+from support.catalogue import CATALOGUE
 from support.oracles import led_records, measured
 
 Array = np.ndarray

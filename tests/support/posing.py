@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from conftest import CATALOGUE
 
 import parflex
 from parflex import Configuration, Robot
@@ -16,7 +15,8 @@ from parflex.maps.closed_rows import OK, UNREACHABLE
 from parflex.maps.kinematics import Geometry
 from parflex.maps.parameters import numbers_of_designs
 from parflex.maps.positions import PositionSolver
-from support.robots import ROBOTS
+from support.catalogue import CATALOGUE
+from support.paths import ROBOTS
 
 __all__ = [
     "OK",

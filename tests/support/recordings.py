@@ -13,7 +13,8 @@ from parflex.identification.regressor import Regressor
 from parflex.identification.unknowns import unknowns
 from support.oracles import led_records, measured
 from support.oracles import three_rrr as hand
-from support.robots import ROBOTS, load_robot, robot_file
+from support.paths import ROBOTS
+from support.robots import load_robot, robot_file
 
 Array = np.ndarray
 Columns = dict[str, Array]

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import parflex
-
-ROBOTS = Path(__file__).parents[1] / "robots"
+from support.paths import ROBOTS
 
 
 def robot_file(name: str) -> Path:

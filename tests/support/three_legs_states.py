@@ -6,8 +6,8 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 import numpy as np
-from conftest import CATALOGUE
 
+from support.catalogue import CATALOGUE
 from support.oracles import three_legs
 from support.oracles.three_legs import Parameters
 from support.variants import read_table, toml_text

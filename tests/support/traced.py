@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-import pytest
-from conftest import RIGID
 
 import parflex
 from parflex import Configuration, Model, Robot
 from parflex.codegen import laws
 from parflex.formulations.base import partition_holding
 from parflex.recursion.kinematics import motion
+from support.catalogue import RIGID
 from support.posing import any_robot
 from support.states import Draws, random_states
 
@@ -37,12 +35,6 @@ SEEDS = 6  # poses drawn over the workspace; the others lie around them
 CONDITION = 1e3  # of what a program divides by: three of sixteen digits may go
 
 JOINT_TERMS = ("friction", "motor-inertia", "springs")  # terms that programs include only on request
-
-VERIFY = bool(os.environ.get("PARFLEX_VERIFY"))
-long = [
-    pytest.mark.verify,
-    pytest.mark.skipif(not VERIFY, reason="a long proof: set PARFLEX_VERIFY to run it"),
-]
 
 
 @cache
