@@ -131,7 +131,7 @@ def svg() -> str:
         '<path d="M0 0 8 4 0 8z" fill="#2a5d9f"/></marker></defs>',
         f'<rect width="{width}" height="{height}" fill="white"/>',
         '<text x="16" y="26" font-size="17" font-weight="bold">Concepts of parflex</text>',
-        '<text x="16" y="46" fill="#555">Classes with their modules. Arrows: what a class has, or what comes of it.</text>',
+        '<text x="16" y="46" fill="#555">Classes with their modules. Arrows: what a class has or yields.</text>',
         *lines,
         "</svg>\n",
     ])  # fmt: skip
