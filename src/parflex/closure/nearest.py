@@ -5,10 +5,10 @@ least, rotations times the characteristic length, theory (40). Rates along a pat
 its optimality conditions are differentiated; second derivatives of the kinematics come from accelerations.
 
 The same rule serves poses, paths and references. Where possible, unspecified components of a named frame (a hand with
-six degrees of freedom and a specified x) or unspecified motors keep their reference values. Where that is impossible
-(a hand with five degrees of freedom and a specified place), or where free motions remain, the whole pose is nearest to
-the reference. A frame with a specified direction of its z axis takes the shortest rotation from the reference, or keeps
-its place if it cannot do both.
+six degrees of freedom and a specified x) or unspecified motors keep their reference values. Where that is impossible (a
+hand with five degrees of freedom and a specified place), or where free motions remain, the whole pose is nearest to the
+reference. A frame with a specified direction of its z axis takes the shortest rotation from the reference, or keeps its
+place if it cannot do both.
 """
 
 from __future__ import annotations

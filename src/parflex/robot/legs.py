@@ -5,8 +5,8 @@ is written in world axes, [Khalil2007, eqs. (20)-(22)] and (28)-(30).
 
 A modal platform is reduced to its motion along the attachments of the legs. With the leg forces f along the directions
 in which modes move the attachments, the elastic rows of the platform are M_ee edd + A_re^T Vd + s = P f. The unknowns
-are the elastic accelerations y = P^T edd of the attachments. With the constants M_y = (P^T M_ee^-1 P)^-1,
-L = M_ee^-1 P M_y and Pi = M_ee^-1 - L P^T M_ee^-1,
+are the elastic accelerations y = P^T edd of the attachments. With the constants M_y = (P^T M_ee^-1 P)^-1, L = M_ee^-1 P
+M_y and Pi = M_ee^-1 - L P^T M_ee^-1,
 
     M_y y + L^T (A_re^T Vd + s) = f        edd = L y - Pi (A_re^T Vd + s)
 

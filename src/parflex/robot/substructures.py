@@ -1,7 +1,7 @@
 """A robot cut at its beams: substructures, closures as joints, independent rates.
 
-A beam with all coordinates of its tip lets its two ends move independently, so a loop through it needs no equation.
-The cut leaves rigid pieces of links and joints, tied to each other by beams alone. One piece stands on the ground; each
+A beam with all coordinates of its tip lets its two ends move independently, so a loop through it needs no equation. The
+cut leaves rigid pieces of links and joints, tied to each other by beams alone. One piece stands on the ground; each
 other piece moves freely with one of its links. The other links of a piece follow along a tree of ties: joints,
 closures, and nodes of bodies that are not cut (modal bodies, and beams with locked coordinates), whose coordinates are
 unknowns too.

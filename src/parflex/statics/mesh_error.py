@@ -1,8 +1,8 @@
 """Discretisation error of natural frequencies, and refinement of beam meshes.
 
 The error is estimated from one solution, mode by mode. The shapes of an element are those of a beam loaded at its ends;
-they omit motions that vanish at both ends. Statics do not couple these motions with the shapes, but the inertia
--lambda M and an axial force N do. They change an eigenvalue lambda of mode x by
+they omit motions that vanish at both ends. Statics do not couple these motions with the shapes, but the inertia -lambda
+M and an axial force N do. They change an eigenvalue lambda of mode x by
 
     y^T A_ii^-1 y    with  y = (N G_ib - lambda M_ib) x,    A_ii = K_ii + N G_ii - lambda M_ii
 
