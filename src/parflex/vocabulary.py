@@ -1,6 +1,6 @@
-"""What the words of arguments mean, once: docstrings and the help of the command line say it in these words.
+"""The one table of argument names, used by docstrings and the command line.
 
-A word has its type, its unit (none where it is a name, a count or a flag) and a sentence; functions may say more of it.
+A word has its type, its unit (none for a name, a count or a flag) and a sentence; functions may add to it.
 """
 
 from __future__ import annotations
