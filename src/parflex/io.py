@@ -1,7 +1,9 @@
 """Atomic writes, refusal to overwrite, and size limits on files of arrays.
 
-A file is written under a temporary name in the same folder and replaces the target when it, and the files that belong
-to it, are complete. A failure or an interruption leaves nothing. The file has the access rights of a new file.
+Files that are there whole or not at all: every file that parflex writes is written here.
+
+Each goes to a name of its own in the same folder first, and takes its place when all of it, and of those that belong to
+it, is written. What fails or is interrupted on the way leaves nothing. Rights are those that a new file has.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The one table of argument names, used by docstrings and the command line.
+"""What the words of arguments mean, once: docstrings and the help of the command line say it in these words.
 
-A word has its type, its unit (none for a name, a count or a flag) and a sentence; functions may add to it.
+A word has its type, its unit (none where it is a name, a count or a flag) and a sentence; functions may say more of it.
 """
 
 from __future__ import annotations
