@@ -1,7 +1,13 @@
 """Checks of the arguments of public functions: unknown names, missing arguments and wrong values.
 
-All public functions are checked here before they run. A word means the same in every function, so one table has all of
-them. Conditions that depend on the robot (whether a frame or a mode exists) are checked by the function itself.
+Check the arguments of public functions: unknown names, missing ones, and wrong values.
+
+All functions are checked here, once, before they run.
+
+The words of the public functions: what each has to be.
+
+A word means the same in every function, so one table has all of them. What a function alone can judge (whether a frame
+is there, whether a mode exists) it judges itself.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Checks of argument values: each error names the key, the value and the fix."""
+"""Arguments of functions, checked before use: each error names the key, the value and the fix."""
 
 from __future__ import annotations
 
