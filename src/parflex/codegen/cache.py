@@ -1,10 +1,14 @@
 """Compiled programs on disk.
 
-The key of a program holds the loaded robot with all settings, payloads and locks; the model and its options; and the
-source of this package, so that no program survives a change of it.
+Programs on disk, so that a model that was made once is not traced again.
 
-A program and its compiled code are one file each, named by a hash and written atomically. Machine code is executed, so
-only files of this user in a folder of this user are read.
+The key holds everything that a program comes from: the robot as it was loaded, not its file alone, with what was set,
+mounted or locked since; the model and its options; and the code of this package, so that no program outlives a change
+of it.
+
+Programs and their compiled code on disk: one file each, named by a hash, written whole or not at all.
+
+Machine code is executed, so that only files of this user in a folder of this user are read.
 """
 
 from __future__ import annotations
