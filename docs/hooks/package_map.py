@@ -1,7 +1,7 @@
-"""The map of the packages: what each is for, and which it imports, read from the source.
+"""The map of the packages in the layers of their import contract, read from pyproject.toml and the source.
 
 `python docs/hooks/package_map.py` writes docs/pictures/packages.svg; a test keeps the picture and the source the same.
-As a hook of mkdocs it puts a table of sub-packages in place of a mark.
+As a hook of mkdocs it replaces a mark by a table of the packages.
 """
 
 from __future__ import annotations
@@ -11,34 +11,43 @@ import tomllib
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SOURCE = ROOT / "src" / "parflex"
 PICTURE = ROOT / "docs" / "pictures" / "packages.svg"
 MARK = "<!-- the packages are put here -->"
-ROW, LEFT, NAME, TEXT, CELL = 44, 16, 128, 660, 22
-TOP = 118  # for the names above the columns
+GROUPS = {  # the uppermost package of each group
+    "cli": "interfaces",
+    "identification": "studies",
+    "simulation": "time",
+    "codegen": "compiler",
+    "dynamics": "models",
+    "robot": "mechanism",
+    "robotfile": "data",
+    "jobs": "foundations",
+}
+WIDTH, LEFT, TOP, GAP = 1000, 116, 66, 8  # the column on the left holds the names of the groups
+LOW, LINE, BESIDE = 30, 16, 148  # height of a row with one package, of a line, and the width of its name
+CHARACTER = 6.4  # mean width of a letter of the sentences
 
 
 @dataclass(frozen=True)
 class Package:
-    """A package, or a module that stands alone: its first sentence, its sub-packages, and what it imports."""
+    """A package, or a module that stands alone: its first sentence and the number of its modules."""
 
     name: str
     sentence: str
-    parts: tuple[tuple[str, int], ...]  # sub-packages with the number of their modules
     modules: int
-    imports: frozenset[str]
 
 
-def layers() -> list[str]:
-    """The packages from the top down, as the contract in pyproject.toml orders them."""
-    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
-        "contracts"
-    ]
+def layers() -> list[list[str]]:
+    """The packages of each layer from the top down, as the contract in pyproject.toml orders them."""
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    contracts = tomllib.loads(text)["tool"]["importlinter"]["contracts"]
     rows = next(contract["layers"] for contract in contracts if contract["type"] == "layers")
-    return [name.strip().removeprefix("parflex.") for row in rows for name in row.split("|")]
+    return [[name.strip().removeprefix("parflex.") for name in row.split("|")] for row in rows]
 
 
 def sentence(path: Path) -> str:
@@ -52,11 +61,6 @@ def modules(folder: Path) -> list[Path]:
     return sorted(path for path in folder.glob("*.py") if path.stem != "__init__")
 
 
-def packages_in(folder: Path) -> list[Path]:
-    """The sub-packages of a package."""
-    return sorted(path.parent for path in folder.glob("*/__init__.py"))
-
-
 def imported(path: Path) -> set[str]:
     """Modules of parflex that a module names in its imports, in functions too."""
     found: set[str] = set()
@@ -68,59 +72,58 @@ def imported(path: Path) -> set[str]:
 
 
 def package(name: str) -> Package:
-    """One package of the map."""
+    """One package of the map, with its sub-packages."""
     folder = SOURCE / name
-    files = sorted(folder.rglob("*.py")) if folder.is_dir() else [folder.with_suffix(".py")]
-    imports = {module.split(".")[0] for file in files for module in imported(file)} - {name}
-    first = sentence(folder / "__init__.py" if folder.is_dir() else files[0])
-    parts = tuple((part.name, len(modules(part))) for part in packages_in(folder)) if folder.is_dir() else ()
-    return Package(name, first, parts, len(modules(folder)) if folder.is_dir() else 1, frozenset(imports))
+    if not folder.is_dir():
+        return Package(name, sentence(folder.with_suffix(".py")), 1)
+    count = sum(path.stem != "__init__" for path in folder.rglob("*.py"))
+    return Package(name, sentence(folder / "__init__.py"), count)
+
+
+def box(item: Package, x: float, y: float, width: float, height: float, sentence: list[str]) -> list[str]:
+    """A package: its name and the number of its modules, and its sentence beside or below these."""
+    count = f' <tspan fill="#777" font-weight="normal">{item.modules}</tspan>' if item.modules > 1 else ""
+    left, first = (x + BESIDE, y + 20) if height == LOW else (x + 10, y + 36)
+    return [
+        f'<rect x="{x:g}" y="{y}" width="{width:g}" height="{height}" rx="4" fill="white" stroke="#9db3d0"/>',
+        f'<text x="{x + 10:g}" y="{y + 20}" font-weight="bold">{item.name}{count}</text>',
+        *(
+            f'<text x="{left:g}" y="{first + LINE * k:g}" font-size="12">{escape(text)}</text>'
+            for k, text in enumerate(sentence)
+        ),
+    ]
 
 
 def svg() -> str:
-    """The picture: a row for each package from the top down, and dots for what it imports."""
-    found = [package(name) for name in layers()]
-    width, height = LEFT + NAME + TEXT + CELL * len(found) + 16, TOP + ROW * len(found) + 12
-    lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}"'
+    """The picture: a row for each layer from the top down, in groups."""
+    lines, y = [], TOP
+    for row in layers():
+        if row[0] in GROUPS:
+            y += GAP if y > TOP else 0
+            lines.append(f'<text x="16" y="{y + 20}" fill="#2a5d9f" font-weight="bold">{GROUPS[row[0]]}</text>')
+            lines.append(f'<line x1="16" y1="{y - 6}" x2="{WIDTH - 16}" y2="{y - 6}" stroke="#2a5d9f"/>')
+        items = [package(name) for name in row]
+        width = (WIDTH - 16 - LEFT - GAP * (len(row) - 1)) / len(row)
+        room = width - (BESIDE if len(row) == 1 else 10) - 6
+        sentences = [wrap(item.sentence.rstrip("."), int(room / CHARACTER)) for item in items]
+        height = LOW if len(row) == 1 else LOW + LINE * max(map(len, sentences))
+        for k, (item, sentence) in enumerate(zip(items, sentences, strict=True)):
+            lines += box(item, LEFT + k * (width + GAP), y, width, height, sentence)
+        y += height + GAP
+    return "\n".join([
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {y + 4}"'
         ' font-family="sans-serif" font-size="13">',
         "<title>Packages of parflex: each imports only from those below it</title>",
-        f'<rect width="{width}" height="{height}" fill="white"/>',
-        f'<text x="{LEFT}" y="26" font-size="17" font-weight="bold">Packages of parflex</text>',
-        f'<text x="{LEFT}" y="46" fill="#555">Each imports only from those below it. Numbers: modules.</text>',
-        f'<text x="{LEFT}" y="64" fill="#555">A dot: the package of the row imports the one of the column.</text>',
-    ]
-    start = LEFT + NAME + TEXT
-    for column, other in enumerate(found):
-        x = start + CELL * column + CELL / 2
-        lines.append(f'<text transform="translate({x + 4:g} {TOP - 8}) rotate(-60)" fill="#333">{other.name}</text>')
-    for row, one in enumerate(found):
-        y = TOP + ROW * row
-        shade = "#f2f5f9" if row % 2 == 0 else "#ffffff"
-        lines.append(f'<rect x="{LEFT - 6}" y="{y}" width="{width - 2 * LEFT + 12}" height="{ROW}" fill="{shade}"/>')
-        count = f' <tspan fill="#777" font-weight="normal">{one.modules}</tspan>' if one.modules > 1 else ""
-        lines.append(f'<text x="{LEFT}" y="{y + 18}" font-weight="bold">{one.name}{count}</text>')
-        lines.append(f'<text x="{LEFT + NAME}" y="{y + 18}">{escape(shortened(one.sentence))}</text>')
-        if one.parts:
-            parts = "   ".join(f"{name} {number}" for name, number in one.parts)
-            lines.append(f'<text x="{LEFT + NAME}" y="{y + 36}" fill="#2a5d9f" xml:space="preserve">{parts}</text>')
-        for column, other in enumerate(found):
-            x = start + CELL * column + CELL / 2
-            if other.name in one.imports:
-                lines.append(f'<circle cx="{x:g}" cy="{y + ROW / 2:g}" r="5" fill="#2a5d9f"/>')
-            elif column == row:
-                lines.append(f'<circle cx="{x:g}" cy="{y + ROW / 2:g}" r="2" fill="#bbb"/>')
-    return "\n".join([*lines, "</svg>"]) + "\n"
-
-
-def shortened(text: str, limit: int = 100) -> str:
-    """A sentence that fits its row, cut between words."""
-    text = text.split(". ")[0].rstrip(".")
-    return text if len(text) <= limit else text[: text.rindex(" ", 0, limit)] + " ..."
+        f'<rect width="{WIDTH}" height="{y + 4}" fill="white"/>',
+        '<text x="16" y="26" font-size="17" font-weight="bold">Packages of parflex</text>',
+        '<text x="16" y="46" fill="#555">Each imports only from the rows below it. Numbers: modules.</text>',
+        *lines,
+        "</svg>\n",
+    ])  # fmt: skip
 
 
 def table() -> str:
-    """All packages with their sub-packages, what each is for, and the modules that others import from it."""
+    """All packages, what each is for, and the modules that other packages import."""
     lines = ["| package | what is in it | imported from outside |", "| --- | --- | --- |"]
     users = {path: imported(path) for path in SOURCE.rglob("*.py")}
     for folder in sorted(path.parent for path in SOURCE.rglob("__init__.py")):
@@ -138,7 +141,7 @@ def table() -> str:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """What mkdocs calls for each page."""
+    """Put the table in place of the mark; mkdocs calls this function for each page."""
     return markdown.replace(MARK, table()) if MARK in markdown else markdown
 
 

@@ -1,4 +1,4 @@
-"""Errors that a person can act on: what is wrong, where, and what to do next."""
+"""Errors that name file, key and value, and a hint how to fix them."""
 
 from __future__ import annotations
 

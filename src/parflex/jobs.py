@@ -1,9 +1,8 @@
 """Jobs in chunks on executors (processes, threads, Dask), resumable after an interruption.
 
-A journal beside a file of results: what was finished since the file was written, chunk by chunk.
-
-Each entry has its length and checksum in front. A process that is killed leaves at most one entry without its end,
-which is not read. While a journal is open no other process writes to the same results.
+A journal beside the file of results stores the chunks finished after the file was written. Each entry has its length
+and checksum. A killed process leaves at most one incomplete entry, which is not read. While a journal is open, no other
+process writes to the same results.
 """
 
 from __future__ import annotations

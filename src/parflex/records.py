@@ -1,8 +1,7 @@
-"""Records: what the package hands out. They compare by value, pickle, and print as one short line.
+"""Result records: compared by value, pickled, printed as one line.
 
-A dataclass that holds arrays cannot do these by itself: `==` of two arrays is an array, a read-only array comes back
-from a pickle writable, and a robot prints as 22 000 characters. A record is a dataclass with `eq=False, repr=False` and
-this base.
+A dataclass that holds arrays fails at these: `==` of two arrays is an array, a read-only array returns from a pickle
+writable, and a robot prints as 22 000 characters. A record is a dataclass with `eq=False, repr=False` and this base.
 """
 
 from __future__ import annotations

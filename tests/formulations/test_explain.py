@@ -117,7 +117,7 @@ def test_the_verb_prints_text_markdown_or_json(capsys):
 
 
 PAGE = ROOT / "docs" / "contributing.md"
-MAP = ROOT / "docs" / "hooks" / "package_map.py"
+PICTURES = [ROOT / "docs" / "hooks" / name for name in ("package_map.py", "concept_map.py")]
 SOURCE = Path(parflex.__file__).parent
 
 
@@ -152,6 +152,12 @@ def missing_steps(wanted: list[str], seen: list[str]) -> list[str]:
     return [name for name in wanted if name not in rest]
 
 
+def test_a_joint_angle_passes_the_functions_of_the_page_to_an_effort():
+    wanted = steps("The path of a joint angle to an effort")
+    seen = returned(lambda: parflex.inverse_dynamics(parflex.load("four-bar"), "home"))
+    assert len(wanted) == 14 and missing_steps(wanted, seen) == []
+
+
 def test_a_modulus_passes_the_functions_of_the_page():
     wanted = steps("The path of a modulus to a frequency")
     seen = returned(lambda: parflex.natural_frequencies(parflex.load("dualemps"), "home"))
@@ -159,7 +165,7 @@ def test_a_modulus_passes_the_functions_of_the_page():
     assert missing_steps(wanted[::-1], seen) != []
 
 
-def test_a_joint_angle_passes_the_functions_of_the_page(monkeypatch, tmp_path):
+def test_a_joint_angle_passes_the_functions_of_the_page_to_c(monkeypatch, tmp_path):
     monkeypatch.setenv("PARFLEX_CACHE", str(tmp_path))  # nothing is kept there: the program is made anew
     robot = parflex.load("four-bar")
     sources = {}
@@ -171,7 +177,8 @@ def test_a_joint_angle_passes_the_functions_of_the_page(monkeypatch, tmp_path):
 
 
 @pytest.mark.verify
-@pytest.mark.skipif(not MAP.is_file(), reason="the hooks of the documentation are not there")
-def test_the_map_of_the_packages_is_that_of_the_source():
-    drawn = runpy.run_path(str(MAP))
-    assert drawn["PICTURE"].read_text(encoding="utf-8") == drawn["svg"](), f"run python {MAP.relative_to(ROOT)}"
+@pytest.mark.parametrize("hook", PICTURES, ids=lambda path: path.stem)
+@pytest.mark.skipif(not PICTURES[0].is_file(), reason="the hooks of the documentation are not there")
+def test_the_pictures_of_the_page_are_those_of_the_source(hook):
+    drawn = runpy.run_path(str(hook))
+    assert drawn["PICTURE"].read_text(encoding="utf-8") == drawn["svg"](), f"run python {hook.relative_to(ROOT)}"

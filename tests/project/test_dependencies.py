@@ -203,7 +203,7 @@ def test_the_lowest_versions_belong_to_the_lowest_python():
 @pytest.mark.verify
 def test_a_run_is_imported_without_what_makes_programs():
     """All that a second start needs: programs are read from the disk, and SciPy is asked where numbers need it."""
-    makers = ("codegen.traces.trace", "codegen.passes.optimise", "codegen.emit.emit_llvm", "models.forms.choice")
+    makers = ("codegen.trace", "codegen.optimise", "codegen.emit_llvm", "formulations.choice")
     idle = [*(f"parflex.{name}" for name in makers), "scipy.linalg", "scipy.sparse"]
     code = f"import sys, parflex; parflex.load, parflex.simulate; print([n for n in {idle} if n in sys.modules])"
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

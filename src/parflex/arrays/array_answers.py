@@ -1,4 +1,4 @@
-"""Answers to states given as arrays: shapes and batches are read, the program is found, or made, and called."""
+"""Dynamics of states given as arrays: read shapes and batches, find or make the program, call it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Inverse and direct dynamics of states given as arrays, in floats: every check, and the choice of rates that suits it.
+"""Inverse and direct dynamics of states given as arrays, in floats, with every check and suitable independent rates.
 
-Compiled programs answer most states; those that they cannot vouch for come here. `robot` is the one that acts.
+Compiled programs compute most states; this module computes those that a program does not verify. `robot` is the robot
+without omitted terms.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is said about states that were given as arrays: as warnings of Python, once for a state or a batch."""
+"""Warnings about states given as arrays: once for a state or a batch."""
 
 from __future__ import annotations
 

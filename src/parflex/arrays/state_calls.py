@@ -1,7 +1,7 @@
-"""Compiled answers to states given as arrays: one state in microseconds, or a batch of them.
+"""Compiled dynamics of states given as arrays: one state in microseconds, or a batch.
 
-A program gives the answer and numbers that vouch for it (`codegen.traces.vouched_states`). What it does not vouch for
-is asked again in floats, where it is answered, warned of or refused as the functions by name do.
+A program gives the result and numbers that verify it (`codegen.vouched_states`). States that fail are computed in
+floats, with the errors and warnings of the functions by name.
 """
 
 from __future__ import annotations

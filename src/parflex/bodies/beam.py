@@ -1,16 +1,14 @@
 """Beam elements with cubic shape functions, and chains of elements.
 
-Beams: elements with cubic shapes; their coordinates are displacement and rotation of the tip.
+The coordinates of an element are displacement and rotation of its tip; the beam lies along x from its root. Integrals
+are exact: shape functions are polynomials in x / L and linear in y and z, so every invariant is a rational number times
+powers of the length and moments of the section. Shear is optional (Timoshenko): the shapes are those of a beam loaded
+at its tip, with the ratio Ps = 12 E I / (k G A L^2) of bending to shear stiffness, and sections rotate less than the
+centre line. Ps = 0 is the Euler-Bernoulli beam.
 
-The beam lies along x from its root. Integrals are exact: shape functions are polynomials in x / L and linear in y and
-z, so every invariant is a rational number times powers of the length and moments of the section. Shear is an option
-(Timoshenko): the shapes are those of a beam loaded at its tip, with the ratio Ps = 12 E I / (k G A L^2) of its
-bending to its shear stiffness, and its sections turn less than its centre line. Ps = 0 is the Euler-Bernoulli beam.
-
-Elements of a beam in one line, to first order: what their ends do, and integrals over all of them at once.
-
-An element moves with its first end, and by its shapes times what its second end does beyond that. Its points therefore
-move by combinations of the functions 1, r0 and the shapes, whose products are the integrals of one element.
+In a chain, to first order, an element moves with its first end, plus its shapes times the motion of its second end
+relative to the first. Its points move by combinations of the functions 1, r0 and the shapes, whose products are the
+integrals of one element.
 """
 
 from __future__ import annotations

@@ -1,22 +1,16 @@
 """The `Body` protocol, elastic bodies with nodes, and stress stiffening.
 
-What is asked of a body, whatever its kind: by the tree, the recursion, the models, programs and views.
+A body has `size` elastic coordinates e; a rigid body has none. A new kind of body is a class that implements `Body`
+over any scalar, and a reader that makes it from a robot file. No other module depends on the kind of a body.
 
-A body has `size` elastic coordinates e, a rigid one none. A new kind of body is a class with these answers, over any
-scalar, and a reader that makes it from a robot file; nothing else asks what kind a body is.
-
-A flexible body: elastic coordinates, nodes where things are attached, and integrals over the undeformed body.
-
-A material point is at r = r0 + sum_k phi_k e_k. With c = (1, e) and the fields f = (r0, phi_1, ...), everything
-inertial follows from S_a = int f_a and G_ab = int f_a f_b^T over mass: S = sum c_a S_a and Sigma = sum c_a c_b G_ab are
-those of the deformed body. The invariants of the papers are parts of these: beta_k and lam_jk are axial parts of G, Mee
-its traces, Ire and Iee follow.
-
-What stress does to the stiffness of a body given by modes.
+A material point is at r = r0 + sum_k phi_k e_k. With c = (1, e) and the fields f = (r0, phi_1, ...), all inertial terms
+follow from S_a = int f_a and G_ab = int f_a f_b^T over mass: S = sum c_a S_a and Sigma = sum c_a c_b G_ab are those of
+the deformed body. The invariants of the papers are parts of these: beta_k and lam_jk are axial parts of G, Mee its
+traces, Ire and Iee follow.
 
 The stress of a unit of mode m changes the stiffness of all modes by the matrix `geometric[m]`, as finite-element
 programs give it for a prestress. The energy 1/2 k_m (e_m + 1/2 e^T H_m e)^2 with H_m = geometric[m] / k_m has this
-effect: mode m is stretched by the bending of the others, and its tension stiffens them, theory (37).
+effect: the bending of the others stretches mode m, and its tension stiffens them, theory (37).
 """
 
 from __future__ import annotations

@@ -1,16 +1,13 @@
 """Finite-element meshes, structures from mass and stiffness matrices, and interface modes.
 
-Nodal masses and second moments in place of a consistent mass matrix.
+Meshes are triangles over a polygon: coarse ones by ear clipping and flips, or a fan; then regular refinement.
+Attachments become corners of triangles. The same polygon gives the same mesh.
 
-Masses are the sums of the rows of the translations, which is exact for motions that are alike at neighbouring nodes;
-where a sum is negative (quadratic elements), the diagonal scaled to the whole mass. Second moments are those that the
-sums of the rows of the rotations stand for. Then the masses are changed as little as possible, so that mass, centre and
-inertia of the whole body become those of the given matrix; what is then still missing (the thickness of a straight
+Nodal masses and second moments replace a consistent mass matrix. Masses are the row sums of the translations, exact for
+motions that are equal at neighbouring nodes; if a sum is negative (quadratic elements), the diagonal scaled to the
+total mass. Second moments come from the row sums of the rotations. Then the masses change as little as possible until
+mass, centre and inertia of the body are those of the given matrix; the remaining inertia (the thickness of a straight
 beam) is spread over the second moments.
-
-Triangles over a polygon: coarse ones by ear clipping and flips, or a fan; then regular refinement.
-
-Attachments become corners of triangles. All is deterministic: the same polygon gives the same mesh.
 """
 
 from __future__ import annotations

@@ -1,18 +1,14 @@
 """Read reduced matrices from MATLAB, npz, Matrix Market, Abaqus and Nastran files.
 
-Files with reduced matrices: MATLAB, npz, Matrix Market, Abaqus, Nastran. Files of others are not trusted.
+Files are not trusted: sizes are bounded before allocation, nothing in a file is executed, and no file names another.
 
-Sizes are bounded before anything is made of them, nothing in a file is run, and no file names another one.
+Abaqus (and CalculiX) write the matrices of a substructure by rows of a triangle, after `*MATRIX,TYPE=STIFFNESS` and
+`TYPE=MASS` behind a list of nodes and of their degrees of freedom; nodes with numbers below one are internal: their one
+degree of freedom is a modal coordinate. Alternatively a line `node, freedom, node, freedom, value` gives each entry of
+one triangle or of both.
 
-Matrices that Abaqus (and CalculiX) write: of a substructure by rows of a triangle, or entry by entry.
-
-The first form follows `*MATRIX,TYPE=STIFFNESS` and `TYPE=MASS` behind a list of nodes and of their freedoms; nodes with
-numbers below one are internal: their one freedom is a modal coordinate. The second has a line
-`node, freedom, node, freedom, value` for each entry of one triangle or of both.
-
-Matrices on DMIG entries of a Nastran punch file: small, large or free fields, real numbers.
-
-Points with the component 0 are scalar points: modal coordinates. Positions are those of GRID entries, where there are.
+Nastran writes DMIG entries of a punch file: small, large or free fields, real numbers. Points with the component 0 are
+scalar points: modal coordinates. GRID entries, if any, give the positions.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Bodies given by mode shapes at nodes, and their exchange file.
 
-A body given by modes: nodes with masses, the shape of each mode at each node, modal masses and stiffnesses.
-
-The integrals over the body are sums over its nodes. What is lumped at a node may have an extent: its second moments
-move with the rotation of the node, so that a point at the offset s is carried by u + theta x s.
+Nodes have masses and the shape of each mode; modes have modal masses and stiffnesses. The integrals over the body are
+sums over its nodes. A lumped mass may have an extent: its second moments move with the rotation theta of the node, so
+that a point at the offset s moves by u + theta x s.
 """
 
 from __future__ import annotations

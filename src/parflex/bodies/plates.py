@@ -1,12 +1,10 @@
 """Plates by finite elements: statics and modal data.
 
-Plate with shear and rotary inertia (Reissner-Mindlin): a triangle of our own that does not lock.
-
-Deflection w quadratic; slopes s quadratic plus a cubic bubble in each triangle; the shear strain is grad w - R s, where
-R takes the slopes to the rotated Raviart-Thomas space of second order by the moments along the edges and inside. Since
-grad w lies in that space, thin plates can bend with s = grad w in the mean, and do not lock. This is the
-element MITC7 of [Bathe1989]; R is written on the reference triangle, where it is one constant matrix, because covariant
-components keep tangential moments.
+Kirchhoff plates omit shear. For Reissner-Mindlin plates, with shear and rotary inertia, the triangle does not lock.
+Deflection w is quadratic; slopes s are quadratic plus a cubic bubble in each triangle; the shear strain is grad w - R
+s. R maps the slopes to the rotated Raviart-Thomas space of second order by the moments along the edges and inside.
+Since grad w lies in that space, thin plates can bend with s = grad w in the mean. This is the element MITC7 of
+[Bathe1989]. On the reference triangle R is one constant matrix because covariant components keep tangential moments.
 """
 
 from __future__ import annotations

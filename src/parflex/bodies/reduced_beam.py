@@ -1,20 +1,16 @@
-"""Craig-Bampton reduction of a beam of many elements.
+"""Craig-Bampton reduction of a beam of many elements to the motion of its ends and a few fixed-interface modes.
 
-A beam of many elements, reduced to the motion of its ends and a few modes with both ends held, theory (55).
+Theory (55) gives the reduction. The number of modes follows from the allowed error of frequencies over a band. With mu
+the square of the first omitted frequency, the square lambda of any frequency of any robot with this body grows by at
+most the share lambda/(mu - lambda), whatever its pose, theory (56).
 
-How many modes are kept follows from an error that frequencies may have over a band. With mu the square of the lowest
-frequency that is left out, the square lambda of any frequency of any robot with this body grows by at most the share
-lambda/(mu - lambda), whatever its pose, theory (56).
+The mass beyond a section of a reduced beam is that of the elements behind the section and of a part of the cut element.
+The points of an element move by functions of its own ends, so the integrals from a section to the tip are those of
+elements, assembled as the body itself is.
 
-What lies beyond a section of a reduced beam: its elements behind that, and the part of the one that is cut.
-
-The points of an element move by functions of its own ends, whose motions are known per coordinate of the whole; so the
-integrals from a section to the tip are those of elements, put together as the body itself is.
-
-The part of the deformation of a body that a mirror in a plane shows unchanged, whatever coordinates it has.
-
-Nodes say what a mirror makes of the motions that they see. Of modes that leave all nodes at rest, inertia says it: a
-mirror of a symmetric body keeps its mass, so that such a mode is coupled to motions of its own kind only.
+The mirror-symmetric part of a deformation follows from the motions of the nodes. For modes that leave all nodes at rest
+it follows from inertia: a mirror of a symmetric body keeps its mass, so a mode couples with motions of its own parity
+only.
 """
 
 from __future__ import annotations

@@ -1,19 +1,13 @@
 """Reduced mass and stiffness matrices, their rigid-body modes and their units.
 
-Matrices of a body reduced to the motions of its interface nodes and modal coordinates, and what is said of bad ones.
+Rows follow the order of the nodes, of each `x y z rx ry rz` (or `x y z` alone), then the modal coordinates.
 
-Rows are in the order of the nodes, of each `x y z rx ry rz` (or `x y z` alone), then the modal coordinates.
+In a rigid motion, interface nodes move by X = [1, -hat(p); 0, 1] and modal coordinates with fixed interfaces not at
+all. X^T M X holds the mass and its moments; K X is zero but for rounding, theory (67).
 
-Rigid motions in reduced matrices: where nodes are, mass, centre and inertia, and what K does to motions it must not.
-
-Interface nodes move rigidly by X = [1, -hat(p); 0, 1], modal coordinates with held interfaces not at all. X^T M X has
-the mass and its moments, K X would be zero without rounding, theory (67).
-
-Units of reduced matrices, and a check of those that the robot file says.
-
-Two numbers of a body have bounds that every material keeps. Its mass, over the volume of the box that has its second
-moments, is at most 9/8 of its density: an ellipsoid is the most compact body. The speed c with c^2 = x^T K x / m, x the
-motion of interfaces under a uniform unit strain, is at most that of waves: static shapes store least.
+Two bounds check the units stated in the robot file. The mass, over the volume of the box with the same second moments,
+is at most 9/8 of the density, since an ellipsoid is the most compact body. The speed c with c^2 = x^T K x / m, x the
+motion of interfaces under a uniform unit strain, is at most that of waves, since static shapes store least energy.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The rigid body: a body with no elastic coordinates."""
+"""Rigid bodies, without elastic coordinates."""
 
 from __future__ import annotations
 

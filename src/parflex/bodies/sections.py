@@ -1,14 +1,11 @@
 """Cross-sections of beams, their fibres, and the mass beyond a section.
 
-Cross-sections: area, moments and shear coefficients from shapes.
+Shear coefficients are those of Cowper's theory for Poisson's ratio 0: 5/6 for a rectangle, 6/7 for a circle, 1/2 for a
+thin tube, 5/12 for a thin square box. Other ratios change them by a few percent. [G. R. Cowper, "The shear coefficient
+in Timoshenko's beam theory", Journal of Applied Mechanics 33, 1966]
 
-Shear coefficients are those of Cowper's theory for a material that does not contract sideways (Poisson's ratio 0):
-5/6 for a rectangle, 6/7 for a circle, 1/2 for a thin tube, 5/12 for a thin square box. Other ratios change them by a
-few percent. [G. R. Cowper, "The shear coefficient in Timoshenko's beam theory", Journal of Applied Mechanics 33, 1966]
-
-What lies beyond a section of a beam element: the integrals of its mass from there to the tip, and its fibres.
-
-Shape functions are polynomials in xi = x / L, so every integral from xi to 1 is one too: nothing is sampled.
+Shape functions are polynomials in xi = x / L, so the integrals of the mass from xi to the tip are polynomials too:
+nothing is sampled.
 """
 
 from __future__ import annotations

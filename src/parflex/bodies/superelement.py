@@ -1,21 +1,17 @@
 """Superelements: elastic bodies from reduced mass and stiffness matrices.
 
-A super-element as an elastic body: motions of its interfaces, then modal coordinates, or free modes.
+A superelement held by its frame has the coordinates of the matrices without the held node. A free one has the modes of
+the free body.
 
-Where its frame holds it, its coordinates are those of the matrices without the node that is held; where it moves
-freely, they are the modes of the free body.
+The kinetic energy of the undeformed body is 1/2 V^T M V for every velocity V of interfaces and modes. M does not
+determine how moments and products of the shapes change with the deformation. They are completed so that the fields are
+those of some mass distribution, theory (68), (69): energy and momentum are conserved, and accelerations of the frame
+act like gravity.
 
-Integrals over a body of which the mass matrix alone is known, theory (68), (69).
-
-The kinetic energy of the undeformed body is 1/2 V^T M V for every velocity V of interfaces and modes. What M does not
-hold, how moments and products of the shapes change with the deformation, is completed so that the fields are those of
-some distribution of mass: energy and momentum are conserved, and accelerations of the frame act like gravity.
-
-Inertia of a body whose shapes move its mass affinely, but for a rest without direction, theory (69).
-
-What the mass matrix of a super-element tells of a shape is the rigid motion with its momentum; what is estimated beside
-it is a stretch. So the integrals of all pairs of shapes are few numbers: the deformed body is that of the mean motion
-of its coordinates, and forces along them are projections of one force and one matrix.
+M determines the rigid motion with the momentum of a shape; the estimated part of the shape is a stretch. Shapes thus
+move the mass affinely, but for an isotropic remainder, theory (69), and the integrals of all pairs of shapes are few
+numbers: the deformed body is that of the mean motion of its coordinates, and forces along the coordinates are
+projections of one force and one matrix.
 """
 
 from __future__ import annotations

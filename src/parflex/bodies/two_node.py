@@ -1,11 +1,11 @@
-"""A beam between two nodes: its equations in the accelerations of root and tip instead of root and elastic coordinates.
+"""Two-node beams in the accelerations of root and tip instead of root and elastic coordinates.
 
 With Lb = diag(1, L) and T the shift from root to tip, e_dot = Lb^-1 (t_B - T t_A): bodies that meet at a node share its
-twist, loops through beams need no equation, and the inertia is constant but for the turning of the root.
+twist, loops through beams need no equation, and the inertia is constant but for the rotation of the root.
 
-Motions are fields over the body: 3 x r coefficients of r scalar functions of the material point, `weights` holding
-the integrals of their products. Functions that are combinations of others (in an Euler-Bernoulli beam r0 is the length
-times the axial shape) are written with those, so that what cancels on paper cancels here and costs nothing.
+Motions are fields over the body: 3 x r coefficients of r scalar functions of the material point, `weights` holding the
+integrals of their products. Linearly dependent functions are written with the others (in an Euler-Bernoulli beam r0 is
+the length times the axial shape), so terms that cancel on paper cancel in the program.
 """
 
 from __future__ import annotations

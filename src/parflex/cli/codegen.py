@@ -1,4 +1,4 @@
-"""Verbs about models as programs: what they cost, and their source code."""
+"""Commands `count` and `codegen`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The verbs that control robots: one run under a law, and studies of many."""
+"""Commands `control` and `study`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verbs about design: sensitivities of responses, optimisation, sweeps."""
+"""Commands `sensitivities`, `optimise`, `sweep`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verbs about forces and accelerations."""
+"""Commands `inverse` and `direct`."""
 
 from __future__ import annotations
 

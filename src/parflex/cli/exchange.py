@@ -1,4 +1,4 @@
-"""The verbs that write a robot for other programs and read one of theirs."""
+"""Commands `export` and `import`."""
 
 from __future__ import annotations
 

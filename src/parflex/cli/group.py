@@ -1,4 +1,4 @@
-"""The group that all verbs belong to."""
+"""The group of all commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The verbs about measured robots."""
+"""Commands `identify`, `excite`, `update`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The verb about maps."""
+"""Command `map`."""
 
 from __future__ import annotations
 

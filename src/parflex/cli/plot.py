@@ -1,4 +1,4 @@
-"""The verb that draws figures: of runs over time and over frequency, beside measurements, and of mode shapes."""
+"""Command `plot`: runs over time and frequency, measurements, mode shapes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The verb that puts the papers' numbers beside computed ones."""
+"""Command `reproduce`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands about a robot itself: the catalogue, its parts, its poses, its picture."""
+"""Commands about a robot: the catalogue, its parts, its poses, its figure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The verb that moves a robot in time."""
+"""Command `simulate`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verbs about stiffness and about the linear model as a system with inputs and outputs."""
+"""Commands about stiffness, equilibrium and state space."""
 
 from __future__ import annotations
 

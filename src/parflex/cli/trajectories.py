@@ -1,4 +1,4 @@
-"""The verb that plans a motion: its table, its largest values, and the time-optimal law along its path."""
+"""Command `motion`: table, largest values, and the time-optimal law along its path."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verbs about vibration."""
+"""Commands about vibration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The verb that shows a robot in a browser page of this machine."""
+"""Command `view`."""
 
 from __future__ import annotations
 

@@ -1,11 +1,9 @@
 """Assemble a pose leg by leg on the requested working mode.
 
-On which sides of its singularities a part of the closures stands: its own, and those of the legs that it moves.
-
-Where a pose gives motors and coordinates of the platform together, or only some of these, its rows fold: at some poses
-a coordinate that is given is stationary, though no leg is stretched and the robot moves on. Such a fold is a
-singularity of the coordinates, none of the robot. So the part has two answers: `strict` sides, folds among them, which
-tell its assemblies apart, and those of its legs alone, as if the platform stood, which tell its working mode.
+The rows of a pose fold if it specifies motors and coordinates of the platform together, or only some of them: at some
+poses a specified coordinate is stationary although no leg is stretched. Such a fold is a singularity of the coordinates
+and not of the robot. The working mode of a part of the closures therefore has two sets of signs: the `strict` ones,
+with folds, distinguish its assemblies; those of its legs alone, with the platform fixed, give its working mode.
 """
 
 from __future__ import annotations

@@ -1,14 +1,10 @@
 """Closure constraints at position, velocity and acceleration level: loops, couplings, rods and struts.
 
-Loop equations between two places: residual, rows of velocity and bias of acceleration; all rows of a robot.
+A loop ties two places; its vectors are in the axes of the first place. A translation row is `n . rho`, a rotation row
+`n . (w2 - w1)`, with `n` fixed in the first place; the universal row has n = u2 x u1, fixed in neither.
 
-All vectors are in the axes of the first place. A translation row holds `n . rho`, a rotation row `n . (w2 - w1)`,
-`n` fixed in the first place; the universal row has n = u2 x u1, fixed in neither.
-
-Constraint rows beside those of loops: couplings, which tie joint coordinates to each other.
-
-A loop ties two places; these rows tie coordinates. They answer the same questions, so that one elimination takes both,
-and stand behind the loops in `Closures`.
+A coupling ties joint coordinates to each other. Its rows implement the same protocol and follow the loops in
+`Closures`, so one elimination takes both.
 """
 
 from __future__ import annotations

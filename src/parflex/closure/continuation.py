@@ -1,14 +1,8 @@
-"""Continuation to distant poses, and the reason where a pose cannot be reached.
+"""Continuation to distant poses, and the reason why a pose cannot be reached.
 
-Poses far away, followed from where the robot stands: only the way there tells in which assembly they are meant.
-
-Loops may close in several ways on one side of their singularities; and they close at every whole turn of a shaft, with
-the screws or gears that it drives elsewhere.
-
-Ways to a pose: straight, and around the singular poses that the straight one may meet.
-
-Loops close in several assemblies, and only a way without a singular pose tells which one is meant. Where the
-straight one meets a singular pose, the assembly of home may still be reached around it.
+Loops may close in several assemblies on one side of their singularities, and at every whole turn of a shaft, with its
+screws or gears elsewhere. Only a path without a singular pose determines the assembly. The straight path is tried
+first; if it meets a singular pose, paths around that pose may still reach the assembly of home.
 """
 
 from __future__ import annotations

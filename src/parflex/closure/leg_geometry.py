@@ -1,25 +1,19 @@
 """Closed-form geometry of legs: dyads, point legs, parallelograms and elastic drives.
 
-Legs whose joints follow from their end point in closed form, over any scalar and without trigonometry.
+Joints follow from the end point of a leg over any scalar, as cosines and sines, without trigonometry. A leg is
+recognised by its axes and not by its name: U-P has two crossed revolute joints and a slide through their crossing, R-R
+two parallel revolute joints. A program needs two square roots per leg.
 
-A leg is recognised by its axes, never by its name: two crossed revolute joints and a slide through their crossing
-(U-P), or two parallel revolute joints (R-R). The values are given as cosines and sines, so that a program needs two
-square roots a leg.
+A point leg in space brings a point to a known place by three joints. Joints whose axes pass through the closure do not
+move its centre. Two neighbouring axes that cross keep a distance; two that are parallel keep a height. The third joint
+follows from one equation with two roots (a sphere meets a circle or a line, a plane meets a circle); then the other two
+follow, again with two roots. Two signs distinguish the four assemblies, and the determinant of the leg is their
+product. The last joint may be a parallelogram, which moves the closure as a joint does; two further signs give its
+assembly.
 
-Legs in space that bring a point to a known place by three joints: what tells their assemblies apart.
-
-With ground and platform in place, a leg is a chain of joints from one of them to a closure on the other. Joints whose
-axes pass through the closure do not move its centre; the three others bring it there. Two neighbours of these that
-cross in one point keep a distance, two that are parallel keep a height. So the third follows from one equation with
-two roots: a sphere meets a circle or a line, a plane meets a circle. Then the two follow, again in two ways. The signs
-of two numbers tell the four apart, and the determinant of the leg is their product. The last of the three may be a
-parallelogram, which moves the closure as a joint does; two further signs tell how it closes.
-
-Parallelograms inside legs: four pivots with parallel axes, whose coupler keeps its direction on the carrier.
-
-For a point on the coupler such a loop is one joint: the point turns about an axis as far from it as one bar is long,
-and what the coupler carries does not turn with it. All four bodies close in a second way, crossed; where the loop lies
-flat, both meet.
+A parallelogram has four pivots with parallel axes, and its coupler keeps its direction on the carrier. For a point on
+the coupler the loop is one joint: the point rotates about an axis at the distance of one bar, without change of
+direction. The crossed assembly meets the parallel one where the loop lies flat.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Mobility: rank of the closure Jacobian, redundant rows, independent coordinates.
 
-From all coordinates to independent ones, over any scalar, for a fixed choice of dependent rates.
-
+All coordinates follow from the independent ones, over any scalar, for a fixed choice of dependent rates.
 Theory (12), (13): with J_f the block of the dependent and J_0 that of the independent rates, qd_f = -J_f^-1 J_0 qd and
 qdd_f = -J_f^-1 (J_0 qdd + b_star). Forces go the other way: J^T f = f_0 - J_0^T J_f^-T f_f.
 """

@@ -1,19 +1,14 @@
 """Free coordinates of a target: the pose nearest to a reference.
 
-What a pose or a path leaves free: of all poses that it allows, the one nearest to a reference pose.
+Of all poses that satisfy the closures and the target, the squared distance of all coordinates from the reference is
+least, rotations times the characteristic length, theory (40). Rates along a path are the exact derivative of this rule:
+its optimality conditions are differentiated; second derivatives of the kinematics come from accelerations.
 
-Subject to the closures and to what is given, the squared distance of all coordinates from those of the reference is
-least, turns times the typical length, theory (40). Rates along a path are the exact derivative of that rule: its
-conditions of a minimum are differentiated; second derivatives of the kinematics come from accelerations.
-
-What a target leaves free: what it names is kept where that can be, the rest is nearest to a reference pose.
-
-One rule for poses, paths and references. If a frame that the target names can keep what is not said of it (a hand with
-six freedoms of which only x is given), or the other motors where joints are given, they keep it as in the reference.
-Where they cannot (a hand with five freedoms and a given place: its turn has three components and two freedoms), or
-where motions are left that do not move them, the whole pose is nearest to the reference, theory (40). A frame whose
-z axis has a given direction came there by the shortest turn from the reference, or keeps its place if it cannot do
-both.
+The same rule serves poses, paths and references. Where possible, unspecified components of a named frame (a hand with
+six degrees of freedom and a specified x) or unspecified motors keep their reference values. Where that is impossible (a
+hand with five degrees of freedom and a specified place), or where free motions remain, the whole pose is nearest to the
+reference. A frame with a specified direction of its z axis takes the shortest rotation from the reference, or keeps its
+place if it cannot do both.
 """
 
 from __future__ import annotations

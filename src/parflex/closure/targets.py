@@ -1,9 +1,7 @@
 """Targets of a pose: values of joints, and rows on frames.
 
-Conditions of a pose beside the place of a frame: the direction of its z axis, its turn about it, distances, joints.
-
-Rows in the manner of loops. Along a path they are those of a function that goes with it: `pushed` is their second
-derivative in a motion, where they are zero.
+Rows on a frame fix its place, the direction of its z axis, its rotation about that axis, or distances, in the form of
+loop rows. Along a path, `pushed` is the second derivative of a row in a motion in which the row stays zero.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""Working modes: which blocks of a leg are judged apart, so that two that flip together do not pass as one.
+"""Working modes: signs of the determinants of a leg, split so that two simultaneous sign changes are detected.
 
-A leg stands on one side of its own singularity as long as a determinant keeps its sign. One determinant of a whole leg
-is a product: of its knee, of an inner loop, of other legs where a frame on one of them is placed. So it is taken
-apart: by the blocks of the triangular form of its rows, and loops inside it by themselves; legs in a plane, where
-these do not tell all assemblies apart, by their dyads, and legs in space by how their joints bring a point to its
-place.
+A leg stays on one side of its singularity while a determinant keeps its sign. The determinant of a whole leg is a
+product of those of its knee, its inner loops and other legs, so two changes would cancel. It is split into the blocks
+of the triangular form of its rows, and inner loops by themselves. Where these do not distinguish all assemblies, legs
+in a plane are split by their dyads and legs in space by their point legs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Types of the compiled loop in C: numbers, views of arrays, records of both, and what is done with them."""
+"""Types of the compiled loop in C: numbers, views of arrays, records of both, and their operations."""
 
 from __future__ import annotations
 

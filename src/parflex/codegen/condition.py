@@ -1,4 +1,4 @@
-"""How near a pose is to those at which a program fails: where its independent rates do not determine the others."""
+"""Distance of a pose from those where a program fails because its independent rates do not determine the others."""
 
 from __future__ import annotations
 

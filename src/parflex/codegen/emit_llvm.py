@@ -1,4 +1,4 @@
-"""LLVM IR straight from the program: a kernel for one input, one for two, and one that takes several in SIMD lanes."""
+"""LLVM IR of a program: a kernel for one input, for two inputs, and for several in SIMD lanes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NumPy, JAX, CasADi and SymPy: the same program in Python, as source for a file or run at once on arrays."""
+"""NumPy, JAX, CasADi and SymPy: a program in Python, as source for a file or called at once on arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LLVM of a long program whose alike calls are done side by side: one function call for eight lanes of arguments."""
+"""LLVM IR of a long program whose identical calls run in SIMD lanes: one call for eight sets of arguments."""
 
 from __future__ import annotations
 

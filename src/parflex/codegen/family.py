@@ -1,6 +1,6 @@
 """One program for many robots that differ in numbers alone: lengths and inertias are inputs of its setup.
 
-Robots of the same structure give the same trace. Numbers in which two of them differ become symbols, the rest stay
+Robots of the same structure have the same trace. Numbers in which two of them differ become symbols, the others stay
 numbers; each robot of the family then takes the compiled program with its own values.
 """
 

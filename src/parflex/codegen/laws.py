@@ -1,8 +1,7 @@
 """Traces of control laws and of their sensor models.
 
-Traces of control laws that need motor sensors alone: sensed and desired motion in, efforts out.
-
-Positions are those of all coordinates, closed by a program for geometry before; gains are parameters.
+A law needs motor sensors alone: sensed and desired motion are inputs, efforts outputs. A program for geometry closes
+the positions of all coordinates first; gains are parameters.
 """
 
 from __future__ import annotations

@@ -1,13 +1,10 @@
 """LLVM instructions for one value or several lanes, and trigonometric functions.
 
-Lines of LLVM: one method for each instruction, for one value or for several lanes of it.
+A method writes each instruction as text, because instruction objects take ten times as long to make and to print.
 
-Text, since objects for every instruction take ten times as long to make and to print.
-
-Sine, cosine and arctangent written out in the kernel, so that lanes need no library call.
-
-Cody-Waite reduction by three parts of pi/2 with fused multiply-add, then the polynomials of the interval; good to 2
-ulp, sine and cosine for angles up to 1e5 rad.
+Sine, cosine and arctangent are part of the kernel, so lanes need no library call: Cody-Waite reduction by three parts
+of pi/2 with fused multiply-add, then the polynomials of the interval; errors below 2 ulp, sine and cosine for angles up
+to 1e5 rad.
 """
 
 from __future__ import annotations

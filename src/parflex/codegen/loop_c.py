@@ -1,7 +1,7 @@
-"""Compiled Python of the time loop as C99: one source for both, so that an FMU steps as `simulate` does.
+"""Translate the compiled time loop from Python to C99, so that an FMU and `simulate` take the same steps.
 
-The loops are plain: numbers, arrays that are there, records of both, loops and branches. Types follow from those of the
-arguments. Each function is written once for each set of types with which it is called.
+The loops are plain: numbers, allocated arrays, records of both, loops and branches. Types follow from those of the
+arguments. Each function is written once for each set of argument types.
 """
 
 from __future__ import annotations

@@ -1,12 +1,9 @@
 """LLVM IR from loops written in a subset of Python.
 
-LLVM of one function of a loop, from its Python: statements, and what they assign to.
-
-The language is the part of Python that loops over numbers need: numbers, arrays by indices and slices, fields of
-bundles, `for` over ranges, arrays and tuples, `while`, `if`, and calls of other such functions. Variables have one kind
-each; one that is whole at first and real later is real from the start.
-Turns of `for k in simd_range(count)` have nothing
-to do with each other: they are done side by side.
+The subset is what numerical loops need: numbers, arrays by indices and slices, fields of bundles, `for` over ranges,
+arrays and tuples, `while`, `if`, and calls of other such functions. Variables have one type each; a variable that is an
+integer at first and real later is real from the start. Iterations of `for k in abreast(count)` are independent and run
+in SIMD lanes.
 """
 
 from __future__ import annotations

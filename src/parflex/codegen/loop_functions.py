@@ -1,14 +1,10 @@
 """Compiled Python loops as functions, cached on disk.
 
-Loops in Python as machine code: written as LLVM at the first call, kept on disk, called by an address.
+A loop is compiled to LLVM at its first call, stored on disk, and called by an address. All functions that it calls are
+compiled with it as one module, so LLVM optimises across them, and a loop on disk is loaded as a whole.
 
-All functions that a loop calls are compiled with it, as one module: so LLVM sees everything once, and a loop that is on
-the disk is read as a whole.
-
-Loops that are written in Python and run as machine code, with calls of programs through an address.
-
-A model's machine code is called through its address, an ordinary integer argument, so that one compiled integrator
-serves every model and is compiled once on a machine.
+The machine code of a model is called through its address, an integer argument. One compiled integrator therefore serves
+every model and is compiled once on a machine.
 """
 
 from __future__ import annotations

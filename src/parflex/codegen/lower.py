@@ -1,17 +1,12 @@
 """Lowering to binary instructions and calls, and the order of instructions.
 
-From a trace with calls to a program that calls functions.
+The passes shorten each function once; the code between calls is written as it stands. Each value is computed just
+before its use, so that few values wait: a long program is slow by the values that leave the registers, and this order
+takes two thirds of the time of the order of the trace.
 
-Passes shorten the functions, each once; what is left between the calls is written down as it stands.
+A sum that adds the same number repeatedly, as along equal elements of a link, becomes a product:
 
-The order of instructions: each value is made just before what uses it, so that few wait for their use at a time.
-
-A long program is slow by the values that leave the registers: in this order a step of a map takes two thirds of the
-time that it takes in the order in which it was traced.
-
-Sums in which the same number is added again and again, as along equal elements of a link: a product instead.
-
-((x + d) + d) + d  becomes  x + 3 d.
+((x + d) + d) + d becomes x + 3 d.
 """
 
 from __future__ import annotations

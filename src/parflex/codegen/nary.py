@@ -1,8 +1,8 @@
-"""Sums and products of many terms: the form in which operators are saved.
+"""Sums and products of many terms: the form in which passes save operators.
 
-Nodes are leaves (inputs, constants, results of functions), products (sorted factors) and sums (children with whole
+Nodes are leaves (inputs, constants, results of functions), products (sorted factors) and sums (children with integer
 coefficients). Equal nodes are one node, and a sum and its negative are one node with a sign. Passes rewrite sums and
-products; `lower` brings the result back to binary operations.
+products; `lower` converts the result to binary operations.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The options of a model, and what they change in a robot: all that is asked where a program is kept on disk."""
+"""The options of a model and their effect on a robot: all that the key of a cached program needs."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
 """Traces of the outputs of a run: frames, energies, powers, reactions, elements and couplings.
 
-Reactions over time: what the closures have to give along the rates, and the wrenches in all joints, in all rows.
-
-Between the two stands a system for the multipliers, theory (18), which is solved in numbers for all rows at once. Both
-are the physics over numbers of many rows: nothing is traced, so that robots of many elements are ready at once.
+Reactions over time need the forces of the closures along the rates and the wrenches in all joints. The system for the
+multipliers between the two, theory (18), is solved in floats for all rows at once. Both are the physics over batched
+numbers: nothing is traced, so robots of many elements need no preparation.
 """
 
 from __future__ import annotations

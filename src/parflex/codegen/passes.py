@@ -1,21 +1,18 @@
 """Passes that save operators.
 
-Passes that save operators. Each takes a program of sums and products and changes it in place; each stands alone.
+Each pass changes a program of sums and products in place and is independent of the others.
 
-`flatten`          a sum in a sum, or a product in a product, that is used once becomes part of it
-`cancel`           a shared sum is written out in a sum where enough of its terms cancel
-`cancel_products`  the same for products, where factors meet their reciprocals
+`flatten`          merges a sum in a sum, or a product in a product, that is used once
+`cancel`           expands a shared sum in a sum where enough of its terms cancel
+`cancel_products`  does the same for products, where factors meet their reciprocals
 `factor`           a b + a c = a (b + c), the factor that saves most first
-`share`            the pair of terms (or factors) that stands in most places is computed once
+`share`            computes the most frequent pair of terms (or factors) once
+`collect`          expands a shared sum or multiple where its terms meet terms of the same kind
+`parallel_axes`    cos x cos y - sin x sin y = cos(x + y), where one rotation follows another
 
-Numbers in sums: a shared sum or multiple of one is written out where its terms meet terms of the same kind.
-
-c1 x + c2 (c3 x + c4) is (c1 + c2 c3) x + c2 c4: one product instead of two. Beams are full of such sums.
-
-Parallel axes: cos x cos y - sin x sin y is cos(x + y), which saves operators where one rotation follows another.
-
-A pair of angles is tried on the whole program: every place that can use it does, the other passes run again, and the
-result is kept only if it has fewer operators. Pairs of identical legs are tried together.
+In `collect`, c1 x + c2 (c3 x + c4) is (c1 + c2 c3) x + c2 c4: one product instead of two, frequent in beams.
+`parallel_axes` tries a pair of angles on the whole program, repeats the other passes, and keeps the result only if it
+has fewer operators. Pairs of identical legs are tried together.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """Straight-line programs with named inputs and outputs, their operator counts, storage and inlining.
 
-Instructions of a program as bytes, made tuples when one of them is asked for.
-
-A run that starts again needs the machine code of its programs and what they take and give, but none of their
-instructions, which may be a million.
+Instructions are stored as bytes and unpacked on demand. A cached run needs the machine code, the inputs and the outputs
+of its programs but not their instructions, which may be a million.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What reductions of beams save: operators and time of the direct model, with and without them."""
+"""Operators and time of the direct model with and without the reduction of beams."""
 
 from __future__ import annotations
 

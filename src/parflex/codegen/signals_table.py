@@ -1,6 +1,6 @@
-"""What goes into a program and comes out of it, entry by entry: its name in the robot file, and its unit.
+"""Inputs and outputs of a program, entry by entry: name in the robot file, and unit.
 
-Motors and joints stand in the order of the file, so that a number never goes to another motor than its name says.
+Motors and joints have the order of the file, so every number belongs to the motor with its name.
 """
 
 from __future__ import annotations

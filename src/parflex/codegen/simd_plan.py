@@ -1,9 +1,9 @@
-"""Which calls of a long program are done side by side: alike calls that do not depend on each other, as lanes of one.
+"""Plan the SIMD lanes of a long program: identical calls that do not depend on each other share one call.
 
-Legs of a robot call the same functions with other numbers. Such calls become a row of up to eight lanes, and what is
-computed between calls for several lanes is a row as well. A leg has the same lane everywhere, so that rows take what
-they need from other rows as it lies in memory; a lane without a call is a hole. Rows are in the order of the calls that
-they wait for, so that none waits for a later one.
+Legs of a robot call the same functions with other numbers. Such calls become a row of up to eight lanes, and values
+computed between the calls for several lanes are a row as well. A leg has the same lane everywhere, so a row takes its
+arguments from other rows as they lie in memory; a lane without a call is a hole. Rows are ordered by the calls on which
+they depend.
 """
 
 from __future__ import annotations

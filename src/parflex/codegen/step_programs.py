@@ -1,7 +1,7 @@
 """Programs of an implicit step: one factors the matrix of the step at a state, the other solves with its factors.
 
-They are one trace, cut where the miss of the accelerations comes in: all that depends on the state alone is in the
-first, which is called when the matrix is made anew, and what remains is called in each iteration of Newton.
+They are one trace, cut where the residual of the accelerations enters. The first program holds all that depends on the
+state alone and is called when the matrix is updated; the second is called in each Newton iteration.
 """
 
 from __future__ import annotations

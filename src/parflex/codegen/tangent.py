@@ -1,4 +1,4 @@
-"""Directional derivatives of a program, exact: values and their changes side by side, instruction by instruction."""
+"""Exact directional derivatives of a program: values and their derivatives, instruction by instruction."""
 
 from __future__ import annotations
 

@@ -1,13 +1,8 @@
-"""Traces of models: symbols in, physics over them, expressions out.
+"""Traces of models: named symbols in, the physics over them, named expressions out.
 
-Traces for simulation: a state in, its closed positions, its rates and accelerations out; and energies.
-
-Positions that depend on others are taken as a guess and closed first, so that an integrator may carry them along
-without ever relying on them.
-
-Models as traces: named symbols in, the physics over them, named expressions out.
-
-Which form a model takes is the answer of `models.forms.choose`; here it is only asked, and given its symbols.
+`formulations.choice.choose` selects the formulation of a model; this module gives it its symbols. Traces for simulation
+take a state and give its closed positions, rates, accelerations and energies. Dependent positions are a guess and are
+closed first, so an integrator may carry them along.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Programs of a state given as arrays: an answer, and numbers that vouch for it.
+"""Programs of a state given as arrays that verify the state beside computing the result.
 
-All closed positions go in, with all rates and accelerations (or the independent ones). Beside the answer come sums of
-squares that are at most 1 where the state fits the robot and the program may be trusted: what positions, rates and
-accelerations miss, and a bound of all condition numbers. Whoever calls it compares; a state that fails is not wrong, it
-is asked again in floats, with rates that suit it.
+Inputs are closed positions with all rates and accelerations, or the independent ones. Outputs besides the result are
+sums of squares, at most 1 if the state satisfies the loops and the program is reliable: the residuals of positions,
+rates and accelerations, and a bound of all condition numbers. A state that fails is computed again in floats with
+suitable rates.
 """
 
 from __future__ import annotations

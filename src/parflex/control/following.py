@@ -1,4 +1,4 @@
-"""Joint motions that move the end effector of the nominal robot along a reference, computed once, before any run."""
+"""Joint motions for a reference of the end effector of the nominal robot, computed once before any run."""
 
 from __future__ import annotations
 

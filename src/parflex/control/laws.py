@@ -1,9 +1,8 @@
 """Control laws and gains.
 
-Control laws as pairs of programs: one finds the nominal robot from what is measured, one gives the efforts.
-
-Both are pure: the same measurements, reference and last pose give the same efforts. A law knows the nominal robot
-alone, and of the plant only what its sensors say.
+A law is a pair of programs: one computes the nominal robot from the measured values, one the efforts. Both are pure:
+the same measurements, reference and last pose give the same efforts. A law knows the nominal robot and the sensors of
+the plant alone.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The file of a study: which robot, which laws, how wrong the parameters are."""
+"""The file of a study: robot, laws and parameter errors."""
 
 from __future__ import annotations
 

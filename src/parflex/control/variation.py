@@ -1,7 +1,8 @@
-"""Wrong parameters: which numbers of a robot file may be off, and the robot with some of them off.
+"""Parameter errors: the numbers of a robot file that may be wrong, and a robot with errors.
 
-A length is the way from a frame to what is mounted on it: another frame, a point, a mass at the same place. Ways on
-the base are left as they are. Masses, centres and inertias about the centre are those of bodies and of point masses.
+A length is the offset from a frame to an element mounted on it: another frame, a point, a mass at the same place.
+Offsets on the base are not varied. Masses, centres and inertias about the centre are those of bodies and of point
+masses.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The edge of what can be assembled, as smooth limits on designs: how far each chain is from being stretched or folded.
+"""The boundary of assembly as smooth limits on designs: distance of each chain from its stretched or folded state.
 
-Where a pose is about to be lost, the Jacobian of loops and of what the pose asks for loses a rank: there positions
-change as the square root of the numbers of the file, and so does the smallest singular value. Its square is smooth up
-to the edge, with exact slopes, u^T dJ v, through the closed loops.
+At this boundary the Jacobian of loops and target loses rank: positions change as the square root of the numbers of the
+file, and so does the smallest singular value. Its square is smooth up to the boundary, with exact derivatives u^T dJ v
+through the closed loops.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Designs that become better step by step: linear programs with our slopes inside a region of trust.
+"""Descent of designs: linear programs with exact derivatives inside a trust region.
 
-The worst of many values has kinks, and symmetric robots have their best designs there. So a bound is raised instead
-that all values keep, over modes and poses, theory (66); equal values keep it along every combination of their modes:
-cuts are added for the combination that falls below it, until none does. Multipliers of the last program say what each
-limit costs.
+The maximum of many values has kinks, and symmetric robots have their best designs there. Therefore a common bound of
+all values over modes and poses is optimised, theory (66). Equal values keep the bound along every combination of their
+modes: cuts are added for the combination that violates it, until none does. Multipliers of the last program are the
+costs of the limits.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Responses of many designs: modes, stiffness and mass of all designs and poses together, others one by one."""
+"""Responses of many designs: modes, stiffness and mass in a batch over designs and poses, others one by one."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A robot at a pose, and the same robot with slopes by values of its file: the loops stay closed, the pose stays.
+"""A robot at a pose with derivatives by values of its file: the loops stay closed and the pose stays.
 
-The robot with slopes has sensitive numbers in the place of all that follow from the values. Its positions follow from
-the loops and from what the pose asks for, by the implicit function theorem: theory (60).
+Sensitive numbers replace all numbers that follow from the values. Positions follow from the loops and from the target
+by the implicit function theorem: theory (60).
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Designs of a problem and their responses: worst values over modes and poses, and batches.
 
-Values of a response at many poses, in many designs, by the programs of maps: one call for all of them.
-
-Frequencies and masses go this way; of other responses, and of robots that maps do not cover, each pose is asked alone.
+One call of the programs of maps gives frequencies and masses at many poses in many designs. Other responses, and robots
+outside the maps, are computed pose by pose.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A robot as it vibrates or is loaded, with slopes: held as asked, at its pose or about its equilibrium.
+"""The linear model of a robot with derivatives: held as specified, at its pose or about its equilibrium.
 
 Stationary values need no derivative of the motions at which they are stationary: with float motions of the independent
-rates, energies of the robot with slopes have the slopes of frequencies, compliances and deflections, theory (61), (62).
+rates, energies of the robot with derivatives give those of frequencies, compliances and deflections, theory (61), (62).
 """
 
 from __future__ import annotations

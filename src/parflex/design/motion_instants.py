@@ -1,7 +1,7 @@
-"""Instants of a motion of the file: where a design is, what it does there, and how that follows as its numbers change.
+"""Instants of a motion of the file with derivatives by its numbers.
 
-A path of the end effector stays as it is, and motors follow: each instant is that of the path itself, not of quintics
-through knots. Where motors are told what to do, they do the same, from the place where the motion starts.
+A path of the end effector stays fixed and the motors follow: each instant is on the path itself and not on quintics
+through knots. Prescribed motors keep their motion relative to the place where it starts.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Responses of robots in a motion of their file: energy, and how far inertia forces displace a frame."""
+"""Responses of robots in a motion of their file: energy, and displacement of a frame by inertia forces."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Work of the motors in a motion, whether they drive or brake: the integral of the sizes of their powers.
+"""Work of the motors in a motion, driving or braking: the integral of the absolute values of their powers.
 
-Sizes have kinks where motors begin to brake; powers with their signs are smooth. Sizes of their polynomials are
-integrated between roots. Slopes are those of the same integral: a power vanishes at its roots, so that their motion
-does not matter. Where friction jumps, the instant moves with the numbers of the robot, and the jump of the powers goes
-with it (Leibniz).
+Absolute values have kinks where motors begin to brake; signed powers are smooth. The absolute values of their
+polynomials are integrated between roots. Derivatives are those of the same integral: a power vanishes at its roots, so
+that their motion has no effect. Where friction jumps, the instant moves with the numbers of the robot, and the jump of
+the powers contributes (Leibniz).
 """
 
 from __future__ import annotations

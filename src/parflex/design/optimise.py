@@ -1,4 +1,4 @@
-"""Optimisation of a robot from a file: several starts, stock sizes by rounding, a robot file that extends the first."""
+"""Optimise a robot from a file: several starts, rounding to stock sizes, a robot file that extends the first."""
 
 from __future__ import annotations
 

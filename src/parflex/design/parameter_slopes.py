@@ -1,9 +1,7 @@
 """Derivatives of the numbers of a robot by keys of its file.
 
-Slopes of the numbers of a robot by keys of its file, by a program that is traced once for all designs of the keys.
-
-The file is read once with symbols for its keys, and what follows is differentiated in the graph. Where a design would
-have been read otherwise, the file is read again instead.
+The file is read once with symbols for its keys, and the graph is differentiated; the program serves all values of the
+keys. If the reading would decide otherwise at some values, the file is read again.
 """
 
 from __future__ import annotations

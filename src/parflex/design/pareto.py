@@ -1,7 +1,7 @@
-"""Pareto fronts of two objectives: by gradients, one limit after the other, or by the evolutionary search of pymoo.
+"""Pareto fronts of two objectives: by gradients with successive limits, or by the evolutionary search of pymoo.
 
-By gradients: both ends of the front are optimised first; then the second objective is limited at values between them,
-each time from the design before. By pymoo: a population, whose responses come from one call of the programs of maps.
+By gradients, both ends of the front are optimised first; then the second objective is limited at values between them,
+each time from the design before. By pymoo, one call of the programs of maps gives the responses of a population.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The largest value of a response on the way of a motion, with its slopes at the instants that reach it.
+"""The largest value of a response along a motion, with its derivatives at the instants that reach it.
 
-The instant moves as numbers change, but the value has no slope in time there: theory (64), with time for the poses.
-Where friction jumps as a joint turns back, the largest value may be the limit at that instant; it moves along with it.
+The instant moves as numbers change, but the value has no derivative in time there: theory (64), with time for the
+poses. Where friction jumps as a joint reverses, the largest value may be the limit at that instant and moves with it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The last digits of a design whose responses are smooth there: sequential quadratic programming with our slopes.
+"""Refine a design whose responses are smooth by sequential quadratic programming.
 
-Linear programs find kinks exactly and smooth optima slowly. Where each response has one worst piece, it is a smooth
-function with known slopes, and SciPy's SLSQP goes on from there.
+Linear programs find kinks exactly and smooth optima slowly. If each response has one worst piece, it is a smooth
+function with known derivatives, and SciPy's SLSQP continues from there.
 """
 
 from __future__ import annotations

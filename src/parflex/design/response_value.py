@@ -1,4 +1,4 @@
-"""What a response answers: a number with slopes by keys, or one of several equal ones that part as keys change."""
+"""Values of a response: a number with derivatives by keys, or one of several equal numbers that keys split."""
 
 from __future__ import annotations
 

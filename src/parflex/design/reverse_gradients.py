@@ -1,8 +1,8 @@
-"""What a mode feels of all keys at once: phi^T (K - lambda M) phi as one expression, differentiated backward.
+"""Derivatives of an eigenvalue by all keys at once: phi^T (K - lambda M) phi, differentiated in reverse mode.
 
-With the motion phi of all rates, multipliers nu of the closures that keep its dependent rates in balance, and lambda
-fixed, the form phi^T (K - lambda M) phi + 2 nu^T J phi is stationary in phi and nu. So its derivatives by keys and
-positions alone are those of the eigenvalue, theory (61): one backward pass, a few times the form itself, whatever the
+With the motion phi of all rates, multipliers nu of the closures that balance its dependent rates, and lambda fixed, the
+form phi^T (K - lambda M) phi + 2 nu^T J phi is stationary in phi and nu. Its derivatives by keys and positions alone
+are therefore those of the eigenvalue, theory (61): one reverse pass costs a few times the form itself, whatever the
 number of keys. The program is traced once for all poses, modes and designs.
 """
 

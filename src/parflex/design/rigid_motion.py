@@ -1,6 +1,6 @@
-"""A robot with rigid bodies in a motion, with slopes: rates and accelerations follow as its numbers change.
+"""A robot with rigid bodies in a motion, with derivatives of rates and accelerations by its numbers.
 
-What is given of the motion is kept, and what rests keeps resting; theory (60) for velocities and accelerations.
+The specified motion stays fixed, and coordinates at rest stay at rest; theory (60) for velocities and accelerations.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Sensitivities of a response to numbers of the robot file, for users."""
+"""Sensitivities of a response to numbers of the robot file: `sensitivities(...)`."""
 
 from __future__ import annotations
 

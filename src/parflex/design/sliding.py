@@ -1,8 +1,8 @@
-"""Steps along the edge of what can be assembled: chains that a step brings to their edge are put back to a margin.
+"""Steps along the boundary of assembly: chains that a step brings to the boundary are moved back to a margin.
 
-A response changes as the square root of the distance from the edge, so that a step along it must end at the same
-distance: Newton steps on the distance itself, which is smooth. They start inside: from a step beyond a bent edge, the
-design is first moved away from the edge until it can be.
+A response changes as the square root of the distance from the boundary, so a step along it must end at the same
+distance: Newton steps on the distance itself, which is smooth. They start inside: after a step beyond a curved
+boundary, the design is first moved away from it until it assembles.
 """
 
 from __future__ import annotations

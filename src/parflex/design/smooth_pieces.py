@@ -1,7 +1,7 @@
-"""Functions of a design on the way of a motion, as polynomials on pieces that are halved until they fit.
+"""Functions of a design along a motion as piecewise polynomials, halved until they fit.
 
-Efforts and powers with their signs are smooth between breaks of the motion and instants at which joints with dry
-friction turn back. So pieces end there, and polynomials in time know the functions to their last digits.
+Efforts and signed powers are smooth between breaks of the motion and instants at which joints with dry friction
+reverse. Pieces end there, so polynomials in time are accurate to rounding.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Responses of robots that are loaded: stiffness, deflection, error of frames, efforts of motors, stress in beams."""
+"""Responses of robots under load: stiffness, deflection, error of frames, efforts of motors, stress in beams."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which motions stay as they are while numbers of the robot change: slopes of others are refused."""
+"""Motions that stay fixed while numbers of the robot change; derivatives of other motions are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Responses of robots that vibrate: natural frequencies, single or equal."""
+"""Vibration responses: natural frequencies, simple or repeated."""
 
 from __future__ import annotations
 

@@ -1,14 +1,11 @@
-"""Inverse and direct dynamic models, mass matrix and energies.
+"""Inverse and direct dynamic models of closed robots, mass matrix and energies.
 
-Inverse and direct dynamic models of closed robots, and the reactions in their joints.
+By the principle of virtual power, with qd_tot = J qd and qd_a = J_a qd, the forces f = M_tot qdd_tot + c_tot of the
+open tree give J^T f = J_a^T tau. [Khalil2007, eq. (20)] is this equation; its eq. (22) takes the rows of the motors
+directly and projects only the others.
 
-The principle of virtual powers: with qd_tot = J qd and qd_a = J_a qd, the forces f = M_tot qdd_tot + c_tot of the
-open tree give J^T f = J_a^T tau. [Khalil2007, eq. (20)] is this; its eq. (22) takes the rows of the motors as they
-are and projects only the others.
-
-The inverse model of a robot with fewer motors than freedoms: what has no motor moves by itself.
-
-M qdd + c = J_a^T tau and the accelerations that are given, as many as motors, are solved together, theory (17).
+A robot with fewer motors than degrees of freedom moves in part by itself: M qdd + c = J_a^T tau and as many specified
+accelerations as motors are solved together, theory (17).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The file beside a URDF that says what URDF cannot: loops, motors, balls, rotor inertias, gravity."""
+"""The file beside a URDF with data that URDF lacks: loops, motors, balls, rotor inertias, gravity."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Robots as MJCF, the file of MuJoCo: bodies, joints, motors, and loops as equality constraints."""
+"""MJCF export for MuJoCo: bodies, joints, motors, and loops as equality constraints."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """MuJoCo's compiler in a separate process, on checked files.
 
-MuJoCo's compiler in a process of its own: what hangs, crashes or asks for all memory there ends there.
-
-The process serves one file after the other, since it takes a moment to start, and ends with the one that started it.
+A file that crashes, hangs or exhausts memory ends that process alone. The process serves one file after the other,
+because it starts slowly, and ends with the process that started it.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """A robot as rigid bodies on joints, with physically consistent inertias.
 
-Bodies that could be built and move alike: identified parameters are often those of none.
-
-A joint does not feel some of the mass on its two sides: a turning one that on its axis, a sliding one how its own mass
-is spread. That mass may belong to either side. So an open tree has many sets of bodies with the same dynamics, and
-among them often one of real bodies, with positive second moments.
+Identified parameters often belong to no real bodies. Part of the mass on the two sides of a joint does not affect its
+motion: mass on the axis of a revolute joint, the inertia of a body on a prismatic joint. That part may belong to either
+side. An open tree therefore has many sets of bodies with the same dynamics, often one with positive second moments.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The part of YAML that lists of loops are written in: maps, lists and plain values, nothing that makes objects.
+"""A subset of YAML for lists of loops: maps, lists and plain values, nothing that makes objects.
 
-Anchors, tags, several documents and folded texts are refused: none of the files has a use for them.
+Anchors, tags, several documents and folded texts are refused: none of the files uses them.
 """
 
 from __future__ import annotations

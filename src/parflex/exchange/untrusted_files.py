@@ -1,4 +1,4 @@
-"""Files of others, read with care: sizes and depths have limits, no entity is expanded, no path leaves the folder."""
+"""Safe reading of untrusted files: limits on sizes and depths, no entity expansion, no path out of the folder."""
 
 from __future__ import annotations
 

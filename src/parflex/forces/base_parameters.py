@@ -1,10 +1,9 @@
 """Base inertial parameters and the grouping of bodies.
 
-Base inertial parameters: the combinations that the forces along the joints can tell apart.
-
-Rules first, those of Khalil and Kleinfinger: what is symmetric about the axis of a revolute joint (YY, MZ, M), and
-the inertia of a link on a prismatic joint, moves in the same way on the link before, so it is handed down. Then rank:
-columns of the regressor that still depend on others are grouped with them, columns that are zero are dropped.
+Base parameters are the combinations that determine the forces along the joints. The rules of Khalil and Kleinfinger
+come first: YY, MZ and M of a link on a revolute joint, and the inertia of a link on a prismatic joint, act as if they
+belonged to the link before, so they are moved there. Then rank decides: columns of the regressor that depend on others
+are grouped with these, and zero columns are dropped.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Internal efforts that keep motors within their limits: the nearest point of a polyhedron, found exactly.
+"""Internal efforts that keep motors within their limits: the nearest point of a polyhedron, by an active-set method.
 
-min z^T z  subject to  lower <= tau + N z <= upper. With N^T W N = 1 the shortest z changes the efforts least in the
+min z^T z subject to lower <= tau + N z <= upper. With N^T W N = 1 the shortest z changes the efforts least in the
 weighted norm. A least distance problem is one of non-negative least squares (Lawson and Hanson, chapter 23), whose
-active set says which motors stand at a limit; the point itself is then found from these alone, to rounding.
+active set gives the motors at a limit; the point then follows from these alone, to rounding.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
 """Generalised forces of a motion, element forces and impulses.
 
-What an impulse of the motors does to a robot: rates jump, positions do not.
-
-Motors that are given new rates at once push with impulses; joints and closures answer with impulses that do no work.
-Momentum balance M (after - before) = J_tot^T r + E_a p makes the rates behind it those with the least change in the
-kinetic metric, 1/2 (after - before)^T M (after - before), among all that closures and motors allow. Forces that stay
-finite (gravity, springs, friction, damping) do nothing in no time.
+Motors whose rates jump apply impulses; joints and closures respond with impulses that do no work. By the momentum
+balance M (after - before) = J_tot^T r + E_a p, the rates afterwards have the least change in the kinetic metric, 1/2
+(after - before)^T M (after - before), among all that closures and motors allow. Finite forces (gravity, springs,
+friction, damping) apply no impulse.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Losses of rigid couplings: the effort in the gear says what is lost, and the loss changes that effort.
+"""Losses of rigid couplings: the effort in a gear determines its loss, and the loss changes that effort.
 
-The loss of each gear pushes its other joints, theory (49). Everything else is linear in these pushes, so the efforts in
-the gears without losses, and per push, leave a small system that is linear for each direction of power. With one gear
-the direction is that without losses wherever the gear does not jam.
+The loss of each gear applies forces to its other joints, theory (49). All other equations are linear in these forces.
+The efforts in the gears without losses, and per force, leave a small system that is linear for each direction of power.
+With one gear the direction is that without losses, unless the gear jams.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Efforts of more motors than freedoms in programs: the projection of theory (48) by arithmetic without branches.
+"""Efforts of redundant motors in programs: the projection of theory (48) by arithmetic without branches.
 
-Numbers and symbols go through the same lines. Signs choose between candidates, each of which is exact.
+Numbers and symbols take the same code. Signs select between candidates, each of which is exact.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Wrenches in the joints and closures of a robot in a motion; those that the motion leaves undetermined are marked."""
+"""Wrenches in the joints and closures of a robot in a motion; undetermined ones are marked."""
 
 from __future__ import annotations
 

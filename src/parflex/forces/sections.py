@@ -1,9 +1,8 @@
 """Section forces and stresses in beams.
 
-Forces and moments in the sections of beams, from the equilibrium of what lies beyond them, theory (52), (53).
-
-What lies beyond a section is taken, not what lies before it: bodies, loads and joints at the root of a beam are then no
-part of any section, and a load at the tip is in all of them. Both give the same, to rounding.
+Section forces follow from the equilibrium of the part beyond the section, theory (52), (53). Bodies, loads and joints
+at the root of a beam are then in no section, and a load at the tip is in all. The part before the section gives the
+same forces, to rounding.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Efforts of more motors than freedoms, theory (46) to (48).
+"""Efforts of redundant motors, theory (46) to (48).
 
-A tau = g leaves internal efforts open, those with A tau = 0, which move nothing. Taken are the efforts of least
-weighted norm, and on top of them the internal efforts of a stated preload; limits are kept by further internal efforts,
-as small as can be.
+A tau = g leaves internal efforts undetermined, those with A tau = 0, which cause no motion. The efforts of least
+weighted norm are taken, plus the internal efforts of a specified preload; the smallest further internal efforts keep
+the limits.
 """
 
 from __future__ import annotations

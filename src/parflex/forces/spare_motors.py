@@ -1,6 +1,6 @@
-"""More motors than freedoms: weights, preload and limits of their efforts, as they are given.
+"""Options of redundant motors: weights, preload and limits of their efforts.
 
-Functions, programs, laws and runs all read them here; `shared_efforts` has what follows from them.
+Functions, programs, control laws and runs all read them here; `shared_efforts` computes the efforts.
 """
 
 from __future__ import annotations

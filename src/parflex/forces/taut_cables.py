@@ -1,4 +1,4 @@
-"""Driven cables pull only: internal efforts that keep them taut where there are spare motors, and words where not."""
+"""Driven cables only pull: internal efforts of redundant motors keep them taut, else a warning names slack ones."""
 
 from __future__ import annotations
 

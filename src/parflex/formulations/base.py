@@ -1,10 +1,8 @@
 """The interface of a formulation and the closures of programs.
 
-What every form of a model is: the same few questions, whatever the coordinates it is written in.
-
-A form is a robot together with a choice of unknowns. It says which groups of numbers go into its models, makes a state
-of them, and answers from a state; over any scalar, so that floats compute and symbols trace. Which form a model takes
-is decided in `choice` and nowhere else.
+A formulation is a robot with a choice of unknowns. It names the groups of numbers that its models take, makes a state
+of them, and evaluates its models at a state over any scalar: floats compute and symbols trace. `choice` alone decides
+which formulation a model takes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Which form a model of a robot takes: decided here by what the robot is and what is asked, and nowhere else.
+"""The one choice of the formulation of a model, by the robot and the requested model.
 
-The forms are tried in turn, from the one that needs the fewest operators to the one that always fits; each says why it
-does not. Programs, simulation, control and `explain` all ask here, so what is explained is what is computed.
+The formulations are tried in turn, from the one with the fewest operators to the general one; each gives the reason of
+its refusal. Programs, simulation, control and `explain` all use this choice.
 """
 
 from __future__ import annotations

@@ -1,17 +1,13 @@
 """Input and output coordinates of a model: joints, motors or platform.
 
-What a choice of coordinates is: groups of numbers that a state and a motion are given by, over any scalar.
+A formulation has coordinates of its own. The classes of this module surround it: they compute its state from the input
+coordinates, and the output coordinates from its results, over any scalar. They contain no equation of motion.
 
-A form answers in coordinates of its own. These classes stand around it: they make its states of what is given, and of
-its answers what was asked for. No equation of motion is written here.
+Dimensionless input checks measure whether the inputs of a program satisfy the loops and whether its outputs are
+defined; one tolerance serves all robots.
 
-Numbers without units that tell whether the inputs of a program fit the loops, and whether its answers are defined.
-
-Each is one number for which one tolerance serves for all robots, over any scalar.
-
-The frame that a motion is given by: the platform, else the end effector, over any scalar.
-
-Of its twist as many components are read as the robot has freedoms, those that say best at home how it moves.
+The frame of a motion is the platform, else the end effector. Its twist has as many components as the robot has degrees
+of freedom: those that best determine its motion at home.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""The general formulation of closed robots, and open trees.
+"""The general formulation of closed robots, and open trees, over any scalar.
 
-Models of any closed robot over any scalar, for a fixed choice of dependent rates.
-
-The choice is made once, with numbers; the equations are then plain arithmetic: rates of the dependent coordinates by
-one regular block, forces by its transpose. The pivoting of the blocks is left to `solve`. With floats at a pose these
-are the equations of `inverse_dynamics` and `forward_dynamics`, with symbols those of the programs.
+The dependent rates are chosen once, with floats; the equations are then plain arithmetic: dependent rates follow by one
+regular block, forces by its transpose. `solve` pivots the blocks. With floats at a pose these are the equations of
+`inverse_dynamics` and `forward_dynamics`, with symbols those of the programs.
 """
 
 from __future__ import annotations

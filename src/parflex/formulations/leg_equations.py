@@ -1,13 +1,11 @@
 """Dynamics of a platform on legs after Khalil.
 
-Models of robots in leg form: each leg is reduced to what the platform feels of it, [Khalil2007, eqs. (20)-(30)].
+Each leg is reduced to its wrench on the platform, [Khalil2007, eqs. (20)-(30)]. A flexible platform adds the elastic
+unknowns of its attachments to its degrees of freedom, [Long2014, eqs. (41)-(49)].
 
-A flexible platform adds the elastic unknowns of its attachments to its freedoms, [Long2014, eqs. (41)-(49)].
-
-From motors to the platform by Newton steps, for robots in leg form: the legs follow in closed form at every step.
-
-Six unknowns (three in the plane) instead of all joints. Over any scalar, with a fixed number of steps, so that it can
-be generated; the platform's rotation is a unit quaternion that the steps keep normalised.
+Newton steps lead from the motors to the pose of the platform; the legs follow in closed form at every step. There are
+six unknowns (three in the plane), over any scalar, with a fixed number of steps so that a program can be generated. The
+steps keep the unit quaternion of the platform normalised.
 """
 
 from __future__ import annotations

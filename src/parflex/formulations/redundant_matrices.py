@@ -1,8 +1,8 @@
-"""D, C and G of the redundant model as matrices, for inspection and for proofs. [Zubizarreta2010, eq. (26)].
+"""D, C and G of the redundant model as matrices, [Zubizarreta2010, eq. (26)].
 
-`redundant_effort` gives the same efforts without forming them. Derivatives of the Jacobians in time are exact, by dual
-numbers. Of every body the velocity terms are written as a skew matrix of its momentum, so that Ddot - 2 C is skew in
-the model of the motors alone. Friction, springs and dampers are apart, in H.
+`redundant_effort` gives the same efforts without these matrices. Time derivatives of the Jacobians are exact, by dual
+numbers. The velocity terms of every body are a skew matrix of its momentum, so that Ddot - 2 C is skew in the model of
+the motors alone. H holds friction, springs and dampers.
 """
 
 from __future__ import annotations

@@ -1,16 +1,15 @@
-"""The formulation with redundant sensors of passive joints.
-
-The dynamic model that keeps the sensors of passive joints as data, over any scalar. [Zubizarreta2010, eq. (26)].
+"""The formulation with redundant sensors of passive joints, [Zubizarreta2010, eq. (26)], over any scalar.
 
 tau = D qdd + C qd + G - F_ext in q = [q_a, q_s], the motors and the sensed passive joints. All joints of the legs move
-with qd_r = T_q qd, the platform with x_dot = J_C qd_r, J_C = -J_x^+ J_q (39); what that motion takes is handed to the
-motors by T^T, qd_r = T qd_a. Nothing of this is ever formed here: accelerations go out along the legs, forces come
-back. `redundant_matrices` has the matrices. Data that fit the loops give the inverse model; other data give an answer
-too, and a choice is made in it: rows of the loops are as at a closed pose, and J_C_dot is that of (43), so that
+with qd_r = T_q qd, the platform with x_dot = J_C qd_r, J_C = -J_x^+ J_q (39). The forces of that motion act on the
+motors by T^T, where qd_r = T qd_a. The recursion forms none of these matrices; `redundant_matrices` does.
+
+Sensor values that satisfy the loops give the inverse model. For other values the rows of the loops are as at a closed
+pose, and J_C_dot is that of (43), so that
 
     J_x xdd + J_x_dot x_dot + J_q qdd_r + J_q_dot qd_r = 0   in the least squares of J_x^+.
 
-Rows of rotations weigh with the typical length of the robot in it; legs that end in balls or hinges have none.
+The characteristic length of the robot weights rows of rotations; legs that end in balls or hinges have none.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
 """Positions of a robot from all its sensors.
 
-Where the robot is, from all its sensors: motors and sensed joints stand as measured, the rest fits the loops best.
-
-Unknown are the platform and the passive joints without a sensor. With sensors in passive joints there are more loop
-equations than unknowns, and the sum of the squared openings is made least (openings of rotations times the typical
-length); with those of the motors alone there are as many, and the loops close. [Zubizarreta2010, eqs. (31)-(34)] take
-the mean of the corners and of the angles instead, which is the same where the data fit.
+Motors and sensed joints have their measured values; the platform and the passive joints without a sensor are unknown.
+With sensors in passive joints there are more loop equations than unknowns, and the sum of the squared loop residuals is
+least (rotations times the characteristic length); with the motors alone the loops close. [Zubizarreta2010, eqs.
+(31)-(34)] take the mean of corners and angles instead, which is equal if the values satisfy the loops.
 """
 
 from __future__ import annotations

@@ -1,20 +1,13 @@
 """Equations of motion of the substructures, and the matrix of an implicit step.
 
-Dynamics of flexible robots in the twists of their rigid pieces, over any scalar.
+Unknowns are the accelerations of the rigid pieces and of the joints inside them; beams give inertia and forces between
+the nodes that they tie. The matrix is symmetric, positive definite and sparse, and its elimination without pivoting
+keeps these properties. Elastic accelerations follow from those of the nodes. [Briot2014], [Germain2015] in one form.
+Identical beams share one function of their numbers.
 
-Unknown are accelerations of pieces and of the joints inside them; beams give inertia and forces between the nodes that
-they tie. The matrix is symmetric, positive definite and sparse, so it is eliminated without pivoting in an order that
-keeps it so. Elastic accelerations follow from those of the nodes. [Briot2014], [Germain2015] in one form.
-
-Beams between pieces: matrices and forces of the motion of their two ends, put where the unknowns of these stand.
-
-All that is computed for one beam is one function of its own numbers: beams that are alike share it.
-
-The matrix of an implicit step of a robot cut into pieces: A + c1 D + c2 K, as sparse as the inertia A itself.
-
-Stiffness K and damping D of beams, modes and joints act between the same nodes as inertia, so that the order of
-elimination of the direct model serves, theory (59). What the forces of the motion and their change with the pose add is
-left out: it is small against inertia in a step, and a Newton iteration corrects it.
+The matrix of an implicit step is A + c1 D + c2 K, as sparse as the inertia A: stiffness K and damping D of beams, modes
+and joints act between the same nodes, so the order of elimination serves both, theory (59). The change of the inertial
+forces with the pose is omitted: it is small against inertia in a step, and a Newton iteration corrects it.
 """
 
 from __future__ import annotations

@@ -1,14 +1,10 @@
 """Rates and accelerations of the substructures.
 
-Accelerations of the links of a robot cut into pieces, as affine functions of the unknowns.
+Independent rates determine the twists of links and the rates of beams and hinges: twists propagate from the ground over
+joints, beams and closures with known rates; a beam with two known ends gives its own rates.
 
-A piece that moves freely is written in one set of axes, those of the link that it moves with. What stands on the
-ground is written in the axes of each link, as an arm is.
-
-Rates of a robot cut into pieces: independent rates in, twists of links and rates of beams and hinges out.
-
-Twists spread from the ground over joints, beams and closures whose rates are known; a beam whose two ends are known
-gives its own rates.
+Accelerations of links are affine functions of the unknowns. A free piece is written in the axes of the link that it
+moves with, the piece on the ground in the axes of each link, as an arm.
 """
 
 from __future__ import annotations

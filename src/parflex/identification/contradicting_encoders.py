@@ -1,8 +1,8 @@
-"""Encoders of more motors than freedoms contradict each other where one is wrong, by the loops alone.
+"""Encoders of redundant motors that contradict each other through the loops.
 
-Each motor is left out in turn: the others say through the loops where it stands. Its recorded positions are then those
-but for a zero, a sign or a gain, or do not move; the motor whose one mistake removes the contradiction is named, and
-several where they remove it alike.
+Each motor is left out in turn: the others determine its position through the loops. Its recorded positions then differ
+by a zero, a sign or a gain, or are constant. The motor whose one error removes the contradiction is named, or several
+if they remove it equally.
 """
 
 from __future__ import annotations

@@ -1,24 +1,17 @@
-"""Identification by simulation under the controller (DIDIM).
+"""Identification by simulation under the controller (DIDIM, Gautier, Janot and Vandanjon).
 
-Identification by simulation under the controller: efforts of simulated records against measured ones.
+Simulated efforts are fitted to measured ones. Positions and rates come from the simulation and have no noise, so only a
+filter common to both sides is needed.
 
-Positions and rates come from the simulation and have no noise, so nothing is filtered but what both sides share
-(DIDIM, Gautier, Janot and Vandanjon). How efforts depend on parameters follows from linear equations, or simulations
-say it, because the controller answers to them, too; until then the regressor along the simulated motion may do. Starts
-of the records are found with the parameters.
+The controller reacts to parameters, so the dependence of efforts on parameters follows from linear equations or from
+simulations; until then the regressor along the simulated motion may serve. A parameter acts as an effort does, by its
+column w of the regressor: M a + D v + K x + w = u. Here x, v and a are the changes of the motion of the motors; M, D
+and K the derivatives of efforts by accelerations, rates and positions; u the response of the controller, held for a
+sample. Another start has no w, but an initial x or v. One pass over the samples serves all parameters and starts;
+simulations need one pass for each.
 
-Starts of simulated records: what the first samples leave open of them, and efforts would show.
-
-Positions and rates at the start follow from a few noisy samples. Soft controllers keep such an error for a long time:
-efforts of the `gough-stewart` are moved by it more than by their own noise, and parameters by nine deviations. So the
-starts are found with the parameters, in all directions that matter to efforts.
-
-How efforts under a controller depend on parameters: linear equations along a simulated motion, for all at once.
-
-A parameter acts as an effort does, by its column w of the regressor: M a + D v + K x + w = u, where x, v and a are what
-the motors' motion changes by, M, D and K how efforts depend on accelerations, rates and positions, and u is the answer
-of the controller, held for a sample. Another start has no w, but x or v at first. One pass over the samples has all
-parameters and starts; simulations need one for each.
+Positions and rates at the start follow from a few noisy samples, and soft controllers keep such an error for long. The
+starts of the records are therefore estimated with the parameters, in all directions that affect efforts.
 """
 
 from __future__ import annotations

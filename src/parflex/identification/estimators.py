@@ -1,22 +1,18 @@
 """Least-squares estimators and the covariance of their estimates.
 
-Least squares of efforts: ordinary, weighted by the noise of each motor, reweighted for outliers; instruments.
+Efforts are fitted by ordinary least squares, weighted by the noise of each motor, reweighted for outliers, or with
+instruments. Rows are ordered by record, then instant, then motor; covariances that are robust to correlation rely on
+this order.
 
-Rows of one instant stand together, instants of one record one after the other: deviations that are robust to
-correlation need to know.
+Correlated residuals give a covariance by their spectra. Differences of noisy positions leave residuals with little
+power where robots move and much above; low-passes remove what is above them; model errors lie below. Sums of products
+over neighbouring instants (Newey and West) need a lag, and leak some of the power above. Spectra do not mix: stationary
+residuals affect estimates only by their power at the frequencies of the instruments.
 
-Covariance of estimates whose residuals are correlated: by the spectra of the residuals.
-
-Differences of noisy positions leave residuals with little power where robots move and much above; low-passes cut what
-is above them; errors of a model have it below. Sums of products over neighbouring instants (Newey and West) need a lag,
-and with any lag some of the power above leaks down. Spectra do not mix: residuals that are stationary add to estimates
-only what power they have at the frequencies of the instruments.
-
-Gains of drives from a known payload: total least squares.
-
-Efforts are known up to a factor of each motor, forces of the payload exactly. With efforts in columns of their own,
-Y s = W theta + known; the columns W and known are taken as exact, the efforts as noisy: the factors s are the direction
-in which what W and known leave of Y is smallest, and the known forces say how long it is.
+Gains of drives follow from a known payload by total least squares. Efforts are known up to a factor of each motor,
+forces of the payload exactly: Y s = W theta + known, with the efforts in columns of their own. The columns W and known
+are taken as exact, the efforts as noisy. The factors s are the direction in which the residual of Y by W and known is
+smallest, and the known forces determine the length.
 """
 
 from __future__ import annotations

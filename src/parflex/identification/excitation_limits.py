@@ -1,9 +1,8 @@
 """Limits of exciting trajectories and derivatives of their regressors.
 
-Rows of efforts along a motion of the motors, and exact slopes of what is made of them, through the loops.
-
-Slopes go backwards: from rows, efforts, joints and places to positions, rates and accelerations of the motors. The
-programs know what rows and closures feel of all joints; between them stand the two linear systems of the loops.
+Rows of efforts along a motion of the motors have exact derivatives through the loops, in reverse mode: from rows,
+efforts, joints and places to positions, rates and accelerations of the motors. Programs give the derivatives of rows
+and closures by all joints; the two linear systems of the loops connect them.
 """
 
 from __future__ import annotations

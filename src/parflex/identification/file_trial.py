@@ -1,4 +1,4 @@
-"""A record, and how far the numbers of the file, or any parameters, are from it with another unit, sign or zero."""
+"""Errors between a record and the robot file, with another unit, sign or zero."""
 
 from __future__ import annotations
 

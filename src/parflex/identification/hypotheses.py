@@ -1,4 +1,4 @@
-"""What people often get wrong in a record: units of time, positions and efforts, signs, whole turns and columns."""
+"""Common errors in records: units of time, positions and efforts, signs, whole turns and columns."""
 
 from __future__ import annotations
 

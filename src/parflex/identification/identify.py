@@ -1,4 +1,4 @@
-"""`identify`: a robot and records of its motion in, parameters with their deviations out."""
+"""`identify`: from a robot and records of its motion to parameters with their deviations."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Parameters that no robot has: negative ones that are never negative, and sets that no bodies give together.
+"""Parameters that no robot can have: negative ones that are never negative, and sets that no bodies produce together.
 
-A group of parameters is negative for no robot where its weights lie in the dual cone of the bodies that can be. Others
-are asked together: of all robots with pseudo-inertias that are not negative, none may reach what was found.
+A group of parameters is never negative if its weights lie in the dual cone of the physically consistent bodies. For the
+others, a semidefinite program looks for a robot with non-negative pseudo-inertias that has the estimates.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Residuals of efforts compared with the noise of their record: whether a model explains what was measured.
+"""Lack of fit: residuals of efforts compared with the noise of their record.
 
-White noise of positions and efforts shows above the motion: in positions at the highest frequencies, in efforts there
-and just above the low-pass. As much noise is added to the record once more. How that moves residuals is what noise does
-to them, behind all filters; what is larger is error of the model, which confidence intervals do not include.
+White noise of positions and efforts is visible above the motion: in positions at the highest frequencies, in efforts
+there and just above the low-pass. As much noise is added to the record once more; the change of the residuals is the
+effect of noise behind all filters. Larger residuals are model errors, which confidence intervals do not include.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What noise of positions makes of parameters: columns of the regressor have it, and least squares take it for motion.
+"""Bias of parameters by noise of positions, which least squares takes for motion.
 
-With columns W = W0 + V, V by noise, parameters theta are found off by -(W^T W)^-1 E[V^T V] theta in the mean, which no
-interval holds. V is found as what columns change by where as much noise is added to the record once more.
+With columns W = W0 + V, V by noise, estimates theta have the mean error -(W^T W)^-1 E[V^T V] theta, which no confidence
+interval includes. V is the change of the columns when as much noise is added to the record once more.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Recorded positions of passive joints beside those that the loops give from the motors."""
+"""Recorded positions of passive joints compared with those that follow from the motors."""
 
 from __future__ import annotations
 

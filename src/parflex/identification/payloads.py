@@ -1,4 +1,4 @@
-"""Payloads of records: what they add to the body that carries the end effector, and whether efforts agree."""
+"""Payloads of records: inertia added to the body of the end effector, and a check by the efforts."""
 
 from __future__ import annotations
 

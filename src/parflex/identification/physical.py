@@ -1,8 +1,8 @@
-"""Physically consistent parameters: of all bodies that predict alike, those that can be, nearest to the file's.
+"""Physically consistent parameters: of all possible bodies with equal predictions, those nearest to the file.
 
-A body can be where its pseudo-inertia [[Sigma, S], [S^T, m]] is positive definite (Wensing, Kim and Slotine). Two
-convex problems, by clarabel: the base parameters of possible robots that predict efforts best, then of all robots with
-these the one nearest to the file.
+A body is physically consistent if its pseudo-inertia [[Sigma, S], [S^T, m]] is positive definite (Wensing, Kim and
+Slotine). Clarabel solves two convex problems: the base parameters of consistent robots that predict efforts best, then
+the robot with these parameters that is nearest to the file.
 """
 
 from __future__ import annotations

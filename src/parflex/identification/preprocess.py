@@ -1,38 +1,25 @@
 """Filtering, differentiation and decimation of recordings.
 
-Filtering of records: zero-phase low-pass and derivatives, decimation of both sides alike, edges cut.
-
-Positions are filtered by a Butterworth low-pass of order four, forwards and backwards, and differentiated by central
-differences, as in print, or where they are filtered, frequency by frequency. Efforts and the columns of the regressor
-then pass the same second filter, so that what it does to one side it does to the other, and every n-th sample is kept.
-
-Low-passes without phase, and mean spectra of records.
+Positions pass a Butterworth low-pass of order four, forwards and backwards. They are differentiated by central
+differences, or frequency by frequency. Efforts and the columns of the regressor pass the same second filter, and every
+n-th sample is kept; edges are cut.
 
 A filter that runs forwards and backwards multiplies each frequency by the square of its gain, which has a closed form
-behind the bilinear transformation, or by its partial fractions, where few samples are kept. Records go on at both ends
-by reflection about their first and last samples for as long as the filter remembers. `scipy.signal` filters alike, but
-a third of the time of `identify` went to its import.
+behind the bilinear transformation, or by its partial fractions where few samples are kept. Records continue at both
+ends by reflection about their first and last samples. Results equal those of `scipy.signal`, whose import is slow.
 
-Samples beside reversals: where the low-pass of positions moves the instant at which dry friction changes its sign.
+Central differences have a relative error of (2 pi f h)^2/3 in an acceleration. Where this changes a parameter by a
+share of its deviation, rates come from the spectrum of the positions.
 
-Dry friction makes accelerations jump where a joint turns back. The low-pass rounds that corner of its rate, and the
-filtered rate changes its sign later than the joint does, at every reversal to the same side: by up to a tenth of the
-period of the cutoff. Efforts then seem to come earlier than positions, and friction takes what is missed.
+Dry friction makes accelerations jump where a joint reverses. The low-pass rounds that corner of its rate, and the
+filtered rate changes its sign later than the joint does, by up to a tenth of the period of the cutoff. Efforts then
+seem to lead positions. Rows are compared behind a low-pass at twice the cutoff, where signs are nearer to the truth;
+the step of the samples in which the sign changes counts too. Where the difference changes a parameter by a share of its
+deviation, the rows with most of it are left out.
 
-Behind a low-pass at twice the cutoff signs are nearer to the truth. What rows change by between the two, and within
-the step of the samples in which the sign changes, is at stake. Where that moves a parameter by a share of its
-deviation, rows with most of it are left out.
-
-Positions that an encoder rounds: found from the values themselves, as a staircase hides from spectra.
-
-A motor that passes a line at most every second sample leaves a staircase. Its error is as large as ever, up to half a
-line, but lies below the rate of lines: the highest frequencies, which tell white noise, have next to nothing of it.
-
-Whether rates may be differences of neighbours, as in print.
-
-Two neighbours miss (2 pi f h)^2/3 of an acceleration. Where samples are fast for the motion that is nothing, and what
-is found is that of the printed procedure. Where it moves a parameter by a share of its deviation, rates come from the
-spectrum of the positions.
+An encoder rounds positions; a motor that passes a line at most every second sample leaves a staircase. Its error of up
+to half a line lies below the rate of lines, so the highest frequencies, which show white noise, miss it. It is found
+from the values themselves.
 """
 
 from __future__ import annotations

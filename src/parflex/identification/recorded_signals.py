@@ -1,4 +1,4 @@
-"""Doubts about signals of records: efforts of which nothing was recorded, samples that are given twice."""
+"""Diagnostics of recorded signals: efforts without content, repeated samples."""
 
 from __future__ import annotations
 

@@ -1,15 +1,13 @@
 """Recordings: CSV, npz and MATLAB files, column maps, clocks and outliers.
 
-Clocks of records: stamps about a regular clock, and whether samples are regular or follow their stamps.
+Time stamps vary about a regular clock for two reasons. Logging software stamps regular samples late; a loop that waits
+samples at changing times, and its stamps are right. Samples that follow their stamps differ from regular ones by rate
+times lateness. That difference is as rough as the stamps, and the motion is smooth: fifth differences of the positions
+decide between the two.
 
-Stamps of logging software are late by changing times though samples are regular; a loop that waits samples at changing
-times, and its stamps are right. Samples that follow their stamps differ from regular ones by rate times lateness. That
-is as rough as the stamps are, and the motion is smooth: fifth differences of the positions tell which it is.
-
-Spikes of records: single samples far from what their neighbours say, replaced by it before any filter spreads them.
-
-Two neighbours on either side say where a sample is, by a cubic. A spike leaves a pattern in the residuals of five
-samples that neither a step, such as that of friction where a motor turns back, nor a pulse of more samples leaves.
+A spike is a single sample far from the cubic through two neighbours on either side; the cubic replaces it before any
+filter. Its pattern in the residuals of five samples differs from that of a step, such as friction at a reversal, and
+from that of a longer pulse.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Regressors through the loops, compiled: rows of efforts per unit of each unknown, of any closed rigid robot.
+"""Compiled regressors of closed rigid robots: rows of efforts per unit of each unknown.
 
 Positions of all joints follow from those of the motors by the compiled geometry, rates and accelerations by the
-closures. With as many motors as freedoms a row is that of a motor; with more, that of an independent rate, along which
+closures. Without redundant motors a row is that of a motor; with them, that of an independent rate, along which
 measured efforts act as J_a^T tau.
 """
 

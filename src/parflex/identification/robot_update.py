@@ -1,4 +1,4 @@
-"""A robot file with identified numbers: it extends the one that was given, and says only what differs."""
+"""A robot file with identified numbers: it extends the original file and contains only the changes."""
 
 from __future__ import annotations
 

@@ -1,13 +1,10 @@
-"""The parameters to identify.
-
-The numbers of a robot that are looked for: inertial parameters of bodies, terms of joints, springs and dampers.
+"""The unknown parameters: inertial parameters of bodies, terms of joints, springs and dampers.
 
 Efforts are linear in all of them. Names are those of the notation: `ZZ[leg1.1]`, `FV[axis]`, `k[balance]`.
 
-Springs and dampers between points, and elastic couplings, whose forces are linear in their numbers.
-
-Along a stretch s with the rate ds/dt the force is k s - k_rest + d ds/dt: k and d are stiffness and damping, k_rest is
-stiffness times rest. Slack cables, tables and play are not linear in theirs.
+The force of a spring, a damper or an elastic coupling along a stretch s with the rate ds/dt is k s - k_rest + d ds/dt:
+k and d are stiffness and damping, k_rest is stiffness times rest length. Slack cables, tables and backlash are not
+linear in their numbers.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Records that the file explains only with another unit, sign or column: which one, or nothing.
+"""Search for another unit, sign or column with which the robot file explains a record.
 
-Where efforts by the numbers of the file are far off, each of a few usual mistakes is tried by how much of the efforts
-the file explains with it. It must explain most of them, and parameters of the robot must not explain the record better
-without it: a file with rough numbers is not a mistake of the record.
+Where efforts by the numbers of the file differ much from the recorded ones, each common error is judged by the share of
+the efforts that the file then explains. It must explain most of them, and no parameters of the robot may explain the
+record better without it: a file with rough numbers is not an error of the record.
 """
 
 from __future__ import annotations

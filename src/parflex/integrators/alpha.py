@@ -1,4 +1,4 @@
-"""Generalized-alpha: second order, with damping of high frequencies that is chosen."""
+"""The generalized-alpha method: second order, with adjustable damping of high frequencies."""
 
 from __future__ import annotations
 

@@ -1,9 +1,7 @@
 """Compiled functions that all integrators share, and error-controlled step sizes.
 
-Steps chosen by their error, for the loops of implicit methods: estimate, choice, and rows inside of long steps.
-
-The error of a step is known from the accelerations at its stages and those of the step before: no evaluation is made
-for it. The polynomial through the same accelerations gives rows inside of one.
+The error of an implicit step is estimated from the accelerations at its stages and at those of the step before, without
+a further evaluation. The polynomial through the same accelerations gives rows inside a step.
 """
 
 from __future__ import annotations

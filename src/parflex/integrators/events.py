@@ -1,8 +1,8 @@
-"""Ends of steps where a contact opens or closes: the root of a gap is searched with steps of the method itself.
+"""Events: steps end at the root of a gap, where a contact opens or closes.
 
-A step is made with all gates as they are. Where a gap has changed its sign at the end, the step is made again from its
-start, shorter each time, until it ends at the root; there the gate changes, and the rest of the step follows. Forces
-are smooth in every step, so that a method keeps its order.
+A step is computed with fixed gates. If a gap has changed its sign at the end, the step is repeated from its start,
+shorter each time, until it ends at the root; there the gate changes, and the remaining step follows. Forces are smooth
+in every step, so every method keeps its order.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """Implicit Gauss methods with a simplified Newton iteration.
 
-The simplified Newton iteration of implicit methods: what a miss of the accelerations changes them by.
+The stages are decoupled into modes, each a system with real or complex coefficients c1 of damping and c2 of stiffness,
+theory (58). The programs of the step solve a mode at a cost linear in the robot. The inverse matrix solves it if the
+robot is small or its formulation has no such programs.
 
-Stages are taken apart into modes, each a system of its own with coefficients c1 of damping and c2 of stiffness, real or
-complex, theory (58). A mode is solved by the programs of the step, whose cost is linear in the robot; where the robot
-is small, or its form has no such programs, by the inverse as a whole. Iterations start where the polynomial through the
-positions at the stages of the last two steps goes: there what is stiff is in its equilibrium, whose path is smooth. The
-accelerations that go there from the ends of steps, which lie beside it, are not; else they are the better start.
+The iteration starts on the polynomial through the positions at the stages of the last two steps: there stiff
+coordinates are in equilibrium, whose path is smooth. Accelerations at the ends of steps lie beside that path and are
+used as the start only if they are nearer.
 """
 
 from __future__ import annotations

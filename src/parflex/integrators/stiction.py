@@ -1,20 +1,17 @@
 """Stiction: joints that stick and slide.
 
-Joints that stick: which joints at rest do, which begin to slide, and what keeps the others where they are.
+The friction effort of a joint is an input of the model. At an event the efforts of the joints at zero velocity are
+found; between events the effort of a sticking joint is updated. An added inertia, another input, holds that joint but
+for a millionth of its acceleration; the force on this inertia is added to the effort, and the model is evaluated again,
+theory (57). This needs no inverse. If more joints stick than the robot has degrees of freedom, the efforts keep least
+norm.
 
-The friction effort of a joint is an input of the model; `resting_joints` finds those of joints at rest, and between
-events `loop.hold` that of a joint that sticks. An inertia that holds the joint, another input, leaves it an
-acceleration of a millionth; what this inertia takes is added to the effort, and the model is asked again, theory (57).
-This needs no inverse, and where more joints stick than the robot has freedoms, the efforts stay those of least norm.
-
-What friction does in joints at rest: efforts within their bounds that leave as little motion as can be.
-
-Accelerations `a` of joints at rest are affine in the friction efforts of these joints: `a = a0 - W lam`, from one call
-of the model without these and one for each joint. Friction takes what it can: `lam W lam/2 - a0 lam` is least within
-the bounds, theory (57). Of all such efforts those are taken whose `lam W_jj lam` is least: what joints of different
-kinds bear, N and N m, is compared by what it moves. Joints inside of their bounds are held; of those at a bound some
-are held by the others, and some move. A joint that its own friction does not move, as one at its dead centre, cannot be
-held: where it has an acceleration it goes on to the other side.
+Accelerations `a` of joints at zero velocity are affine in their friction efforts: `a = a0 - W lam`, from one call of
+the model without these and one for each joint. Friction minimises `lam W lam/2 - a0 lam` within its bounds,
+theory (57). Of all such efforts those of least `lam W_jj lam` are taken, a norm that compares N and N m by the motion
+that they cause. Joints inside their bounds are held; of those at a bound some are held by the others, and some move.
+Friction cannot hold a joint that its own effort does not move, as at a dead point: if it has an acceleration, it slides
+on.
 """
 
 from __future__ import annotations

@@ -1,9 +1,6 @@
-"""A batch of rows: pose table, status and reasons, chunks.
+"""A batch of rows: pose table, status and reasons, chunks on threads.
 
-Rows in chunks of one size, by several threads.
-
-A chunk starts cold and is solved by one thread: what is found in it depends neither on the number of threads nor on
-what was computed before.
+One thread solves a chunk from a cold start: its results depend neither on the number of threads nor on earlier chunks.
 """
 
 from __future__ import annotations

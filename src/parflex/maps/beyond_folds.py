@@ -1,7 +1,7 @@
-"""Poses beyond a fold of the coordinates that give them: no way along these ends there, but the robot goes there.
+"""Poses beyond a fold of the coordinates that specify them, which no path along these coordinates reaches.
 
-A pose by motors and coordinates of the platform together closes on both sides of a fold. Home tells which one is meant
-as long as there is a pose on its side; else the legs alone tell the working mode, as where one pose is assembled.
+A pose by motors and coordinates of the platform together closes on both sides of a fold. Home determines the side as
+long as a pose exists there; otherwise the legs alone determine the working mode, as for a single pose.
 """
 
 from __future__ import annotations

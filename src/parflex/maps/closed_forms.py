@@ -1,14 +1,11 @@
 """Closed-form poses of planar and spatial legs for many poses.
 
-Poses of legs that move in a plane, in closed form: dyad by dyad, as circles meet.
+Legs in a plane are solved dyad by dyad, as intersections of circles. Newton's method cannot prove that a pose is out of
+reach; two circles without an intersection prove it. Otherwise the points on the side of home are the positions.
 
-Newton's method does not prove that a pose is out of reach, and its trials are in vain there. Two circles that do not
-meet prove it; where all of them meet, their points on the side of home are positions.
-
-Joints of legs in space from the place of their platform, in closed form over any scalar.
-
-All is seen from a reference in which joints stand as at home: axes are lines there, and joints move a leg by turns
-about and ways along these, the last joint first. See `parflex.closure.leg_geometry` for how the joints follow.
+Joints of legs in space follow from the place of their platform over any scalar. In the reference configuration, home,
+axes are lines; joints move a leg by rotations about and translations along these, the last joint first.
+`parflex.closure.leg_geometry` describes how the joints follow.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Newton's method on rows of positions, in place: where their loops close, and on which sides of home they end."""
+"""Newton's method on rows of positions, in place: closed rows, and their side of the singularities."""
 
 from __future__ import annotations
 

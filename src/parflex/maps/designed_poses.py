@@ -1,8 +1,8 @@
-"""Natural frequencies at many poses, each with its own design: other values of the robot file in every row.
+"""Natural frequencies at many poses, each row with its own values of the robot file.
 
-The file is read once for all designs, positions come from programs that take the numbers of a design as inputs, and
-bodies from their matrices in all designs. Rows that cannot go this way are loaded one by one; a design that cannot be
-is marked with its reason.
+The file is read once for all parameter sets. Programs with these numbers as inputs give positions; bodies come from
+their matrices in all sets. Rows that do not fit this path are loaded one by one; an impossible set is marked with its
+reason.
 """
 
 from __future__ import annotations

@@ -1,14 +1,12 @@
 """Static equilibria at many poses.
 
-Equilibria of many poses at once: the Newton's method of single poses, all rows side by side.
+Newton's method of single poses runs on all rows at once. Steps, loop closure, halving and termination are those of
+`equilibrium`, so a row takes the same path to the same equilibrium. Rows that do not converge, or that nothing holds,
+go to the functions of single poses.
 
-Steps, closing of the loops, halving and the end are those of `equilibrium`, so that a row goes the same way and ends
-at the same equilibrium. What does not converge so, or is held by nothing, is left to the functions of single poses.
-
-Couplings with play at rest: on which flank each of them is loaded, for many rows at once.
-
-As `equilibrium` finds it for one pose: without play the loads say which way each coupling is stretched, with that
-flank alone, which pushes and pulls, they rest on it. A row counts where all its couplings then press their flanks.
+Couplings with backlash rest on the flank that `equilibrium` finds for one pose: without backlash the loads determine in
+which direction each coupling is stretched; with that flank alone, which pushes and pulls, the equilibrium is computed.
+A row is valid if all its couplings then press their flanks.
 """
 
 from __future__ import annotations

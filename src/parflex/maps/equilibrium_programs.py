@@ -1,10 +1,10 @@
-"""Programs of a robot at rest, traced once and run on rows of poses: forces, closures, their slopes, frames.
+"""Programs of a robot in static equilibrium for rows of poses: forces, closures, their derivatives, frames.
 
-All of them are over the positions of the whole tree, deformations included. Where rows have their own designs, the
-numbers of the robot that follow from these stand behind the positions of a row, and no direction changes them. Behind
-these stands of each coupling with play how far its loaded flank is from its middle: it pushes and pulls there. Slopes
-are those of `tangent`: a program takes a direction beside the state and gives how its values change along it, so that a
-finer mesh costs more directions and no longer programs.
+Their inputs are the positions of the whole tree, deformations included. The numbers of the robot follow the positions
+of a row if rows have parameter sets of their own, and no direction changes them. Then follows, for each coupling with
+backlash, the distance of its loaded flank from its middle: the coupling pushes and pulls there. Derivatives are those
+of `tangent`: a program takes a direction beside the state, so a finer mesh needs more directions and not longer
+programs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which way a map of a robot goes, and why: said before it is computed."""
+"""Explain how a map of a robot is computed, and why, before it is computed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Maps on disk: one npz file that is there whole or not at all, taken up again where it ends, and a CSV table."""
+"""Maps on disk: one npz file, written atomically and resumable, and a CSV table."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Natural frequencies at many poses of one robot, and platform twists of modes.
 
-Natural frequencies at many poses: by compiled steps with counts where the robot allows it, else pose by pose.
-
-Poses that are not proved are solved in full, and so are some of the others, to compare.
+Compiled steps with Sturm counts are used where the robot allows them, else each pose is solved alone. Poses without
+proof are solved in full, and so are samples of the others, for comparison.
 """
 
 from __future__ import annotations

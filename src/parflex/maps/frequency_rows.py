@@ -1,4 +1,4 @@
-"""Natural frequencies at rows of poses, chunk by chunk: positions first, then the solver of frequencies."""
+"""Natural frequencies at rows of poses, chunk by chunk: positions first, then frequencies."""
 
 from __future__ import annotations
 

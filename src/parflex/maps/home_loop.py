@@ -1,11 +1,12 @@
-"""Newton's method of the assembler on rows of positions: whole steps, and a third of one where the opening would rise.
+"""Newton's method of the assembler on rows of positions: whole steps, or a third of one if the residual would rise.
 
-The program of a step gives new positions and the squared opening of where it started. A row begins at its start values,
-and ends closed as the assembler has it, or after so many calls. Openings of lengths that just miss are small too.
+The program of a step gives new positions and the squared loop residual of its start. A row begins at its start values
+and ends closed, as in the assembler, or after a fixed number of calls. Small residuals may also belong to lengths that
+just miss each other.
 
-Most homes of designs stand as that of the file. `prove_homes` tells these from numbers of designs to an answer without
-a row of positions in memory, as many side by side as there are lanes. It takes the same steps from the same starts, and
-what it does not prove is no answer: such designs are followed one by one in rows.
+Most homes of parameter sets lie on the side of home of the file. `prove_homes` checks this without a row of positions
+in memory, in as many lanes as the processor has, with the same steps from the same starts. Sets that it does not prove
+are followed one by one.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Homes of many designs, each closed from the starts of the file as where that design is loaded by itself.
+"""Home of many parameter sets, each closed from the start values of the file as if it were loaded alone.
 
-A robot stands at home where Newton's method of the assembler ends that begins at the start values. Its iterates, the
-longest step included, are a program of the numbers of designs; a design at which the method would go back, search or
-turn motors once more is left to be loaded.
+Home is where Newton's method of the assembler ends from the start values. Its iterates, the longest step included, are
+a program of the parameters. A set for which the method would shorten a step, search or turn motors by another
+revolution is loaded.
 """
 
 from __future__ import annotations

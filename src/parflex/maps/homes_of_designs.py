@@ -1,4 +1,4 @@
-"""What designs move at home: where joints begin, what is asked for there, and what poses leave as it is at home."""
+"""Changes of home with a parameter set: start values, targets, and coordinates that poses leave as at home."""
 
 from __future__ import annotations
 

@@ -1,10 +1,8 @@
 """Mass and stiffness matrices at many poses in node coordinates.
 
-Mass and stiffness at undeformed poses in node coordinates, for many poses at once.
-
-The robot is cut at its beams: each piece that is not on the ground has one free twist, the rest of it follows by joint
-rates and by the coordinates of bodies that are not cut. Twists are taken at one common point in common axes: there all
-frames that are rigidly tied have the same twist, and the elastic rates of a beam are the difference of the twists of
+The robot is cut at its beams: each piece that is not on the ground has one free twist, and its other links follow by
+joint rates and by the coordinates of bodies that are not cut. Twists are taken at one common point in common axes.
+There all rigidly tied frames have the same twist, and the elastic rates of a beam are the difference of the twists of
 its ends.
 """
 

@@ -1,11 +1,9 @@
 """The program of one step of the mode search: sparse factorisation of K - s M.
 
-The program of one step of a robot: factor D(s), solve for w, and what the loop needs of it.
+One trace factors D(s) = K - s M, solves for w and gives all numbers that the loop needs. The part that depends on pose
+and parameters alone is split off and evaluated once per pose.
 
-One trace holds everything: what depends on pose and design alone is split off and run once for each pose.
-
-D(s) = K - s M over any scalar as a sparse symmetric matrix: condensed with N = -dD/ds, substituted, eliminated.
-
+D(s) is a sparse symmetric matrix over any scalar. Unknowns are condensed with N = -dD/ds, the others eliminated.
 Condensing an unknown keeps D exact at every s: with x_j = D_kj / D_kk,
 
     D_ij <- D_ij - x_i D_kj,    N_ij <- N_ij - x_i N_kj - x_j N_ki + x_i x_j N_kk.

@@ -1,24 +1,15 @@
 """The mode search of each SIMD lane: shifts, claims, steps.
 
-Machine code around the compiled step: lanes that each go their own way through modes and poses.
+A lane has a pose, the number of a mode, and intervals that hold the modes one to m + 1. Every factorisation counts the
+modes below its shift and narrows the intervals. The next shift is the Rayleigh quotient if it lies in the interval,
+else the interval is halved. When all modes are claimed the proof is tried; a mode whose claim fails takes another step.
 
-What steps take of a pose is made when a lane comes to it, for as many of its next poses as there are lanes: so it is in
-the cache when it is needed.
+The common part of a step (counts, intervals, claims) is done for all lanes at once without branches, which processors
+predict badly here; then each lane continues alone. The numbers of a pose are computed for the next poses of a lane, as
+many as there are lanes, so that they are in the cache.
 
-Inputs x (s, b, entries of the pose) and outputs y (signs, off, weight, inner, twist, b) lie in one block, so that the b
-that comes out of a step stands where that of the next one goes in; s is written anew before each step.
-
-What a lane does after a step: its mode is claimed, another one begins, or the next shift is chosen.
-
-A lane has a pose, the number of a mode it looks for, and intervals that hold the modes one to m + 1. Every
-factorisation counts the modes below its shift and narrows them. The next shift is the Rayleigh quotient while that lies
-in the interval, else the interval is halved. When all modes are claimed the proof is tried; a mode whose claim does not
-hold takes another step. What all lanes do alike is done before (`lane_steps`).
-
-What all lanes do alike after a step: counts narrow intervals, claims are judged, and most lanes go on.
-
-It is done for all lanes side by side, without branches: which way a lane goes is not foreseen, and a processor that
-guesses wrong loses more time than all of this takes. Lanes that are left go their own way by `mode_search`.
+Inputs x (s, b, entries of the pose) and outputs y (signs, off, weight, inner, twist, b) share one block: the output b
+of a step stands at the input b of the next one, and s is written before each step.
 """
 
 from __future__ import annotations

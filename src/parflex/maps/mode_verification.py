@@ -1,9 +1,9 @@
-"""What is known of modes: radii of Rayleigh quotients, counts, and when both together prove a pose.
+"""Verification of modes: radii of Rayleigh quotients and Sturm counts that together prove a pose.
 
-A mode is claimed while it is searched for, by its residual and where its neighbours are likely to be. Around each
-claim lies an eigenvalue, within a radius that its residual alone gives. If these intervals are apart, and as many modes
-are counted below a shift above them all, each holds one eigenvalue and no other is between: then the distances between
-them are known, and with them the errors by theory (71), (72).
+During the search a mode is claimed by its residual and the likely distance of its neighbours. Around each claim lies an
+eigenvalue, within a radius given by the residual alone. If these intervals are disjoint, and the count below a shift
+above them equals their number, each holds one eigenvalue and no other lies between. The distances between them are then
+known, and with them the errors by theory (71), (72).
 """
 
 from __future__ import annotations

@@ -1,14 +1,11 @@
 """Lowest modes at many poses: arrays around the compiled search, starting guesses, order of poses.
 
-Where modes are likely to be: a polynomial of pose and design, fitted to the modes of some poses of a chunk.
+The guess of a mode is a polynomial of pose and parameters, fitted to the modes of some poses of a chunk. Its expected
+error is half of that of the last modes of the lane. A poor guess costs steps and nothing else, because modes are
+verified without it.
 
-Half of what the last modes of a lane were off their guesses is expected of the next ones too. A poor guess costs steps
-and nothing else: what is found is proved without it.
-
-The order of poses in which lanes go: each starts from the modes of the pose before, so that these should be alike.
-
-A space-filling curve puts poses in order that are near to each other; along it each pose is followed by the nearest of
-the next few.
+Each pose starts from the modes of the pose before. A space-filling curve orders the poses; along it each pose is
+followed by the nearest of the next few.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Poses that are near to others: from these Newton starts."""
+"""Nearest computed poses, where Newton's method starts."""
 
 from __future__ import annotations
 

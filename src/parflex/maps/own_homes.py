@@ -1,4 +1,4 @@
-"""Which designs stand at home as the robot that was loaded: poses of a design are those it reaches from its home."""
+"""Parameter sets whose home is that of the loaded robot: their poses are those reached from their own home."""
 
 from __future__ import annotations
 

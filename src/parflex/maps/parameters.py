@@ -1,13 +1,8 @@
 """Numbers of many parameter sets by a compiled program.
 
-Numbers of designs by a program: the file is read once with symbols for its keys, and the program is kept.
-
-A program that is there reads nothing: rows of keys go in, numbers of the robot come out, and beside them what the
-reading decided by, so that designs that it would have treated otherwise are told.
-
-Machine code around the compiled program of the numbers of designs: numbers in rows, and which rows are odd.
-
-A row is odd where a number is not finite, or lies on the other side of zero than in the nominal design.
+The file is read once with symbols for its keys, and the program is cached. Rows of keys are its inputs, numbers of the
+robot its outputs, together with the decisions of the reading. A row is marked if a number is not finite or a decision
+differs from that of the nominal set.
 """
 
 from __future__ import annotations

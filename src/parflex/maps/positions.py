@@ -1,4 +1,4 @@
-"""Positions of all joints at many poses: Newton on all poses at once, from home, then from poses that were found."""
+"""Positions of all joints at many poses: Newton's method on all poses at once, from home, then from closed poses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cells of a grid that a robot reaches from home, one from the other: for robots whose poses are found one by one."""
+"""Cells of a grid that a robot reaches from home through neighbouring cells, for robots assembled pose by pose."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Responses at rows of poses and designs: together where matrices in node coordinates exist, the rest one by one."""
+"""Responses at rows of poses and parameter sets: in a batch with matrices in node coordinates, else one by one."""
 
 from __future__ import annotations
 

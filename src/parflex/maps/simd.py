@@ -1,12 +1,10 @@
 """SIMD lanes: states of lanes and calls of compiled programs.
 
-What lanes know: rows of numbers, one of each lane side by side, and where these stand.
+The state of lanes is an array of rows, one number per lane. The length of a row is a constant of the compiler, so
+common work is vectorised.
 
-Rows are as long as the compiler knows, so that what all lanes do alike is done by vectors of them.
-
-What compiled loops over lanes call: programs for several poses at once, and the control word of arithmetic.
-
-Numbers near the smallest ones count as zero while such a loop runs: arithmetic on them is a hundred times slower.
+Compiled loops over lanes call programs for several poses at once. They set the control word of arithmetic so that
+denormal numbers count as zero: arithmetic on these is a hundred times slower.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Positions of poses that are found one by one: what links cannot span is told at once, searches are few.
+"""Assemble poses one by one with few searches: lengths of links first, then neighbours and home.
 
-A search over many starts takes a hundred times as long as Newton's method from a neighbour, and at poses out of reach
-it is in vain. So a pose is excluded by the lengths of links where these prove it, tried from its neighbours and from
-home, and only some of those that remain are searched for.
+A search over many starts takes a hundred times as long as Newton's method from a neighbour, and is in vain at poses out
+of reach. A pose is therefore excluded if the lengths of links prove it unreachable, then tried from its neighbours and
+from home; only some of the remaining poses are searched for.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """Springs, cables and elements between points at many poses.
 
-Rows of robots with springs, cables and forces between points, and rows at which springs are under tension.
-
-As for one pose: what is under tension is linearised about its equilibrium, the rest about the undeformed pose, and
-elements between points turn as a robot deforms, so that deflections and efforts are those of the equilibrium.
+As for one pose, elements under tension are linearised about their equilibrium, the others about the undeformed pose.
+Elements between points rotate as a robot deforms, so deflections and efforts are those of the equilibrium.
 """
 
 from __future__ import annotations

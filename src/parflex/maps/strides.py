@@ -1,4 +1,4 @@
-"""Ways to poses of robots that close in several assemblies: by strides that are too short to leave one of them."""
+"""Paths to poses of robots with several assemblies, in steps that are too short to leave one of them."""
 
 from __future__ import annotations
 

@@ -1,15 +1,12 @@
 """Mass, stiffness and closures over any scalar in local axes.
 
-Frames of a robot, each with a twist in its own axes, and how each follows from the next on the way to the platform.
+Every link has a frame with a twist in its own axes. The frame of a link in a piece follows over one or more hops from
+the link that the piece moves with. A hop has free components; the others follow from the frame behind it. Rotations
+occur in hops alone, since bodies have their matrices in their own axes.
 
-Every link has a frame. The links of a piece hang together by joints: seen from the link that the piece moves with, the
-frame of each other link follows over one or more hops. A hop says which components of a frame are free, and how the
-others follow from the frame behind it. Rotations stand in hops alone: bodies have their matrices in own axes.
-
-Loops without a beam, couplings and rods in a step: components that follow from others, so that D stays definite.
-
-What holds a loop is a linear form of the unknowns that is zero. It depends on pose and design alone: dependent
-components are taken out before any shift, and the signs of the pivots go on counting the modes.
+Loops without a beam, couplings and rods are linear forms of the unknowns that are zero. They depend on pose and
+parameters alone, so the dependent components are eliminated before any shift. D stays definite and the signs of the
+pivots count the modes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Ways from home to poses that Newton does not reach, as where single poses are assembled, for all rows at once."""
+"""Paths from home to poses that Newton's method does not reach, for all rows at once, as for single poses."""
 
 from __future__ import annotations
 

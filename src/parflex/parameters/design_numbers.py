@@ -1,9 +1,8 @@
-"""The numbers of a robot that follow from changed values of its file, for many designs at once.
+"""Numbers of a robot that follow from changed values of its file, for many parameter sets at once.
 
-The file is read once with numbers that stand for all designs. What comes out of the reading - positions, masses,
-stiffnesses - are the numbers that programs take as inputs in the place of constants; how they follow from
-the file is nowhere written a second time. Designs that the reading would have treated otherwise than the nominal robot,
-and impossible ones, are marked; they are loaded one by one.
+The file is read once with numbers that stand for all sets. The result of the reading (positions, masses, stiffnesses)
+are the inputs of programs in place of constants, so the reading has no second implementation. Sets that the reading
+would treat otherwise than the nominal one, and impossible sets, are marked and loaded one by one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A robot file that extends another one and says only the numbers that differ."""
+"""A robot file that extends another one and contains only the changed numbers."""
 
 from __future__ import annotations
 

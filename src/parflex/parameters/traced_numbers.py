@@ -1,7 +1,6 @@
-"""Numbers that stand for all designs by a symbol: what follows from keys of a file becomes a program.
+"""Numbers that represent all parameter sets by a symbol: a program then computes the numbers of the robot.
 
-Decisions come out as for the nominal design; what was compared is kept, so that designs in which it would have come out
-otherwise can be told.
+Decisions follow the nominal set. Comparisons are recorded, so sets with another decision are detected.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """Newton-Euler, composite and articulated bodies, and the inertial-parameter regressor.
 
-The direct model of an open tree by articulated bodies: operators grow with the number of links, not with its cube.
-
-Each link, with all it carries hanging loose in its joints, answers a push like a body: f = I_A a + p_A, theory (23).
-The inertia is kept in 3 x 3 blocks A (force per acceleration), B (force per angular acceleration) and C (moment per
-angular acceleration).
+The direct model of an open tree by articulated bodies takes operators in proportion to the number of links. A link with
+all bodies that it carries responds like a body to a force: f = I_A a + p_A, theory (23). The inertia is stored in 3 x 3
+blocks A (force per acceleration), B (force per angular acceleration) and C (moment per angular acceleration).
 """
 
 from __future__ import annotations

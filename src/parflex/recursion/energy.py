@@ -1,8 +1,6 @@
-"""Energies, forces between two points, and contact depths.
+"""Energies, forces between two points, and contact depths and rates, over any scalar.
 
-Contacts of a robot in a motion: how deep and how fast they are, over any scalar.
-
-A new kind of contact becomes an entry of `depths`, in the order in which `with_gates` numbers it, and of `watched`.
+A new kind of contact gets an entry in `contact_depths`, in the order in which `with_gates` numbers it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """Published and computed numbers with verdicts: `reproduce(...)`.
 
-Time loops are compiled by a second process while the first one computes what needs none.
-
-Compiled loops are kept on disk, so the first process finds them there. Nothing depends on it but the time it takes.
+A second process compiles time loops to the disk cache while the first one computes numbers that need none.
 """
 
 from __future__ import annotations

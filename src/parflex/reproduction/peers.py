@@ -1,4 +1,4 @@
-"""Operators and times of models beside those of others, for the report: figures of this machine, not checks."""
+"""Operator counts and times of other software beside those of models, for the report: not checks."""
 
 from __future__ import annotations
 

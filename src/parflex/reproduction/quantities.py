@@ -1,6 +1,6 @@
-"""What can be computed for a published table: a word of the data files -> a call of the ordinary functions.
+"""Quantities of published tables: a word of the data files selects a call of public functions.
 
-No robot is known here: names, poses and states come from the data files.
+This module knows no robot: names, poses and states come from the data files.
 """
 
 from __future__ import annotations

@@ -1,9 +1,6 @@
-"""The HTML report with its figures.
+"""The HTML report in one file: tables, figures and moving modes; it opens offline and prints.
 
-One page of HTML with everything in it: tables, figures and modes that move. It opens offline and prints well.
-
-A content policy in the page allows its own script and its own style, by their hashes, and nothing else: no address
-outside the page can be reached from it.
+A content security policy in the page allows its own script and style, by their hashes, and no address outside the page.
 """
 
 from __future__ import annotations

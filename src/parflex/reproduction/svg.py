@@ -1,6 +1,6 @@
-"""Figures of the report as SVG inside the page: lines and words only, coloured by the page's own style.
+"""Figures of the report as SVG inside the page: lines and text, coloured by the style of the page.
 
-Colours are classes, not attributes `style`, which the page's content policy forbids, so that one figure serves light,
+Colours are classes and not `style` attributes, which the content security policy forbids, so one figure serves light,
 dark and paper.
 """
 

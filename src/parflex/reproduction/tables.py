@@ -1,4 +1,4 @@
-"""Published numbers as data: one file a paper, groups of rows with the quantity that gives them and a tolerance."""
+"""Published numbers as data: one file per paper, groups of rows with a quantity and a tolerance."""
 
 from __future__ import annotations
 

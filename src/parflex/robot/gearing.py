@@ -1,17 +1,13 @@
 """Gears and elastic couplings in poses: rotors, and joints that follow a coupling at rest.
 
-Rotors of gears: joints that turn beside the mechanism, and the units in which they move the links that they drive.
+A rotor turns beside the mechanism and drives links through a gear. Behind a gear of 100 : 1 it makes sixteen turns
+while its arm moves by a radian. Distances between poses, distances to singular poses and random states therefore
+measure a rotor on the driven side of its gear.
 
-How far a joint moves says nothing where a gear turns it: behind 100 : 1 a motor makes sixteen turns while its arm moves
-by a radian. So what compares motions of joints, as distances to singular poses and random states do, measures a rotor
-at the other side of its gear.
-
-Joints that follow elastic couplings at rest: poses leave these unstretched unless they say otherwise.
-
-One rule for single poses and for many. What a pose names is known; joints follow from it, one coupling after the other,
-in the order of the file. Then what stays as at home, motors as a rule, and what follows from that. Then loops close,
-and what is coupled to their joints follows. A coupling is stretched where all its joints are known from what is named
-alone. Where they are known from what stays as at home, not all of that can stay: the pose leaves open which moves.
+An elastic coupling is unstretched unless the pose specifies all its joints. The same rule serves one pose and many:
+joints named by the pose are known; the others follow from the couplings, in the order of the file. Then come joints
+that stay as at home, motors first, and the joints that follow from these. Then the loops close, and joints coupled to
+the loops follow. If joints that stay as at home contradict a coupling, the pose leaves open which of them moves.
 """
 
 from __future__ import annotations

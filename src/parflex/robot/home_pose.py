@@ -1,4 +1,4 @@
-"""Home: the pose from which every answer starts, and what is unusual about it."""
+"""Home: the reference pose of a robot, and warnings about it."""
 
 from __future__ import annotations
 

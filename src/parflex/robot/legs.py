@@ -1,20 +1,17 @@
-"""The platform of a robot and its legs.
+"""The platform of a robot and its legs, for the leg formulation of Khalil, over any scalar.
 
-A robot whose legs end in a ball (in the plane: a hinge) on one platform, as Khalil sees it, over any scalar.
+Each leg ends in a ball on the platform (in the plane: a hinge). A leg is reduced to the wrench at its end; the platform
+is written in world axes, [Khalil2007, eqs. (20)-(22)] and (28)-(30).
 
-Each leg is reduced to what the platform feels at its end; the platform is written in world axes. [Khalil2007, eqs.
-(20)-(22)] and (28)-(30). The general reduction gives the same numbers; this one needs far fewer operators.
-
-What the legs of a robot feel of a platform given by modes: its motion along the attachments, not all of its modes.
-
-With the forces f of the legs along the directions in which modes move the attachments, the elastic rows of the platform
-are M_ee edd + A_re^T Vd + s = P f. They are solved for y = P^T edd, the elastic accelerations of the attachments: with
-M_y = (P^T M_ee^-1 P)^-1, lift L = M_ee^-1 P M_y and Pi = M_ee^-1 - L P^T M_ee^-1, all constant,
+A modal platform is reduced to its motion along the attachments of the legs. With the leg forces f along the directions
+in which modes move the attachments, the elastic rows of the platform are M_ee edd + A_re^T Vd + s = P f. The unknowns
+are the elastic accelerations y = P^T edd of the attachments. With the constants M_y = (P^T M_ee^-1 P)^-1, L = M_ee^-1 P
+M_y and Pi = M_ee^-1 - L P^T M_ee^-1,
 
     M_y y + L^T (A_re^T Vd + s) = f        edd = L y - Pi (A_re^T Vd + s)
 
-This is [Long2014, eqs. (44)-(49)] with as many elastic unknowns as directions at the attachments: a plate has one for
-each leg, however many modes describe it. Where modes are fewer than directions, y are the modes themselves.
+This is [Long2014, eqs. (44)-(49)] with one unknown per direction at the attachments, however many modes describe the
+platform. If there are fewer modes than directions, y are the modes themselves.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Limits of joints and struts: whatever positions, velocities and efforts leave a function are compared here.
+"""Limits of joints and struts, compared with the positions, velocities and efforts that functions return.
 
 Angles are compared as they are: a whole turn more is another value. Callers warn or raise.
 """

@@ -1,9 +1,7 @@
 """Load a robot: payload, actuation, working mode and omitted terms.
 
-What acts on a robot: everything that its file says, but for the terms that are left out.
-
-One set of words for all functions and programs. A term is taken out of the numbers of the robot itself, so that forces,
-energies, losses, frequencies and programs cannot disagree about it.
+Omitted terms have one set of names for all functions and programs. A term is removed from the numbers of the robot
+itself, so forces, energies, losses, frequencies and programs agree about it.
 """
 
 from __future__ import annotations

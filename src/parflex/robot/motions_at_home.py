@@ -1,4 +1,4 @@
-"""How a robot can move: judged at home and at closed poses beside it, since home may be special."""
+"""Mobility of a robot, judged at home and at closed poses beside it because home may be a special pose."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values of motors, by name or in the order of the motors. All public functions read efforts here."""
+"""Values of motors by name or in the order of the motors; all public functions read efforts here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A pose that is gone to from where the robot stands, without a search: people and floods of cells do not wait."""
+"""Move to a pose by Newton's method from the present pose, without a search."""
 
 from __future__ import annotations
 

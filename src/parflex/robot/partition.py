@@ -1,4 +1,4 @@
-"""The independent rates of a robot: those of its platform, those at home, those that a caller names, or its motors."""
+"""Choose the independent rates of a robot: the platform, those at home, those that a caller names, or the motors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Poses that are asked for by names and values: what is given is met, what is left open stays near home."""
+"""Assemble poses from names and values: specified coordinates are met, the others stay near home."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
 """Rates and accelerations of all joints from requested ones.
 
-Requested rates or accelerations: rows without units, and the rule that decides whether the mechanism can have them.
-
-With the motions that the closures allow as columns of N, requested values v are possible if v = A s has a solution,
-where A = rows N. Accelerations count less the part that the rates cause.
+Requested rates are rows without units. With the motions that the closures allow as columns of N, requested values v are
+possible if v = A s has a solution, where A = rows N. Requested accelerations are reduced by the part that the rates
+cause.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""States as arrays: order of coordinates, closed positions, values of coupled joints.
+"""States as arrays: order of coordinates, checks, closed positions, values of coupled joints.
 
-Positions and rates given as arrays: checked, named in errors, and closed on request.
-
-An array has one number for every coordinate of the robot, in the order of `robot.coordinates` or `robot.rates`; one
-that is as long as `robot.independent` gives those alone, and the others follow from the loops.
+An array has one number per coordinate, in the order of `robot.coordinates` or `robot.rates`. An array as long as
+`robot.independent` has the independent coordinates alone; the others follow from the loops. Errors name the coordinate.
 """
 
 from __future__ import annotations

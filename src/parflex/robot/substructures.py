@@ -1,26 +1,18 @@
 """A robot cut at its beams: substructures, closures as joints, independent rates.
 
-A robot cut at its beams as the model of its programs: what pieces move with, and which rates are independent.
+A beam with all coordinates of its tip lets its two ends move independently, so a loop through it needs no equation. The
+cut leaves rigid pieces of links and joints, tied to each other by beams alone. One piece stands on the ground; each
+other piece moves freely with one of its links. The other links of a piece follow along a tree of ties: joints,
+closures, and nodes of bodies that are not cut (modal bodies, and beams with locked coordinates), whose coordinates are
+unknowns too.
 
-A loop through a beam makes coordinates of that beam depend on the rest. A loop of rigid links inside a piece would need
-an equation of its own, and a loop whose beams are all taken by other loops has no coordinate to spare; robots with such
-loops are left to the general reduction.
+A rigid loop inside a piece needs an equation of its own, and a loop whose beams are all taken by other loops has no
+coordinate to spare. A caller decides whether it accepts such a tie; formulations refuse the robot, and the general
+reduction takes it.
 
-A robot cut at its beams: rigid pieces of links with joints, tied to each other by beams alone.
-
-A beam that has all coordinates of its tip lets its two ends move independently, so a loop through it needs no equation.
-What is left of the robot falls into pieces. One stands on the ground; each other one moves freely with one of its
-links. The other links of a piece follow along a tree of ties: joints, closures, and nodes of bodies that are not cut
-since they are given by modes or some of their coordinates are locked; the coordinates of these are unknowns too.
-
-Every robot can be cut. A tie that closes a loop inside a piece, which no beam is part of, is left over: whoever uses
-the pieces says whether there may be such loops.
-
-Closures as joints: what each kind leaves free between its two places, as motions along axes that are constant.
-
-Most kinds have axes that are fixed in the second place, as a joint of the tree has. A universal joint has one axis in
-each place, a guided point has its slide in the first place and its turning in the second: these are two joints in
-a row, the one in the axes of the first place before the one in the axes of the second.
+A closure becomes a joint: its free motions are motions along constant axes. Most kinds have axes fixed in the second
+place. A universal joint and a guided point have one axis in each place; they become two joints in series, the one in
+the axes of the first place before the one in the axes of the second.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A robot as a whole: whether its poses assemble, and what is unusual about it."""
+"""Checks of a robot as a whole: poses that do not assemble, and warnings."""
 
 from __future__ import annotations
 

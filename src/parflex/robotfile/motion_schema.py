@@ -1,4 +1,4 @@
-"""Motions in a robot file or a motion file: what moves (a frame or joints), and the law of time by which it does."""
+"""Schema of motions in robot files and motion files: the moved frame or joints, and the time law."""
 
 from __future__ import annotations
 

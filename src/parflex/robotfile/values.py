@@ -1,9 +1,7 @@
 """Typed values of a robot file: the base of all tables, numbers, arithmetic expressions, names, limits.
 
-Arithmetic in robot files: a small reader over Python's grammar that knows numbers, names and a few functions.
-
-Nothing is ever executed: the text is parsed to a syntax tree, and only the node kinds listed here are walked, in
-floating point, so that no expression can take long (`9**9**9**9` overflows at once).
+An expression is parsed to a syntax tree, and only listed node kinds are evaluated, in floating point: nothing is
+executed, and no expression takes long (`9**9**9**9` overflows at once).
 """
 
 from __future__ import annotations

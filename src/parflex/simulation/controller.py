@@ -1,4 +1,4 @@
-"""Controllers: pure functions of what is sensed, called at a fixed sample time, with their efforts held in between."""
+"""Controllers: pure functions of sensed values, called at a fixed sample time; their efforts are held in between."""
 
 from __future__ import annotations
 

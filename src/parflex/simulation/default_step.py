@@ -1,9 +1,8 @@
-"""The fixed step of a run for which none is given: from the frequencies that are excited and from the speeds.
+"""The default fixed step of a run, from the excited frequencies and the speeds.
 
-The model is linearised at the start. What jumps (the start itself, accelerations and velocities of the motion, efforts,
-wrenches) excites its modes, as do smooth inputs that are fast enough; those that then vibrate visibly are resolved, so
-that their phase holds over the run. Speeds that the robot has or gets count as frequencies too: in one turn everything
-changes.
+The model is linearised at the start. Jumps (the start itself, accelerations and velocities of the motion, efforts,
+wrenches) excite its modes, as do smooth inputs that are fast enough. The step resolves modes that then vibrate
+significantly, so that their phase holds over the run. Speeds at the start or during the run count as frequencies too.
 """
 
 from __future__ import annotations

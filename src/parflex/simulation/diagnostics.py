@@ -1,4 +1,4 @@
-"""What a run says of itself: its energy balance, its length, why it stopped, and what the friction width does."""
+"""Diagnostics of a run: energy balance, length, reason of its end, effect of the friction width."""
 
 from __future__ import annotations
 

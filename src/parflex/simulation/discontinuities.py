@@ -1,6 +1,6 @@
-"""Times at which given inputs jump: steps end there, and motors whose velocity jumps push with an impulse.
+"""Times at which inputs jump: steps end there, and a jump in a motor velocity applies an impulse.
 
-A row at such a time shows what is just before it: position, velocity, acceleration, effort and energy alike.
+A row at such a time has the values just before the jump: position, velocity, acceleration, effort and energy.
 """
 
 from __future__ import annotations

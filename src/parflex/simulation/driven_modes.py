@@ -1,8 +1,8 @@
-"""How far given inputs make modes vibrate in a run.
+"""Amplitudes of modes that the inputs of a run excite.
 
-An input is polynomials in pieces. A mode w'' + omega^2 w = f follows a polynomial f by a polynomial, exactly; the rest
-of its motion is a free vibration, whose amplitude changes only where pieces meet: smooth inputs that are slow leave
-none, however far the robot deflects, and pulses, steep ramps and fast motions leave what is found here.
+An input is a piecewise polynomial. A mode w'' + omega^2 w = f has a polynomial response to a polynomial f, exactly; the
+rest of its motion is a free vibration whose amplitude changes only where pieces meet. Smooth and slow inputs excite
+none, however far the robot deflects; pulses, steep ramps and fast motions do.
 """
 
 from __future__ import annotations

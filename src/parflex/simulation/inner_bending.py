@@ -1,9 +1,9 @@
-"""What the weight and inertia of an element deflect it by between its nodes, beside its shape functions.
+"""Deflection of an element between its nodes by its weight and inertia, beyond its shape functions.
 
-Nodes of elements are exact under distributed loads; between them shapes lack the deflection of a beam that is clamped
-at both nodes, EI theta''' = q with w = theta = 0 at its ends; w' = theta, with shear theta - EI/(k G A) theta''. Its
-load q is that of mass and accelerations, less gravity, at four places of the element: exact for loads that are cubics,
-as accelerations of its shapes are.
+Nodes of elements are exact under distributed loads. Between them the shape functions lack the deflection of a beam
+clamped at both nodes, EI theta''' = q with w = theta = 0 at its ends; w' = theta, with shear theta - EI/(k G A)
+theta''. The load q is mass times acceleration, less gravity, at four places of the element. It is exact for loads that
+are cubics, as accelerations of the shape functions are.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The model about the start of a run, by differences: stiffness, damping, and what inputs accelerate."""
+"""The linear model at the start of a run, by differences: stiffness, damping, and accelerations by inputs."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The phase that steps lose of vibrations over a run, and the step with which that moves nothing visibly.
+"""Phase error of the vibrations of a run, and the step that makes it insignificant.
 
-A step of a method of order p turns a vibration by `omega h - C (omega h)^(p+1)`: over a run what is lost adds up. Steps
-of any length, of which amplitudes also change, are judged by what the method does to a vibration exactly. A vibration
-that decays needs its phase for as long as it is there: its error is largest after one time constant.
+A step of a method of order p advances the phase of a vibration by `omega h - C (omega h)^(p+1)`: the error grows over
+the run. For steps of any length, where amplitudes also change, the exact response of the method to a vibration is used.
+The error of a decaying vibration is largest after one time constant.
 """
 
 from __future__ import annotations

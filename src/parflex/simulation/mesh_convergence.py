@@ -1,37 +1,27 @@
 """Mesh convergence of runs.
 
-A run repeated with twice the elements in all beams until it changes by no more than a share of its deflections.
+A run is repeated with twice the elements in all beams until it changes by at most a share of its deflections. A small
+change may be chance, so the frequencies in the strain of the beams must be known to that share too. Positions and
+rotations of the recorded frames are compared with the largest deflection and rotation of a beam's tip, since the motors
+prescribe the path of the robot; efforts and `outputs` with the largest value of their kind.
 
-A small change may be chance: the frequencies in the strain of the beams must also be known to that share, as the
-frequencies inside the elements say.
-
-How far the beams of a run are off since their elements are too few: the motions that these leave out push the rest.
-
-Inside an element held at both ends lie motions that its shapes leave out. The accelerations xdd of its ends (twist of
-the root, elastic coordinates of the tip) drive them; far below their own frequencies they follow at once, and their
-inertia acts back on the ends:
+Inside an element held at both ends lie motions that its shapes omit. The accelerations xdd of its ends (twist of the
+root, elastic coordinates of the tip) drive them. Far below their frequencies they follow at once, and their inertia
+acts back on the ends:
 
     eta = -K_ii^-1 M_ib xdd,    f = -M_bi etadd = C d2(xdd)/dt2,    C = M_bi K_ii^-1 M_ib
 
-What a run is off by, to first order, is how the robot answers f. In its modes at the start, of mass one, damping d and
-stiffness k, with c = shape^T C qdd,
+To first order, the error of a run is the response of the robot to f. In its modes at the start, of mass one, damping d
+and stiffness k, with c = shape^T C qdd,
 
     m z'' + d z' + k z = c'',    m z = c - (k h + d h') * c
 
-where h is the answer of m z'' + d z' + k z to a blow and * sums over the past: nothing is differentiated. The mass
-m = 1 + shape^T C shape k/m has in it what z itself moves inside, at its own frequency, theory (73).
-
-How far two runs of a robot with different elements are apart, relative to what its beams do.
-
-Positions and turns of the recorded frames are measured against the largest deflection and turn of a beam's tip: against
-the path of the robot, which its motors prescribe, any number of elements would do. Efforts, and what `outputs` asks
-for, are measured against the largest value of their kind.
-
-How fast beams vibrate in a run, beside the frequencies of their elements by themselves.
+where h is the impulse response of m z'' + d z' + k z and * a convolution over the past, so nothing is differentiated.
+The mass m = 1 + shape^T C shape k/m includes the inner motion of z at its own frequency, theory (73).
 
 The mean frequency of an element is that of its strain: omega^2 = <ed^T K ed> / <e^T K e>, each about its mean over the
-run. An element held at both ends has the lowest frequency mu of motions that its shapes leave out; a
-frequency omega of the robot is then too high by at most 1/2 omega^2/(mu^2 - omega^2) of it.
+run. With mu the lowest frequency of its omitted motions, a frequency omega of the robot is too high by at most 1/2
+omega^2/(mu^2 - omega^2) of it.
 """
 
 from __future__ import annotations

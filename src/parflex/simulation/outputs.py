@@ -1,8 +1,7 @@
 """Output columns of a run: frames, sensors and places inside beams.
 
-Columns of frames and of places inside beams: motions, what an accelerometer shows, deflections of beams.
-
-`FRAME.vx` and the other words of a frame, `FRAME.sensor_ax`, `BEAM.chord_y@0.5`, `BEAM.tangent_y@0.5`.
+Columns of a frame are its motion, `FRAME.vx` and the other words, and accelerometer signals, `FRAME.sensor_ax`. Columns
+of a place inside a beam are its deflections, `BEAM.chord_y@0.5` and `BEAM.tangent_y@0.5`.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """The compiled problem of a run and its independent coordinates.
 
-How well the independent rates of a run determine the others, row by row, and which ones would do it better.
-
-Of the scaled rows of the closures, s_1 is the largest singular value, s_r the last one that is not zero in general, and
-s_f that of the columns of the dependent rates alone. `s_f / s_r` says how well the rates were chosen, at most 1; where
-it falls others are taken. `s_r / s_1` has nothing to do with the choice: where it falls the closures themselves are
+Of the scaled rows of the closures, s_1 is the largest singular value, s_r the last one that is not generically zero,
+and s_f that of the columns of the dependent rates alone. `s_f / s_r`, at most 1, measures the choice of the independent
+rates; others are chosen where it falls. `s_r / s_1` does not depend on the choice: where it falls, the closures are
 near a singular pose.
 """
 

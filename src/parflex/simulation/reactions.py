@@ -1,10 +1,8 @@
-"""Reactions, section forces and stresses over a run.
+"""Reactions, section forces and stresses over a run, and the consistency of its accelerations.
 
-Whether accelerations in the rows of a run, and the outputs that follow from them, are how its rates change.
-
-Steps that are too long for the fastest vibrations, or for damping that is stiff, still give right positions, but the
-accelerations at their ends, and forces that follow from them, may be anything. A run tells it of all columns that it
-has: of coordinates, of its frames, and of what it was asked for.
+Steps that are too long for the fastest vibrations, or for stiff damping, still give right positions; accelerations at
+their ends, and forces that follow from them, may be wrong. A run therefore compares the accelerations of its
+coordinates, frames and outputs with the changes of its rates, and names the columns that differ.
 """
 
 from __future__ import annotations

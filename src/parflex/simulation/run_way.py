@@ -1,8 +1,8 @@
-"""How far a run moves the robot, as far as its start and its inputs tell: vibrations are judged beside that.
+"""How far a run moves the robot, by its start and its inputs: the scale of significant vibrations.
 
-A linear problem with a load ten thousand times smaller has vibrations ten thousand times smaller, and the same steps.
-A robot that goes far, or whose way is not known, has a typical length. One whose file has no length has none but that
-of the run: in other units it takes the same steps.
+A linear problem with a load ten thousand times smaller has vibrations ten thousand times smaller, and the same steps. A
+robot that moves far, or by an unknown distance, takes its characteristic length. A robot whose file has no length takes
+that of the run, so that the steps are the same in other units.
 """
 
 from __future__ import annotations

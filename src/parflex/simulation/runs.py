@@ -1,4 +1,4 @@
-"""A finished run: named time series with what they came from, in memory and in files."""
+"""A finished run: named time series with their origin, in memory and in files."""
 
 from __future__ import annotations
 

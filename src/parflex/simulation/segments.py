@@ -1,6 +1,6 @@
-"""A run in segments: with other independent rates where those of the model no longer serve, and through singular poses.
+"""A run in segments: other independent rates where those of the model become dependent, and singular poses.
 
-A segment has a model, and rows; the last row of one is the first of the next. All rows together are those of one run.
+A segment has a model and rows; its last row is the first of the next segment. All rows together are those of one run.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Through singular poses: steps over all rates of the tree, with positions and rates brought back onto the closures.
+"""Passage through singular poses: steps over all rates of the tree, projected onto the closures.
 
-Near a pose where the closures lose rank no choice of independent rates determines the others well. The motion itself
-goes through smoothly: the tangent of the branch on which it is turns on, while the closures say less and less of it. So
-nothing is reduced here: the accelerations of all rates are those along the closures (least norm) and, in the directions
-that they leave open, those of the forces, theory (39). Stages of an explicit method whose errors lie along the branch
-stay on it; where a correction is not small beside the distance to the singular pose, the step is made shorter.
+Near a pose where the closures lose rank no choice of independent rates determines the others well, but the motion is
+smooth: the tangent of its branch rotates steadily while the closures determine it less and less. Nothing is reduced:
+the accelerations of all rates are those along the closures (least norm) and, in the free directions, those of the
+forces, theory (39). Stages of an explicit method whose errors lie along the branch stay on it. The step is shortened
+where a correction is not small against the distance to the singular pose.
 """
 
 from __future__ import annotations

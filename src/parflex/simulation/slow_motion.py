@@ -1,7 +1,7 @@
-"""What modes do together that do not vibrate within a run: speeds and ways of coordinates.
+"""Joint motion of the modes that do not vibrate within a run: speeds and displacements of coordinates.
 
-Away from an equilibrium the linear model has no symmetry, and modes of nearly one frequency have shapes that are nearly
-one and the same. Each then moves the robot much farther than all of them do; they are added up with their signs.
+Away from an equilibrium the linear model has no symmetry, and modes of nearly equal frequency have nearly equal shapes.
+Each alone moves the robot much farther than all of them together; they are added with their signs.
 """
 
 from __future__ import annotations

@@ -1,29 +1,18 @@
-"""Initial state of a run.
+"""Initial state of a run: undeformed, in equilibrium, held by the motors, or specified.
 
-Where and how fast a run starts: undeformed, in equilibrium, held by the motors, or in a state that is given.
+`start` specifies the positions. Rates are those of the prescribed motion, of the closures and of specified coordinates
+without a motor; within these, bodies deform with the least energy of their own rates, and the other rates are as near
+to zero as possible (`Configuration.rates`). The choice of independent rates has no effect.
 
-Positions are as `start` says. Rates are those of the prescribed motion, and the closures and what is stated
-of freedoms without a motor; within these, bodies deform with as little energy of their own rates as can be, and the
-rest stays at rest as far as it can (`Configuration.rates`). Which rates are independent does not enter.
+Flexible bodies are in equilibrium under their loads while the joints stay at the pose. Rigid motions that no motor
+holds are locked at the pose and released when the run begins, because their equilibrium may be far away or upside down.
+Springs hold a motion too, unless a pose is specified.
 
-Flexible bodies at rest under their loads while the joints stay where a pose puts them.
+Newton's method for this equilibrium uses the programs of the run: for a step of infinite length the matrix A + c2 K of
+an implicit step is the stiffness, theory (59). These programs grow linearly with the robot; the dense tangent only
+confirms the result.
 
-Motions of the rigid robot that no motor keeps are held at the pose as by brakes, which are let go when the run begins:
-an equilibrium of such motions may be anywhere, and upside down. Springs keep a motion too, unless a pose is given.
-
-Bodies at rest by the programs of a run: Newton's method with the matrix of a step that is very long.
-
-With c2 without end the matrix A + c2 K of an implicit step is the stiffness, and what it makes of accelerations is the
-way to rest, theory (59). Both programs are compiled for the run itself, and grow linearly with the robot; tangents of
-the whole robot, which are dense, have only to confirm what was found.
-
-How a flexible robot stands and moves at home, kept on disk: to find it takes half of a second start.
-
-The key holds the robot and the code of this package, as that of programs does.
-
-Where flexible bodies of a robot are at rest, kept on disk: to find it takes longer than a short run.
-
-The key holds the robot, the pose and the loads, and the code of this package, as that of programs does.
+Equilibria and the state at home are cached on disk under a key of the robot, the pose, the loads and the source code.
 """
 
 from __future__ import annotations

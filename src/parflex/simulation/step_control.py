@@ -1,10 +1,8 @@
 """Step size of a run: fixed, error-controlled, and input breaks.
 
-Instants of the given inputs at which steps end, so that none goes over what it cannot see.
-
-An input is polynomials in pieces. Over a window as long as a step may be it is compared with one quintic through six
-places: what a step sees is no more than that. Where they differ the window is cut at ends of pieces until each part
-fits, and these cuts are ends of steps: the begin of a motion behind a rest, a pulse in a table.
+An input is a piecewise polynomial, and a step samples it as one quintic through six places. The window of the longest
+step is cut at ends of pieces until the quintic fits each part. Steps end at these cuts: the begin of a motion after
+rest, or a pulse in a table.
 """
 
 from __future__ import annotations

@@ -1,15 +1,11 @@
 """Numbers with one value per row of a batch, so that physics over any scalar runs once for all rows.
 
-Numbers that take another value in each of many designs: code over any scalar then builds all of them at once.
+A `Varied` number has a value in each of many parameter sets; the first is the nominal one. The nominal value decides
+comparisons for all; sets with another decision are marked and built one by one. A varied number never becomes a plain
+float implicitly: an operation that would drop its other values raises an error.
 
-The first value is the nominal one. Where code decides by a comparison, the nominal value decides for all; designs in
-which the comparison comes out otherwise are marked, so that they can be built one by one. A varied number never
-becomes a plain float by itself: what would drop its other values raises an error.
-
-Numbers of many rows at once: the physics, written over any scalar, runs once for all rows of a table.
-
-Zeros and ones of the robot stay plain numbers and cost nothing, as in a trace; but nothing is traced or compiled, so
-that large robots are ready at once.
+A `RowNumber` has a value in each row of a table. Zeros and ones of the robot stay plain numbers and cost nothing, as in
+a trace. Nothing is traced or compiled, so large robots need no preparation.
 """
 
 from __future__ import annotations

@@ -1,15 +1,11 @@
 """Dual numbers for exact directional derivatives, and complex numbers as pairs of any scalar.
 
-Numbers with slopes along many directions, so that the physics gives exact derivatives of itself.
+One pass of code over any scalar gives its result and the derivatives along all directions by the chain rule, without
+differences and step sizes. Two classes can be nested: `Dual` has derivatives along small motions of a robot,
+`Sensitive` along changes of its file. A dual number of sensitive ones has second derivatives.
 
-One pass of any code written over any scalar gives its result and the derivatives of it along all directions, by the
-chain rule: no difference of nearby numbers, no step to choose. There are two kinds, so that one can stand inside the
-other: `Dual` has slopes along small motions of a robot, `Sensitive` along changes of its file. A dual number may be
-made of sensitive ones; then its slopes have slopes.
-
-Complex numbers over any scalar: a real and an imaginary part, each a float or a symbol.
-
-NumPy's own complex numbers hold no symbols. Products keep zeros: a part that is zero costs nothing.
+A complex pair is a real and an imaginary part, each a float or a symbol, since NumPy's complex numbers hold no symbols.
+Zero parts cost nothing.
 """
 
 from __future__ import annotations

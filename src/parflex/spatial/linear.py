@@ -1,19 +1,12 @@
 """Linear systems over any scalar: LAPACK for floats, structured elimination for symbols.
 
-Elimination of symmetric matrices without pivoting, A = L D L^T, over any scalar.
+Symmetric matrices are eliminated without pivoting, A = L D L^T. Zeros stay zeros, so sparse matrices make short
+programs. Every principal part of a positive definite matrix is regular, so any order is safe; for other matrices the
+signs of the pivots count the negative eigenvalues.
 
-Zeros stay zeros, so that sparse matrices make short programs. Every principal part of a positive definite matrix is
-regular, so that any order is safe; of other matrices the pivots tell by their signs how many eigenvalues are negative.
-
-Elimination of symmetric matrices in groups of unknowns, each by one function: alike groups share it.
-
-Inside a group it is the elimination of single unknowns, zeros left out; beyond it the same numbers come out in another
-order.
-
-Functions of alike things, over any scalar.
-
-Numbers compute. Symbols that know how call one function for all elements of a robot that are alike, so that long
-programs are calls of short ones: what is asked of such a scalar is its method `alike`.
+Unknowns can be eliminated in groups, each by one function that identical groups share. Inside a group zeros are left
+out, as for single unknowns; beyond it the result is the same but for rounding. A scalar that supports shared functions
+has the method `alike`: symbols then call one function for all identical elements of a robot.
 """
 
 from __future__ import annotations

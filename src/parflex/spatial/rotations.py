@@ -1,10 +1,8 @@
 """Rotation matrices, quaternions (scalar first), rotation vectors and Khalil-Kleinfinger transforms.
 
-Sines and cosines of angles in input files: exact where the angle is a multiple of 15 degrees.
-
-The cosine of the number nearest to pi/2 is 6e-17, not zero. In a program such a number costs operators, and numbers
-that symmetry makes equal must be equal to the last digit to be recognised. So an angle within rounding of a multiple of
-15 degrees is taken for that multiple, and all four quadrants share one table.
+Sines and cosines of angles in input files are exact at multiples of 15 degrees. The cosine of the number nearest to
+pi/2 is 6e-17; in a program it costs operators, and numbers that symmetry makes equal must be equal to the last digit.
+An angle within rounding of such a multiple is taken for it, and all four quadrants share one table.
 """
 
 from __future__ import annotations

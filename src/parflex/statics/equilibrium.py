@@ -1,16 +1,13 @@
 """Static equilibrium by Newton's method with load continuation, and preload of redundant motors.
 
-The states through which a robot goes while what acts on it grows, by arc length from the pose.
+If Newton's method fails, a path is followed by arc length while the loads grow. Weights, wrenches and efforts grow from
+zero while the tension of springs at the pose is released: F_s(q) = F_0(q) + s F_loads(q) - (1 - s) F_0(q0). Where loads
+alone hold a coordinate, as the weight holds a pendulum, all forces at the pose are released instead. Arc length passes
+steep parts and limit points. At a limit point the load share s turns back; at a branching point s goes on through
+unstable states.
 
-Weights, wrenches and efforts grow from nothing; what springs under tension do at the pose is let go at the same pace:
-F_s(q) = F_0(q) + s F_loads(q) - (1 - s) F_0(q0). Where something is held by loads alone, as a pendulum by its weight,
-all that acts at the pose is let go instead. Arc length passes steep parts and limit points alike, so that what is said
-of either is known: at a limit point the share s turns back, at a branching it goes on through states that are unstable.
-
-A robot whose spare motors work against each other: what holds it at rest, and how stiff that makes it, theory (50).
-
-Internal efforts load the loops without moving them; as these turn, their forces turn, which adds to the stiffness. All
-that acts is in balance where the robot stands, so the state is found once and then held, by servos, brakes or efforts.
+Redundant motors preload a robot: internal efforts load the loops without moving them, and the rotation of these forces
+adds to the stiffness, theory (50). The equilibrium is computed once and then held by servos, brakes or efforts.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What forces and weight between two nodes of a beam deflect it by beside its shape functions, exactly to first order.
+"""Compliance of a beam between its nodes beyond its shape functions, exact to first order.
 
-Nodes are exact under any load on the beam. Between them lacks the deflection of the element, clamped at both nodes,
-under the load itself; of a reduced beam, that of the whole body less what its modes have of it.
+Nodes are exact under any load on the beam. The deflection between them lacks that of the element clamped at both nodes
+under the load itself; for a reduced beam, that of the whole body less the part in its modes.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The linear model of a robot at rest: mass, stiffness and damping.
+"""The linear model of a robot in static equilibrium: mass, damping and stiffness.
 
-About the undeformed pose, preload left out, M = J^T M_tot J and K = J^T K_tot J with J of the closures [Germain2015].
+About the undeformed pose, without preload, M = J^T M_tot J and K = J^T K_tot J with J of the closures [Germain2015].
 About the equilibrium under gravity and loads, K is the derivative of the reduced forces, that of J^T included.
 """
 

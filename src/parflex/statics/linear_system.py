@@ -1,4 +1,4 @@
-"""Systems with the reduced stiffness of a robot: solving them, and the motions that nothing holds."""
+"""Linear systems with the reduced stiffness of a robot, and its rigid-body modes."""
 
 from __future__ import annotations
 

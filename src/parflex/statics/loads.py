@@ -1,17 +1,12 @@
-"""Loads on a robot in static equilibrium: servos, spring tension, tangent stiffness.
+"""Loads on a robot in static equilibrium: servos, spring tension, closure multipliers, tangent stiffness.
 
-What acts on a robot at rest, the multipliers of its closures there, and its exact tangent stiffness.
+At rest the forces F(q) of the open tree give the reduced forces c = J^T F. The multipliers lam make the dependent rows
+of F - J_tot^T lam vanish, so dc = J^T d(F - J_tot^T lam) for constant lam: the rotation of the closure wrenches holds
+the derivative of J^T. One pass of the recursion over dual numbers gives it to rounding.
 
-At rest the forces F(q) of the open tree give the reduced forces c = J^T F. With the multipliers lam that make the
-dependent rows of F - J_tot^T lam vanish, dc = J^T d(F - J_tot^T lam) for constant lam: the derivative of J^T is in the
-turning of the closure wrenches. One pass of the recursion over dual numbers gives it to rounding.
-
-Stiffness and damping of elements between two points, and springs of any kind that are under tension at a pose.
-
-The stiffness of an element is the second derivative of its energy, tension included.
-
-What balances the tension (gravity, motors, loops) is not part of a linear model about the undeformed pose. Its
-stiffness then depends on the coordinates in which it is taken; only about the equilibrium it does not.
+The stiffness of an element between two points is the second derivative of its energy, tension included. About the
+undeformed pose the linear model omits the forces that balance the tension, so its stiffness depends on the choice of
+coordinates; about the equilibrium it does not.
 """
 
 from __future__ import annotations

@@ -1,20 +1,16 @@
 """Discretisation error of natural frequencies, and refinement of beam meshes.
 
-How much too high frequencies are because elements are too few: estimated from one solution, mode by mode.
-
-To first order of what lies inside the elements, the eigenvalues are those of diag(lambda) - C in the space
-of the modes found; modes beside those asked for take part, since they may come down and in between.
-
-Motions inside an element of a beam that its cubic shapes leave out: both ends are held, the inside vibrates.
-
-The shapes of an element are those of a beam that is loaded at its ends. To them belong, in the exact beam, motions that
-vanish at both ends; statics do not couple them with the shapes. The inertia -lambda M and an axial force N do. What
-they would take from an eigenvalue lambda of mode x is
+The error is estimated from one solution, mode by mode. The shapes of an element are those of a beam loaded at its ends;
+they omit motions that vanish at both ends. Statics do not couple these motions with the shapes, but the inertia -lambda
+M and an axial force N do. They change an eigenvalue lambda of mode x by
 
     y^T A_ii^-1 y    with  y = (N G_ib - lambda M_ib) x,    A_ii = K_ii + N G_ii - lambda M_ii
 
-and it has no end where A_ii is singular: at the frequencies of the element clamped at both ends, and at its own
-buckling load. Here the inside is cut into FINE elements of the same kind: shear, rotary inertia and roll are in it.
+A_ii is singular at the frequencies of the element clamped at both ends and at its buckling load. The inside is divided
+into FINE elements of the same kind, which include shear, rotary inertia and roll.
+
+To first order in the inner motions, the eigenvalues are those of diag(lambda) - C in the space of the computed modes.
+Modes beyond the requested ones take part because refinement may change their order.
 """
 
 from __future__ import annotations

@@ -1,16 +1,12 @@
 """Natural frequencies, mode shapes, damping, participation, mode tracking and mesh convergence.
 
-Natural frequencies of a robot whose beams are divided until all modes that are asked for are converged.
+A mesh is refined until two independent criteria agree: the change of the frequencies by the last doubling of the
+elements, and the estimated error of the motions inside the elements. A small change alone may be chance.
 
-Two things that know nothing of each other have to agree: the change of the frequencies by the last doubling of the
-elements, and the estimate of what is left from the motions inside the elements. A small change alone may be chance.
-
-Modes tracked along a path of poses, by their shapes rather than by their numbers.
-
-Neighbouring poses are compared by the mass-weighted modal assurance criterion, MAC = (a^T M b)^2 of mass-normalised
-shapes. Shapes of modes that are (nearly) double are any basis of their subspace: there whole subspaces are compared,
-and the basis is turned to the one nearest to the pose before (orthogonal Procrustes). Where shapes change too much from
-one pose to the next, a pose is put between.
+Modes are tracked along a path of poses by their shapes: neighbouring poses are compared by the mass-weighted modal
+assurance criterion, MAC = (a^T M b)^2 of mass-normalised shapes. Nearly repeated modes are compared as subspaces, and
+their basis is rotated to the nearest one at the pose before (orthogonal Procrustes). Where shapes change too much, a
+pose is inserted.
 """
 
 from __future__ import annotations

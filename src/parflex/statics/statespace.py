@@ -1,7 +1,7 @@
 """State space and frequency response of a robot between any effort or force and any motion.
 
-With x = (q, qd) of the independent coordinates, measured from the state that was linearised about,
-A = [[0, 1], [-M^-1 K, -M^-1 D]], B = [[0], [M^-1 b]]. Positions and rates are read from x, accelerations from A and B.
+The state x = (q, qd) holds the independent coordinates relative to the point of linearisation: A = [[0, 1], [-M^-1 K,
+-M^-1 D]], B = [[0], [M^-1 b]]. Positions and rates are read from x, accelerations from A and B.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Statics of a flexible robot: stiffness and compliance of its frames, deflections, efforts and section forces.
+"""Stiffness and compliance of frames, deflections, efforts and section forces of a flexible robot in equilibrium.
 
 Compliance of a frame is C = P K^-1 P^T with P its world twist per independent rate: the motion of the frame under a
-unit wrench on it. Its inverse is the stiffness, where no direction is rigid.
+unit wrench on it. Its inverse is the stiffness if no direction is rigid.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""A flexible robot, driven by the motion of a frame: what its motors do then, at rest, and how it deforms meanwhile.
+"""Zero dynamics of a flexible robot whose frame follows a prescribed motion: motors and deformations at rest.
 
-The frame has as many components as there are motors. Holding it leaves the deformations a motion of their own, the
-elastic zero dynamics: in the independent rates, with J_x Z = 0 and P J_a^T = 0,
+The frame has as many components as there are motors. Holding it leaves the deformations free to move: in the
+independent rates, with J_x Z = 0 and P J_a^T = 0,
 
     P M Z ydd + P D Z yd + P K Z y = 0
 
-They are those of no real structure, since the motors push elsewhere than where the frame is held: P is not Z^T, and
-nothing keeps them stable.
+These elastic zero dynamics belong to no real structure because the motors act elsewhere than the held frame: P is not
+Z^T, and the zero dynamics may be unstable.
 """
 
 from __future__ import annotations

@@ -1,17 +1,12 @@
 """Signed, hash-consed scalar expressions and calls of shared functions.
 
-Signed hash-consed scalars.
-
 A node is an operation on earlier nodes; an edge is a node with a sign, so negation costs nothing and `a - b` and `b -
-a` are one node. Edges are integers: twice the number of the node, plus one if negative. Constants are plain floats
-until they meet a symbol, so constant arithmetic folds by itself. Every rule applied here is exact; nothing is
-expanded.
+a` are one node. An edge is an integer: twice the number of the node, plus one if negative. Constants are plain floats
+until they meet a symbol, so constant arithmetic folds by itself. Every rule here is exact; nothing is expanded.
 
-Functions of alike things as nodes of a graph: traced once, called with the numbers of each.
-
-A robot with many elements of one kind is a long trace in which the same few functions stand again and again. Where a
-graph has `calls`, such a function is a graph of its own, and what stands in the long one is a call with its arguments.
-Two calls are alike if their functions are, and if zeros, ones and equal arguments stand in the same places.
+A function of identical elements is traced once, as a graph of its own, and called with the numbers of each element.
+Graphs with `calls` use such functions. Two calls are identical if their functions are, and if zeros, ones and equal
+arguments stand in the same places.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tables of named columns in files: CSV and npz, read with care, written whole or not at all."""
+"""Tables of named columns in CSV and npz files, checked on reading and written atomically."""
 
 from __future__ import annotations
 

@@ -1,15 +1,10 @@
 """Joint trajectories along a path, and motions of redundant motors.
 
-Motors along a path, kept on disk: to close the loops at some hundred poses takes longer than a whole run.
+Trajectories are cached on disk under a key of the robot, the path, its reference pose and the source code.
 
-The key holds the robot as it is, the path and where it is begun near, and the code of this package, as that of programs
-does.
-
-Motions of more motors than freedoms: whether they fit each other, and which of the motors define the motion.
-
-All positions are those that fit all motors best, with loops closed. Where some motor is off, the motions contradict
-each other and are refused. Of motors that fit, as many as there are freedoms drive the robot: those that do it best all
-the way, since a robot may have spare motors to pass where fewer are singular.
+The positions of all joints fit all motors best, with closed loops. If a motor differs from them, the motions of the
+motors contradict each other and are refused. Of redundant motors, as many as there are degrees of freedom drive the
+robot: those that determine the motion best along the whole path.
 """
 
 from __future__ import annotations

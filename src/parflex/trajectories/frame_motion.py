@@ -1,8 +1,7 @@
 """Motion of a frame: through poses, along lines, circles and splines, with speed profiles.
 
-What a motion of the file asks of a frame at any instant, exactly: place, twist and acceleration, without knots.
-
-Motors of simulations go through knots of it; slopes of responses by numbers of the robot need what is between them.
+A motion of the robot file gives place, twist and acceleration of the frame exactly at any time. Motors of simulations
+follow knots of it; sensitivities of responses need the values between the knots.
 """
 
 from __future__ import annotations

@@ -1,13 +1,11 @@
 """Geometric paths of a frame, and the joint motion of a prescribed frame.
 
-How a frame turns along a path: its z axis along a direction, or its whole rotation, at a constant angular rate.
+Along a path the z axis of the frame follows a direction, or its whole rotation is prescribed: a great circle between
+two directions, a rotation about one axis between two rotations (slerp), a cone about the axis of a circle, or the
+tangent of a circle. Each has a constant angular velocity per path length, so its second derivative is exact.
 
-A great circle between two directions, a turn about one axis between two rotations (slerp), a cone about the axis of a
-circle and the tangent of a circle are all a constant angular velocity by the way: their second derivative is exact.
-
-A prescribed frame: from its pose and motion to positions, rates and accelerations of all joints.
-
-Paths and poses of simulations and references of controllers all go this way, on the robot with all bodies rigid.
+The pose and motion of a prescribed frame give positions, rates and accelerations of all joints, with all bodies rigid.
+Paths and poses of simulations and references of controllers share this computation.
 """
 
 from __future__ import annotations

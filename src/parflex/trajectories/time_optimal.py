@@ -1,20 +1,17 @@
 """Time-optimal motion along a path.
 
-The fastest motion along a path: limits become rows, rows speeds, speeds a motion, which is checked between knots.
+Limits become rows, rows the highest speeds, speeds a time law. Rows hold at places; between them efforts may exceed
+their limits. There the rows are tightened by the excess of the model itself, and the speeds are computed again until no
+limit is exceeded.
 
-Rows hold at places; between them efforts may exceed their limits by what they change. There the rows are tightened by
-what was found on the model itself, and speeds are computed again, until nothing is exceeded.
+The speeds from which the end can be reached come first, then the fastest among them. Between two places the path
+acceleration u is constant, so y^2 grows by 2 u ds. Rows bound u at a place by parabolas of y. All conditions on y at a
+place are quadratic, whatever the friction, and the allowed speeds are intervals between roots: no linear program, no
+step size, and islands in the phase plane are kept.
 
-The highest speed along a path: speeds from which the end can be reached, then the fastest among them.
-
-Between two places the path acceleration u is constant, so that y^2 grows by 2 u ds. Rows that hold at a place bound u
-by parabolas of y; all conditions on y at one place are quadratic, whatever the friction, and speeds that meet them are
-intervals between roots: no linear program, no step size, and islands in the phase plane are kept.
-
-From speeds along a path to s as a function of time: constant accelerations, averaged over a short window.
-
-The mean of s over a window stays on the path and makes its acceleration continuous; the motion takes the width of the
-window longer. Efforts become means too, up to the square of the width.
+The path coordinate s as a function of time is a mean over a short window: it stays on the path, its acceleration is
+continuous, and the motion takes the width of the window longer. Efforts become means too, up to the square of the
+width.
 """
 
 from __future__ import annotations

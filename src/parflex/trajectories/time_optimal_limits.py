@@ -1,16 +1,13 @@
 """Limits of time-optimal motions: velocity, acceleration, effort and cable tension.
 
-Limits as rows a u + b y^2 + d y + g <= 1 of path speed y and path acceleration u.
+A limit is a row a u + b y^2 + d y + g <= 1 of path speed y and path acceleration u. Efforts of a rigid robot on a path
+are A u + B y^2 + D y + G: inertia, velocity terms, viscous friction, and gravity with Coulomb friction, whose sign is
+that of the path. The forces that redundant motors can apply are a zonotope: its facets are rows, so internal efforts
+are free and no program is solved along the path.
 
-Efforts of a rigid robot on a path are A u + B y^2 + D y + G: inertia, velocity terms, viscous friction, and gravity
-with Coulomb friction, whose sign is that of the path. With more motors than freedoms the forces that they can give are
-a zonotope: its facets are rows, so that internal efforts are free and no program is solved on the way. Driven cables
-pull: their tension is a row, or with spare motors one more bound of an effort in the facets.
-
-Driven cables pull only: tension as one more condition on time-optimal motions.
-
-Where motors are not spare, tension follows from the motion, theory (18). Spare motors choose it: there the tension of a
-cable that one motor winds bounds the effort of this motor from one side, by inertia and friction of the drum.
+Driven cables only pull. Without redundancy the tension follows from the motion, theory (18), and is a row. Redundant
+motors choose it: there the tension of a cable that one motor winds bounds the effort of this motor from one side, by
+inertia and friction of the drum.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Sums of sines and chirps with exact derivatives, faded in and out by a smooth step where there is a ramp."""
+"""Sums of sines and chirps with exact derivatives; a smooth step over the ramp fades them in and out."""
 
 from __future__ import annotations
 

@@ -1,10 +1,7 @@
 """Build the tree from a description: links, places and beam meshes.
 
-Where the nodes of a beam are: at the ends of equal elements, and wherever something acts on it beside its inertia.
-
-Cubic shapes are exact where loads act at nodes alone. What is mounted on a beam, or pulls at it, between two nodes
-would feel an element that is too stiff: the deflection of a beam clamped at both nodes is missing. So such places are
-nodes.
+A beam has nodes at the ends of equal elements, and wherever a load other than its inertia acts. Cubic shapes are exact
+if loads act at nodes alone; between two nodes they lack the deflection of a beam clamped at both nodes.
 """
 
 from __future__ import annotations

@@ -1,16 +1,12 @@
 """Force elements: springs, cables, contacts, joint stops, joint friction and gear losses.
 
-Contacts: springs and dampers that push while a depth is positive and never pull; stops of joints.
+A contact is a spring and a damper that push while a depth is positive and never pull. In a run, gates of value 1 or 0
+switch the contacts, so that forces stay smooth within a step; the step ends where a gap changes its sign, and the gate
+changes there. Without gates, the state decides whether a contact pushes.
 
-Whether a contact pushes changes in a moment. A run in time finds these moments: while a step is computed, the contacts
-are as their gates say, 1 or 0, so that forces stay smooth; the step ends where a gap changes its sign, and the gate
-with it. Without gates, a contact pushes where its state says so.
-
-Joints that may stick in a run in time: the run says what their friction is.
-
-A joint that slides has a friction effort of one sign; one that sticks has the effort that keeps it at rest, which is
-found beside the model: it is an input of it, and so is an inertia that holds the joint nearly, theory (57). Forces stay
-smooth in every step; a step ends where a joint comes to rest or breaks away.
+A sliding joint has a friction effort of one sign; a sticking joint has the effort that keeps it at rest. That effort
+and an inertia that almost holds the joint are inputs of the model, theory (57). A step ends where a joint comes to rest
+or breaks away.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Joint kinds: how a frame moves from its placed position, and along which directions.
+"""Joint types: motion of a frame along and about its axes.
 
-A kind is one class: what it answers is all that the other packages ask of it. Its word in a robot file stands in
-`JOINTS`, and in `description.schema.JointKind`.
+A type is one class; other packages use its methods and attributes only. Its word in a robot file is a key of `JOINTS`
+and a value of `robotfile.schema.JointKind`.
 """
 
 from __future__ import annotations

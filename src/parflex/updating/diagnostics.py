@@ -1,4 +1,4 @@
-"""Doubts before anything is fitted, by frequencies of the file: other units than Hz, and gravity that is left out."""
+"""Diagnostics before the fit, by frequencies of the file: other units than Hz, omitted gravity."""
 
 from __future__ import annotations
 

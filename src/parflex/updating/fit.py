@@ -1,28 +1,23 @@
 """Weighted least squares of measured modes with priors.
 
-Weighted least squares of measured modes over shares of numbers of a robot file, with priors and a model error.
+Unknowns are shares of numbers of a robot file. Weights hold the deviations, the discretisation error of elements, and a
+model error: a share of all frequencies (of all damping ratios) that makes the weighted residuals as large as expected
+(Paule and Mandel), if they are larger than chance.
 
-Weights are those of the deviations, of elements that are too few, and of what the model cannot fit: a share of all
-frequencies (of all damping ratios) that makes the weighted residuals as large as they should be (Paule and Mandel),
-where they are larger than chance makes them.
+A number is undetermined if the prior and not the measurements determines most of it. In units of the prior deviations,
+the prior has the information 1 along every direction, and the measurements have v^T A v along v, with A = P S^T S P (S:
+sensitivities over deviations, P: prior deviations). Along an eigenvector of A whose eigenvalue is below 1 the prior
+prevails; a number is undetermined if such directions make up more than half of its variance, since its interval would
+be that of the prior.
 
-Which numbers the measurements determine, and which only their prior does.
-
-In units of the prior deviations, the prior has the information 1 along every direction, and the measurements have
-v^T A v along v, with A = P S^T S P (S: sensitivities over deviations, P: prior deviations). Along an eigenvector of A
-whose eigenvalue is below 1, the measurements determine less than the prior does. A number is undetermined if such
-directions make up more than half of its variance: its interval would be that of the prior, given as a measurement.
-
-Two identical springs are one case. Frequencies are stationary in their difference, so S has no part along it, and the
+Two identical springs are an example. Frequencies are stationary in their difference, so S has no part along it, and the
 deviations of both springs are those of the prior. Another number may compensate for the square of that difference.
-So the part of such a direction in a variance comes from the model a deviation away, not from S.
+Therefore the part of such a direction in a variance comes from the model a deviation away and not from S.
 
-Errors of the model that the poses of a mode have in common, and what they do to intervals.
-
-A mass that the file has wrong shifts the same mode of every pose to the same side. Taken as an error of every row for
-itself it would cancel over many poses; taken as one error of each mode it does not. Part of it is then in the numbers
-themselves, and residuals show less of it than it is. How much less is no guide where the numbers take up nearly all of
-it: what residuals show is then of the rows, and the shared error is taken to be as large as theirs.
+A wrong mass in the file shifts the same mode of every pose to the same side. As an error of every row it would cancel
+over many poses, so it is taken as one error of each mode. The numbers absorb part of it, and residuals show less of it
+than it is. If the numbers absorb nearly all, residuals are errors of rows alone, and the shared error is taken to be as
+large as these.
 """
 
 from __future__ import annotations

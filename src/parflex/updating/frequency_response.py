@@ -1,15 +1,11 @@
 """Measured frequency responses, their files and their modes.
 
-Modes of measured frequency responses: poles that are stable by sdypy-EMA, then the responses fitted by them.
+sdypy-EMA finds poles for growing orders of a polynomial (LSCF). Stable poles are the start of a fit of all responses
+with common poles: H = s^d (sum of R/(s - p) and its conjugate + L/s^2 + U). Residues R and the terms L and U of modes
+below and above the band are linear, and eliminated; d = 0, 1, 2 is the number of derivatives.
 
-The library finds poles for growing orders of a polynomial (LSCF); those that stay where they are become the start of a
-fit of all responses by poles, residues and two residual terms, whose residuals give deviations.
-
-Measured frequency responses fitted by poles in common: H = s^d (sum of R/(s - p) and its conjugate + L/s^2 + U).
-
-Residues R and the terms of modes below and above the band are linear, and taken out; d = 0, 1, 2 derivatives.
-Deviations hold noise that neighbouring lines have in common, as behind windows and means, and what modes outside of the
-band do beyond L and U: by how much poles move with the next terms of their series, less what noise moves them by.
+Residuals give deviations. These include noise that neighbouring lines share, as with windows and means, and the effect
+of modes outside the band beyond L and U: the change of the poles by the next terms of their series, less its noise.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Modes of a model at a measured pose: frequencies, shapes at sensors, poles with damping, and their exact slopes."""
+"""Modes of a model at a measured pose: frequencies, shapes at sensors, damped poles, exact derivatives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which mode of the model a measured one is: by its number, or by frequency and shape; and the same modes later on."""
+"""Pair measured modes with modes of the model, by number or by frequency and shape, and track the pairs."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""A robot with many sets of numbers at keys of its file: only what these change is made again.
+"""A robot with many values at keys of its file: only the affected parts are built again.
 
-Numbers are put into the robot by a program that was traced once (`number_slopes`). Whether keys move anything is not
-read from their names: a robot with other numbers is put together at each pose, and compared. Where they do, and where
-a set of numbers would be read otherwise, robots are read and put together one by one.
+A program, traced once, computes the numbers of the robot from the keys. The names of keys do not reveal whether they
+move anything; a robot with other numbers is therefore assembled at each pose and compared. If poses move, or if the
+reading would decide otherwise, robots are read and assembled one by one.
 """
 
 from __future__ import annotations

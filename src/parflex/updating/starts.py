@@ -1,11 +1,9 @@
-"""Fits from several starts, ranked.
+"""Fits from several starts, ranked by one cost.
 
-Fits from the file and from points spread over the priors, ranked by one cost.
-
-Frequencies may have several solutions: two springs may change places, and a symmetric file is a saddle between both.
-All starts are fitted without a model error first, and each numbers modes as the model there has them. Only if the best
-of these fits leaves more than chance, the file and they are fitted again with a model error. Modes then have their
-numbers in the file: with a model error, another order of modes may leave less by chance.
+Starts are the file and points spread over the priors. Frequencies may have several solutions: two springs may change
+places, and a symmetric file is a saddle between both. All starts are fitted without a model error first, and each
+numbers modes as its model does. Only if the best of these fits leaves more than chance, all are fitted again with a
+model error and the mode numbers of the file: with a model error, another order of modes may leave less by chance.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Poses at which keys of a robot's file move nothing: positions and Jacobians are found once for all their numbers.
+"""Poses that do not depend on the keys: positions and Jacobians are computed once for all values.
 
-Masses, stiffnesses and dampers change the forms M, D and K of motions alone, as the bodies, joints and springs do that
-the keys reach.
+Masses, stiffnesses and dampers change the matrices M, D and K alone, through the bodies, joints and springs that have
+the keys.
 """
 
 from __future__ import annotations

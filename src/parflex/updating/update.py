@@ -1,4 +1,4 @@
-"""`update`: a robot and measured modes in, numbers of its file that fit them out."""
+"""`update`: from a robot and measured modes to the numbers of its file that fit them."""
 
 from __future__ import annotations
 

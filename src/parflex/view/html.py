@@ -1,6 +1,6 @@
-"""Pieces of the pages: cards, tables, notes, pictures. Styles stand on the elements, colours suit light and dark.
+"""Pieces of HTML pages: cards, tables, notes, figures; inline styles whose colours suit light and dark.
 
-Robot files are input: whatever comes from one is escaped here.
+Robot files are untrusted input: all text from them is escaped here.
 """
 
 from __future__ import annotations

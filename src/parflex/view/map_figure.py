@@ -1,4 +1,4 @@
-"""A picture of a map: one frequency, or a response, over one or two coordinates."""
+"""Figure of a map: one frequency or response over one or two coordinates."""
 
 from __future__ import annotations
 

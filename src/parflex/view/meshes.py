@@ -1,8 +1,6 @@
 """Triangle meshes from STL, OBJ and MuJoCo files.
 
-Triangles of meshes from STL, OBJ and MuJoCo files. They come with robots of others: nothing is trusted.
-
-Sizes are bounded before anything is made of them, and other files that they name (materials) are not opened.
+The files are not trusted: sizes are bounded before allocation, and files that they name (materials) are not opened.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A figure of mode shapes: the robot at rest in grey, and deformed, with its frequency."""
+"""Figure of mode shapes: the robot at rest in grey, and deformed, with its frequency."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """HTML representations of results.
 
-Small pictures of robots as SVG inside a page: at rest, or moving in a mode, without a script.
-
-Lines that are not coloured have the colour of the text around them, so that they are seen on light and dark pages.
+Figures of robots are SVG inside the page, static or moving in a mode without a script. Lines without a colour have that
+of the surrounding text, so they are visible on light and dark pages.
 """
 
 from __future__ import annotations

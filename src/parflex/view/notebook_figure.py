@@ -1,4 +1,4 @@
-"""A figure that notebooks show. Imported by the functions that draw: matplotlib takes half a second to import."""
+"""Figures in notebooks. The functions that draw import this module, because matplotlib imports in half a second."""
 
 from __future__ import annotations
 

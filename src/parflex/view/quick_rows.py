@@ -1,4 +1,4 @@
-"""Poses of a design while a slider moves: by programs that are there already, and without a search for what is far."""
+"""Responses of a design while a slider moves: cached programs only, and no search for distant poses."""
 
 from __future__ import annotations
 

@@ -1,10 +1,9 @@
 """The scene of a robot as arrays: bars, beams, joints, couplings.
 
-What a viewer shows of a robot, as plain arrays: a few merged meshes whose vertices follow the configuration.
-
-Beams and plates have the size of their sections, links and strokes their lengths; what the robot file does not say, the
-thickness of rigid links and the size of joints, follows from the size of the whole robot. Triangles never change, only
-vertices do: pictures of two configurations can be subtracted, and an update sends one array a mesh.
+A few merged meshes have vertices that follow the configuration. Beams and plates have the size of their sections, links
+and strokes their lengths; the size of the whole robot determines the thickness of rigid links and the size of joints.
+Triangles never change, only vertices: scenes of two configurations can be subtracted, and an update sends one array per
+mesh.
 """
 
 from __future__ import annotations

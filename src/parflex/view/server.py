@@ -1,4 +1,4 @@
-"""A page for its user only: a viser server on 127.0.0.1 that refuses foreign pages and requests without its token.
+"""The local web server of the viewer: viser on 127.0.0.1, which refuses foreign pages and requests without its token.
 
 Other users and programs of the machine reach the port too, but do not know the token in the address of the page.
 """

@@ -1,8 +1,6 @@
-"""State of a viewer session: pose, modes, run, deformation.
+"""State of a viewer session: pose, modes, run, deformation, reactions; no window.
 
-What is shown and how it changes, without any window: pose, modes, a run, deformation, reactions.
-
-A session keeps the last good state: what cannot be shown leaves a sentence in `trouble` and changes nothing else.
+A session keeps the last valid state: an invalid input leaves a sentence in `trouble` and changes nothing else.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""The skeleton of a robot: points of its bodies and lines between them.
+"""The skeleton of a robot: points of its bodies and lines between them at any configuration.
 
-The skeleton of a robot: points of its bodies, and the lines between them, at any configuration.
-
-A point belongs to a body and stays on it: on a rigid body it has fixed coordinates, on an elastic one it moves with the
-elastic coordinates by shape functions. Which points and lines there are does not depend on the configuration, so that
-pictures of two configurations can be subtracted, scaled and played.
+A point belongs to a body: on a rigid body it has fixed coordinates, on an elastic one it moves with the elastic
+coordinates by shape functions. The set of points and lines does not depend on the configuration, so skeletons of two
+configurations can be subtracted, scaled and played.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The scene in the browser: meshes that are sent once and then only moved, ghost, arrows, marks and camera."""
+"""The scene in the browser: meshes sent once and then moved, ghost, arrows, marks and camera."""
 
 from __future__ import annotations
 

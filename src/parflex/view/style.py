@@ -1,4 +1,4 @@
-"""The look of figures and scenes, in one place: colours, sizes, and how a figure is made and written."""
+"""Style of figures and scenes: colours, sizes, and how a figure is made and written."""
 
 from __future__ import annotations
 

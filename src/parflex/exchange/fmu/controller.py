@@ -1,4 +1,4 @@
-"""Controllers as FMUs of their own: a model of the robot, or a control law with the geometry that it measures by."""
+"""Controllers as FMUs: a model of the robot, or a control law with its geometry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""modelDescription.xml of FMI 2.0 and 3.0: variables with units, and what the unit can do."""
+"""modelDescription.xml of FMI 2.0 and 3.0: variables with units, and capabilities of the unit."""
 
 from __future__ import annotations
 

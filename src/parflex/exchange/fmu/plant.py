@@ -1,4 +1,4 @@
-"""A robot as the plant of an FMU: its problem, its columns, its programs, and the texts of C made of them."""
+"""A robot as the plant of an FMU: its problem, columns, programs and C source."""
 
 from __future__ import annotations
 

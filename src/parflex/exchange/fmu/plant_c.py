@@ -1,9 +1,8 @@
 """C data of a plant: instance, initial state, checks of independent rates.
 
-What a unit knows to start flexible robots: which joints follow where others are set, so that no body deforms.
-
-In a run the cheapest rates depend on the others, which may be those of deformations. A start says where joints are: the
-joints that it leaves open follow in the loops, and bodies keep the deformation that they have.
+For the start of a flexible robot, the unit must know which joints follow when others are specified. In a run the
+dependent rates may be those of deformations; at the start joints are specified, the remaining joints follow from the
+loops, and bodies keep their deformation.
 """
 
 from __future__ import annotations
