@@ -119,7 +119,7 @@ def test_each_warning_is_reported_once_in_text_and_json(capsys, monkeypatch, as_
     @cli.command("warns")
     def warns() -> None:
         warnings.warn("slow", parflex.ParflexWarning, stacklevel=1)
-        output.show({"warnings": ["slow", "far"]}, as_json)
+        output.print_result({"warnings": ["slow", "far"]}, as_json)
 
     monkeypatch.setitem(cli.commands, "warns", cli.commands.pop("warns"))
     for _ in range(2):

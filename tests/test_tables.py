@@ -96,7 +96,7 @@ def test_every_verb_with_tables_has_a_command():
 @pytest.mark.parametrize("verb", sorted(COMMANDS))
 def test_tables_show_every_number_and_name_whole_at_all_widths(verb, folder, monkeypatch, capsys):
     printed, answers = [], []
-    show = output.show
+    show = output.print_result
     keep = lambda title, columns, rows, styles=None: printed.append((title, columns, [tuple(row) for row in rows]))  # noqa: E731
     monkeypatch.setattr(output, "print_result", lambda answer, *rest: (show(answer, *rest), answers.append(answer)))
     monkeypatch.setattr(output, "print_table", keep)
@@ -107,7 +107,7 @@ def test_tables_show_every_number_and_name_whole_at_all_widths(verb, folder, mon
     assert stop.value.code in (None, 0), capsys.readouterr().err
     capsys.readouterr()
     assert printed
-    answer = output.plain(answers[0])
+    answer = output.json_value(answers[0])
     known = numbers_of(answer) | {"0", "inf"}  # rounding is shown as zero; JSON has null for inf
     if verb == "statespace":  # gains are the magnitudes of the response
         known |= numbers_of(np.hypot(*map(np.array, answer["response"].values())).tolist())

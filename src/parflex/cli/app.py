@@ -36,13 +36,13 @@ def main(arguments: list[str] | None = None) -> None:
             warnings.showwarning = _told
             sys.exit(cli.main(arguments or ["--help"], prog_name="parflex", standalone_mode=False) or 0)
     except ParflexError as error:
-        output.fail(error.as_dict(), str(error), as_json)
+        output.print_error(error.as_dict(), str(error), as_json)
         sys.exit(2)
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
     except click.ClickException as error:
         usage = {"kind": "usage", "message": error.format_message(), "file": None, "key": None, "value": None}
-        output.fail(
+        output.print_error(
             {**usage, "hint": "see 'parflex --help'"}, f"{error.format_message()} See 'parflex --help'.", as_json
         )
         sys.exit(2)
@@ -55,7 +55,7 @@ def main(arguments: list[str] | None = None) -> None:
         if os.environ.get("PARFLEX_DEBUG"):
             raise
         text = f"parflex failed unexpectedly ({type(error).__name__}: {error}); please report it"
-        output.fail(
+        output.print_error(
             {"kind": "internal", "message": text, "file": None, "key": None, "value": None, "hint": None}, text, as_json
         )
         sys.exit(1)
@@ -84,6 +84,6 @@ def completion(shell: str, as_json: bool) -> None:
     maker = kind(cli, {}, PROGRAM, VARIABLE)
     script = maker.source_template % maker.source_vars()
     if as_json:
-        output.show({"shell": shell, "script": script}, as_json)
+        output.print_result({"shell": shell, "script": script}, as_json)
     else:
         click.echo(script)

@@ -102,7 +102,7 @@ def count(
     )  # fmt: skip
     rows = [*made.counts.items(), ("not counted", ", ".join(terms) or "-")]
     answer = {**made.counts, "coordinates": coordinates, "without": terms, "warnings": told}
-    output.show(answer, as_json, (f"{loaded.name} {model}", ["", "operators"], rows))
+    output.print_result(answer, as_json, (f"{loaded.name} {model}", ["", "operators"], rows))
 
 
 @cli.command(
@@ -158,4 +158,4 @@ def codegen(
         answer["compiled"] = str(compiled) if compiled else None
         tables.append(("", ["compiled for this machine, kept in"], [(answer["compiled"] or "nothing: no cache",)]))
     answer |= {"without": terms, "warnings": told}
-    output.show(answer, as_json, *tables, ("", ["", "operators"], made.counts.items()))
+    output.print_result(answer, as_json, *tables, ("", ["", "operators"], made.counts.items()))

@@ -106,7 +106,7 @@ def control(robot: str, as_json: bool, path: str | None, **options: Any) -> int:
         answer["warnings"].append(f"the run failed at t = {run.stopped_at:g} s: {run.why}")
     rows = [(name, "-" if value is None else value) for name, value in run.errors.items()]
     title = f"{loaded.name} under {run.settings['law']}"
-    output.show(answer, as_json, (title, ["error of the end effector (m, s)", "value"], rows))
+    output.print_result(answer, as_json, (title, ["error of the end effector (m, s)", "value"], rows))
     return 0 if run.ok else 1
 
 
@@ -169,7 +169,7 @@ def study(file: str, out: str | None, jobs: int | None, cluster: str | None, fig
 
         draw_study(found, figure)
         answer["figure"] = figure
-    output.show(answer, as_json, *_tables(rows, table.laws))
+    output.print_result(answer, as_json, *_tables(rows, table.laws))
     if found.interrupted:
         click.echo("interrupted: run the same command again to resume" if out else "interrupted", err=True)
         sys.exit(1)

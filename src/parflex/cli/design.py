@@ -80,7 +80,7 @@ def sensitivities(
     ]
     title = f"{found.response} = {found.value:.6g} {found.unit}"
     title += f" ({found.multiplicity} equal values)" if several else ""
-    output.show(answer, as_json, (title, head, rows))
+    output.print_result(answer, as_json, (title, head, rows))
 
 
 @cli.command(epilog="\b\nExample:\n  parflex optimise stiffer.toml --out better")
@@ -110,7 +110,7 @@ def optimise(file: str, out: str, as_json: bool) -> int:
         (one["name"], one["value"], one["limit"], "yes" if one["active"] else "", one["multiplier"])
         for one in found.constraints
     ]
-    output.show(
+    output.print_result(
         answer,
         as_json,
         (f"{found.status}: {found.message}", ["response", "before", "after", "unit"], responses),
@@ -152,7 +152,7 @@ def sweep(file: str, out: str, jobs: int | None, cluster: str | None, as_json: b
         low, high = (float(known.min()), float(known.max())) if len(known) else (None, None)
         spans[name] = {"lowest": low, "highest": high, "unit": found.units[name]}
     answer = {**found.as_dict(), "responses": spans}
-    output.show(
+    output.print_result(
         answer,
         as_json,
         ("", ["", ""], [(word, getattr(found, word)) for word in words]),

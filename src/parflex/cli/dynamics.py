@@ -64,7 +64,7 @@ def _show(answer: dict[str, Any], table: Any, result: Any, as_json: bool) -> Non
     if result.reactions is not None:
         answer["reactions"] = result.reactions
         tables += _reaction_tables(result.reactions)
-    output.show(answer, as_json, *tables)
+    output.print_result(answer, as_json, *tables)
 
 
 @cli.command(

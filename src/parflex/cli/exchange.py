@@ -78,7 +78,7 @@ def export(format_name: str, robot: str, as_json: bool, out: str, **choice: Any)
     found = (export_mjcf if format_name == "mjcf" else export_urdf)(loaded, out)
     answer = {"file": found.file, "files": list(found.files), "notes": list(found.notes)}
     rows = [("file", name) for name in found.files] + [("note", note) for note in found.notes]
-    output.show(answer | {"warnings": list(loaded.warnings)}, as_json, ("", ["", "written"], rows))
+    output.print_result(answer | {"warnings": list(loaded.warnings)}, as_json, ("", ["", "written"], rows))
 
 
 def _write_fmu(loaded: Any, out: str, asked: dict[str, Any], as_json: bool) -> None:
@@ -98,7 +98,7 @@ def _write_fmu(loaded: Any, out: str, asked: dict[str, Any], as_json: bool) -> N
     rows = [("file", found.file), ("platforms", ", ".join(found.platforms)), *counts]
     rows += [("note", note) for note in found.notes]
     answer |= {"notes": list(found.notes), "warnings": list(loaded.warnings)}
-    output.show(answer, as_json, ("", ["", "written"], rows))
+    output.print_result(answer, as_json, ("", ["", "written"], rows))
 
 
 @cli.command(
@@ -134,5 +134,5 @@ def import_verb(
     rows.append(("check", "ok" if found.check["ok"] else found.check["error"]["message"]))
     left = [(one["kind"], one["name"], one["why"]) for one in dropped]
     tables: list[tuple] = [("", ["", ""], rows)] + [("not carried over", ["kind", "name", "why"], left)] * bool(left)
-    output.show(answer, as_json, *tables)
+    output.print_result(answer, as_json, *tables)
     return 0 if found.check["ok"] else 1

@@ -86,7 +86,7 @@ def identify(
     written += [("page", str(Path(page) / "index.html"))] if page else []
     if written:
         tables.append(("written", ["", ""], written))
-    output.show(answer, as_json, *tables)
+    output.print_result(answer, as_json, *tables)
 
 
 @cli.command(
@@ -152,7 +152,7 @@ def excite(
         (f"{loaded.name}: {len(found.parameters)} base parameters", ["", ""], fit),
         ("limits", ["of", "", "lowest", "highest", "largest", "limits"], rows),
     ]
-    output.show(answer, as_json, *tables, ("", ["written"], [(file,) for file in files]))
+    output.print_result(answer, as_json, *tables, ("", ["written"], [(file,) for file in files]))
 
 
 def _not_written(options: dict[str, Any]) -> list[str]:
@@ -261,4 +261,4 @@ def update(
     written = [("robot file", out)] if out else []
     written += [("page", str(Path(page) / "index.html"))] if page else []
     tables += [("errors", ["", ""], fit), *([("written", ["", ""], written)] if written else [])]
-    output.show(answer, as_json, *tables)
+    output.print_result(answer, as_json, *tables)

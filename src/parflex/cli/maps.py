@@ -110,7 +110,7 @@ def map_verb(
         for name, own in answer["responses"].items()
         for word in ("lowest", "highest")
     ]
-    output.show(answer, as_json, (f"map in {out}", ["", ""], [(name, _shown(value)) for name, value in rows]))
+    output.print_result(answer, as_json, (f"map in {out}", ["", ""], [(name, _shown(value)) for name, value in rows]))
     if found.interrupted:
         click.echo("interrupted: run the same command again to resume", err=True)
         sys.exit(1)

@@ -52,7 +52,9 @@ def reproduce(paper: str | None, report: str | None, quick: bool, as_json: bool)
     if not as_json:
         _print_tables(checks)
     tables = [("all", ["verdict", "numbers"], [(k.replace("-", " "), str(n)) for k, n in answer["totals"].items()])]
-    output.show(answer, as_json, *tables, *([("", ["page, for a browser"], [(str(written),)])] if written else []))
+    output.print_result(
+        answer, as_json, *tables, *([("", ["page, for a browser"], [(str(written),)])] if written else [])
+    )
     return 1 if any(check.status == DIFFERS for check in checks) else 0
 
 

@@ -35,7 +35,7 @@ def list_robots(as_json: bool) -> None:
         robot, _ = load_description(name)
         robots.append({"name": name, "title": robot.title or name, "source": robot.reference.source})
     rows = [(robot["name"], robot["title"]) for robot in robots]
-    output.show({"robots": robots}, as_json, ("", ["name", "title"], rows))
+    output.print_result({"robots": robots}, as_json, ("", ["name", "title"], rows))
 
 
 @cli.command(epilog="\b\nExample:\n  parflex info 3-prrr --json")
@@ -57,7 +57,7 @@ def info(robot: str, as_json: bool, saving: bool, **choice: Any) -> None:
     names = [(key.replace("_", " "), value) for key, value in answer["names"].items() if value]
     tables: list[tuple] = [(loaded.name, ["", "count"], numbers), ("names", ["", ""], names)]
     tables += [("couplings", ["", ""], list(answer["couplings"].items()))] * bool(answer["couplings"])
-    output.show(answer, as_json, *tables, *reduced)
+    output.print_result(answer, as_json, *tables, *reduced)
 
 
 def _reduced(loaded: Any, answer: dict[str, Any], saving: bool) -> list[tuple]:
@@ -103,7 +103,7 @@ def check(robot: str, as_json: bool, strict: bool, **choice: Any) -> None:
     tables: list[tuple] = [("", ["", ""], rows)]
     if given:
         tables.append(("super-elements", head, [[name, *(one[key] for key in keys)] for name, one in given.items()]))
-    output.show(answer, as_json, *tables)
+    output.print_result(answer, as_json, *tables)
 
 
 @cli.command(epilog="\b\nExample:\n  parflex draw 3rrr --pose x=0.05,y=0.1,theta_deg=10 -o robot.svg")
@@ -126,7 +126,7 @@ def draw(robot: str, as_json: bool, pose: str | None, frames: str | None, path: 
     loaded = open_robot(robot, **choice)
     here = configure(loaded, read_pose_option(pose))
     draw_robot(loaded, here, path, frames=split_names(frames or ""))
-    output.show({"file": path, "warnings": list(here.warnings)}, as_json, ("", ["written", ""], [(path, "")]))
+    output.print_result({"file": path, "warnings": list(here.warnings)}, as_json, ("", ["written", ""], [(path, "")]))
 
 
 @cli.command(epilog="\b\nExample:\n  parflex new my-robot > my-robot.toml")
@@ -143,7 +143,7 @@ def new(name: str, path: str | None, as_json: bool) -> None:
             file.write(text.encode())
         click.echo(f"written: {path}", err=True)
     if as_json:
-        output.show({"name": name, "file": path, "text": text}, as_json)
+        output.print_result({"name": name, "file": path, "text": text}, as_json)
     elif path is None:
         click.echo(text, nl=False)
 
@@ -195,7 +195,7 @@ def pose(robot: str, as_json: bool, pose: str | None, frames: str | None, ignore
         ("platform, motors locked", condition.platform),
         ("closures", condition.closures),
     ]
-    output.show(
+    output.print_result(
         answer,
         as_json,
         ("joints", ["coordinate", "value"], values.items()),
@@ -232,7 +232,7 @@ def explain(robot: str, as_json: bool, markdown: bool, counts: bool, coordinates
         rows = [f"{name}: {count}" for name, count in answer["operators"].items()]
         text += "\nOperators of the programs: " + ", ".join(rows) + "\n"
     if as_json:
-        output.show(answer, as_json)
+        output.print_result(answer, as_json)
         return
     output.warn(told.warnings)
     click.echo(text, nl=False)

@@ -132,7 +132,7 @@ def simulate(robot: str, as_json: bool, path: str, **options: Any) -> int:
     for name, most in run.summary.get("couplings", {}).items():
         rows.append((f"largest effort of the coupling '{name}' (N, N m), at t = {most['time']:.4g} s", most["effort"]))
     tables = [("run", ["", "value"], rows), *_tables(run.summary)]
-    output.show(answer, as_json, *tables, ("", ["written"], [(file,) for file in written]))
+    output.print_result(answer, as_json, *tables, ("", ["written"], [(file,) for file in written]))
     return 0 if done else 1
 
 

@@ -69,7 +69,7 @@ def stiffness(robot: str, as_json: bool, frame: str | None, **options: Any) -> N
     most = bent.largest_stress
     if most is not None:
         tables.append(("largest stress", ["beam", "s", "MPa"], [(most["beam"], most["s"], most["value"] / 1e6)]))
-    output.show(answer, as_json, *tables)
+    output.print_result(answer, as_json, *tables)
 
 
 def _matrix(title: str, names: tuple[str, ...], values: Any) -> tuple[str, list[str], list[tuple[Any, ...]]]:
@@ -137,7 +137,7 @@ def statespace(
         tables.append(("gain", ["Hz", *columns], gains))
     if path is not None:
         tables.append(("", ["written"], [(path,)]))
-    output.show(answer, as_json, *tables)
+    output.print_result(answer, as_json, *tables)
 
 
 def _split(texts: tuple[str, ...]) -> list[str]:

@@ -85,4 +85,4 @@ def motion(
             draw_timing(plan, figure)
             written.append(figure)
     answer["warnings"] = warnings
-    output.show(answer, as_json, *tables, ("", ["written"], [(file,) for file in written]))
+    output.print_result(answer, as_json, *tables, ("", ["written"], [(file,) for file in written]))

@@ -84,7 +84,9 @@ def frequencies(
     if steps:
         head = ["elements in each of the file", "coordinates", "change", "error left, about"]
         tables.append(("refinement", head, steps))
-    output.show(answer, as_json, *tables, *([("", ["written"], [(file,) for file in written])] if written else []))
+    output.print_result(
+        answer, as_json, *tables, *([("", ["written"], [(file,) for file in written])] if written else [])
+    )
     return 0 if found.refinement is None or found.refinement.converged else 1
 
 

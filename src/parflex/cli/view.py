@@ -88,7 +88,9 @@ def view(
             page = viewer.page().encode()
             with atomic_file(record, "record") as file:
                 file.write(page)
-            output.show({"file": record, "warnings": list(loaded.warnings)}, as_json, ("", ["written"], [(record,)]))
+            output.print_result(
+                {"file": record, "warnings": list(loaded.warnings)}, as_json, ("", ["written"], [(record,)])
+            )
             return
         _tell(viewer, port, watched, as_json, list(loaded.warnings))
         if not no_browser:
@@ -144,7 +146,7 @@ def _tell(viewer: Any, asked: int | None, watched: Path | None, as_json: bool, w
     rows = [("page", viewer.address), ("stop it with", "Ctrl-C")]
     if watched is not None:
         rows.insert(1, ("reloaded when it changes", str(watched)))
-    output.show(answer, as_json, ("", ["", ""], rows))
+    output.print_result(answer, as_json, ("", ["", ""], rows))
     sys.stdout.flush()
 
 
