@@ -256,7 +256,7 @@ def test_a_page_is_replaced_and_an_interrupted_run_leaves_nothing(tmp_path, monk
     def stop(*_: object) -> str:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(report.report_figures, "beside_others", stop)
+    monkeypatch.setattr(report, "peer_figure", stop)
     code, told = run_parflex(["reproduce", "Khalil2007", "--quick", "--report", str(tmp_path / "other")])
     assert code == 1 and told == ""
     assert not (tmp_path / "other").exists()

@@ -18,7 +18,7 @@ from parflex.cli.options import (
     split_names,
 )
 from parflex.errors import ParflexError, RobotFileError
-from parflex.io import new_file
+from parflex.io import write_new_text
 
 WIDEST = 100  # characters of a line of an explanation
 SAVED = ("operators", "microseconds")
@@ -139,8 +139,7 @@ def new(name: str, path: str | None, as_json: bool) -> None:
 
     text = template_text(name)
     if path is not None:
-        with new_file(path, "output") as file:
-            file.write(text.encode())
+        write_new_text(path, text, "output")
         click.echo(f"written: {path}", err=True)
     if as_json:
         output.print_result({"name": name, "file": path, "text": text}, as_json)

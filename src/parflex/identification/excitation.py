@@ -24,7 +24,7 @@ from parflex.identification.excitation_limits import (
 )
 from parflex.identification.regressor import ClosedMotion, Regressor, refuse_unsuited
 from parflex.identification.unknowns import unknowns
-from parflex.io import atomic_file, check_writable, refuse_overwrite
+from parflex.io import check_writable, refuse_overwrite, write_text
 from parflex.records import Answer, Record, brief
 from parflex.robot.robot import Robot
 from parflex.trajectories.files import check_target, write_table
@@ -565,8 +565,7 @@ def write_motion(robot: Robot, found: Excitation, path: str, step: float) -> lis
     lines = [f"{key} = {found.motion[key]!r}" for key in ("frequency", "duration")]
     for key in ("start", "sines", "cosines"):
         lines += [f"{key} = {_written(found.motion[key])}"]
-    with atomic_file(series) as file:
-        file.write(("\n".join(lines) + "\n").encode())
+    write_text(series, "\n".join(lines) + "\n")
     return [*files, str(series)]
 
 
