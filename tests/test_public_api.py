@@ -18,7 +18,7 @@ import pytest
 
 import parflex
 from parflex.api import WORDS
-from parflex.cli.group import cli
+from parflex.cli.app import cli
 
 ROOT = Path(__file__).resolve().parents[1]
 FUNCTIONS = [name for name in parflex.__all__ if inspect.isfunction(getattr(parflex, name))]

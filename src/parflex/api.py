@@ -35,6 +35,13 @@ class Word(NamedTuple):
         return (self.in_functions or {}).get(function, self.check)
 
 
+def check_argument(word: str, value: Any) -> None:
+    """Check a value by its word, where no function of the table takes it."""
+    check = WORDS[word].check
+    if check is not None:
+        check(value, word)
+
+
 # -- calls ---------------------------------------------------------------------------------------------------------
 
 
@@ -152,6 +159,10 @@ def _integer(least: int, most: int | None = None) -> Check:
     return lambda value, key: checks.integer(value, key, least, most)
 
 
+def _one_of(*words: str) -> Check:
+    return lambda value, key: checks.one_of(value, words, key)
+
+
 def _array(*shape: int | None) -> Check:
     return lambda value, key: checks.numbers(value, shape, key)
 
@@ -213,6 +224,17 @@ def _number_or_table(value: Any, key: str) -> Any:
     return _numbers_by_name(value, key) if isinstance(value, Mapping) else checks.number(value, key, example=1e4)
 
 
+def _payload(value: Any, key: str) -> Any:
+    hint = "write mass,x,y,z, e.g. 2,0,0,0.1"
+    try:
+        mass = checks.numbers(value, (4,), key)[0]
+    except InputError:
+        raise _error(value, key, "is not a mass and a position", hint) from None
+    if mass < 0:
+        raise _error(value, key, "has a negative mass", hint)
+    return value
+
+
 def _row(value: Any, key: str) -> Any:
     """Accept any row of numbers: the function knows what they are, how many, and whether they are finite."""
     import numpy as np
@@ -228,6 +250,12 @@ def _share(value: Any, key: str) -> Any:
     if checks.number(value, key, least=0.0, example=0.8) > 1:
         raise _error(value, key, "is not between 0 and 1", "give e.g. 0.8")
     return value
+
+
+def _relative_change(value: Any, key: str) -> Any:
+    from parflex.statics.mesh_error import check_share
+
+    return check_share(value)
 
 
 def _name(value: Any, key: str) -> Any:
@@ -333,9 +361,7 @@ WORDS: dict[str, Word] = {
     "settings": Word(
         "Mapping[str, Any]", "", "Values of the file by dotted path, e.g. {'constants.arm': 0.3}.", checks.table
     ),
-    "payload": Word(
-        "Sequence[float]", "kg, m", "Point mass on the end effector: mass, x, y, z in its axes.", _array(4)
-    ),
+    "payload": Word("Sequence[float]", "kg, m", "Point mass on the end effector: mass, x, y, z in its axes.", _payload),
     "actuation": Word("str", "", "Actuation of the file.", _name),
     "working_mode": Word("str", "", "Working (assembly) mode of the file.", _name),
     "elements": Word("int", "", "Elements that every element of every beam is divided into.", _integer(1, 100)),
@@ -349,6 +375,7 @@ WORDS: dict[str, Word] = {
         "float",
         "dimensionless",
         "Divide the elements of beams until the answer changes by no more than this share of it.",
+        _relative_change,
     ),
     "pose": Word("Pose", SI, "Name of a pose of the file, coordinates by name, or a configuration.", _pose),
     "poses": Word(
@@ -398,7 +425,12 @@ WORDS: dict[str, Word] = {
         "Sequence[str]", "", "The only joint terms that act: friction, motor-inertia, springs.", checks.names
     ),
     "reactions": Word("bool", "", "Also compute the wrench in every joint and closure.", checks.boolean),
-    "form": Word("{'split', 'projected'}", "", "Theory (16), or theory (15) with all rows projected."),
+    "form": Word(
+        "{'split', 'projected'}",
+        "",
+        "Theory (16), or theory (15) with all rows projected.",
+        _one_of("split", "projected"),
+    ),
     "frame": Word("str", "", "Name of the frame; None is the end effector.", _name),
     "frames": Word("Sequence[str]", "", "Frames to report; by default the end effector.", checks.names),
     "lock": Word("Lock", "", "Locked joints: 'actuators', 'none' or names.", _lock),
@@ -497,7 +529,11 @@ WORDS: dict[str, Word] = {
     ),
     "operator_limit": Word("int", "", "Longest program, in operators.", _integer(1)),
     "friction_width": Word(
-        "float", "rad/s, m/s", "Rate over which Coulomb friction changes its sign.", _number(least=0.0, example=1e-3)
+        "float",
+        "rad/s, m/s",
+        "Rate over which Coulomb friction changes its sign.",
+        _number(least=0.0, example=1e-3),
+        {"simulate": _number(above=0.0, example=1e-3)},
     ),
     "ignore_limits": Word("bool", "", "Do not check the limits of the robot file.", checks.boolean),
     "stops": Word("bool", "", "Let the limits of joints act, by the `stop` of the robot file.", checks.boolean),
@@ -569,7 +605,7 @@ WORDS: dict[str, Word] = {
     "acceleration_limit": Word(
         "float or Mapping[str, float]", "m/s^2, rad/s^2", "Largest acceleration of all motors, or of each."
     ),
-    "seed": Word("int", "", "Seed of the noise."),
+    "seed": Word("int", "", "Seed of the noise.", _integer(0)),
     "study": Word(
         "StudyFile, str or Path",
         "",
@@ -600,10 +636,13 @@ WORDS: dict[str, Word] = {
     ),
     "validate": Word("str, Path, Mapping[str, Array] or Sequence", "", "Records on which efforts are predicted."),
     "estimator": Word("str", "", "Method of estimation.", _name),
-    "cutoff": Word("float", "Hz", "Cutoff frequency of the low-pass of positions."),
-    "decimate": Word("int", "", "Samples from one retained sample to the next."),
+    "cutoff": Word("float", "Hz", "Cutoff frequency of the low-pass of positions.", _number(above=0.0, example=100)),
+    "decimate": Word("int", "", "Samples from one retained sample to the next.", _integer(1)),
     "least_speed": Word(
-        "float", "m/s, rad/s", "Speed below which samples of motors with Coulomb friction are left out."
+        "float",
+        "m/s, rad/s",
+        "Speed below which samples of motors with Coulomb friction are left out.",
+        _number(least=0.0),
     ),
     "friction": Word("str", "", "Friction model of the motors.", _name),
     "vary": Word("Sequence[str]", "", "Keys of the robot file by dotted path, each of one number."),
@@ -611,12 +650,17 @@ WORDS: dict[str, Word] = {
     "prior": Word(
         "float or Mapping[str, float]", "dimensionless", "Relative standard deviation before the measurement."
     ),
-    "harmonics": Word("int", "", "Harmonics of a Fourier series."),
+    "harmonics": Word("int", "", "Harmonics of a Fourier series.", _integer(2, 50)),
     "workspace": Word(
         "Mapping[str, Sequence[float]]", "m", "Lowest and highest place of the end effector by direction.", checks.table
     ),
-    "distance": Word("float", "dimensionless", "Smallest distance to singular poses: 1 at home, 0 at a singular pose."),
-    "starts": Word("int", "", "Number of random starts."),
+    "distance": Word(
+        "float",
+        "dimensionless",
+        "Smallest distance to singular poses: 1 at home, 0 at a singular pose.",
+        _number(least=0.0, example=0.3),
+    ),
+    "starts": Word("int", "", "Number of random starts.", _integer(1, 1000)),
     "keep_spikes": Word("bool", "", "Do not repair isolated outliers.", checks.boolean),
     "keep": Word(
         "Sequence[str] | str",

@@ -56,7 +56,7 @@ def _make_model(
     spare: dict[str, Any],
 ) -> tuple[Any, list[str], list[str]]:
     """The model, what is left out of it, and its warnings."""
-    from parflex.codegen.model import model as make
+    from parflex import model as make
     from parflex.robot.load import omitted_terms
 
     chosen: Any = parameters if parameters in ("base", "numbers") else split_names(parameters)

@@ -116,7 +116,7 @@ def open_robot(
     rigid: bool = False,
 ) -> Robot:
     """Load the robot of a command line."""
-    from parflex.robot.load import load
+    from parflex import load
     from parflex.robotfile.read import parse_setting
 
     return load(
@@ -344,7 +344,7 @@ def condition_options(command: Command) -> Command:
 
 def linear_model_of(robot: str, options: dict[str, Any]) -> tuple[Any, str]:
     """The linear model that the options ask for, and what it is about."""
-    from parflex.statics.linear_model import linear_model
+    from parflex import linear_model
 
     loaded, given = read_conditions(robot, options, felt=False)
     model = linear_model(loaded, **given)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.checks import boolean, short_text
+from parflex.checks import short_text
 from parflex.errors import InputError, ParflexError, did_you_mean
 from parflex.exchange.imported_tables import NOTE, Dropped, ImportedTables
 from parflex.exchange.loops_yaml import read_loops
@@ -93,7 +93,7 @@ def import_robot(
         raise InputError("a robot file ends in .toml", key="out", value=str(out), hint=f"{Path(out).stem}.toml")
     refuse_overwrite([out], [source for source in (path, loops) if source is not None])
     check_writable(out)
-    robot = read_imported(path, loops, boolean(floating, "floating"), end_effector)
+    robot = read_imported(path, loops, floating, end_effector)
     robot.drop_idle_closures()
     robot.name_meshes_from(Path(out).resolve().parent)
     text = robot_text(robot)
