@@ -529,11 +529,7 @@ WORDS: dict[str, Word] = {
     ),
     "operator_limit": Word("int", "", "Longest program, in operators.", _integer(1)),
     "friction_width": Word(
-        "float",
-        "rad/s, m/s",
-        "Rate over which Coulomb friction changes its sign.",
-        _number(least=0.0, example=1e-3),
-        {"simulate": _number(above=0.0, example=1e-3)},
+        "float", "rad/s, m/s", "Rate over which Coulomb friction changes its sign.", _number(least=0.0, example=1e-3)
     ),
     "ignore_limits": Word("bool", "", "Do not check the limits of the robot file.", checks.boolean),
     "stops": Word("bool", "", "Let the limits of joints act, by the `stop` of the robot file.", checks.boolean),

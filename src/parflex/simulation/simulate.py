@@ -253,6 +253,13 @@ def simulate(
     given, robot = robot, case.robot
     chosen = read_independent(robot, independent, case.prescribed)
     case = replace(case, independent=chosen, stops=bool(stops), deflections=by_deflection(outputs))
+    if friction_width == 0:
+        raise InputError(
+            "the friction width must be positive",
+            key="friction_width",
+            value=friction_width,
+            hint="give e.g. 1e-3, or leave it out: joints then stick",
+        )
     looked_at, asked = recorded_frames(robot, frames), read_outputs(robot, outputs, reactions)
     places = read_place_outputs(robot, outputs, list(case.wrenches))
     words = read_section_words(robot, outputs)
