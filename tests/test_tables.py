@@ -8,7 +8,6 @@ import pytest
 
 import parflex
 from parflex.cli import output, reproduction
-from parflex.cli import output as tables
 from parflex.cli.app import main
 from parflex.cli.group import cli
 
@@ -96,7 +95,7 @@ def test_every_verb_with_tables_has_a_command():
 @pytest.mark.parametrize("verb", sorted(COMMANDS))
 def test_tables_show_every_number_and_name_whole_at_all_widths(verb, folder, monkeypatch, capsys):
     printed, answers = [], []
-    show = output.print_result
+    show, print_table = output.print_result, output.print_table
     keep = lambda title, columns, rows, styles=None: printed.append((title, columns, [tuple(row) for row in rows]))  # noqa: E731
     monkeypatch.setattr(output, "print_result", lambda answer, *rest: (show(answer, *rest), answers.append(answer)))
     monkeypatch.setattr(output, "print_table", keep)
@@ -119,7 +118,7 @@ def test_tables_show_every_number_and_name_whole_at_all_widths(verb, folder, mon
         expected |= {word for column in columns for word in column.split()}
         for width in WIDTHS:
             monkeypatch.setenv("COLUMNS", str(width))
-            tables.print_table(title, columns, rows)
+            print_table(title, columns, rows)
             shown = capsys.readouterr().out.removeprefix(title)
             assert set(shown.split()) == expected, (title, width)
         floats = {word for row in rows for cell in row if isinstance(cell, float) for word in words_of(cell)} - {"-"}

@@ -312,7 +312,10 @@ def _axes(value: Any, key: str) -> Any:
     if isinstance(value, (str, Mapping)) or not rows or any(len(row) != 4 for row in rows):
         raise _error(value, key, "must be a list of axes", "write [('x', -0.1, 0.1, 20)]")
     for name, first, last, count in rows:
-        _name(name, key), checks.number(first, key), checks.number(last, key), checks.integer(count, key, 1)
+        _name(name, key), checks.number(first, key), checks.number(last, key)
+        if checks.number(count, key) < 1:
+            raise InputError(f"'{name}' has {count} values", key=key, value=count, hint="give at least one")
+        checks.integer(count, key, 1)
     return value
 
 

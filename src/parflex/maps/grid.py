@@ -287,11 +287,6 @@ def _check_axes(robot: Robot, over: Sequence[Axis], fixed: Mapping[str, float]) 
     if not names:
         raise InputError("no coordinate to vary", key="over", hint="write e.g. x=-0.1:0.1:50,y=-0.1:0.1:50")
     read_columns(robot.tree, [*names, *fixed], "over")
-    for name, first, last, count in over:
-        if count < 1:
-            raise InputError(f"'{name}' has {count} values", key="over", value=count, hint="give at least one")
-        if not np.isfinite([first, last]).all():
-            raise InputError(f"'{name}' has an infinite bound", key="over", value=name, hint="give finite numbers")
     cells = int(np.prod([count for *_, count in over], dtype=object))
     if cells > MOST:
         raise InputError(f"the map has {cells} cells", key="over", value=cells, hint=f"at most {MOST} are possible")
