@@ -1,13 +1,8 @@
-"""Checks of the arguments of public functions: unknown names, missing arguments and wrong values.
+"""The arguments of the public functions: meaning, type, unit and check of every word, in one table.
 
-Check the arguments of public functions: unknown names, missing ones, and wrong values.
-
-All functions are checked here, once, before they run.
-
-The words of the public functions: what each has to be.
-
-A word means the same in every function, so one table has all of them. What a function alone can judge (whether a frame
-is there, whether a mode exists) it judges itself.
+A word means the same in every function, and `WORDS` has each once. `with_checked_arguments` checks a call by the table
+before the function runs; the command line calls the same functions. A function alone checks what depends on the robot,
+such as whether a frame exists. NumPy is imported when a value is checked: `parflex --help` starts without it.
 """
 
 from __future__ import annotations
@@ -16,34 +11,89 @@ import functools
 import inspect
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import numpy as np
+from typing import Any, NamedTuple
 
 from parflex import checks
 from parflex.errors import InputError, ParflexWarning, did_you_mean
 from parflex.io import refuse_overwrite
 
-ARRAYS = (np.ndarray, list, tuple)
-
 Check = Callable[[Any, str], Any]
 
 
-@dataclass(frozen=True)
-class _Argument:
+class Word(NamedTuple):
+    """Type, unit and meaning of an argument, and its check; None where the function itself checks all of it."""
+
+    kind: str
+    unit: str  # empty for names, counts and flags
+    text: str
+    check: Check | None = None
+    in_functions: Mapping[str, Check | None] | None = None  # functions where the word accepts something else
+
+    def check_in(self, function: str) -> Check | None:
+        """Return the check of the word in a function."""
+        return (self.in_functions or {}).get(function, self.check)
+
+
+def check_argument(word: str, value: Any) -> None:
+    """Check a value by its word, where no function of the table takes it."""
+    check = WORDS[word].check
+    if check is not None:
+        check(value, word)
+
+
+# -- calls ---------------------------------------------------------------------------------------------------------
+
+
+def with_checked_arguments(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function with its arguments checked first."""
+    call, doubts = _Call(function), getattr(function, "doubts", None)  # warnings about an answer without `warnings`
+    arguments, in_order, needed = call.arguments, call.in_order, call.needed
+
+    @functools.wraps(function)
+    def checked_call(*given: Any, **words: Any) -> Any:
+        places = len(given)
+        if places > len(in_order):
+            raise call.refuse()
+        if words:
+            call.check_names(words, places)
+        if any(name not in words for name in needed[places:]):
+            raise call.refuse()
+        for argument, value in zip(in_order, given, strict=False):
+            argument.check_value(value)
+        for name, value in words.items():
+            arguments[name].check_value(value)
+        if call.writes:
+            call.check_output(given, words)
+        found = function(*given, **words)
+        for sentence in () if doubts is None or words.get("ignore_limits") else doubts(found):
+            warnings.warn(sentence, ParflexWarning, stacklevel=2)
+        return found
+
+    short_way = getattr(function, "short_way", None)
+    if short_way is None:
+        return checked_call
+
+    @functools.wraps(function)
+    def quick_call(*given: Any, **words: Any) -> Any:
+        """Answer input known to be valid at once: checking all arguments would take longer than the answer."""
+        found = short_way(given, words)
+        return checked_call(*given, **words) if found is None else found
+
+    return quick_call
+
+
+class _Argument(NamedTuple):
     """An argument of a function: its check and its default."""
 
     name: str
     check: Check | None
     default: Any
 
-    def checked(self, value: Any) -> Any:
-        """Return the value after its check."""
+    def check_value(self, value: Any) -> None:
+        """Check a value that is not the default."""
         if value is not self.default and self.check is not None:
             self.check(value, self.name)
-        return value
 
 
 class _Call:
@@ -51,12 +101,13 @@ class _Call:
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.name = function.__name__
-        checks = {**CHECKS, **OTHERS.get(self.name, {})}
         parameters = inspect.signature(function).parameters
-        self.arguments = {name: _Argument(name, checks[name], one.default) for name, one in parameters.items()}
+        self.arguments = {
+            name: _Argument(name, WORDS[name].check_in(self.name), one.default) for name, one in parameters.items()
+        }
         self.in_order = [self.arguments[n] for n, one in parameters.items() if one.kind is not one.KEYWORD_ONLY]
         self.needed = [name for name, one in parameters.items() if one.default is one.empty]
-        self.writes = "out" in parameters and checks["out"] is CHECKS["out"]
+        self.writes = "out" in self.arguments and self.arguments["out"].check is _path
 
     def check_names(self, given: Iterable[str], places: int) -> None:
         """Refuse keywords that the function lacks, or that repeat one of the first `places` arguments."""
@@ -93,67 +144,69 @@ def _files(value: Any) -> Iterable[str | Path]:
     return getattr(value, "files", ())
 
 
-def with_checked_arguments(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function with its arguments checked first."""
-    call, doubts = _Call(function), getattr(function, "doubts", None)  # sentences on an answer that all must see
-    arguments, in_order, needed = call.arguments, call.in_order, call.needed
-
-    @functools.wraps(function)
-    def checked_call(*given: Any, **words: Any) -> Any:
-        places = len(given)
-        if places > len(in_order):
-            raise call.refuse()
-        if words:
-            call.check_names(words, places)
-        if any(name not in words for name in needed[places:]):
-            raise call.refuse()
-        values = [argument.checked(value) for argument, value in zip(in_order, given, strict=False)]
-        words = {name: arguments[name].checked(value) for name, value in words.items()}
-        if call.writes:
-            call.check_output(given, words)
-        found = function(*values, **words)
-        for sentence in () if doubts is None or words.get("ignore_limits") else doubts(found):
-            warnings.warn(sentence, ParflexWarning, stacklevel=2)
-        return found
-
-    short_way = getattr(function, "short_way", None)
-    if short_way is None:
-        return checked_call
-
-    @functools.wraps(function)
-    def quick_call(*given: Any, **words: Any) -> Any:
-        """Input known to be valid is answered at once: checking all arguments would take longer than the answer."""
-        found = short_way(given, words)
-        return checked_call(*given, **words) if found is None else found
-
-    return quick_call
+# -- checks --------------------------------------------------------------------------------------------------------
 
 
-def _robot(value: Any, key: str) -> Any:
-    from parflex.robot.robot import Robot
+def _error(value: Any, key: str, text: str, hint: str) -> InputError:
+    return InputError(f"'{key}' {text}", key=key, value=checks.short_text(value), hint=hint)
 
-    checks.instance(value, Robot, key, "load it first: parflex.load(NAME)")
-    return value
+
+def _number(**limits: float) -> Check:
+    return lambda value, key: checks.number(value, key, **limits)
+
+
+def _integer(least: int, most: int | None = None) -> Check:
+    return lambda value, key: checks.integer(value, key, least, most)
+
+
+def _one_of(*words: str) -> Check:
+    return lambda value, key: checks.one_of(value, words, key)
+
+
+def _array(*shape: int | None) -> Check:
+    return lambda value, key: checks.numbers(value, shape, key)
+
+
+def _instance(name: str, hint: str) -> Check:
+    """Accept objects of a public class."""
+
+    def check(value: Any, key: str) -> Any:
+        import parflex
+
+        return checks.instance(value, getattr(parflex, name), key, hint)
+
+    return check
+
+
+def _is_array(value: Any) -> bool:
+    import numpy as np
+
+    return isinstance(value, (np.ndarray, list, tuple))
+
+
+def _is_configuration(value: Any) -> bool:
+    from parflex.robot.configuration import Configuration
+
+    return isinstance(value, Configuration)
+
+
+_robot = _instance("Robot", "load it first: parflex.load(NAME)")
 
 
 def _robot_or_state(value: Any, key: str) -> Any:
     from parflex.formulations.sensor_geometry import RedundantSets
-    from parflex.robot.configuration import Configuration
 
-    return value if isinstance(value, (Configuration, RedundantSets)) else _robot(value, key)
+    return value if _is_configuration(value) or isinstance(value, RedundantSets) else _robot(value, key)
 
 
 def _pose(value: Any, key: str) -> Any:
-    from parflex.robot.configuration import Configuration
-
-    if isinstance(value, (str, Configuration, *ARRAYS)):
-        return value  # of arrays the robot knows the shape
-    return _numbers_by_name(value, key)
+    """Accept arrays too: the robot knows their shape."""
+    named = isinstance(value, str) or _is_configuration(value) or _is_array(value)
+    return value if named else _numbers_by_name(value, key)
 
 
-def _moving(value: Any, key: str) -> Any:
-    """Rates or accelerations, by name or as an array, of which the robot knows the shape."""
-    return value if isinstance(value, ARRAYS) else _numbers_by_name(value, key)
+def _array_or_numbers_by_name(value: Any, key: str) -> Any:
+    return value if _is_array(value) else _numbers_by_name(value, key)
 
 
 def _numbers_by_name(value: Any, key: str) -> Any:
@@ -167,8 +220,25 @@ def _numbers_by_name(value: Any, key: str) -> Any:
     return value
 
 
+def _number_or_table(value: Any, key: str) -> Any:
+    return _numbers_by_name(value, key) if isinstance(value, Mapping) else checks.number(value, key, example=1e4)
+
+
+def _payload(value: Any, key: str) -> Any:
+    hint = "write mass,x,y,z, e.g. 2,0,0,0.1"
+    try:
+        mass = checks.numbers(value, (4,), key)[0]
+    except InputError:
+        raise _error(value, key, "is not a mass and a position", hint) from None
+    if mass < 0:
+        raise _error(value, key, "has a negative mass", hint)
+    return value
+
+
 def _row(value: Any, key: str) -> Any:
-    """A row of numbers; how many, and that they are finite, is said better where it is known what they are."""
+    """Accept any row of numbers: the function knows what they are, how many, and whether they are finite."""
+    import numpy as np
+
     try:
         array = np.asarray(value, dtype=float)
     except (TypeError, ValueError):
@@ -176,105 +246,30 @@ def _row(value: Any, key: str) -> Any:
     return value if array.ndim == 1 else checks.numbers(value, (None,), key)
 
 
-def _word(value: Any, key: str) -> Any:
-    if not isinstance(value, str):
-        raise InputError(f"'{key}' must be a name", key=key, value=checks.short_text(value), hint="write it in quotes")
+def _share(value: Any, key: str) -> Any:
+    if checks.number(value, key, least=0.0, example=0.8) > 1:
+        raise _error(value, key, "is not between 0 and 1", "give e.g. 0.8")
     return value
+
+
+def _relative_change(value: Any, key: str) -> Any:
+    from parflex.statics.mesh_error import check_share
+
+    return check_share(value)
+
+
+def _name(value: Any, key: str) -> Any:
+    if not isinstance(value, str):
+        raise _error(value, key, "must be a name", "write it in quotes")
+    return value
+
+
+def _name_or_names(value: Any, key: str) -> Any:
+    return value if isinstance(value, str) else checks.names(value, key)
 
 
 def _lock(value: Any, key: str) -> Any:
     return value if isinstance(value, str) else checks.names(value, key, "'actuators', 'none' or ['leg1.1']")
-
-
-def _file(value: Any, key: str) -> Any:
-    if not isinstance(value, (str, Path)):
-        raise InputError(
-            f"'{key}' must be a path", key=key, value=checks.short_text(value), hint="give a file name as a string"
-        )
-    return value
-
-
-def _servo(value: Any, key: str) -> Any:
-    return _numbers_by_name(value, key) if isinstance(value, Mapping) else checks.number(value, key, example=1e4)
-
-
-def _call(value: Any, key: str) -> Any:
-    if not callable(value):
-        raise InputError(
-            f"'{key}' must be a function", key=key, value=checks.short_text(value), hint="give a function, or omit it"
-        )
-    return value
-
-
-def _axes(value: Any, key: str) -> Any:
-    """Axes of a grid."""
-    try:
-        rows = [tuple(row) for row in value]
-    except TypeError:
-        rows = [()]
-    if isinstance(value, (str, Mapping)) or not rows or any(len(row) != 4 for row in rows):
-        raise InputError(
-            f"'{key}' must be a list of axes",
-            key=key,
-            value=checks.short_text(value),
-            hint="write [('x', -0.1, 0.1, 20)]",
-        )
-    for name, first, last, count in rows:
-        _word(name, key), checks.number(first, key), checks.number(last, key), checks.integer(count, key, 1)
-    return value
-
-
-def _poses(value: Any, key: str) -> Any:
-    """Poses one after the other, or rows of numbers where the coordinates are named beside them."""
-    if isinstance(value, (str, Mapping)) or not hasattr(value, "__len__") or not len(value):
-        raise InputError(
-            f"'{key}' must be a list of poses",
-            key=key,
-            value=checks.short_text(value),
-            hint="give at least one: ['home', {'x': 0.1}], or rows of numbers where the coordinates are named",
-        )
-    if not any(isinstance(pose, (str, Mapping)) for pose in value):
-        return checks.numbers(value, (None, None), key)
-    for pose in value:
-        (_numbers_by_name if isinstance(pose, ARRAYS) else _pose)(pose, key)  # between poses words are interpolated
-    return value
-
-
-def _pose_rows(value: Any, key: str) -> Any:
-    """Rows of numbers, some of which may be not a number."""
-    from parflex.maps.batch import pose_rows
-
-    return pose_rows(value, key)
-
-
-def _shapes(value: Any, key: str) -> Any:
-    return value if isinstance(value, str) and value == "all" else checks.boolean(value, key)
-
-
-def _any_poses(value: Any, key: str) -> Any:
-    """Poses of any kind, one after the other."""
-    if isinstance(value, (str, Mapping)) or not hasattr(value, "__len__") or not len(value):
-        _poses(value, key)
-    return value
-
-
-def _coordinates(value: Any, key: str) -> Any:
-    """A set of coordinates by its name, or coordinates by their names."""
-    return value if isinstance(value, str) else checks.names(value, key)
-
-
-def _count(value: Any, key: str) -> Any:
-    return checks.integer(value, key, 1)
-
-
-def _positive(value: Any, key: str) -> Any:
-    return checks.number(value, key, above=0.0, example=1.0 if key == "time" else 1e-3)
-
-
-def _share(value: Any, key: str) -> Any:
-    if checks.number(value, key, least=0.0, example=0.8) > 1:
-        raise InputError(f"'{key}' is not between 0 and 1", key=key, value=value, hint="give e.g. 0.8")
-    return value
 
 
 def _terms(value: Any, key: str) -> Any:
@@ -283,51 +278,69 @@ def _terms(value: Any, key: str) -> Any:
     return checked_terms(value, key)
 
 
-def _motion(value: Any, key: str) -> Any:
-    if isinstance(value, (list, set, bytes, int, float)):
-        raise InputError(
-            f"'{key}' is not a motion", key=key, value=checks.short_text(value),
-            hint="give the name of one, a file of knots, or a function of time",
-        )  # fmt: skip
+def _all_or_boolean(value: Any, key: str) -> Any:
+    return value if isinstance(value, str) and value == "all" else checks.boolean(value, key)
+
+
+def _path(value: Any, key: str) -> Any:
+    if not isinstance(value, (str, Path)):
+        raise _error(value, key, "must be a path", "give a file name as a string")
     return value
 
 
-def _plan(value: Any, key: str) -> Any:
-    from parflex.trajectories.motor_motion import MotorMotion
-
-    return checks.instance(value, MotorMotion, key, "make one first: parflex.plan_motion(robot, motion)")
-
-
 def _study(value: Any, key: str) -> Any:
-    from parflex.control.study_file import StudyFile
-
-    if isinstance(value, (str, Path)):
-        return value
-    return checks.instance(value, StudyFile, key, "give the path of its file")
+    return value if isinstance(value, (str, Path)) else _instance("StudyFile", "give the path of its file")(value, key)
 
 
-def _map(value: Any, key: str) -> Any:
-    from parflex.maps.grid import FrequencyMap
-
-    return checks.instance(value, FrequencyMap, key, "make one first: parflex.frequency_map(robot, over)")
-
-
-def _finished_study(value: Any, key: str) -> Any:
-    from parflex.control.study import Study
-
-    return checks.instance(value, Study, key, "run it first: parflex.run_study(file)")
+def _callable(value: Any, key: str) -> Any:
+    if not callable(value):
+        raise _error(value, key, "must be a function", "give a function, or omit it")
+    return value
 
 
-def _modes(value: Any, key: str) -> Any:
-    from parflex.statics.modes import Modes
+def _motion(value: Any, key: str) -> Any:
+    if isinstance(value, (list, set, bytes, int, float)):
+        raise _error(value, key, "is not a motion", "give the name of one, a file of knots, or a function of time")
+    return value
 
-    return checks.instance(value, Modes, key, "compute them first: parflex.natural_frequencies(robot)")
+
+def _axes(value: Any, key: str) -> Any:
+    try:
+        rows = [tuple(row) for row in value]
+    except TypeError:
+        rows = [()]
+    if isinstance(value, (str, Mapping)) or not rows or any(len(row) != 4 for row in rows):
+        raise _error(value, key, "must be a list of axes", "write [('x', -0.1, 0.1, 20)]")
+    for name, first, last, count in rows:
+        _name(name, key), checks.number(first, key), checks.number(last, key)
+        if checks.number(count, key) < 1:
+            raise InputError(f"'{name}' has {count} values", key=key, value=count, hint="give at least one")
+        checks.integer(count, key, 1)
+    return value
 
 
-def _sensitivities(value: Any, key: str) -> Any:
-    from parflex.design.sensitivity import Sensitivities
+def _list_of_poses(value: Any, key: str) -> Any:
+    if isinstance(value, (str, Mapping)) or not hasattr(value, "__len__") or not len(value):
+        hint = "give at least one: ['home', {'x': 0.1}], or rows of numbers where the coordinates are named"
+        raise _error(value, key, "must be a list of poses", hint)
+    return value
 
-    return checks.instance(value, Sensitivities, key, "compute them first: parflex.sensitivities(robot, ...)")
+
+def _path_of_poses(value: Any, key: str) -> Any:
+    """Accept poses by name or coordinates, which are interpolated by name, or rows of numbers."""
+    _list_of_poses(value, key)
+    if not any(isinstance(pose, (str, Mapping)) for pose in value):
+        return checks.numbers(value, (None, None), key)
+    for pose in value:
+        (_numbers_by_name if _is_array(pose) else _pose)(pose, key)
+    return value
+
+
+def _pose_rows(value: Any, key: str) -> Any:
+    """Accept rows of numbers, some of which may be NaN."""
+    from parflex.maps.batch import pose_rows
+
+    return pose_rows(value, key)
 
 
 def _columns(value: Any, key: str) -> Any:
@@ -336,90 +349,330 @@ def _columns(value: Any, key: str) -> Any:
     return value
 
 
-def _payload(value: Any, key: str) -> Any:
-    return checks.numbers(value, (4,), key)
+# -- words ---------------------------------------------------------------------------------------------------------
 
-
-CHECKS: dict[str, Check | None] = {
-    "robot": _robot,
-    "plant": _robot,
-    "source": _file,
-    "pose": _pose,
-    "poses": _poses,
-    **dict.fromkeys(("velocity", "acceleration", "fixed"), _numbers_by_name),
-    **dict.fromkeys(("wrench", "settings", "designs"), checks.table),
-    **dict.fromkeys(("response", "statistic", "unit", "help"), _word),
-    "tolerances": _numbers_by_name,
-    "function": _call,
-    "found": _sensitivities,
-    "refined": None,  # modes or a run: the function says what they lack
-    **dict.fromkeys(("keys", "worst"), None),  # names of the file, a choice: the functions say more
-    **dict.fromkeys(
-        ("reactions", "shapes", "check_width", "check_steps", "quick", "checks", "stops", "ignore_limits", "rigid"),
+SI = "m, rad"
+WORDS: dict[str, Word] = {
+    "robot": Word(
+        "Robot",
+        "",
+        "Robot, from `load`.",
+        _robot,
+        {"energies": _robot_or_state, "geometry_from_sensors": _robot_or_state},
+    ),
+    "source": Word("str or Path", "", "Name of a robot of the catalogue, or path of a robot file.", _path),
+    "settings": Word(
+        "Mapping[str, Any]", "", "Values of the file by dotted path, e.g. {'constants.arm': 0.3}.", checks.table
+    ),
+    "payload": Word("Sequence[float]", "kg, m", "Point mass on the end effector: mass, x, y, z in its axes.", _payload),
+    "actuation": Word("str", "", "Actuation of the file.", _name),
+    "working_mode": Word("str", "", "Working (assembly) mode of the file.", _name),
+    "elements": Word("int", "", "Elements that every element of every beam is divided into.", _integer(1, 100)),
+    "rigid": Word(
+        "bool",
+        "",
+        "Replace flexible bodies by rigid ones of the same mass, centre of mass and inertia.",
         checks.boolean,
     ),
-    **dict.fromkeys(("closed", "csv", "floating", "keep_spikes", "physical"), checks.boolean),
-    **dict.fromkeys(("frame", "name", "title", "drive", "method", "law", "actuation", "working_mode", "paper"), _word),
-    "end_effector": _word,
-    "model": _word,
-    **dict.fromkeys(("frames", "wrench_frames", "columns", "inputs", "outputs", "sensed"), checks.names),
-    **dict.fromkeys(("compensate", "independent", "include"), checks.names),
-    "keep": checks.names_or_all,
-    "coordinates": _coordinates,
-    **dict.fromkeys(("servo", "servo_damping"), _servo),
-    **dict.fromkeys(("q", "qd", "qdd"), None),  # arrays, of which the robot knows the shape
-    "effort": None,  # numbers, names with numbers, or functions of time: read in one place, motor_values
-    **dict.fromkeys(("modes", "mode", "samples", "steps", "operator_limit"), _count),
-    "progress": _call,
-    **dict.fromkeys(("agreement", "finest", "amplitude", "highest"), lambda v, k: checks.number(v, k, above=0.0)),
-    "lock": _lock,
-    "over": _axes,
-    "values": _row,
-    "near": lambda value, key: checks.numbers(value, (None,), key),
-    "without": _terms,
-    **dict.fromkeys(("time", "step", "out_step", "tolerance", "sample_time"), _positive),
-    "friction_width": lambda value, key: checks.number(value, key, least=0.0, example=1e-3),
-    "instant": lambda value, key: checks.number(value, key, example=0.5),
-    "radius": _share,
-    "motion": _motion,
-    "plan": _plan,
-    "payload": _payload,
-    "elements": lambda value, key: checks.integer(value, key, 1, 100),
-    "study": _study,
-    "frequency_map": _map,
-    **dict.fromkeys(("run", "measured"), _columns),
-    **dict.fromkeys(("path", "out", "loops"), _file),
-    # the functions check these themselves: choices, or numbers that belong together
-    **dict.fromkeys(("about", "form", "parameters", "rows", "reference", "controller", "start", "natural"), None),
-    **dict.fromkeys(("fmi", "kind", "platforms"), None),
-    **dict.fromkeys(("overshoot", "peak_time", "Kp", "Kv", "jobs", "bench", "cluster", "executor"), None),
-    **dict.fromkeys(("delay", "noise", "rate_noise", "resolution", "rates", "effort_limit", "seed"), None),
-    "converge": None,
-    "responses": None,
-    "threads": _count,
-    **dict.fromkeys(("weights", "preload"), checks.table),  # values of motors: read in one place, spare_motors
-    **dict.fromkeys(("velocity_limit", "acceleration_limit"), None),
-    **dict.fromkeys(("estimator", "friction"), _word),
-    **dict.fromkeys(("harmonics", "distance", "starts"), None),  # read by `excite`
-    **dict.fromkeys(("vary", "hold_out", "prior"), None),  # read by `update`
-    "workspace": checks.table,
-    **dict.fromkeys(("record", "validate", "cutoff", "decimate", "least_speed"), None),  # read by `identify`
-}
-
-# the same word, but with more than it means elsewhere
-OTHERS: dict[str, dict[str, Check | None]] = {
-    "energies": {
-        "robot": _robot_or_state,
-        "velocity": _moving,
-    },  # of a configuration: all its rates in the second place
-    "inverse_dynamics": {"velocity": _moving, "acceleration": _moving, "out": None},
-    "update": {"measured": None},  # a file or rows, read there
-    "forward_dynamics": {"velocity": _moving, "out": None},
-    "geometry_from_sensors": {"robot": _robot_or_state},  # sets of sensors that were made before
-    "many_frequencies": {"poses": _pose_rows, "shapes": _shapes},  # rows that are not numbers are marked
-    "many_responses": {"poses": _pose_rows},
-    "identify": {"columns": None},  # a map of columns
-    "draw_study": {"study": _finished_study},
-    "draw_modes": {"modes": _modes},
-    "sensitivities": {"poses": _any_poses},
+    "converge": Word(
+        "float",
+        "dimensionless",
+        "Divide the elements of beams until the answer changes by no more than this share of it.",
+        _relative_change,
+    ),
+    "pose": Word("Pose", SI, "Name of a pose of the file, coordinates by name, or a configuration.", _pose),
+    "poses": Word(
+        "Sequence",
+        SI,
+        "Poses one after the other.",
+        _path_of_poses,
+        {"many_frequencies": _pose_rows, "many_responses": _pose_rows, "sensitivities": _list_of_poses},
+    ),
+    "coordinates": Word("str or Sequence[str]", "", "A set of coordinates, or coordinates by name.", _name_or_names),
+    "velocity": Word(
+        "Mapping[str, float]",
+        "m/s, rad/s",
+        "Velocities by name; frames in world axes.",
+        _numbers_by_name,
+        {
+            "energies": _array_or_numbers_by_name,
+            "inverse_dynamics": _array_or_numbers_by_name,
+            "forward_dynamics": _array_or_numbers_by_name,
+        },
+    ),
+    "acceleration": Word(
+        "Mapping[str, float]",
+        "m/s^2, rad/s^2",
+        "Accelerations by name; frames in world axes.",
+        _numbers_by_name,
+        {"inverse_dynamics": _array_or_numbers_by_name},
+    ),
+    "q": Word("Array", SI, "All positions, in the order of `robot.coordinates`; with a leading axis a batch."),
+    "qd": Word("Array", "m/s, rad/s", "Rates, in the order of `robot.rates` or of `robot.independent`."),
+    "qdd": Word("Array", "m/s^2, rad/s^2", "Accelerations, in the same order."),
+    "effort": Word("Effort", "N, N m", "Efforts of the motors, by name or in their order; a motor not named has none."),
+    "wrench": Word(
+        "Wrench",
+        "N, N m",
+        "Wrench on a frame in world axes, {frame: [fx, fy, fz, mx, my, mz]}; planar [fx, fy, mz].",
+        checks.table,
+    ),
+    "wrench_frames": Word("Sequence[str]", "", "Frames with a wrench as an input of the model.", checks.names),
+    "without": Word(
+        "Sequence[str]",
+        "",
+        "Terms of the file left out: friction, damping, gravity, springs (and their dampers), motor-inertia, axial.",
+        _terms,
+    ),
+    "include": Word(
+        "Sequence[str]", "", "The only joint terms that act: friction, motor-inertia, springs.", checks.names
+    ),
+    "reactions": Word("bool", "", "Also compute the wrench in every joint and closure.", checks.boolean),
+    "form": Word(
+        "{'split', 'projected'}",
+        "",
+        "Theory (16), or theory (15) with all rows projected.",
+        _one_of("split", "projected"),
+    ),
+    "frame": Word("str", "", "Name of the frame; None is the end effector.", _name),
+    "frames": Word("Sequence[str]", "", "Frames to report; by default the end effector.", checks.names),
+    "lock": Word("Lock", "", "Locked joints: 'actuators', 'none' or names.", _lock),
+    "about": Word(
+        "{'undeformed', 'equilibrium'}",
+        "",
+        "State of linearisation; None: the equilibrium under loads or prestressed springs, else the undeformed pose.",
+    ),
+    "servo": Word(
+        "float or Mapping[str, float]", "N/m, N m/rad", "Stiffness of motors held by springs.", _number_or_table
+    ),
+    "servo_damping": Word(
+        "float or Mapping[str, float]", "N s/m, N m s/rad", "Damping of the servos.", _number_or_table
+    ),
+    "modes": Word(
+        "int",
+        "",
+        "Number of modes.",
+        _integer(1),
+        {"draw_modes": _instance("Modes", "compute them first: parflex.natural_frequencies(robot)")},
+    ),
+    "mode": Word("int", "", "Mode, counted from 1, the lowest.", _integer(1)),
+    "shapes": Word("bool", "", "Also compute mode shapes.", checks.boolean, {"many_frequencies": _all_or_boolean}),
+    "designs": Word(
+        "Mapping[str, Sequence[float]]",
+        "",
+        "Numbers of the robot file by dotted path, one for each pose.",
+        checks.table,
+    ),
+    "responses": Word("Sequence[str]", "", "Responses: 'frequency:K', 'stiffness:FRAME.x', 'deflection:FRAME', ..."),
+    "threads": Word("int", "", "Number of threads.", _integer(1)),
+    "csv": Word("bool", "", "Write a CSV file too.", checks.boolean),
+    "response": Word("str", "", "Name of a response, a colon, and what it is of.", _name),
+    "keys": Word("Sequence[str]", "", "Keys of the robot file by dotted path, each of one number."),
+    "tolerances": Word("Mapping[str, float]", "", "Standard deviations of keys, in their units.", _numbers_by_name),
+    "statistic": Word("str", "", "'mean', or a quantile from 0 to 1 as text.", _name),
+    "function": Word("Callable", "", "Function of a state and of the text behind the colon.", _callable),
+    "unit": Word("str", "", "Unit of the number.", _name),
+    "help": Word("str", "", "Description, one sentence.", _name),
+    "worst": Word("{'smallest', 'largest'}", "", "Which of many poses counts."),
+    "found": Word(
+        "Sensitivities",
+        "",
+        "Sensitivities, from `sensitivities`.",
+        _instance("Sensitivities", "compute them first: parflex.sensitivities(robot, ...)"),
+    ),
+    "inputs": Word(
+        "Sequence[str]", "", "JOINT (its effort) or FRAME.fx ... FRAME.mz (force or moment, world axes).", checks.names
+    ),
+    "outputs": Word(
+        "Sequence[str]",
+        "",
+        "Coordinates or FRAME.x ... FRAME.rz; prefix velocity: or acceleration:; in runs reaction.JOINT.fx.",
+        checks.names,
+    ),
+    "over": Word("Sequence[tuple]", SI, "Axes of the grid: (coordinate, first, last, count).", _axes),
+    "fixed": Word("Mapping[str, float]", SI, "Coordinates that are the same everywhere.", _numbers_by_name),
+    "frequency_map": Word(
+        "FrequencyMap",
+        "",
+        "Map, from `frequency_map`.",
+        _instance("FrequencyMap", "make one first: parflex.frequency_map(robot, over)"),
+    ),
+    "out": Word(
+        "str or Path",
+        "",
+        "File that keeps results; a later call with it continues there.",
+        _path,
+        {"inverse_dynamics": None, "forward_dynamics": None},
+    ),
+    "path": Word("str or Path", "", "File.", _path),
+    "loops": Word("str or Path", "", "YAML file beside a URDF, with its loops and motors.", _path),
+    "end_effector": Word(
+        "str",
+        "",
+        "Link or joint of a URDF that is the end effector; None is the only moving link that carries no other.",
+        _name,
+    ),
+    "closed": Word("bool", "", "Of the closed robot, not of its open tree of legs and platform.", checks.boolean),
+    "floating": Word("bool", "", "The root of a URDF is a free body, not fixed to the ground.", checks.boolean),
+    "agreement": Word("float", "dimensionless", "MAC from which two shapes are one mode.", _number(above=0.0)),
+    "finest": Word("float", "dimensionless", "Smallest share of the way between two poses.", _number(above=0.0)),
+    "samples": Word("int", "", "Random states from which ranks are found.", _integer(1)),
+    "steps": Word("int", "", "Largest number of Newton steps.", _integer(1)),
+    "sensed": Word("Sequence[str]", "", "Passive joints with sensors; None: those of the file.", checks.names),
+    "values": Word("Sequence[float]", SI, "Measured positions of motors and sensed joints, in this order.", _row),
+    "near": Word("Array", SI, "All positions of a pose nearby; None is home.", _array(None)),
+    "name": Word("str", "", "Model: inverse, direct, mass-matrix, kinematics, geometry, step, ...", _name),
+    "parameters": Word("str or Sequence[str]", "", "'numbers', 'base' (base parameters as symbols) or names."),
+    "independent": Word(
+        "Sequence[str]", "", "Rates that are integrated; by default those that the model chooses.", checks.names
+    ),
+    "rows": Word("Sequence[int]", "", "Closure rows that determine the dependent rates; () leaves the choice."),
+    "checks": Word(
+        "bool", "", "Also output how far the inputs are from closed, and a condition number.", checks.boolean
+    ),
+    "operator_limit": Word("int", "", "Longest program, in operators.", _integer(1)),
+    "friction_width": Word(
+        "float", "rad/s, m/s", "Rate over which Coulomb friction changes its sign.", _number(least=0.0, example=1e-3)
+    ),
+    "ignore_limits": Word("bool", "", "Do not check the limits of the robot file.", checks.boolean),
+    "stops": Word("bool", "", "Let the limits of joints act, by the `stop` of the robot file.", checks.boolean),
+    "check_width": Word(
+        "bool",
+        "",
+        "Run again with half the friction width, where there is one, and report the difference.",
+        checks.boolean,
+    ),
+    "check_steps": Word("bool", "", "Run again with half the steps and report the error that follows.", checks.boolean),
+    "motion": Word(
+        "str, Path, Mapping or callable",
+        SI,
+        "Motion: name in the file, motion file, table, table of knots, or function of time.",
+        _motion,
+    ),
+    "plan": Word(
+        "MotorMotion",
+        "",
+        "Time-optimal motion, from `plan_motion`.",
+        _instance("MotorMotion", "make one first: parflex.plan_motion(robot, motion)"),
+    ),
+    "time": Word("float", "s", "Duration.", _number(above=0.0, example=1.0)),
+    "step": Word("float", "s", "Integration step.", _number(above=0.0, example=1e-3)),
+    "out_step": Word("float", "s", "Time between rows of the result.", _number(above=0.0, example=1e-3)),
+    "sample_time": Word("float", "s", "Sample time of the control law.", _number(above=0.0, example=1e-3)),
+    "controller": Word("Controller", "N, N m", "Controller called at its sample time, e.g. `PD`."),
+    "drive": Word("{'motors', 'platform'}", "", "Part that follows the motion.", _name),
+    "start": Word("str or Mapping", "", "State at the start."),
+    "fmi": Word("int", "", "Version of FMI: 2 or 3."),
+    "kind": Word("str", "", "Co-simulation (cs) or model exchange (me)."),
+    "platforms": Word("str", "", "Libraries for this machine (own), or for all platforms (all)."),
+    "method": Word("str", "", "Integrator: gauss4, gauss6, rk4, dopri5 or generalized-alpha.", _name),
+    "tolerance": Word(
+        "float",
+        "m",
+        "Largest error of positions in a step; angles times the typical length.",
+        _number(above=0.0, example=1e-3),
+    ),
+    "radius": Word("float", "dimensionless", "Spectral radius of generalized-alpha: 1 damps nothing, 0 most.", _share),
+    "progress": Word("callable", "", "Called with the progress at intervals.", _callable),
+    "reference": Word("str, Mapping, Reference or callable", SI, "Reference of the end effector."),
+    "law": Word("{'pd', 'ctc', 'ctc-task', 'extended'}", "", "Control law.", _name),
+    "model": Word("str", "", "Name of a model, as in `model`.", _name),
+    "plant": Word("Robot", "", "Robot that moves; None: the robot itself.", _robot),
+    "overshoot": Word("float", "dimensionless", "Overshoot of a step of the error; 0.1 is 10 %."),
+    "peak_time": Word("float", "s", "Time of the peak of such a step."),
+    "Kp": Word("float", "1/s^2", "Gain on errors, in place of overshoot and peak time."),
+    "Kv": Word("float", "1/s", "Gain on error rates; goes with `Kp`."),
+    "compensate": Word(
+        "Sequence[str]", "", "Joint terms the law knows: motor-inertia, springs, friction.", checks.names
+    ),
+    "delay": Word("int", "", "Samples from sensing to effort."),
+    "noise": Word("float", SI, "Standard deviation of measured positions."),
+    "rate_noise": Word("float", "m/s, rad/s", "Standard deviation of measured rates."),
+    "resolution": Word("float", SI, "Resolution of position sensors."),
+    "rates": Word("{'measured', 'differences'}", "", "Source of the rates: sensors, or differences of positions."),
+    "effort_limit": Word("float or Mapping[str, float]", "N, N m", "Largest effort of all motors, or of each."),
+    "weights": Word(
+        "Mapping[str, float]",
+        "",
+        "Weights of the squared efforts by motor under redundant actuation; default 1.",
+        checks.table,
+    ),
+    "preload": Word(
+        "Mapping[str, float]", "N, N m", "Internal efforts by motor, one for each redundant motor.", checks.table
+    ),
+    "velocity_limit": Word("float or Mapping[str, float]", "m/s, rad/s", "Largest velocity of all motors, or of each."),
+    "acceleration_limit": Word(
+        "float or Mapping[str, float]", "m/s^2, rad/s^2", "Largest acceleration of all motors, or of each."
+    ),
+    "seed": Word("int", "", "Seed of the noise.", _integer(0)),
+    "study": Word(
+        "StudyFile, str or Path",
+        "",
+        "Study, or path of its file.",
+        _study,
+        {"draw_study": _instance("Study", "run it first: parflex.run_study(file)")},
+    ),
+    "jobs": Word("int", "", "Processes side by side; None: one per core."),
+    "cluster": Word("str", "", "Address of a Dask scheduler whose workers compute; None: this machine."),
+    "executor": Word("Executor", "", "Executor of `concurrent.futures` that computes."),
+    "bench": Word("Bench", "", "Compiled laws and plants from an earlier call."),
+    "paper": Word("str", "", "Key of a paper; None: all.", _name),
+    "quick": Word("bool", "", "Leave out simulations, studies and times.", checks.boolean),
+    "refined": Word("Modes or Run", "", "Answer of `natural_frequencies` or `simulate` with `converge`."),
+    "run": Word("Run or Mapping[str, Array]", "", "Columns by name, with time 't' in s.", _columns),
+    "measured": Word(
+        "Run or Mapping[str, Array]", "", "Measured columns by name, with time 't' in s.", _columns, {"update": None}
+    ),
+    "columns": Word(
+        "Sequence[str]",
+        "",
+        "Columns to show; None: end effector, efforts and energies.",
+        checks.names,
+        {"identify": None},
+    ),
+    "record": Word(
+        "str, Path, Mapping[str, Array] or Sequence", "", "A record, or several: files, or columns by name."
+    ),
+    "validate": Word("str, Path, Mapping[str, Array] or Sequence", "", "Records on which efforts are predicted."),
+    "estimator": Word("str", "", "Method of estimation.", _name),
+    "cutoff": Word("float", "Hz", "Cutoff frequency of the low-pass of positions.", _number(above=0.0, example=100)),
+    "decimate": Word("int", "", "Samples from one retained sample to the next.", _integer(1)),
+    "least_speed": Word(
+        "float",
+        "m/s, rad/s",
+        "Speed below which samples of motors with Coulomb friction are left out.",
+        _number(least=0.0),
+    ),
+    "friction": Word("str", "", "Friction model of the motors.", _name),
+    "vary": Word("Sequence[str]", "", "Keys of the robot file by dotted path, each of one number."),
+    "hold_out": Word("Sequence[str]", "", "Measurements predicted but not fitted: 'POSE', 'POSE:MODE' or ':MODE'."),
+    "prior": Word(
+        "float or Mapping[str, float]", "dimensionless", "Relative standard deviation before the measurement."
+    ),
+    "harmonics": Word("int", "", "Harmonics of a Fourier series.", _integer(2, 50)),
+    "workspace": Word(
+        "Mapping[str, Sequence[float]]", "m", "Lowest and highest place of the end effector by direction.", checks.table
+    ),
+    "distance": Word(
+        "float",
+        "dimensionless",
+        "Smallest distance to singular poses: 1 at home, 0 at a singular pose.",
+        _number(least=0.0, example=0.3),
+    ),
+    "starts": Word("int", "", "Number of random starts.", _integer(1, 1000)),
+    "keep_spikes": Word("bool", "", "Do not repair isolated outliers.", checks.boolean),
+    "keep": Word(
+        "Sequence[str] | str",
+        "",
+        "Joints, elements and couplings whose springs and dampers keep the values of the file.",
+        checks.names_or_all,
+    ),
+    "physical": Word("bool", "", "Restrict the parameters to physically consistent bodies.", checks.boolean),
+    "instant": Word("float", "s", "Time at which the beam is drawn.", _number(example=0.5)),
+    "title": Word("str", "", "Title of the figure.", _name),
+    "natural": Word("Array", "Hz", "Natural frequencies, drawn as thin lines."),
+    "highest": Word("float", "Hz", "Highest frequency drawn.", _number(above=0.0)),
+    "amplitude": Word(
+        "float", "dimensionless", "Largest displacement as a share of the robot's size.", _number(above=0.0)
+    ),
 }

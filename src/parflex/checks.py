@@ -1,17 +1,17 @@
-"""Arguments of functions, checked before use: each error names the key, the value and the fix."""
+"""Checks of values: each error names the key, the value and the fix. `parflex --help` imports this without NumPy."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral, Real
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from parflex.errors import InputError, did_you_mean
 
-Array = np.ndarray
+if TYPE_CHECKING:
+    import numpy as np
+
 SHOWN = 60  # characters of a value that an error repeats
 
 
@@ -41,7 +41,7 @@ def one_of(value: Any, words: Iterable[str], key: str) -> str:
 
 def number(value: Any, key: str, *, least: float = -math.inf, above: float = -math.inf, example: float = 0.1) -> float:
     """A finite number, not below `least` and above `above`."""
-    fits = isinstance(value, Real) and not isinstance(value, (bool, np.bool_)) and math.isfinite(value)
+    fits = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
     if not fits or value < least or value <= above:
         what = (
             "a finite number" if math.isinf(least) and math.isinf(above)
@@ -55,7 +55,7 @@ def number(value: Any, key: str, *, least: float = -math.inf, above: float = -ma
 
 def integer(value: Any, key: str, least: int = 0, most: int | None = None) -> int:
     """A whole number in a range."""
-    fits = isinstance(value, Integral) and not isinstance(value, (bool, np.bool_))
+    fits = isinstance(value, Integral) and not isinstance(value, bool)
     if not fits or value < least or (most is not None and value > most):
         upto = "or more" if most is None else f"to {most}"
         raise InputError(
@@ -67,8 +67,10 @@ def integer(value: Any, key: str, least: int = 0, most: int | None = None) -> in
     return int(value)
 
 
-def numbers(value: Any, shape: tuple[int | None, ...], key: str) -> Array:
+def numbers(value: Any, shape: tuple[int | None, ...], key: str) -> np.ndarray:
     """Finite numbers in an array of a shape; None is any size."""
+    import numpy as np
+
     try:
         array = np.asarray(None if isinstance(value, (str, bytes)) else value, dtype=float)
     except (TypeError, ValueError):
@@ -118,6 +120,8 @@ def names_or_all(value: Any, key: str) -> tuple[str, ...]:
 
 def boolean(value: Any, key: str) -> bool:
     """True or false."""
+    import numpy as np
+
     if not isinstance(value, (bool, np.bool_)):
         raise InputError(f"'{key}' must be True or False", key=key, value=short_text(value), hint="give True or False")
     return bool(value)
@@ -133,6 +137,8 @@ def instance(value: Any, kind: type, key: str, hint: str) -> Any:
 
 
 def _kind(value: Any) -> str:
+    import numpy as np
+
     words = {list: "a list", tuple: "a tuple", str: "a string", dict: "a dictionary", np.ndarray: "an array"}
     known = words.get(type(value))
     if known is None:

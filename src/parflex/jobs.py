@@ -41,7 +41,7 @@ from typing import Any, BinaryIO, Protocol
 
 from parflex.checks import integer
 from parflex.errors import InputError, ParflexWarning
-from parflex.io import unwritable_error
+from parflex.io import write_errors
 
 SAVE_EVERY = 10.0  # s between two writes of the file of results
 
@@ -531,11 +531,9 @@ class Journal:
         self.file: BinaryIO | None = None
 
     def __enter__(self) -> Journal:
-        try:
+        with write_errors(self.results):
             self.file = open(self.path, "a+b", buffering=0)  # noqa: PTH123 - it stays open
             self._lock()
-        except OSError as error:
-            raise unwritable_error(error, str(self.results), "out", "check the path and its permissions") from None
         return self
 
     def _lock(self) -> None:
@@ -590,13 +588,9 @@ class Journal:
     def _write(self, data: bytes) -> None:
         assert self.file is not None
         left = memoryview(data)
-        try:
+        with write_errors(self.results, hint="free some space and run it again: what was finished is kept"):
             while left:
                 left = left[self.file.write(left) or 0 :]
-        except OSError as error:
-            raise unwritable_error(
-                error, str(self.results), "out", "free some space and run it again: what was finished is kept"
-            ) from None
 
     def _cut(self, size: int) -> None:
         assert self.file is not None

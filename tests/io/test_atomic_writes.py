@@ -12,8 +12,7 @@ import pytest
 import parflex
 from parflex import InputError
 from parflex.cli.statics import write_arrays
-from parflex.codegen.source_files import write_files
-from parflex.io import atomic_file, atomic_files, replacing_files
+from parflex.io import atomic_file, atomic_files, write_generated
 from parflex.trajectories.files import write_table
 from parflex.view.style import new_figure, write_picture
 
@@ -44,7 +43,7 @@ def test_a_failed_write_changes_nothing_and_leaves_no_file(tmp_path, error):
 def test_of_several_files_all_are_replaced_or_none(tmp_path):
     (tmp_path / "a.txt").write_text("old")
     (tmp_path / "b.txt").mkdir()
-    with pytest.raises(OSError, match="is a folder"), replacing_files(tmp_path / "a.txt", tmp_path / "b.txt"):
+    with pytest.raises(InputError, match="is a folder"), atomic_files([tmp_path / "a.txt", tmp_path / "b.txt"]):
         pass
     assert (tmp_path / "a.txt").read_text() == "old"
 
@@ -65,7 +64,7 @@ WRITERS: dict[str, tuple[str, Any]] = {
     "arrays for MATLAB": ("a.mat", lambda p: write_arrays(str(p), {"A": np.eye(2), "names": ["a", "b"]})),
     "a picture": ("a.svg", lambda p: write_picture(new_figure(1.0), p)),
     "a map": ("map.npz", lambda p: parflex.frequency_map(parflex.load("dualemps"), [("11", 0, 0.01, 2)], out=str(p))),
-    "a program": ("a.c", lambda p: write_files(p.parent, {p.name: "text"}, force=True)),
+    "a program": ("a.c", lambda p: write_generated(p.parent, {p.name: "text"}, force=True)),
 }
 
 

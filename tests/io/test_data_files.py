@@ -13,7 +13,7 @@ from support.robots import write_robot
 
 import parflex
 from parflex import InputError
-from parflex.io import MAX_BYTES, read_npz
+from parflex.io import MAX_BYTES, npz_bytes, read_npz
 from parflex.trajectories.files import read_table
 
 # -- arrays in npz files ----------------------------------------------------------------------------------------------
@@ -49,7 +49,7 @@ def no_room(monkeypatch):
 def test_arrays_come_back_as_they_were_written(tmp_path):
     arrays = {"a": np.arange(3.0), "b": np.array("text"), "c": np.zeros((2, 0)), "d": np.eye(2, dtype=complex)}
     np.savez_compressed(tmp_path / "a.npz", **arrays)
-    for source in (tmp_path / "a.npz", io.BytesIO((tmp_path / "a.npz").read_bytes())):
+    for source in (tmp_path / "a.npz", (tmp_path / "a.npz").read_bytes(), npz_bytes(arrays)):
         found = read_npz(source)
         assert list(found) == list(arrays) and all(np.array_equal(found[k], v) for k, v in arrays.items())
     assert list(read_npz(tmp_path / "a.npz", ["b"])) == ["b"]

@@ -96,10 +96,10 @@ def test_files_that_cannot_be_read_are_named(capsys, tmp_path, monkeypatch):
     secret = tmp_path / "secret.toml"
     secret.write_text(FIVE_BAR)
 
-    def denied(*_: object) -> None:
+    def denied(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("parflex.robotfile.read.read_bounded", denied)
+    monkeypatch.setattr("parflex.robotfile.read.read_bytes", denied)
     error = refused(capsys, "check", secret)
     assert (error["file"], "Permission denied" in error["message"]) == (str(secret), True)
 

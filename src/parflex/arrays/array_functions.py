@@ -8,7 +8,6 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from parflex.arrays.array_answers import answer, short_forward, short_inverse
-from parflex.checks import one_of
 from parflex.dynamics import dynamics
 from parflex.dynamics.dynamics import Result
 from parflex.errors import InputError
@@ -126,7 +125,6 @@ def inverse_dynamics(
             robot, pose, *by_name, wrench=wrench, without=without, form=form, reactions=reactions,
             weights=weights, preload=preload, effort_limit=effort_limit, ignore_limits=ignore_limits,
         )  # fmt: skip
-    one_of(form, ("split", "projected"), "form")
     _refuse_reactions(reactions)
     sharing = None
     if weights or preload or effort_limit is not None or driven_cables(robot):  # programs do not keep cables taut

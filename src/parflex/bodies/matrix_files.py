@@ -35,7 +35,7 @@ from parflex.bodies.reduced_matrices import (
     refuse_order,
 )
 from parflex.errors import ParflexError, RobotFileError
-from parflex.io import read_npz
+from parflex.io import read_bytes, read_npz
 
 Array = np.ndarray
 
@@ -133,17 +133,7 @@ def _moves_freely(K: Array, count: int) -> bool:
 
 def read_content(path: Path) -> bytes:
     """The bytes of a file, and never more than matrices can have."""
-    try:
-        with Path(path).open("rb") as opened:
-            content = opened.read(MAX_BYTES + 1)
-    except OSError as error:
-        missing = isinstance(error, FileNotFoundError)
-        reason = "there is no such file" if missing else f"cannot be read ({error.strerror})"
-        raise matrix_error(str(path), reason, "check the path and its permissions", value=str(path)) from None
-    if len(content) > MAX_BYTES:
-        raise matrix_error(
-            str(path), f"has more than {MAX_BYTES / 1e6:.0f} MB", "give reduced matrices, not whole ones"
-        )
+    content = read_bytes(path, None, RobotFileError, MAX_BYTES, "give reduced matrices, not whole ones")
     if not content.strip():
         raise matrix_error(str(path), "is empty", "write the matrices again")
     return content
@@ -204,7 +194,7 @@ def _npz(content: bytes, path: Path) -> dict[str, Array]:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             if sum(entry.file_size for entry in archive.infolist()) > MAX_BYTES:
                 raise matrix_error(str(path), f"unpacks to more than {MAX_BYTES / 1e6:.0f} MB", "give reduced matrices")
-        return read_npz(io.BytesIO(content), NAMES)
+        return read_npz(content, NAMES)
     except ParflexError:
         raise
     except Exception as error:  # what a damaged archive raises depends on where it is damaged

@@ -16,7 +16,7 @@ import numpy as np
 
 from parflex.bodies.elastic import ElasticBody, InnerNodes, Node, geometric_stiffness_error, mean_slopes, stress_strains
 from parflex.errors import InputError, RobotFileError, did_you_mean
-from parflex.io import atomic_file, read_npz
+from parflex.io import atomic_file, read_bytes, read_npz
 from parflex.records import Record
 from parflex.spatial.rotations import hat
 
@@ -455,7 +455,7 @@ def save_modal(data: ModalData, path: str | Path) -> Path:
         arrays["second_moments"] = data.second_moments
     if data.geometric is not None:
         arrays["geometric"] = data.geometric
-    with atomic_file(path, None, "check the path and its permissions") as file:
+    with atomic_file(path, None) as file:
         np.savez_compressed(file, **arrays)
     return path
 
@@ -471,17 +471,11 @@ def load_modal(path: str | Path) -> ModalData:
 
 
 def _read(path: Path) -> ModalData:
+    if not path.exists():
+        raise RobotFileError("there is no such file", file=str(path), value=str(path), hint="check the path")
+    content = read_bytes(path, None, RobotFileError, MAX_BYTES, "keep fewer nodes or modes")
     try:
-        if path.is_file() and path.stat().st_size > MAX_BYTES:
-            raise RobotFileError("is too large for modal data", file=str(path), hint="keep fewer nodes or modes")
-        arrays = read_npz(path)
-    except OSError as error:
-        reason = (
-            "there is no such file" if isinstance(error, FileNotFoundError) else f"cannot be read ({error.strerror})"
-        )
-        raise RobotFileError(
-            reason, file=str(path), value=str(path), hint="check the path and its permissions"
-        ) from None
+        arrays = read_npz(content)
     except ValueError:
         raise RobotFileError(
             "is not an npz file of modal data", file=str(path), hint="write it with save_modal"

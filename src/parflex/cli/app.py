@@ -10,7 +10,7 @@ from typing import Any
 import click
 from click.shell_completion import get_completion_class
 
-from parflex.cli import (  # noqa: F401 - importing them adds their commands
+from parflex.cli import (  # noqa: F401 - importing modules adds their commands
     codegen,
     control,
     design,
@@ -79,10 +79,6 @@ def main(arguments: list[str] | None = None) -> None:
 def _told(message: Warning | str, *_: Any, **__: Any) -> None:
     """A warning on the way, in the words of those of an answer."""
     output.warn([str(message)])
-
-
-if __name__ == "__main__":
-    main()
 
 
 @cli.command(

@@ -56,7 +56,7 @@ def _make_model(
     spare: dict[str, Any],
 ) -> tuple[Any, list[str], list[str]]:
     """The model, what is left out of it, and its warnings."""
-    from parflex.codegen.model import model as make
+    from parflex import model as make
     from parflex.robot.load import omitted_terms
 
     chosen: Any = parameters if parameters in ("base", "numbers") else split_names(parameters)
@@ -134,7 +134,7 @@ def codegen(
     **choice: Any,
 ) -> None:
     """Write a model as source code; for llvm also compile it for this machine."""
-    from parflex.codegen.source_files import write_files
+    from parflex.io import write_generated
 
     spare = read_allocation(choice)
     loaded = open_robot(robot, **choice)
@@ -149,7 +149,7 @@ def codegen(
     )  # fmt: skip
     files = made.files(target, float32)
     compiled = made.compiled() if target == "llvm" else None  # where a cache fails, that was said already
-    written = write_files(folder, files, force)
+    written = write_generated(folder, files, force=force)
     answer = {"files": [str(path) for path in written], "counts": made.counts, "inputs": list(made.program.inputs)}
     answer["outputs"] = [label for label, _ in made.program.outputs]
     answer |= {"signals": made.signals, "coordinates": coordinates, "about": made.about}

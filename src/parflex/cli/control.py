@@ -83,7 +83,7 @@ from parflex.cli.output import count_progress, time_progress
 @click.option("-o", "--out", "path", metavar="FILE", help="Write time series to this file: .csv or .npz.")
 def control(robot: str, as_json: bool, path: str | None, **options: Any) -> int:
     """Simulate tracking of a reference under a control law; the plant may differ from the model of the law."""
-    from parflex.control.control import run_control
+    from parflex import run_control
     from parflex.trajectories.files import check_target
 
     words = {key: options.pop(key) for key in ("settings", "payload", "actuation", "working_mode", "rigid")}
@@ -142,7 +142,7 @@ def _arguments(options: dict[str, Any]) -> dict[str, Any]:
 @click.option("--json", "as_json", is_flag=True, help="Print a single JSON object.")
 def study(file: str, out: str | None, jobs: int | None, cluster: str | None, figure: str | None, as_json: bool) -> None:
     """Compare laws on plants whose parameters are wrong: templates of signs times percentages."""
-    from parflex.control.study import run_study
+    from parflex import run_study
     from parflex.control.study_file import read_study
 
     if figure:
@@ -165,7 +165,7 @@ def study(file: str, out: str | None, jobs: int | None, cluster: str | None, fig
         "out": out,
     }
     if figure and found.cases:
-        from parflex.view.study_figure import draw_study
+        from parflex import draw_study
 
         draw_study(found, figure)
         answer["figure"] = figure

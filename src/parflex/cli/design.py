@@ -45,7 +45,7 @@ def sensitivities(
     **options: Any,
 ) -> None:
     """Exact derivatives of a response by numbers of the robot file; the pose stays, joints follow."""
-    from parflex.design.sensitivity import sensitivities as derivatives
+    from parflex import sensitivities as derivatives
     from parflex.view.style import picture_path
 
     if figure:
@@ -68,7 +68,7 @@ def sensitivities(
         **given,
     )
     if figure:
-        from parflex.view.study_figure import draw_sensitivities
+        from parflex import draw_sensitivities
 
         draw_sensitivities(found, figure)
     answer = {**found.as_dict(), "figure": figure, "warnings": list(loaded.warnings)}
@@ -96,7 +96,7 @@ def sensitivities(
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def optimise(file: str, out: str, as_json: bool) -> int:
     """Optimise a robot: variables, responses, objective and constraints of a file."""
-    from parflex.design.optimise import optimise as optimised
+    from parflex import optimise as optimised
     from parflex.view.design_page import write_design_page
 
     found = optimised(file, out)
@@ -141,7 +141,7 @@ def sweep(file: str, out: str, jobs: int | None, cluster: str | None, as_json: b
     """Responses of many designs of a robot: a grid, samples or a list, in a table that can be taken up again."""
     import numpy as np
 
-    from parflex.design.sweep import sweep as swept
+    from parflex import sweep as swept
 
     with count_progress("sweep") as shown:
         found = swept(file, out, jobs=jobs, cluster=cluster, progress=shown)

@@ -72,8 +72,7 @@ def export(format_name: str, robot: str, as_json: bool, out: str, **choice: Any)
     if format_name == "fmu":
         _write_fmu(loaded, out, asked, as_json)
         return
-    from parflex.exchange.mjcf import export_mjcf
-    from parflex.exchange.urdf import export_urdf
+    from parflex import export_mjcf, export_urdf
 
     found = (export_mjcf if format_name == "mjcf" else export_urdf)(loaded, out)
     answer = {"file": found.file, "files": list(found.files), "notes": list(found.notes)}
@@ -83,8 +82,8 @@ def export(format_name: str, robot: str, as_json: bool, out: str, **choice: Any)
 
 def _write_fmu(loaded: Any, out: str, asked: dict[str, Any], as_json: bool) -> None:
     """An FMU; lists are words between commas."""
+    from parflex import export_fmu
     from parflex.cli.options import read_pose_option
-    from parflex.exchange.fmu.export import export_fmu
 
     for word in ("frames", "wrench_frames", "without", "independent", "parameters"):
         if word in asked:
@@ -124,7 +123,7 @@ def import_verb(
     source: str, loops: str | None, floating: bool, end_effector: str | None, out: str, as_json: bool
 ) -> int:
     """Read a robot of another program: URDF with loops, MuJoCo, SYMORO."""
-    from parflex.exchange.import_robot import import_robot
+    from parflex import import_robot
 
     found = import_robot(source, out, loops=loops, floating=floating, end_effector=end_effector)
     dropped = [{"kind": one.kind, "name": one.name, "why": one.why} for one in found.dropped]

@@ -9,9 +9,9 @@ from typing import Any
 import click
 
 from parflex import __version__
+from parflex.api import WORDS
 from parflex.errors import nearest
 from parflex.io import refuse_overwrite
-from parflex.vocabulary import WORDS
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 OUTPUTS = {"--out", "--record", "--page", "--report", "--figure", "--convergence"}  # options that name what is written
@@ -35,7 +35,7 @@ NO_COLOR switches colours off, PARFLEX_CACHE names the directory of compiled mod
 
 
 def _with_unit(option: click.Parameter) -> None:
-    """The unit that the vocabulary gives to a word, where the help does not say it."""
+    """Add the unit of the word to the help of an option, where the help does not say it."""
     word = WORDS.get(option.name or "")
     if not isinstance(option, click.Option) or word is None or not option.help or word.unit in ("", "dimensionless"):
         return

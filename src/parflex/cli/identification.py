@@ -40,7 +40,7 @@ def identify(
     robot: str, as_json: bool, record: tuple[str, ...], out: str | None, page: str | None, **options: Any
 ) -> None:
     """Identify inertial parameters, friction and drive gains of a robot from records of its motors."""
-    from parflex.identification.identify import identify as identified
+    from parflex import identify as identified
     from parflex.identification.robot_update import check_robot_target, write_robot
 
     words = {key: options.pop(key) for key in ("settings", "payload", "actuation", "working_mode", "rigid")}
@@ -115,12 +115,12 @@ def excite(
     workspace: str | None, **options: Any,
 ) -> None:  # fmt: skip
     """Find a motion of the motors that tells the base parameters best, within limits."""
-    from parflex.checks import number
+    from parflex import excite as excited
+    from parflex.api import check_argument
     from parflex.cli.options import number_or_table
     from parflex.identification.excitation import check_motion_target, read_region, write_motion
-    from parflex.identification.excitation import excite as excited
 
-    number(step, "step", above=0.0, example=1e-3)
+    check_argument("step", step)
     words = {key: options.pop(key) for key in ("settings", "payload", "actuation", "working_mode", "rigid")}
     box = read_region(workspace)
     limits = {
@@ -204,11 +204,11 @@ def update(
     out: str | None, page: str | None, **options: Any,
 ) -> None:  # fmt: skip
     """Fit numbers of the robot file to measured natural frequencies, damping ratios and frequency responses."""
+    from parflex import update as updated
     from parflex.cli.options import number_or_table
     from parflex.identification.robot_update import check_robot_target
     from parflex.updating.frequency_response import responses_of_words
     from parflex.updating.result import write_updated
-    from parflex.updating.update import update as updated
 
     words = ("settings", "payload", "actuation", "working_mode", "elements", "rigid")
     loaded = open_robot(robot, **{key: options[key] for key in words})

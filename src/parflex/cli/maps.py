@@ -71,8 +71,8 @@ def map_verb(
     **choice: Any,
 ) -> None:
     """Natural frequencies over a grid of poses; run it again to go on where it stopped."""
+    from parflex import frequency_map
     from parflex.maps.closed_rows import OK
-    from parflex.maps.grid import frequency_map
 
     if figure:
         from parflex.view.style import picture_path
@@ -93,7 +93,8 @@ def map_verb(
     if left_out and (drawn.status == OK).any():
         answer["lowest"] = _lowest(drawn)
     if figure:
-        from parflex.view.map_figure import draw_map, draw_panels, scalars
+        from parflex import draw_map
+        from parflex.view.map_figure import draw_panels, scalars
 
         if scalars(drawn):
             draw_panels(drawn, figure, title=loaded.name)

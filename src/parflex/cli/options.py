@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -117,7 +116,7 @@ def open_robot(
     rigid: bool = False,
 ) -> Robot:
     """Load the robot of a command line."""
-    from parflex.robot.load import load
+    from parflex import load
     from parflex.robotfile.read import parse_setting
 
     return load(
@@ -223,15 +222,11 @@ def naming_state_file(state_file: str | None, **options: Any) -> Iterator[None]:
 
 
 def _state_file(path: str) -> dict[str, Any]:
-    from parflex.robotfile.read import read_bounded
+    from parflex.io import read_bytes
 
     form = 'write {"pose": {"x": 0.1}, ...}'
     try:
-        state = json.loads(read_bounded(Path(path)).decode("utf-8-sig"), object_pairs_hook=_no_doubles)
-    except OSError as error:
-        raise InputError(
-            f"cannot be read ({error.strerror})", file=path, key="state", value=path, hint="check the path"
-        ) from None
+        state = json.loads(read_bytes(path, "state").decode("utf-8-sig"), object_pairs_hook=_no_doubles)
     except _DoubleKeyError as error:
         raise InputError(
             f"'{error}' appears twice", file=path, key="state", value=str(error), hint="keep one of them"
@@ -349,7 +344,7 @@ def condition_options(command: Command) -> Command:
 
 def linear_model_of(robot: str, options: dict[str, Any]) -> tuple[Any, str]:
     """The linear model that the options ask for, and what it is about."""
-    from parflex.statics.linear_model import linear_model
+    from parflex import linear_model
 
     loaded, given = read_conditions(robot, options, felt=False)
     model = linear_model(loaded, **given)

@@ -76,8 +76,7 @@ def _lines(rows: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
 
 
 def _plot_modes(what: str, path: str, options: dict[str, Any]) -> dict[str, Any]:
-    from parflex.statics.modes import natural_frequencies
-    from parflex.view.mode_figure import draw_modes
+    from parflex import draw_modes, natural_frequencies
 
     words = ("columns", "measured", "spectrum", "energies", "sections", "instant", "highest", "robot")
     _refuse(options, words, "a robot has no columns", what)
@@ -96,7 +95,7 @@ def _plot_modes(what: str, path: str, options: dict[str, Any]) -> dict[str, Any]
 
 
 def _plot_run(what: str, path: str, options: dict[str, Any]) -> dict[str, Any]:
-    from parflex.simulation.runs import load_run
+    from parflex import load_run
     from parflex.trajectories.files import read_table
     from parflex.view import run_figure
 
@@ -114,7 +113,8 @@ def _plot_run(what: str, path: str, options: dict[str, Any]) -> dict[str, Any]:
         run_figure.draw_energies(run, path, title)
         return {"columns": run_figure.energy_columns(run)}
     if options["sections"]:
-        from parflex.view.run_figure import along_beams, draw_sections
+        from parflex import draw_sections
+        from parflex.view.run_figure import along_beams
 
         draw_sections(run, path, columns, options["instant"], title)
         return {"columns": [one.name for one in along_beams(run, columns)]}
@@ -152,7 +152,7 @@ def _robot_of(run: Any, name: str | None) -> Any:
 
 
 def _natural(robot: Any) -> Any:
-    from parflex.statics.modes import natural_frequencies
+    from parflex import natural_frequencies
 
     try:
         return natural_frequencies(robot).frequencies

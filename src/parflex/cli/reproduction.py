@@ -38,7 +38,8 @@ def _papers(context: click.Context, parameter: click.Parameter, begun: str) -> l
 @click.option("--json", "as_json", is_flag=True, help="Print a single JSON object.")
 def reproduce(paper: str | None, report: str | None, quick: bool, as_json: bool) -> int:
     """Published numbers of the papers beside computed ones, with a verdict each."""
-    from parflex.reproduction.checks import DIFFERS, reproduce, totals
+    from parflex import reproduce
+    from parflex.reproduction.checks import DIFFERS, totals
     from parflex.reproduction.report import check_folder, write_report
 
     if report:

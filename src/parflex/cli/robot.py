@@ -18,7 +18,7 @@ from parflex.cli.options import (
     split_names,
 )
 from parflex.errors import ParflexError, RobotFileError
-from parflex.io import new_file
+from parflex.io import write_new_text
 
 WIDEST = 100  # characters of a line of an explanation
 SAVED = ("operators", "microseconds")
@@ -120,8 +120,8 @@ def check(robot: str, as_json: bool, strict: bool, **choice: Any) -> None:
 )
 def draw(robot: str, as_json: bool, pose: str | None, frames: str | None, path: str, **choice: Any) -> None:
     """A still picture of the robot at a pose."""
+    from parflex import draw as draw_robot
     from parflex.robot.configuration import configure
-    from parflex.view.robot_figure import draw as draw_robot
 
     loaded = open_robot(robot, **choice)
     here = configure(loaded, read_pose_option(pose))
@@ -139,8 +139,7 @@ def new(name: str, path: str | None, as_json: bool) -> None:
 
     text = template_text(name)
     if path is not None:
-        with new_file(path, "output") as file:
-            file.write(text.encode())
+        write_new_text(path, text, "output")
         click.echo(f"written: {path}", err=True)
     if as_json:
         output.print_result({"name": name, "file": path, "text": text}, as_json)
@@ -166,10 +165,10 @@ def schema(as_json: bool) -> None:
 @limits_option
 def pose(robot: str, as_json: bool, pose: str | None, frames: str | None, ignore_limits: bool, **choice: Any) -> None:
     """All joint values and frames at a pose, and how near it is to a singularity."""
+    from parflex import frames as frames_of
+    from parflex import geometric_solutions
     from parflex.forces.forces import element_values
     from parflex.robot.configuration import configure
-    from parflex.robot.frames import frames as frames_of
-    from parflex.robot.frames import geometric_solutions
 
     loaded = open_robot(robot, **choice)
     configuration = configure(loaded, read_pose_option(pose), ignore_limits=ignore_limits)
@@ -220,7 +219,7 @@ def explain(robot: str, as_json: bool, markdown: bool, counts: bool, coordinates
     Bodies, coordinates, loops and where they are cut, what depends on what, motors, the form of its programs, and
     where its numbers come from. Equations have their numbers of the page Theory of the documentation.
     """
-    from parflex.formulations.explain import explain as explain_robot
+    from parflex import explain as explain_robot
     from parflex.maps.explain import with_maps
 
     loaded = open_robot(robot, **choice)
@@ -240,7 +239,7 @@ def explain(robot: str, as_json: bool, markdown: bool, counts: bool, coordinates
 
 def _operators(loaded: Any, coordinates: Any) -> dict[str, Any]:
     """Operators of the inverse and direct models, as `count` counts; None where the actuation does not define one."""
-    from parflex.codegen.model import model
+    from parflex import model
     from parflex.robot.load import COUNTED_WITHOUT
 
     found: dict[str, Any] = {}

@@ -101,7 +101,7 @@ from parflex.errors import InputError
 @click.option("-o", "--out", "path", required=True, metavar="FILE", help="Output file: .csv or .npz.")
 def simulate(robot: str, as_json: bool, path: str, **options: Any) -> int:
     """Move a robot in time and write named time series."""
-    from parflex.simulation.simulate import simulate as run_simulation
+    from parflex import simulate as run_simulation
     from parflex.trajectories.files import check_target
 
     drawn = check_convergence(options["converge"], options.pop("convergence"))

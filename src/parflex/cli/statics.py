@@ -21,10 +21,10 @@ from parflex.io import atomic_file
 @click.option("--frame", metavar="NAME", help="Frame whose stiffness is computed; default: the end effector.")
 def stiffness(robot: str, as_json: bool, frame: str | None, **options: Any) -> None:
     """Stiffness and compliance of a frame, deflection, holding efforts and section forces under loads."""
+    from parflex import deflection, equilibrium, linear_model
     from parflex.forces.sections import beam_tables
-    from parflex.statics.equilibrium import equilibrium
-    from parflex.statics.linear_model import about_equilibrium, linear_model, state_about
-    from parflex.statics.stiffness import deflection, deflection_at, selected_components, stiffness_of
+    from parflex.statics.linear_model import about_equilibrium, state_about
+    from parflex.statics.stiffness import deflection_at, selected_components, stiffness_of
 
     loaded, given = read_conditions(robot, options)
     frames = list(dict.fromkeys([frame or loaded.tree.end_effector, *given["wrench"]]))

@@ -45,8 +45,9 @@ def motion(
     **choice: Any,
 ) -> None:
     """Plan a motion of the motors: table, largest velocities and accelerations, time-optimal law."""
+    from parflex import plan_motion
     from parflex.trajectories.files import check_target, write_table
-    from parflex.trajectories.motor_motion import plan_motion, with_time_law
+    from parflex.trajectories.motor_motion import with_time_law
     from parflex.trajectories.polynomials import largest_values
 
     if not 0 < step < float("inf"):
@@ -80,7 +81,7 @@ def motion(
         answer |= plan.timing.answer()
         tables += plan.timing.tables()
         if figure is not None:
-            from parflex.view.study_figure import draw_timing
+            from parflex import draw_timing
 
             draw_timing(plan, figure)
             written.append(figure)

@@ -39,7 +39,8 @@ def frequencies(
     **options: Any,
 ) -> int:
     """Natural frequencies and modes of a robot with elastic bodies or springs."""
-    from parflex.statics.modes import energy_shares, natural_frequencies, participation
+    from parflex import natural_frequencies
+    from parflex.statics.modes import energy_shares, participation
 
     drawn = check_convergence(converge, convergence)
     loaded, given = read_conditions(robot, options, felt=False)

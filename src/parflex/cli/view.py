@@ -1,4 +1,4 @@
-"""Command `view`."""
+"""The verb that shows a robot in a browser page of this machine."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from parflex.cli import output
 from parflex.cli.group import cli
 from parflex.cli.options import open_robot, read_pose_option, robot_options, split_names
 from parflex.errors import InputError
-from parflex.io import atomic_file
+from parflex.io import write_text
 
 
 @cli.command(
@@ -85,9 +85,7 @@ def view(
         viewer.begin(mode, amplitude, stress)
         viewer.stage.show_map(points)
         if record is not None:
-            page = viewer.page().encode()
-            with atomic_file(record, "record") as file:
-                file.write(page)
+            write_text(record, viewer.page(), "record")
             output.print_result(
                 {"file": record, "warnings": list(loaded.warnings)}, as_json, ("", ["written"], [(record,)])
             )

@@ -29,7 +29,8 @@ import numpy as np
 from pydantic import BaseModel
 
 from parflex.codegen.program import PackedInstructions, Program, pack
-from parflex.io import replacing_files
+from parflex.errors import InputError
+from parflex.io import atomic_file, write_errors
 from parflex.robot.robot import Robot
 
 Array = np.ndarray
@@ -314,13 +315,14 @@ def write_bytes(key: str, data: bytes) -> None:
     if place is None:
         return
     try:
-        place.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if not _private(place, place.stat()):
-            return
-        with replacing_files(place / key, rights=0o600) as (file,):
-            file.write(hashlib.sha256(data).digest() + data)
-    except OSError as error:
-        _warn(place, f"cannot be written ({error.strerror or error}); set {VARIABLE} to a writable folder or to 'off'")
+        with write_errors(place):
+            place.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not _private(place, place.stat()):
+                return
+            with atomic_file(place / key, rights=0o600) as file:
+                file.write(hashlib.sha256(data).digest() + data)
+    except InputError as error:
+        _warn(place, f"{error.message}; set {VARIABLE} to a writable folder or to 'off'")
 
 
 def _private(path: Path, about: os.stat_result) -> bool:

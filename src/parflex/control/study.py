@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -23,7 +22,7 @@ from parflex.control.reference_text import reference_from
 from parflex.control.study_file import StudyFile, read_study
 from parflex.control.variation import Parameter, parameters_of, perturbed_robot
 from parflex.errors import InputError
-from parflex.io import atomic_file
+from parflex.io import check_writable, write_text
 from parflex.jobs import ChunkTask, run_job
 from parflex.jobs import dask_executor as cluster_crew
 from parflex.records import Answer, brief, name_list
@@ -208,12 +207,11 @@ def _key(bench: StudySetup) -> str:
 
 
 def _check_target(path: Path) -> None:
-    folder = path.absolute().parent
-    if path.suffix != ".json" or path.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
+    if path.suffix != ".json":
         raise InputError(
-            "is not a writable JSON file", file=str(path), key="out", value=str(path),
-            hint="use a name that ends in .json, in an existing folder",
-        )  # fmt: skip
+            "is not a JSON file", file=str(path), key="out", value=str(path), hint="use a name that ends in .json"
+        )
+    check_writable(path)
 
 
 class StudyResults:
@@ -280,8 +278,7 @@ class StudyResults:
             "cases": [*(self._entry(case, laws) for case, laws in sorted(study.cases.items())), *study.others],
             "summary": study.summary(),
         }
-        with atomic_file(self.path) as file:
-            file.write(json.dumps(content, allow_nan=False).encode())
+        write_text(self.path, json.dumps(content, allow_nan=False))
 
 
 def summary(file: StudyFile, cases: Mapping[tuple[int, int], Mapping[str, Any]]) -> list[dict[str, Any]]:

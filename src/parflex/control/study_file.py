@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, model_validator
 
 from parflex.control.variation import KINDS
-from parflex.errors import InputError
-from parflex.robotfile.read import parse_toml, read_bounded, read_tables
+from parflex.io import read_bytes
+from parflex.robotfile.read import parse_toml, read_tables
 from parflex.robotfile.values import Flag, Number, Table, Text, list_of, value_error
 
 Numbers = Annotated[tuple[Number, ...], BeforeValidator(list_of("a list of numbers is", "[1, 2, 3, 4, 5]"))]
@@ -97,10 +97,4 @@ class StudyFile(Table):
 
 def read_study(path: str | Path) -> StudyFile:
     """The study of a file."""
-    try:
-        content = read_bounded(Path(path))
-    except OSError as error:
-        raise InputError(
-            f"cannot be read ({error.strerror})", file=str(path), key="FILE", value=str(path), hint="check the path"
-        ) from None
-    return read_tables(StudyFile, parse_toml(content, str(path)), str(path), "docs/control.md")
+    return read_tables(StudyFile, parse_toml(read_bytes(path, "FILE"), str(path)), str(path), "docs/control.md")

@@ -24,7 +24,7 @@ from parflex.design.polishing import polished
 from parflex.design.problem import ProblemFile, read_problem, robot_source
 from parflex.design.response_value import value_of
 from parflex.errors import ParflexError
-from parflex.io import atomic_file, refuse_overwrite
+from parflex.io import refuse_overwrite, write_text
 from parflex.parameters.robot_file import extending_text
 from parflex.records import Answer, brief, name_list
 from parflex.robot.load import load
@@ -164,8 +164,7 @@ def optimise(path: str | Path, out: str | Path | None = None) -> Optimised:
         return found
     target.parent.mkdir(parents=True, exist_ok=True)
     settings = {key: one["value"] for key, one in found.variables.items()} | found.file_settings
-    with atomic_file(target) as file:
-        file.write(extending_text(source, found.before, settings, target).encode())
+    write_text(target, extending_text(source, found.before, settings, target))
     return replace(found, robot_file=str(target))
 
 

@@ -12,7 +12,8 @@ from pydantic import Field, model_validator
 from parflex.design.design_state import Circumstances
 from parflex.design.registry import ResponseQuestion, Tolerances, checked_tolerances, read_question
 from parflex.errors import InputError
-from parflex.robotfile.read import catalogue_names, parse_toml, read_bounded, read_tables, resolve_file
+from parflex.io import read_bytes
+from parflex.robotfile.read import catalogue_names, parse_toml, read_tables, resolve_file
 from parflex.robotfile.values import Number, Table, Text, value_error
 
 MOST_POSES = 10_000
@@ -230,13 +231,7 @@ def read_problem(path: str | Path) -> ProblemFile:
 
 def design_tables(path: str | Path) -> dict[str, Any]:
     """Tables of a file of designs; keys of variables may be written as nested tables or in quotes."""
-    try:
-        content = read_bounded(Path(path))
-    except OSError as error:
-        raise InputError(
-            f"cannot be read ({error.strerror})", file=str(path), key="FILE", value=str(path), hint="check the path"
-        ) from None
-    table = parse_toml(content, str(path))
+    table = parse_toml(read_bytes(path, "FILE"), str(path))
     if isinstance(table.get("variables"), dict):
         table["variables"] = dict(flat_variables(table["variables"]))
     return table

@@ -28,7 +28,7 @@ from parflex.design.design_state import checked_number
 from parflex.design.problem import ObjectiveTable, ProblemFile, VariableTable, design_tables, robot_source
 from parflex.design.registry import OWN_NAMES, RESPONSES, Response, ResponseQuestion
 from parflex.errors import InputError, ParflexWarning
-from parflex.io import atomic_file, check_writable, read_npz
+from parflex.io import atomic_file, check_writable, npz_bytes, read_npz
 from parflex.jobs import ChunkTask, run_job
 from parflex.jobs import dask_executor as cluster_crew
 from parflex.maps.closed_rows import OK
@@ -516,16 +516,14 @@ class SweepTable:
     def packed(self, chunk: Chunk, answer: DesignAnswers) -> bytes:
         """The answers of a chunk for the journal."""
         said = json.dumps([*chunk, list(answer.values), answer.reasons])
-        content = io.BytesIO()
-        np.savez(content, said=np.array(said), status=answer.status, values=np.array(list(answer.values.values())))
-        return content.getvalue()
+        return npz_bytes({"said": said, "status": answer.status, "values": list(answer.values.values())})
 
     def unpacked(self, data: bytes) -> tuple[Chunk, DesignAnswers]:
         """What `packed` wrote."""
-        with np.load(io.BytesIO(data), allow_pickle=False) as stored:
-            first, last, names, reasons = json.loads(str(stored["said"]))
-            values = dict(zip(names, stored["values"], strict=True))
-            return (first, last), DesignAnswers(values, stored["status"], reasons)
+        stored = read_npz(data)
+        first, last, names, reasons = json.loads(str(stored["said"]))
+        values = dict(zip(names, stored["values"], strict=True))
+        return (first, last), DesignAnswers(values, stored["status"], reasons)
 
     # -- on disk ---------------------------------------------------------------------------------------
 

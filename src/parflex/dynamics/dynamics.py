@@ -109,7 +109,6 @@ def inverse_dynamics(
     --------
     >>> parflex.inverse_dynamics(robot, "home", acceleration={"z": 1.0}).efforts
     """
-    one_of(form, ("split", "projected"), "form")
     configuration = acting_configuration(robot, pose, without)
     sharing = read_sharing(configuration.robot, weights, preload, effort_limit)
     found = _inverse(configuration, velocity, acceleration, wrench, form, reactions, sharing)

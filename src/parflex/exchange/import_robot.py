@@ -11,16 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from parflex.checks import boolean, short_text
+from parflex.checks import short_text
 from parflex.errors import InputError, ParflexError, did_you_mean
 from parflex.exchange.imported_tables import NOTE, Dropped, ImportedTables
 from parflex.exchange.loops_yaml import read_loops
 from parflex.exchange.mjcf_import import mjcf_robot
 from parflex.exchange.symoro import symoro_robot
 from parflex.exchange.urdf import urdf_robot
-from parflex.io import atomic_file, check_writable, refuse_overwrite
+from parflex.io import TEXT_BYTES, check_writable, refuse_overwrite, write_text
 from parflex.records import Record
-from parflex.robotfile.read import MAX_BYTES
 
 FORMATS = (".urdf", ".xml", ".mjcf", ".par")
 
@@ -94,18 +93,17 @@ def import_robot(
         raise InputError("a robot file ends in .toml", key="out", value=str(out), hint=f"{Path(out).stem}.toml")
     refuse_overwrite([out], [source for source in (path, loops) if source is not None])
     check_writable(out)
-    robot = read_imported(path, loops, boolean(floating, "floating"), end_effector)
+    robot = read_imported(path, loops, floating, end_effector)
     robot.drop_idle_closures()
     robot.name_meshes_from(Path(out).resolve().parent)
-    text = robot_text(robot).encode()
-    if not robot.joints or len(text) > MAX_BYTES:
+    text = robot_text(robot)
+    if not robot.joints or len(text.encode()) > TEXT_BYTES:
         message = (
-            f"makes a robot file of more than {MAX_BYTES / 1e6:.0f} MB" if robot.joints else "no joint of it moves"
+            f"makes a robot file of more than {TEXT_BYTES / 1e6:.0f} MB" if robot.joints else "no joint of it moves"
         )
         hint = "take a part of the robot" if robot.joints else "give a robot with joints"
         raise InputError(message, file=str(path), key="joint", value=str(path), hint=hint)
-    with atomic_file(out) as file:
-        file.write(text)
+    write_text(out, text)
     warnings = (*robot.warnings, *robot.names.brief(), *import_warnings(robot))
     return ImportedRobot(
         str(out), tuple(robot.joints), tuple(robot.closures), tuple(robot.dropped), check_result(out), warnings

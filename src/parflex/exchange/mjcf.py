@@ -26,8 +26,8 @@ from parflex.exchange.rigid_model import (
     refuse_elements,
     rigid_parts,
     shown_places,
-    write_texts,
 )
+from parflex.io import write_text
 from parflex.records import Record
 from parflex.recursion.kinematics import pose
 from parflex.robot.robot import Robot
@@ -79,7 +79,8 @@ def export_mjcf(robot: Robot, out: str | Path) -> ExportedRobot:
     ElementTree.indent(root)
     text = "".join(f"<!-- {note.replace('--', '- -')} -->\n" for note in notes)
     whole = f"{text}{ElementTree.tostring(root, encoding='unicode')}\n"
-    return ExportedRobot(write_texts({Path(out): whole}), tuple(notes))
+    write_text(out, whole)
+    return ExportedRobot((str(out),), tuple(notes))
 
 
 def mjcf_tree(robot: Robot) -> tuple[Element, list[str]]:

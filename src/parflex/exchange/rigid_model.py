@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,6 @@ from scipy.optimize import minimize
 from parflex.bodies.rigid import RigidBody
 from parflex.closure.constraints import Coupling, Loop
 from parflex.errors import InputError
-from parflex.io import atomic_files
 from parflex.records import Answer, Record
 from parflex.robot.robot import Robot
 from parflex.spatial.rotations import compose, cross
@@ -175,14 +173,6 @@ def refuse_elements(robot: Robot, format_name: str, kinds: Sequence[str] = ()) -
             )
     for spring in robot.tree.springs:
         raise refuse(robot, format_name, f"the elastic coupling '{spring.name}'", "make it rigid: omit its stiffness")
-
-
-def write_texts(texts: dict[Path, str], key: str = "out") -> tuple[str, ...]:
-    """Write files, all or none."""
-    with atomic_files(list(texts), key) as files:
-        for file, text in zip(files, texts.values(), strict=True):
-            file.write(text.encode("utf-8"))
-    return tuple(str(path) for path in texts)
 
 
 def children_of(parts: Sequence[RigidPart], number: int) -> list[int]:

@@ -8,6 +8,7 @@ from xml.parsers import expat
 
 from parflex.checks import short_text
 from parflex.errors import InputError
+from parflex.io import read_bytes
 
 Element = ElementTree.Element
 MAX_TEXT = 20_000_000  # bytes of a file of text
@@ -33,19 +34,9 @@ def file_error(message: str, file: str | Path, key: str, value: object = None, h
     )
 
 
-def read_bytes(file: str | Path, most: int = MAX_TEXT, key: str = "file") -> bytes:
-    """The bytes of a file, never more than it may have."""
-    path = Path(file)
-    try:
-        if path.is_dir():
-            raise file_error("is a folder", file, key, file, "give the file inside it")
-        with Path(path).open("rb") as stream:
-            content = stream.read(most + 1)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise file_error(f"cannot be read ({reason})", file, key, file, "check the path") from None
-    if len(content) > most:
-        raise file_error(f"has more than {most / 1e6:g} MB", file, key, file, "check that this is the right file")
+def read_content(file: str | Path, key: str) -> bytes:
+    """The bytes of a file that is not empty."""
+    content = read_bytes(file, key, most=MAX_TEXT)
     if not content.strip():
         raise file_error("is empty", file, key, file, "check that this is the right file")
     return content
@@ -53,7 +44,7 @@ def read_bytes(file: str | Path, most: int = MAX_TEXT, key: str = "file") -> byt
 
 def read_text(file: str | Path, key: str = "file") -> str:
     """The text of a file in UTF-8."""
-    content = read_bytes(file, key=key)
+    content = read_content(file, key)
     if b"\0" in content:
         raise file_error("is binary, not a text file", file, key, file, "check that this is the right file")
     try:
@@ -66,7 +57,7 @@ def read_text(file: str | Path, key: str = "file") -> str:
 
 def read_xml(file: str | Path, key: str = "file") -> Element:
     """The root of an XML document; each element knows its line."""
-    content = read_bytes(file, key=key)
+    content = read_content(file, key)
     reader = _Reader()
     try:
         reader.parser.Parse(content, True)

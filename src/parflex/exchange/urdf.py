@@ -41,7 +41,6 @@ from parflex.exchange.rigid_model import (
     rigid_parts,
     rotation_along,
     shown_places,
-    write_texts,
 )
 from parflex.exchange.untrusted_files import (
     MESH_FORMATS,
@@ -53,6 +52,7 @@ from parflex.exchange.untrusted_files import (
     mesh_path,
     read_xml,
 )
+from parflex.io import write_texts
 from parflex.records import Record
 from parflex.robot.robot import Robot
 from parflex.spatial.rotations import compose
@@ -121,8 +121,9 @@ def export_urdf(robot: Robot, out: str | Path) -> ExportedRobot:
     text = f'<?xml version="1.0"?>\n{remarks}{ElementTree.tostring(root, encoding="unicode")}\n'
     lines = "".join(f"{key}: {json.dumps(value, ensure_ascii=False)}\n" for key, value in loops.items())
     path = Path(out)
-    files = write_texts({path: text, path.with_suffix(LOOPS): "".join(f"# {note}\n" for note in notes) + lines})
-    return ExportedRobot(files, tuple(notes))
+    files = {path: text, path.with_suffix(LOOPS): "".join(f"# {note}\n" for note in notes) + lines}
+    write_texts(files)
+    return ExportedRobot(tuple(map(str, files)), tuple(notes))
 
 
 def urdf_tree(robot: Robot) -> tuple[Element, dict[str, Any], list[str]]:

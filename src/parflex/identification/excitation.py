@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import scipy
 
-from parflex.checks import integer, number
 from parflex.errors import InputError, ParflexError, SingularError
 from parflex.identification.base_parameters import BaseColumns, base_columns
 from parflex.identification.excitation_limits import (
@@ -24,7 +23,7 @@ from parflex.identification.excitation_limits import (
 )
 from parflex.identification.regressor import ClosedMotion, Regressor, refuse_unsuited
 from parflex.identification.unknowns import unknowns
-from parflex.io import atomic_file, check_writable, refuse_overwrite
+from parflex.io import check_writable, refuse_overwrite, write_text
 from parflex.records import Answer, Record, brief
 from parflex.robot.robot import Robot
 from parflex.trajectories.files import check_target, write_table
@@ -179,24 +178,22 @@ def excite(
     --------
     >>> parflex.excite(parflex.load("3rrr"), time=5, harmonics=5).log_det
     """
-    given = float(number(time, "time", above=0.0, example=10.0))
-    count = integer(harmonics, "harmonics", 2, 50)
-    asked = None if amplitude is None else float(number(amplitude, "amplitude", above=0.0, example=0.5))
-    reach = AMPLITUDE if asked is None else asked
-    search = ExcitationSearch(robot, given, count, friction, reach)
-    least = float(number(distance, "distance", least=0.0, example=0.3))
-    if least >= 1:
-        raise InputError("a distance of 1 is home itself", key="distance", value=least, hint="give e.g. 0.3")
-    limits = read_motion_limits(search.regressor, asked, velocity_limit, effort_limit, workspace, least)
-    rng = np.random.default_rng(integer(seed, "seed", 0))
-    count = integer(starts, "starts", 1, 1000)
+    search = ExcitationSearch(robot, time, harmonics, friction, AMPLITUDE if amplitude is None else amplitude)
+    if distance >= 1:
+        raise InputError("a distance of 1 is home itself", key="distance", value=distance, hint="give e.g. 0.3")
+    limits = read_motion_limits(search.regressor, amplitude, velocity_limit, effort_limit, workspace, distance)
+    rng = np.random.default_rng(seed)
     found: list[Array] = []
-    for k in range(count):
+    for k in range(starts):
         if progress is not None:
-            progress(k, count)
-        found.append(search.best(search.random(rng, reach, limits), limits, farther=k % 2 == 0))
+            progress(k, starts)
+        found.append(
+            search.best(
+                search.random(rng, AMPLITUDE if amplitude is None else amplitude, limits), limits, farther=k % 2 == 0
+            )
+        )
     if progress is not None:
-        progress(count, count)
+        progress(starts, starts)
     best = max(found, key=search.log_det)
     return _told(search, best, limits, [search.log_det(one) for one in found])
 
@@ -565,8 +562,7 @@ def write_motion(robot: Robot, found: Excitation, path: str, step: float) -> lis
     lines = [f"{key} = {found.motion[key]!r}" for key in ("frequency", "duration")]
     for key in ("start", "sines", "cosines"):
         lines += [f"{key} = {_written(found.motion[key])}"]
-    with atomic_file(series) as file:
-        file.write(("\n".join(lines) + "\n").encode())
+    write_text(series, "\n".join(lines) + "\n")
     return [*files, str(series)]
 
 

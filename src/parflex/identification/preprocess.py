@@ -30,7 +30,6 @@ from typing import Any
 
 import numpy as np
 
-from parflex.checks import integer, number
 from parflex.errors import InputError, ParflexError
 from parflex.identification.base_parameters import BaseColumns
 from parflex.identification.estimators import EffortRows, LeastSquaresFit, fit_rows
@@ -314,7 +313,6 @@ def choose_filter(
             )  # fmt: skip
     said, bands = [], [band for record in records for band in _bands(record)]
     if cutoff is not None:
-        cutoff = float(number(cutoff, "cutoff", above=0.0, example=100))
         said.append("cutoff as given")
     else:
         cutoff, told = _spectral_cutoff(records, bands)
@@ -333,10 +331,9 @@ def choose_filter(
         decimate = max(1, min(int(rate / cutoff), fewest))
         said.append("as many samples kept as the cutoff needs")
     else:
-        decimate = integer(decimate, "decimate", 1)
         said.append("decimation as given")
     edge = round(EDGE * rate / cutoff)
-    least = 0.0 if least_speed is None else float(number(least_speed, "least_speed", least=0.0))
+    least = 0.0 if least_speed is None else float(least_speed)
     shortest = min(len(record.t) for record in records)
     found = FilterChoice(float(cutoff), decimate, edge, least, "; ".join(said))
     if shortest < 2 * found.cut + 10 * decimate:

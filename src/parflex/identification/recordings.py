@@ -23,6 +23,7 @@ import numpy as np
 
 from parflex.checks import integer, number, one_of, short_text
 from parflex.errors import InputError, did_you_mean
+from parflex.io import read_bytes, read_errors
 from parflex.records import Record
 from parflex.robot.robot import Robot
 from parflex.trajectories.files import read_table
@@ -146,11 +147,8 @@ def _table(path: str) -> dict[str, Array]:
     import scipy.io
 
     try:
-        content = scipy.io.loadmat(path)
-    except OSError as error:
-        raise InputError(
-            f"cannot be read ({error.strerror or error})", file=path, key="record", value=path, hint="check the path"
-        ) from None
+        with read_errors(path, "record"):
+            content = scipy.io.loadmat(path)
     except (ValueError, TypeError, NotImplementedError, scipy.io.matlab.MatReadError):
         raise InputError(
             "is not a MATLAB file that can be read", file=path, key="record", value=path,
@@ -432,12 +430,7 @@ def read_column_map(
 
 def _read_file(path: str | Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(
-            f"cannot be read ({error.strerror or error})", file=str(path), key="columns", value=str(path),
-            hint="check the path",
-        ) from None  # fmt: skip
+        return tomllib.loads(read_bytes(path, "columns").decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(
             f"is not TOML: {error}", file=str(path), key="columns", value=str(path), hint="correct that line"

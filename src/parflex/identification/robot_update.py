@@ -13,7 +13,7 @@ from parflex.errors import InputError
 from parflex.forces.base_parameters import PARAMETERS, body_parameters
 from parflex.identification.result import Identified
 from parflex.identification.unknowns import SPRINGS, fields_of, linear_elements
-from parflex.io import atomic_file, check_writable, refuse_overwrite
+from parflex.io import check_writable, refuse_overwrite, write_text
 from parflex.robot.load import FRICTION as TERMS
 from parflex.robot.robot import Robot
 from parflex.robotfile import schema
@@ -58,8 +58,7 @@ def write_robot(robot: Robot, found: Identified, path: str | Path) -> list[str]:
             if name not in leg_of:
                 lines += ["", f"[[{kind}]]", f'name = "{name}"']
                 lines += [f"{key} = {_written(value)}" for key, value in numbers.items()]
-    with atomic_file(path) as file:
-        file.write(("\n".join(lines) + "\n").encode())
+    write_text(path, "\n".join(lines) + "\n")
     return warnings
 
 

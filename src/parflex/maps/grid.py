@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,6 +14,7 @@ import numpy as np
 from parflex import jobs
 from parflex.errors import InputError, ParflexError
 from parflex.forces.forces import Wrench
+from parflex.io import npz_bytes, read_npz
 from parflex.jobs import ChunkTask, run_job
 from parflex.jobs import dask_executor as cluster_crew
 from parflex.maps.api import cells_line, warn_of_few_elements, warn_of_first_order
@@ -287,11 +287,6 @@ def _check_axes(robot: Robot, over: Sequence[Axis], fixed: Mapping[str, float]) 
     if not names:
         raise InputError("no coordinate to vary", key="over", hint="write e.g. x=-0.1:0.1:50,y=-0.1:0.1:50")
     read_columns(robot.tree, [*names, *fixed], "over")
-    for name, first, last, count in over:
-        if count < 1:
-            raise InputError(f"'{name}' has {count} values", key="over", value=count, hint="give at least one")
-        if not np.isfinite([first, last]).all():
-            raise InputError(f"'{name}' has an infinite bound", key="over", value=name, hint="give finite numbers")
     cells = int(np.prod([count for *_, count in over], dtype=object))
     if cells > MOST:
         raise InputError(f"the map has {cells} cells", key="over", value=cells, hint=f"at most {MOST} are possible")
@@ -407,15 +402,13 @@ class MapResults:
         """A chunk for the journal."""
         texts, numbers = numbered(part.reasons)
         said = [chunk.start, chunk.stop, list(part.values), texts, part.fallbacks, part.balanced]
-        content = io.BytesIO()
         arrays = {f"value{k}": own for k, own in enumerate(part.values.values())} | {"reason": numbers}
-        np.savez(content, said=np.array(json.dumps(said)), status=part.status, **arrays)  # type: ignore[arg-type]
-        return content.getvalue()
+        return npz_bytes({"said": json.dumps(said), "status": part.status, **arrays})
 
     def unpacked(self, data: bytes) -> tuple[slice, BatchResult]:
         """What `packed` wrote."""
-        with np.load(io.BytesIO(data), allow_pickle=False) as stored:
-            start, stop, names, texts, fallbacks, balanced = json.loads(str(stored["said"]))
-            reasons = [texts[k] for k in stored["reason"].tolist()]
-            values = {name: stored[f"value{k}"] for k, name in enumerate(names)}
-            return slice(start, stop), BatchResult(values, stored["status"], reasons, fallbacks, balanced)
+        stored = read_npz(data)
+        start, stop, names, texts, fallbacks, balanced = json.loads(str(stored["said"]))
+        reasons = [texts[k] for k in stored["reason"].tolist()]
+        values = {name: stored[f"value{k}"] for k, name in enumerate(names)}
+        return slice(start, stop), BatchResult(values, stored["status"], reasons, fallbacks, balanced)

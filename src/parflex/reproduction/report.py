@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from parflex import __version__
-from parflex.codegen.source_files import MARK, write_files
 from parflex.errors import InputError
+from parflex.io import MARK, check_generated, write_generated
 from parflex.reproduction import svg
 from parflex.reproduction.checks import DIFFERS, FITTED, NOT_REPRODUCIBLE, OK, Check, Shown, totals
 from parflex.reproduction.peers import operator_groups, speed_groups
@@ -52,23 +52,15 @@ BENT = 0.09  # largest displacement in a small picture, of the size of the robot
 
 def check_folder(folder: str | Path) -> None:
     """Refuse a folder that cannot take the page, before anything is computed."""
-    path = Path(folder) / NAME
     if Path(folder).exists() and not Path(folder).is_dir():
         raise InputError("is not a folder", file=str(folder), key="report", hint="name a folder for the page")
-    if path.is_file() and MARK.encode() not in path.open("rb").readline(1000):
-        raise InputError(
-            f"'{NAME}' exists and was not written by parflex",
-            file=str(folder),
-            key="report",
-            value=str(path),
-            hint="choose another folder, or move that file away",
-        )
+    check_generated(folder, [NAME], "report")
 
 
 def write_report(folder: str | Path, checks: list[Check], quick: bool = False, shown: Shown | None = None) -> Path:
     """Write the page whole or not at all; foreign files are not replaced. Returns the path of the page."""
     check_folder(folder)
-    return write_files(folder, {NAME: page(checks, quick, shown)})[0]
+    return write_generated(folder, {NAME: page(checks, quick, shown)}, "report")[0]
 
 
 def page(checks: list[Check], quick: bool = False, shown: Shown | None = None) -> str:

@@ -283,14 +283,6 @@ def _rates(tree: Tree, name: str) -> range:
 def with_payload(tree: Tree, payload: Sequence[float]) -> Tree:
     """The tree with a point mass on its end effector."""
     values = [float(value) for value in payload]
-    negative = len(values) == 4 and values[0] < 0
-    if len(values) != 4 or not np.all(np.isfinite(values)) or values[0] < 0:
-        raise InputError(
-            "the mass of the payload is negative" if negative else "a payload is a mass and a position",
-            key="payload",
-            value=str(list(payload)),
-            hint="write mass,x,y,z, e.g. 2,0,0,0.1",
-        )
     place = tree.places[tree.end_effector]
     if place.link < 0:
         raise InputError("the end effector does not move", key="payload", hint="name a moving end_effector in the file")

@@ -17,6 +17,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import PydanticCustomError
 
 from parflex.errors import InputError, RobotFileError, did_you_mean, nearest
+from parflex.io import read_bytes, read_errors
 from parflex.robotfile import schema
 from parflex.robotfile.checks import check_references
 from parflex.robotfile.element_schema import CouplingTable, ElementTable, Visual
@@ -35,8 +36,6 @@ LEG_LISTS: dict[str, type[Any]] = {
 }
 
 NAMED_LISTS = ("frame", "point", "closure", "coupling", "element")
-
-MAX_BYTES = 2_000_000
 
 MAX_DEPTH = 8
 
@@ -347,7 +346,7 @@ def read_source(robot: str | Path) -> tuple[dict[str, Any], str]:
         raw = parse_toml(folder.joinpath(robot + ".toml").read_bytes(), robot + ".toml")
         return with_resolved_files(raw, Path(str(folder)) / f"{robot}.toml"), robot + ".toml"
     path = Path(robot)
-    try:
+    with read_errors(robot, kind=RobotFileError):
         if path.is_dir():
             raise RobotFileError(
                 "is a folder, not a robot file", file=str(path), value=str(path), hint="give the file inside it"
@@ -359,14 +358,7 @@ def read_source(robot: str | Path) -> tuple[dict[str, Any], str]:
                 value=str(robot),
                 hint=did_you_mean(str(robot), catalogue_names()) + " ('parflex list' shows the catalogue)",
             )
-        return with_resolved_files(parse_toml(read_bounded(path), str(path)), path), str(path)
-    except OSError as error:
-        raise RobotFileError(
-            f"cannot be read ({error.strerror})",
-            file=str(robot),
-            value=str(robot),
-            hint="check the path and its permissions",
-        ) from None
+        return with_resolved_files(parse_toml(read_bytes(path, kind=RobotFileError), str(path)), path), str(path)
 
 
 def with_resolved_files(raw: dict[str, Any], file: Path) -> dict[str, Any]:
@@ -407,20 +399,6 @@ def resolve_file(name: str, file: str | Path, key: str) -> str:
             hint="name a file, by its path from the folder of this one",
         )  # fmt: skip
     return path
-
-
-def read_bounded(path: Path) -> bytes:
-    """The bytes of a file, and never more than a robot or a state can have: devices and wrong files have no end."""
-    with Path(path).open("rb") as file:
-        content = file.read(MAX_BYTES + 1)
-    if len(content) > MAX_BYTES:
-        raise RobotFileError(
-            f"has more than {MAX_BYTES / 1e6:.0f} MB",
-            file=str(path),
-            value=path.stat().st_size,
-            hint="check that this is the right file",
-        )
-    return content
 
 
 def parse_toml(content: bytes, file: str) -> dict[str, Any]:

@@ -53,7 +53,6 @@ from parflex.statics.mesh_error import (
     InnerMotions,
     at_same_pose,
     beam_links,
-    check_share,
     inner_beams,
     numbers_of_elements,
     reduced_beams,
@@ -114,7 +113,6 @@ def converged_run(simulate: Callable[..., Run], robot: Robot, converge: float, g
 
     Interrupted, or where a finer robot cannot go on, the last complete run is the answer, and it says so.
     """
-    share = check_share(converge)
     start, outputs = given.get("start"), list(given.get("outputs") or ())
     if isinstance(start, Mapping) and {"q", "qd"} & set(start):
         raise InputError(
@@ -141,7 +139,7 @@ def converged_run(simulate: Callable[..., Run], robot: Robot, converge: float, g
             break
         if run.status != "ok":
             if best is None:
-                return _with(run, steps, False, share, kept)
+                return _with(run, steps, False, converge, kept)
             why = f"the run with {elements} in each of the file is {run.status} at t = {run.t[-1]:.4g} s"
             break
         apart = {} if best is None else changes(finer, run, best, outputs)
@@ -152,10 +150,12 @@ def converged_run(simulate: Callable[..., Run], robot: Robot, converge: float, g
                       "loop_seconds": run.seconds})  # fmt: skip
         LOG.info("run with %s in each of the file: change %s, %.1f s", elements, change, steps[-1]["seconds"])
         best = run
-        if change is not None and max(change, error) <= share and _settles(steps):
-            return _with(best, steps, True, share, kept)
+        if change is not None and max(change, error) <= converge and _settles(steps):
+            return _with(best, steps, True, converge, kept)
     assert best is not None
-    return _with(best, steps, False, share, [*kept, *([why] if why else [])], interrupted=why.startswith("interrupted"))
+    return _with(
+        best, steps, False, converge, [*kept, *([why] if why else [])], interrupted=why.startswith("interrupted")
+    )
 
 
 def _settles(steps: list[dict[str, Any]]) -> bool:

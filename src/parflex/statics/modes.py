@@ -40,7 +40,6 @@ from parflex.statics.mesh_error import (
     at_same_pose,
     band_warnings,
     beam_links,
-    check_share,
     element_errors,
     element_warnings,
     numbers_of_elements,
@@ -296,7 +295,6 @@ def _fewer(left_out: int) -> str:
 
 def converged_modes(robot: Robot, pose: Pose | None, modes: int | None, converge: float, **words: Any) -> Modes:
     """Modes with as many elements as it takes; what is asked is said in the words of `natural_frequencies`."""
-    share = check_share(converge)
     lock = words.get("lock")
     named = [*(words.get("wrench") or ()), *(() if lock is None or isinstance(lock, str) else lock)]
     kept = refinable(robot, named)
@@ -322,7 +320,7 @@ def converged_modes(robot: Robot, pose: Pose | None, modes: int | None, converge
         step |= {"remaining": left, "seconds": perf_counter() - begin, "frequencies": found.frequencies.tolist()}
         steps.append(step)
         best = found
-        if max(change, left) <= share and (model.about == "undeformed" or _settles(steps)):
+        if max(change, left) <= converge and (model.about == "undeformed" or _settles(steps)):
             return _with(best, Refinement(finer.refine, change, left, True, steps), kept)
     if best is None:
         assert refusal is not None
@@ -330,7 +328,7 @@ def converged_modes(robot: Robot, pose: Pose | None, modes: int | None, converge
     last = steps[-1]
     why = (
         f"{numbers[-1] * robot.refine} elements in each of the file, the limit, leave a change of {last['change']:.2g} "
-        f"and an error of about {last['remaining']:.2g}, not the {share:g} asked for"
+        f"and an error of about {last['remaining']:.2g}, not the {converge:g} asked for"
     )
     return _with(best, Refinement(last["elements"], last["change"], last["remaining"], False, steps, why), kept)
 

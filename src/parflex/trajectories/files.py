@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -13,7 +12,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from parflex.errors import InputError
-from parflex.io import atomic_file, atomic_files, read_npz
+from parflex.io import atomic_file, atomic_files, check_writable, read_errors, read_npz
 
 Array = np.ndarray
 SETTINGS = "settings"  # the entry of an npz file, or the end of the name of the file beside a CSV file
@@ -31,21 +30,15 @@ def check_suffix(path: str | Path, key: str = "out") -> None:
 def check_target(path: str | Path) -> None:
     """Refuse a file that cannot be written before anything is computed."""
     check_suffix(path)
-    folder = Path(path).absolute().parent
-    if Path(path).is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
-        why = "is a folder" if Path(path).is_dir() else "its folder does not exist or is not writable"
-        raise InputError(why, file=str(path), key="out", value=str(path), hint="check the path and its permissions")
+    check_writable(path)
 
 
 def read_table(path: str, key: str) -> dict[str, Array]:
     """Columns by name."""
     check_suffix(path, key)
     try:
-        return _read_npz(path) if path.endswith(".npz") else _read_csv(path)
-    except OSError as error:
-        raise InputError(
-            f"cannot be read ({error.strerror or error})", file=path, key=key, value=path, hint="check the path"
-        ) from None
+        with read_errors(path, key):
+            return _read_npz(path) if path.endswith(".npz") else _read_csv(path)
     except (ValueError, KeyError, IndexError, csv.Error, UnicodeDecodeError):
         raise InputError(
             "is not a table of numbers",

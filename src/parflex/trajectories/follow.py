@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from io import BytesIO
 from itertools import combinations
 from typing import Any
 
@@ -23,6 +22,7 @@ from parflex.errors import InputError, ParflexError, UnreachableError
 from parflex.forces.shared_efforts import home_preload, shared_efforts
 from parflex.forces.spare_motors import Sharing, asked, read_sharing, spare_motors
 from parflex.forces.taut_cables import taut_efforts
+from parflex.io import npz_bytes, read_npz
 from parflex.records import Record
 from parflex.robot.configuration import Configuration
 from parflex.robot.load import acting_robot
@@ -197,12 +197,11 @@ def cached_joint_trajectory(robot: Robot, choices: tuple[Any, ...], find: Callab
     key = key.removesuffix(".program") + ".road"
     data = cache.read_bytes(key)
     if data is not None:
-        with np.load(BytesIO(data), allow_pickle=False) as kept:
-            return Polynomials(kept["breaks"], kept["coefficients"]), kept["first"], kept["last"]
+        kept = read_npz(data)
+        return Polynomials(kept["breaks"], kept["coefficients"]), kept["first"], kept["last"]
     pieces, first, last = find()
-    file = BytesIO()
-    np.savez(file, breaks=pieces.breaks, coefficients=pieces.coefficients, first=first, last=last)
-    cache.write_bytes(key, file.getvalue())
+    arrays = {"breaks": pieces.breaks, "coefficients": pieces.coefficients, "first": first, "last": last}
+    cache.write_bytes(key, npz_bytes(arrays))
     return pieces, first, last
 
 

@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 
 from parflex.errors import InputError, RobotFileError, did_you_mean
+from parflex.io import read_bytes
 from parflex.records import Answer
 from parflex.robot.limits import refuse_violations
 from parflex.robot.motor_values import by_motor
 from parflex.robot.robot import Robot
 from parflex.robotfile.motion_schema import LAW_KEYS, LAWS, LIMIT_KEYS, MotionTable
-from parflex.robotfile.read import parse_toml, read_bounded, read_tables
+from parflex.robotfile.read import parse_toml, read_tables
 from parflex.trajectories.follow import is_redundant, positions_of_all_motors
 from parflex.trajectories.frame_motion import (
     PoseMotion,
@@ -181,7 +182,7 @@ def motion_table(robot: Robot, given: Any) -> tuple[str, MotionTable] | None:
         raw = _parsed(f"motion = {text}".encode(), "motion")["motion"]
         return "given", _checked(robot, raw, "motion")
     if text.endswith(".toml"):
-        return Path(text).stem, _checked(robot, _parsed(_read(text), text), text)
+        return Path(text).stem, _checked(robot, _parsed(read_bytes(text, "motion"), text), text)
     return None
 
 
@@ -213,15 +214,6 @@ def unknown_motion_error(robot: Robot, given: Any) -> InputError:
         if known
         else "add [motions.NAME] to its file, or name a .toml, .csv or .npz file",
     )
-
-
-def _read(path: str) -> bytes:
-    try:
-        return read_bounded(Path(path))
-    except OSError as error:
-        raise InputError(
-            f"cannot be read ({error.strerror})", file=path, key="motion", value=path, hint="check the path"
-        ) from None
 
 
 def _parsed(content: bytes, file: str) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import numpy as np
 
 from parflex.checks import short_text
 from parflex.errors import InputError, did_you_mean
+from parflex.io import read_errors
 from parflex.records import Record
 from parflex.robot.configuration import Configuration
 
@@ -84,10 +85,10 @@ def read_table(path: str | Path) -> list[Mapping[str, Any]]:
 def table_rows(path: str | Path) -> tuple[list[str], list[list[str]]]:
     """Names of the columns and fields of all rows; lines that begin with # are comments."""
     try:
-        text = Path(path).read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or "it is not text"
-        raise InputError(f"cannot be read ({why})", file=str(path), key="measured", value=str(path),
+        with read_errors(path, "measured"):
+            text = Path(path).read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise InputError("cannot be read (it is not text)", file=str(path), key="measured", value=str(path),
                          hint="check the path") from None  # fmt: skip
     try:
         lines = [

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.special
 
-from parflex.io import atomic_file, refuse_overwrite
+from parflex.io import refuse_overwrite, write_text
 from parflex.parameters.robot_file import extending_text
 from parflex.records import Record, brief
 from parflex.robot.robot import Robot
@@ -116,8 +116,7 @@ def write_updated(source: str, robot: Robot, found: Updated, path: str) -> str:
     refuse_overwrite([path], robot.files)
     settings = {key: one["value"] for key, one in found.parameters.items()}
     text = extending_text(source, robot, settings, Path(path), "updated")
-    with atomic_file(path) as file:
-        file.write(text.encode())
+    write_text(path, text)
     return path
 
 

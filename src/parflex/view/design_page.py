@@ -12,7 +12,7 @@ import numpy as np
 
 from parflex.design.optimise import Optimised
 from parflex.errors import ParflexError
-from parflex.io import atomic_file
+from parflex.io import write_text
 from parflex.maps.grid import frequency_map
 from parflex.robot.robot import Robot
 from parflex.statics.modes import natural_frequencies
@@ -42,8 +42,7 @@ def write_design_page(found: Optimised, folder: str | Path) -> str:
     target.mkdir(parents=True, exist_ok=True)
     pictures = write_pictures(found, target)
     page = target / "index.html"
-    with atomic_file(page) as file:
-        file.write(_page(found, pictures).encode())
+    write_text(page, _page(found, pictures))
     return str(page)
 
 

@@ -6,8 +6,8 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from parflex.codegen.source_files import MARK, write_files
 from parflex.identification.result import Identified
+from parflex.io import MARK, write_generated
 from parflex.updating.result import Updated
 from parflex.view.fit_figure import draw_cosines, draw_filtering, draw_identified, draw_macs, draw_updated
 from parflex.view.html import card, embedded_figure, notes, table
@@ -73,7 +73,7 @@ def identification_page(found: Identified) -> str:
 
 def write_identification(folder: str | Path, found: Identified) -> Path:
     """Write the page into a folder; files of others are not replaced."""
-    return write_files(folder, {"index.html": identification_page(found)})[0]
+    return write_generated(folder, {"index.html": identification_page(found)})[0]
 
 
 def updating_page(found: Updated) -> str:
@@ -125,4 +125,4 @@ def _shown(value: float | None) -> Any:
 
 def write_update(folder: str | Path, found: Updated) -> Path:
     """Write the page into a folder; files of others are not replaced."""
-    return write_files(folder, {"index.html": updating_page(found)})[0]
+    return write_generated(folder, {"index.html": updating_page(found)})[0]

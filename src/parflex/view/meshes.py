@@ -14,6 +14,7 @@ import numpy as np
 
 from parflex.checks import short_text
 from parflex.errors import InputError, ParflexWarning
+from parflex.io import read_bytes
 from parflex.robot.robot import Robot
 from parflex.spatial.rotations import rotation_from_vector
 
@@ -71,13 +72,7 @@ def _read(file: str, changed: int, size: int) -> tuple[Array, Array]:
     if reader is None:
         kind = "Collada" if path.suffix.lower() == ".dae" else f"'{short_text(path.suffix)}'"
         raise _unusable(path, f"cannot be read, as parflex reads no {kind} meshes", "convert it to STL or OBJ")
-    if size > MAX_MESH_BYTES:
-        raise _unusable(path, f"has more than {MAX_MESH_BYTES / 1e6:.0f} MB", "reduce the number of its triangles")
-    try:
-        with Path(path).open("rb") as opened:
-            content = opened.read(MAX_MESH_BYTES + 1)
-    except OSError as error:
-        raise _unusable(path, f"cannot be read ({error.strerror})", "check its permissions") from None
+    content = read_bytes(path, "visual.file", most=MAX_MESH_BYTES, hint="reduce the number of its triangles")
     try:
         points, faces = reader(content)
     except (ValueError, IndexError):

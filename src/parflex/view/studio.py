@@ -18,7 +18,7 @@ from parflex.design.design_rows import DesignRows
 from parflex.design.design_state import checked_number
 from parflex.design.sweep import DesignFile
 from parflex.errors import InputError, ParflexError, UnreachableError
-from parflex.io import new_file
+from parflex.io import write_new_text
 from parflex.parameters.robot_file import extending_text
 from parflex.records import Record
 from parflex.recursion.kinematics import pose
@@ -551,8 +551,8 @@ class DesignSession:
         for number in range(1, 1000):
             target = folder / f"{self.robot.name}-design-{number}.toml"
             if not target.exists():
-                with new_file(target, "design") as file:
-                    file.write(extending_text(self.source, self.robot, values, target, "design").encode())
+                text = extending_text(self.source, self.robot, values, target, "design")
+                write_new_text(target, text, "design")
                 return target
         raise InputError("there are a thousand designs already", key="design", file=str(folder), hint="remove some")
 

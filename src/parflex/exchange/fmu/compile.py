@@ -14,7 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from parflex.errors import InputError
-from parflex.io import atomic_files
+from parflex.io import write_texts
 
 # zig writes what debuggers need unless told otherwise: a third of its time
 FLAGS = ("-std=c99", "-O2", "-g0", "-fvisibility=hidden", "-ffp-contract=off", "-fPIC", "-shared", "-w")
@@ -58,9 +58,7 @@ def libraries(sources: Mapping[str, str], name: str, fmi: int, platforms: str) -
     """Path in the FMU -> library."""
     with TemporaryDirectory() as folder:
         place = Path(folder)
-        with atomic_files([place / file for file in sources]) as opened:
-            for file, text in zip(opened, sources.values(), strict=True):
-                file.write(text.encode())
+        write_texts({place / file: text for file, text in sources.items()})
         files = [str(place / file) for file in compiled_files(sources)]
         if platforms == "own":
             where, system = own_platform(fmi)
