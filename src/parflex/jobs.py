@@ -20,7 +20,7 @@ import sys
 import threading
 import time
 import warnings
-from collections import Counter, OrderedDict, deque
+from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from concurrent.futures import (
     FIRST_COMPLETED,
@@ -40,6 +40,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Protocol
 
+from parflex.cache import cached
 from parflex.checks import integer
 from parflex.errors import InputError, ParflexWarning
 from parflex.io import unwritable_error
@@ -66,9 +67,7 @@ PATIENCE = 10  # s until a scheduler has answered
 
 Solver = Callable[[Any], Any]
 
-KEPT = 4  # solvers that a worker keeps: those of several campaigns on one cluster
-
-_solvers: OrderedDict[str, Solver] = OrderedDict()
+SOLVERS = 4  # in the memory of a worker: those of several campaigns on one cluster
 
 _making = threading.Lock()
 
@@ -488,12 +487,7 @@ class ChunkTask:
     def solver(self) -> Solver:
         """The solver, made once in each process."""
         with _making:
-            if self.ready is not None or self.name not in _solvers:
-                _solvers[self.name] = self.ready or self.make(self.given)
-            _solvers.move_to_end(self.name)
-            while len(_solvers) > KEPT:
-                _solvers.popitem(last=False)
-            return _solvers[self.name]
+            return cached("solvers", self.name, lambda: self.ready or self.make(self.given), limit=SOLVERS)
 
 
 def solve_chunk(task: ChunkTask, chunk: Any) -> Any:
