@@ -346,7 +346,7 @@ def test_a_cache_that_cannot_be_written_prevents_nothing(cache, monkeypatch, tmp
         def failing(*_, **__):
             raise OSError(code, os.strerror(code))
 
-        monkeypatch.setattr(disk_cache, "replacing", failing)
+        monkeypatch.setattr(disk_cache, "replacing_files", failing)
     with pytest.warns(UserWarning, match="not cached") as told:
         values = [effort(four_bar()) for _ in range(2)]
     assert np.isfinite(values).all() and len(told) == 1
