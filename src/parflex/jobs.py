@@ -156,8 +156,10 @@ def _work_of(task: ChunkTask, crew: ExecutorPool) -> Callable[[Any], Any]:
     """What workers call. Those of this machine have the solver; others get all that it takes to make it."""
     if crew.far:
         return partial(solve_chunk, replace(task, source=source_digest(), ready=None))
-    solver = task.solver()
-    return partial(solve_chunk, replace(task, given=None, ready=None)) if crew.forks else solver
+    if not crew.forks:
+        return task.ready or task.solver()  # the caller reads what its own solver reports
+    task.solver()
+    return partial(solve_chunk, replace(task, given=None, ready=None))
 
 
 def _save(results: JobResults, journal: Journal) -> None:
@@ -485,7 +487,7 @@ class ChunkTask:
     ready: Solver | None = None  # the solver, where this process has it already
 
     def solver(self) -> Solver:
-        """The solver, made once in each process."""
+        """Return the solver, made once in each process."""
         with _making:
             return cached("solvers", self.name, lambda: self.ready or self.make(self.given), limit=SOLVERS)
 

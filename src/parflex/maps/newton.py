@@ -567,7 +567,7 @@ def legs_differ(geometry: Geometry, names: Sequence[str], made: Callable[[], Pro
 
 
 def cached_places(geometry: Geometry, names: Sequence[str], made: Callable[[], DyadPlaces | None]) -> DyadPlaces | None:
-    """Positions in closed form by these coordinates, None where there are none; `made` traces what is not there."""
+    """Return positions in closed form by these coordinates, None if there are none; `made` traces them."""
     key = _key(geometry, names, "circles")
     found = cached("places by circles", key, lambda: cache.stored(key, made, _places_content, _places))
     return None if found is None else replace(found, program=found.program.with_choice(geometry.compiled))
