@@ -62,12 +62,12 @@ def key_of(robot: Robot, *choices: Any) -> str | None:
 
 def digest_of(robot: Robot) -> str:
     """A hash of the robot as it was loaded, with what was set, mounted or locked since."""
-    known = robot.kept.get("digest")
+    known = robot.cache.get("digest")
     if known is None:
         digest = hashlib.sha256()
         _feed(digest, _said(robot), shared=True)
         _feed(digest, robot.home)
-        known = robot.kept["digest"] = digest.hexdigest()
+        known = robot.cache["digest"] = digest.hexdigest()
     return known
 
 

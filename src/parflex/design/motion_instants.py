@@ -194,9 +194,9 @@ def _planned(robot: Robot, name: str, time: float) -> tuple[Any, dict[float, Joi
     from parflex.trajectories.motor_motion import from_description  # which plans, and is not needed elsewhere
 
     key = "motion", name, time
-    if key not in robot.kept:
-        robot.kept[key] = from_description(robot, name, time), {}
-    return robot.kept[key]
+    if key not in robot.cache:
+        robot.cache[key] = from_description(robot, name, time), {}
+    return robot.cache[key]
 
 
 def known_motion(robot: Robot, name: str, response: str) -> Any:
