@@ -1,7 +1,5 @@
 """Compiled programs on disk.
 
-Programs on disk, so that a model that was made once is not traced again.
-
 The key holds everything that a program comes from: the robot as it was loaded, not its file alone, with what was set,
 mounted or locked since; the model and its options; and the code of this package, so that no program outlives a change
 of it.
@@ -73,9 +71,8 @@ def digest_of(robot: Robot) -> str:
 
 def _said(robot: Robot) -> dict[str, Any]:
     """All of a robot from which home follows."""
-    own = {
-        field.name: getattr(robot, field.name) for field in _compared_fields(type(robot)) if field.name not in LEFT_OUT
-    }
+    names = [field.name for field in fields(robot) if field.compare and field.name not in LEFT_OUT]
+    own = {name: getattr(robot, name) for name in names}
     return own | {"description": robot.description.model_dump_json(exclude=UNUSED)}
 
 
@@ -131,7 +128,8 @@ def _compared_fields(kind: type) -> tuple[Field[Any], ...]:
 def _digest_of_record(value: Any, shared: bool) -> bytes:
     """Return a hash of the fields of a record."""
     digest = hashlib.sha256()
-    for field in _compared_fields(type(value)):
+    kind: Any = type(value)
+    for field in _compared_fields(kind):
         _feed(digest, getattr(value, field.name), shared)
     return digest.digest()
 
@@ -324,7 +322,8 @@ def stored(
     data = None if key is None else read_bytes(key)
     if data is not None:
         content = json.loads(data)
-        return None if content is None else from_json(content)
+        known: Any = None if content is None else from_json(content)
+        return known
     value = build()
     if key is not None:
         content = None if value is None else to_json(value)
