@@ -19,7 +19,7 @@ import sys
 import threading
 import time
 import warnings
-from collections import Counter, OrderedDict, deque
+from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from concurrent.futures import (
     FIRST_COMPLETED,
@@ -39,6 +39,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Protocol
 
+from parflex.cache import cached
 from parflex.checks import integer
 from parflex.errors import InputError, ParflexWarning
 from parflex.io import write_errors
@@ -65,9 +66,7 @@ PATIENCE = 10  # s until a scheduler has answered
 
 Solver = Callable[[Any], Any]
 
-KEPT = 4  # solvers that a worker keeps: those of several campaigns on one cluster
-
-_solvers: OrderedDict[str, Solver] = OrderedDict()
+SOLVERS = 4  # in the memory of a worker: those of several campaigns on one cluster
 
 _making = threading.Lock()
 
@@ -156,8 +155,10 @@ def _work_of(task: ChunkTask, crew: ExecutorPool) -> Callable[[Any], Any]:
     """What workers call. Those of this machine have the solver; others get all that it takes to make it."""
     if crew.far:
         return partial(solve_chunk, replace(task, source=source_digest(), ready=None))
-    solver = task.solver()
-    return partial(solve_chunk, replace(task, given=None, ready=None)) if crew.forks else solver
+    if not crew.forks:
+        return task.ready or task.solver()  # the caller reads what its own solver reports
+    task.solver()
+    return partial(solve_chunk, replace(task, given=None, ready=None))
 
 
 def _save(results: JobResults, journal: Journal) -> None:
@@ -485,14 +486,9 @@ class ChunkTask:
     ready: Solver | None = None  # the solver, where this process has it already
 
     def solver(self) -> Solver:
-        """The solver, made once in each process."""
+        """Return the solver, made once in each process."""
         with _making:
-            if self.ready is not None or self.name not in _solvers:
-                _solvers[self.name] = self.ready or self.make(self.given)
-            _solvers.move_to_end(self.name)
-            while len(_solvers) > KEPT:
-                _solvers.popitem(last=False)
-            return _solvers[self.name]
+            return cached("solvers", self.name, lambda: self.ready or self.make(self.given), limit=SOLVERS)
 
 
 def solve_chunk(task: ChunkTask, chunk: Any) -> Any:

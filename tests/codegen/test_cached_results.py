@@ -9,6 +9,7 @@ import pytest
 
 import parflex
 from parflex import Configuration
+from parflex.cache import clear
 from parflex.codegen import cache
 from parflex.robot.home_pose import HomePose
 from parflex.robot.load import acting_robot
@@ -100,7 +101,7 @@ def test_home_and_mobility_are_read_for_the_same_robot_and_source_alone(monkeypa
     monkeypatch.setattr(HomePose, "found", lambda home: found.append(1) or home.assembled())
 
     def again_from_disk(**more):
-        start._known.clear()  # as in another process
+        clear()  # as in another process
         return start.with_cached_home(parflex.load("dualemps", **more))
 
     first, again = again_from_disk(), again_from_disk()

@@ -55,16 +55,16 @@ def answer(
 
 def state_calls(robot: Robot, question: StateQuestion, without: Sequence[str] = ()) -> StateCalls:
     """What answers a question about states of a robot that acts `without` terms, compiled once."""
-    kept = robot.kept
-    if question not in kept:
-        with kept.lock:
-            if question not in kept:
+    cache = robot.cache
+    if question not in cache:
+        with cache.lock:
+            if question not in cache:
                 model = state_program(robot, question, lambda: say_compiling(_told(robot, question, without)))
                 calls = StateCalls(robot, question, group_lengths(robot, question), model)
                 if model is not None and not question.few and not question.frames:
-                    kept[FAST[question.model]] = calls
-                kept[question] = calls
-    return kept[question]
+                    cache[FAST[question.model]] = calls
+                cache[question] = calls
+    return cache[question]
 
 
 def _told(robot: Robot, question: StateQuestion, without: Sequence[str]) -> str:
@@ -183,7 +183,7 @@ def _short(key: str, given: tuple[Any, ...], words: dict[str, Any]) -> Array | N
     if type(q) is not np.ndarray or type(qd) is not np.ndarray or type(last) is not np.ndarray:
         return None
     try:
-        calls = robot.kept[key]
+        calls = robot.cache[key]
     except (AttributeError, KeyError, TypeError):
         return None
     a, b, c = calls.shapes

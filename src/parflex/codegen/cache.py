@@ -1,7 +1,5 @@
 """Compiled programs on disk.
 
-Programs on disk, so that a model that was made once is not traced again.
-
 The key holds everything that a program comes from: the robot as it was loaded, not its file alone, with what was set,
 mounted or locked since; the model and its options; and the code of this package, so that no program outlives a change
 of it.
@@ -13,35 +11,29 @@ Machine code is executed, so that only files of this user in a folder of this us
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import os
 import sys
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import Field, fields, is_dataclass, replace
-from functools import lru_cache
 from pathlib import Path
-from typing import Any
-from weakref import ReferenceType, ref
+from typing import Any, TypeVar
 
 import numpy as np
 from pydantic import BaseModel
 
+from parflex.cache import cached
 from parflex.codegen.program import PackedInstructions, Program, pack
 from parflex.errors import InputError
 from parflex.io import atomic_file, write_errors
 from parflex.robot.robot import Robot
 
-Array = np.ndarray
+T = TypeVar("T")
 
-_digests: dict[int, tuple[ReferenceType[Robot], str]] = {}  # by identity: to compare equal robots takes longer
-
-_records: dict[int, tuple[Any, bytes]] = {}  # hashes by identity: a changed robot shares most records with the first
-
-_fields: dict[type, list[Field]] = {}  # of records that tell one from another, by kind
-
-MOST_RECORDS = 20_000  # of these: then they are forgotten
+RECORDS = 20_000  # hashes of records in memory: a robot with long beams has thousands
 
 LEFT_OUT = ("file", "warnings")  # of a robot: where it came from changes no program
 
@@ -69,24 +61,19 @@ def key_of(robot: Robot, *choices: Any) -> str | None:
 
 def digest_of(robot: Robot) -> str:
     """A hash of the robot as it was loaded, with what was set, mounted or locked since."""
-    number = id(robot)
-    known = _digests.get(number)
-    if known is None or known[0]() is not robot:
+    known = robot.cache.get("digest")
+    if known is None:
         digest = hashlib.sha256()
-        for part in _parts(robot):
-            _feed(digest, part, _known_records())
-        known = ref(robot, lambda _: _digests.pop(number, None)), digest.hexdigest()
-        _digests[number] = known
-    return known[1]
-
-
-def _parts(robot: Robot) -> tuple[Any, Array]:
-    return _said(robot), robot.home
+        _feed(digest, _said(robot), shared=True)
+        _feed(digest, robot.home)
+        known = robot.cache["digest"] = digest.hexdigest()
+    return known
 
 
 def _said(robot: Robot) -> dict[str, Any]:
     """All of a robot from which home follows."""
-    own = {field.name: getattr(robot, field.name) for field in _own(robot) if field.name not in LEFT_OUT}
+    names = [field.name for field in fields(robot) if field.compare and field.name not in LEFT_OUT]
+    own = {name: getattr(robot, name) for name in names}
     return own | {"description": robot.description.model_dump_json(exclude=UNUSED)}
 
 
@@ -95,17 +82,11 @@ def key_before_home(robot: Robot) -> str | None:
     if cache_folder() is None:
         return None
     digest = hashlib.sha256(_code())
-    _feed(digest, _said(robot), _known_records())
+    _feed(digest, _said(robot), shared=True)
     return f"{digest.hexdigest()}.home"
 
 
-def _known_records() -> dict[int, tuple[Any, bytes]]:
-    if len(_records) > MOST_RECORDS:
-        _records.clear()
-    return _records
-
-
-@lru_cache(maxsize=1)
+@functools.cache
 def _code() -> bytes:
     """A hash of the source of this package."""
     return _digest_of_source(Path(__file__).resolve().parent.parent)
@@ -139,26 +120,26 @@ def _sources(folder: str) -> Iterator[os.DirEntry[str]]:
                 yield entry
 
 
-def _own(value: Any) -> list[Field]:
-    """The fields of a record that tell it from others: not those that keep what follows from them."""
-    kind = type(value)
-    if kind not in _fields:
-        _fields[kind] = [field for field in fields(value) if field.compare]
-    return _fields[kind]
+@functools.cache
+def _compared_fields(kind: type) -> tuple[Field[Any], ...]:
+    """Return the fields by which records of a type compare."""
+    return tuple(field for field in fields(kind) if field.compare)
 
 
-def _digest_of_record(value: Any, known: dict[int, tuple[Any, bytes]]) -> bytes:
-    """A hash of the fields of a record; elements of a beam share theirs, so what was hashed is known by identity."""
-    if id(value) not in known:
-        own = hashlib.sha256()
-        for field in _own(value):
-            _feed(own, getattr(value, field.name), known)
-        known[id(value)] = value, own.digest()
-    return known[id(value)][1]
+def _digest_of_record(value: Any, shared: bool) -> bytes:
+    """Return a hash of the fields of a record."""
+    digest = hashlib.sha256()
+    kind: Any = type(value)
+    for field in _compared_fields(kind):
+        _feed(digest, getattr(value, field.name), shared)
+    return digest.digest()
 
 
-def _feed(digest: Any, value: Any, known: dict[int, tuple[Any, bytes]] | None = None) -> None:
-    """Put a value into a hash: kind first, then what it holds."""
+def _feed(digest: Any, value: Any, shared: bool = False) -> None:
+    """Add a value to a hash: its type, then its content.
+
+    `shared` caches the hashes of records: elements of a beam share records, and so do a robot and its changed copies.
+    """
     if type(value) in PLAIN:  # most of all: said at once
         digest.update(f"({type(value).__name__} {value!r})".encode())
         return
@@ -168,14 +149,19 @@ def _feed(digest: Any, value: Any, known: dict[int, tuple[Any, bytes]] | None = 
     elif isinstance(value, BaseModel):
         digest.update(value.model_dump_json().encode())
     elif is_dataclass(value):
-        digest.update(_digest_of_record(value, {} if known is None else known))
+        if shared:
+            digest.update(
+                cached("records", "digest", lambda: _digest_of_record(value, True), owners=(value,), limit=RECORDS)
+            )
+        else:
+            digest.update(_digest_of_record(value, False))
     elif isinstance(value, Mapping):
         for name, entry in sorted(value.items()):
-            _feed(digest, name, known)
-            _feed(digest, entry, known)
+            _feed(digest, name, shared)
+            _feed(digest, entry, shared)
     elif isinstance(value, (list, tuple, set, frozenset)):
         for entry in sorted(value) if isinstance(value, (set, frozenset)) else value:
-            _feed(digest, entry, known)
+            _feed(digest, entry, shared)
     elif value is None or isinstance(value, (bool, int, float, str, slice)):
         digest.update(repr(value).encode())
     else:
@@ -323,6 +309,28 @@ def write_bytes(key: str, data: bytes) -> None:
                 file.write(hashlib.sha256(data).digest() + data)
     except InputError as error:
         _warn(place, f"{error.message}; set {VARIABLE} to a writable folder or to 'off'")
+
+
+def stored(
+    key: str | None,
+    build: Callable[[], T],
+    to_json: Callable[[Any], Any] = lambda value: value,
+    from_json: Callable[[Any], Any] = lambda content: content,
+) -> T:
+    """Return the value on disk under a key; the first call builds and writes the value.
+
+    The key None stores nothing. The value None is stored as such, without the two conversions.
+    """
+    data = None if key is None else read_bytes(key)
+    if data is not None:
+        content = json.loads(data)
+        known: Any = None if content is None else from_json(content)
+        return known
+    value = build()
+    if key is not None:
+        content = None if value is None else to_json(value)
+        write_bytes(key, json.dumps(content, separators=(",", ":")).encode())
+    return value
 
 
 def _private(path: Path, about: os.stat_result) -> bool:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
+from parflex.cache import cached
 from parflex.codegen.laws import driven_components
 from parflex.control.references import Path, Reference
 from parflex.errors import SingularError
@@ -21,6 +21,7 @@ from parflex.trajectories.paths import joints_of_pose, motion_channels
 from parflex.trajectories.polynomials import Polynomials, check_channels, joined
 
 Array = np.ndarray
+TIMES = 2  # sets of times in memory: each may have a million
 KNOT_STEP = 1e-2  # s between knots; quintics between them err by 1e-9 rad on a circle of 0.1 m in two seconds
 
 
@@ -35,7 +36,6 @@ class Track(Record):
     start_rates: Array  # all rates there
     driven: tuple[int, ...]  # components of the end effector's twist that the robot can prescribe
     visited: tuple[Array, Array, Array] = field(repr=False, compare=False)  # times, and all positions and rates there
-    _kept: list[Any] = field(default_factory=list, repr=False, compare=False)  # at most one: times, what is there
 
     def at(self, t: Array) -> tuple[Array, Array, Array]:
         """Positions, rates and accelerations of the joints at times, a row for each."""
@@ -60,15 +60,14 @@ class Track(Record):
         refuse_violations(one for (joint, key), one in found.items() if key != POSITION or joint not in stopped)
 
     def _sampled(self, t: Array) -> tuple[tuple[Array, Array, Array], Path]:
-        """Both, kept: all runs of a study ask for the same times."""
+        """Return both; all runs of a study have the same times."""
         times = np.clip(np.asarray(t, dtype=float), 0.0, self.reference.time)
-        for known, answer in self._kept[:]:  # a copy: another thread may change it
-            if np.array_equal(known, times):
-                return answer
-        value, rate, change = (self.pieces.at(times, order) for order in range(3))
-        answer = ((value, rate, change), self.reference.at(times))
-        self._kept[:] = [(times, answer)]
-        return answer
+
+        def build() -> tuple[tuple[Array, Array, Array], Path]:
+            value, rate, change = (self.pieces.at(times, order) for order in range(3))
+            return (value, rate, change), self.reference.at(times)
+
+        return cached("references at times", (times.shape, times.tobytes()), build, owners=(self,), limit=TIMES)
 
 
 def track(robot: Robot, reference: Reference, names: list[str], step: float = KNOT_STEP) -> Track:

@@ -10,7 +10,6 @@ from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -190,17 +189,14 @@ class MotionInstants:
         return found
 
 
-_PLANNED: WeakKeyDictionary[Robot, dict[tuple[str, float], tuple[Any, dict[float, Joints]]]] = WeakKeyDictionary()
-
-
 def _planned(robot: Robot, name: str, time: float) -> tuple[Any, dict[float, Joints]]:
     """Motors in the motion, and instants that are known of it, once for all responses of a robot."""
     from parflex.trajectories.motor_motion import from_description  # which plans, and is not needed elsewhere
 
-    known = _PLANNED.setdefault(robot, {})
-    if (name, time) not in known:
-        known[name, time] = from_description(robot, name, time), {}
-    return known[name, time]
+    key = "motion", name, time
+    if key not in robot.cache:
+        robot.cache[key] = from_description(robot, name, time), {}
+    return robot.cache[key]
 
 
 def known_motion(robot: Robot, name: str, response: str) -> Any:

@@ -10,10 +10,11 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
+from parflex.cache import cached
 from parflex.codegen.emit_python import functions_of, run
 from parflex.codegen.optimise import make_program
 from parflex.codegen.program import Program
@@ -29,28 +30,24 @@ from parflex.symbolic.expression import Expression, Graph
 
 Array = np.ndarray
 
-Made = TypeVar("Made")
+T = TypeVar("T")
 
 
-class RecentPrograms(Generic[Made]):
-    """Programs of files and keys that were traced last; of what cannot be traced it is known too."""
+def traced_program(
+    kind: str, trace: Callable[..., T | None], robot: Robot, keys: Sequence[str], *choices: Any
+) -> T | None:
+    """Return the program that `trace` makes of a robot, keys and further choices; None if they cannot be traced."""
+    name = name_of_file(robot, keys, *choices)
+    if name is None:
+        return None
 
-    def __init__(self, most: int) -> None:
-        self.most, self._kept = most, dict[str, Made | None]()
-
-    def of(self, robot: Robot, keys: Sequence[str], *more: Any, traced: Callable[[], Made | None]) -> Made | None:
-        """The program that `traced` makes for a file, keys and what `more` it depends on; None: it cannot."""
-        name = name_of_file(robot, keys, *more)
-        if name is None:
+    def build() -> T | None:
+        try:
+            return trace(robot, keys, *choices)
+        except (OneNumberError, TypeError, ValueError, ParflexError, ZeroDivisionError):
             return None
-        if name not in self._kept:
-            while len(self._kept) >= self.most:
-                self._kept.pop(next(iter(self._kept)))
-            try:
-                self._kept[name] = traced()
-            except (OneNumberError, TypeError, ValueError, ParflexError, ZeroDivisionError):
-                self._kept[name] = None
-        return self._kept[name]
+
+    return cached(kind, name, build)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -124,9 +121,6 @@ def name_of_file(robot: Robot, keys: Sequence[str], *more: Any) -> str | None:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-_recent: RecentPrograms[SlopeProgram] = RecentPrograms(16)
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class SlopeProgram(Record):
     """From keys to numbers, to those of their slopes that are not zero, and to what the reading decided by."""
@@ -154,7 +148,7 @@ class SlopeProgram(Record):
 
 def numbers_by_program(robot: Robot, keys: Sequence[str]) -> DesignNumbers | None:
     """Numbers of the robot with slopes by the keys; None where that is not traced."""
-    made = _recent.of(robot, keys, traced=lambda: _traced(robot, keys))
+    made = traced_program("slopes of numbers", _traced, robot, keys)
     return None if made is None else made.numbers(robot, keys, np.array([number_at(robot, key) for key in keys]))
 
 

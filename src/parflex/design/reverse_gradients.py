@@ -17,7 +17,7 @@ import numpy as np
 from parflex.codegen.llvm_jit import Kernel
 from parflex.codegen.optimise import make_program
 from parflex.codegen.program import Program
-from parflex.design.parameter_slopes import RecentPrograms, same_reading, trace_file
+from parflex.design.parameter_slopes import same_reading, trace_file, traced_program
 from parflex.parameters.design_numbers import number_at
 from parflex.records import Record
 from parflex.recursion.dynamics import mass_matrix
@@ -35,7 +35,6 @@ from parflex.symbolic.expression import Expression
 Array = np.ndarray
 QUICKLY = 0  # machine code that is made in a quarter of a second: a call is microseconds either way
 LARGEST = 400_000  # nodes of a graph beyond which numbers with slopes are quicker than tracing
-_recent: RecentPrograms[ModeFormProgram] = RecentPrograms(8)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -108,8 +107,7 @@ def form_program(
     robot: Robot, keys: Sequence[str], lock: Any, servo: Any, without: tuple[str, ...]
 ) -> ModeFormProgram | None:
     """The program of a file and keys for a robot that is held so; None where it cannot be traced."""
-    own = (lock, servo, without)
-    return _recent.of(robot, keys, *own, traced=lambda: _traced(robot, keys, *own))
+    return traced_program("mode forms", _traced, robot, keys, lock, servo, without)
 
 
 def _traced(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -142,26 +141,24 @@ def random_motion(regressor: Regressor, count: int, seed: int, on_ways: bool = F
     """Closed states about home, or on ways from it, with random rates and accelerations of the motors."""
     robot, rng = regressor.robot, np.random.default_rng(seed)
     units = robot.gearing.units[list(robot.actuated)]
-    q, drawn = _kept_poses(regressor, count, seed, on_ways)
+    q, drawn = _stored_poses(regressor, count, seed, on_ways)
     rng.uniform(-1, 1, (drawn, robot.tree.n))  # what the poses took
     shape = (count, len(units))
     return regressor.moved(q, rng.uniform(-2, 2, shape) * units, rng.uniform(-6, 6, shape) * units)
 
 
-def _kept_poses(regressor: Regressor, count: int, seed: int, on_ways: bool) -> tuple[Array, int]:
+def _stored_poses(regressor: Regressor, count: int, seed: int, on_ways: bool) -> tuple[Array, int]:
     """Random closed poses, from the disk if they were found before, and how many were drawn for them."""
     robot, found = regressor.robot, _poses_on_ways if on_ways else _poses_about_home
     key = cache.key_of(robot, found.__name__, count, seed) if robot.closures.size else None
-    if key is None:
-        return found(regressor, count, seed)
-    key = key.removesuffix(".program") + ".poses"
-    data = cache.read_bytes(key)
-    if data is not None:
-        kept = json.loads(data)
-        return np.array(kept["q"]), kept["drawn"]
-    q, drawn = found(regressor, count, seed)
-    cache.write_bytes(key, json.dumps({"q": q.tolist(), "drawn": drawn}).encode())
-    return q, drawn
+    if key is not None:
+        key = key.removesuffix(".program") + ".poses"
+    return cache.stored(
+        key,
+        lambda: found(regressor, count, seed),
+        lambda poses: {"q": poses[0].tolist(), "drawn": poses[1]},
+        lambda content: (np.array(content["q"]), content["drawn"]),
+    )
 
 
 def _poses_about_home(regressor: Regressor, count: int, seed: int) -> tuple[Array, int]:

@@ -5,7 +5,7 @@ One thread solves a chunk from a cold start: its results depend neither on the n
 
 from __future__ import annotations
 
-import threading
+import copy
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from parflex import jobs
+from parflex.cache import cached
 from parflex.checks import integer, names, short_text
 from parflex.errors import InputError, ParflexError, ParflexWarning
 from parflex.jobs import completed_chunks
@@ -33,8 +34,6 @@ Found = TypeVar("Found")
 Progress = Callable[[int, int], None]  # called with rows that are done, and all
 
 ALONE = "from the starts of the file no home is found on the sides of that of the robot; starts near home may cure it"
-
-RECENT = 8  # designs that are kept: rows of one design follow each other as a rule
 
 
 @dataclass(eq=False, repr=False)
@@ -190,29 +189,18 @@ def pose_rows(poses: Any, key: str) -> Array:
     return values
 
 
-class LoadedDesigns:
-    """The last designs of a robot that were loaded, or why there is none."""
+def loaded_design(robot: Robot, settings: dict[str, float]) -> Robot:
+    """Return a robot with other values in its file, at home; raise the error of reading or assembling that file."""
 
-    def __init__(self, robot: Robot) -> None:
-        self.robot = robot
-        self._lock = threading.Lock()
-        self._known: dict[tuple[tuple[str, float], ...], Robot | ParflexError] = {}
+    def build() -> Robot | ParflexError:
+        try:
+            design = with_settings(robot, settings)
+            design.assemble()  # home, from which poses are found
+        except ParflexError as error:
+            return error.with_traceback(None)  # which holds the arrays of the caller
+        return design
 
-    def __call__(self, settings: dict[str, float]) -> Robot:
-        """A robot with its home; raises what reading or assembling it says."""
-        key = tuple(settings.items())
-        with self._lock:
-            found = self._known.get(key)
-        if found is None:
-            try:
-                found = with_settings(self.robot, settings)
-                found.assemble()  # home, from which poses are found
-            except ParflexError as error:
-                found = error
-            with self._lock:
-                while len(self._known) >= RECENT:
-                    self._known.pop(next(iter(self._known)))
-                self._known[key] = found
-        if isinstance(found, ParflexError):
-            raise found
-        return found
+    found = cached("loaded designs", tuple(settings.items()), build, owners=(robot,))
+    if isinstance(found, ParflexError):
+        raise copy.copy(found)
+    return found

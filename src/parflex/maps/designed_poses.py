@@ -13,15 +13,16 @@ from typing import Any
 
 import numpy as np
 
+from parflex.cache import cached
 from parflex.codegen import cache
 from parflex.errors import InputError, ParflexError, SingularError, UnreachableError
 from parflex.maps.batch import (
     ALONE,
     BatchResult,
-    LoadedDesigns,
     Progress,
     chunks_of,
     in_order,
+    loaded_design,
     number_of_threads,
     row_warning,
     warn_of_balanced,
@@ -53,9 +54,6 @@ Array = np.ndarray
 NEARLY_FREE = 1e-9  # of the highest squared frequency asked for: lower ones may be motions without stiffness
 SAMPLED = 768  # rows by which the modes of the others are guessed, about
 LARGEST = 1_000_000  # entries of the whole matrices that are made at a time
-RECENT = 8  # robots whose unknowns are kept
-_free: dict[str, int] = {}  # motions without stiffness, by what decides them
-_models: dict[str, tuple[Robot, NodeModel]] = {}
 
 
 class DesignedPoses:
@@ -87,7 +85,6 @@ class DesignedPoses:
         self.finder: ModeFinder | None = None
         self.why_not = ""
         self.elsewhere = 0  # rows whose home stands on other sides than that of the robot, or was not found
-        self.loaded = LoadedDesigns(robot)
 
     @property
     def why(self) -> str:
@@ -274,13 +271,11 @@ class DesignedPoses:
 
     def _free_motions(self) -> int:
         """Motions without stiffness of the nominal robot at home; the number of modes is checked on the way."""
-        key = cache.key_of(self.locked, "free", self.modes)
-        if key is None or key not in _free:
-            found = len(natural_frequencies(self.robot, None, self.modes, self.lock).free_motions)
-            if key is None:
-                return found
-            _free[key] = found
-        return _free[key]
+        return cached(
+            "rigid-body modes",
+            cache.key_of(self.locked, "free", self.modes),
+            lambda: len(natural_frequencies(self.robot, None, self.modes, self.lock).free_motions),
+        )
 
     def _springs(self) -> list[tuple[int, Array, float]]:
         """Joints with a spring that are not locked: where their position stands, where they rest, what is near it."""
@@ -311,7 +306,7 @@ class DesignedPoses:
         """A row by loading its design."""
         settings = {key: float(values[row]) for key, values in self.designs.items()}
         try:
-            robot = self.loaded(settings)
+            robot = loaded_design(self.robot, settings)
         except ParflexError as error:
             self.status[row], self.reasons[row] = home_state(error)
             return
@@ -341,17 +336,14 @@ class DesignedPoses:
 
 
 def _locked_model(robot: Robot, lock: str | Sequence[str]) -> tuple[Robot, NodeModel]:
-    """The robot with its locked joints, and its unknowns; the last ones are kept."""
+    """The robot with its locked joints, and its unknowns."""
     key = cache.key_of(robot, "locked", lock if isinstance(lock, str) else list(lock))
-    found = None if key is None else _models.get(key)
-    if found is None:
+
+    def build() -> tuple[Robot, NodeModel]:
         locked = locked_robot(robot, lock)
-        found = locked, node_model(locked)
-        if key is not None:
-            while len(_models) >= RECENT:
-                _models.pop(next(iter(_models)))
-            _models[key] = found
-    return found
+        return locked, node_model(locked)
+
+    return cached("locked robots", key, build)
 
 
 def design_column(robot: Robot, key: str, values: Any, count: int) -> Array:

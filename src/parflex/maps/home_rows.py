@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from parflex.cache import cached
 from parflex.closure import mobility
 from parflex.closure.assembler import LEFT
 from parflex.closure.constraints import Coupling, Loop
@@ -51,9 +52,6 @@ SAME = 1e-4  # rad or typical lengths: the home of the file itself is found
 AGREE = 1e-9  # of an opening: what rows that repeat others leave open
 ALIKE = 3.0  # times the motion of home by a design: other assemblies move less
 NEARER = 0.9  # of a distance of motors, below which another assembly is chosen, as in the assembler
-RECENT = 16  # parts of which other assemblies are kept
-_begun: dict[str, tuple[Robot, HomeStart | None]] = {}  # of the last robots, by all places of designs
-_others: dict[tuple[int, int], tuple[Program, list[Array]]] = {}  # by programs, which are kept with it
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -301,12 +299,8 @@ class HomeRows:
 
     def other_assemblies(self, number: int) -> list[Array]:
         """Positions with the numbers of the file at which a part is closed otherwise, and all others as at home."""
-        key = (id(self.steps.program.program), number)
-        if key not in _others:
-            if len(_others) >= RECENT:
-                _others.clear()
-            _others[key] = self.steps.program.program, self._closed_otherwise(number)
-        return _others[key][1]
+        owners = (self.steps.program.program,)
+        return cached("other assemblies", number, lambda: self._closed_otherwise(number), owners)
 
     def _closed_otherwise(self, number: int) -> list[Array]:
         geometry, robot, width = self.geometry, self.begin.robot, len(self.geometry.kept)
@@ -348,13 +342,7 @@ class HomeRows:
 
 def home_rows(geometry: Geometry) -> HomeRows | None:
     """Homes of the designs of a geometry; None where they are not followed together."""
-    name = "" if geometry.designs is None else geometry.designs.name
-    known = _begun.get(name)
-    if not name or known is None or known[0] is not geometry.robot:
-        known = geometry.robot, home_start(geometry)
-        if len(_begun) >= RECENT:
-            _begun.clear()
-        _begun[name] = known
-    begin = known[1]
+    name = None if geometry.designs is None else geometry.designs.name or None
+    begin = cached("starts of homes", name, lambda: home_start(geometry), owners=(geometry.robot,))
     steps = None if begin is None else cached_home_steps(geometry, lambda: home_steps(geometry, begin))
     return None if begin is None or steps is None else HomeRows(geometry, begin, steps)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from parflex.cache import cached
 from parflex.closure.targets import FrameTarget, Target
 from parflex.maps.kinematics import GEARING, Geometry
 from parflex.parameters.design_numbers import DesignNumbers
@@ -18,8 +19,6 @@ from parflex.tree.tree import GROUND
 ENDS = {"x", "y", "z", "theta", "rx", "ry", "rz"}
 AT_START = 1e-12  # rad or m: a platform stands at home where the file starts it
 CHANGED = 0.01  # of a value of home, to see what it moves
-RECENT = 16  # sets of places of which is kept what they start
-_recent: dict[str, frozenset[int]] = {}  # by the name of all places of designs
 
 
 def moved_at_home(geometry: Geometry, known: Collection[int]) -> list[str]:
@@ -69,14 +68,7 @@ def moved_at_home(geometry: Geometry, known: Collection[int]) -> list[str]:
 
 def _started(designs: DesignNumbers) -> frozenset[int]:
     """The same as `_starting` of all its places, which are many where elements are."""
-    found = _recent.get(designs.name) if designs.name else None
-    if found is None:
-        found = frozenset(_starting(designs.places))
-        if len(_recent) >= RECENT:
-            _recent.clear()
-        if designs.name:
-            _recent[designs.name] = found
-    return found
+    return cached("joints that designs start", designs.name or None, lambda: frozenset(_starting(designs.places)))
 
 
 def _starting(places: Iterable[Iterable[tuple[str | int, ...]]]) -> Iterable[int]:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from parflex.bodies.rigid import RigidBody
+from parflex.cache import cached
 from parflex.closure.constraints import Coupling, Loop
 from parflex.closure.continuation import position_units
 from parflex.closure.leg_geometry import Dyad, LegSign, Pivot
@@ -26,7 +27,6 @@ from parflex.symbolic.expression import Graph
 from parflex.tree.tree import GROUND, Place, Tree
 
 Array = np.ndarray
-RECENT = 16  # robots with sets of keys of which that is kept
 COMPILE_FROM = 4000  # poses from which machine code pays for making it
 GEARING = ("coefficients", "offset")  # of elastic couplings: what says where their joints follow
 BLOCK = 512  # poses that interpreted programs take at a time: their values stay in the cache
@@ -55,20 +55,14 @@ def _placing(place: Sequence[str | int], end_effector: str) -> bool:
     return tuple(place[1:3]) == ("places", end_effector)
 
 
-_recent: dict[str, list[int]] = {}  # numbers of designs that place something, by the name of all places
-
-
 def _placing_numbers(designs: DesignNumbers) -> list[int]:
     """Numbers of designs that say where something is."""
-    found = _recent.get(designs.name) if designs.name else None
-    if found is None:
-        own = designs.robot.tree.end_effector
-        found = [k for k, at in enumerate(designs.places) if any(_placing(place, own) for place in at)]
-        while len(_recent) >= RECENT:
-            _recent.pop(next(iter(_recent)))
-        if designs.name:
-            _recent[designs.name] = found
-    return found
+
+    def build() -> list[int]:
+        end = designs.robot.tree.end_effector
+        return [k for k, at in enumerate(designs.places) if any(_placing(place, end) for place in at)]
+
+    return cached("numbers that place something", designs.name or None, build)
 
 
 class BatchProgram:
@@ -107,11 +101,6 @@ class BatchProgram:
         return result
 
 
-RECENT = 8
-_places: dict[tuple[Any, ...], tuple[Robot, Any, Places]] = {}  # of the last robots
-_trees: dict[int, tuple[Tree, Tree]] = {}  # of the last robots, with what these trees keep of themselves
-
-
 class Geometry:
     """Positions without elastic coordinates, and where the links are, for many poses.
 
@@ -123,7 +112,7 @@ class Geometry:
         self.robot = robot
         self.designs = designs
         self.varied = [] if designs is None else _placing_numbers(designs)
-        self.tree = self._rigid_tree()
+        self.tree = cached("rigid trees", "", lambda: rigid_tree(robot.tree), owners=(robot.tree,))
         self.kept = np.array([i for link in robot.tree.links for i in range(link.q.start, link.q.stop)], dtype=int)
         self.kept_rates = np.array(
             [k for link in robot.tree.links for k in range(link.v.start, link.v.stop)], dtype=int
@@ -133,15 +122,6 @@ class Geometry:
         self._asked: list[FrameTarget] = []
         self.compiled: bool | None = None
         self.legs_differ = False  # whether designs move joints of legs in space to where closed forms do not hold
-
-    def _rigid_tree(self) -> Tree:
-        own = self.robot.tree
-        known = _trees.get(id(own))
-        if known is None or known[0] is not own:
-            if len(_trees) >= RECENT:
-                _trees.clear()
-            known = _trees[id(own)] = own, rigid_tree(own)
-        return known[1]
 
     def settle(self, poses: int) -> None:
         """Decide once for all programs, by the number of poses to come, whether they are compiled.
@@ -180,14 +160,8 @@ class Geometry:
     def places(self, links: Sequence[int]) -> Places:
         """Where some links are, for many poses; traced once for all designs by the same keys."""
         numbers = None if self.designs is None else self.designs.places
-        key = (id(self.robot), id(numbers), tuple(links), self.compiled)
-        known = _places.get(key)
-        if known is not None and known[0] is self.robot and known[1] is numbers:
-            return known[2]
-        while len(_places) >= RECENT:
-            _places.pop(next(iter(_places)))
-        _places[key] = self.robot, numbers, self._places(links)
-        return _places[key][2]
+        key = tuple(links), self.compiled
+        return cached("places of links", key, lambda: self._places(links), owners=(self.robot, numbers))
 
     def _places(self, links: Sequence[int]) -> Places:
         graph, robot = self.traced()

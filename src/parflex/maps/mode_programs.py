@@ -13,14 +13,13 @@ The signs of all pivots, those of condensed unknowns included, count the eigenva
 
 from __future__ import annotations
 
-import json
-import threading
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from parflex.cache import cached
 from parflex.closure.constraints import Closures
 from parflex.codegen import cache
 from parflex.codegen.llvm_jit import Kernel
@@ -49,14 +48,6 @@ from parflex.symbolic.expression import Expression, Graph
 from parflex.tree.tree import GROUND, Tree
 
 Array = np.ndarray
-
-RECENT = 8  # robots whose programs stay in memory
-
-_recent: dict[str | None, tuple[ModePrograms, Kernel, Kernel]] = {}
-
-_from_keys: dict[tuple[int, int], tuple[Kernel, Kernel, Kernel]] = {}  # by the kernels that are joined, kept with it
-
-_lock = threading.Lock()
 
 DESIGN = "design["  # begins the name of a number of the design
 
@@ -549,18 +540,14 @@ def distance_to_platform(robot: Robot) -> list[int]:
 
 
 def step_kernels(locked: Robot, designs: DesignNumbers | None = None) -> tuple[ModePrograms, Kernel, Kernel]:
-    """The programs of a robot with its locked joints, and the machine code of pose and step; the last ones are kept."""
+    """The programs of a robot with its locked joints, and the machine code of pose and step."""
     key = cache.key_of(locked, "step", None if designs is None else designs.name or repr(designs.places))
-    found = _recent.get(key)
-    if found is None:
-        programs = _programs(key, locked, designs)
-        found = programs, Kernel(programs.pose), Kernel(programs.step)
-        if key is not None:
-            with _lock:
-                while len(_recent) >= RECENT:
-                    _recent.pop(next(iter(_recent)))
-                _recent[key] = found
-    return found
+
+    def build() -> tuple[ModePrograms, Kernel, Kernel]:
+        programs = cache.stored(key, lambda: StepTrace(locked, designs).programs(), _to_json, _from_json)
+        return programs, Kernel(programs.pose), Kernel(programs.step)
+
+    return cached("mode search", key, build)
 
 
 def pose_program_of_keys(pose: Kernel, numbers: Kernel) -> Kernel:
@@ -568,13 +555,8 @@ def pose_program_of_keys(pose: Kernel, numbers: Kernel) -> Kernel:
 
     One program for both stores no numbers, of which there may be hundreds, and works out no others.
     """
-    key = id(pose), id(numbers)
-    if key not in _from_keys:
-        with _lock:
-            if len(_from_keys) >= RECENT:
-                _from_keys.clear()
-            _from_keys[key] = pose, numbers, Kernel(_composed(pose.program, numbers.program))
-    return _from_keys[key][2]
+    owners = pose, numbers
+    return cached("poses by keys", "kernel", lambda: Kernel(_composed(pose.program, numbers.program)), owners)
 
 
 def _composed(pose: Program, numbers: Program) -> Program:
@@ -596,17 +578,12 @@ def _composed(pose: Program, numbers: Program) -> Program:
     return depth_first(Program(pose.name, names, (), tuple(emission.instructions), 0, outputs))
 
 
-def _programs(key: str | None, locked: Robot, designs: DesignNumbers | None) -> ModePrograms:
-    """From the disk if they are there."""
-    data = None if key is None else cache.read_bytes(key)
-    if data is not None:
-        content = json.loads(data)
-        pose, step, closing = (cache.program_from_plain(content[part]) for part in PARTS)
-        assert pose is not None and step is not None
-        return ModePrograms(pose, step, **{name: content[name] for name in SIZES}, closing=closing)
-    made = StepTrace(locked, designs).programs()
-    if key is not None:
-        content = {part: cache.program_to_plain(getattr(made, part)) for part in PARTS}
-        content |= {name: getattr(made, name) for name in SIZES}
-        cache.write_bytes(key, json.dumps(content, separators=(",", ":")).encode())
-    return made
+def _to_json(programs: ModePrograms) -> dict[str, Any]:
+    content = {part: cache.program_to_plain(getattr(programs, part)) for part in PARTS}
+    return content | {name: getattr(programs, name) for name in SIZES}
+
+
+def _from_json(content: dict[str, Any]) -> ModePrograms:
+    pose, step, closing = (cache.program_from_plain(content[part]) for part in PARTS)
+    assert pose is not None and step is not None
+    return ModePrograms(pose, step, **{name: content[name] for name in SIZES}, closing=closing)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -10,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from parflex.cache import cached
 from parflex.closure import mobility
 from parflex.closure.constraints import Coupling, Loop
 from parflex.closure.leg_geometry import EXACT, Dyad, LegSign
@@ -50,16 +50,6 @@ SHARP = 1e-12  # opening, in typical lengths, above which a row that is judged t
 EXACT_STEP = 1e-14  # opening at which a row is closed to rounding: no step is taken
 
 ROW, STEP = range(2)  # whole numbers of a lane; steps are counted below zero where a row is judged
-
-RECENT = 16  # robots whose programs stay in memory
-
-_recent: dict[str, Kept] = {}
-
-_structures: dict[str, BatchProgram | None] = {}
-
-_circles: dict[str, DyadPlaces | None] = {}
-
-_homes: dict[str, NewtonStepper | None] = {}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -550,7 +540,7 @@ def _appended(
 
 Both = tuple[list[NewtonStepper], list[NewtonStepper]]
 
-Kept = tuple[list[NewtonStepper], list[NewtonStepper], JoinedSteps | None]
+Steppers = tuple[list[NewtonStepper], list[NewtonStepper], JoinedSteps | None]
 
 
 def _key(geometry: Geometry, names: Sequence[str], word: str) -> str | None:
@@ -564,24 +554,12 @@ def legs_differ(geometry: Geometry, names: Sequence[str], made: Callable[[], Pro
     if geometry.designs is None or not geometry.varied:
         return False
     key = _key(geometry, names, "structure of legs")
-    if key is None or key not in _structures:
-        data = None if key is None else cache.read_bytes(key)
-        if data is not None:
-            content = json.loads(data)
-            program = None if content is None else cache.program_from_plain(content)
-        else:
-            program = made()
-            if key is not None:
-                cache.write_bytes(
-                    key, json.dumps(None if program is None else cache.program_to_plain(program)).encode()
-                )
-        found = None if program is None else BatchProgram(program, False)
-        if key is not None:
-            while len(_structures) >= RECENT:
-                _structures.pop(next(iter(_structures)))
-            _structures[key] = found
-    else:
-        found = _structures[key]
+
+    def build() -> BatchProgram | None:
+        program = cache.stored(key, made, cache.program_to_plain, cache.program_from_plain)
+        return None if program is None else BatchProgram(program, False)
+
+    found = cached("structure of legs", key, build)
     if found is None:
         return False
     off = found(geometry.designs.columns(geometry.varied))
@@ -589,23 +567,9 @@ def legs_differ(geometry: Geometry, names: Sequence[str], made: Callable[[], Pro
 
 
 def cached_places(geometry: Geometry, names: Sequence[str], made: Callable[[], DyadPlaces | None]) -> DyadPlaces | None:
-    """Positions in closed form by these coordinates, None where there are none; `made` traces what is not there."""
+    """Return positions in closed form by these coordinates, None if there are none; `made` traces them."""
     key = _key(geometry, names, "circles")
-    if key is None or key not in _circles:
-        data = None if key is None else cache.read_bytes(key)
-        if data is not None:
-            content = json.loads(data)
-            found = None if content is None else _places(content)
-        else:
-            found = made()
-            if key is not None:
-                cache.write_bytes(key, json.dumps(None if found is None else _places_content(found)).encode())
-        if key is None:
-            return found
-        while len(_circles) >= RECENT:
-            _circles.pop(next(iter(_circles)))
-        _circles[key] = found
-    found = _circles[key]
+    found = cached("places by circles", key, lambda: cache.stored(key, made, _places_content, _places))
     return None if found is None else replace(found, program=found.program.with_choice(geometry.compiled))
 
 
@@ -627,21 +591,15 @@ def _places(content: dict[str, Any]) -> DyadPlaces:
     return DyadPlaces(BatchProgram(program), inputs, moving, turning, home, content["length"], legs)
 
 
-def cached_steppers(geometry: Geometry, names: Sequence[str], made: Callable[[], Both]) -> Kept:
+def cached_steppers(geometry: Geometry, names: Sequence[str], made: Callable[[], Both]) -> Steppers:
     """Steps and judges of poses by these coordinates, and all as one; `made` traces them where they are not there."""
     key = _key(geometry, names, "closing")
-    found = None if key is None else _recent.get(key)
-    if found is None:
-        both = None if key is None else _read(key)
-        if both is None:
-            both = made()
-            if key is not None:
-                cache.write_bytes(key, json.dumps([[_content(one) for one in own] for own in both]).encode())
-        found = *both, joined(*([one.part for one in own] for own in both))
-        if key is not None:
-            while len(_recent) >= RECENT:
-                _recent.pop(next(iter(_recent)))
-            _recent[key] = found
+
+    def build() -> Steppers:
+        both = cache.stored(key, made, _both_content, _read_both)
+        return *both, joined(*([one.part for one in own] for own in both))
+
+    found = cached("Newton steps", key, build)
     steppers, judges = (
         [replace(one, program=one.program.with_choice(geometry.compiled)) for one in own] for own in found[:2]
     )
@@ -651,29 +609,16 @@ def cached_steppers(geometry: Geometry, names: Sequence[str], made: Callable[[],
 def cached_home_steps(geometry: Geometry, made: Callable[[], NewtonStepper | None]) -> NewtonStepper | None:
     """Steps that close homes of designs, None where there are none; `made` traces what is not there."""
     key = _key(geometry, [], "homes")
-    if key is None or key not in _homes:
-        data = None if key is None else cache.read_bytes(key)
-        if data is not None:
-            content = json.loads(data)
-            found = None if content is None else _read_stepper(content)
-        else:
-            found = made()
-            if key is not None:
-                cache.write_bytes(key, json.dumps(None if found is None else _content(found)).encode())
-        if key is not None:
-            while len(_homes) >= RECENT:
-                _homes.pop(next(iter(_homes)))
-            _homes[key] = found
-    else:
-        found = _homes[key]
+    found = cached("Newton steps of homes", key, lambda: cache.stored(key, made, _content, _read_stepper))
     return None if found is None else replace(found, program=found.program.with_choice(geometry.compiled))
 
 
-def _read(key: str) -> Both | None:
-    data = cache.read_bytes(key)
-    if data is None:
-        return None
-    steppers, judges = ([_read_stepper(content) for content in own] for own in json.loads(data))
+def _both_content(both: Both) -> list[list[dict[str, Any]]]:
+    return [[_content(one) for one in own] for own in both]
+
+
+def _read_both(content: list[list[dict[str, Any]]]) -> Both:
+    steppers, judges = ([_read_stepper(one) for one in own] for own in content)
     return steppers, judges
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from parflex.cache import cached
 from parflex.closure.assembler import LEFT
 from parflex.closure.continuation import position_units
 from parflex.closure.newton import STRIDE
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from parflex.maps.positions import PositionSolver
 
 Array = np.ndarray
-RECENT = 8  # robots of which that is kept
 UNKNOWN = -1.0  # below any distance
 WELL_NEAR = 0.5  # of how far motors may be: where those of the file are farther, some of designs will be too far
 
@@ -32,9 +32,6 @@ class JudgedHomes(Record):
     judge: Kernel
     proof: HomeProof
     start: Array  # what is alike in the rows of all designs
-
-
-_kept: dict[tuple[int, int], tuple[HomeRows, JoinedSteps, JudgedHomes | None]] = {}  # by programs, kept with them
 
 
 def homes_elsewhere(solver: PositionSolver) -> Array:
@@ -78,12 +75,8 @@ def as_the_file(solver: PositionSolver, homes: HomeRows) -> Array:
     step, *kernels = (one.program.kernel(count) for one in (homes.steps, *solver.steppers))
     if step is None or joined is None or None in kernels or any(one.rows for one in parts):
         return np.zeros(count, dtype=bool)
-    key = id(homes.steps.program.program), id(joined)
-    if key not in _kept:
-        if len(_kept) >= RECENT:
-            _kept.clear()
-        _kept[key] = homes, joined, _judged_homes(solver, homes, joined)
-    judged = _kept[key][2]
+    owners = homes.steps.program.program, joined
+    judged = cached("homes of designs", "judge", lambda: _judged_homes(solver, homes, joined), owners)
     if judged is None:
         return np.zeros(count, dtype=bool)
     begin, numbers = homes.begin, geometry.all_numbers

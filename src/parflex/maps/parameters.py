@@ -8,13 +8,13 @@ differs from that of the nominal set.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from parflex.cache import cached
 from parflex.codegen import cache
 from parflex.codegen.emit_python import functions_of, run
 from parflex.codegen.llvm_jit import Kernel
@@ -36,10 +36,6 @@ Array = np.ndarray
 ALIKE = 3  # designs in which numbers must agree to be one
 
 DIGITS = ".13e"
-
-RECENT = 16  # robots with sets of keys whose programs stay in memory
-
-_recent: dict[str, NumberProgram | None] = {}
 
 LEAST = float(np.nextafter(0.0, 1.0))
 
@@ -111,34 +107,18 @@ def numbers_of_designs(robot: Robot, designs: Mapping[str, Array]) -> DesignNumb
     """As `design_numbers`, by a program where what follows from the keys can be traced."""
     keys = tuple(designs)
     key = cache.key_of(robot, "design numbers", keys, robot.written)  # formulas may differ in alike robots
-    made = _kept(key, robot, keys) if key is not None and robot.written is not None else None
+    if key is None or robot.written is None:
+        return design_numbers(robot, designs)
+    made = cached("design numbers", key, lambda: _made(cache.stored(key, lambda: _traced_if_covered(robot, keys))))
     if made is None:
         return design_numbers(robot, designs)
     columns = np.stack([np.asarray(designs[name], dtype=float) for name in keys], axis=1)
     return made.numbers(robot, keys, columns)
 
 
-def _kept(key: str, robot: Robot, keys: tuple[str, ...]) -> NumberProgram | None:
-    """From memory, from the disk, or traced; None where tracing does not cover it."""
-    if key in _recent:
-        return _recent[key]
-    data = cache.read_bytes(key)
-    if data is not None:
-        content = json.loads(data)
-    else:
-        try:
-            content = _traced(robot, keys)
-        except (OneNumberError, TypeError, ParflexError, ZeroDivisionError):  # read with arrays, which says why
-            content = None
-        cache.write_bytes(key, json.dumps(content, separators=(",", ":")).encode())
-    made = None if content is None else _made(content)
-    while len(_recent) >= RECENT:
-        _recent.pop(next(iter(_recent)))
-    _recent[key] = made
-    return made
-
-
-def _made(content: dict[str, Any]) -> NumberProgram:
+def _made(content: dict[str, Any] | None) -> NumberProgram | None:
+    if content is None:
+        return None
     program = cache.program_from_plain(content["program"])
     assert program is not None
     places = cache.as_tuples(content["places"])
@@ -146,6 +126,14 @@ def _made(content: dict[str, Any]) -> NumberProgram:
     compared = tuple((how, bool(answer)) for how, answer in content["compared"])
     samples = None if content["samples"] is None else np.array(content["samples"])
     return NumberProgram(BatchProgram(program), places, compared, np.array(content["nominal"]), name, samples)
+
+
+def _traced_if_covered(robot: Robot, keys: tuple[str, ...]) -> dict[str, Any] | None:
+    """The file read with symbols; None where tracing does not cover the file."""
+    try:
+        return _traced(robot, keys)
+    except (OneNumberError, TypeError, ParflexError, ZeroDivisionError):  # reading with arrays reports the error
+        return None
 
 
 def _traced(robot: Robot, keys: tuple[str, ...]) -> dict[str, Any]:

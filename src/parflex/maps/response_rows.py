@@ -10,7 +10,7 @@ import numpy as np
 
 from parflex.errors import ParflexError, SingularError, UnreachableError
 from parflex.forces.forces import checked_wrenches
-from parflex.maps.batch import ALONE, BatchResult, LoadedDesigns, mark_unfinite
+from parflex.maps.batch import ALONE, BatchResult, loaded_design, mark_unfinite
 from parflex.maps.batched_responses import KINDS as CONDITIONS
 from parflex.maps.batched_responses import BatchedResponses, ConditionRows, uncovered_reason
 from parflex.maps.closed_rows import OK, SINGULAR, UNREACHABLE
@@ -55,7 +55,6 @@ class ResponseRows:
         self.wrench = checked_wrenches(robot.tree, held.wrench)
         self.solved_in_full = 0
         self.elsewhere = 0  # rows whose home stands on other sides than that of the robot, or was not found
-        self.loaded = LoadedDesigns(robot)
         conditions = [one for one in responses if one.kind in CONDITIONS]
         self.many = len(poses) >= WORTH  # enough rows for programs of the whole tree
         # conditions are measured with the length of a robot, which designs change
@@ -305,7 +304,7 @@ class ResponseRows:
         """A row by loading its design."""
         settings = {key: float(values[number]) for key, values in self.designs.items()}
         try:
-            robot = self.loaded(settings)
+            robot = loaded_design(self.robot, settings)
         except ParflexError as error:
             found.mark(row, *home_state(error))
             return

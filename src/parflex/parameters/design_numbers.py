@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from parflex.cache import cached
 from parflex.closure.constraints import Closures, build_closures
 from parflex.errors import InputError, RobotFileError
 from parflex.records import Record
@@ -29,7 +30,6 @@ from parflex.tree.tree import Tree
 
 Array = np.ndarray
 Path = tuple[str | int, ...]
-RECENT = 8
 
 
 class LaterNumbers(Protocol):
@@ -88,18 +88,26 @@ class DesignNumbers(Record):
 
     def _varied(self, name: str, part: Any) -> Any:
         """A part of the robot with the numbers of all designs in it; of one design with plain ones."""
-        branches = _branches(self.places).get(name, {})
+        branches = self._branches.get(name, {})
         if len(self.values) == 1:
             return _substituted(part, branches, self.values[0].tolist())
         decisions = Decisions(len(self.values) + 1)
         columns = np.concatenate([self.nominal[None], self.values]).T
         return _substituted(part, branches, [Varied(x, decisions) for x in columns])
 
+    @property
+    def _branches(self) -> dict[str | int, Any]:
+        """Numbers of places by their steps, one dictionary in another."""
+        places = self.places
+        return cached(
+            "places by steps", "", lambda: _branching((at, k) for k, own in enumerate(places) for at in own), (places,)
+        )
+
     def of_part(self, part: Path, plain: Any) -> Array:
         """The array, or the number, that stands at a place of the tree: designs x its shape where designs differ."""
         here = ("tree", *part)
         plain = np.asarray(plain)
-        found = _in_parts(self.places).get(here, [])
+        found = cached("places by arrays", "", lambda: _in_parts(self.places), (self.places,)).get(here, [])
         if not found:
             return plain
         wide = np.broadcast_to(plain.ravel(), (len(self.alone), plain.size)).astype(float)
@@ -121,7 +129,7 @@ class DesignNumbers(Record):
         """The robot with other numbers (symbols, as a rule) in the place of some; it stands as the nominal one."""
         tree, closures = self.robot.tree, self.robot.closures
         if len(numbers) == len(self.places):
-            branches = _branches(self.places)
+            branches = self._branches
         else:
             branches = _branching((place, k) for k in numbers for place in self.places[k])
         parts = {"tree": tree, "loops": closures.loops, "constraints": closures.constraints}
@@ -131,38 +139,14 @@ class DesignNumbers(Record):
         return replace(self.robot, tree=made, closures=own, known_home=self.robot.home)
 
 
-_parts_of: dict[int, tuple[Any, dict[Path, list[tuple[int, int]]]]] = {}  # of the last places, which are long
-
-
 def _in_parts(places: tuple[tuple[Path, ...], ...]) -> dict[Path, list[tuple[int, int]]]:
     """Numbers by where they stand, and by the array in which they do: which number, and its index there."""
-    known = _parts_of.get(id(places))
-    if known is not None and known[0] is places:
-        return known[1]
     found: dict[Path, list[tuple[int, int]]] = {}
     for k, own in enumerate(places):
         for place in own:
             found.setdefault(place, []).append((k, 0))
             if isinstance(place[-1], int):
                 found.setdefault(place[:-1], []).append((k, place[-1]))
-    while len(_parts_of) >= RECENT:
-        _parts_of.pop(next(iter(_parts_of)))
-    _parts_of[id(places)] = places, found
-    return found
-
-
-_branches_of: dict[int, tuple[Any, dict[str | int, Any]]] = {}  # of the last places
-
-
-def _branches(places: tuple[tuple[Path, ...], ...]) -> dict[str | int, Any]:
-    """Numbers of places by their steps, one dictionary in another; kept, because the same places are asked often."""
-    known = _branches_of.get(id(places))
-    if known is not None and known[0] is places:
-        return known[1]
-    found = _branching((place, k) for k, own in enumerate(places) for place in own)
-    while len(_branches_of) >= RECENT:
-        _branches_of.pop(next(iter(_branches_of)))
-    _branches_of[id(places)] = places, found
     return found
 
 

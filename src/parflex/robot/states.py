@@ -37,15 +37,15 @@ SINGLE = 100.0  # times that for arrays in single precision, which cannot close 
 SAME = 1e-8  # of values and of entries of rows without units: rounding
 
 
-class ProgramCache(dict[Any, Any]):
-    """What was compiled for a robot, by what was asked. Copies of a robot, also pickled ones, start with none."""
+class RobotCache(dict[Any, Any]):
+    """Values of one robot, which live as long as the robot. Copies, also pickled ones, start with none."""
 
     def __init__(self) -> None:
         super().__init__()
         self.lock = threading.RLock()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return ProgramCache, ()
+        return RobotCache, ()
 
 
 class ArrayNames:
@@ -121,9 +121,9 @@ class ArrayNames:
         return _by_states(self.tree.rate_changes, (qd, "qd", self.nv), (qdd, "qdd", self.nv))
 
     @cached_property
-    def kept(self) -> ProgramCache:
-        """Programs that were compiled for this robot."""
-        return ProgramCache()
+    def cache(self) -> RobotCache:
+        """Values and programs that were computed for this robot, by what was requested."""
+        return RobotCache()
 
 
 def _by_states(function: Callable[[Array, Array], Array], *given: tuple[Any, str, int]) -> Array:

@@ -17,15 +17,14 @@ Equilibria and the state at home are cached on disk under a key of the robot, th
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import scipy
 
+from parflex.cache import cached
 from parflex.closure.mobility import RANK_TOLERANCE
 from parflex.codegen import cache
 from parflex.codegen.outputs import MANY_RATES
@@ -79,8 +78,6 @@ SLOW = 0.7  # of the step before: longer ones come to no end
 ROUNDING = 1e-13  # steps in the same units that are no more than that
 
 SMALL = 1e-9  # steps that do not become shorter any more, but are as short as this, are rounding too
-
-_known: WeakKeyDictionary[Robot, Robot] = WeakKeyDictionary()  # robots do not change
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -498,31 +495,32 @@ def with_cached_home(robot: Robot) -> Robot:
     """A flexible robot that knows its home and its mobility: from the disk if it was there before."""
     if not robot.deformations or any(part is not None for part in robot.known):
         return robot
-    if robot not in _known:
-        _known[robot] = _read(robot)
-    return _known[robot]
+
+    def build() -> Robot:
+        key = cache.key_before_home(robot)
+        if key is None:
+            return robot
+        home, mobility = cache.stored(key, lambda: (robot.home, robot.mobility), _home_to_json, _home_from_json)
+        return replace(robot, known_home=home, known_mobility=mobility)
+
+    return cached("robots at home", robot, build)
 
 
-def _read(robot: Robot) -> Robot:
-    key = cache.key_before_home(robot)
-    if key is None:
-        return robot
-    data = cache.read_bytes(key)
-    if data is None:
-        home, moves = robot.home, robot.mobility
-        content = {
-            "home": home.tolist(),
-            "rank": moves.rank,
-            "redundant": [int(row) for row in moves.redundant],
-            "home_rank": moves.home_rank,
-            "beside": [q.tolist() for q in moves.beside],
-        }
-        cache.write_bytes(key, json.dumps(content).encode())
-        return replace(robot, known_home=home, known_mobility=moves)
-    kept = json.loads(data)
-    beside = tuple(np.array(q) for q in kept["beside"])
-    moves = Mobility(kept["rank"], tuple(kept["redundant"]), kept["home_rank"], beside)
-    return replace(robot, known_home=np.array(kept["home"]), known_mobility=moves)
+def _home_to_json(found: tuple[Array, Mobility]) -> dict[str, Any]:
+    home, mobility = found
+    return {
+        "home": home.tolist(),
+        "rank": mobility.rank,
+        "redundant": [int(row) for row in mobility.redundant],
+        "home_rank": mobility.home_rank,
+        "beside": [q.tolist() for q in mobility.beside],
+    }
+
+
+def _home_from_json(content: dict[str, Any]) -> tuple[Array, Mobility]:
+    beside = tuple(np.array(q) for q in content["beside"])
+    mobility = Mobility(content["rank"], tuple(content["redundant"]), content["home_rank"], beside)
+    return np.array(content["home"]), mobility
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -537,17 +535,14 @@ class RelaxedBodies(Record):
 def cached_equilibrium(robot: Robot, choices: tuple[Any, ...], find: Callable[[], RelaxedBodies]) -> RelaxedBodies:
     """What `find` finds for a robot and all that it depends on beside it, from the disk if it was found before."""
     key = cache.key_of(robot, "rest", *choices) if robot.deformations else None
-    if key is None:
-        return find()
-    key = key.removesuffix(".program") + ".rest"
-    data = cache.read_bytes(key)
-    if data is not None:
-        kept = json.loads(data)
-        return RelaxedBodies(np.array(kept["q"]), tuple(kept["held"]), kept["steady"])
-    found = find()
-    content = {"q": found.q.tolist(), "held": found.held, "steady": bool(found.steady)}
-    cache.write_bytes(key, json.dumps(content).encode())
-    return found
+    if key is not None:
+        key = key.removesuffix(".program") + ".rest"
+    return cache.stored(
+        key,
+        find,
+        lambda bodies: {"q": bodies.q.tolist(), "held": bodies.held, "steady": bool(bodies.steady)},
+        lambda content: RelaxedBodies(np.array(content["q"]), tuple(content["held"]), content["steady"]),
+    )
 
 
 def named_rates(robot: Robot, pose: Pose | None) -> set[int]:
