@@ -2,8 +2,8 @@
 
 The subset is what numerical loops need: numbers, arrays by indices and slices, fields of bundles, `for` over ranges,
 arrays and tuples, `while`, `if`, and calls of other such functions. Variables have one type each; a variable that is an
-integer at first and real later is real from the start. Iterations of `for k in simd_range(count)` are independent and run
-in SIMD lanes.
+integer at first and real later is real from the start. Iterations of `for k in simd_range(count)` are independent
+and run in SIMD lanes.
 """
 
 from __future__ import annotations
