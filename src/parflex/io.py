@@ -34,6 +34,8 @@ CHECK = "check the path and its permissions"
 @contextmanager
 def write_errors(path: str | Path, key: str | None = "out", hint: str = CHECK) -> Iterator[None]:
     """Turn OSError into an InputError about a file or folder that cannot be written."""
+    if "\0" in str(path):
+        raise InputError("cannot be written (its name has a null byte)", key=key, value=str(path), hint=hint)
     try:
         yield
     except OSError as error:
@@ -182,6 +184,8 @@ def read_errors(
     path: str | Path, key: str | None = None, kind: type[ParflexError] = InputError, hint: str = "check the path"
 ) -> Iterator[None]:
     """Turn OSError into an error about a file that cannot be read."""
+    if "\0" in str(path):  # the system raises ValueError
+        raise kind("cannot be read (its name has a null byte)", key=key, value=str(path), hint=hint)
     try:
         yield
     except OSError as error:

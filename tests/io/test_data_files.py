@@ -145,3 +145,8 @@ def test_a_huge_modal_body_is_refused(tmp_path, no_room):
     path = write_robot(tmp_path, 'format = 1\nname = "p"\n[platform]\nmodal = { file = "huge.npz" }\n')
     with pytest.raises(parflex.ParflexError, match="declare arrays of 80 GB"):
         parflex.load(path)
+
+
+def test_a_null_byte_in_a_path_is_an_input_error(tmp_path):
+    with pytest.raises(InputError, match="null byte"):
+        parflex.import_robot("a\0b.urdf", tmp_path / "robot.toml")
