@@ -500,8 +500,11 @@ def test_wrong_outputs_are_warned_of_with_their_error(word, crank, fine):
     run = run_of(crank, [word], 1e-3)
     share = mean(run[word] - fine[word]) / mean(fine[word])
     assert len(differences(run)) == 1 and share > 0.3
-    # rates of rows of 1 ms are a mean over two of them: errors of many times the output are known to a factor of two
-    assert run.summary["not_followed"][word] == pytest.approx(share, rel=0.15 if share < 2 else 0.5)
+    reported = run.summary["not_followed"][word]
+    if share < 1:  # rates of rows of 1 ms are a mean over two rows
+        assert reported == pytest.approx(share, rel=0.15)
+    else:  # no digit of the output is right: its error is reported as larger than the output, not as a number
+        assert reported > 1
 
 
 @pytest.mark.parametrize("word", [SMOOTH[0], *(pytest.param(word, marks=pytest.mark.verify) for word in SMOOTH[1:])])
