@@ -80,11 +80,12 @@ from parflex.simulation.runs import load_run as load_run
 from parflex.simulation.simulate import simulate as simulate
 from parflex.statics.equilibrium import Equilibrium as Equilibrium
 from parflex.statics.equilibrium import equilibrium as equilibrium
-from parflex.statics.linear_model import About as About
 from parflex.statics.linear_model import LinearModel as LinearModel
 from parflex.statics.linear_model import linear_model as linear_model
-from parflex.statics.loads import Lock as Lock
-from parflex.statics.loads import Servo as Servo
+from parflex.statics.load_case import About as About
+from parflex.statics.load_case import LoadCase as LoadCase
+from parflex.statics.load_case import Lock as Lock
+from parflex.statics.load_case import Servo as Servo
 from parflex.statics.modes import Modes as Modes
 from parflex.statics.modes import TrackedModes as TrackedModes
 from parflex.statics.modes import natural_frequencies as natural_frequencies

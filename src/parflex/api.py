@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -70,6 +71,7 @@ def with_checked_arguments(function: Callable[..., Any]) -> Callable[..., Any]:
             warnings.warn(sentence, ParflexWarning, stacklevel=2)
         return found
 
+    _describe_load_case(checked_call)
     short_way = getattr(function, "short_way", None)
     if short_way is None:
         return checked_call
@@ -81,6 +83,35 @@ def with_checked_arguments(function: Callable[..., Any]) -> Callable[..., Any]:
         return checked_call(*given, **words) if found is None else found
 
     return quick_call
+
+
+def signature(function: Callable[..., Any]) -> inspect.Signature:
+    """Return the signature with the keywords of a load case one by one."""
+    found = inspect.signature(function)
+    arguments = list(found.parameters.values())
+    if arguments and arguments[-1].kind is inspect.Parameter.VAR_KEYWORD:
+        from parflex.statics.load_case import LoadCase, LoadKeywords
+
+        arguments.pop()
+        for name, entry in LoadKeywords.__annotations__.items():
+            kind, default = entry.__forward_arg__, getattr(LoadCase, name, None)
+            arguments.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind))
+    return found.replace(parameters=arguments)
+
+
+def _describe_load_case(function: Any) -> None:
+    """Show the keywords of a load case in the signature and the docstring of a function that takes them."""
+    head, entry, tail = (function.__doc__ or "").partition("    **load : LoadKeywords\n")
+    if not entry:
+        return
+    from parflex.statics.load_case import LoadCase, LoadKeywords
+
+    function.__signature__ = signature(function)
+    entries = re.findall(r"^    \w+ : .+\n(?:        .+\n)+", LoadCase.__doc__ or "", flags=re.M)
+    texts = {text.split()[0]: text for text in entries}
+    texts["load_case"] = "    load_case : LoadCase, default None\n        The same values in one object.\n"
+    rest = tail.partition("\n\n")[2]
+    function.__doc__ = head + "".join(texts[name] for name in LoadKeywords.__annotations__) + "\n" + rest
 
 
 class _Argument(NamedTuple):
@@ -101,7 +132,7 @@ class _Call:
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.name = function.__name__
-        parameters = inspect.signature(function).parameters
+        parameters = signature(function).parameters
         self.arguments = {
             name: _Argument(name, WORDS[name].check_in(self.name), one.default) for name, one in parameters.items()
         }
@@ -441,6 +472,12 @@ WORDS: dict[str, Word] = {
         "{'undeformed', 'equilibrium'}",
         "",
         "State of linearisation; None: the equilibrium under loads or prestressed springs, else the undeformed pose.",
+    ),
+    "load_case": Word(
+        "LoadCase",
+        "",
+        "Lock, servos, loads and state of linearisation in one object.",
+        _instance("LoadCase", "give e.g. parflex.LoadCase(wrench={'platform': [0, 0, -50]})"),
     ),
     "servo": Word(
         "float or Mapping[str, float]", "N/m, N m/rad", "Stiffness of motors held by springs.", _number_or_table

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import parflex
-from parflex.design.design_state import Circumstances
+from parflex.design.design_state import ResponseCase
 from parflex.design.registry import Tolerances, read_question
 from parflex.design.response_value import value_of
 
@@ -25,7 +25,7 @@ def extrapolated(function, levels: int = 4, step: float = 0.008) -> float:
 def value_of_response(robot, text: str, poses=None, tolerances: dict | None = None, **given) -> float:
     """Return the value of a response without slopes."""
     spread = Tolerances(**tolerances) if tolerances else None
-    return value_of(read_question(text, poses, Circumstances(**given), spread).asked(robot).answer)
+    return value_of(read_question(text, poses, ResponseCase(**given), spread).asked(robot).answer)
 
 
 def conditions(robot, pose, **given) -> float:

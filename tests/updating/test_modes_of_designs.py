@@ -7,7 +7,7 @@ from support.oracles import spring_chain
 from support.robots import load_robot, robot_file, write_robot
 
 import parflex
-from parflex.design.design_state import Circumstances, SensitiveDesign
+from parflex.design.design_state import ResponseCase, SensitiveDesign
 from parflex.parameters.design_numbers import number_at
 from parflex.robot.load import with_settings
 from parflex.updating.modes import modes_at
@@ -72,7 +72,7 @@ def poles(robot, about):
 def test_poles_have_the_slopes_of_their_differences(name, about, tmp_path):
     path = write_robot(tmp_path, ROBOTS[name])
     robot = parflex.load(path)
-    modes = modes_at(robot, "home", Circumstances(about=about), 3, SensitiveDesign(robot, KEYS))
+    modes = modes_at(robot, "home", ResponseCase(about=about), 3, SensitiveDesign(robot, KEYS))
     wanted, changes = poles(robot, about), []
     for key in KEYS:
         value = CONSTANTS[key.split(".")[1]]
@@ -113,7 +113,7 @@ DESIGNS = {
 def test_numbers_that_move_nothing_are_put_into_the_robot_as_it_is(case):
     name, keys, words = DESIGNS[case]
     robot = load_robot(name) if name == "carriage" else parflex.load(name)
-    kept, anew, pose = compared(robot, keys, "home", Circumstances(**words))
+    kept, anew, pose = compared(robot, keys, "home", ResponseCase(**words))
     assert pose is not None
     # sums in another order: rounding of eigenvalues, about 1e-16 of the highest squared frequency over that of a mode
     assert kept.modes.frequencies == pytest.approx(anew.modes.frequencies, rel=1e-8)
@@ -126,11 +126,11 @@ def test_numbers_that_move_poses_put_the_robot_together_again_and_dampers_do_not
     text = spring_chain.FILE.format(900.0, 400.0, 150.0) + '\n[poses.turned]\nmotor-b = "first/900"\n'
     dampers = {"constants.first_damper": 2.0, "constants.second_damper": 1.0}
     robot = parflex.load(write_robot(tmp_path, text), settings=dampers)
-    kept, anew, _ = compared(robot, CHAIN, "bent", Circumstances(), count=3)
+    kept, anew, _ = compared(robot, CHAIN, "bent", ResponseCase(), count=3)
     for mine, other in zip(kept.damped(1), anew.damped(1), strict=True):
         assert mine == pytest.approx(other, rel=1e-9)
-    kept, anew, pose = compared(robot, CHAIN[:1], "turned", Circumstances(), count=3)
+    kept, anew, pose = compared(robot, CHAIN[:1], "turned", ResponseCase(), count=3)
     assert pose is None  # a stiffness stands in the pose: 10 % more turn the joint
     assert kept.modes.frequencies == pytest.approx(anew.modes.frequencies, rel=1e-12)
-    assert ReboundRobots(robot, CHAIN[:1], Circumstances()).at("bent") is not None
-    assert ReboundRobots(parflex.load("navaro"), ["constants.bar"], Circumstances()).at("home") is None
+    assert ReboundRobots(robot, CHAIN[:1], ResponseCase()).at("bent") is not None
+    assert ReboundRobots(parflex.load("navaro"), ["constants.bar"], ResponseCase()).at("home") is None

@@ -18,7 +18,7 @@ from support.robots import load_robot
 
 import parflex
 from parflex import InputError
-from parflex.design.design_state import Circumstances, SensitiveDesign
+from parflex.design.design_state import ResponseCase, SensitiveDesign
 from parflex.updating.diagnostics import unit_warnings
 from parflex.updating.fit import FitProblem
 from parflex.updating.modes import PoseModes, modes_at
@@ -77,7 +77,7 @@ def test_joint_stiffnesses_come_back_within_their_intervals(tmp_path, numbered):
 @pytest.mark.parametrize("numbered", [True, False])
 def test_frequencies_in_another_unit_are_named(tmp_path, numbered):
     robot, given = chain(tmp_path), rows(numbered=numbered)
-    asked = Circumstances("actuators", None, None, None, ())
+    asked = ResponseCase()
 
     def doubts(factor):
         wrong = [one | {word: one[word] * factor for word in ("frequency_hz", "deviation_hz")} for one in given]
@@ -305,7 +305,7 @@ def test_frequencies_are_those_of_poles_also_where_no_damping_is_measured(tmp_pa
 def test_slopes_of_frequencies_alone_are_exact(tmp_path, dampers):
     keys = [*KEYS, *(DAMPER_KEYS if any(dampers) else [])]
     robot, start = damped_chain(tmp_path, dampers), np.array([1100.0, 320.0, 180.0, *dampers])
-    here = modes_at(robot, "bent", Circumstances(), 3, SensitiveDesign(robot, keys))
+    here = modes_at(robot, "bent", ResponseCase(), 3, SensitiveDesign(robot, keys))
     for mode in range(3):
         value, slopes = here.frequency(mode)
 

@@ -14,6 +14,7 @@ from parflex.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
     from parflex.robot.robot import Robot
+    from parflex.statics.load_case import LoadCase
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -346,35 +347,29 @@ def linear_model_of(robot: str, options: dict[str, Any]) -> tuple[Any, str]:
     """The linear model that the options ask for, and what it is about."""
     from parflex import linear_model
 
-    loaded, given = read_conditions(robot, options, felt=False)
-    model = linear_model(loaded, **given)
+    loaded, pose, case = read_load_options(robot, options, loads_matter=False)
+    model = linear_model(loaded, pose, load_case=case)
     return model, model.about
 
 
-def read_conditions(robot: str, options: dict[str, Any], felt: bool = True) -> tuple[Any, dict[str, Any]]:
-    """The robot and the arguments of the equivalent Python calls.
-
-    `felt` is false where loads about the undeformed pose would change nothing.
-    """
-    from parflex.statics.linear_model import state_about
+def read_load_options(robot: str, options: dict[str, Any], loads_matter: bool = True) -> tuple[Any, Any, LoadCase]:
+    """Return the robot, its pose and the load case; `loads_matter` as in `LoadCase.state`."""
+    from parflex.statics.load_case import LoadCase
 
     words = dict(options)
-    lock = words.pop("lock")
-    given: dict[str, Any] = {
-        "pose": read_pose_option(words.pop("pose")),
-        "lock": lock if lock in ("actuators", "none") else [name.strip() for name in lock.split(",")],
-        "about": words.pop("about"),
-        "servo": number_or_table(words.pop("servo"), "servo"),
-        "servo_damping": number_or_table(words.pop("servo_damping"), "servo-damping"),
-        "wrench": read_wrenches(words.pop("wrench")),
-        "without": split_names(words.pop("without")),
-    }
-    given |= read_allocation(words)
-    effort = words.pop("effort")
-    given["effort"] = None if effort is None else assignments(effort, "effort")
-    preload = given.get("preload") or given.get("weights")
-    state_about(given["about"], given["wrench"], given["effort"], felt, preload)  # refused before a robot is read
-    return open_robot(robot, **words), given
+    pose, lock, effort = read_pose_option(words.pop("pose")), words.pop("lock"), words.pop("effort")
+    case = LoadCase(
+        lock=lock if lock in ("actuators", "none") else [name.strip() for name in lock.split(",")],
+        about=words.pop("about"),
+        servo=number_or_table(words.pop("servo"), "servo"),
+        servo_damping=number_or_table(words.pop("servo_damping"), "servo-damping"),
+        wrench=read_wrenches(words.pop("wrench")),
+        effort=None if effort is None else assignments(effort, "effort"),
+        without=split_names(words.pop("without")),
+        **read_allocation(words),
+    )
+    case.state(loads_matter)  # refuse contradictions before the robot is read
+    return open_robot(robot, **words), pose, case
 
 
 def number_or_table(text: str | None, key: str) -> Any:

@@ -10,7 +10,7 @@ import click
 
 from parflex.cli import output
 from parflex.cli.group import cli
-from parflex.cli.options import condition_options, linear_model_of, read_conditions, read_range, robot_options
+from parflex.cli.options import condition_options, linear_model_of, read_load_options, read_range, robot_options
 from parflex.errors import InputError, ParflexWarning
 from parflex.io import atomic_file
 
@@ -23,18 +23,17 @@ def stiffness(robot: str, as_json: bool, frame: str | None, **options: Any) -> N
     """Stiffness and compliance of a frame, deflection, holding efforts and section forces under loads."""
     from parflex import deflection, equilibrium, linear_model
     from parflex.forces.sections import beam_tables
-    from parflex.statics.linear_model import about_equilibrium, state_about
+    from parflex.statics.linear_model import about_equilibrium
     from parflex.statics.stiffness import deflection_at, selected_components, stiffness_of
 
-    loaded, given = read_conditions(robot, options)
-    frames = list(dict.fromkeys([frame or loaded.tree.end_effector, *given["wrench"]]))
-    preload = given.get("preload") or given.get("weights")
-    if state_about(given["about"], given["wrench"], given["effort"], preload=preload) == "equilibrium":
-        rest = equilibrium(loaded, **{key: value for key, value in given.items() if key != "about"})
+    loaded, pose, case = read_load_options(robot, options)
+    frames = list(dict.fromkeys([frame or loaded.tree.end_effector, *(case.wrench or ())]))
+    if case.at_equilibrium:
+        rest = equilibrium(loaded, pose, load_case=case)
         bent, found = deflection_at(rest, frames), stiffness_of(about_equilibrium(rest), frame)
     else:
-        found = stiffness_of(linear_model(loaded, **given), frame)
-        bent = deflection(loaded, frames=frames, **given)
+        found = stiffness_of(linear_model(loaded, pose, load_case=case), frame)
+        bent = deflection(loaded, pose, frames, load_case=case)
     pick = selected_components(loaded)
     moved = {name: values[pick].tolist() for name, values in bent.frames.items()}
     answer = {

@@ -8,7 +8,7 @@ import click
 
 from parflex.cli import output
 from parflex.cli.group import cli
-from parflex.cli.options import condition_options, read_conditions, robot_options
+from parflex.cli.options import condition_options, read_load_options, robot_options
 from parflex.cli.output import check_convergence
 
 STEP = ("elements", "coordinates", "change", "remaining")  # of a refinement, as people see it
@@ -43,8 +43,8 @@ def frequencies(
     from parflex.statics.modes import energy_shares, participation
 
     drawn = check_convergence(converge, convergence)
-    loaded, given = read_conditions(robot, options, felt=False)
-    found = natural_frequencies(loaded, modes=modes, converge=converge, **given)
+    loaded, pose, case = read_load_options(robot, options, loads_matter=False)
+    found = natural_frequencies(loaded, pose, modes, converge=converge, load_case=case)
     written = drawn(found)
     about = found.about
     held = found.model.robot

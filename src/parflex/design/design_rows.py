@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.design.design_state import Circumstances
+from parflex.design.design_state import ResponseCase
 from parflex.design.registry import ResponseQuestion
 from parflex.design.response_value import value_of
 from parflex.errors import ParflexError, SingularError, UnreachableError
@@ -237,10 +237,10 @@ class DesignRows:
 
 def _batch(tree: Tree, question: ResponseQuestion, named: Mapping[str, Mapping[str, Any]]) -> _Batch | None:
     """What a question asks of many rows; None where designs are asked one by one."""
-    given, name, argument = question.circumstances, question.response.name, question.argument
+    given, name, argument = question.case, question.response.name, question.argument
     modal = name == "frequency" and (not argument or (argument.isascii() and argument.isdigit()))
     direction = name in TOGETHER and argument.rpartition(".")[2] in ("x", "y", "z", "rx", "ry", "rz", "theta")
-    usual = Circumstances()  # with others an equilibrium is meant, or a motion
+    usual = ResponseCase()  # with others an equilibrium is meant, or a motion
     words = [one.name for one in fields(given) if one.name != "lock"]
     plain = all(getattr(given, word) in (getattr(usual, word), None) for word in words) and question.tolerances is None
     if not (modal or direction or (name == "mass" and not argument)) or not plain:

@@ -34,28 +34,18 @@ from parflex.robot.rates import PriorityBlock, solve_by_priority
 from parflex.robot.robot import Robot
 from parflex.spatial.dual import Sensitive, seed_slopes, slopes
 from parflex.spatial.linear import solve
+from parflex.statics.load_case import LoadCase
 
 Array = np.ndarray
 CLOSES = 1e-6  # of the largest change of a loop: what is left of it, if larger, no motion closes
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Circumstances:
-    """How a robot is held, loaded and moved where a response is asked for; as the functions of `parflex` take it."""
+@dataclass(frozen=True, eq=False)
+class ResponseCase(LoadCase):
+    """Load case of a response, and the motion at its pose."""
 
-    lock: Any = "actuators"
-    about: Any = None
-    servo: Any = None
-    wrench: Any = None
-    without: tuple[str, ...] = ()
     velocity: Mapping[str, float] | None = None
     acceleration: Mapping[str, float] | None = None
-
-    @property
-    def elastic(self) -> dict[str, Any]:
-        """What the linear model takes."""
-        words = ("lock", "about", "servo", "wrench", "without")
-        return {word: getattr(self, word) for word in words}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -155,7 +145,7 @@ def _without_slopes(key: str) -> InputError:
 
 
 class DesignState:
-    """A robot at a pose under given circumstances, `here`; `twin` is it with slopes by the keys, `there` where it is.
+    """A robot at a pose under a load case, `here`; `twin` is it with slopes by the keys, `there` where it is.
 
     Without keys the twin is the robot itself.
     """
@@ -165,11 +155,11 @@ class DesignState:
         robot: Robot,
         pose: Pose | None = None,
         keys: Sequence[str] = (),
-        circumstances: Circumstances | None = None,
+        case: ResponseCase | None = None,
         design: SensitiveDesign | None = None,
     ) -> None:
         self.robot, self.keys = robot, tuple(keys)
-        self.circumstances = circumstances or Circumstances()
+        self.case = case or ResponseCase()
         self.pose = pose
         self.here = configure(robot, pose)
         self.design = design or SensitiveDesign(robot, self.keys)

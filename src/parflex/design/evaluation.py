@@ -253,7 +253,7 @@ def _answers(robot: Robot, question: ResponseQuestion, pose: Any, design: Sensit
     argument = question.argument or "1"
     if question.response.name != "frequency" or not argument.isdigit():
         return [question.at(robot, pose, design)]
-    held = HeldState(DesignState(robot, pose, design.keys, question.circumstances, design))
+    held = HeldState(DesignState(robot, pose, design.keys, question.case, design))
     first = int(argument) - 1
     modes = lowest_modes(held, first + 1 + BEYOND)
     found: list[Any] = []
@@ -282,7 +282,7 @@ def values_in_designs(robot: Robot, question: ResponseQuestion, designs: Mapping
         return _masses(robot, designs, len(question.poses))
     table = _pose_table(robot, question.poses)
     number = int(question.argument or 1) if (question.argument or "1").isdigit() else 0
-    given = question.circumstances
+    given = question.case
     plain = given.servo is None and not given.without
     if question.response.name != "frequency" or not number or table is None or not plain:
         return None

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.design.design_state import Circumstances, DesignState, FollowingConfiguration
+from parflex.design.design_state import DesignState, FollowingConfiguration, ResponseCase
 from parflex.errors import InputError
 from parflex.recursion.energy import kinetic_energy
 from parflex.robot.load import acting_robot
@@ -26,7 +26,7 @@ from parflex.spatial.dual import (
     without_slopes,
 )
 from parflex.spatial.linear import is_symbolic
-from parflex.statics.linear_model import LinearModel, linear_model, tree_stiffness
+from parflex.statics.linear_model import LinearModel, linear_model_of, tree_stiffness
 from parflex.statics.linear_system import StiffnessSolver
 from parflex.statics.loads import AppliedLoads, forces_along, held_as, multipliers
 
@@ -37,7 +37,7 @@ class HeldState:
     """The linear model of a robot, and the robot with slopes as it is held and loaded there."""
 
     def __init__(self, state: DesignState) -> None:
-        self.state, given = state, state.circumstances
+        self.state, given = state, state.case
         if not state.robot.tree.elastic and not _springy(state.robot, given):
             raise InputError(
                 "the robot has no elastic bodies, no springs and no servos: nothing vibrates or deflects",
@@ -45,7 +45,7 @@ class HeldState:
                 value=state.robot.name,
                 hint="use a robot with flexible bodies, or hold the motors by servo stiffnesses (servo)",
             )
-        self.model: LinearModel = linear_model(state.robot, state.here, **given.elastic)
+        self.model: LinearModel = linear_model_of(state.robot, state.here, given)
         if self.model.loading.internal is not None:
             raise InputError(
                 "spare motors keep this robot taut, and sensitivities of their efforts are not covered",
@@ -67,9 +67,9 @@ class HeldState:
     @cached_property
     def start(self) -> FollowingConfiguration:
         """The robot with slopes at the pose before loads deform it."""
-        state, given = self.state, self.state.circumstances
+        state, given = self.state, self.state.case
         twin = acting_robot(state.twin, given.without)
-        held = held_as(twin, state.robot, state.q, given.lock, given.servo)
+        held = held_as(twin, state.robot, state.q, given)
         return FollowingConfiguration(held, state.q, self.model.configuration.reduction.partition)
 
     @cached_property
@@ -170,7 +170,7 @@ class HeldState:
         return shapes[self.model.configuration.reduction.partition.independent]
 
 
-def _springy(robot: Any, given: Circumstances) -> bool:
+def _springy(robot: Any, given: ResponseCase) -> bool:
     tree = robot.tree
     springs = tree.springs or tree.elements or any(link.terms.stiffness for link in tree.links)
     return bool(springs) or given.servo is not None

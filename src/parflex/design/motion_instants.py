@@ -32,8 +32,8 @@ WORDS = ("x", "y", "z", "wx", "wy", "wz")
 class MotorState(DesignState):
     """A design whose motors stand at given positions, which move with the start of their motion alone."""
 
-    def __init__(self, state: DesignState, q: Array, circumstances: Any, started: Array) -> None:
-        super().__init__(state.robot, Configuration(state.robot, q), state.keys, circumstances, state.design)
+    def __init__(self, state: DesignState, q: Array, case: Any, started: Array) -> None:
+        super().__init__(state.robot, Configuration(state.robot, q), state.keys, case, state.design)
         self.started = started
 
     @cached_property
@@ -55,7 +55,7 @@ class MotionInstants:
 
     def __init__(self, state: DesignState, name: str, response: str) -> None:
         self.state, self.robot, self.table = state, state.robot, known_motion(state.robot, name, response)
-        if state.circumstances.velocity or state.circumstances.acceleration:
+        if state.case.velocity or state.case.acceleration:
             raise InputError(
                 f"the motion '{name}' says how the robot moves",
                 key="velocity",
@@ -179,7 +179,7 @@ class MotionInstants:
                 qdd = here.accelerations(accelerations, qd, rates)
             words = end_effector_motion(here, qd, qdd)
             moving, (rates, accelerations) = (None, (rates, accelerations)) if words is None else (moving, words)
-        given = replace(self.state.circumstances, velocity=rates, acceleration=accelerations)
+        given = replace(self.state.case, velocity=rates, acceleration=accelerations)
         keys = () if plain else self.state.keys
         if self.by_motors and keys:
             return MotorState(self.state, q, given, self.started)

@@ -39,7 +39,7 @@ def dynamic_error(state: DesignState, argument: str) -> Any:
     if "@" in argument:
         response = f"dynamic-error:{argument}"
         return largest_on_the_way(state, response, lambda rigid: _displacement(rigid, frame), norm=True)
-    given = state.circumstances
+    given = state.case
     if not given.velocity and not given.acceleration:
         raise InputError(
             "no motion is given, so that there is no dynamic error",
@@ -54,7 +54,7 @@ def dynamic_error(state: DesignState, argument: str) -> Any:
 def _displacement(rigid: RigidState, frame: str) -> Array:
     """How far a frame is displaced, in world axes."""
     state = rigid.state
-    given = state.circumstances
+    given = state.case
     plain = replace(given, velocity=None, acceleration=None, about="undeformed")
     held = HeldState(DesignState(state.robot, state.pose, state.keys, plain, state.design))
     here, count = held.model.configuration, state.count

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
-from parflex.design.design_state import Circumstances
+from parflex.design.design_state import ResponseCase
 from parflex.design.registry import ResponseQuestion, Tolerances, checked_tolerances, read_question
 from parflex.errors import InputError
 from parflex.io import read_bytes
@@ -62,7 +62,7 @@ class VariableTable(Table):
 
 
 class ResponseTable(Table):
-    """A response under circumstances, at a pose, at the worst of many, over a region, over tolerances."""
+    """A response under a load case, at a pose, at the worst of many, over a region, over tolerances."""
 
     response: Text
     pose: Any = None
@@ -101,9 +101,8 @@ class ResponseTable(Table):
 
     def question(self) -> ResponseQuestion:
         """What is asked."""
-        given = Circumstances(
-            self.lock, self.about, self.servo, self.wrench, tuple(self.without), self.velocity, self.acceleration
-        )
+        words = ("lock", "about", "servo", "wrench", "without", "velocity", "acceleration")
+        given = ResponseCase(**{word: getattr(self, word) for word in words} | {"without": tuple(self.without)})
         spread = None
         if self.tolerances is not None:
             spread = Tolerances(dict(self.tolerances), self.statistic, self.samples, self.seed)

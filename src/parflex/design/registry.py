@@ -17,7 +17,7 @@ from parflex.design import (
 from parflex.design import (
     rigid_responses as pose_responses,
 )
-from parflex.design.design_state import Circumstances, DesignState, SensitiveDesign, checked_number
+from parflex.design.design_state import DesignState, ResponseCase, SensitiveDesign, checked_number
 from parflex.design.response_value import combined, slope_of, value_of
 from parflex.errors import InputError, did_you_mean
 from parflex.records import Record
@@ -216,12 +216,12 @@ class DesignAnswer(Record):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ResponseQuestion(Record):
-    """A response with its argument, the poses at which it is asked, circumstances, and tolerances."""
+    """A response with its argument, the poses at which it is requested, its load case and tolerances."""
 
     response: Response
     argument: str = ""
     poses: tuple[Pose | None, ...] = (None,)
-    circumstances: Circumstances = field(default_factory=Circumstances)
+    case: ResponseCase = field(default_factory=ResponseCase)
     tolerances: Tolerances | None = None
 
     @property
@@ -241,7 +241,7 @@ class ResponseQuestion(Record):
 
     def at(self, robot: Robot, pose: Pose | None, design: SensitiveDesign) -> Any:
         """The answer at one pose."""
-        return self.response.function(DesignState(robot, pose, design.keys, self.circumstances, design), self.argument)
+        return self.response.function(DesignState(robot, pose, design.keys, self.case, design), self.argument)
 
     def _worst(self, robot: Robot, keys: Sequence[str]) -> DesignAnswer:
         """The worst over all poses; slopes are computed at those where it is reached, theory (64)."""
@@ -353,7 +353,7 @@ def checked_tolerances(own: Tolerances) -> Tolerances:
 def read_question(
     response: str,
     poses: Sequence[Any] | None = None,
-    circumstances: Circumstances | None = None,
+    case: ResponseCase | None = None,
     tolerances: Tolerances | None = None,
 ) -> ResponseQuestion:
     """A question from its text."""
@@ -362,4 +362,4 @@ def read_question(
     if not given:
         raise InputError("no pose is given", key="poses", hint="give one or more")
     own = None if tolerances is None else checked_tolerances(tolerances)
-    return ResponseQuestion(found, argument, given, circumstances or Circumstances(), own)
+    return ResponseQuestion(found, argument, given, case or ResponseCase(), own)

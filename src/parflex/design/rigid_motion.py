@@ -28,11 +28,11 @@ FULL = 1e-10  # of the largest singular value of the kept rows
 
 
 class RigidState:
-    """The robot at its pose with undeformed bodies, in the motion that the circumstances name."""
+    """The robot at its pose with undeformed bodies, in the motion of the load case."""
 
     def __init__(self, state: DesignState) -> None:
         self.state = state
-        robot, twin = (acting_robot(one, state.circumstances.without) for one in (state.robot, state.twin))
+        robot, twin = (acting_robot(one, state.case.without) for one in (state.robot, state.twin))
         lossy = [row.name for row in robot.closures.constraints if getattr(row, "lossy", False)]
         if lossy:
             raise InputError(
@@ -53,7 +53,7 @@ class RigidState:
     @cached_property
     def rates(self) -> Array:
         """All rates in the motion."""
-        given, known = self.state.circumstances.velocity, self.state.moving
+        given, known = self.state.case.velocity, self.state.moving
         found = self.here.rates(given) if known is None else known[0]
         if not given or not self.state.count:
             return found
@@ -62,7 +62,7 @@ class RigidState:
     @cached_property
     def accelerations(self) -> Array:
         """All accelerations in the motion."""
-        given, like = self.state.circumstances.acceleration, self.state.circumstances.velocity
+        given, like = self.state.case.acceleration, self.state.case.velocity
         plain, found = self.state.moving or (None, None)
         if plain is None or found is None:
             plain = self.here.rates(like)
@@ -105,7 +105,7 @@ class RigidState:
     def forces(self) -> Array:
         """Forces along all rates that the motion needs."""
         here = self.there if self.state.count else self.here
-        return tree_forces(here, self.rates, self.accelerations, self.state.circumstances.wrench)
+        return tree_forces(here, self.rates, self.accelerations, self.state.case.wrench)
 
     @cached_property
     def efforts(self) -> Array:

@@ -82,7 +82,7 @@ def effort(state: DesignState, argument: str) -> Any:
         number = motor_number(state, motor, "effort")
         return largest_on_the_way(state, f"effort:{argument}", lambda rigid: rigid.efforts[[number]])
     number = motor_number(state, argument, "effort")
-    given = state.circumstances
+    given = state.case
     if state.robot.tree.elastic and not given.velocity and not given.acceleration:
         return holding_effort(state, number)
     return RigidState(state).efforts[number]

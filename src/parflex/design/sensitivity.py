@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.design.design_state import Circumstances, checked_number
+from parflex.design.design_state import ResponseCase, checked_number
 from parflex.design.registry import ResponseQuestion, Tolerances, read_question
 from parflex.design.response_value import MultipleValue, slope_of, value_of
 from parflex.errors import InputError
@@ -19,6 +19,7 @@ from parflex.robot.configuration import Configuration, Pose
 from parflex.robot.robot import Robot
 from parflex.robotfile.read import value_at
 from parflex.statics.linear_model import About
+from parflex.statics.load_case import LoadCase, read_load_case
 from parflex.statics.loads import Lock, Servo
 
 Array = np.ndarray
@@ -102,6 +103,7 @@ def sensitivities(
     statistic: str = "mean",
     samples: int = 32,
     seed: int = 0,
+    load_case: LoadCase | None = None,
 ) -> Sensitivities:
     """Exact derivatives of a response by numbers of the robot file, at a pose that stays while joints follow.
 
@@ -143,6 +145,8 @@ def sensitivities(
         Number of robots that are drawn.
     seed : int, default 0
         Start of the random numbers.
+    load_case : LoadCase, default None
+        The same values in one object.
 
     Returns
     -------
@@ -153,7 +157,8 @@ def sensitivities(
     --------
     >>> parflex.sensitivities(parflex.load("navaro"), "frequency:1", ["constants.bar"], "pose-3")
     """
-    given = Circumstances(lock, about, servo, wrench, tuple(without), velocity, acceleration)
+    loads = read_load_case(load_case, lock=lock, about=about, servo=servo, wrench=wrench, without=without)
+    given = ResponseCase(**vars(loads), velocity=velocity, acceleration=acceleration)
     if pose is not None and poses is not None:
         raise InputError("'pose' and 'poses' are given together", key="pose", value=str(pose), hint="keep one of them")
     if tolerances is None and statistic != "mean":

@@ -70,7 +70,7 @@ class SmoothPieces:
         self.largest, self.fastest = 0.0, np.zeros(self.robot.tree.n)
         self.turns: dict[float, list[int]] = {}  # joints that turn back at instants
         self._sampled = 0
-        rubs = rubs and "friction" not in instants.state.circumstances.without
+        rubs = rubs and "friction" not in instants.state.case.without
         links = [link for link in self.robot.tree.links if link.joint.one_axis] if rubs else []
         self.watched = [link.v.start for link in links if link.terms.rubs or link.terms.more_viscous]
 

@@ -102,11 +102,11 @@ def compliance_of(held: HeldState, frame: str, stiff: str = "") -> Array:
 
 def deflected(state: DesignState) -> HeldState:
     """The robot under its loads; elements between points turn, so that their robots are about the equilibrium."""
-    given = state.circumstances
+    given = state.case
     if given.about is None and has_force_elements(state.robot.tree):
         from dataclasses import replace
 
-        state.circumstances = replace(given, about="equilibrium")
+        state.case = replace(given, about="equilibrium")
     return HeldState(state)
 
 
@@ -227,7 +227,7 @@ def stress(state: DesignState, argument: str) -> Any:
 
 
 def _without_keys(state: DesignState) -> DesignState:
-    return DesignState(state.robot, state.here, (), state.circumstances)
+    return DesignState(state.robot, state.here, (), state.case)
 
 
 def _stress_at(held: HeldState, chain: BeamChain, s: float, wrenches: dict[str, Array]) -> Any:

@@ -106,7 +106,7 @@ def sloped_frequency(modes: Modes, number: int, changes: Callable[[Array, float]
 
 def _backward(held: HeldState, motions: Array, square: float) -> Array | None:
     """Derivatives of the form of equal modes by a program, where it is asked often; None where none covers it."""
-    state, given = held.state, held.state.circumstances
+    state, given = held.state, held.state.case
     if not state.design.often or held.model.about != "undeformed":
         return None
     made = form_program(state.robot, state.keys, given.lock, given.servo, tuple(given.without))

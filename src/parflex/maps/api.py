@@ -25,11 +25,12 @@ from parflex.maps.designed_poses import DesignedPoses, design_column
 from parflex.maps.frequencies import FrequencySolver
 from parflex.maps.frequency_rows import FrequencyRows
 from parflex.maps.response_rows import CHUNK_ALONE, ResponseRows
-from parflex.maps.responses import HoldingConditions, ResponseName, read_responses
+from parflex.maps.responses import ResponseName, check_loads, read_responses
 from parflex.records import Answer, count_of, name_list
 from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot
 from parflex.statics.linear_model import About
+from parflex.statics.load_case import LoadCase, read_load_case
 from parflex.statics.loads import has_force_elements
 from parflex.statics.mesh_error import TOO_HIGH, bound_at, inner_beams, warn_beyond_band
 from parflex.statics.modes import default_number_of_modes, natural_frequencies
@@ -113,6 +114,7 @@ def many_frequencies(
     wrench: Wrench | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
+    load_case: LoadCase | None = None,
 ) -> ManyFrequencies:
     """Lowest natural frequencies at many poses: undeformed, or about their equilibria under gravity and loads.
 
@@ -142,6 +144,8 @@ def many_frequencies(
         Number of threads; None: one for each core.
     progress : callable, default None
         Called with (rows done, all rows) at intervals.
+    load_case : LoadCase, default None
+        The same values in one object.
 
     Returns
     -------
@@ -154,22 +158,24 @@ def many_frequencies(
     >>> found = parflex.many_frequencies(robot, ["x", "y"], [[0.0, 0.0], [0.01, 0.0]], modes=2)
     """
     coordinates, values = pose_table(robot, coordinates, poses)
-    modes = default_number_of_modes(robot, modes, lock, about)
-    held = HoldingConditions(lock, about, wrench)
-    held.check(())
+    held = read_load_case(load_case, lock=lock, about=about, wrench=wrench)
+    modes = default_number_of_modes(robot, modes, held.lock, held.about)
+    check_loads(held, ())
 
     def pose_of(row: int) -> dict[str, float]:
         return dict(zip(coordinates, values[row].tolist(), strict=True))
 
-    if held.balanced or shapes == "all" or (designs and has_force_elements(robot.tree)):
+    if held.at_equilibrium or shapes == "all" or (designs and has_force_elements(robot.tree)):
         return _responses(robot, coordinates, values, modes, shapes, designs, held, threads, progress)
     if designs:
-        rows = DesignedPoses(robot, coordinates, values, designs, modes, lock, bool(shapes), about)
+        rows = DesignedPoses(robot, coordinates, values, designs, modes, held.lock, bool(shapes), held.about)
         rows.solve(threads, progress)
         rows.say(3)
         warn_beyond_band(robot, rows.frequencies, 2)
         return ManyFrequencies(rows.frequencies, rows.status, rows, rows.twists, rows.reasons, rows.why)
-    plain = FrequencyRows(robot, coordinates, len(values), lambda some: values[some], modes, lock, about, bool(shapes))
+    plain = FrequencyRows(
+        robot, coordinates, len(values), lambda some: values[some], modes, held.lock, held.about, bool(shapes)
+    )
     found = plain.all(threads, progress)
     plain.say(found.status)
     found.warn(3)
@@ -187,7 +193,7 @@ def _responses(
     modes: int,
     shapes: bool | str,
     designs: Mapping[str, Sequence[float]] | None,
-    held: HoldingConditions,
+    held: LoadCase,
     threads: int | None,
     progress: Progress | None,
 ) -> ManyFrequencies:
@@ -199,7 +205,7 @@ def _responses(
     rows = ResponseRows(robot, coordinates, values, read_responses(robot, words), held, columns)
     found = solve_rows(rows, threads, progress)
     found.warn(4)
-    if not held.balanced:
+    if not held.at_equilibrium:
         warn_of_balanced(found.balanced, len(values), 4)
     frequencies = np.stack([found.values[f"frequency:{k}"] for k in numbers], axis=1)
     warn_beyond_band(robot, frequencies, 3)
@@ -265,6 +271,7 @@ def many_responses(
     wrench: Wrench | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
+    load_case: LoadCase | None = None,
 ) -> ManyResponses:
     """Stiffness, deflections, modes and condition at many poses, each with its own design if need be.
 
@@ -295,6 +302,8 @@ def many_responses(
         Number of threads; None: one for each core.
     progress : callable, default None
         Called with (rows done, all rows) at intervals.
+    load_case : LoadCase, default None
+        The same values in one object.
 
     Returns
     -------
@@ -307,8 +316,8 @@ def many_responses(
     """
     coordinates, values = pose_table(robot, coordinates, poses)
     asked = read_responses(robot, responses)
-    held = HoldingConditions(lock, about, wrench)
-    held.check(asked)
+    held = read_load_case(load_case, lock=lock, about=about, wrench=wrench)
+    check_loads(held, asked)
     columns = {key: design_column(robot, key, own, len(values)) for key, own in (designs or {}).items()}
     rows = ResponseRows(robot, coordinates, values, asked, held, columns)
     found = solve_rows(rows, threads, progress)
@@ -358,7 +367,7 @@ def warn_of_few_elements(
     robot: Robot,
     frequencies: Array,
     pose_of: Callable[[int], Mapping[str, Any]],
-    held: HoldingConditions,
+    held: LoadCase,
     modes: int,
     level: int,
 ) -> None:
@@ -386,16 +395,16 @@ def warn_of_few_elements(
         )
 
 
-def _are_enough(robot: Robot, highest: float, held: HoldingConditions) -> bool:
+def _are_enough(robot: Robot, highest: float, held: LoadCase) -> bool:
     """Whether a frequency (Hz) is so far below those of elements by themselves that nothing need be solved."""
-    return not inner_beams(robot) or (not held.balanced and bound_at(robot, highest).largest <= TOO_HIGH)
+    return not inner_beams(robot) or (not held.at_equilibrium and bound_at(robot, highest).largest <= TOO_HIGH)
 
 
 def warn_of_first_order(
     robot: Robot,
     asked: Sequence[ResponseName],
     values: Mapping[str, Array],
-    held: HoldingConditions,
+    held: LoadCase,
     rests: Array,
     level: int,
 ) -> None:
@@ -404,7 +413,7 @@ def warn_of_first_order(
     Rows that `rests` names are about their equilibrium already, since springs are under tension there.
     """
     bent = [one for one in asked if one.kind == "deflection"]
-    if not bent or held.balanced or has_force_elements(robot.tree):
+    if not bent or held.at_equilibrium or has_force_elements(robot.tree):
         return
     lengths = np.array([_size(robot)] * 3 + [1.0] * 3)  # of x y z rx ry rz
     beyond = np.zeros(values[bent[0].name].size // max(1, int(np.prod(bent[0].shape))), dtype=bool)

@@ -38,7 +38,6 @@ from parflex.maps.modes import APART, FEWEST, ModeFinder, nearest_order, put_mod
 from parflex.maps.own_homes import homes_elsewhere
 from parflex.maps.parameters import numbers_of_designs
 from parflex.maps.positions import IMPOSSIBLE, Positions, PositionSolver, home_state
-from parflex.maps.responses import HoldingConditions
 from parflex.maps.springs import LazySpringRows, prestressed_rows
 from parflex.parameters.design_numbers import number_at
 from parflex.records import count_of
@@ -47,6 +46,7 @@ from parflex.robot.robot import Robot
 from parflex.spatial.batched import OneNumberError
 from parflex.statics.linear_model import About
 from parflex.statics.linear_system import ZERO, lowest_modes
+from parflex.statics.load_case import LoadCase
 from parflex.statics.loads import NEAR_REST, locked_robot
 from parflex.statics.modes import natural_frequencies
 
@@ -157,7 +157,7 @@ class DesignedPoses:
         self.rest: LazySpringRows | None = None
         if len(rows) >= FEW:
             self.rest = LazySpringRows(
-                self.robot, HoldingConditions(self.lock, self.about), self.modes, self.twists is not None, self.numbers
+                self.robot, LoadCase(self.lock, self.about), self.modes, self.twists is not None, self.numbers
             )
         self.platform = Platform(self.robot, self.geometry, self.model) if self.twists is not None else None
         if len(rows) >= WORTH:

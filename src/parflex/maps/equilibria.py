@@ -26,7 +26,6 @@ from parflex.maps.batch import BatchResult
 from parflex.maps.equilibrium_programs import EquilibriumPrograms, RowProgram, SparseRows
 from parflex.maps.responses import (
     PLANAR,
-    HoldingConditions,
     ResponseName,
     SinglePoseResponses,
     selected_entry,
@@ -51,6 +50,7 @@ from parflex.statics.equilibrium import (
 )
 from parflex.statics.inner_compliance import is_between
 from parflex.statics.linear_system import REGULAR, loads_rigid_modes, lowest_modes, sorted_modes, split_stiffness
+from parflex.statics.load_case import LoadCase
 from parflex.statics.loads import NEAR_REST, AppliedLoads, locked_robot
 from parflex.statics.stiffness import RIGID
 from parflex.tree.tree import Tree
@@ -96,7 +96,7 @@ class EquilibriumRows:
     def __init__(
         self,
         robot: Robot,
-        held: HoldingConditions,
+        held: LoadCase,
         responses: Sequence[ResponseName],
         modes: int,
         designs: DesignNumbers | None = None,

@@ -27,13 +27,13 @@ def _way(robot: Robot, lock: str) -> tuple[str, str]:
     from parflex.maps.kinematics import Geometry
     from parflex.maps.matrices import NotCoveredError
     from parflex.maps.modes import ModeFinder
-    from parflex.maps.responses import HoldingConditions
     from parflex.maps.springs import single_spring_reason
+    from parflex.statics.load_case import LoadCase
     from parflex.statics.loads import has_springs
 
     solver = FrequencySolver(Geometry(robot), 1, lock)
     if solver.assembly is None:
-        alone = single_spring_reason(robot, HoldingConditions(lock)) if has_springs(robot.tree) else solver.why_not
+        alone = single_spring_reason(robot, LoadCase(lock)) if has_springs(robot.tree) else solver.why_not
         if not alone:
             return "together", (
                 f"Because of {solver.why_not}, maps are solved by Newton's method for many poses together, about the "

@@ -16,8 +16,9 @@ from parflex.errors import InputError
 from parflex.io import atomic_file, check_writable, read_npz
 from parflex.maps.closed_rows import OK, SINGULAR, UNREACHABLE
 from parflex.maps.positions import IMPOSSIBLE, WAITING
-from parflex.maps.responses import HoldingConditions, ResponseName
+from parflex.maps.responses import ResponseName
 from parflex.robot.robot import Robot
+from parflex.statics.load_case import LoadCase
 
 Array = np.ndarray
 FORMAT = 2  # of map files
@@ -118,7 +119,7 @@ def map_settings(
     over: Sequence[tuple[str, float, float, int]],
     fixed: Mapping[str, float],
     modes: int,
-    held: HoldingConditions,
+    held: LoadCase,
     responses: Sequence[ResponseName],
 ) -> dict[str, Any]:
     """What the map is of; a map on disk is taken up only if this is the same."""

@@ -14,9 +14,9 @@ from parflex.maps.equilibria import WORTH as FEW
 from parflex.maps.frequencies import WORTH, FrequencySolver
 from parflex.maps.kinematics import Geometry
 from parflex.maps.positions import PositionSolver
-from parflex.maps.responses import HoldingConditions
 from parflex.maps.springs import LazySpringRows
 from parflex.robot.robot import Robot
+from parflex.statics.load_case import LoadCase
 
 Array = np.ndarray
 CHUNK_FAST, CHUNK_FULL, CHUNK_ALONE = 4096, 512, 64  # rows of a chunk, by how they are solved
@@ -43,7 +43,7 @@ class FrequencyRows:
         self.geometry.settle(count)
         self.solver = FrequencySolver(self.geometry, modes, lock, about=about)
         if count >= FEW:
-            self.solver.springs = LazySpringRows(robot, HoldingConditions(lock, about), modes, shapes)
+            self.solver.springs = LazySpringRows(robot, LoadCase(lock, about), modes, shapes)
         self.shape_of = {"frequencies": (modes,)} | ({"shapes": (modes, 6)} if shapes else {})
         some = values(np.unique(np.linspace(0, count - 1, min(count, SAMPLE)).astype(int)))
         usual = some[np.isfinite(some).all(axis=1)]

@@ -24,11 +24,12 @@ from parflex.maps.files import MapStore, check_map_file, map_settings, numbered
 from parflex.maps.frequency_rows import FrequencyRows
 from parflex.maps.positions import WAITING
 from parflex.maps.response_rows import ResponseRows
-from parflex.maps.responses import HoldingConditions, ResponseName, read_responses
+from parflex.maps.responses import ResponseName, check_loads, read_responses
 from parflex.records import Answer
 from parflex.robot.coordinate_names import read_columns
 from parflex.robot.robot import Robot
 from parflex.statics.linear_model import About
+from parflex.statics.load_case import LoadCase, read_load_case
 from parflex.statics.mesh_error import warn_beyond_band
 from parflex.statics.modes import default_number_of_modes
 
@@ -156,6 +157,7 @@ def frequency_map(
     threads: int | None = None,
     csv: bool = True,
     cluster: str | None = None,
+    load_case: LoadCase | None = None,
 ) -> FrequencyMap:
     """Lowest natural frequencies, and other responses, over a grid of poses: undeformed, or about their equilibria.
 
@@ -188,6 +190,8 @@ def frequency_map(
         Write the CSV file beside `out`.
     cluster : str, default None
         Address of a Dask scheduler whose workers compute; None: this machine.
+    load_case : LoadCase, default None
+        The same values in one object.
 
     Returns
     -------
@@ -200,10 +204,10 @@ def frequency_map(
     """
     fixed = dict(fixed or {})
     _check_axes(robot, over, fixed)
-    modes = default_number_of_modes(robot, modes, lock, about)
+    held = read_load_case(load_case, lock=lock, about=about, wrench=wrench)
+    modes = default_number_of_modes(robot, modes, held.lock, held.about)
     asked = read_responses(robot, responses) if responses else ()
-    held = HoldingConditions(lock, about, wrench)
-    held.check(asked)
+    check_loads(held, asked)
     axes = {name: np.linspace(first, last, count) for name, first, last, count in over}
     settings, store = map_settings(robot, over, fixed, modes, held, asked), MapStore(axes, modes, asked)
     path = None if out is None else Path(out)
@@ -301,7 +305,7 @@ class MapRows:
         axes: Mapping[str, Array],
         fixed: Mapping[str, float],
         modes: int,
-        held: HoldingConditions,
+        held: LoadCase,
         responses: Sequence[ResponseName],
     ) -> None:
         self.axes, self.fixed, self.modes = dict(axes), dict(fixed), modes
@@ -310,7 +314,7 @@ class MapRows:
         self.others: ResponseRows | None = None
         names, self.units = read_columns(robot.tree, [*axes, *fixed], "over")
         asked = list(responses)
-        if held.balanced:
+        if held.at_equilibrium:
             own = read_responses(robot, [f"frequency:{k + 1}" for k in range(modes)])
             asked = [*own, *(one for one in responses if one.name not in {other.name for other in own})]
         else:

@@ -20,12 +20,13 @@ from parflex.maps.matrices import Assembly, NodeModel, NotCoveredError, node_mod
 from parflex.maps.own_homes import homes_elsewhere
 from parflex.maps.parameters import numbers_of_designs
 from parflex.maps.positions import IMPOSSIBLE, PositionSolver, home_state
-from parflex.maps.responses import OF_MODES, STATIC, HoldingConditions, ResponseName, SinglePoseResponses
+from parflex.maps.responses import OF_MODES, STATIC, ResponseName, SinglePoseResponses
 from parflex.maps.springs import SpringRows, prestressed_rows, single_spring_reason
 from parflex.parameters.design_numbers import DesignNumbers
 from parflex.records import count_of
 from parflex.robot.robot import Robot
 from parflex.spatial.batched import OneNumberError
+from parflex.statics.load_case import LoadCase
 from parflex.statics.loads import has_force_elements, has_springs, locked_robot
 from parflex.statics.modes import natural_frequencies
 
@@ -46,7 +47,7 @@ class ResponseRows:
         coordinates: Sequence[str],
         poses: Array,
         responses: Sequence[ResponseName],
-        held: HoldingConditions,
+        held: LoadCase,
         designs: Mapping[str, Array] | None = None,
     ) -> None:
         self.robot, self.coordinates, self.poses = robot, list(coordinates), poses
@@ -61,7 +62,7 @@ class ResponseRows:
         self.conditions = ConditionRows(robot) if conditions and self.many and not self.designs else None
         self.others = [one for one in responses if self.conditions is None or one not in conditions]
         self.why_not = (
-            "an equilibrium is asked for" if held.balanced else uncovered_reason(robot, self.others, held.wrench)
+            "an equilibrium is asked for" if held.at_equilibrium else uncovered_reason(robot, self.others, held.wrench)
         )
         self.resting: EquilibriumRows | SpringRows | None = None
         self._lock, self._rests = threading.Lock(), False  # threads that need programs at once wait for one
@@ -118,11 +119,11 @@ class ResponseRows:
         """Whether some rows are about equilibria, or have springs: programs of the whole tree are for these."""
         if not self.others or not self.many:
             return False
-        return self.held.balanced or has_springs(self.robot.tree) or has_force_elements(self.robot.tree)
+        return self.held.at_equilibrium or has_springs(self.robot.tree) or has_force_elements(self.robot.tree)
 
     def _set_up_rest(self) -> None:
         """Programs of equilibria and of springs between points, where rows are enough for them."""
-        balanced, robot = self.held.balanced, self.robot
+        balanced, robot = self.held.at_equilibrium, self.robot
         if not self.others or (self.model is not None and not has_springs(robot.tree)):
             return
         if not balanced and self.model is None and not has_force_elements(robot.tree):

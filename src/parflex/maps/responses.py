@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from parflex.errors import InputError, did_you_mean
-from parflex.forces.forces import Wrench
 from parflex.forces.sections import beam_chains, largest_stress_of
 from parflex.records import Record
 from parflex.recursion.kinematics import jacobians, place_jacobian, pose
 from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot, file_frame
-from parflex.statics.equilibrium import BEYOND, LOST_WARNING, NOT_STABLE, Equilibrium, equilibrium
-from parflex.statics.linear_model import About, LinearModel, about_equilibrium, linear_model, state_about
+from parflex.statics.equilibrium import BEYOND, LOST_WARNING, NOT_STABLE, Equilibrium, equilibrium_of
+from parflex.statics.linear_model import LinearModel, about_equilibrium, linear_model_of
+from parflex.statics.load_case import LoadCase
 from parflex.statics.loads import equilibrium_reason, locked_robot
 from parflex.statics.modes import Modes, modes_of, strain_shares
-from parflex.statics.stiffness import Deflection, Stiffness, deflection, deflection_at, stiffness_of
+from parflex.statics.stiffness import Deflection, Stiffness, deflection_at, deflection_of, stiffness_of
 
 Array = np.ndarray
 
@@ -52,31 +52,15 @@ KINDS = (*OF_MODES, *OF_FRAMES, *PLAIN, *OF_NAMES)
 STATIC = ("deflection", "effort", "stress")  # these feel a wrench about the undeformed pose
 
 
-@dataclass(frozen=True)
-class HoldingConditions:
-    """How a robot is held and loaded at all poses: locked joints, what is linearised about, wrenches."""
-
-    lock: str | Sequence[str] = "actuators"
-    about: About | None = None
-    wrench: Wrench | None = None
-
-    @property
-    def balanced(self) -> bool:
-        """Whether the equilibrium is asked for at every pose."""
-        return state_about(self.about, self.wrench, None) == "equilibrium"
-
-    def check(self, responses: Sequence[ResponseName]) -> None:
-        """Refuse a wrench that nothing feels."""
-        felt = any(one.kind in STATIC for one in responses)
-        state_about(self.about, self.wrench, None, felt=felt)
+def check_loads(case: LoadCase, responses: Sequence[ResponseName]) -> None:
+    """Refuse loads that change none of the responses."""
+    case.state(loads_matter=any(response.kind in STATIC for response in responses))
 
 
 class SinglePoseResponses:
     """Answers at one pose; what several of them need is computed once."""
 
-    def __init__(
-        self, robot: Robot, q: Array, held: HoldingConditions, modes: int, rest: Equilibrium | None = None
-    ) -> None:
+    def __init__(self, robot: Robot, q: Array, held: LoadCase, modes: int, rest: Equilibrium | None = None) -> None:
         self.robot, self.here, self.held, self.modes_asked = robot, Configuration(robot, q), held, modes
         self._stiffness: dict[str, Stiffness] = {}
         self._rest = rest  # where it is known
@@ -89,8 +73,8 @@ class SinglePoseResponses:
     def rest(self) -> Equilibrium | None:
         """The equilibrium, where that is asked for."""
         held = self.held
-        if self._rest is None and held.balanced:
-            return equilibrium(self.robot, self.here, held.lock, wrench=held.wrench)
+        if self._rest is None and held.at_equilibrium:
+            return equilibrium_of(self.robot, self.here, held)
         return self._rest
 
     @cached_property
@@ -98,7 +82,7 @@ class SinglePoseResponses:
         """The linear model; about the undeformed pose no wrench changes it."""
         if self.rest is not None:
             return about_equilibrium(self.rest)
-        return linear_model(self.robot, self.here, self.held.lock, self.held.about)
+        return linear_model_of(self.robot, self.here, replace(self.held, wrench=None))
 
     @cached_property
     def modes(self) -> Modes:
@@ -114,7 +98,7 @@ class SinglePoseResponses:
         held = self.held
         if self.rest is not None:
             return deflection_at(self.rest, frames)
-        return deflection(self.robot, self.here, frames, held.lock, held.about, wrench=held.wrench)
+        return deflection_of(self.robot, self.here, held, frames)
 
     @property
     def said(self) -> str:
@@ -129,12 +113,12 @@ class SinglePoseResponses:
     def balanced_itself(self) -> bool:
         """Whether springs under tension make the answers those of an equilibrium that was not asked for."""
         made = self.__dict__.get("model")
-        return made is not None and made.about == "equilibrium" and not self.held.balanced
+        return made is not None and made.about == "equilibrium" and not self.held.at_equilibrium
 
     @property
     def rests(self) -> bool:
         """The same of deflections, which need no linear model."""
-        if self.held.balanced or self.held.about is not None or "bent" not in self.__dict__:
+        if self.held.at_equilibrium or self.held.about is not None or "bent" not in self.__dict__:
             return self.balanced_itself
         held = Configuration(locked_robot(self.robot, self.held.lock), self.here.q)
         return self.balanced_itself or bool(equilibrium_reason(held))

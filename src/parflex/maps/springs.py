@@ -24,17 +24,18 @@ from parflex.maps.equilibria import (
     single_equilibrium_reason,
 )
 from parflex.maps.equilibrium_programs import EquilibriumPrograms
-from parflex.maps.responses import STATIC, HoldingConditions, ResponseName, read_responses
+from parflex.maps.responses import STATIC, ResponseName, read_responses
 from parflex.parameters.design_numbers import DesignNumbers, of_designs
 from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot
+from parflex.statics.load_case import LoadCase
 from parflex.statics.loads import NEAR_REST, equilibrium_reason, has_force_elements, has_springs, locked_robot
 from parflex.tree.tree import Tree
 
 Array = np.ndarray
 
 
-def single_spring_reason(robot: Robot, held: HoldingConditions, designed: Sequence[ResponseName] = ()) -> str:
+def single_spring_reason(robot: Robot, held: LoadCase, designed: Sequence[ResponseName] = ()) -> str:
     """Why rows with springs go one by one; empty where they do not."""
     if held.about == "undeformed":
         return "springs about the undeformed pose"
@@ -49,7 +50,7 @@ class SpringRows:
     def __init__(
         self,
         robot: Robot,
-        held: HoldingConditions,
+        held: LoadCase,
         responses: Sequence[ResponseName],
         modes: int,
         designs: DesignNumbers | None = None,
@@ -149,7 +150,7 @@ class LazySpringRows:
     """Modes of such rows, by programs that are made when a row first asks for them."""
 
     def __init__(
-        self, robot: Robot, held: HoldingConditions, modes: int, shapes: bool, designs: DesignNumbers | None = None
+        self, robot: Robot, held: LoadCase, modes: int, shapes: bool, designs: DesignNumbers | None = None
     ) -> None:
         self.robot, self.held, self.modes, self.designs = robot, held, modes, designs
         kinds = ("frequency", "shape") if shapes else ("frequency",)

@@ -14,30 +14,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from parflex.closure.mobility import reduction
 from parflex.closure.newton import CLOSED
 from parflex.errors import InputError, ParflexError, SingularError
-from parflex.forces.forces import Values, Without, Wrench, element_values
+from parflex.forces.forces import Values, element_values
 from parflex.forces.shared_efforts import shared_efforts
-from parflex.forces.spare_motors import Preload, Sharing, Weights, asked, read_sharing, spare_motors
+from parflex.forces.spare_motors import Sharing, asked, read_sharing, spare_motors
 from parflex.forces.taut_cables import TAUT, driven_cables, slack_warnings, tautened
 from parflex.records import Answer, Record, brief, count_of
 from parflex.recursion.dynamics import mass_matrix as tree_mass_matrix
 from parflex.recursion.energy import distance
 from parflex.robot.configuration import Configuration, Pose, configure
 from parflex.robot.load import acting_robot
-from parflex.robot.motor_values import Effort
 from parflex.robot.robot import Robot
 from parflex.statics.linear_system import DRIVEN, StiffnessSolver, eigen, moving_names, rate_units
+from parflex.statics.load_case import LoadCase, LoadKeywords, Lock, full_load_case
 from parflex.statics.loads import (
     AppliedLoads,
-    Conditions,
-    Lock,
-    Servo,
     held_robot,
     least_multipliers,
     prepare_loads,
@@ -177,21 +174,12 @@ class Equilibrium(Answer):
 
 
 def equilibrium(
-    robot: Robot,
-    pose: Pose | None = None,
-    lock: Lock = "actuators",
-    servo: Servo | None = None,
-    servo_damping: Servo | None = None,
-    wrench: Wrench | None = None,
-    effort: Effort | None = None,
-    without: Without = (),
-    weights: Weights | None = None,
-    preload: Preload | None = None,
+    robot: Robot, pose: Pose | None = None, lock: Lock = "actuators", **load: Unpack[LoadKeywords]
 ) -> Equilibrium:
     """Static equilibrium under gravity, springs, wrenches and efforts, by Newton's method from a pose.
 
     Motors are locked at the pose, held by servos that pull towards it, or free under a given effort. With a preload
-    spare motors also work against each other.
+    redundant motors also work against each other.
 
     Parameters
     ----------
@@ -201,20 +189,8 @@ def equilibrium(
         Name of a pose of the file, coordinates by name, or a configuration; None is home (m, rad).
     lock : Lock, default "actuators"
         Locked joints: 'actuators', 'none' or names.
-    servo : float or Mapping[str, float], default None
-        Stiffness of motors held by springs (N/m, N m/rad).
-    servo_damping : float or Mapping[str, float], default None
-        Damping of the servos (N s/m, N m s/rad).
-    wrench : Wrench, default None
-        Wrench on a frame in world axes, {frame: [fx, fy, fz, mx, my, mz]}; planar [fx, fy, mz] (N, N m).
-    effort : Effort, default None
-        Efforts of the motors, by name or in their order; a motor not named has none (N, N m).
-    without : Sequence[str], default ()
-        Terms of the file left out: friction, damping, gravity, springs (and dampers of joints), motor-inertia, axial.
-    weights : Mapping[str, float], default None
-        Weights of the squared efforts by motor, where motors are more than freedoms; those not named have 1.
-    preload : Mapping[str, float], default None
-        Internal efforts by motor, of one motor for each that is spare (N, N m).
+    **load : LoadKeywords
+        Other values of the load case, or `load_case`: see `LoadCase`.
 
     Returns
     -------
@@ -225,23 +201,35 @@ def equilibrium(
     --------
     >>> rest = parflex.equilibrium(robot, "pose-3", wrench={"platform": [0, 0, -20]})
     """
-    robot = acting_robot(robot, without)
-    if weights or preload:
-        conditions = Conditions(servo, servo_damping, wrench, effort, without, weights, preload)
-        return preloaded_equilibrium(robot, pose, lock, conditions)
-    start, loading = prepare_loads(robot, pose, lock, servo, servo_damping, wrench, effort, without)
+    case = full_load_case(lock, None, load)
+    if case.about == "undeformed":
+        raise InputError(
+            "an equilibrium is not about the undeformed pose",
+            key="about",
+            value=case.about,
+            hint="leave it out of the load case",
+        )
+    return equilibrium_of(robot, pose, case)
+
+
+def equilibrium_of(robot: Robot, pose: Pose | None, case: LoadCase) -> Equilibrium:
+    """Static equilibrium of a load case."""
+    robot = acting_robot(robot, case.without)
+    if case.weights or case.preload:
+        return preloaded_equilibrium(robot, pose, case)
+    start, loading = prepare_loads(robot, pose, case)
     begun = _on_flanks(start, loading)
     found = _at_rest(begun, loading)
     return Equilibrium(robot, found.configuration, start, loading, found.steps, snaps=found.snaps, lost=found.lost)
 
 
-def equilibrium_near(robot: Robot, at: Configuration, why: str, lock: Lock, conditions: Conditions) -> Equilibrium:
+def equilibrium_near(robot: Robot, at: Configuration, why: str, case: LoadCase) -> Equilibrium:
     """The equilibrium near a pose at which springs are under tension; refused in a sentence where there is none.
 
     Answers about it say why in their warnings.
     """
     try:
-        rest = equilibrium(robot, Configuration(robot, at.q), lock, *conditions)
+        rest = equilibrium_of(robot, Configuration(robot, at.q), case)
     except SingularError as error:
         raise SingularError(
             f"{why}, and the robot has no equilibrium to be linearised about: {error.message}",
@@ -750,20 +738,19 @@ def _downhill(K: Array, c: Array, reach: float) -> tuple[Array, bool]:
     return vectors @ step(high), False
 
 
-def preloaded_equilibrium(robot: Robot, pose: Pose | None, lock: Lock, conditions: Conditions) -> Equilibrium:
+def preloaded_equilibrium(robot: Robot, pose: Pose | None, case: LoadCase) -> Equilibrium:
     """The robot at rest under the efforts that hold it and those of the preload; motors are then held as asked."""
-    if asked(conditions.effort):
+    if asked(case.effort):
         raise InputError(
             "efforts of the motors are given, and a preload, which chooses them", key="effort", hint="keep one of them"
         )
-    sharing = read_sharing(robot, conditions.weights, conditions.preload)
+    sharing = read_sharing(robot, case.weights, case.preload)
     start = configure(robot, pose)
-    tau, internal = _holding(start, sharing, conditions)
+    tau, internal = _holding(start, sharing, case)
     here = start
     if robot.deformations:
-        here, tau = _deformed(start, tau, sharing, conditions)
-    bare = conditions._replace(effort=None, weights=None, preload=None)
-    held, loading = prepare_loads(robot, here, lock, *bare)
+        here, tau = _deformed(start, tau, sharing, case)
+    held, loading = prepare_loads(robot, here, replace(case, effort=None, weights=None, preload=None))
     efforts = np.zeros(robot.tree.n)
     for k, effort in zip(robot.actuated, tau, strict=True):
         efforts[k] = 0.0 if k in held.robot.locked else effort
@@ -771,20 +758,18 @@ def preloaded_equilibrium(robot: Robot, pose: Pose | None, lock: Lock, condition
     return Equilibrium(robot, held, Configuration(held.robot, start.q), loading, 0, held_at=held)
 
 
-def _holding(start: Configuration, sharing: Sharing, conditions: Conditions) -> tuple[Array, dict[str, Any] | None]:
+def _holding(start: Configuration, sharing: Sharing, case: LoadCase) -> tuple[Array, dict[str, Any] | None]:
     """Efforts that hold the robot with rigid bodies at its pose, as the inverse model has them, theory (46) to (48)."""
     robot = start.robot
     rigid = Configuration(robot.locking(robot.deformations), start.q) if robot.deformations else start
     rigid.refuse_undefined_actuation()
-    _, loading = prepare_loads(robot, start, "none", wrench=conditions.wrench, without=conditions.without)
+    _, loading = prepare_loads(robot, start, LoadCase("none", wrench=case.wrench, without=case.without))
     A, F = rigid.J_a.T, loading.forces(rigid)
     shared = tautened(shared_efforts(A, rigid.reduction.forces(F), sharing), rigid, A, F, sharing)
     return shared.tau, shared.internal
 
 
-def _deformed(
-    start: Configuration, tau: Array, sharing: Sharing, conditions: Conditions
-) -> tuple[Configuration, Array]:
+def _deformed(start: Configuration, tau: Array, sharing: Sharing, case: LoadCase) -> tuple[Configuration, Array]:
     """Where bodies deform: the preloaded motors push with their efforts, the others stand, and efforts of all."""
     robot, motors, spare = start.robot, start.robot.actuated_names, spare_motors(start.robot)
     if len(sharing.preloaded) != spare:
@@ -795,10 +780,8 @@ def _deformed(
             hint=f"name {spare} of {', '.join(motors)}",
         )
     stand = [name for k, name in enumerate(motors) if k not in sharing.preloaded]
-    rest = equilibrium(
-        robot, start, stand, wrench=conditions.wrench, effort={motors[k]: tau[k] for k in sharing.preloaded},
-        without=conditions.without,
-    )  # fmt: skip
+    efforts = {motors[k]: tau[k] for k in sharing.preloaded}
+    rest = equilibrium_of(robot, start, LoadCase(stand, wrench=case.wrench, effort=efforts, without=case.without))
     return rest.configuration, _efforts_at(rest.configuration, rest.loading)[list(robot.actuated)]
 
 
@@ -815,24 +798,22 @@ def _efforts_at(here: Configuration, loading: AppliedLoads) -> Array:
 equilibrium.doubts = lambda found: stability_warnings([found.way if found.stable else NOT_STABLE])  # type: ignore[attr-defined]
 
 
-def equilibrium_with_taut_cables(
-    robot: Robot, pose: Pose | None, lock: Lock, conditions: Conditions
-) -> Equilibrium | None:
+def equilibrium_with_taut_cables(robot: Robot, pose: Pose | None, case: LoadCase) -> Equilibrium | None:
     """The robot at rest where motors that hold it keep its cables taut by internal efforts, as in the inverse model.
 
     None where cables are taut under efforts of least norm, where nothing keeps them so, or where a motor is free.
     """
-    robot = acting_robot(robot, conditions.without)
-    if asked(conditions.effort) or not driven_cables(robot) or robot.deformations or spare_motors(robot) <= 0:
+    robot = acting_robot(robot, case.without)
+    if asked(case.effort) or not driven_cables(robot) or robot.deformations or spare_motors(robot) <= 0:
         return None
     start = configure(robot, pose)
-    held = held_robot(robot, start.q, lock, conditions.servo, conditions.servo_damping)
+    held = held_robot(robot, start.q, case)
     own, now = ([tree.links[tree.link_of_rate[k]].terms.stiffness for k in robot.actuated]
                 for tree in (robot.tree, held.tree))  # fmt: skip
     if any(k not in held.locked and one == other for k, one, other in zip(robot.actuated, own, now, strict=True)):
         return None
     try:
-        rest = preloaded_equilibrium(robot, start, lock, conditions)
+        rest = preloaded_equilibrium(robot, start, case)
     except ParflexError:  # the motors do not hold this pose, and what is asked may not need them to
         return None
     internal = rest.loading.internal

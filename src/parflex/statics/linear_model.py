@@ -7,32 +7,26 @@ About the equilibrium under gravity and loads, K is the derivative of the reduce
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Unpack
 
 import numpy as np
 
-from parflex.checks import one_of
-from parflex.errors import InputError
-from parflex.forces.forces import Without, Wrench
-from parflex.forces.spare_motors import Preload, Weights
+from parflex.forces.forces import Without
 from parflex.records import Record, brief, count_of
 from parflex.recursion.dynamics import mass_matrix as tree_mass_matrix
 from parflex.robot.configuration import Configuration, Pose
-from parflex.robot.motor_values import Effort
 from parflex.robot.robot import Robot
 from parflex.spatial.linear import scalar_type
 from parflex.statics.equilibrium import (
     Equilibrium,
-    equilibrium,
     equilibrium_near,
+    equilibrium_of,
     equilibrium_with_taut_cables,
     pushing_cable_warnings,
 )
+from parflex.statics.load_case import About, LoadCase, LoadKeywords, Lock, full_load_case
 from parflex.statics.loads import (
     AppliedLoads,
-    Conditions,
-    Lock,
-    Servo,
     element_stiffness,
     equilibrium_reason,
     multipliers,
@@ -46,7 +40,6 @@ from parflex.statics.small_deformation import deflection_warnings, stress_warnin
 
 __all__ = ["LinearModel", "linear_model", "tree_stiffness"]
 Array = np.ndarray
-About = Literal["undeformed", "equilibrium"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -103,48 +96,12 @@ class LinearModel(Record):
         return f"{brief(self.robot.name)}: {count_of(len(self.names), 'independent coordinate')}, {held}"
 
 
-def state_about(
-    about: About | None, wrench: Wrench | None, effort: Effort | None, felt: bool = True, preload: Any = None
-) -> About:
-    """What is linearised about: with loads or efforts the equilibrium, unless it is said; else the undeformed pose.
-
-    `felt` is false where loads about the undeformed pose would change nothing of the answer.
-    """
-    loaded = any(_is_given(value) for value in (wrench, effort, preload))
-    if about is None:
-        return "equilibrium" if loaded else "undeformed"
-    one_of(about, ("undeformed", "equilibrium"), "about")
-    if about == "undeformed" and _is_given(preload):
-        raise InputError(
-            "a preload acts about the equilibrium", key="about", value=about, hint="use about='equilibrium', or omit it"
-        )
-    if about == "undeformed" and loaded and not felt:
-        raise InputError(
-            "about the undeformed pose, loads and efforts have no effect",
-            key="about",
-            value=about,
-            hint="use about='equilibrium', or omit the load",
-        )
-    return about
-
-
-def _is_given(value: Any) -> bool:
-    return bool(value.size if isinstance(value, np.ndarray) else value)
-
-
 def linear_model(
     robot: Robot,
     pose: Pose | None = None,
     lock: Lock = "actuators",
     about: About | None = None,
-    *,
-    servo: Servo | None = None,
-    servo_damping: Servo | None = None,
-    wrench: Wrench | None = None,
-    effort: Effort | None = None,
-    without: Without = (),
-    weights: Weights | None = None,
-    preload: Preload | None = None,
+    **load: Unpack[LoadKeywords],
 ) -> LinearModel:
     """Mass, stiffness and damping at a pose, or about the equilibrium that is reached from it.
 
@@ -163,41 +120,44 @@ def linear_model(
     about : {'undeformed', 'equilibrium'}, default None
         State of linearisation; None is the equilibrium under a wrench or efforts or where springs are under tension,
         else the undeformed pose.
-    servo : float or Mapping[str, float], default None
-        Stiffness of motors held by springs (N/m, N m/rad).
-    servo_damping : float or Mapping[str, float], default None
-        Damping of the servos (N s/m, N m s/rad).
-    wrench : Wrench, default None
-        Wrench on a frame in world axes, {frame: [fx, fy, fz, mx, my, mz]}; planar [fx, fy, mz] (N, N m).
-    effort : Effort, default None
-        Efforts of the motors, by name or in their order; a motor not named has none (N, N m).
-    without : Sequence[str], default ()
-        Terms of the file left out: friction, damping, gravity, springs (and dampers of joints), motor-inertia, axial.
-    weights : Mapping[str, float], default None
-        Weights of the squared efforts by motor, where motors are more than freedoms; those not named have 1.
-    preload : Mapping[str, float], default None
-        Internal efforts by motor, of one motor for each that is spare (N, N m).
+    **load : LoadKeywords
+        Other values of the load case, or `load_case`: see `LoadCase`.
 
     Returns
     -------
     LinearModel
         `M`, `K`, `D` in the independent coordinates (SI), their names, and `J` from these to all coordinates.
     """
-    given, about = about, state_about(about, wrench, effort, preload=preload or weights)
-    conditions = Conditions(servo, servo_damping, wrench, effort, without, weights, preload)
-    if about == "equilibrium":
-        return about_equilibrium(equilibrium(robot, pose, lock, *conditions))
-    configuration, loading = prepare_loads(robot, pose, lock, *conditions)
-    why = equilibrium_reason(configuration, loading.without) if given is None else ""
-    if why:
-        return about_equilibrium(equilibrium_near(robot, configuration, why, lock, conditions))
-    rest = equilibrium_with_taut_cables(robot, pose, lock, conditions) if given is None else None
-    if rest is not None:
-        return about_equilibrium(rest)
+    return linear_model_of(robot, pose, full_load_case(lock, about, load))
+
+
+def linear_model_of(robot: Robot, pose: Pose | None, case: LoadCase) -> LinearModel:
+    """Linear model of a load case."""
+    state = linearisation_state(robot, pose, case)
+    if isinstance(state, Equilibrium):
+        return about_equilibrium(state)
+    configuration, loading = state
     refuse_cables_at_rest_length(configuration, loading.without)
-    found = about_pose(configuration, loading)
+    model = about_pose(configuration, loading)
     warnings = undeformed_warnings(prestressed_parts(configuration, loading.without))
-    return replace(found, warnings=warnings + pushing_cable_warnings(configuration, loading, found.K, found.K_tot))
+    return replace(model, warnings=warnings + pushing_cable_warnings(configuration, loading, model.K, model.K_tot))
+
+
+def linearisation_state(
+    robot: Robot, pose: Pose | None, case: LoadCase
+) -> Equilibrium | tuple[Configuration, AppliedLoads]:
+    """Return the equilibrium that a load case is about, or the undeformed pose and its loads."""
+    if case.at_equilibrium:
+        return equilibrium_of(robot, pose, case)
+    configuration, loading = prepare_loads(robot, pose, case)
+    if case.about is None:
+        why = equilibrium_reason(configuration, loading.without)
+        if why:
+            return equilibrium_near(robot, configuration, why, case)
+        rest = equilibrium_with_taut_cables(robot, pose, case)
+        if rest is not None:
+            return rest
+    return configuration, loading
 
 
 def about_pose(configuration: Configuration, loading: AppliedLoads) -> LinearModel:

@@ -13,47 +13,31 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from parflex.errors import InputError, SingularError, did_you_mean
 from parflex.forces.forces import Without, Wrench, checked_wrenches, tree_forces, tree_newton_euler
 from parflex.forces.reactions import closure_wrenches, constraint_forces
-from parflex.forces.spare_motors import Preload, Weights
 from parflex.records import Record, name_list
 from parflex.recursion.dynamics import NewtonEuler, joint_forces, propagate_inwards
 from parflex.recursion.energy import distance, element_wrenches, line_between
 from parflex.recursion.kinematics import place_jacobian, pose
 from parflex.robot.configuration import Configuration, Pose, configure
 from parflex.robot.load import acting_robot
-from parflex.robot.motor_values import Effort, by_motor, read_efforts
+from parflex.robot.motor_values import by_motor, read_efforts
 from parflex.robot.robot import Robot
 from parflex.spatial.dual import Dual, seed_slopes, slopes
 from parflex.spatial.linear import scalar_type, solve
+from parflex.statics.load_case import LoadCase, Lock, Servo
 from parflex.tree.tree import Place, Tree
 
 Array = np.ndarray
 
-Lock = str | Sequence[str]
-
-Servo = float | Mapping[str, float]
-
 NEAR_REST = 1e-9  # of the typical length or of a radian: a stretch that only rounding makes
 
 STILL = 1e-12  # of a motion without units: what moves less does not
-
-
-class Conditions(NamedTuple):
-    """How a robot is held and loaded, in the order in which `equilibrium` takes it."""
-
-    servo: Servo | None = None
-    servo_damping: Servo | None = None
-    wrench: Wrench | None = None  # wrenches on frames, in world axes that do not turn with them
-    effort: Effort | None = None  # of motors that are neither locked nor held
-    without: Without = ()
-    weights: Weights | None = None  # of spare motors, which hold the robot and work against each other
-    preload: Preload | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -94,33 +78,22 @@ class AppliedLoads(Record):
         return ", ".join([*parts, *["efforts"] * bool(np.any(self.tau))]) or "gravity and springs alone"
 
 
-def prepare_loads(
-    robot: Robot,
-    pose: Pose | None = None,
-    lock: Lock = "actuators",
-    servo: Servo | None = None,
-    servo_damping: Servo | None = None,
-    wrench: Wrench | None = None,
-    effort: Effort | None = None,
-    without: Without = (),
-    weights: Weights | None = None,
-    preload: Preload | None = None,
-) -> tuple[Configuration, AppliedLoads]:
-    """The robot at a pose, held as asked, and what acts on it; what is asked of spare motors is left to `preloaded`."""
-    robot = acting_robot(robot, without)
-    if "springs" in without and (servo is not None or servo_damping is not None):
+def prepare_loads(robot: Robot, pose: Pose | None, case: LoadCase) -> tuple[Configuration, AppliedLoads]:
+    """Return the robot at a pose, held as the load case says, and its loads; the preload is left to `preloaded`."""
+    robot = acting_robot(robot, case.without)
+    if "springs" in case.without and (case.servo is not None or case.servo_damping is not None):
         raise InputError(
             "a servo is a spring, and springs are left out", key="without", value="springs", hint="keep one of them"
         )
-    if "damping" in without and servo_damping is not None:
+    if "damping" in case.without and case.servo_damping is not None:
         raise InputError(
             "a servo damps, and damping is left out", key="without", value="damping", hint="keep one of them"
         )
-    wrenches = checked_wrenches(robot.tree, wrench)
+    wrenches = checked_wrenches(robot.tree, case.wrench)
     q = configure(robot, pose).q
-    held = held_robot(robot, q, lock, servo, servo_damping)
+    held = held_robot(robot, q, case)
     tau = np.zeros(robot.tree.n)
-    tau[list(robot.actuated)] = read_efforts(robot, effort)
+    tau[list(robot.actuated)] = read_efforts(robot, case.effort)
     for k in robot.actuated:
         if tau[k] and k in held.locked:
             name = robot.tree.rate_names[k]
@@ -137,7 +110,7 @@ def prepare_loads(
             key="lock",
             hint="lock fewer joints, or hold the motors by servo stiffnesses (servo)",
         )
-    return configuration, AppliedLoads(wrenches, tau, tuple(without))
+    return configuration, AppliedLoads(wrenches, tau, tuple(case.without))
 
 
 def multipliers(configuration: Configuration, F: Array) -> Array:
@@ -202,17 +175,15 @@ def locked_robot(robot: Robot, lock: Lock = "actuators", but: Collection[int] = 
     return robot.locking(held)
 
 
-def held_robot(
-    robot: Robot, q: Array, lock: Lock = "actuators", servo: Servo | None = None, servo_damping: Servo | None = None
-) -> Robot:
+def held_robot(robot: Robot, q: Array, case: LoadCase) -> Robot:
     """The robot with joints locked and motors held by servos, which pull towards the positions `q`.
 
     A servo is a spring and a damper in the row of its motor. A number is meant for all motors that are not locked
     by name; a motor with a servo is not locked by `lock="actuators"`.
     """
-    stiffness = _by_motor(robot, servo, "servo", lock)
-    damping = _by_motor(robot, servo_damping, "servo-damping", lock)
-    locked = locked_robot(robot, lock, stiffness.keys() | damping.keys())
+    stiffness = _by_motor(robot, case.servo, "servo", case.lock)
+    damping = _by_motor(robot, case.servo_damping, "servo-damping", case.lock)
+    locked = locked_robot(robot, case.lock, stiffness.keys() | damping.keys())
     if not stiffness and not damping:
         return locked
     tree = _with_servos(robot, q, stiffness, damping)
@@ -221,10 +192,10 @@ def held_robot(
     return replace(locked, tree=tree, closures=closures, known_home=robot.home, known_mobility=locked.mobility)
 
 
-def held_as(robot: Robot, like: Robot, q: Array, lock: Lock = "actuators", servo: Servo | None = None) -> Robot:
+def held_as(robot: Robot, like: Robot, q: Array, case: LoadCase) -> Robot:
     """A robot over any scalar that is held as another one, which moves alike, at positions `q` of any scalar."""
-    stiffness = _by_motor(like, servo, "servo", lock)
-    locked = locked_robot(robot, lock, stiffness.keys())
+    stiffness = _by_motor(like, case.servo, "servo", case.lock)
+    locked = locked_robot(robot, case.lock, stiffness.keys())
     tree = _with_servos(robot, q, stiffness, {})
     closures = replace(robot.closures, tree=tree)
     return replace(locked, tree=tree, closures=closures, known_home=like.home)

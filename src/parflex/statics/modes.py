@@ -14,27 +14,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from time import perf_counter
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from parflex.bodies.reduced_beam import mirror_symmetric_part
 from parflex.errors import InputError, ParflexError, SingularError
-from parflex.forces.forces import Without, Wrench
-from parflex.forces.spare_motors import Preload, Weights
 from parflex.records import Answer, Record, brief, count_of
 from parflex.recursion.dynamics import mass_matrix
 from parflex.recursion.energy import line_between
 from parflex.recursion.kinematics import place_jacobian
 from parflex.robot.configuration import Configuration, Pose
 from parflex.robot.load import with_refined_beams
-from parflex.robot.motor_values import Effort
 from parflex.robot.robot import Robot, file_frame, hertz_line
 from parflex.spatial.dual import Dual
 from parflex.statics.equilibrium import NOT_STABLE, stability_warnings
-from parflex.statics.linear_model import About, LinearModel, linear_model, state_about
+from parflex.statics.linear_model import LinearModel, linear_model_of
 from parflex.statics.linear_system import eigen, moving_names, rate_units, sorted_modes
-from parflex.statics.loads import Conditions, Lock, Servo
+from parflex.statics.load_case import About, LoadCase, LoadKeywords, Lock, full_load_case
 from parflex.statics.mesh_error import (
     Refinement,
     at_same_pose,
@@ -143,14 +140,8 @@ def natural_frequencies(
     lock: Lock = "actuators",
     about: About | None = None,
     *,
-    servo: Servo | None = None,
-    servo_damping: Servo | None = None,
-    wrench: Wrench | None = None,
-    effort: Effort | None = None,
-    without: Without = (),
-    weights: Weights | None = None,
-    preload: Preload | None = None,
     converge: float | None = None,
+    **load: Unpack[LoadKeywords],
 ) -> Modes:
     """Lowest natural frequencies, mode shapes and damping ratios at a pose.
 
@@ -170,23 +161,11 @@ def natural_frequencies(
     about : {'undeformed', 'equilibrium'}, default None
         State of linearisation; None is the equilibrium under a wrench or efforts or where springs are under tension,
         else the undeformed pose.
-    servo : float or Mapping[str, float], default None
-        Stiffness of motors held by springs (N/m, N m/rad).
-    servo_damping : float or Mapping[str, float], default None
-        Damping of the servos (N s/m, N m s/rad).
-    wrench : Wrench, default None
-        Wrench on a frame in world axes, {frame: [fx, fy, fz, mx, my, mz]}; planar [fx, fy, mz] (N, N m).
-    effort : Effort, default None
-        Efforts of the motors, by name or in their order; a motor not named has none (N, N m).
-    without : Sequence[str], default ()
-        Terms of the file left out: friction, damping, gravity, springs (and dampers of joints), motor-inertia, axial.
-    weights : Mapping[str, float], default None
-        Weights of the squared efforts by motor, where motors are more than freedoms; those not named have 1.
-    preload : Mapping[str, float], default None
-        Internal efforts by motor, of one motor for each that is spare (N, N m).
     converge : float, default None
         Divide the elements of beams until the answer changes by no more than this share of it; None: as they are
         (dimensionless).
+    **load : LoadKeywords
+        Other values of the load case, or `load_case`: see `LoadCase`.
 
     Returns
     -------
@@ -198,12 +177,11 @@ def natural_frequencies(
     --------
     >>> parflex.natural_frequencies(parflex.load("navaro"), "pose-3", modes=3).frequencies
     """
-    state_about(about, wrench, effort, felt=False, preload=preload or weights)
-    words = Conditions(servo, servo_damping, wrench, effort, without, weights, preload)._asdict()
+    case = full_load_case(lock, about, load)
+    case.state(loads_matter=False)
     if converge is None:
-        return modes_of(linear_model(robot, pose, lock, about, **words), modes)
-
-    return converged_modes(robot, pose, modes, converge, lock=lock, about=about, **words)
+        return modes_of(linear_model_of(robot, pose, case), modes)
+    return converged_modes(robot, pose, modes, converge, case)
 
 
 def check_modes(modes: object) -> None:
@@ -293,10 +271,9 @@ def _fewer(left_out: int) -> str:
     return "request fewer" if not left_out else f"request fewer; {left_out} motions have no frequency"
 
 
-def converged_modes(robot: Robot, pose: Pose | None, modes: int | None, converge: float, **words: Any) -> Modes:
-    """Modes with as many elements as it takes; what is asked is said in the words of `natural_frequencies`."""
-    lock = words.get("lock")
-    named = [*(words.get("wrench") or ()), *(() if lock is None or isinstance(lock, str) else lock)]
+def converged_modes(robot: Robot, pose: Pose | None, modes: int | None, converge: float, case: LoadCase) -> Modes:
+    """Modes with as many elements as the relative change `converge` takes."""
+    named = [*(case.wrench or ()), *(() if isinstance(case.lock, str) else case.lock)]
     kept = refinable(robot, named)
     steps: list[dict[str, Any]] = []
     best: Modes | None = None
@@ -306,7 +283,7 @@ def converged_modes(robot: Robot, pose: Pose | None, modes: int | None, converge
         begin = perf_counter()
         finer = robot if times == 1 else with_refined_beams(robot, times)
         try:
-            model = linear_model(finer, at_same_pose(robot, finer, pose), **words)
+            model = linear_model_of(finer, at_same_pose(robot, finer, pose), case)
             found = modes_of(model, modes)
         except InputError as error:  # nothing can move yet, or there are fewer modes than are asked for
             if not (error.key == "lock" and times < 4) and not (error.key == "modes" and (modes or 0) > 0):

@@ -9,22 +9,19 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 import scipy
 
 from parflex.checks import short_text
 from parflex.errors import InputError, ParflexWarning, SingularError, did_you_mean
-from parflex.forces.forces import Without, Wrench
-from parflex.forces.spare_motors import Preload, Weights
 from parflex.records import Unpacked, count_of, name_list
 from parflex.robot.configuration import Pose
-from parflex.robot.motor_values import Effort
 from parflex.robot.robot import Robot
 from parflex.statics.inner_compliance import MISSING, inner_motion
-from parflex.statics.linear_model import About, LinearModel, linear_model, state_about
-from parflex.statics.loads import Conditions, Lock, Servo
+from parflex.statics.linear_model import LinearModel, linear_model_of
+from parflex.statics.load_case import About, LoadKeywords, Lock, full_load_case
 from parflex.statics.mesh_error import band_warnings, response_warnings
 from parflex.statics.modes import modes_of
 
@@ -131,14 +128,7 @@ def state_space(
     pose: Pose | None = None,
     lock: Lock = "actuators",
     about: About | None = None,
-    *,
-    servo: Servo | None = None,
-    servo_damping: Servo | None = None,
-    wrench: Wrench | None = None,
-    effort: Effort | None = None,
-    without: Without = (),
-    weights: Weights | None = None,
-    preload: Preload | None = None,
+    **load: Unpack[LoadKeywords],
 ) -> StateSpace:
     """State space of a robot at a pose, between efforts or forces and motions.
 
@@ -160,20 +150,8 @@ def state_space(
     about : {'undeformed', 'equilibrium'}, default None
         State of linearisation; None is the equilibrium under a wrench or efforts or where springs are under tension,
         else the undeformed pose.
-    servo : float or Mapping[str, float], default None
-        Stiffness of motors held by springs (N/m, N m/rad).
-    servo_damping : float or Mapping[str, float], default None
-        Damping of the servos (N s/m, N m s/rad).
-    wrench : Wrench, default None
-        Wrench on a frame in world axes, {frame: [fx, fy, fz, mx, my, mz]}; planar [fx, fy, mz] (N, N m).
-    effort : Effort, default None
-        Efforts of the motors, by name or in their order; a motor not named has none (N, N m).
-    without : Sequence[str], default ()
-        Terms of the file left out: friction, damping, gravity, springs (and dampers of joints), motor-inertia, axial.
-    weights : Mapping[str, float], default None
-        Weights of the squared efforts by motor, where motors are more than freedoms; those not named have 1.
-    preload : Mapping[str, float], default None
-        Internal efforts by motor, of one motor for each that is spare (N, N m).
+    **load : LoadKeywords
+        Other values of the load case, or `load_case`: see `LoadCase`.
 
     Returns
     -------
@@ -184,10 +162,11 @@ def state_space(
     --------
     >>> A, B, C, D = parflex.state_space(robot, ["11"], ["17.y"], servo=1e6)
     """
-    state_about(about, wrench, effort, felt=False, preload=preload or weights)
-    conditions = Conditions(servo, servo_damping, wrench, effort, without, weights, preload)
-    found = state_space_of(linear_model(robot, pose, lock, about, **conditions._asdict()), inputs, outputs)
-    return replace(found, model=replace(found.model, warnings=[*found.model.warnings, *mode_warnings(found.model)]))
+    case = full_load_case(lock, about, load)
+    case.state(loads_matter=False)
+    model = linear_model_of(robot, pose, case)
+    system = state_space_of(model, inputs, outputs)
+    return replace(system, model=replace(model, warnings=[*model.warnings, *mode_warnings(model)]))
 
 
 def state_space_of(model: LinearModel, inputs: Sequence[str], outputs: Sequence[str]) -> StateSpace:

@@ -8,40 +8,33 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from parflex.errors import InputError
-from parflex.forces.forces import Without, Wrench, checked_wrenches, element_values
+from parflex.forces.forces import checked_wrenches, element_values
 from parflex.forces.sections import BeamLoads, largest_stress_of, loads_of_beams, missing_stress_warning
-from parflex.forces.spare_motors import Preload, Weights
 from parflex.forces.taut_cables import slack_warnings
 from parflex.records import Answer, Record, brief, count_of, name_list
 from parflex.robot.configuration import Configuration, Pose
 from parflex.robot.limits import limit_warnings
-from parflex.robot.motor_values import Effort
 from parflex.robot.robot import Robot
 from parflex.spatial.rotations import vector_from_rotation
 from parflex.statics.equilibrium import (
     Equilibrium,
-    equilibrium,
-    equilibrium_near,
-    equilibrium_with_taut_cables,
+    equilibrium_of,
     stability_warnings,
 )
 from parflex.statics.inner_compliance import inner_deflection, inner_motion
-from parflex.statics.linear_model import About, LinearModel, linear_model, state_about, tree_stiffness
+from parflex.statics.linear_model import LinearModel, about_pose, linear_model_of, linearisation_state
 from parflex.statics.linear_system import StiffnessSolver
+from parflex.statics.load_case import About, LoadCase, LoadKeywords, Lock, full_load_case
 from parflex.statics.loads import (
     AppliedLoads,
-    Conditions,
-    Lock,
-    Servo,
-    equilibrium_reason,
     has_force_elements,
     least_multipliers,
-    prepare_loads,
+    refuse_cables_at_rest_length,
 )
 from parflex.statics.small_deformation import deflection_warnings, first_order_warnings, stress_warnings
 
@@ -139,14 +132,7 @@ def cartesian_stiffness(
     frame: str | None = None,
     lock: Lock = "actuators",
     about: About | None = None,
-    *,
-    servo: Servo | None = None,
-    servo_damping: Servo | None = None,
-    wrench: Wrench | None = None,
-    effort: Effort | None = None,
-    without: Without = (),
-    weights: Weights | None = None,
-    preload: Preload | None = None,
+    **load: Unpack[LoadKeywords],
 ) -> Stiffness:
     """Stiffness and compliance of a frame: 6 x 6, planar 3 x 3 (x, y, theta).
 
@@ -163,29 +149,17 @@ def cartesian_stiffness(
     about : {'undeformed', 'equilibrium'}, default None
         State of linearisation; None is the equilibrium under a wrench or efforts or where springs are under tension,
         else the undeformed pose.
-    servo : float or Mapping[str, float], default None
-        Stiffness of motors held by springs (N/m, N m/rad).
-    servo_damping : float or Mapping[str, float], default None
-        Damping of the servos (N s/m, N m s/rad).
-    wrench : Wrench, default None
-        Wrench on a frame in world axes, {frame: [fx, fy, fz, mx, my, mz]}; planar [fx, fy, mz] (N, N m).
-    effort : Effort, default None
-        Efforts of the motors, by name or in their order; a motor not named has none (N, N m).
-    without : Sequence[str], default ()
-        Terms of the file left out: friction, damping, gravity, springs (and dampers of joints), motor-inertia, axial.
-    weights : Mapping[str, float], default None
-        Weights of the squared efforts by motor, where motors are more than freedoms; those not named have 1.
-    preload : Mapping[str, float], default None
-        Internal efforts by motor, of one motor for each that is spare (N, N m).
+    **load : LoadKeywords
+        Other values of the load case, or `load_case`: see `LoadCase`.
 
     Returns
     -------
     Stiffness
         `stiffness` (N/m, N, N m/rad; None where a direction is rigid), `compliance`, names of the directions.
     """
-    state_about(about, wrench, effort, felt=False, preload=preload or weights)
-    conditions = Conditions(servo, servo_damping, wrench, effort, without, weights, preload)
-    return stiffness_of(linear_model(robot, pose, lock, about, **conditions._asdict()), frame)
+    case = full_load_case(lock, about, load)
+    case.state(loads_matter=False)
+    return stiffness_of(linear_model_of(robot, pose, case), frame)
 
 
 def stiffness_of(model: LinearModel, frame: str | None = None) -> Stiffness:
@@ -220,14 +194,7 @@ def deflection(
     frames: Sequence[str] = (),
     lock: Lock = "actuators",
     about: About | None = None,
-    *,
-    servo: Servo | None = None,
-    servo_damping: Servo | None = None,
-    wrench: Wrench | None = None,
-    effort: Effort | None = None,
-    without: Without = (),
-    weights: Weights | None = None,
-    preload: Preload | None = None,
+    **load: Unpack[LoadKeywords],
 ) -> Deflection:
     """Deflections of frames under gravity, springs, wrenches and efforts.
 
@@ -247,20 +214,8 @@ def deflection(
     about : {'undeformed', 'equilibrium'}, default None
         State of linearisation; None is the equilibrium under a wrench or efforts or where springs are under tension,
         else the undeformed pose.
-    servo : float or Mapping[str, float], default None
-        Stiffness of motors held by springs (N/m, N m/rad).
-    servo_damping : float or Mapping[str, float], default None
-        Damping of the servos (N s/m, N m s/rad).
-    wrench : Wrench, default None
-        Wrench on a frame in world axes, {frame: [fx, fy, fz, mx, my, mz]}; planar [fx, fy, mz] (N, N m).
-    effort : Effort, default None
-        Efforts of the motors, by name or in their order; a motor not named has none (N, N m).
-    without : Sequence[str], default ()
-        Terms of the file left out: friction, damping, gravity, springs (and dampers of joints), motor-inertia, axial.
-    weights : Mapping[str, float], default None
-        Weights of the squared efforts by motor, where motors are more than freedoms; those not named have 1.
-    preload : Mapping[str, float], default None
-        Internal efforts by motor, of one motor for each that is spare (N, N m).
+    **load : LoadKeywords
+        Other values of the load case, or `load_case`: see `LoadCase`.
 
     Returns
     -------
@@ -271,40 +226,38 @@ def deflection(
     --------
     >>> bent = parflex.deflection(robot, "pose-3", wrench={"platform": [0, 0, -20]})
     """
-    conditions = Conditions(servo, servo_damping, wrench, effort, without, weights, preload)
-    if state_about(about, wrench, effort, preload=preload or weights) == "equilibrium":
-        return deflection_at(equilibrium(robot, pose, lock, *conditions), frames)
-    if about is None:
-        start, loading = prepare_loads(robot, pose, lock, *conditions)
-        why = equilibrium_reason(start, loading.without)
-        if why:
-            return deflection_at(equilibrium_near(robot, start, why, lock, conditions), frames)
-        rest = equilibrium_with_taut_cables(robot, pose, lock, conditions)
-        if rest is not None:
-            return deflection_at(rest, frames)
-        if has_force_elements(robot.tree):
-            return deflection_at(equilibrium(robot, pose, lock, *conditions), frames)
-    elif has_force_elements(robot.tree):
-        raise InputError(
-            "elements between points turn as the robot deforms, so its deflection is that of the equilibrium",
-            key="about",
-            value=about,
-            hint="ask about the equilibrium",
-        )
-    model = linear_model(robot, pose, lock, "undeformed", **conditions._asdict())
-    here, loading = model.configuration, model.loading
-    F = loading.forces(here)
-    step = here.J @ StiffnessSolver(here, model.K).solve(-here.reduction.forces(F))
-    K_tot, _ = tree_stiffness(here, loading.without)
-    moved = {frame: here.frame_rows(frame) @ step for frame in _all_known(robot, frames)}
-    pushed = checked_wrenches(here.robot.tree, loading.wrench)
-    gravity = loading.gravity(here.robot.tree)
-    moved = {frame: way + inner_deflection(here, pushed, frame, gravity) for frame, way in moved.items()}
-    found = _inside(robot, here, loading, step, moved, K_tot @ step)
-    return replace(found, warnings=[*found.warnings, *first_order_warnings(_largest_turn(here, step))])
+    return deflection_of(robot, pose, full_load_case(lock, about, load), frames)
 
 
 deflection.doubts = lambda found: stability_warnings(found.warnings)  # type: ignore[attr-defined]
+
+
+def deflection_of(robot: Robot, pose: Pose | None, case: LoadCase, frames: Sequence[str] = ()) -> Deflection:
+    """Deflections of frames under a load case."""
+    if case.about == "undeformed" and has_force_elements(robot.tree):
+        raise InputError(
+            "elements between points turn as the robot deforms, so its deflection is that of the equilibrium",
+            key="about",
+            value=case.about,
+            hint="ask about the equilibrium",
+        )
+    state = linearisation_state(robot, pose, case)
+    if not isinstance(state, Equilibrium) and has_force_elements(robot.tree):
+        state = equilibrium_of(robot, pose, case)
+    if isinstance(state, Equilibrium):
+        return deflection_at(state, frames)
+    here, loading = state
+    refuse_cables_at_rest_length(here, loading.without)
+    model = about_pose(here, loading)
+    step = here.J @ StiffnessSolver(here, model.K).solve(-here.reduction.forces(loading.forces(here)))
+    wrenches = checked_wrenches(here.robot.tree, loading.wrench)
+    gravity = loading.gravity(here.robot.tree)
+    displacements = {
+        frame: here.frame_rows(frame) @ step + inner_deflection(here, wrenches, frame, gravity)
+        for frame in _all_known(robot, frames)
+    }
+    result = _inside(robot, here, loading, step, displacements, model.K_tot @ step)
+    return replace(result, warnings=[*result.warnings, *first_order_warnings(_largest_turn(here, step))])
 
 
 def _largest_turn(here: Configuration, step: Array) -> float:

@@ -52,7 +52,7 @@ def gravity_warnings(fitting: FitProblem) -> list[str]:
 
     Modes are compared by their number: where two of them change places on the way their frequencies are alike.
     """
-    given = fitting.circumstances
+    given = fitting.case
     if given.about is not None or "gravity" in given.without or not fitting.robot.tree.gravity.any():
         return []
     worst, said = COUNTS, ""

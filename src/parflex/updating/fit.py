@@ -29,7 +29,7 @@ import numpy as np
 import scipy.optimize
 import scipy.special
 
-from parflex.design.design_state import Circumstances
+from parflex.design.design_state import ResponseCase
 from parflex.errors import InputError, ParflexError
 from parflex.records import Record
 from parflex.robot.robot import Robot
@@ -97,11 +97,11 @@ class FitProblem:
 
     def __init__(
         self, robot: Robot, keys: Sequence[str], first: Array, rows: Sequence[MeasuredMode], prior: Array,
-        circumstances: Circumstances,
+        case: ResponseCase,
     ) -> None:  # fmt: skip
         self.robot, self.keys, self.first, self.rows = robot, list(keys), first, list(rows)
-        self.prior, self.circumstances = np.minimum(prior, NO_PRIOR), circumstances
-        self.designs = ReboundRobots(robot, keys, circumstances)
+        self.prior, self.case = np.minimum(prior, NO_PRIOR), case
+        self.designs = ReboundRobots(robot, keys, case)
         self.of_pose: dict[str, list[int]] = {}
         for k, one in enumerate(self.rows):
             self.of_pose.setdefault(one.pose, []).append(k)
@@ -119,7 +119,7 @@ class FitProblem:
         self.states: dict[str, str] = {}  # that the model of the file is linearised about
         for pose, own in self.of_pose.items():
             several = [self.rows[k] for k in own]
-            there = modes_at(robot, pose, circumstances, modes_needed(several))
+            there = modes_at(robot, pose, case, modes_needed(several))
             self.states[pose], model = there.model.about, there.at_sensors(self._sensors(pose))
             _refuse_more(pose, several, len(model.frequencies))
             self._pair(pose, model, first_pairs(several, model))

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from parflex.design.design_state import Circumstances, DesignState, SensitiveDesign
+from parflex.design.design_state import DesignState, ResponseCase, SensitiveDesign
 from parflex.design.linear_model import HeldState
 from parflex.design.response_value import slope_of
 from parflex.design.vibration_responses import frequency_of, lowest_modes
@@ -91,13 +91,13 @@ class MovingSlopes:
 
 
 def modes_at(
-    robot: Robot, pose: str, circumstances: Circumstances, count: int, design: SensitiveDesign | None = None,
+    robot: Robot, pose: str, case: ResponseCase, count: int, design: SensitiveDesign | None = None,
     known: Configuration | None = None,
 ) -> SlopedModes:  # fmt: skip
     """The modes of a robot at a pose, or at its positions where they are known, with slopes by the keys of a design."""
     keys = design.keys if design else ()
     there: Pose = pose_of(pose) if known is None else known
-    held = HeldState(DesignState(robot, there, keys, circumstances, design or SensitiveDesign(robot, ())))
+    held = HeldState(DesignState(robot, there, keys, case, design or SensitiveDesign(robot, ())))
     return SlopedModes(pose, lowest_modes(held, count), MovingSlopes(held))
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.design.design_state import Circumstances, SensitiveDesign
+from parflex.design.design_state import ResponseCase, SensitiveDesign
 from parflex.design.parameter_slopes import numbers_by_program
 from parflex.errors import ParflexError
 from parflex.parameters.design_numbers import number_at
@@ -53,8 +53,8 @@ class BeamInsides:
 class ReboundRobots:
     """A robot, keys of its file, and the robots with other numbers there."""
 
-    def __init__(self, robot: Robot, keys: Sequence[str], circumstances: Circumstances) -> None:
-        self.robot, self.keys, self.circumstances = robot, tuple(keys), circumstances
+    def __init__(self, robot: Robot, keys: Sequence[str], case: ResponseCase) -> None:
+        self.robot, self.keys, self.case = robot, tuple(keys), case
         self.insides = BeamInsides()
         self._poses: dict[str, StillPose | None] = {}
 
@@ -95,7 +95,7 @@ class ReboundRobots:
             return None
         try:
             here, there = (configure(robot, pose_of(pose)) for robot in (self.robot, self._other))
-            return StillPose(here, self.circumstances) if stand_alike(here, there) else None
+            return StillPose(here, self.case) if stand_alike(here, there) else None
         except ParflexError:
             return None
 
@@ -129,7 +129,7 @@ class ReboundRobot:
 
     def modes(self, pose: str, count: int) -> SlopedModes:
         """So many modes at a pose, or all if they are fewer, with slopes."""
-        kept, given = self.designs.at(pose), self.designs.circumstances
+        kept, given = self.designs.at(pose), self.designs.case
         sloped = self._rebound if kept is not None else None
         if kept is None or sloped is None:
             return modes_at(self._anew.robot, pose, given, count, self._anew)

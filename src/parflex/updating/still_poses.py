@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.design.design_state import Circumstances, SensitiveDesign
+from parflex.design.design_state import ResponseCase, SensitiveDesign
 from parflex.design.vibration_responses import sloped_frequency
 from parflex.forces.taut_cables import driven_cables
 from parflex.recursion.dynamics import body_rows
@@ -80,21 +80,21 @@ class StillConfiguration(Configuration):
 class StillPose:
     """A pose at which no key moves anything, and the robot of the file there."""
 
-    def __init__(self, here: Configuration, circumstances: Circumstances) -> None:
-        self.here, self.given = here, circumstances
+    def __init__(self, here: Configuration, case: ResponseCase) -> None:
+        self.here, self.given = here, case
 
     @cached_property
     def _held(self) -> tuple[Configuration, Any]:
         """The robot of the file as it is held, and what acts on it."""
         given = self.given
-        return prepare_loads(self.here.robot, self.here, given.lock, given.servo, without=given.without)
+        return prepare_loads(self.here.robot, self.here, given)
 
     def model(self, robot: Robot) -> LinearModel | None:
         """The linear model with the numbers of another robot; None where it is not about the undeformed pose."""
         given = self.given
         if given.about == "equilibrium" or given.wrench or driven_cables(robot):
             return None
-        held = held_robot(acting_robot(robot, given.without), self.here.q, given.lock, given.servo)
+        held = held_robot(acting_robot(robot, given.without), self.here.q, given)
         first, loading = self._held
         here = StillConfiguration(held, self.here.q, first.reduction.partition, like=first)
         if cables_at_rest_length(here, given.without) or (
@@ -107,9 +107,9 @@ class StillPose:
 class StillSlopes:
     """How forms of motions change with keys that move nothing: `here` is the robot as it is held, without slopes."""
 
-    def __init__(self, design: SensitiveDesign, robot: Robot, here: Configuration, given: Circumstances) -> None:
+    def __init__(self, design: SensitiveDesign, robot: Robot, here: Configuration, given: ResponseCase) -> None:
         self.here, self.without, self.count = here, given.without, len(design.keys)
-        self.twin = held_as(acting_robot(design.twin, given.without), robot, here.q, given.lock, given.servo)
+        self.twin = held_as(acting_robot(design.twin, given.without), robot, here.q, given)
 
     @cached_property
     def _bodies(self) -> list[tuple[Array, Array]]:

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from parflex.checks import short_text
-from parflex.design.design_state import Circumstances, checked_number
+from parflex.design.design_state import ResponseCase, checked_number
 from parflex.design.sensitivity import checked_keys
 from parflex.errors import InputError
 from parflex.robot.robot import Robot
+from parflex.statics.load_case import LoadCase, read_load_case
 from parflex.updating.diagnostics import gravity_warnings, unit_warnings
 from parflex.updating.fit import FitProblem
 from parflex.updating.frequency_response import is_responses, modes_of_responses
@@ -39,6 +40,7 @@ def update(
     servo: Any = None,
     without: Sequence[str] = (),
     progress: Progress | None = None,
+    load_case: LoadCase | None = None,
 ) -> Updated:
     """Numbers of the robot file that fit measured modes best, by weighted least squares.
 
@@ -70,6 +72,8 @@ def update(
         Terms of the file left out: friction, damping, gravity, springs (and dampers of joints), motor-inertia, axial.
     progress : callable, default None
         Called with the steps that are done, and how many are known: files of responses, and fits from all starts.
+    load_case : LoadCase, default None
+        The same values in one object.
 
     Returns
     -------
@@ -88,7 +92,7 @@ def update(
         if value == 0:
             raise InputError(f"'{key}' is zero, and shares of it say nothing", key="vary", value=key,
                              hint="give it a first value in the file")  # fmt: skip
-    given = Circumstances(lock, about, servo, None, tuple(without))
+    given = ResponseCase(**vars(read_load_case(load_case, lock=lock, about=about, servo=servo, without=without)))
     fitting = FitProblem(robot, keys, first, rows, checked_priors(prior, keys, PRIOR), given)
     fitting.apart = np.array(read_held_out(hold_out, [one.pose for one in rows], fitting.numbers()))
     units = unit_warnings(rows, fitting.start, fitting.of_pose)

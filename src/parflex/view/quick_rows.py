@@ -20,8 +20,9 @@ from parflex.maps.frequencies import WORTH
 from parflex.maps.kinematics import COMPILE_FROM
 from parflex.maps.positions import IMPOSSIBLE, SAID, Positions
 from parflex.maps.response_rows import ResponseRows
-from parflex.maps.responses import HoldingConditions, read_responses
+from parflex.maps.responses import read_responses
 from parflex.robot.robot import Robot
+from parflex.statics.load_case import LoadCase
 from parflex.statics.modes import natural_frequencies
 
 Array = np.ndarray
@@ -135,7 +136,7 @@ class QuickRows(DesignRows):
             batch.coordinates,
             poses,
             read_responses(self.robot, words),
-            HoldingConditions(batch.lock),
+            LoadCase(batch.lock),
             designs,
         )
         return solve_rows(rows, 1)

@@ -1,0 +1,146 @@
+"""Load case: how a robot is held and loaded, and the state that a linear model is about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Literal, TypedDict
+
+import numpy as np
+
+from parflex.checks import instance, one_of
+from parflex.errors import InputError
+from parflex.forces.forces import Without, Wrench
+from parflex.forces.spare_motors import Preload, Weights
+from parflex.robot.motor_values import Effort
+
+Lock = str | Sequence[str]
+Servo = float | Mapping[str, float]
+About = Literal["undeformed", "equilibrium"]
+
+
+@dataclass(frozen=True, eq=False)
+class LoadCase:
+    """How a robot is held and loaded, and the state that a linear model is about.
+
+    Functions of statics and vibration take these values as keywords, or one load case as `load_case`.
+
+    Attributes
+    ----------
+    lock : Lock, default "actuators"
+        Locked joints: 'actuators', 'none' or names.
+    about : {'undeformed', 'equilibrium'}, default None
+        State of linearisation; None is the equilibrium under a wrench or efforts or where springs are under tension,
+        else the undeformed pose.
+    servo : float or Mapping[str, float], default None
+        Stiffness of motors held by springs (N/m, N m/rad).
+    servo_damping : float or Mapping[str, float], default None
+        Damping of the servos (N s/m, N m s/rad).
+    wrench : Wrench, default None
+        Wrench on a frame in world axes, {frame: [fx, fy, fz, mx, my, mz]}; planar [fx, fy, mz] (N, N m).
+    effort : Effort, default None
+        Efforts of the motors, by name or in their order; a motor not named has none (N, N m).
+    without : Sequence[str], default ()
+        Terms of the file left out: friction, damping, gravity, springs (and dampers of joints), motor-inertia, axial.
+    weights : Mapping[str, float], default None
+        Weights of the squared efforts of redundant motors; those not named have 1.
+    preload : Mapping[str, float], default None
+        Internal efforts by motor, of one motor for each degree of actuation redundancy (N, N m).
+    """
+
+    lock: Lock = "actuators"
+    about: About | None = None
+    servo: Servo | None = None
+    servo_damping: Servo | None = None
+    wrench: Wrench | None = None
+    effort: Effort | None = None
+    without: Without = ()
+    weights: Weights | None = None
+    preload: Preload | None = None
+
+    @property
+    def loaded(self) -> bool:
+        """Whether a wrench, efforts or a preload act."""
+        return any(map(_is_specified, (self.wrench, self.effort, self.preload, self.weights)))
+
+    def state(self, loads_matter: bool = True) -> About:
+        """Return the state of linearisation: under loads the equilibrium by default, else the undeformed pose.
+
+        `loads_matter` is false for answers that loads about the undeformed pose do not change.
+        """
+        if self.about is None:
+            return "equilibrium" if self.loaded else "undeformed"
+        one_of(self.about, ("undeformed", "equilibrium"), "about")
+        preloaded = _is_specified(self.preload) or _is_specified(self.weights)
+        if self.about == "undeformed" and preloaded:
+            raise InputError(
+                "a preload acts about the equilibrium",
+                key="about",
+                value=self.about,
+                hint="use about='equilibrium', or omit it",
+            )
+        if self.about == "undeformed" and self.loaded and not loads_matter:
+            raise InputError(
+                "about the undeformed pose, loads and efforts have no effect",
+                key="about",
+                value=self.about,
+                hint="use about='equilibrium', or omit the load",
+            )
+        return self.about
+
+    @property
+    def at_equilibrium(self) -> bool:
+        """Whether the state of linearisation is the equilibrium."""
+        return self.state() == "equilibrium"
+
+
+class LoadKeywords(TypedDict, total=False):
+    """The keywords of a load case besides `lock` and `about`, or the load case itself."""
+
+    servo: Servo | None
+    servo_damping: Servo | None
+    wrench: Wrench | None
+    effort: Effort | None
+    without: Without
+    weights: Weights | None
+    preload: Preload | None
+    load_case: LoadCase | None
+
+
+def read_load_case(load_case: LoadCase | None = None, /, **keywords: Any) -> LoadCase:
+    """Return the load case of keywords, or the one given.
+
+    A value given twice is refused, as is a field of the load case that the calling function has no keyword for.
+    """
+    if load_case is None:
+        return LoadCase(**keywords)
+    instance(load_case, LoadCase, "load_case", "give e.g. parflex.LoadCase(wrench={'platform': [0, 0, -50]})")
+    for entry in fields(LoadCase):
+        name, default = entry.name, entry.default
+        if name in keywords and _differs(keywords[name], default):
+            raise InputError(
+                f"'{name}' and a load case are both given", key=name, value=str(keywords[name]), hint="keep one of them"
+            )
+        if name not in keywords and _differs(getattr(load_case, name), default):
+            raise InputError(
+                f"this function has no '{name}', which the load case specifies",
+                key=name,
+                value=str(getattr(load_case, name)),
+                hint="leave it out of the load case",
+            )
+    return load_case
+
+
+def full_load_case(lock: Lock, about: About | None, load: Mapping[str, Any]) -> LoadCase:
+    """Return the load case of a function that supports all keywords."""
+    keywords = {entry.name: entry.default for entry in fields(LoadCase)} | {"lock": lock, "about": about, **load}
+    return read_load_case(keywords.pop("load_case", None), **keywords)
+
+
+def _is_specified(value: Any) -> bool:
+    return bool(value.size if isinstance(value, np.ndarray) else value)
+
+
+def _differs(value: Any, default: Any) -> bool:
+    """Whether a value is specified; a number counts even where it is zero."""
+    return value != default if isinstance(value, str) else isinstance(value, float | int) or _is_specified(value)
