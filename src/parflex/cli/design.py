@@ -9,9 +9,8 @@ import click
 
 from parflex.cli import output
 from parflex.cli.group import cli
-from parflex.cli.options import assignments, condition_options, read_conditions, read_pose_option, robot_options
+from parflex.cli.options import assignments, condition_options, read_load_options, read_pose_option, robot_options
 from parflex.cli.output import count_progress
-from parflex.errors import InputError
 
 
 @cli.command(
@@ -50,22 +49,18 @@ def sensitivities(
 
     if figure:
         picture_path(figure)
-    loaded, given = read_conditions(robot, options)
-    for word in ("effort", "servo_damping", "weights", "preload"):
-        if given.pop(word, None):
-            raise InputError(
-                f"sensitivities do not take '{word}'", key=word.replace("_", "-"), hint="leave it out, or lock motors"
-            )
+    loaded, pose, case = read_load_options(robot, options)
     found = derivatives(
         loaded,
         response,
         [key.strip() for key in keys.split(",") if key.strip()],
+        pose,
         poses=[read_pose_option(text.strip()) or "home" for text in poses.split(";")] if poses else None,
         velocity=assignments(velocity, "velocity") if velocity else None,
         acceleration=assignments(acceleration, "acceleration") if acceleration else None,
         tolerances=assignments(tolerances, "tolerances") if tolerances else None,
         statistic=statistic,
-        **given,
+        load_case=case,
     )
     if figure:
         from parflex import draw_sensitivities
