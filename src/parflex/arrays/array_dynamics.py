@@ -48,7 +48,7 @@ def inverse_at(
     how many times farther from closed the state may be than in double precision, by default as its arrays are precise.
     """
     slacks = tolerance_factors(q, qd, qdd) if slacks is None else slacks
-    configuration = Configuration(robot, closed_positions(robot, q, slack=slacks.positions))
+    configuration = Configuration(robot, closed_positions(robot, q, factor=slacks.positions))
     rates = all_rates(configuration, qd, slacks.rates)
     if robot.tree.elastic:
         return _flexible_inverse(configuration, rates, qdd, wrenches, qd is None, sharing)
@@ -72,7 +72,7 @@ def forward_at(
 ) -> Result:
     """Accelerations at a state under efforts of the motors."""
     slacks = tolerance_factors(q, qd) if slacks is None else slacks
-    configuration = Configuration(robot, closed_positions(robot, q, slack=slacks.positions))
+    configuration = Configuration(robot, closed_positions(robot, q, factor=slacks.positions))
     tau = np.zeros(robot.nu) if effort is None else as_numbers(effort, "effort")
     if tau.shape != (robot.nu,):
         raise wrong_effort(robot, tau)

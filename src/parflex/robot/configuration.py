@@ -54,8 +54,8 @@ class Configuration(Answer):
         """Warnings of the robot, and on joint limits and singularities of this pose."""
         robot = self.robot
         limits = [] if self.ignore_limits else limit_warnings(robot, self.q)
-        said = [*robot.warnings, *robot.start_warnings(), *limits, *self.condition.warnings()]
-        return tuple(dict.fromkeys(said))
+        messages = [*robot.warnings, *robot.start_warnings(), *limits, *self.condition.warnings()]
+        return tuple(dict.fromkeys(messages))
 
     def __post_init__(self) -> None:
         q = np.array(self.q)
@@ -116,8 +116,8 @@ class Configuration(Answer):
 
     def acceleration_bias(self, qd_tot: Array) -> Array:
         """Bias b (m/s^2, rad/s^2): accelerations of all coordinates due to their rates `qd_tot` (m/s, rad/s) alone."""
-        still = np.zeros(len(self.reduction.partition.independent))
-        return self.reduction.accelerations(self.robot.closures, self.at, qd_tot, still)
+        zero_accelerations = np.zeros(len(self.reduction.partition.independent))
+        return self.reduction.accelerations(self.robot.closures, self.at, qd_tot, zero_accelerations)
 
     def frame_rows(self, frame: str) -> Array:
         """World twist (m/s, rad/s) of the frame `frame` per unit of all rates, 6 x n."""
@@ -180,12 +180,12 @@ class Configuration(Answer):
         legs = {name: mobility.condition(block, ranks[name]) for name, block in self._leg_blocks(self.q).items()}
         J, rank, _, _ = self._judged
         closures = mobility.condition(J, rank, robot.usual_closures) if rank else 1.0
-        A, sides, platform = self._actuation_map(), not robot.assembler.free_bodies, self._actuation_condition()
-        enough, loose = A.shape[0] >= A.shape[1], ""
-        if sides and enough and platform > SINGULAR:
-            moving = self._name_motion(self._undriven)
-            loose = f"{'singular pose: ' * bool(robot.closures.loops)}with the motors locked, {moving} can still move"
-        return Condition(legs, platform, closures, enough, sides, loose)
+        A, without_platform, platform = self._actuation_map(), not robot.assembler.free_bodies, self._actuation_condition()
+        enough_motors, undriven_message = A.shape[0] >= A.shape[1], ""
+        if without_platform and enough_motors and platform > SINGULAR:
+            motion_names = self._name_motion(self._undriven)
+            undriven_message = f"{'singular pose: ' * bool(robot.closures.loops)}with the motors locked, {motion_names} can still move"
+        return Condition(legs, platform, closures, enough_motors, without_platform, undriven_message)
 
     @property
     def leg_parts(self) -> dict[str, ClosurePart]:
@@ -290,23 +290,23 @@ class Configuration(Answer):
         freedoms -= len(rods)
         if not undriven.shape[1]:
             raise spin_error(rods)
-        moving = self._name_motion(undriven)
+        motion_names = self._name_motion(undriven)
         regular = [Configuration(self.robot, q) for q in self.robot.reference_poses]  # home alone may be singular
-        if A.shape[0] < freedoms or all(one.robot_is_underactuated() for one in regular):
+        if A.shape[0] < freedoms or all(configuration.robot_is_underactuated() for configuration in regular):
             raise ActuationError(
                 f"actuation '{self.robot.actuation}' has {count_of(A.shape[0], 'motor')} for "
                 f"{count_of(freedoms, 'freedom')}; "
-                f"the motion of {moving} is free",
+                f"the motion of {motion_names} is free",
                 key="actuation",
                 value=self.robot.actuation,
                 hint=self._actuation_hint(),
             )
         where = " of the platform" if self.robot.assembler.free_bodies else ""
         raise SingularError(
-            f"singular pose{where}: with the motors locked, {moving} can still move "
+            f"singular pose{where}: with the motors locked, {motion_names} can still move "
             f"(condition number {self._actuation_condition():.1e})",
             key="pose",
-            value=moving,
+            value=motion_names,
             hint="choose another pose",
         )
 
@@ -331,8 +331,8 @@ class Configuration(Answer):
         rates = np.zeros((robot.tree.n, undriven.shape[1]))
         rates[robot.free] = units[:, None] * undriven
         end = self.frame_rows(robot.tree.end_effector) * np.r_[np.ones(3) / robot.tree.length, np.ones(3)][:, None]
-        rods, rest = spinning_rods(robot.closures, self.at, self.link_jacobians, rates, end)
-        return rods, rest[robot.free] / units[:, None]
+        rods, remaining = spinning_rods(robot.closures, self.at, self.link_jacobians, rates, end)
+        return rods, remaining[robot.free] / units[:, None]
 
     def robot_is_underactuated(self) -> bool:
         """Whether the motors cannot hold the robot even at this (regular) pose."""
@@ -417,8 +417,8 @@ def _undriven(A: Array, freedoms: int, usual: mobility.Usual) -> Array:
     if not A.size:
         return np.eye(freedoms)
     _, values, Vt = np.linalg.svd(A, full_matrices=True)
-    held = int(np.sum(values > mobility.largest(values, usual) / SINGULAR))
-    return Vt[min(held, freedoms - 1) :].T
+    rank = int(np.sum(values > mobility.largest(values, usual) / SINGULAR))
+    return Vt[min(rank, freedoms - 1) :].T
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -476,23 +476,23 @@ def spinning_rods(
     bodies of an SPS leg are one) spins where all bodies that move with the end effector at rest only turn, each about
     a line of its own, and two balls stand on each line.
     """
-    still = _kernel(end @ motions)
-    spins = motions @ still
-    moving = _turning(at, links, spins, closures.tree.length)
+    internal_motions = _kernel(end @ motions)
+    spins = motions @ internal_motions
+    rotation_lines = _turning(at, links, spins, closures.tree.length)
     balls = _balls(closures, at)
-    if not moving or not all(_held_by_two(line, balls, closures.tree.length) for line in moving.values()):
+    if not rotation_lines or not all(_held_by_two(line, balls, closures.tree.length) for line in rotation_lines.values()):
         return [], motions
-    names = {j: closures.tree.links[j].name for j in moving}
-    first = [name for j, name in names.items() if not set(closures.tree.path(j)[1:]) & set(moving)]
-    return first, motions @ _kernel(still.T)
+    names = {j: closures.tree.links[j].name for j in rotation_lines}
+    first = [name for j, name in names.items() if not set(closures.tree.path(j)[1:]) & set(rotation_lines)]
+    return first, motions @ _kernel(internal_motions.T)
 
 
 def spin_error(rods: list[str]) -> ActuationError:
     """The error for rods that spin while everything else is driven."""
     names = ", ".join(f"'{name}'" for name in rods)
-    one = len(rods) == 1
+    single = len(rods) == 1
     return ActuationError(
-        f"{names} {'spins' if one else 'spin'} freely about {'its' if one else 'their'} own axis between two "
+        f"{names} {'spins' if single else 'spin'} freely about {'its' if single else 'their'} own axis between two "
         "spherical joints: the motors do not determine that motion, which affects neither them nor the end effector",
         key="joint",
         value=rods[0],
@@ -509,17 +509,17 @@ def _turning(
     at: LinkPoses, links: Sequence[tuple[Array, Array]], motions: Array, length: float
 ) -> dict[int, tuple[Array, Array] | None]:
     """Of each link that moves, a point and the direction of the line that it turns about; None where it does more."""
-    found: dict[int, tuple[Array, Array] | None] = {}
+    lines: dict[int, tuple[Array, Array] | None] = {}
     for j, (J_v, J_w) in enumerate(links):
         twist = np.concatenate([at.rotation[j] @ J_v / length, at.rotation[j] @ J_w]) @ motions
         if not twist.size or np.linalg.norm(twist) < SAME:
             continue
         U, values, _ = np.linalg.svd(twist)
         v, w = U[:3, 0] * length, U[3:, 0]
-        turn = float(w @ w)
-        only = turn > SAME and values[1:].sum() < SAME * values[0] and abs(v @ w) < SAME * length * turn
-        found[j] = (at.position[j] + np.cross(w, v) / turn, w / np.sqrt(turn)) if only else None
-    return found
+        speed_squared = float(w @ w)
+        pure_rotation = speed_squared > SAME and values[1:].sum() < SAME * values[0] and abs(v @ w) < SAME * length * speed_squared
+        lines[j] = (at.position[j] + np.cross(w, v) / speed_squared, w / np.sqrt(speed_squared)) if pure_rotation else None
+    return lines
 
 
 def _balls(closures: Closures, at: LinkPoses) -> list[Array]:
@@ -531,19 +531,19 @@ def _balls(closures: Closures, at: LinkPoses) -> list[Array]:
 def _held_by_two(line: tuple[Array, Array] | None, balls: list[Array], length: float) -> bool:
     if line is None:
         return False
-    on = [p for p in balls if np.linalg.norm(np.cross(p - line[0], line[1])) < SAME * length]
-    return any(np.linalg.norm(a - b) > SAME * length for a, b in combinations(on, 2))
+    points_on_line = [p for p in balls if np.linalg.norm(np.cross(p - line[0], line[1])) < SAME * length]
+    return any(np.linalg.norm(a - b) > SAME * length for a, b in combinations(points_on_line, 2))
 
 
 configure.doubts = lambda found: limit_warnings(found.robot, found.q)  # type: ignore[attr-defined]
 
 
-def all_rates(configuration: Configuration, given: Any, slack: float | None = None) -> Array:
+def all_rates(configuration: Configuration, rates: Any, factor: float | None = None) -> Array:
     """All rates: none given means rest; those that are given must fit the loops, or be the independent ones."""
-    robot, limit = configuration.robot, MISSED * (tolerance_factor(given) if slack is None else slack)
-    if given is None:
+    robot, limit = configuration.robot, MISSED * (tolerance_factor(rates) if factor is None else factor)
+    if rates is None:
         return np.zeros(robot.nv)
-    qd = as_numbers(given, "qd")
+    qd = as_numbers(rates, "qd")
     if qd.shape != (robot.nv,):
         if qd.shape != (len(robot.independent_rates),):
             raise wrong_length(robot, qd, "qd", robot.nv, "robot.rates")
@@ -557,11 +557,11 @@ def all_rates(configuration: Configuration, given: Any, slack: float | None = No
     return qd
 
 
-def all_accelerations(configuration: Configuration, qd: Array, given: Any, slack: float = 1.0) -> Array:
+def all_accelerations(configuration: Configuration, qd: Array, accelerations: Any, factor: float = 1.0) -> Array:
     """All accelerations, of a motion with all rates `qd`; none given means that the independent ones are zero."""
     robot = configuration.robot
     few = len(robot.independent_rates)
-    qdd = np.zeros(few) if given is None else as_numbers(given, "qdd")
+    qdd = np.zeros(few) if accelerations is None else as_numbers(accelerations, "qdd")
     if qdd.shape != (robot.nv,):
         if qdd.shape != (few,):
             raise wrong_length(robot, qdd, "qdd", robot.nv, "robot.rates")
@@ -570,9 +570,9 @@ def all_accelerations(configuration: Configuration, qd: Array, given: Any, slack
     refuse_infinite(qdd, "qdd")
     units = robot.tree.rate_units
     size = float(np.linalg.norm(qdd / units) + np.linalg.norm(qd / units) ** 2)
-    _refuse_locked(robot, qdd, "qdd", slack * MISSED * (1 + size))
+    _refuse_locked(robot, qdd, "qdd", factor * MISSED * (1 + size))
     rows = robot.closures.bias(configuration.at, motion(robot.tree, configuration.at, qd, qdd))
-    _refuse_missed(robot, rows, "qdd", "accelerations", slack * MISSED * (1 + size))
+    _refuse_missed(robot, rows, "qdd", "accelerations", factor * MISSED * (1 + size))
     return qdd
 
 
@@ -605,7 +605,7 @@ def _refuse_missed(robot: Robot, rows: Array, key: str, what: str, limit: float)
     scaled = robot.closures.row_units() * rows
     if not len(scaled) or float(np.linalg.norm(scaled)) <= limit * robot.tree.length:
         return
-    openings = [float(np.linalg.norm(scaled[own])) for own in robot.closures.slices()]
+    openings = [float(np.linalg.norm(scaled[span])) for span in robot.closures.slices()]
     widest = int(np.argmax(openings))
     per, row = ("/s" if key == "qd" else "/s2"), robot.closures.rows[widest]
     few = f"the {len(robot.independent_rates)} of robot.independent alone"

@@ -61,10 +61,10 @@ def read_coordinate(tree: Tree, word: str, key: str = "pose", file: str | None =
     if frame is None:
         return None
     unit = 1.0 if name == word else to_radians(word, component in ANGLES, key, file)
-    turn = component in (*VECTOR, *QUATERNION) and name != component
-    relative = turn and not isinstance(word, WorldName) and has_spherical_rotation(tree, frame)
-    plain = frame == tree.end_effector and not relative and joint_named(tree, component) is None
-    name = component if plain else f"{frame}.{component}"
+    is_rotation = component in (*VECTOR, *QUATERNION) and name != component
+    relative = is_rotation and not isinstance(word, WorldName) and has_spherical_rotation(tree, frame)
+    is_end_effector = frame == tree.end_effector and not relative and joint_named(tree, component) is None
+    name = component if is_end_effector else f"{frame}.{component}"
     return Coordinate(name, unit, frame=frame, component=component, relative=relative)
 
 
@@ -75,20 +75,20 @@ def read_columns(
 
     Raises `InputError` where two words are the same coordinate.
     """
-    seen: dict[Any, str] = {}
+    used_names: dict[Any, str] = {}
     names, units = [], []
     for word in words:
-        found = read_coordinate(tree, word, key, file) or Coordinate(word)
-        refuse_duplicates(seen, found.key, word, key, file)
-        names.append(found.name)
-        units.append(found.unit)
+        coordinate = read_coordinate(tree, word, key, file) or Coordinate(word)
+        refuse_duplicates(used_names, coordinate.key, word, key, file)
+        names.append(coordinate.name)
+        units.append(coordinate.unit)
     return tuple(names), np.array(units)
 
 
-def read_row(tree: Tree, given: Mapping[str, float], key: str = "pose") -> dict[str, float]:
+def read_row(tree: Tree, coordinates: Mapping[str, float], key: str = "pose") -> dict[str, float]:
     """Return the values of coordinates (m, rad) by their names."""
-    names, units = read_columns(tree, list(given), key)
-    return {name: float(value) * float(unit) for name, value, unit in zip(names, given.values(), units, strict=True)}
+    names, units = read_columns(tree, list(coordinates), key)
+    return {name: float(value) * float(unit) for name, value, unit in zip(names, coordinates.values(), units, strict=True)}
 
 
 def elastic_names(tree: Tree) -> set[str]:
@@ -106,9 +106,9 @@ def nearest_name(tree: Tree, name: str, words: Sequence[str]) -> str:
     """The nearest word; of `tipp.x` the nearest frame."""
     frame, dot, component = name.rpartition(".")
     if dot and component in words:
-        meant = nearest(frame, tree.places)
-        if meant:
-            return f"did you mean '{meant}.{component}'?"
+        suggestion = nearest(frame, tree.places)
+        if suggestion:
+            return f"did you mean '{suggestion}.{component}'?"
     return did_you_mean(name, words)
 
 
@@ -150,16 +150,16 @@ def to_radians(word: str, turning: bool, key: str, file: str | None) -> float:
     return float(np.pi / 180)
 
 
-def refuse_duplicates(seen: dict[Any, str], what: Any, word: str, key: str, file: str | None) -> None:
+def refuse_duplicates(used_names: dict[Any, str], coordinate: Any, word: str, key: str, file: str | None) -> None:
     """One coordinate has several names (`x`, `platform.x`; `theta`, `theta_deg`): only one of them may be used."""
-    if what in seen:
+    if coordinate in used_names:
         raise InputError(
             f"'{word}' is given twice"
-            if word == seen[what]
-            else f"'{seen[what]}' and '{word}' are the same coordinate",
+            if word == used_names[coordinate]
+            else f"'{used_names[coordinate]}' and '{word}' are the same coordinate",
             key=key,
             file=file,
             value=word,
             hint="keep one of them",
         )
-    seen[what] = word
+    used_names[coordinate] = word

@@ -85,9 +85,9 @@ def frames(robot: Robot, pose: Pose | None = None) -> dict[str, FramePose]:
 class _Frames(dict[str, FramePose]):
     """All frames by name; places inside bodies are found when they are asked for."""
 
-    def __init__(self, here: Configuration) -> None:
-        super().__init__({name: FramePose(*place) for name, place in frames_at(here.robot, here.q).items()})
-        self._here = here
+    def __init__(self, configuration: Configuration) -> None:
+        super().__init__({name: FramePose(*place) for name, place in frames_at(configuration.robot, configuration.q).items()})
+        self._here = configuration
 
     def __missing__(self, name: str) -> FramePose:
         rotation, position = self._here.at.of(self._here.robot.tree.place(name))
@@ -139,14 +139,14 @@ def geometric_solutions(robot: Robot, pose: Pose | None = None) -> dict[str, lis
     """
     configuration = configure(robot, pose)
     tree = robot.tree
-    held = frozenset(k for link in tree.links if link.joint.moves_freely for k in range(link.v.start, link.v.stop))
+    platform_rates = frozenset(k for link in tree.links if link.joint.moves_freely for k in range(link.v.start, link.v.stop))
     result: dict[str, list[dict[str, float]]] = {}
-    for part in robot.assembler.parts(Target(fixed=held), robot.locked) if held else []:
+    for part in robot.assembler.parts(Target(fixed=platform_rates), robot.locked) if platform_rates else []:
         if not 0 < len(part.columns) <= 3:
             continue
         indices = [tree.links[tree.link_of_rate[k]].q.start for k in part.columns]
-        found = robot.assembler.solutions(configuration.q, part)
-        result[part.name] = [{tree.position_names[i]: float(q[i]) for i in indices} for q in found]
+        solutions = robot.assembler.solutions(configuration.q, part)
+        result[part.name] = [{tree.position_names[i]: float(q[i]) for i in indices} for q in solutions]
     return result
 
 
@@ -164,9 +164,9 @@ def counts(robot: Robot) -> dict[str, Any]:
     free = len(robot.free)
     rigid = robot.locking(robot.deformations)
     names = robot.closures.row_names
-    held = robot.locked | moving
-    locked = robot.motions.mobility_with(held)
-    remaining = tree.n - len(held)
+    locked_rates = robot.locked | moving
+    locked = robot.motions.mobility_with(locked_rates)
+    remaining = tree.n - len(locked_rates)
     return {
         "bodies": sum(1 for link in tree.links if link.heavy),
         "joints": len(joints),

@@ -62,26 +62,26 @@ class Gearing(Record):
         measured in. Without rotors they are what they were. With them, rows are what closures hold beside rotors, and
         motions, of all free rates, have the size of what moves beside rotors.
         """
-        own = self.rotors[free]
+        is_rotor = self.rotors[free]
         rows = self.beside_rotors(J, free, plain)
-        if not own.any():
+        if not is_rotor.any():
             motions = _allowed(J, rank)
             return J, rank, motions, motions
         rank -= J.shape[-2] - rows.shape[-2]
-        others, ratio = _allowed(rows, rank), (self.units / plain)[free]
+        mechanism_motions, ratio = _allowed(rows, rank), (self.units / plain)[free]
         scaled = J * ratio
-        motions = np.zeros((*J.shape[:-2], len(free), others.shape[-1]))
-        motions[..., ~own, :] = others
-        motions[..., own, :] = -np.linalg.pinv(_first(scaled)[:, own]) @ scaled[..., ~own] @ others
+        motions = np.zeros((*J.shape[:-2], len(free), mechanism_motions.shape[-1]))
+        motions[..., ~is_rotor, :] = mechanism_motions
+        motions[..., is_rotor, :] = -np.linalg.pinv(_first(scaled)[:, is_rotor]) @ scaled[..., ~is_rotor] @ mechanism_motions
         return rows, rank, motions * ratio[:, None], motions
 
     def beside_rotors(self, J: Array, columns: Array, plain: Array) -> Array:
         """Rows of closures, at a pose or at many, on what they hold beside rotors; without rotors as they are."""
-        own = self.rotors[columns]
-        if not own.any():
+        is_rotor = self.rotors[columns]
+        if not is_rotor.any():
             return J
-        U, sizes, _ = np.linalg.svd(_first(J)[:, own] * (self.units / plain)[columns][own])
-        return np.asarray(U[:, int(np.sum(sizes > TOLD)) :].T @ J[..., ~own])
+        U, sizes, _ = np.linalg.svd(_first(J)[:, is_rotor] * (self.units / plain)[columns][is_rotor])
+        return np.asarray(U[:, int(np.sum(sizes > TOLD)) :].T @ J[..., ~is_rotor])
 
 
 def _first(J: Array) -> Array:
@@ -114,29 +114,29 @@ def find_gearing(tree: Tree, closures: Closures, plain: Array | None = None) -> 
             first = next(iter(heavy))
             speeds = _followed(part, {first: units[first]})
             arms = {min(heavy, key=lambda k: nominal(speeds[k] / units[k]) if k in speeds else np.inf)}
-        found = _followed(part, {k: units[k] for k in arms})
-        for k in found.keys() - arms:
-            units[k] = found[k]
-        own = sorted(found.keys() - arms)
+        coupled_units = _followed(part, {k: units[k] for k in arms})
+        for k in coupled_units.keys() - arms:
+            units[k] = coupled_units[k]
+        rotor_rates = sorted(coupled_units.keys() - arms)
         rows = np.zeros((len(part), tree.n))
         for i, row in enumerate(part):
             rows[i, list(row.rates)] = [nominal(c * units[k]) for c, k in zip(row.coefficients, row.rates, strict=True)]
             rows[i] /= np.abs(rows[i]).max()
-        sizes = np.linalg.svd(rows[:, own], compute_uv=False) if own else np.zeros(0)
-        if len(sizes) == len(own) and (sizes > TOLD).all():  # otherwise rotors move while the arms rest
-            rotors[own] = True
+        sizes = np.linalg.svd(rows[:, rotor_rates], compute_uv=False) if rotor_rates else np.zeros(0)
+        if len(sizes) == len(rotor_rates) and (sizes > TOLD).all():  # otherwise rotors move while the arms rest
+            rotors[rotor_rates] = True
     return Gearing(units, rotors)
 
 
 def _busy(tree: Tree, closures: Closures) -> set[int]:
     """Links that others are mounted on, that loops, rods, springs or flexible bodies have, or that are the end."""
-    found = {link.parent for link in tree.links} | {tree.place(tree.end_effector).link}
-    found |= {j for j, link in enumerate(tree.links) if link.body.size or not link.joint.one_axis}
+    busy = {link.parent for link in tree.links} | {tree.place(tree.end_effector).link}
+    busy |= {j for j, link in enumerate(tree.links) if link.body.size or not link.joint.one_axis}
     for row in closures.rows:
-        found |= set() if isinstance(row, Coupling) else set(row.ends)
+        busy |= set() if isinstance(row, Coupling) else set(row.ends)
     for element in tree.elements:
-        found |= {element.first.link, element.second.link}
-    return found | {number for spring in tree.springs for number in spring.numbers}
+        busy |= {element.first.link, element.second.link}
+    return busy | {number for spring in tree.springs for number in spring.numbers}
 
 
 def _parts(couplings: Sequence[Coupling]) -> list[list[Coupling]]:
@@ -153,18 +153,18 @@ def _parts(couplings: Sequence[Coupling]) -> list[list[Coupling]]:
 
 def _followed(part: Sequence[Coupling], known: dict[int, Any]) -> dict[int, Any]:
     """How far joints move, from those that are known on: as far as one of these moves them, in the tightest row."""
-    found = dict(known)
+    motions = dict(known)
     while True:
-        more: dict[int, list[Any]] = {}
+        reached: dict[int, list[Any]] = {}
         for row in part:
             sizes = {k: c if nominal(c) > 0 else -c for c, k in zip(row.coefficients, row.rates, strict=True)}
-            ways = [sizes[k] * found[k] for k in sizes if k in found and nominal(sizes[k])]
-            for k in sizes.keys() - found.keys() if ways else ():
-                more[k] = more.get(k, []) + ([max(ways, key=nominal) / sizes[k]] if nominal(sizes[k]) else [])
-        more = {k: ways for k, ways in more.items() if ways}
-        if not more:
-            return found
-        found |= {k: min(ways, key=nominal) for k, ways in more.items()}
+            candidates = [sizes[k] * motions[k] for k in sizes if k in motions and nominal(sizes[k])]
+            for k in sizes.keys() - motions.keys() if candidates else ():
+                reached[k] = reached.get(k, []) + ([max(candidates, key=nominal) / sizes[k]] if nominal(sizes[k]) else [])
+        reached = {k: candidates for k, candidates in reached.items() if candidates}
+        if not reached:
+            return motions
+        motions |= {k: min(candidates, key=nominal) for k, candidates in reached.items()}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -197,9 +197,9 @@ class FollowingJoint(Record):
 
         row = self.row
         shares = [number(c, "coefficients", n) for n, c in enumerate(row.coefficients)]
-        others = sum(shares[n] * q[:, place[k]] for n, k in enumerate(row.positions) if n != self.own)
+        other_terms = sum(shares[n] * q[:, place[k]] for n, k in enumerate(row.positions) if n != self.own)
         with np.errstate(all="ignore"):  # what couples nothing is no position, and is refused where it is loaded
-            q[:, place[self.position]] = (number(row.offset, "offset") - others) / shares[self.own]
+            q[:, place[self.position]] = (number(row.offset, "offset") - other_terms) / shares[self.own]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -216,53 +216,53 @@ class CouplingOrder(Record):
     left_open: frozenset[str] = frozenset()
 
 
-def coupling_order(robot: Robot, named: Target, whole: Target) -> CouplingOrder:
+def coupling_order(robot: Robot, named: Target, completed: Target) -> CouplingOrder:
     """What follows at a pose; `named` is what it says, `whole` has what stays as at home too."""
     rows = dict(enumerate(unstretched_rows(robot.tree)))
     if not rows:
-        return CouplingOrder(whole)
+        return CouplingOrder(completed)
     known = set(named.fixed) | set(robot.locked)
     before = _following(rows, known)
-    said = {row.name for row in rows.values() if known.issuperset(row.rates)}
-    kept = set(whole.fixed) - known
-    known |= kept
+    stretched = {row.name for row in rows.values() if known.issuperset(row.rates)}
+    home_rates = set(completed.fixed) - known
+    known |= home_rates
     before += _following(rows, known)
-    held = robot.locked | frozenset(robot.deformations)
-    target = replace(whole, fixed=whole.fixed | {one.rate for one in before})
-    for part in robot.assembler.parts(target, held):
+    locked = robot.locked | frozenset(robot.deformations)
+    target = replace(completed, fixed=completed.fixed | {joint.rate for joint in before})
+    for part in robot.assembler.parts(target, locked):
         rates = [int(k) for k in part.columns]
         if rates and len(determined_rates(robot.tree, rates, part.rows, robot.home, robot.preference)) == len(rates):
             known |= set(rates)
     after = _following(rows, known)
-    left = {row.name for row in rows.values()}
-    if not kept:  # loops close as the pose says, too
-        said |= {row.name for row in rows.values() if known.issuperset(row.rates)}
-    return CouplingOrder(target, tuple(before), tuple(after), frozenset(said), frozenset(left - said))
+    remaining = {row.name for row in rows.values()}
+    if not home_rates:  # loops close as the pose says, too
+        stretched |= {row.name for row in rows.values() if known.issuperset(row.rates)}
+    return CouplingOrder(target, tuple(before), tuple(after), frozenset(stretched), frozenset(remaining - stretched))
 
 
 def _following(rows: dict[int, Coupling], known: set[int]) -> list[FollowingJoint]:
     """Joints that rows decide, one after the other: these rows are taken away, and the joints become known."""
-    found: list[FollowingJoint] = []
+    joints: list[FollowingJoint] = []
     waiting = True
     while waiting:
         waiting = False
         for spring, row in list(rows.items()):
             unknown = [n for n, rate in enumerate(row.rates) if rate not in known]
             if len(unknown) == 1:
-                found.append(FollowingJoint(row, spring, unknown[0]))
+                joints.append(FollowingJoint(row, spring, unknown[0]))
                 known.add(row.rates[unknown[0]])
                 del rows[spring]
                 waiting = True
-    return found
+    return joints
 
 
 def place_following_joints(
-    joints: Sequence[FollowingJoint], q: Array, kept: Array, designed: Mapping[Place, int] | None = None
+    joints: Sequence[FollowingJoint], q: Array, position_numbers: Array, designed: Mapping[Place, int] | None = None
 ) -> None:
     """Put joints where they follow, in rows of the positions `kept`.
 
     `designed` are columns of the same rows with numbers of designs, by where these stand in the robot.
     """
-    place = {int(k): column for column, k in enumerate(kept)}
-    for one in joints:
-        one.put(q, place, designed or {})
+    place = {int(k): column for column, k in enumerate(position_numbers)}
+    for joint in joints:
+        joint.put(q, place, designed or {})

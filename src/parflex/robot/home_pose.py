@@ -50,16 +50,16 @@ class HomePose:
         """What is said where the robot would stand without one of its couplings, and does not with it."""
         constraints = self.robot.closures.constraints
         for count in range(len(constraints) + 1):
-            kept = replace(self.robot, closures=replace(self.robot.closures, constraints=constraints[:count]))
+            reduced = replace(self.robot, closures=replace(self.robot.closures, constraints=constraints[:count]))
             try:
-                HomePose(kept).assembled()
+                HomePose(reduced).assembled()
             except (UnreachableError, SingularError):
                 if not count:
                     return None
                 culprit = constraints[count - 1]
-                parts = kept.assembler.parts(Target(), frozenset())
-                beside = next(part.rows for part in parts if culprit in part.rows)
-                names = ", ".join(f"'{row.name}'" for row in beside if row is not culprit) or "the pose home"
+                parts = reduced.assembler.parts(Target(), frozenset())
+                coupled_rows = next(part.rows for part in parts if culprit in part.rows)
+                names = ", ".join(f"'{row.name}'" for row in coupled_rows if row is not culprit) or "the pose home"
                 return RobotFileError(
                     f"the {culprit.kind} '{culprit.name}' contradicts {names}: no pose near home meets both",
                     file=self.robot.file,
@@ -72,31 +72,31 @@ class HomePose:
     def assembled(self) -> Array:
         """Positions at home with the motors of this robot."""
         robot, locked = self.robot, self.robot.locked
-        given = robot.description.poses.get("home", {})
-        target = read_pose(robot.tree, given, "poses.home", robot.file, robot.start) if given else Target()
+        coordinates = robot.description.poses.get("home", {})
+        target = read_pose(robot.tree, coordinates, "poses.home", robot.file, robot.start) if coordinates else Target()
         try:
-            found = robot.pose_finder.assemble(target, robot.start, None, locked)
+            q = robot.pose_finder.assemble(target, robot.start, None, locked)
         except UnreachableError:
             if not locked:
                 raise
             locked = frozenset()  # locked joints stand as this pose needs them
-            found = robot.pose_finder.assemble(target, robot.start, None, locked)
+            q = robot.pose_finder.assemble(target, robot.start, None, locked)
         stated = frozenset(self.stated_starts) - set(target.values)
-        found = robot.assembler.nearer(found, target, robot.start, stated, locked | set(robot.deformations))
-        return robot.tree.within_limits(found, set(target.values))
+        q = robot.assembler.nearer(q, target, robot.start, stated, locked | set(robot.deformations))
+        return robot.tree.within_limits(q, set(target.values))
 
     @cached_property
     def stated_starts(self) -> tuple[int, ...]:
         """Positions of motors of which the file says where they start."""
-        said = self.robot.said_starts
+        frame_names = self.robot.said_starts
         links = [self.robot.tree.links[self.robot.tree.link_of_rate[k]] for k in self.robot.actuated]
-        return tuple(link.q.start for link in links if link.joint.one_axis and {link.name, link.name[:-2]} & said)
+        return tuple(link.q.start for link in links if link.joint.one_axis and {link.name, link.name[:-2]} & frame_names)
 
     def start_warnings(self) -> list[str]:
         """Sentences on motors that the loops leave far from where they are said to start, and on couplings."""
-        said = [link for link in self.robot.tree.links if {link.name, link.name[:-2]} & self.robot.said_starts]
-        warnings = coupling_warnings(self.robot.closures.constraints, self.robot.tree, said)
-        given = self.robot.description.poses.get("home", {})
+        stated_links = [link for link in self.robot.tree.links if {link.name, link.name[:-2]} & self.robot.said_starts]
+        warnings = coupling_warnings(self.robot.closures.constraints, self.robot.tree, stated_links)
+        coordinates = self.robot.description.poses.get("home", {})
         flipped = self.robot.assembler.legs_of_other_sign(self.robot.start)
         links = {link.q.start: link for link in self.robot.tree.links if link.q.stop > link.q.start}
         for index in self.stated_starts:
@@ -104,7 +104,7 @@ class HomePose:
             away = float(self.robot.home[index] - self.robot.start[index])
             away = float(np.arctan2(np.sin(away), np.cos(away))) if link.periodic else away
             if (
-                link.name not in given
+                link.name not in coordinates
                 and link.leg not in flipped
                 and abs(away) > FAR * float(self.robot.tree.rate_units[link.v.start])
             ):
@@ -118,12 +118,12 @@ class HomePose:
         """A sentence for each cable that is longer than its path at home."""
         if not any(element.pulls_only for element in self.robot.tree.elements):
             return []
-        at, found = pose(self.robot.tree, self.robot.home), []
+        at, messages = pose(self.robot.tree, self.robot.home), []
         for element in self.robot.tree.elements:
             path = float(distance(at, (element.first, element.second)))
             if element.pulls_only and element.rest > path:
-                found.append(
+                messages.append(
                     f"the cable '{element.name}' of {element.rest:.4g} m is longer than its path of {path:.4g} m at "
                     "home: it is slack there"
                 )
-        return found
+        return messages

@@ -128,8 +128,8 @@ def find_legs(robot: Robot) -> Legs | str:
         return "bodies of its legs are flexible"
     if any(tree.links[j].body.m for j in nodes):
         return "a node of its platform carries a body"
-    turned = not np.array_equal(platform.rotation, np.eye(3)) or platform.position.any()
-    if robot.locked or platform.parent >= 0 or turned:
+    is_offset = not np.array_equal(platform.rotation, np.eye(3)) or platform.position.any()
+    if robot.locked or platform.parent >= 0 or is_offset:
         return "joints are locked" if robot.locked else "its platform is not placed in the axes of the world"
     if robot.closures.constraints or tree.springs:
         return "its joints are coupled"
@@ -137,18 +137,18 @@ def find_legs(robot: Robot) -> Legs | str:
         return "an element acts between two of its points"
     end, joints = ("a hinge", 2) if tree.planar else ("a ball", 3)
     legs: list[Leg] = []
-    held: list[Node] = []
+    attachment_nodes: list[Node] = []
     for loop in robot.closures.loops:
         places = (loop.first, loop.second)
         ends = [place for place in places if place.link == free[0] or place.link in nodes]
-        others = [place for place in places if place.link != free[0] and place.link not in nodes]
+        leg_ends = [place for place in places if place.link != free[0] and place.link not in nodes]
         node = nodes.get(ends[0].link) if ends else None
         if len(ends) != 1 or (node is not None and ends[0].position.any()):
             return f"closure '{loop.name}' does not end on the platform"
         if len(loop.rotations) or loop.turning == "universal" or len(loop.translations) != (2 if tree.planar else 3):
             return f"closure '{loop.name}' is not {end}"
-        held += [node] if node is not None else []
-        leg = _leg(robot, len(legs), ends[0].position if node is None else node.r0, others[0], loop.name)
+        attachment_nodes += [node] if node is not None else []
+        leg = _leg(robot, len(legs), ends[0].position if node is None else node.r0, leg_ends[0], loop.name)
         if leg is None:
             return f"the leg of closure '{loop.name}' has not {joints} joints with one axis each"
         if any(set(leg.links) & set(other.links) for other in legs):
@@ -161,7 +161,7 @@ def find_legs(robot: Robot) -> Legs | str:
         return "it does not have as many motors as freedoms"
     if not platform.body.size:
         return Legs(robot, free[0], platform.body.as_rigid(), tuple(legs), tree.planar)
-    elastic = elastic_platform(platform.body, tuple(held))
+    elastic = elastic_platform(platform.body, tuple(attachment_nodes))
     return Legs(robot, free[0], RigidBody(), tuple(legs), tree.planar, elastic=elastic)
 
 
@@ -172,13 +172,13 @@ def _leg(robot: Robot, number: int, attachment: Array, end: Place, name: str) ->
         return None
     if len(links) != (2 if tree.planar else 3):
         return None
-    own = []
+    leg_links = []
     for k, j in enumerate(links):
         link = tree.links[j]
-        one, none = slice(k, k + 1), slice(k + 1, k + 1)
-        own.append(replace(link, parent=k - 1, q=one, v=one, e=none, e_v=none))
-    own, end = _along_z(own, end)
-    leg_tree = replace(tree, links=tuple(own), places={})
+        joint_slice, empty_slice = slice(k, k + 1), slice(k + 1, k + 1)
+        leg_links.append(replace(link, parent=k - 1, q=joint_slice, v=joint_slice, e=empty_slice, e_v=empty_slice))
+    leg_links, end = _along_z(leg_links, end)
+    leg_tree = replace(tree, links=tuple(leg_links), places={})
     numbers = [tree.links[j].v.start for j in links]
     actuated = tuple(k for k, number in enumerate(numbers) if number in robot.actuated)
     motors = tuple(robot.actuated.index(numbers[k]) for k in actuated)
@@ -187,10 +187,10 @@ def _leg(robot: Robot, number: int, attachment: Array, end: Place, name: str) ->
     rows = np.eye(3)
     if tree.planar:
         neutral = end.rotation
-        for link in reversed(own):
+        for link in reversed(leg_links):
             neutral = link.rotation @ neutral
         rows = neutral.T[:, :2].T
-    geometry = recognise_leg(leg_tree, list(range(len(own))), place, q)
+    geometry = recognise_leg(leg_tree, list(range(len(leg_links))), place, q)
     return Leg(number, name, leg_tree, place, attachment, rows, actuated, motors, links, geometry)
 
 
@@ -272,8 +272,8 @@ def leg_motion(form: Legs, leg: Leg, q: Any, platform: PlatformMotion) -> LegMot
         velocity, acceleration = velocity + bending, acceleration + 2 * cross(platform.w, bending)
     qd = solve(J, to_leg_axes(leg, at, platform.v + velocity))
     end_acceleration = to_leg_axes(leg, at, platform.a + acceleration)
-    still = np.zeros(tree.n)
-    _, _, bias, _ = motion(tree, at, qd, still, -gravity).of(leg.end)
+    zero_accelerations = np.zeros(tree.n)
+    _, _, bias, _ = motion(tree, at, qd, zero_accelerations, -gravity).of(leg.end)
     qdd = solve(J, end_acceleration - leg.rows @ bias)
     moving = motion(tree, at, qd, qdd, -gravity)
     if len(leg.rows) == 3 and not leg.end.position.any():
@@ -287,9 +287,9 @@ def platform_wrench(form: Legs, platform: PlatformMotion) -> tuple[Array, Array,
     R = platform.R
     w, al = R.T @ platform.w, R.T @ platform.al
     if form.elastic is not None:
-        still = np.zeros(form.elastic.body.size)
+        zero_edd = np.zeros(form.elastic.body.size)
         f, m, s = form.elastic.body.forces(
-            acceleration_matrix(w, al), R.T @ platform.a, w, platform.e, platform.ed, still
+            acceleration_matrix(w, al), R.T @ platform.a, w, platform.e, platform.ed, zero_edd
         )
         return R @ f, R @ m, s
     force, moment = form.body.wrench(acceleration_matrix(w, al), np.zeros(3))

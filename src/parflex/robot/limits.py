@@ -39,14 +39,14 @@ class Violation(Record):
         """What is exceeded, by which value, and when."""
         (low, high), value = self.limit, self.value
         digits = next((n for n in (4, 6, 9) if f"{value:.{n}g}" not in (f"{low:.{n}g}", f"{high:.{n}g}")), 12)
-        at, low_word, high_word = (f"{number:.{digits}g}" for number in (value, low, high))
+        value_word, low_word, high_word = (f"{number:.{digits}g}" for number in (value, low, high))
         when = "" if self.time is None else f", at t = {self.time:.4g} s"
         name = f"{self.kind} '{self.joint}'"
         if self.key == POSITION:
-            return f"{name} is at {at}, outside its limits [{low_word}, {high_word}]{when}"
+            return f"{name} is at {value_word}, outside its limits [{low_word}, {high_word}]{when}"
         if self.key == VELOCITY:
-            return f"{name} moves at {at}, faster than its velocity_limit {high_word}{when}"
-        return f"{name} has the effort {at}, beyond its effort_limit {high_word}{when}"
+            return f"{name} moves at {value_word}, faster than its velocity_limit {high_word}{when}"
+        return f"{name} has the effort {value_word}, beyond its effort_limit {high_word}{when}"
 
 
 def check_limits(
@@ -58,7 +58,7 @@ def check_limits(
     Values (m, rad, m/s, rad/s, N, N m) are numbers by joint, or arrays over `times` (s); joints that are not named are
     not checked, nor is the range of a joint whose stop acts. Values that are not finite exceed nothing.
     """
-    found = []
+    violations = []
     for link in robot.tree.links:
         for key, values, limit in (
             (POSITION, positions, None if link.terms.stop is not None else link.limits),
@@ -66,20 +66,20 @@ def check_limits(
             (EFFORT, efforts, _magnitude(link.effort_limit)),
         ):
             if limit is not None and values is not None and link.name in values:
-                near = AT_LIMIT * robot.tree.rate_units[link.v.start] if key == POSITION else SHARE * limit[1]
-                found += _largest(link, key, values[link.name], limit, near, times)
-    return found
+                tolerance = AT_LIMIT * robot.tree.rate_units[link.v.start] if key == POSITION else SHARE * limit[1]
+                violations += _largest(link, key, values[link.name], limit, tolerance, times)
+    return violations
 
 
 def _magnitude(limit: float | None) -> tuple[float, float] | None:
     return None if limit is None else (-limit, limit)
 
 
-def _largest(link: Link, key: str, given: Any, limit: tuple[float, float], near: float, times: Any) -> list[Violation]:
-    values = np.atleast_1d(np.asarray(given, dtype=float))
+def _largest(link: Link, key: str, samples: Any, limit: tuple[float, float], tolerance: float, times: Any) -> list[Violation]:
+    values = np.atleast_1d(np.asarray(samples, dtype=float))
     excess = np.maximum(limit[0] - values, values - limit[1])
     excess[~np.isfinite(excess)] = -np.inf
-    if not len(values) or not excess.max() > near:
+    if not len(values) or not excess.max() > tolerance:
         return []
     row = int(np.argmax(excess))
     time = None if times is None else float(times[row])
@@ -89,20 +89,20 @@ def _largest(link: Link, key: str, given: Any, limit: tuple[float, float], near:
 def limit_warnings(robot: Robot, q: Array, qd: Array | None = None, efforts: Values | None = None) -> list[str]:
     """Return a sentence for each limit that a state exceeds: all positions `q`, all rates `qd`, efforts by motor."""
     velocities = None if qd is None else dict(zip(robot.tree.rate_names, qd, strict=True))
-    found = check_limits(robot, dict(zip(robot.tree.position_names, q, strict=True)), velocities, efforts)
-    return [one.sentence for one in found]
+    violations = check_limits(robot, dict(zip(robot.tree.position_names, q, strict=True)), velocities, efforts)
+    return [violation.sentence for violation in violations]
 
 
 def refuse_violations(violations: Iterable[Violation]) -> None:
     """Raise for the first limit that a motion exceeds."""
-    found = list(violations)
-    if not found:
+    exceeded = list(violations)
+    if not exceeded:
         return
-    more = f" (and {count_of(len(found) - 1, 'more limit')})" if len(found) > 1 else ""
+    more = f" (and {count_of(len(exceeded) - 1, 'more limit')})" if len(exceeded) > 1 else ""
     raise InputError(
-        found[0].sentence + more,
-        key=found[0].key,
-        value=found[0].value,
+        exceeded[0].sentence + more,
+        key=exceeded[0].key,
+        value=exceeded[0].value,
         hint="change the motion or the limit, or ignore the limits (ignore_limits)",
     )
 

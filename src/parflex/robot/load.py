@@ -98,8 +98,8 @@ def load(
             robot = replace(robot, warnings=(*robot.warnings, *notes))
         mounted = None if payload is None else tuple(float(value) for value in payload)
         robot = replace(robot, written=WrittenRobot(table, mounted, refine, tuple(read), rigid))
-        slack = robot.home_pose.slack_cables()
-        return replace(robot, warnings=(*robot.warnings, *slack), known_home=robot.home) if slack else robot
+        slack_warnings = robot.home_pose.slack_cables()
+        return replace(robot, warnings=(*robot.warnings, *slack_warnings), known_home=robot.home) if slack_warnings else robot
     except ParflexError as error:
         error.file = error.file or file
         raise
@@ -141,8 +141,8 @@ def _build(
         modes.get(chosen, schema.WorkingMode()),
         marked_rates(description, tree, locked.union(actuated)),
     )
-    for name, given in description.poses.items():
-        read_pose(tree, given, f"poses.{name}", file)
+    for name, coordinates in description.poses.items():
+        read_pose(tree, coordinates, f"poses.{name}", file)
     return robot
 
 
@@ -173,14 +173,14 @@ def _divided(robot: Robot, elements: int) -> Robot:
     if written is None:
         raise InputError("the robot was not loaded from a file", key="converge", hint="use 'load'")
     written = replace(written, elements=elements)
-    made = replace(with_numbers(replace(robot, written=written), robot.description), written=written)
-    names = {name: k for k, name in enumerate(made.tree.rate_names)}
+    divided = replace(with_numbers(replace(robot, written=written), robot.description), written=written)
+    names = {name: k for k, name in enumerate(divided.tree.rate_names)}
 
     def same(rates: Iterable[int]) -> tuple[int, ...]:
         return tuple(names[robot.tree.rate_names[k]] for k in rates)
 
     actuated, locked = same(robot.actuated), frozenset(same(robot.locked))
-    return replace(made, actuated=actuated, locked=locked, sensed=same(robot.sensed), warnings=robot.warnings)
+    return replace(divided, actuated=actuated, locked=locked, sensed=same(robot.sensed), warnings=robot.warnings)
 
 
 def with_settings(robot: Robot, settings: Mapping[str, Any]) -> Robot:
@@ -191,22 +191,22 @@ def with_settings(robot: Robot, settings: Mapping[str, Any]) -> Robot:
     table = apply_settings(copy.deepcopy(written.table), settings, robot.file)
     description = read_version(copy.deepcopy(table), robot.file, written.elements, written.rigid)
     actuation = None if robot.actuation == "default" else robot.actuation
-    made = _build(description, robot.file, written.payload, actuation, robot.working_mode, written.elements)
-    made = replace(made, written=replace(written, table=table))
-    return made if made.locked == robot.locked else made.locking(robot.locked)
+    result = _build(description, robot.file, written.payload, actuation, robot.working_mode, written.elements)
+    result = replace(result, written=replace(written, table=table))
+    return result if result.locked == robot.locked else result.locking(robot.locked)
 
 
-def with_file_of(made: Robot, settings: Mapping[str, Any], sections_alone: bool = False) -> Robot:
+def with_file_of(robot: Robot, settings: Mapping[str, Any], sections_alone: bool = False) -> Robot:
     """A robot that has the numbers of these settings already, with the file that has them; quick: its sections."""
-    assert made.written is not None
-    table = apply_settings(copy.deepcopy(made.written.table), settings, made.file)
+    assert robot.written is not None
+    table = apply_settings(copy.deepcopy(robot.written.table), settings, robot.file)
     if sections_alone:
         sections = describe_sections(table)
-        description, written = made.description.model_copy(update={"sections": sections}), made.written
+        description, written = robot.description.model_copy(update={"sections": sections}), robot.written
     else:
-        description = read_version(copy.deepcopy(table), made.file, made.written.elements, made.written.rigid)
-        written = replace(made.written, table=table)
-    return replace(made, description=description, written=written, known_home=made.home, known_mobility=made.mobility)
+        description = read_version(copy.deepcopy(table), robot.file, robot.written.elements, robot.written.rigid)
+        written = replace(robot.written, table=table)
+    return replace(robot, description=description, written=written, known_home=robot.home, known_mobility=robot.mobility)
 
 
 def inertia_warnings(description: schema.RobotFile, tree: Tree) -> list[str]:
@@ -252,10 +252,10 @@ def _actuation(description: schema.RobotFile, tree: Tree, name: str | None) -> t
         for frame in description.frame:
             if frame.joint == "fixed":
                 continue
-            own = rates[frame.name]
-            flags = frame.actuated if isinstance(frame.actuated, tuple) else (frame.actuated,) * len(own)
-            actuated += [k for k, flag in zip(own, flags, strict=True) if flag]
-            locked += own if frame.locked else []
+            joint_rates = rates[frame.name]
+            flags = frame.actuated if isinstance(frame.actuated, tuple) else (frame.actuated,) * len(joint_rates)
+            actuated += [k for k, flag in zip(joint_rates, flags, strict=True) if flag]
+            locked += joint_rates if frame.locked else []
         actuated += [k for strut in struts if strut.actuated for k in rates[strut.name]]
         return tuple(actuated), frozenset(locked)
     if name not in description.actuation:
@@ -331,9 +331,9 @@ def checked_terms(without: Iterable[str], key: str = "without") -> tuple[str, ..
 
 def omitted_terms(without: Iterable[str], include: Iterable[str] | None) -> tuple[str, ...]:
     """Terms that are left out; `include`, if it is given, names the only joint terms that act."""
-    found = checked_terms(without)
+    omitted = checked_terms(without)
     if include is None:
-        return found
+        return omitted
     words = [include] if isinstance(include, str) else list(include)
     for word in words:
         if word not in JOINT_TERMS:
@@ -343,11 +343,11 @@ def omitted_terms(without: Iterable[str], include: Iterable[str] | None) -> tupl
                 value=str(word),
                 hint=did_you_mean(str(word), JOINT_TERMS),
             )
-        if word in found:
+        if word in omitted:
             raise InputError(
                 f"'{word}' is left out and included", key="without", value=word, hint="keep one of the two"
             )
-    return tuple(term for term in TERMS if term in found or (term in JOINT_TERMS and term not in words))
+    return tuple(term for term in TERMS if term in omitted or (term in JOINT_TERMS and term not in words))
 
 
 def acting_robot(robot: Robot, without: Collection[str] = ()) -> Robot:
@@ -355,25 +355,25 @@ def acting_robot(robot: Robot, without: Collection[str] = ()) -> Robot:
     chosen = checked_terms(without)
     if not chosen:
         return robot
-    made = robot.robots_without
-    if chosen not in made:
+    variants = robot.robots_without
+    if chosen not in variants:
         tree = robot.tree
         for term in chosen:
             tree = TERMS[term](tree)
         closures = replace(robot.closures, tree=tree)
         if "friction" in chosen:
             closures = replace(closures, constraints=tuple(map(_lossless, closures.constraints)))
-        made[chosen] = replace(
+        variants[chosen] = replace(
             robot, tree=tree, closures=closures, known_home=robot.home, known_mobility=robot.known[1]
         )
-    return made[chosen]
+    return variants[chosen]
 
 
 def acting_configuration(robot: Robot, pose: Pose | None = None, without: Collection[str] = ()) -> Configuration:
     """The robot at a pose with only what acts in it."""
     chosen = checked_terms(without)  # a wrong term is reported before a pose is solved
-    here = configure(robot, pose)
-    return Configuration(acting_robot(here.robot, chosen), here.q) if chosen else here
+    configuration = configure(robot, pose)
+    return Configuration(acting_robot(configuration.robot, chosen), configuration.q) if chosen else configuration
 
 
 def _lossless(row: Constraint) -> Constraint:
@@ -406,12 +406,12 @@ def _linear(link: Link) -> Link:
     return replace(link, body=link.body.with_linear_strain())
 
 
-def _springs(change: Callable[[CoupledSpring], CoupledSpring], rest: Callable[[Tree], Tree]) -> Callable[[Tree], Tree]:
-    return lambda tree: replace(rest(tree), springs=tuple(change(spring) for spring in tree.springs))
+def _springs(change: Callable[[CoupledSpring], CoupledSpring], change_others: Callable[[Tree], Tree]) -> Callable[[Tree], Tree]:
+    return lambda tree: replace(change_others(tree), springs=tuple(change(spring) for spring in tree.springs))
 
 
-def _elements(change: Callable[[PointElement], PointElement], rest: Callable[[Tree], Tree]) -> Callable[[Tree], Tree]:
-    return lambda tree: replace(rest(tree), elements=tuple(change(element) for element in tree.elements))
+def _elements(change: Callable[[PointElement], PointElement], change_others: Callable[[Tree], Tree]) -> Callable[[Tree], Tree]:
+    return lambda tree: replace(change_others(tree), elements=tuple(change(element) for element in tree.elements))
 
 
 TERMS: dict[str, Callable[[Tree], Tree]] = {
@@ -446,10 +446,10 @@ def refuse_needed_bodies(robot: Robot) -> None:
         raise _refused("the loops close at home", bent)
     rates = {name: [k for j in links for k in range(tree.n)[tree.links[j].e_v]] for name, links in bodies.items()}
     free = _moving(robot, ())
-    lost = free - _moving(robot, tree.elastic)
-    if lost:
-        alone = [name for name, own in rates.items() if lost & (free - _moving(robot, own))]
-        raise _refused(f"{name_list(sorted(lost))} can move", alone or list(bodies))
+    immobile = free - _moving(robot, tree.elastic)
+    if immobile:
+        alone = [name for name, body_rates in rates.items() if immobile & (free - _moving(robot, body_rates))]
+        raise _refused(f"{name_list(sorted(immobile))} can move", alone or list(bodies))
 
 
 def _refused(what: str, bodies: list[str]) -> InputError:
@@ -463,14 +463,14 @@ def _refused(what: str, bodies: list[str]) -> InputError:
 
 def _moving(robot: Robot, locked: Iterable[int]) -> set[str]:
     """Motors that move while other rates are locked; without motors the robot itself, if anything moves."""
-    held = robot.locked | frozenset(locked)
-    free = np.array([k for k in range(robot.tree.n) if k not in held], dtype=int)
-    found = robot.motions.mobility_with(held)
+    all_locked = robot.locked | frozenset(locked)
+    free = np.array([k for k in range(robot.tree.n) if k not in all_locked], dtype=int)
+    robot_mobility = robot.motions.mobility_with(all_locked)
     if not robot.actuated:
-        return {f"'{robot.name}'"} if found.freedoms(len(free)) else set()
+        return {f"'{robot.name}'"} if robot_mobility.freedoms(len(free)) else set()
     moving: set[str] = set()
-    for q in (robot.home, *found.beside):
-        motions = mobility.null_space(mobility.scaled_jacobian(robot.closures, q)[:, free], found.rank)
+    for q in (robot.home, *robot_mobility.beside):
+        motions = mobility.null_space(mobility.scaled_jacobian(robot.closures, q)[:, free], robot_mobility.rank)
         sizes = dict(zip(free.tolist(), np.linalg.norm(motions, axis=1), strict=True))
         moving |= {
             f"'{robot.tree.rate_names[k]}'" for k in robot.actuated if sizes.get(k, 0.0) > mobility.RANK_TOLERANCE

@@ -101,10 +101,10 @@ class MotionsAtHome:
 
     def beside_home(self, free: Array, motions: Array | None = None) -> list[Array]:
         """Two poses a little away from home along random motions, of all free rates or of these (rows)."""
-        rng, ways = np.random.default_rng(0), np.eye(len(free)) if motions is None else motions
+        rng, directions = np.random.default_rng(0), np.eye(len(free)) if motions is None else motions
         poses = []
-        for size in (0.15, 0.1) if len(ways) else ():
-            direction = rng.standard_normal(len(ways)) @ ways
+        for size in (0.15, 0.1) if len(directions) else ():
+            direction = rng.standard_normal(len(directions)) @ directions
             step = np.zeros(self.robot.tree.n)
             step[free] = size * direction / np.abs(direction).max() * self.robot.tree.rate_units[free]
             poses.append(self.robot.tree.moved(self.robot.home, step))

@@ -16,18 +16,18 @@ Array = np.ndarray
 Effort = Mapping[str, float] | Sequence[float] | Array
 
 
-def by_motor(motors: Sequence[str], given: Mapping[str, Any], key: str, what: str = "value") -> dict[int, Any]:
+def by_motor(motors: Sequence[str], named_values: Mapping[str, Any], key: str, what: str = "value") -> dict[int, Any]:
     """What is given by name, by number of the motor; a name may have the `q` of its coordinate before it."""
-    found: dict[int, Any] = {}
-    for word, value in table(given, key, f"{{'{motors[0] if motors else 'joint'}': 2.0}}").items():
+    values: dict[int, Any] = {}
+    for word, value in table(named_values, key, f"{{'{motors[0] if motors else 'joint'}': 2.0}}").items():
         name = word if word in motors else word.removeprefix("q")
         if name not in motors:
             raise InputError(f"'{word}' is not an actuated joint", key=key, value=word, hint=did_you_mean(word, motors))
         motor = motors.index(name)
-        if motor in found:
+        if motor in values:
             raise InputError(f"the {what} of '{name}' is given twice", key=key, value=word, hint="keep one of them")
-        found[motor] = value
-    return found
+        values[motor] = value
+    return values
 
 
 def read_efforts(robot: Robot, effort: Any, key: str = "effort") -> Array:

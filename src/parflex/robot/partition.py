@@ -41,8 +41,8 @@ def independent_rates(robot: Robot) -> Array:
 
 def home_partition(robot: Robot) -> Partition:
     """The rates that are independent at home; of a robot in pieces those that its beams leave so."""
-    found = find_substructures(robot) if robot.tree.elastic else None
-    return Configuration(robot, robot.home).reduction.partition if found is None else found.partition
+    substructures = find_substructures(robot) if robot.tree.elastic else None
+    return Configuration(robot, robot.home).reduction.partition if substructures is None else substructures.partition
 
 
 def named_partition(robot: Robot, independent: Sequence[str]) -> Partition:
@@ -75,7 +75,7 @@ def has_motors(robot: Robot, partition: Partition) -> bool:
 def _dependent_motors(robot: Robot) -> InputError:
     any_rates = {k: 1.0 + np.sqrt(2.0 + n) for n, k in enumerate(robot.actuated)}  # which no coupling would allow
     tied = contradiction(robot.closures.constraints, robot.tree, any_rates, offsets=False)
-    names = "" if tied is None else f": {quoted([one.name for one in tied.couplings])} couple {quoted(tied.joints)}"
+    names = "" if tied is None else f": {quoted([coupling.name for coupling in tied.couplings])} couple {quoted(tied.joints)}"
     return InputError(
         "the motors of this robot cannot all move independently, so their motion does not define that of the robot"
         + names,

@@ -31,9 +31,9 @@ class PoseFinder:
     def __init__(self, robot: Robot) -> None:
         self.robot = robot
 
-    def read(self, given: Mapping[str, float]) -> Target:
+    def read(self, coordinates: Mapping[str, float]) -> Target:
         """The conditions of a pose that is given by names."""
-        return read_pose(self.robot.tree, given, "pose", None, self.robot.home)
+        return read_pose(self.robot.tree, coordinates, "pose", None, self.robot.home)
 
     def found(self, target: Target, q: Array) -> Array:
         """Positions at a target, from a pose on; where there are none, the condition that is missed is named."""
@@ -69,18 +69,18 @@ class PoseFinder:
         if reference is None or not self._leaves_free(target):
             return self._closed(target, q, reference, locked)
         part = FreePart(self.robot.closures, self.robot.actuated, locked, reference, self.nearby, self._keepable)
-        asked = part.widened(target)
+        widened = part.widened(target)
         try:
-            found = self._closed(self._given_whole(target, asked, reference), q, reference, locked, widen=False)
+            closed = self._closed(self._given_whole(target, widened, reference), q, reference, locked, widen=False)
         except (UnreachableError, SingularError) as missed:  # not with what it had better keep
-            if asked is target:
+            if widened is target:
                 raise
-            asked, dependent = target, self._conditions(target) >= self.rigid_freedoms
+            widened, dependent = target, self._conditions(target) >= self.rigid_freedoms
             try:
-                found = self._closed(asked, q, reference, locked, widen=False, explained=dependent)
+                closed = self._closed(widened, q, reference, locked, widen=False, explained=dependent)
             except ParflexError as error:
                 raise (error if dependent else missed) from None
-        near = part.pose(asked, found)
+        near = part.pose(widened, closed)
         if near is None:
             raise UnreachableError(
                 "the pose does not determine the configuration, and none is nearest to home",
@@ -106,22 +106,22 @@ class PoseFinder:
         try:
             if wider is None:
                 return self.robot.assembler.assemble(target, q, reference, locked, explained)
-            asked = len(wider.fixed) + sum(frame.size for frame in wider.frames)
-            if reference is not None and asked <= self.rigid_freedoms:
+            condition_count = len(wider.fixed) + sum(frame.size for frame in wider.frames)
+            if reference is not None and condition_count <= self.rigid_freedoms:
                 return self.robot.assembler.assemble(wider, q, reference, locked)
             for choice in (wider, target):
-                found = self.robot.assembler.near(choice, q, reference, locked)
-                if found is not None:
-                    return found
+                closed = self.robot.assembler.near(choice, q, reference, locked)
+                if closed is not None:
+                    return closed
             return self.robot.assembler.assemble(target if reference is None else wider, q, reference, locked)
         except ParflexError as error:
             error.file = error.file or self.robot.file
             if isinstance(error, UnreachableError) and reference is not None:
-                said = self._contradicted(target, q, locked)
-                if said is None:
+                conflict = self._contradicted(target, q, locked)
+                if conflict is None:
                     self._count_conditions(error, target, locked)
                 else:
-                    error.message, error.hint = said.message("pose"), said.hint
+                    error.message, error.hint = conflict.message("pose"), conflict.hint
             raise
 
     def whole(self, target: Target, q: Array) -> Target | None:
@@ -130,49 +130,49 @@ class PoseFinder:
 
     def contradicts(self, target: Target) -> bool:
         """Whether conditions of a target contradict each other but at single poses."""
-        own = self._undeformed.pose_finder
-        held = own.robot.locked | set(own.robot.deformations)
-        part = FreePart(own.robot.closures, own.robot.actuated, held, own.robot.home, own.nearby, own._keepable)
+        finder = self._undeformed.pose_finder
+        held = finder.robot.locked | set(finder.robot.deformations)
+        part = FreePart(finder.robot.closures, finder.robot.actuated, held, finder.robot.home, finder.nearby, finder._keepable)
         return part.contradicts(target)  # elastic couplings may be stretched
 
-    def _given_whole(self, target: Target, asked: Target, reference: Array) -> Target:
+    def _given_whole(self, target: Target, widened: Target, reference: Array) -> Target:
         """`asked` by coordinates of the platform where it keeps all of them: then the legs stand apart."""
         wider = self.whole(target, reference)
-        if asked is target or not asked.frames or wider is None or wider.frames:
-            return asked
+        if widened is target or not widened.frames or wider is None or wider.frames:
+            return widened
         bodies = [self.robot.tree.links[self.robot.tree.link_of_rate[k]] for k in wider.fixed]
-        kept = {i: float(reference[i]) for link in bodies for i in range(link.q.start, link.q.stop)}
-        return replace(wider, values=kept | wider.values)
+        platform_values = {i: float(reference[i]) for link in bodies for i in range(link.q.start, link.q.stop)}
+        return replace(wider, values=platform_values | wider.values)
 
-    def leaves_free(self, given: Mapping[str, float]) -> bool:
+    def leaves_free(self, coordinates: Mapping[str, float]) -> bool:
         """Whether the pose `given` by coordinates (m, rad) and other conditions leaves motions of the robot free."""
         if self.robot.at_rest is not None:
-            return self.robot.at_rest.pose_finder.leaves_free(given)
-        return self._leaves_free(self.read(given))
+            return self.robot.at_rest.pose_finder.leaves_free(coordinates)
+        return self._leaves_free(self.read(coordinates))
 
-    def loose(self, given: Mapping[str, float]) -> bool:
+    def loose(self, coordinates: Mapping[str, float]) -> bool:
         """Whether places of frames `given` (m, rad) leave motions free in which the frames cannot keep their turns."""
         if self.robot.at_rest is not None:
-            return self.robot.at_rest.pose_finder.loose(given)
-        target = self.read(given)
+            return self.robot.at_rest.pose_finder.loose(coordinates)
+        target = self.read(coordinates)
         return self._leaves_free(target) and self.free_part.widened(target) is target
 
     def path_motion(
-        self, given: Mapping[str, float], q: Array, derivatives: Callable[[PoseRows], tuple[Array, Array]]
+        self, coordinates: Mapping[str, float], q: Array, derivatives: Callable[[PoseRows], tuple[Array, Array]]
     ) -> tuple[Array, Array]:
         """All rates and accelerations where a path goes through a pose `q` that is `given` by conditions.
 
         `derivatives` has the first and second one of the rows of each condition, by the way along the path. Of what the
         conditions leave free they are those of the nearest pose; its accelerations are missing (nan).
         """
-        target = with_fixed_rows(self.robot.tree, self.read(given))
+        target = with_fixed_rows(self.robot.tree, self.read(coordinates))
         part = self.free_part
-        asked = part.widened(target) if (self.robot.at_rest or self.robot).pose_finder._leaves_free(target) else target
-        moved = max((abs(q[k] - value) for k, value in asked.values.items()), default=0.0)
-        if self.robot.assembler.opening(q, asked.frames) > SAME_FRAME or moved > SAME_FRAME:
-            asked = target
+        widened = part.widened(target) if (self.robot.at_rest or self.robot).pose_finder._leaves_free(target) else target
+        moved = max((abs(q[k] - value) for k, value in widened.values.items()), default=0.0)
+        if self.robot.assembler.opening(q, widened.frames) > SAME_FRAME or moved > SAME_FRAME:
+            widened = target
         rates, pushes = zip(*map(derivatives, target.frames), strict=True)
-        return part.moved(asked, q, np.concatenate(rates), np.concatenate(pushes))
+        return part.moved(widened, q, np.concatenate(rates), np.concatenate(pushes))
 
     @property
     def free_part(self) -> FreePart:
@@ -205,8 +205,8 @@ class PoseFinder:
             return True
         key = (target.fixed, tuple(row.sort for row in target.frames))
         if key not in self._undetermined:
-            own = self._undeformed.pose_finder
-            self._undetermined[key] = own.free_part.undetermined(target, (own.robot.home, *own.nearby))
+            finder = self._undeformed.pose_finder
+            self._undetermined[key] = finder.free_part.undetermined(target, (finder.robot.home, *finder.nearby))
         return self._undetermined[key] > 0
 
     @property
@@ -230,19 +230,19 @@ class PoseFinder:
 
     def _contradicted(self, target: Target, q: Array, locked: frozenset[int]) -> Contradiction | None:
         """What couplings say against the joint values of a pose."""
-        given = {}
+        joint_values = {}
         for link in self.robot.tree.links:
             if link.joint.one_axis and link.v.start in target.fixed | locked:
-                given[link.v.start] = float(target.values.get(link.q.start, q[link.q.start]))
-        return contradiction(self.robot.closures.constraints, self.robot.tree, given, offsets=True)
+                joint_values[link.v.start] = float(target.values.get(link.q.start, q[link.q.start]))
+        return contradiction(self.robot.closures.constraints, self.robot.tree, joint_values, offsets=True)
 
     def _count_conditions(self, error: UnreachableError, target: Target, locked: frozenset[int]) -> None:
         """Say so where more is asked for than the robot has freedoms: then nothing is too short."""
         names = self._words(target)
         if len(names) > self.rigid_freedoms and not self.robot.assembler.sets_out(target, self.robot.home, locked):
-            given, freedoms = ", ".join(filter(None, names)), count_of(self.rigid_freedoms, "freedom")
+            condition_names, freedoms = ", ".join(filter(None, names)), count_of(self.rigid_freedoms, "freedom")
             error.message = (
-                f"{len(names)} conditions are given ({given}), but the robot has {freedoms}, and the conditions "
+                f"{len(names)} conditions are given ({condition_names}), but the robot has {freedoms}, and the conditions "
                 "contradict each other, or their pose is not found from home"
             )
             error.hint = f"leave out {len(names) - self.rigid_freedoms} of them"

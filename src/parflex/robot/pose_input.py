@@ -53,7 +53,7 @@ UPRIGHT = 1e-12  # of one less its cosine: nearer, one component gives the whole
 TWIST |= {"vx": 0, "vy": 1, "vz": 2, "wx": 3, "wy": 4, "wz": 5, "ax": 0, "ay": 1, "az": 2}
 
 
-def read_pose(tree: Tree, given: Mapping[str, float], key: str, file: str | None, near: Array | None = None) -> Target:
+def read_pose(tree: Tree, conditions: Mapping[str, float], key: str, file: str | None, near: Array | None = None) -> Target:
     """The target that a table of coordinates and other conditions asks for.
 
     Of a direction with two components the third has the sign that it has at `near`, all positions of a pose.
@@ -63,16 +63,16 @@ def read_pose(tree: Tree, given: Mapping[str, float], key: str, file: str | None
     frames: dict[str, dict[str, float]] = {}
     relative: set[str] = set()
     targets: list[PoseRows] = []
-    seen: dict[Any, str] = {}
-    for word, value in given.items():
+    used_names: dict[Any, str] = {}
+    for word, value in conditions.items():
         number = _finite(word, value, key, file)
-        found = read_coordinate(tree, word, key, file)
-        if found is None and is_distance(word):
+        coordinate = read_coordinate(tree, word, key, file)
+        if coordinate is None and is_distance(word):
             gap = read_distance(tree, word, number, key, file)
-            refuse_duplicates(seen, frozenset(map(id, (gap.first, gap.second))), word, key, file)
+            refuse_duplicates(used_names, frozenset(map(id, (gap.first, gap.second))), word, key, file)
             targets.append(gap)
             continue
-        if found is None:
+        if coordinate is None:
             raise InputError(
                 f"'{word}' is neither a joint nor a coordinate of a frame",
                 key=key,
@@ -80,13 +80,13 @@ def read_pose(tree: Tree, given: Mapping[str, float], key: str, file: str | None
                 value=word,
                 hint=nearest_name(tree, without_degrees(tree, word), pose_names(tree)),
             )
-        refuse_duplicates(seen, found.key, word, key, file)
-        if found.frame is None:
-            values[found.position] = number * found.unit
-            fixed.add(found.rate)
+        refuse_duplicates(used_names, coordinate.key, word, key, file)
+        if coordinate.frame is None:
+            values[coordinate.position] = number * coordinate.unit
+            fixed.add(coordinate.rate)
         else:
-            frames.setdefault(found.frame, {})[found.component] = number * found.unit
-            relative |= {found.frame} if found.relative else set()
+            frames.setdefault(coordinate.frame, {})[coordinate.component] = number * coordinate.unit
+            relative |= {coordinate.frame} if coordinate.relative else set()
     for frame, parts in frames.items():
         _refuse_two_turns(tree, frame, parts, key, file)
         targets += _place_frame(tree, frame, parts, frame in relative, key, file, values, fixed)
@@ -95,13 +95,13 @@ def read_pose(tree: Tree, given: Mapping[str, float], key: str, file: str | None
     return Target(values, frozenset(fixed), tuple(targets))
 
 
-def read_end_effector(tree: Tree, given: Mapping[str, float], key: str) -> tuple[dict[int, float], Array | None]:
+def read_end_effector(tree: Tree, coordinates: Mapping[str, float], key: str) -> tuple[dict[int, float], Array | None]:
     """Coordinates of the end effector alone, in words: positions by axis, and the rotation if one is given."""
     parts: dict[str, float] = {}
-    seen: dict[Any, str] = {}
-    for word, value in given.items():
-        found = read_coordinate(tree, word, key)
-        if found is None or found.frame != tree.end_effector:
+    used_names: dict[Any, str] = {}
+    for word, value in coordinates.items():
+        coordinate = read_coordinate(tree, word, key)
+        if coordinate is None or coordinate.frame != tree.end_effector:
             words = [word for word in pose_names(tree) if word in COMPONENTS]
             name = without_degrees(tree, word)
             joint = f"'{name}' is a joint; write {tree.end_effector}.{name}" if name in words else ""
@@ -111,8 +111,8 @@ def read_end_effector(tree: Tree, given: Mapping[str, float], key: str) -> tuple
                 value=word,
                 hint=joint or did_you_mean(name, words),
             )
-        refuse_duplicates(seen, found.key, word, key, None)
-        parts[found.component] = _finite(word, value, key, None) * found.unit
+        refuse_duplicates(used_names, coordinate.key, word, key, None)
+        parts[coordinate.component] = _finite(word, value, key, None) * coordinate.unit
     if tree.planar and "z" in parts:
         raise InputError("a planar robot has no 'z'", key=key, value="z", hint="give x, y and theta")
     position = {axis: parts[word] for axis, word in enumerate(POSITION) if word in parts}
@@ -167,8 +167,8 @@ def _place_frame(
         raise InputError(
             f"'{frame}' is fixed to the base", key=key, file=file, value=frame, hint="place a moving frame"
         )
-    own = link.name == frame and place.inner is None
-    if own and link.joint.kind == "spherical" and rotation is not None and (relative or _mounted_straight(link)):
+    is_link_frame = link.name == frame and place.inner is None
+    if is_link_frame and link.joint.kind == "spherical" and rotation is not None and (relative or _mounted_straight(link)):
         values.update(zip(range(link.q.start, link.q.stop), _quaternion(parts), strict=True))
         fixed.update(range(link.v.start, link.v.stop))
         rotation = None
@@ -179,8 +179,8 @@ def _place_frame(
             fixed.update(range(link.v.start, link.v.start + axes))
             position = {}
         if rotation is not None:
-            turn = [parts["theta"]] if tree.planar else _quaternion(parts)
-            values.update({link.q.start + axes + i: value for i, value in enumerate(turn)})
+            orientation = [parts["theta"]] if tree.planar else _quaternion(parts)
+            values.update({link.q.start + axes + i: value for i, value in enumerate(orientation)})
             fixed.update(range(link.v.start + axes, link.v.stop))
             rotation = None
     if not position and rotation is None:
@@ -249,15 +249,15 @@ def complete_end_effector(tree: Tree, actuated: tuple[int, ...], target: Target,
         free = link.joint.moves_freely
         rotation, position = (placed if free else at).of(frame.place)
         axes = (0, 1) if tree.planar else (0, 1, 2)
-        whole = {axis: frame.position.get(axis, float(position[axis])) for axis in axes}
+        full_position = {axis: frame.position.get(axis, float(position[axis])) for axis in axes}
         if _coordinates_are_pose(link, frame.name):
-            values.update({link.q.start + axis: value for axis, value in whole.items()})
+            values.update({link.q.start + axis: value for axis, value in full_position.items()})
         elif free:
             fixed -= set(range(link.v.start, link.v.stop))
-            asked = rotation if frame.rotation is None else frame.rotation
-            frames.append(FrameTarget(frame.name, frame.place, whole, asked))
+            frame_rotation = rotation if frame.rotation is None else frame.rotation
+            frames.append(FrameTarget(frame.name, frame.place, full_position, frame_rotation))
         else:
-            frames.append(FrameTarget(frame.name, frame.place, whole, frame.rotation))
+            frames.append(FrameTarget(frame.name, frame.place, full_position, frame.rotation))
     if not target.frames and not any(tree.links[j].joint.moves_freely for j in given_links):
         fixed.update(actuated)
     if fixed == set(target.fixed) and [f.size for f in frames] == [f.size for f in target.frames]:
@@ -266,7 +266,7 @@ def complete_end_effector(tree: Tree, actuated: tuple[int, ...], target: Target,
 
 
 def read_motion(
-    tree: Tree, given: Mapping[str, float], key: str
+    tree: Tree, components: Mapping[str, float], key: str
 ) -> tuple[dict[int, float], dict[str, dict[int, float]]]:
     """Rates of joints by number, and of frames: world components 0..2 of velocity and 3..5 of angular velocity.
 
@@ -274,11 +274,11 @@ def read_motion(
     """
     joints: dict[int, float] = {}
     frames: dict[str, dict[int, float]] = {}
-    seen: dict[Any, str] = {}
-    for word, value in given.items():
+    used_names: dict[Any, str] = {}
+    for word, value in components.items():
         number = _finite(word, value, key, None)
         if word in tree.rate_names:
-            refuse_duplicates(seen, word, word, key, None)
+            refuse_duplicates(used_names, word, word, key, None)
             joints[tree.rate_names.index(word)] = number
             continue
         name = without_degrees(tree, word)
@@ -293,8 +293,8 @@ def read_motion(
                 value=word,
                 hint=nearest_name(tree, name, words),
             )
-        own = name != component and not isinstance(word, WorldName)
-        if joint is None and own and TWIST[component] > 2 and has_spherical_rotation(tree, frame):
+        prefixed = name != component and not isinstance(word, WorldName)
+        if joint is None and prefixed and TWIST[component] > 2 and has_spherical_rotation(tree, frame):
             raise InputError(
                 f"'{word}' could be the rate of the joint or the angular velocity in the world",
                 key=key,
@@ -306,7 +306,7 @@ def read_motion(
         if name != word:
             turning = joint.joint.unit == "rad" if joint else TWIST[component] > 2
             number *= to_radians(word, turning, key, None)
-        refuse_duplicates(seen, joint.name if joint else (frame, TWIST[component]), word, key, None)
+        refuse_duplicates(used_names, joint.name if joint else (frame, TWIST[component]), word, key, None)
         if joint is not None:
             joints[joint.v.start] = number
         else:
@@ -318,58 +318,58 @@ def read_axis(
     tree: Tree, frame: str, parts: Mapping[str, float], key: str, file: str | None, q: Array | None
 ) -> FrameRotationRows | None:
     """What is asked of the z axis of a frame; `q` tells the sign of a third component, None: that it is positive."""
-    given = {axis: parts[word] for axis, word in enumerate(WORDS) if word in parts}
-    if not given:
+    components = {axis: parts[word] for axis, word in enumerate(WORDS) if word in parts}
+    if not components:
         return None
-    said = ", ".join(f"{WORDS[axis]} = {value:.6g}" for axis, value in given.items())
+    components_text = ", ".join(f"{WORDS[axis]} = {value:.6g}" for axis, value in components.items())
     if tree.planar:
-        word = WORDS[min(given)]
+        word = WORDS[min(components)]
         raise InputError(f"a planar robot has no '{word}'", key=key, file=file, value=word, hint="give theta")
     place = tree.places[frame]
-    size = float(np.linalg.norm(list(given.values())))
-    if len(given) == 3:
+    size = float(np.linalg.norm(list(components.values())))
+    if len(components) == 3:
         if size < UPRIGHT:
             raise InputError(
-                f"the direction of '{frame}' is zero", key=key, file=file, value=said, hint="give e.g. zx=0,zy=0,zz=1"
+                f"the direction of '{frame}' is zero", key=key, file=file, value=components_text, hint="give e.g. zx=0,zy=0,zz=1"
             )
-        return AxisTarget(frame, place, np.array([given[axis] for axis in range(3)]) / size)
+        return AxisTarget(frame, place, np.array([components[axis] for axis in range(3)]) / size)
     if size > 1 + ROUNDING:
         raise InputError(
-            f"no direction of '{frame}' has {said}: components of a unit vector are at most 1 together, not {size:.6g}",
+            f"no direction of '{frame}' has {components_text}: components of a unit vector are at most 1 together, not {size:.6g}",
             key=key,
             file=file,
-            value=said,
+            value=components_text,
             hint="give smaller components, or all three of any vector along it",
         )
-    if len(given) == 1 and size < 1 - UPRIGHT:
-        axis, value = next(iter(given.items()))
+    if len(components) == 1 and size < 1 - UPRIGHT:
+        axis, value = next(iter(components.items()))
         return AxisComponentTarget(frame, place, axis, value)
-    return AxisTarget(frame, place, _completed(tree, frame, given, key, file, q))
+    return AxisTarget(frame, place, _completed(tree, frame, components, key, file, q))
 
 
-def complete_axis(tree: Tree, given: Mapping[str, float], key: str, q: Array) -> Array | None:
+def complete_axis(tree: Tree, coordinates: Mapping[str, float], key: str, q: Array) -> Array | None:
     """The direction of the z axis of the end effector in words of a pose, or None; one component is too little."""
     frame = tree.end_effector
-    parts = {word.removeprefix(f"{frame}."): value for word, value in given.items()}
-    found = read_axis(tree, frame, parts, key, None, q)
-    if isinstance(found, AxisComponentTarget):
+    parts = {word.removeprefix(f"{frame}."): value for word, value in coordinates.items()}
+    target = read_axis(tree, frame, parts, key, None, q)
+    if isinstance(target, AxisComponentTarget):
         raise InputError(
-            f"one component does not give the direction of '{frame}'", key=key, value=WORDS[found.number],
+            f"one component does not give the direction of '{frame}'", key=key, value=WORDS[target.number],
             hint="give zx, zy and zz",
         )  # fmt: skip
-    return found.direction if isinstance(found, AxisTarget) else None
+    return target.direction if isinstance(target, AxisTarget) else None
 
 
 def _completed(
-    tree: Tree, frame: str, given: Mapping[int, float], key: str, file: str | None, q: Array | None
+    tree: Tree, frame: str, components: Mapping[int, float], key: str, file: str | None, q: Array | None
 ) -> Array:
     """The direction of which the larger components are given: the last one has the sign that it has at a pose."""
-    direction = np.array([given.get(axis, 0.0) for axis in range(3)])
-    rest = 1.0 - float(direction @ direction)
-    missing = [axis for axis in range(3) if axis not in given]
-    if len(missing) == 1 and rest > ROUNDING**2:
-        there = 1.0 if q is None else float(pose(tree, q).of(tree.places[frame])[0][missing[0], 2])
-        if abs(there) < ROUNDING and rest > ROUNDING:
+    direction = np.array([components.get(axis, 0.0) for axis in range(3)])
+    remainder = 1.0 - float(direction @ direction)
+    missing = [axis for axis in range(3) if axis not in components]
+    if len(missing) == 1 and remainder > ROUNDING**2:
+        current = 1.0 if q is None else float(pose(tree, q).of(tree.places[frame])[0][missing[0], 2])
+        if abs(current) < ROUNDING and remainder > ROUNDING:
             raise InputError(
                 f"the sign of '{WORDS[missing[0]]}' of '{frame}' is open, as it is zero at home",
                 key=key,
@@ -377,7 +377,7 @@ def _completed(
                 value=frame,
                 hint="give all three components",
             )
-        direction[missing[0]] = np.copysign(np.sqrt(rest), there)
+        direction[missing[0]] = np.copysign(np.sqrt(remainder), current)
     return direction / np.linalg.norm(direction)
 
 
@@ -411,26 +411,26 @@ def read_distance(tree: Tree, word: str, value: float, key: str, file: str | Non
 
 def _ends(tree: Tree, word: str, key: str, file: str | None) -> tuple[str, str]:
     """The two frames of a distance; their names may have dots, so that only one way to part them may fit."""
-    rest = word.removeprefix(DISTANCE)
-    mark = "~" if "~" in rest else "."
-    pieces = rest.split(mark)
-    ways = [(mark.join(pieces[:k]), mark.join(pieces[k:])) for k in range(1, len(pieces))]
-    known = [way for way in ways if way[0] in tree.places and way[1] in tree.places]
-    if len(known) == 1:
-        return known[0]
-    if known:
-        hint = f"write {DISTANCE}{known[0][0]}~{known[0][1]}"
+    frame_names = word.removeprefix(DISTANCE)
+    mark = "~" if "~" in frame_names else "."
+    pieces = frame_names.split(mark)
+    pairs = [(mark.join(pieces[:k]), mark.join(pieces[k:])) for k in range(1, len(pieces))]
+    known_pairs = [pair for pair in pairs if pair[0] in tree.places and pair[1] in tree.places]
+    if len(known_pairs) == 1:
+        return known_pairs[0]
+    if known_pairs:
+        hint = f"write {DISTANCE}{known_pairs[0][0]}~{known_pairs[0][1]}"
         raise InputError(f"'{word}' names several pairs of frames", key=key, file=file, value=word, hint=hint)
-    half = next((way for way in ways if (way[0] in tree.places) != (way[1] in tree.places)), None)
-    if half is None:
+    half_known = next((pair for pair in pairs if (pair[0] in tree.places) != (pair[1] in tree.places)), None)
+    if half_known is None:
         hint = "write distance.FRAME.FRAME with frames of the robot"
         raise InputError(f"'{word}' does not name two frames", key=key, file=file, value=word, hint=hint)
-    unknown = half[1] if half[0] in tree.places else half[0]
-    meant = nearest(unknown, tree.places)
+    unknown = half_known[1] if half_known[0] in tree.places else half_known[0]
+    suggestion = nearest(unknown, tree.places)
     raise InputError(
         f"'{word}': there is no frame '{unknown}'",
         key=key,
         file=file,
         value=unknown,
-        hint=did_you_mean(unknown, tree.places) if meant else "name a frame or point of the robot",
+        hint=did_you_mean(unknown, tree.places) if suggestion else "name a frame or point of the robot",
     )

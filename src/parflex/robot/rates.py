@@ -39,49 +39,49 @@ class RequestedMotion:
 
     here: Configuration
 
-    def rates(self, given: Mapping[str, float] | None) -> Array:
+    def rates(self, components: Mapping[str, float] | None) -> Array:
         """All rates from `given` ones of joints or frames (m/s, rad/s); the others rest as far as the loops allow."""
-        if not given:  # all rest, without the mass matrix that weighs what is left open
+        if not components:  # all rest, without the mass matrix that weighs what is left open
             return np.zeros(self.here.robot.tree.n)
-        requested = requested_rates(self.here, given)
+        requested = requested_rates(self.here, components)
         requested.refuse_contradicted()
         return requested.solve(self._rest(requested))
 
-    def rates_near(self, given: Mapping[str, float], qd: Array) -> Array:
+    def rates_near(self, components: Mapping[str, float], qd: Array) -> Array:
         """All rates from `given` ones (m/s, rad/s); the others as near to those of `qd` as the loops allow."""
         units = self.here.robot.tree.rate_units
-        requested = requested_rates(self.here, given)
+        requested = requested_rates(self.here, components)
         return requested.solve([PriorityBlock(np.eye(len(qd)) / units, qd / units)])
 
     def accelerations(
-        self, given: Mapping[str, float] | None, qd_tot: Array, like: Mapping[str, float] | None
+        self, components: Mapping[str, float] | None, qd_tot: Array, like: Mapping[str, float] | None
     ) -> Array:
         """All accelerations (m/s^2, rad/s^2) from `given` ones, at all rates `qd_tot` (m/s, rad/s).
 
         Without them, the components that `like` names accelerate as little as the mechanism allows.
         """
         bias = Bias(qd_tot, self.here.acceleration_bias(qd_tot))
-        requested = requested_rates(self.here, given or {}, bias)
+        requested = requested_rates(self.here, components or {}, bias)
         requested.refuse_contradicted()
-        if given:
+        if components:
             return requested.solve(self._rest(requested)) + bias.b
-        still = requested_rates(self.here, dict.fromkeys(like or {}, 0.0), bias)
-        return requested.solve([still.block, *self._rest(still)]) + bias.b
+        zero_request = requested_rates(self.here, dict.fromkeys(like or {}, 0.0), bias)
+        return requested.solve([zero_request.block, *self._rest(zero_request)]) + bias.b
 
     def _rest(self, requested: RequestedRates) -> list[PriorityBlock]:
         """What is to rest, in falling priority: deformations, the first frame, motors, all coordinates."""
-        here, bias = self.here, requested.bias
-        tree = here.robot.tree
+        configuration, bias = self.here, requested.bias
+        tree = configuration.robot.tree
         every = np.eye(tree.n) / tree.rate_units
         b = np.zeros(tree.n) if bias is None else bias.b
-        blocks = [PriorityBlock(rows, -rows @ b) for rows in here.resting]
+        blocks = [PriorityBlock(rows, -rows @ b) for rows in configuration.resting]
         if requested.frames or not requested.joints:
             frame = next(iter(requested.frames), tree.end_effector)
-            rows, drift = here.frame_rows(frame), requested.frame_bias(frame)
+            rows, drift = configuration.frame_rows(frame), requested.frame_bias(frame)
             zero = KEPT * tree.length  # a frame that cannot move, or cannot turn, has rows of rounding
             blocks += [PriorityBlock(rows[:3], -drift[:3], zero)]
             blocks += [PriorityBlock(rows[3:] * tree.length, -drift[3:] * tree.length, zero)]
-        motors = every[list(here.robot.actuated)]
+        motors = every[list(configuration.robot.actuated)]
         return [*blocks, PriorityBlock(motors, -motors @ b), PriorityBlock(every, -every @ b)]
 
 
@@ -115,9 +115,9 @@ class RequestedRates:
     def rows(self) -> Array:
         """Requested components per unit of all rates, divided by `units`."""
         n = self.here.robot.tree.n
-        found = [np.eye(n)[list(self.joints)]]
-        found += [self.here.frame_rows(frame)[list(parts)] for frame, parts in self.frames.items()]
-        return np.concatenate(found) / self.units[:, None]
+        blocks = [np.eye(n)[list(self.joints)]]
+        blocks += [self.here.frame_rows(frame)[list(parts)] for frame, parts in self.frames.items()]
+        return np.concatenate(blocks) / self.units[:, None]
 
     @cached_property
     def values(self) -> Array:
@@ -128,7 +128,7 @@ class RequestedRates:
     def units(self) -> Array:
         """1 for rotations, the typical length for translations: with these a robot of any size has equal rows."""
         tree = self.here.robot.tree
-        parts = [1.0 if c > 2 else tree.length for given in self.frames.values() for c in given]
+        parts = [1.0 if c > 2 else tree.length for components in self.frames.values() for c in components]
         return np.concatenate([tree.rate_units[list(self.joints)], parts])
 
     @property
@@ -145,8 +145,8 @@ class RequestedRates:
         """
         J = self.here.scaled_closure_jacobian[:, self.here.robot.free]
         rank = self.here.robot.mobility.rank
-        turned = self.here.closure_error / self.here.robot.tree.length * mobility.condition(J, rank) if rank else 0.0
-        return max(mobility.RANK_TOLERANCE, turned)
+        null_space_error = self.here.closure_error / self.here.robot.tree.length * mobility.condition(J, rank) if rank else 0.0
+        return max(mobility.RANK_TOLERANCE, null_space_error)
 
     @cached_property
     def rank(self) -> int:
@@ -154,11 +154,11 @@ class RequestedRates:
         sizes = np.linalg.svd(self.rows @ self.here.motions, compute_uv=False)
         return int(np.sum(sizes > self.resolution))
 
-    def solve(self, rest: Sequence[PriorityBlock]) -> Array:
+    def solve(self, lower_blocks: Sequence[PriorityBlock]) -> Array:
         """Return all rates, or accelerations less the bias: those requested, then nearest to each of `rest`."""
-        found, missed = solve_by_priority(self.here.motions, [self.block, *rest])
+        solution, missed = solve_by_priority(self.here.motions, [self.block, *lower_blocks])
         self._refuse(missed[0])
-        return found
+        return solution
 
     def refuse_impossible(self) -> None:
         """Raise where the mechanism cannot have the requested components together."""
@@ -168,10 +168,10 @@ class RequestedRates:
     def refuse_contradicted(self) -> None:
         """Raise where rates or accelerations of joints contradict couplings; locked joints rest."""
         robot = self.here.robot
-        given = {**dict.fromkeys(robot.locked, 0.0), **self.joints}
-        said = contradiction(robot.closures.constraints, robot.tree, given, offsets=False)
-        if said is not None:
-            raise InputError(said.message(self.key, self._per), key=self.key, value=said.joint, hint=said.hint)
+        joint_rates = {**dict.fromkeys(robot.locked, 0.0), **self.joints}
+        conflict = contradiction(robot.closures.constraints, robot.tree, joint_rates, offsets=False)
+        if conflict is not None:
+            raise InputError(conflict.message(self.key, self._per), key=self.key, value=conflict.joint, hint=conflict.hint)
 
     def _refuse(self, missed: Array) -> None:
         size = np.linalg.norm(self._given / self.units) + np.linalg.norm(self._drift / self.units)
@@ -184,24 +184,24 @@ class RequestedRates:
         self.here.refuse_singular_legs()
         worst = int(np.abs(missed).argmax())
         others = [k for k in range(len(missed)) if k != worst]
-        found, _ = solve_by_priority(
+        solution, _ = solve_by_priority(
             self.here.motions, [PriorityBlock(self.rows[others], self.values[others], self.resolution)]
         )
-        possible = float(self._drift[worst] + self.units[worst] * (self.rows[worst] @ found))
+        possible = float(self._drift[worst] + self.units[worst] * (self.rows[worst] @ solution))
         name, unit = self._words[worst]
         possible = 0.0 if abs(possible) <= limit * self.units[worst] else possible
-        given, per = float(self._given[worst]), f"{unit}{self._per}"
+        requested_value, per = float(self._given[worst]), f"{unit}{self._per}"
         raise InputError(
-            f"the mechanism cannot have '{name}' = {given:.6g} {per}: at this pose"
+            f"the mechanism cannot have '{name}' = {requested_value:.6g} {per}: at this pose"
             f"{' and with the other components' * bool(others)} it can only be {possible:.6g} {per}",
             key=self.key,
-            value=given,
+            value=requested_value,
             hint=f"give that value or omit '{name}' ({self._can_do(worst)})",
         )
 
     def _can_do(self, number: int) -> str:
         """Describe what the frame of a component, or the mechanism, can do at this pose."""
-        frame = [*[""] * len(self.joints), *(name for name, given in self.frames.items() for _ in given)][number]
+        frame = [*[""] * len(self.joints), *(name for name, components in self.frames.items() for _ in components)][number]
         if not frame:
             return f"the mechanism has {count_of(self.here.motions.shape[1], 'degree')} of freedom here"
         tree = self.here.robot.tree
@@ -224,7 +224,7 @@ class RequestedRates:
 
     @cached_property
     def _given(self) -> Array:
-        parts = [value for given in self.frames.values() for value in given.values()]
+        parts = [value for components in self.frames.values() for value in components.values()]
         return np.array([*self.joints.values(), *parts])
 
     @cached_property
@@ -232,22 +232,22 @@ class RequestedRates:
         """The part of the requested components that the rates cause."""
         if self.bias is None:
             return np.zeros(len(self._given))
-        parts = [self.frame_bias(frame)[list(given)] for frame, given in self.frames.items()]
+        parts = [self.frame_bias(frame)[list(components)] for frame, components in self.frames.items()]
         return np.concatenate([self.bias.b[list(self.joints)], *parts])
 
     @property
     def _words(self) -> list[tuple[str, str]]:
         """Names and units of the components."""
         tree = self.here.robot.tree
-        own = [(tree.rate_names[k], _unit_of(tree, k)) for k in self.joints]
-        parts = [(frame, c) for frame, given in self.frames.items() for c in given]
-        return own + [(f"{frame}.{_part(tree, c)}", "m" if c < 3 else "rad") for frame, c in parts]
+        joint_names = [(tree.rate_names[k], _unit_of(tree, k)) for k in self.joints]
+        parts = [(frame, c) for frame, components in self.frames.items() for c in components]
+        return joint_names + [(f"{frame}.{_part(tree, c)}", "m" if c < 3 else "rad") for frame, c in parts]
 
 
-def requested_rates(here: Configuration, given: Mapping[str, float], bias: Bias | None = None) -> RequestedRates:
+def requested_rates(configuration: Configuration, components: Mapping[str, float], bias: Bias | None = None) -> RequestedRates:
     """Read rates, or accelerations with a `bias`, in the words of joints and frames (m, rad, s)."""
     key = "velocity" if bias is None else "acceleration"
-    return RequestedRates(here, *read_motion(here.robot.tree, given, key), bias)
+    return RequestedRates(configuration, *read_motion(configuration.robot.tree, components, key), bias)
 
 
 def _unit_of(tree: Tree, rate: int) -> str:
@@ -283,10 +283,10 @@ def solve_by_priority(basis: Array, blocks: Sequence[PriorityBlock]) -> tuple[Ar
             # what is left of a block after the earlier ones is compared with the whole block, not with itself
             size = float(np.linalg.norm(along, 2)) if along.size else 0.0
             U, sizes, Vt = np.linalg.svd(along @ null, full_matrices=True)
-            kept = int(np.sum(sizes > (KEPT * max(size, 1e-300) if zero is None else zero)))
-            if kept:
-                s = s + null @ (Vt[:kept].T @ ((U[:, :kept].T @ (values - along @ s)).T / sizes[:kept]).T)
-            null = null @ Vt[kept:].T
+            rank = int(np.sum(sizes > (KEPT * max(size, 1e-300) if zero is None else zero)))
+            if rank:
+                s = s + null @ (Vt[:rank].T @ ((U[:, :rank].T @ (values - along @ s)).T / sizes[:rank]).T)
+            null = null @ Vt[rank:].T
         missed.append(along @ s - values)
     return basis @ s, missed
 
@@ -296,5 +296,5 @@ def matrix_root(matrix: Array) -> Array:
     size = np.sqrt(np.maximum(np.diag(matrix), 0.0))  # entries of kilograms beside those of kg m^2: first made alike
     size[size == 0.0] = 1.0
     values, vectors = np.linalg.eigh(matrix / np.outer(size, size))
-    kept = values > 1e-14 * max(float(values.max(initial=0.0)), 1e-300)
-    return np.sqrt(values[kept])[:, None] * vectors[:, kept].T * size
+    positive = values > 1e-14 * max(float(values.max(initial=0.0)), 1e-300)
+    return np.sqrt(values[positive])[:, None] * vectors[:, positive].T * size

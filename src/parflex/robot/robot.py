@@ -166,8 +166,8 @@ class Robot(ArrayNames, Record):
     @cached_property
     def home(self) -> Array:
         """Positions of the pose `home` (or of the start values, closed); every answer starts from it: read only."""
-        known, _ = self._known
-        q = self.home_pose.found() if known is None else known
+        known_home, _ = self._known
+        q = self.home_pose.found() if known_home is None else known_home
         q.setflags(write=False)
         return q
 
@@ -211,11 +211,11 @@ class Robot(ArrayNames, Record):
 
     def locking(self, rates: Collection[int]) -> Robot:
         """The same robot, at the same home, with the joints of `rates` (numbers) locked. Made once for each choice."""
-        held = self.locked | frozenset(rates)
-        if held not in self._locked_robots:
-            actuated = tuple(k for k in self.actuated if k not in held)
-            self._locked_robots[held] = replace(self, locked=held, actuated=actuated, known_home=self.home)
-        return self._locked_robots[held]
+        locked = self.locked | frozenset(rates)
+        if locked not in self._locked_robots:
+            actuated = tuple(k for k in self.actuated if k not in locked)
+            self._locked_robots[locked] = replace(self, locked=locked, actuated=actuated, known_home=self.home)
+        return self._locked_robots[locked]
 
     def assemble(
         self, given: str | Mapping[str, float] | Sequence[float] | Array | None = None, near: Array | None = None
@@ -240,11 +240,11 @@ class Robot(ArrayNames, Record):
             given = self.description.poses[given]
         home = self.home if near is None else near
         target = self.pose_finder.read(given)
-        found = self.pose_finder.found(target, home)
+        positions = self.pose_finder.found(target, home)
         if self.mobility.redundant:  # rows that repeat others at home may hold something elsewhere
-            J = mobility.scaled_jacobian(self.closures, found)
+            J = mobility.scaled_jacobian(self.closures, positions)
             mobility.refuse_other_branch(J[:, self.free], self.mobility.rank)
-        return found if near is not None else self.tree.within_limits(found, set(target.values))
+        return positions if near is not None else self.tree.within_limits(positions, set(target.values))
 
     @cached_property
     def at_rest(self) -> Robot | None:
@@ -253,12 +253,12 @@ class Robot(ArrayNames, Record):
 
     def resting_but(self, stretched: frozenset[str]) -> Robot | None:
         """The same but for couplings by the names `stretched`, which are free; None where no other is left."""
-        held = tuple(row for row in unstretched_rows(self.tree) if row.name not in stretched)
-        if not held:
+        unstretched = tuple(row for row in unstretched_rows(self.tree) if row.name not in stretched)
+        if not unstretched:
             return None
         if stretched not in self._resting:
             tree = replace(self.tree, springs=())
-            rows = (*self.closures.constraints, *held)
+            rows = (*self.closures.constraints, *unstretched)
             self._resting[stretched] = replace(
                 self, tree=tree, closures=replace(self.closures, tree=tree, constraints=rows)
             )
@@ -280,8 +280,8 @@ class Robot(ArrayNames, Record):
     @cached_property
     def mobility(self) -> Mobility:
         """Rank at home and at a random pose nearby: the larger is the true one, home may be special."""
-        _, known = self._known
-        return self.motions.mobility_with(self.locked) if known is None else known
+        _, known_mobility = self._known
+        return self.motions.mobility_with(self.locked) if known_mobility is None else known_mobility
 
     @property
     def known(self) -> tuple[Array | None, Mobility | None]:
@@ -338,7 +338,7 @@ def file_frame(robot: Robot, link: str) -> str:
     return link
 
 
-def marked_rates(description: schema.RobotFile, tree: Tree, moved: Collection[int]) -> tuple[int, ...]:
+def marked_rates(description: schema.RobotFile, tree: Tree, excluded: Collection[int]) -> tuple[int, ...]:
     """Rates that the file marks as sensed, without those that the actuation moves or locks."""
     names: list[str] = []
     for frame in description.frame:
@@ -346,7 +346,7 @@ def marked_rates(description: schema.RobotFile, tree: Tree, moved: Collection[in
         axes = (f"{frame.name}.1", f"{frame.name}.2") if frame.joint in TWO_AXES else (frame.name,)
         names += [axis for axis, mark in zip(axes, marks, strict=False) if mark]
     rates = [tree.links[tree.number(name)].v.start for name in names]
-    return tuple(k for k in rates if k not in moved)
+    return tuple(k for k in rates if k not in excluded)
 
 
 def sensed_rates(
@@ -361,7 +361,7 @@ def sensed_rates(
                 f"there is no joint '{name}' with one axis", key="sensors", value=name, hint=did_you_mean(name, known)
             )
         if known[name] in actuated or known[name] in locked or known[name] in chosen:
-            why = (
+            reason = (
                 "has a motor"
                 if known[name] in actuated
                 else "is locked"
@@ -369,7 +369,7 @@ def sensed_rates(
                 else "is listed twice"
             )
             raise InputError(
-                f"the joint '{name}' {why}", key="sensors", value=name, hint="list passive joints, each once"
+                f"the joint '{name}' {reason}", key="sensors", value=name, hint="list passive joints, each once"
             )
         chosen.append(known[name])
     return tuple(chosen)
@@ -390,10 +390,10 @@ def efforts_line(robot: Robot, efforts: Mapping[str, float]) -> str:
     )
 
 
-def accelerations_line(robot: Robot, found: Mapping[str, float]) -> str:
+def accelerations_line(robot: Robot, accelerations: Mapping[str, float]) -> str:
     """Accelerations with their units."""
     units = {name: "m/s2" if unit == "N" else "rad/s2" for name, unit in effort_units(robot).items()}
-    return "accelerations " + name_list([f"{name} {value:.5g} {units[name]}" for name, value in found.items()])
+    return "accelerations " + name_list([f"{name} {value:.5g} {units[name]}" for name, value in accelerations.items()])
 
 
 def robot_line(robot: Robot) -> str:

@@ -126,10 +126,10 @@ class ArrayNames:
         return RobotCache()
 
 
-def _by_states(function: Callable[[Array, Array], Array], *given: tuple[Any, str, int]) -> Array:
+def _by_states(function: Callable[[Array, Array], Array], *arguments: tuple[Any, str, int]) -> Array:
     """What a function of two arrays gives for one state, or for each of a batch."""
     arrays = []
-    for value, key, length in given:
+    for value, key, length in arguments:
         array = as_numbers(value, key)
         if array.ndim not in (1, 2) or array.shape[-1] != length:
             raise InputError(
@@ -142,13 +142,13 @@ def _by_states(function: Callable[[Array, Array], Array], *given: tuple[Any, str
     sizes = {len(array) for array in arrays if array.ndim == 2} - {1}
     if len(sizes) > 1:
         raise InputError(
-            f"'{given[0][1]}' and '{given[1][1]}' have different numbers of states", key=given[1][1],
+            f"'{arguments[0][1]}' and '{arguments[1][1]}' have different numbers of states", key=arguments[1][1],
             value=str(arrays[1].shape), hint="give batches of one size, or one state for all",
         )  # fmt: skip
     count = sizes.pop() if sizes else 1
     first, second = (np.broadcast_to(array, (count, array.shape[-1])) for array in arrays)
     rows = [function(*pair) for pair in zip(first, second, strict=True)]
-    return np.array(rows).reshape(count, -1) if rows else np.empty((0, given[0][2]))
+    return np.array(rows).reshape(count, -1) if rows else np.empty((0, arguments[0][2]))
 
 
 def as_numbers(value: Any, key: str) -> Array:
@@ -179,14 +179,14 @@ def tolerance_factors(q: Any, qd: Any = None, qdd: Any = None) -> ToleranceFacto
     return ToleranceFactors(tolerance_factor(q), tolerance_factor(q, qd), tolerance_factor(q, qd, qdd))
 
 
-def tolerance_factor(*given: Any) -> float:
+def tolerance_factor(*arrays: Any) -> float:
     """How many times farther than in double precision something that follows from these arrays may be from closed."""
-    return SINGLE if any(isinstance(array, np.ndarray) and array.dtype == np.float32 for array in given) else 1.0
+    return SINGLE if any(isinstance(array, np.ndarray) and array.dtype == np.float32 for array in arrays) else 1.0
 
 
-def closed_positions(robot: Robot, given: Any, key: str = "q", slack: float | None = None) -> Array:
+def closed_positions(robot: Robot, positions: Any, key: str = "q", factor: float | None = None) -> Array:
     """All positions from an array of them, whose loops are closed; or of the independent ones, which are closed."""
-    q, slack = as_numbers(given, key), tolerance_factor(given) if slack is None else slack
+    q, factor = as_numbers(positions, key), tolerance_factor(positions) if factor is None else factor
     if q.ndim != 1:
         raise InputError(
             f"'{key}' has the shape {q.shape}, and one pose is asked for", key=key, value=str(q.shape),
@@ -195,8 +195,8 @@ def closed_positions(robot: Robot, given: Any, key: str = "q", slack: float | No
     if len(q) != robot.nq:
         return close_positions(robot, q, key)
     refuse_infinite(q, key)
-    refuse_long_quaternions(robot, q, key, slack * OPEN)
-    refuse_open_loops(robot, q, key, slack * OPEN)
+    refuse_long_quaternions(robot, q, key, factor * OPEN)
+    refuse_open_loops(robot, q, key, factor * OPEN)
     return q
 
 
@@ -244,12 +244,12 @@ def refuse_open_loops(robot: Robot, q: Array, key: str, limit: float = OPEN) -> 
     )  # fmt: skip
 
 
-def close_positions(robot: Robot, given: Any, key: str = "q") -> Array:
+def close_positions(robot: Robot, positions: Any, key: str = "q") -> Array:
     """Closed positions near those that are given; of an array of the independent ones, with these as they are.
 
     A leading axis is a batch.
     """
-    q = as_numbers(given, key)
+    q = as_numbers(positions, key)
     if q.ndim == 2:
         return np.array([_closed_row(robot, row, key, number) for number, row in enumerate(q)]).reshape(-1, robot.nq)
     if q.ndim == 1 and len(q) == robot.nq:
@@ -270,13 +270,13 @@ def _closed_row(robot: Robot, row: Array, key: str, number: int) -> Array:
         raise
 
 
-def wrong_length(robot: Robot, values: Array, key: str, whole: int, names: str) -> InputError:
+def wrong_length(robot: Robot, values: Array, key: str, full_length: int, names: str) -> InputError:
     """What is said of an array that has neither an entry for every coordinate nor one for every independent one."""
     few = len(robot.independent)
-    other = f", or {few} in the order of robot.independent" if few != whole else ""
+    alternative = f", or {few} in the order of robot.independent" if few != full_length else ""
     return InputError(
-        f"'{key}' has the shape {values.shape}, not ({whole},)", key=key, value=str(values.shape),
-        hint=f"give {whole} numbers in the order of {names}{other}; a leading axis is a batch",
+        f"'{key}' has the shape {values.shape}, not ({full_length},)", key=key, value=str(values.shape),
+        hint=f"give {full_length} numbers in the order of {names}{alternative}; a leading axis is a batch",
     )  # fmt: skip
 
 
@@ -295,9 +295,9 @@ def _with_unit_quaternions(robot: Robot, q: Array, key: str) -> Array:
 
 
 def _nearest(robot: Robot, q: Array, key: str) -> Array:
-    found, error = robot.assembler.newton(q, robot.free, list(robot.closures.rows))
+    closed, error = robot.assembler.newton(q, robot.free, list(robot.closures.rows))
     if error <= CLOSED:
-        return found
+        return closed
     raise UnreachableError(
         f"no closed positions are near these: the loops stay open by {error * robot.tree.length:.3g} m", key=key,
         hint="start nearer to a pose of the robot, such as robot.home",
@@ -306,7 +306,7 @@ def _nearest(robot: Robot, q: Array, key: str) -> Array:
 
 def _from_independent(robot: Robot, values: Array, key: str) -> Array:
     """Positions of which the independent ones are given, the others in the working mode of home."""
-    tree, given = robot.tree, {}
+    tree, position_values = robot.tree, {}
     rates = robot.independent_rates
     for value, k in zip(values, rates, strict=True):
         link = tree.links[tree.link_of_rate[k]]
@@ -316,9 +316,9 @@ def _from_independent(robot: Robot, values: Array, key: str) -> Array:
                 f"'{link.name}' turns freely, so that its independent rates are no coordinates", key=key,
                 value=link.name, hint=f"give all {robot.nq} positions, with its quaternion, to robot.close(q)",
             )  # fmt: skip
-        given[link.e.start + k - link.e_v.start if elastic else link.q.start + k - link.v.start] = float(value)
-    held = frozenset(rates)
-    return robot.assembler.assemble(Target(given, held), robot.home, robot.home, robot.locked | held)
+        position_values[link.e.start + k - link.e_v.start if elastic else link.q.start + k - link.v.start] = float(value)
+    fixed_rates = frozenset(rates)
+    return robot.assembler.assemble(Target(position_values, fixed_rates), robot.home, robot.home, robot.locked | fixed_rates)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -335,22 +335,22 @@ class Contradiction(Record):
     def message(self, what: str, per: str = "") -> str:
         """One sentence about `what` is given."""
         names = quoted([coupling.name for coupling in self.couplings])
-        one = len(self.couplings) == 1
+        single = len(self.couplings) == 1
         unit = f"{self.unit}{per}"
         return (
-            f"the {what} contradicts the coupling{'' if one else 's'} {names}: {'it gives' if one else 'they give'} "
+            f"the {what} contradicts the coupling{'' if single else 's'} {names}: {'it gives' if single else 'they give'} "
             f"'{self.joint}' {self.said:.6g} {unit}, and the {what} {self.given:.6g} {unit}"
         )
 
     @property
     def hint(self) -> str:
         """What to do."""
-        said = "; ".join(coupling.relation for coupling in self.couplings)
-        return f"leave out one of {quoted(self.joints)}: {said}"
+        relations = "; ".join(coupling.relation for coupling in self.couplings)
+        return f"leave out one of {quoted(self.joints)}: {relations}"
 
 
 def contradiction(
-    constraints: Sequence[Constraint], tree: Tree, given: Mapping[int, float], offsets: bool
+    constraints: Sequence[Constraint], tree: Tree, known_values: Mapping[int, float], offsets: bool
 ) -> Contradiction | None:
     """What couplings say against values `given` by rate: positions, with their offsets, or rates, without."""
     rows = [row for row in constraints if isinstance(row, Coupling)]
@@ -358,46 +358,46 @@ def contradiction(
         return None
     C = _matrix(rows, tree)
     scale = np.array([row.scale(tree.length)[0] / tree.length for row in rows])
-    right = np.array([row.offset if offsets else 0.0 for row in rows]) * scale
-    known = sorted(given)
-    others = [k for k in range(tree.n) if k not in given]
-    values = np.array([given[k] for k in known]) / tree.rate_units[known]
-    for y in scipy.linalg.null_space(C[:, others].T, rcond=SAME).T:  # combinations that hold given joints alone
-        weights = y @ C[:, known]
-        off = float(weights @ values - y @ right)
+    rhs = np.array([row.offset if offsets else 0.0 for row in rows]) * scale
+    known_rates = sorted(known_values)
+    other_rates = [k for k in range(tree.n) if k not in known_values]
+    values = np.array([known_values[k] for k in known_rates]) / tree.rate_units[known_rates]
+    for y in scipy.linalg.null_space(C[:, other_rates].T, rcond=SAME).T:  # combinations that hold given joints alone
+        weights = y @ C[:, known_rates]
+        off = float(weights @ values - y @ rhs)
         if np.abs(weights).max(initial=0.0) < SAME:
             continue
-        size = float(np.abs(weights * values).max()) + float(np.abs(y * right).max())
+        size = float(np.abs(weights * values).max()) + float(np.abs(y * rhs).max())
         if abs(off) > SAME * max(1.0, size):
-            return _told(rows, tree, known, values, (y, weights, off))
+            return _told(rows, tree, known_rates, values, (y, weights, off))
     return None
 
 
 def _told(
-    rows: list[Coupling], tree: Tree, known: list[int], values: Array, found: tuple[Array, Array, float]
+    rows: list[Coupling], tree: Tree, known_rates: list[int], values: Array, combination: tuple[Array, Array, float]
 ) -> Contradiction:
-    y, weights, off = found
-    own = tuple(row for row, share in zip(rows, y, strict=True) if abs(share) > SAME)
+    y, weights, off = combination
+    couplings = tuple(row for row, share in zip(rows, y, strict=True) if abs(share) > SAME)
     related = [n for n, weight in enumerate(weights) if abs(weight) > SAME]
-    follows = [row.rates[0] for row in own]
-    n = next((n for n in reversed(related) if known[n] in follows), related[-1])
-    k = known[n]
+    follows = [row.rates[0] for row in couplings]
+    n = next((n for n in reversed(related) if known_rates[n] in follows), related[-1])
+    k = known_rates[n]
     link = tree.links[tree.link_of_rate[k]]
     unit = float(np.max(tree.rate_units[k]))
-    said = float(values[n] - off / weights[n]) * unit
-    joints = tuple(tree.rate_names[known[m]] for m in related)
+    coupled_value = float(values[n] - off / weights[n]) * unit
+    joints = tuple(tree.rate_names[known_rates[m]] for m in related)
     return Contradiction(
-        own, joints, link.name, said, float(values[n]) * unit, "m" if link.joint.unit == "m" else "rad"
+        couplings, joints, link.name, coupled_value, float(values[n]) * unit, "m" if link.joint.unit == "m" else "rad"
     )
 
 
 def refuse_contradicted_positions(robot: Any, q: Array, key: str) -> None:
     """Raise where all positions `q` do not fit a coupling."""
-    given = {link.v.start: float(q[link.q.start]) for link in robot.tree.links if link.joint.one_axis}
+    positions = {link.v.start: float(q[link.q.start]) for link in robot.tree.links if link.joint.one_axis}
     for row in robot.closures.constraints:
-        said = contradiction([row], robot.tree, given, offsets=True)
-        if said is not None:
-            raise InputError(said.message("start"), key=key, value=said.joint, hint=said.hint)
+        conflict = contradiction([row], robot.tree, positions, offsets=True)
+        if conflict is not None:
+            raise InputError(conflict.message("start"), key=key, value=conflict.joint, hint=conflict.hint)
 
 
 def immobile_joints(constraints: Sequence[Constraint], tree: Tree) -> tuple[list[str], list[str]]:
@@ -407,18 +407,18 @@ def immobile_joints(constraints: Sequence[Constraint], tree: Tree) -> tuple[list
         return [], []
     coupled = sorted({k for row in rows for k in row.rates})
     motions = scipy.linalg.null_space(_matrix(rows, tree)[:, coupled], rcond=SAME)
-    still = [k for n, k in enumerate(coupled) if np.abs(motions[n]).max(initial=0.0) < SAME]
-    names = [row.name for row in rows if set(row.rates) & set(still)]
-    return [tree.rate_names[k] for k in still], names
+    stationary = [k for n, k in enumerate(coupled) if np.abs(motions[n]).max(initial=0.0) < SAME]
+    names = [row.name for row in rows if set(row.rates) & set(stationary)]
+    return [tree.rate_names[k] for k in stationary], names
 
 
 def coupling_warnings(constraints: Sequence[Constraint], tree: Tree, stated: Sequence[Link]) -> list[str]:
     """A sentence for couplings that leave joints no motion, and for those that do not keep `stated` starts."""
-    still, names = immobile_joints(constraints, tree)
-    found = [f"the couplings {quoted(names)} together leave {quoted(still)} no motion"] if still else []
+    immobile, names = immobile_joints(constraints, tree)
+    warnings = [f"the couplings {quoted(names)} together leave {quoted(immobile)} no motion"] if immobile else []
     starts = {link.v.start: float(tree.start[link.q.start]) for link in stated if link.joint.one_axis}
-    said = contradiction(constraints, tree, starts, offsets=True)
-    return [*found, f"{said.message('start')}: the coupling holds"] if said is not None else found
+    conflict = contradiction(constraints, tree, starts, offsets=True)
+    return [*warnings, f"{conflict.message('start')}: the coupling holds"] if conflict is not None else warnings
 
 
 def quoted(names: Sequence[str]) -> str:

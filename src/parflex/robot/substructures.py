@@ -102,9 +102,9 @@ class Substructures:
     @property
     def groups(self) -> list[list[int]]:
         """Unknowns that are eliminated together where alike ones share their functions: the twist of each piece."""
-        own = [list(range(piece.slots.start, piece.slots.stop)) for piece in self.pieces if piece.reference != GROUND]
-        grouped = {k for group in own for k in group}
-        return [*own, *([k] for k in range(self.size) if k not in grouped)]
+        piece_groups = [list(range(piece.slots.start, piece.slots.stop)) for piece in self.pieces if piece.reference != GROUND]
+        grouped = {k for group in piece_groups for k in group}
+        return [*piece_groups, *([k] for k in range(self.size) if k not in grouped)]
 
     @property
     def independent_names(self) -> list[str]:
@@ -118,28 +118,28 @@ def find_substructures(robot: Robot, preferred: str = "root") -> Substructures |
     `preferred` chooses among equivalent ways to write the same model: whether a piece moves freely with the root of a
     beam, the tip of one or the link at a closure. The independent rates do not depend on it.
     """
-    found = substructures_or_reason(robot, preferred)
-    return None if isinstance(found, str) else found
+    result = substructures_or_reason(robot, preferred)
+    return None if isinstance(result, str) else result
 
 
 def substructures_or_reason(robot: Robot, preferred: str = "root", at_any_cost: bool = False) -> Substructures | str:
     """The pieces of a robot, or why it is not written in them; `at_any_cost` also where the general form is shorter."""
-    said = robot.description  # also of what is left out: the independent rates stay the same without it
-    if robot.closures.constraints or robot.tree.springs or said.coupling:
+    description = robot.description  # also of what is left out: the independent rates stay the same without it
+    if robot.closures.constraints or robot.tree.springs or description.coupling:
         return "its joints are coupled"
-    if robot.tree.elements or said.element:
+    if robot.tree.elements or description.element:
         return "an element acts between two of its points"
     tree, cut = robot.tree, cut_at_beams(robot, _references(robot, preferred))
     if cut.left_over:
         return "a loop has no beam in it"
     if not at_any_cost and any(hinge.loose for hinge in cut.hinges):
         return "a closure leaves so much free that its equations cost less than its rates"
-    given = _choose(cut)
-    if given is None:
+    dependent_beams = _choose(cut)
+    if dependent_beams is None:
         return "there are more loops than beams that could follow them"
     dependent = sorted(
         tree.links[cut.beams[g.beam].link].e_v.start + k
-        for g in given
+        for g in dependent_beams
         for k in range(cut.beams[g.beam].ends)
         if k not in g.kept
     )
@@ -156,7 +156,7 @@ def substructures_or_reason(robot: Robot, preferred: str = "root", at_any_cost: 
     )
     loose = links_in_root_axes(cut)
     return Substructures(
-        cut, given, partition, used_components(tree), loose, bodies, bodies_on_beams(cut, bodies), absolute
+        cut, dependent_beams, partition, used_components(tree), loose, bodies, bodies_on_beams(cut, bodies), absolute
     )
 
 
@@ -193,8 +193,8 @@ def _choose(cut: CutRobot) -> tuple[DependentBeam, ...] | None:
 
     def find(closure: int, tried: set[int]) -> bool:
         """A beam for a closure; where all are taken, another closure goes to another of its beams."""
-        own = [b for _, b, _ in options[closure] if b not in tried]
-        for b in sorted(own, key=lambda b: b in taken):
+        untried = [b for _, b, _ in options[closure] if b not in tried]
+        for b in sorted(untried, key=lambda b: b in taken):
             tried.add(b)
             if b not in taken or find(taken[b], tried):
                 taken[b] = closure
@@ -206,25 +206,25 @@ def _choose(cut: CutRobot) -> tuple[DependentBeam, ...] | None:
     chosen = []
     for closure, b in sorted((closure, b) for b, closure in taken.items()):
         from_first = next(first for _, other, first in options[closure] if other == b)
-        kept = _kept(cut, cut.beams[b], cut.hinges[closure])
-        if kept is None:
+        coordinates = _kept(cut, cut.beams[b], cut.hinges[closure])
+        if coordinates is None:
             return None
-        chosen.append(DependentBeam(closure, b, kept, from_first))
+        chosen.append(DependentBeam(closure, b, coordinates, from_first))
     return tuple(chosen)
 
 
 def _options(cut: CutRobot, joint: ClosureJoint) -> list[tuple[int, int, bool]]:
     """Beams in the loop of a closure, the nearest to it first: distance, beam, whether it hangs on the second place."""
-    tree, found = cut.robot.tree, []
+    tree, options = cut.robot.tree, []
     inside = set(joint.loop.links(tree))
     for from_first, place in ((True, joint.loop.second), (False, joint.loop.first)):
         for distance, link in enumerate(tree.path(place.link)):
-            found += [
+            options += [
                 (distance, b, from_first)
                 for b, beam in enumerate(cut.beams)
                 if beam.tip == link and beam.link in inside
             ]
-    return sorted(found)
+    return sorted(options)
 
 
 def _kept(cut: CutRobot, beam: CutBeam, joint: ClosureJoint) -> tuple[int, ...] | None:
@@ -233,21 +233,21 @@ def _kept(cut: CutRobot, beam: CutBeam, joint: ClosureJoint) -> tuple[int, ...] 
     (R1, _), (R2, _) = at.of(joint.loop.first), at.of(joint.loop.second)
     R = at.rotation[beam.link]
     sliding, turning = (
-        np.hstack([R.T @ R1 @ guided, R.T @ R2 @ own])
-        for guided, own in ((joint.guided_v, joint.S_v), (joint.guided_w, joint.S_w))
+        np.hstack([R.T @ R1 @ guided, R.T @ R2 @ free_axes])
+        for guided, free_axes in ((joint.guided_v, joint.S_v), (joint.guided_w, joint.S_w))
     )
-    kept: list[int] = []
+    coordinates: list[int] = []
     components = list(used_components(cut.robot.tree))
     for i in range(joint.size):
-        turns = bool(np.abs(turning[:, i]).any())
-        column = np.abs((turning if turns else sliding)[:, i])
+        rotates = bool(np.abs(turning[:, i]).any())
+        column = np.abs((turning if rotates else sliding)[:, i])
         order = sorted(range(3), key=lambda k: -column[k])
-        free = [components.index(k + 3 * turns) for k in order if k + 3 * turns in components]
-        pick = next((k for k in free if k not in kept), None)
+        free = [components.index(k + 3 * rotates) for k in order if k + 3 * rotates in components]
+        pick = next((k for k in free if k not in coordinates), None)
         if pick is None:
             return None
-        kept.append(pick)
-    return tuple(kept)
+        coordinates.append(pick)
+    return tuple(coordinates)
 
 
 def links_in_root_axes(cut: CutRobot) -> frozenset[int]:
@@ -262,7 +262,7 @@ def merged_bodies(cut: CutRobot) -> dict[int, RigidBody]:
 
     What is fixed to a flexible body that is not cut is part of that body.
     """
-    tree, whole = cut.robot.tree, {modal.link for modal in cut.modal}
+    tree, modal_links = cut.robot.tree, {modal.link for modal in cut.modal}
     references = {piece.reference for piece in cut.pieces}
     roots = {beam.link for beam in cut.beams}
     clusters: dict[int, list[int]] = {}
@@ -270,14 +270,14 @@ def merged_bodies(cut: CutRobot) -> dict[int, RigidBody]:
         clusters.setdefault(_carrier(tree, j), []).append(j)
     bodies = {}
     for members in clusters.values():
-        home = min(members, key=lambda j: (j not in references, j not in roots, j))
+        base_link = min(members, key=lambda j: (j not in references, j not in roots, j))
         total = RigidBody()
         for j in members:
-            if j not in whole:
-                R, p = _relative(tree, home, j)
+            if j not in modal_links:
+                R, p = _relative(tree, base_link, j)
                 total = total + tree.links[j].body.rigid.in_parent(R, p)
         if total.m or np.any(total.Sigma):
-            bodies[home] = total
+            bodies[base_link] = total
     return bodies
 
 
@@ -305,8 +305,8 @@ def _relative(tree: Tree, home: int, link: int) -> tuple[Array, Array]:
     for end in (home, link):
         R, p, carrier = np.eye(3), np.zeros(3), _carrier(tree, end)
         while end != carrier:
-            own = tree.links[end]
-            R, p, end = own.rotation @ R, own.position + own.rotation @ p, own.parent
+            end_link = tree.links[end]
+            R, p, end = end_link.rotation @ R, end_link.position + end_link.rotation @ p, end_link.parent
         ends.append((R, p))
     (R1, p1), (R2, p2) = ends
     return R1.T @ R2, R1.T @ (p2 - p1)
@@ -428,14 +428,14 @@ def cut_at_beams(robot: Robot, preferred: Iterable[int] = ()) -> CutRobot:
 
 def _cut_bodies(robot: Robot) -> dict[int, int]:
     """Bodies whose free coordinates begin with the whole motion of the one link at their tip, with that link."""
-    tree, found = robot.tree, {}
+    tree, tip_links = robot.tree, {}
     for j, link in enumerate(tree.links):
         if not link.body.size or not link.body.by_tip or tip_components(link.body) != used_components(tree):
             continue
         tips = [k for k, other in enumerate(tree.links) if other.parent == j and other.node is not None]
         if len(tips) == 1 and len(_free(robot, link.e_v)) == link.body.size:
-            found[j] = tips[0]
-    return found
+            tip_links[j] = tips[0]
+    return tip_links
 
 
 def _free(robot: Robot, rates: slice) -> tuple[int, ...]:
@@ -460,8 +460,8 @@ def _ties(robot: Robot, hinges: tuple[ClosureJoint, ...], modal: dict[int, CutMo
 def is_free(robot: Robot, j: int) -> bool:
     """Whether a link moves freely against the ground: its twist is that of its joint."""
     link = robot.tree.links[j]
-    whole = len(_free(robot, link.v)) == link.v.stop - link.v.start
-    return link.joint.moves_freely and link.parent == GROUND and whole
+    unlocked = len(_free(robot, link.v)) == link.v.stop - link.v.start
+    return link.joint.moves_freely and link.parent == GROUND and unlocked
 
 
 class _Walk:
@@ -485,8 +485,8 @@ class _Walk:
             self.left.remove(tie)
             forward = tie.first in members
             source, reached = (tie.first, tie.second) if forward else (tie.second, tie.first)
-            own = self.modes[tie.first] if tie.node else self._number(tie.size)
-            steps.append(CutStep(reached, source, tie, forward, own))
+            step_slots = self.modes[tie.first] if tie.node else self._number(tie.size)
+            steps.append(CutStep(reached, source, tie, forward, step_slots))
             members.add(reached)
             self.waiting.discard(reached)
 
@@ -544,9 +544,9 @@ class ClosureJoint(Record):
 
 def closure_joint(tree: Tree, loop: Loop) -> ClosureJoint:
     """What a closure leaves free; in the plane nothing leaves it."""
-    still = np.zeros((3, 0)), np.zeros((3, 0))
+    no_motion = np.zeros((3, 0)), np.zeros((3, 0))
     behind, guided = _in_plane(tree, loop) if tree.planar else _in_space(loop)
-    return ClosureJoint(loop, *(behind or still), *(guided or still))
+    return ClosureJoint(loop, *(behind or no_motion), *(guided or no_motion))
 
 
 def _in_space(loop: Loop) -> tuple[Motions, Motions]:
@@ -599,11 +599,11 @@ def _both(first: tuple[Array, Array], second: tuple[Array, Array]) -> tuple[Arra
 
 def _beside(rows: Array) -> Array:
     """Unit vectors at right angles to the rows and to each other, as columns; axes of the frame where possible."""
-    found: list[Array] = []
+    directions: list[Array] = []
     for unit in np.eye(3)[np.argsort(np.abs(rows).max(axis=0), kind="stable")]:
-        for known in (*rows, *found):
-            unit = unit - known * (known @ unit)
-        if np.linalg.norm(unit) > 1e-6 and len(found) < 3 - len(rows):
-            found.append(unit / np.linalg.norm(unit))
-    columns = np.array(found).T
+        for direction in (*rows, *directions):
+            unit = unit - direction * (direction @ unit)
+        if np.linalg.norm(unit) > 1e-6 and len(directions) < 3 - len(rows):
+            directions.append(unit / np.linalg.norm(unit))
+    columns = np.array(directions).T
     return np.where(np.abs(columns) < EXACT, 0.0, columns)
