@@ -24,15 +24,15 @@ FAST = {"inverse": "fast inverse", "forward": "fast forward"}  # calls with all 
 
 
 def answer(
-    robot: Robot, model: str, given: tuple[Any, Any, Any], wrench: Any, without: Any, out: Any,
+    robot: Robot, model: str, state: tuple[Any, Any, Any], wrench: Any, without: Any, out: Any,
     sharing: Sharing | None = None, ignore_limits: bool = False,
 ) -> Array:  # fmt: skip
     """The answer to a state, or to a batch of them; what is asked of spare motors is answered in floats."""
     terms = checked_terms(without)
     robot = acting_robot(robot, terms)
     loads = {frame: _wrench(robot, frame, value) for frame, value in table(wrench, "wrench").items()}
-    q, qd, last = given
-    slacks = tolerance_factors(q, qd, last if model == "inverse" else None)
+    q, qd, last = state
+    tolerances = tolerance_factors(q, qd, last if model == "inverse" else None)
     q = as_numbers(q, "q")
     if q.shape[-1:] != (robot.nq,) or q.ndim > 2:
         q = close_positions(robot, q)
@@ -48,9 +48,9 @@ def answer(
     if out is not None:
         _check_out(out, shape)
     if count is None:
-        found = calls.one(arrays, out, slacks, ignore_limits) if calls.model is not None else None
-        return calls.asked_again(arrays, out, slacks, ignore_limits) if found is None else found
-    return calls.many(arrays, count, np.empty(shape) if out is None else out, slacks, ignore_limits)
+        result = calls.one(arrays, out, tolerances, ignore_limits) if calls.model is not None else None
+        return calls.asked_again(arrays, out, tolerances, ignore_limits) if result is None else result
+    return calls.many(arrays, count, np.empty(shape) if out is None else out, tolerances, ignore_limits)
 
 
 def state_calls(robot: Robot, question: StateQuestion, without: Sequence[str] = ()) -> StateCalls:
@@ -98,12 +98,12 @@ def _few(robot: Robot, model: str, qd: Any, last: Any) -> tuple[str, ...]:
     few, n = len(robot.independent_rates), robot.nv
     if few == n:
         return ()
-    found = ("qd",) if qd is not None and qd.shape[-1:] == (few,) else ()
+    groups = ("qd",) if qd is not None and qd.shape[-1:] == (few,) else ()
     if robot.tree.elastic:
-        return found
+        return groups
     if model == "inverse" and (qd is not None if last is None else last.shape[-1:] == (few,)):
-        found = (*found, "qdd")
-    return found
+        groups = (*groups, "qdd")
+    return groups
 
 
 def _wrench(robot: Robot, frame: str, value: Any) -> Array:
@@ -160,26 +160,26 @@ def _check_out(out: Any, shape: tuple[int, ...]) -> None:
 # -- the short way ----------------------------------------------------------------------------------------------------
 
 
-def short_inverse(given: tuple[Any, ...], words: dict[str, Any]) -> Array | None:
+def short_inverse(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Array | None:
     """Efforts of a state that is known to be right in its types and shapes; None: it must be checked."""
-    return _short("fast inverse", given, words)
+    return _short("fast inverse", args, kwargs)
 
 
-def short_forward(given: tuple[Any, ...], words: dict[str, Any]) -> Array | None:
+def short_forward(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Array | None:
     """Accelerations of such a state."""
-    return _short("fast forward", given, words)
+    return _short("fast forward", args, kwargs)
 
 
-def _short(key: str, given: tuple[Any, ...], words: dict[str, Any]) -> Array | None:
+def _short(key: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Array | None:
     """The answer to a state of three arrays of floats, after the first call; None: the general path handles it."""
     out = None
-    if words:
-        if len(words) != 1 or "out" not in words:
+    if kwargs:
+        if len(kwargs) != 1 or "out" not in kwargs:
             return None
-        out = words["out"]
-    if len(given) != 4:
+        out = kwargs["out"]
+    if len(args) != 4:
         return None
-    robot, q, qd, last = given
+    robot, q, qd, last = args
     if type(q) is not np.ndarray or type(qd) is not np.ndarray or type(last) is not np.ndarray:
         return None
     try:

@@ -40,25 +40,25 @@ Array = np.ndarray
 
 def inverse_at(
     robot: Robot, q: Any, qd: Any = None, qdd: Any = None, wrenches: Wrench | None = None,
-    slacks: ToleranceFactors | None = None, sharing: Sharing | None = None,
+    tolerances: ToleranceFactors | None = None, sharing: Sharing | None = None,
 ) -> Result:  # fmt: skip
     """Efforts at a state; of a flexible robot for accelerations of the motors, and the others follow.
 
     As in a motion given by joints, a leg at a singularity of its own does not matter: its rates are known. `slacks` say
     how many times farther from closed the state may be than in double precision, by default as its arrays are precise.
     """
-    slacks = tolerance_factors(q, qd, qdd) if slacks is None else slacks
-    configuration = Configuration(robot, closed_positions(robot, q, factor=slacks.positions))
-    rates = all_rates(configuration, qd, slacks.rates)
+    tolerances = tolerance_factors(q, qd, qdd) if tolerances is None else tolerances
+    configuration = Configuration(robot, closed_positions(robot, q, factor=tolerances.positions))
+    rates = all_rates(configuration, qd, tolerances.rates)
     if robot.tree.elastic:
         return _flexible_inverse(configuration, rates, qdd, wrenches, qd is None, sharing)
     if configuration.lacks_motors:
         motors = list(robot.actuated)
-        wanted = motor_accelerations(configuration, rates, qdd) - configuration.acceleration_bias(rates)[motors]
+        target_accelerations = motor_accelerations(configuration, rates, qdd) - configuration.acceleration_bias(rates)[motors]
         sharing = sharing or read_sharing(robot)
-        return driven_with_free(configuration, rates, np.eye(robot.nv)[motors], wanted, wrenches, False, sharing)
+        return driven_with_free(configuration, rates, np.eye(robot.nv)[motors], target_accelerations, wrenches, False, sharing)
     configuration.refuse_undefined_actuation()
-    accelerations = all_accelerations(configuration, rates, qdd, slacks.accelerations)
+    accelerations = all_accelerations(configuration, rates, qdd, tolerances.accelerations)
     return rigid_inverse(configuration, rates, accelerations, wrenches, sharing=sharing)
 
 
@@ -68,16 +68,16 @@ def forward_at(
     qd: Any = None,
     effort: Any = None,
     wrenches: Wrench | None = None,
-    slacks: ToleranceFactors | None = None,
+    tolerances: ToleranceFactors | None = None,
 ) -> Result:
     """Accelerations at a state under efforts of the motors."""
-    slacks = tolerance_factors(q, qd) if slacks is None else slacks
-    configuration = Configuration(robot, closed_positions(robot, q, factor=slacks.positions))
+    tolerances = tolerance_factors(q, qd) if tolerances is None else tolerances
+    configuration = Configuration(robot, closed_positions(robot, q, factor=tolerances.positions))
     tau = np.zeros(robot.nu) if effort is None else as_numbers(effort, "effort")
     if tau.shape != (robot.nu,):
         raise wrong_effort(robot, tau)
     refuse_infinite(tau, "effort")
-    return accelerations_under(configuration, all_rates(configuration, qd, slacks.rates), tau, wrenches)
+    return accelerations_under(configuration, all_rates(configuration, qd, tolerances.rates), tau, wrenches)
 
 
 def wrong_effort(robot: Robot, tau: Array) -> InputError:
@@ -91,31 +91,31 @@ def wrong_effort(robot: Robot, tau: Array) -> InputError:
 def array_warnings(result: Result) -> list[str]:
     """What is said of this state; what holds for every state of the robot was said when it was loaded."""
     known = set(result.robot.warnings)
-    return [said for said in result.warnings if said not in known and not said.startswith((SPARE_MOTORS, FEW_MOTORS))]
+    return [message for message in result.warnings if message not in known and not message.startswith((SPARE_MOTORS, FEW_MOTORS))]
 
 
 def _flexible_inverse(
-    configuration: Configuration, qd: Array, given: Any, wrenches: Wrench | None, resting: bool,
+    configuration: Configuration, qd: Array, accelerations: Any, wrenches: Wrench | None, resting: bool,
     sharing: Sharing | None = None,
 ) -> Result:  # fmt: skip
     """Motors accelerate as given, all else as it must: entries of `given` for other rates are not used."""
     robot, motors = configuration.robot, list(configuration.robot.actuated)
     state = state_at(configuration, qd, wrenches)
-    wanted = motor_accelerations(configuration, qd, given)
-    shared, qdd, _ = driven_by(state, state.J_a, wanted - state.bias[motors], sharing or read_sharing(robot))
+    target_accelerations = motor_accelerations(configuration, qd, accelerations)
+    shared, qdd, _ = driven_by(state, state.J_a, target_accelerations - state.bias[motors], sharing or read_sharing(robot))
     tau = shared.tau
     warnings = deflection_warnings(robot.tree, configuration.q)
-    warnings += equilibrium_warnings(configuration, qdd, moving=given is not None) if resting else []
+    warnings += equilibrium_warnings(configuration, qdd, moving=accelerations is not None) if resting else []
     efforts = dict(zip(robot.actuated_names, (float(value) for value in tau), strict=True))
     return Result(robot, configuration, qd, qdd, efforts, False, None, warnings)
 
 
-def motor_accelerations(configuration: Configuration, qd: Array, given: Any) -> Array:
+def motor_accelerations(configuration: Configuration, qd: Array, accelerations: Any) -> Array:
     """Accelerations of the motors from those of all rates, of the independent ones, or of the motors alone."""
     robot, motors = configuration.robot, list(configuration.robot.actuated)
-    if given is None:
+    if accelerations is None:
         return np.zeros(robot.nu)
-    qdd = as_numbers(given, "qdd")
+    qdd = as_numbers(accelerations, "qdd")
     refuse_unknown_motors(robot, qdd)
     refuse_infinite(qdd, "qdd")
     if qdd.shape == (robot.nv,):

@@ -117,8 +117,8 @@ def inverse_dynamics(
     --------
     >>> parflex.inverse_dynamics(robot, "home", acceleration={"z": 1.0}).efforts
     """
-    given = _read(robot, pose, q, (velocity, qd), (acceleration, qdd), ("qd", "qdd"))
-    if given is None:
+    state = _read(robot, pose, q, (velocity, qd), (acceleration, qdd), ("qd", "qdd"))
+    if state is None:
         _refuse_out(out)
         by_name: Any = (velocity, acceleration)
         return dynamics.inverse_dynamics(
@@ -129,7 +129,7 @@ def inverse_dynamics(
     sharing = None
     if weights or preload or effort_limit is not None or driven_cables(robot):  # programs do not keep cables taut
         sharing = read_sharing(acting_robot(robot, checked_terms(without)), weights, preload, effort_limit)
-    return answer(robot, "inverse", given, wrench, without, out, sharing, ignore_limits)
+    return answer(robot, "inverse", state, wrench, without, out, sharing, ignore_limits)
 
 
 @overload
@@ -199,8 +199,8 @@ def forward_dynamics(
     >>> parflex.forward_dynamics(robot, "home", effort={"leg1.1": 2.0}).acceleration_of()
     """
     by_name = isinstance(effort, Mapping)
-    given = _read(robot, pose, q, (velocity, qd), (None if by_name else effort, None), ("qd", "effort"))
-    if given is None or (by_name and q is None and qd is None and not _is_array(velocity)):
+    state = _read(robot, pose, q, (velocity, qd), (None if by_name else effort, None), ("qd", "effort"))
+    if state is None or (by_name and q is None and qd is None and not _is_array(velocity)):
         _refuse_out(out)
         named: Any = velocity
         return dynamics.forward_dynamics(
@@ -212,7 +212,7 @@ def forward_dynamics(
             hint="give efforts in the order of robot.motors",
         )  # fmt: skip
     _refuse_reactions(reactions)
-    return answer(robot, "forward", given, wrench, without, out)
+    return answer(robot, "forward", state, wrench, without, out)
 
 
 # -- what is given ----------------------------------------------------------------------------------------------------
@@ -226,10 +226,10 @@ def _read(robot: Robot, pose: Any, q: Any, rates: tuple[Any, Any], last: tuple[A
     """q, qd and qdd (or efforts) where a state is given by arrays; None where it is given by names."""
     positions = _one_of(pose, q, "pose", "q")
     qd, end = _one_of(*rates, "velocity", keys[0]), _one_of(*last, "acceleration", keys[1])
-    words = q is not None or rates[1] is not None or last[1] is not None
+    array_keywords = q is not None or rates[1] is not None or last[1] is not None
     moving = [value for value in (qd, end if keys[1] == "qdd" else None) if value is not None]
     by_names = any(isinstance(value, Mapping) for value in moving)
-    by_arrays = words or any(_is_array(value) for value in moving)
+    by_arrays = array_keywords or any(_is_array(value) for value in moving)
     if by_names and by_arrays:
         raise InputError(
             "a motion is given by names and by arrays", key=keys[0], hint="give all of it as arrays, or by names"

@@ -58,7 +58,7 @@ class StateCalls:
         self,
         arrays: Sequence[Array],
         out: Array | None = None,
-        slacks: ToleranceFactors = DOUBLE,
+        tolerances: ToleranceFactors = DOUBLE,
         ignore_limits: bool = False,
     ) -> Array | None:
         """The answer to a state of float arrays of the right lengths; None where the program does not vouch for it."""
@@ -71,10 +71,10 @@ class StateCalls:
             place[...] = array
         self._one(*pointers)
         if not checks[VERDICT] <= 1.0:  # nor where it is not a number
-            if not _left(checks, slacks) <= 1.0:
+            if not _left(checks, tolerances) <= 1.0:
                 self._pool.append(buffers)
                 return None
-            warn(self._outside(arrays, slacks, ignore_limits))
+            warn(self._outside(arrays, tolerances, ignore_limits))
         if out is None:
             out = answer.copy()
         else:
@@ -93,22 +93,22 @@ class StateCalls:
         checks: Any = y[self.size :]
         return places, y[: self.size], memoryview(checks), pointers, (x, y, work)
 
-    def _outside(self, arrays: Sequence[Any], slacks: ToleranceFactors, ignore_limits: bool) -> list[str]:
+    def _outside(self, arrays: Sequence[Any], tolerances: ToleranceFactors, ignore_limits: bool) -> list[str]:
         """Sentences about limits that a state or its efforts exceed, and about bodies that deform too far."""
-        limits = [] if ignore_limits else exceeded_limits(self.in_floats(arrays, slacks), self.sharing)
+        limits = [] if ignore_limits else exceeded_limits(self.in_floats(arrays, tolerances), self.sharing)
         return [*limits, *deflection_warnings(self.robot.tree, arrays[0])]
 
     def _warnings(self, result: Result, ignore_limits: bool) -> list[str]:
         """All sentences about a state that was answered in floats."""
         return [*array_warnings(result), *([] if ignore_limits else exceeded_limits(result, self.sharing))]
 
-    def in_floats(self, arrays: Sequence[Array | None], slacks: ToleranceFactors) -> Result:
+    def in_floats(self, arrays: Sequence[Array | None], tolerances: ToleranceFactors) -> Result:
         """The state with every check, and the rates that suit it."""
         names = ("q", "qd", "qdd" if self.question.model == "inverse" else "effort", *self.question.frames)
         _refuse_huge(arrays, names, HUGE)
         try:
             with np.errstate(over="ignore", invalid="ignore"):
-                result = self._in_floats(arrays, slacks)
+                result = self._in_floats(arrays, tolerances)
         except ValueError:  # of a library that was given what has overflown
             _refuse_huge(arrays, names, LARGE)
             raise
@@ -116,12 +116,12 @@ class StateCalls:
             _refuse_huge(arrays, names, 0.0)
         return result
 
-    def _in_floats(self, arrays: Sequence[Array | None], slacks: ToleranceFactors) -> Result:
-        q, qd, last, *rest = arrays
-        wrenches: Any = dict(zip(self.question.frames, rest, strict=True)) or None
+    def _in_floats(self, arrays: Sequence[Array | None], tolerances: ToleranceFactors) -> Result:
+        q, qd, last, *loads = arrays
+        wrenches: Any = dict(zip(self.question.frames, loads, strict=True)) or None
         if self.question.model == "inverse":
-            return inverse_at(self.robot, q, qd, last, wrenches, slacks, self.sharing)
-        return forward_at(self.robot, q, qd, last, wrenches, slacks)
+            return inverse_at(self.robot, q, qd, last, wrenches, tolerances, self.sharing)
+        return forward_at(self.robot, q, qd, last, wrenches, tolerances)
 
     def answer_of(self, result: Result) -> Array:
         """Efforts or accelerations as an array."""
@@ -130,22 +130,22 @@ class StateCalls:
         return np.fromiter(result.efforts.values(), float, self.robot.nu)
 
     def asked_again(
-        self, arrays: Sequence[Array | None], out: Array | None = None, slacks: ToleranceFactors = DOUBLE,
+        self, arrays: Sequence[Array | None], out: Array | None = None, tolerances: ToleranceFactors = DOUBLE,
         ignore_limits: bool = False,
     ) -> Array:  # fmt: skip
         """The answer in floats, with its warnings; or the error that says what is wrong with the state."""
-        result = self.in_floats(arrays, slacks)
+        result = self.in_floats(arrays, tolerances)
         warn(self._warnings(result, ignore_limits))
-        found = self.answer_of(result)
+        answer = self.answer_of(result)
         if out is None:
-            return found
-        out[...] = found
+            return answer
+        out[...] = answer
         return out
 
     # -- a batch ---------------------------------------------------------------------------------------
 
     def many(
-        self, arrays: Sequence[Array | None], count: int, out: Array, slacks: ToleranceFactors = DOUBLE,
+        self, arrays: Sequence[Array | None], count: int, out: Array, tolerances: ToleranceFactors = DOUBLE,
         ignore_limits: bool = False,
     ) -> Array:  # fmt: skip
         """Answers to `count` states: arrays have a leading axis, or are the same for all. States that fail are nan."""
@@ -153,17 +153,17 @@ class StateCalls:
         for start in range(0, count, CHUNK):
             stop = min(start + CHUNK, count)
             part = [_of(array, slice(start, stop)) for array in arrays]
-            self._chunk(part, start, out[start:stop], notes, slacks)
+            self._chunk(part, start, out[start:stop], notes, tolerances)
         notes.say()
         return out
 
     def _chunk(
-        self, arrays: Sequence[Array | None], first: int, out: Array, notes: BatchNotes, slacks: ToleranceFactors
+        self, arrays: Sequence[Array | None], first: int, out: Array, notes: BatchNotes, tolerances: ToleranceFactors
     ) -> None:
         count = len(out)
         if self.model is None:
             for row in range(count):
-                self._row([_of(array, row) for array in arrays], first + row, out[row], notes, slacks)
+                self._row([_of(array, row) for array in arrays], first + row, out[row], notes, tolerances)
             return
         lanes = self._kernel.lanes
         columns = np.empty((len(self.model.program.inputs), -(-count // lanes) * lanes))
@@ -173,66 +173,66 @@ class StateCalls:
             columns[start : start + length, :count] = array.T if array.ndim == 2 else array[:, None]
             start += length
         columns[:, count:] = columns[:, count - 1 : count]
-        found = self._kernel.columns(columns)
-        out[...] = found[: self.size, :count].T
-        checks = found[self.size :, :count]
+        outputs = self._kernel.columns(columns)
+        out[...] = outputs[: self.size, :count].T
+        checks = outputs[self.size :, :count]
         for row in np.flatnonzero(~(checks[VERDICT] <= 1.0)).tolist():
             state = [_of(array, row) for array in arrays]
-            self._judge(checks[:, row], state, first + row, out[row], notes, slacks)
+            self._judge(checks[:, row], state, first + row, out[row], notes, tolerances)
 
     def _judge(
-        self, checks: Array, arrays: list[Any], number: int, out: Array, notes: BatchNotes, slacks: ToleranceFactors
+        self, checks: Array, arrays: list[Any], number: int, out: Array, notes: BatchNotes, tolerances: ToleranceFactors
     ) -> None:
         """A state of a batch that the program does not vouch for."""
-        if _left(checks, slacks) <= 1.0:
+        if _left(checks, tolerances) <= 1.0:
             if checks[LIMITS]:
-                self._note_outside(number, arrays, slacks, notes)
+                self._note_outside(number, arrays, tolerances, notes)
             return
         missed = checks[[POSITIONS, RATES, ACCELERATIONS]].max()
-        if notes.failed and not (np.isfinite(checks[SIZE]) and missed <= HOPELESS * max(slacks) ** 2):
+        if notes.failed and not (np.isfinite(checks[SIZE]) and missed <= HOPELESS * max(tolerances) ** 2):
             out[...] = np.nan
             notes.count_failed()
             return
-        self._row(arrays, number, out, notes, slacks)
+        self._row(arrays, number, out, notes, tolerances)
 
     def _row(
-        self, arrays: Sequence[Array | None], number: int, out: Array, notes: BatchNotes, slacks: ToleranceFactors
+        self, arrays: Sequence[Array | None], number: int, out: Array, notes: BatchNotes, tolerances: ToleranceFactors
     ) -> None:
         """A state of a batch in floats."""
         try:
-            result = self.in_floats(arrays, slacks)
+            result = self.in_floats(arrays, tolerances)
         except ParflexError as error:
             out[...] = np.nan
             notes.fails(number, error)
             return
-        said = self._warnings(result, notes.ignore_limits)
-        if said:
-            notes.warned(number, lambda: said)
+        messages = self._warnings(result, notes.ignore_limits)
+        if messages:
+            notes.warned(number, lambda: messages)
         out[...] = self.answer_of(result)
 
-    def _note_outside(self, number: int, arrays: list[Any], slacks: ToleranceFactors, notes: BatchNotes) -> None:
+    def _note_outside(self, number: int, arrays: list[Any], tolerances: ToleranceFactors, notes: BatchNotes) -> None:
         """Count a state beyond limits; its sentences are made for the first one alone."""
         if not notes.ignore_limits or deflection_warnings(self.robot.tree, arrays[0]):
-            notes.warned(number, lambda: self._outside(arrays, slacks, notes.ignore_limits))
+            notes.warned(number, lambda: self._outside(arrays, tolerances, notes.ignore_limits))
 
 
-def _left(checks: Any, slacks: ToleranceFactors) -> float:
+def _left(checks: Any, tolerances: ToleranceFactors) -> float:
     """The verdict without limits of joints, which are warned of, and with what the precision of each array allows."""
     missed = [checks[k] for k in (POSITIONS, RATES, ACCELERATIONS)]
-    allowed = sum(value / slack**2 for value, slack in zip(missed, slacks, strict=True))
+    allowed = sum(value / factor**2 for value, factor in zip(missed, tolerances, strict=True))
     return checks[VERDICT] - checks[LIMITS] - sum(missed) + allowed
 
 
 def _refuse_huge(arrays: Sequence[Array | None], names: Sequence[str], limit: float) -> None:
     """Raise where the largest number of a state is beyond a limit."""
-    found = [
+    entries = [
         (abs(float(value)), name, place, float(value))
         for array, name in zip(arrays, names, strict=True)
         if array is not None
         for place, value in enumerate(array)
         if np.isfinite(value)
     ]
-    size, name, place, value = max(found, default=(0.0, "q", 0, 0.0))
+    size, name, place, value = max(entries, default=(0.0, "q", 0, 0.0))
     if size > limit:
         raise InputError(
             f"entry {place} of '{name}' is {value:.4g}, so large that the answer is not finite", key=name,
