@@ -100,12 +100,12 @@ def beam(
                 moments.setdefault((a, b, i, j), []).append(weight * _integral(polynomial.polymul(p, q)))
     for (a, b, i, j), terms in moments.items():
         G[a, b, i, j] = length * sum(terms)
-    held = section.Iy + section.Iz if rotary_inertia else 0.0  # of the polar moment, by the integrals
-    missing = section.Ip - held
-    if not is_varied(missing) and abs(missing) <= 1e-12 * section.Ip:
-        missing = 0.0
+    included_polar = section.Iy + section.Iz if rotary_inertia else 0.0  # of the polar moment, by the integrals
+    missing_polar = section.Ip - included_polar
+    if not is_varied(missing_polar) and abs(missing_polar) <= 1e-12 * section.Ip:
+        missing_polar = 0.0
     # in the plane nothing twists, and left out it does not hide that r0 is the length times the axial shape
-    twist = 0.0 if planar else material.density * missing * length
+    twist = 0.0 if planar else material.density * missing_polar * length
     G = G.astype(scalar_type(G, np.asarray(twist)))
     spin = _spin_of_twist(twist, G.dtype)
     add_spin(G, spin)
@@ -121,8 +121,8 @@ def beam(
 
 def shear_ratios(L: float, material: Material, section: Section) -> tuple[float, float]:
     """Ps for bending in the x-y and in the x-z plane."""
-    soft = 12 * material.E / (material.G * section.A * L**2)
-    return soft * section.Iz / section.ky, soft * section.Iy / section.kz
+    factor = 12 * material.E / (material.G * section.A * L**2)
+    return factor * section.Iz / section.ky, factor * section.Iy / section.kz
 
 
 def _bending(length: float, Ps: float) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
@@ -197,8 +197,8 @@ class CentreLine(InnerNodes, Record):
     def at(self, xi: float) -> Node:
         """At x = xi L."""
         Phi_d, Phi_r = self.along(np.array([xi]))
-        own = list(self.used)
-        return Node(np.array([xi * self.length, 0.0, 0.0]), Phi_d[0][:, own], Phi_r[0][:, own], self.consistent)
+        columns = list(self.used)
+        return Node(np.array([xi * self.length, 0.0, 0.0]), Phi_d[0][:, columns], Phi_r[0][:, columns], self.consistent)
 
     def along(self, xi: Array) -> tuple[Array, Array]:
         """Displacement Phi_d and turn Phi_r of the sections at x = xi L per motion of the tip, each n x 3 x 6."""
@@ -219,12 +219,12 @@ def centre_line(
 def _sections(length: float, Ps: tuple[float, float], roll: float, xi: Array) -> tuple[Array, Array]:
     """The same for ratios of bending to shear."""
     fields = _fields(length, *Ps)[1:]
-    along = np.array([[polynomial.polyval(xi, part) for part in field[0]] for field in fields])
-    turns = np.array([[polynomial.polyval(xi, p) for p in (y[2], z[0], -y[0])] for _, y, z in fields])
+    displacements = np.array([[polynomial.polyval(xi, part) for part in field[0]] for field in fields])
+    rotations = np.array([[polynomial.polyval(xi, p) for p in (y[2], z[0], -y[0])] for _, y, z in fields])
     c, s = np.cos(roll), np.sin(roll)
     R = np.array([[1, 0, 0], [0, c, -s], [0, s, c]])
     T = np.kron(np.eye(2), R)
-    Phi_d, Phi_r = (np.einsum("ij,kjn,lk->nil", R, part, T) for part in (along, turns))
+    Phi_d, Phi_r = (np.einsum("ij,kjn,lk->nil", R, part, T) for part in (displacements, rotations))
     return Phi_d, Phi_r
 
 
@@ -292,10 +292,10 @@ def _stiffness(L: float, material: Material, section: Section, Ps: tuple[float, 
         (6, 6), dtype=scalar_type(np.array([E, G, L, *Ps, section.A, section.Iy, section.Iz, section.J]))
     )
     K[0, 0], K[3, 3] = E * section.A / L, G * section.J / L
-    for deflection, rotation, inertia, sign, soft in ((1, 5, section.Iz, -1.0, Ps[0]), (2, 4, section.Iy, 1.0, Ps[1])):
-        stiffness = E * inertia / (1 + soft)
+    for deflection, rotation, inertia, sign, ratio in ((1, 5, section.Iz, -1.0, Ps[0]), (2, 4, section.Iy, 1.0, Ps[1])):
+        stiffness = E * inertia / (1 + ratio)
         K[deflection, deflection] = 12 * stiffness / L**3
-        K[rotation, rotation] = (4 + soft) * stiffness / L
+        K[rotation, rotation] = (4 + ratio) * stiffness / L
         K[deflection, rotation] = K[rotation, deflection] = sign * 6 * stiffness / L**2
     return K
 
@@ -328,29 +328,29 @@ def _rounded(values: Array, groups: tuple[tuple[slice, ...], ...]) -> Array:
         return values
     result = values.copy()
     for block in product(*groups):
-        own = result[block]
-        own[np.abs(own) < 1e-14 * np.abs(own).max()] = 0.0
+        entries = result[block]
+        entries[np.abs(entries) < 1e-14 * np.abs(entries).max()] = 0.0
     return result
 
 
 def _in_plane(body: ElasticBody) -> ElasticBody:
     """The beam with its motion in the x-y plane only."""
-    own = list(PLANAR)
-    fields = [0, *(k + 1 for k in own)]
+    coordinates = list(PLANAR)
+    fields = [0, *(k + 1 for k in coordinates)]
     nodes = {
-        name: replace(node, Phi_d=node.Phi_d[:, own], Phi_r=node.Phi_r[:, own]) for name, node in body.nodes.items()
+        name: replace(node, Phi_d=node.Phi_d[:, coordinates], Phi_r=node.Phi_r[:, coordinates]) for name, node in body.nodes.items()
     }
     return ElasticBody(
         body.m,
         body.S[fields],
         body.G[np.ix_(fields, fields)],
-        body.K[np.ix_(own, own)],
-        body.D[np.ix_(own, own)],
+        body.K[np.ix_(coordinates, coordinates)],
+        body.D[np.ix_(coordinates, coordinates)],
         nodes,
-        tuple(LABELS[k] for k in own),
+        tuple(LABELS[k] for k in coordinates),
         None if body.spin is None else body.spin[np.ix_(fields, fields)],
         small=body.small,
-        strains=tuple(replace(strain, row=strain.row[own], H=strain.H[np.ix_(own, own)]) for strain in body.strains),
+        strains=tuple(replace(strain, row=strain.row[coordinates], H=strain.H[np.ix_(coordinates, coordinates)]) for strain in body.strains),
         inner=replace(body.inner, used=PLANAR) if isinstance(body.inner, CentreLine) else body.inner,
     )
 
@@ -392,17 +392,17 @@ class ElementChain(Record):
 
     def bent(self, first: Array, second: Array) -> Array:
         """Coordinates of an element for motions (6 x m) of its two ends."""
-        moved = np.concatenate([first[:3] - hat(np.array([self.step, 0.0, 0.0])) @ first[3:], first[3:]])
-        return self.components.T @ (second - moved)
+        rigid_motion = np.concatenate([first[:3] - hat(np.array([self.step, 0.0, 0.0])) @ first[3:], first[3:]])
+        return self.components.T @ (second - rigid_motion)
 
     def fields(self, first: Array, second: Array) -> Array:
         """The motion of the points of an element for motions of its two ends: m x 3 x functions."""
         e = self.bent(first, second)
-        still = np.zeros((e.shape[1], 3, len(self.products)))
-        still[:, :, 0] = first[:3].T
-        still[:, :, 1:4] = [hat(turn) for turn in first[3:].T]
-        still[:, :, 4:] = np.einsum("km,ij->mikj", e, np.eye(3)).reshape(len(still), 3, -1)
-        return still
+        fields = np.zeros((e.shape[1], 3, len(self.products)))
+        fields[:, :, 0] = first[:3].T
+        fields[:, :, 1:4] = [hat(turn) for turn in first[3:].T]
+        fields[:, :, 4:] = np.einsum("km,ij->mikj", e, np.eye(3)).reshape(len(fields), 3, -1)
+        return fields
 
     def turns(self, first: Array, second: Array) -> Array:
         """How sections of an element turn about x for motions of its ends: with the first end, and by its shapes."""
@@ -411,54 +411,54 @@ class ElementChain(Record):
     def shortening(self, first: Array, second: Array) -> Array:
         """M x m: int (v'^2 + w'^2) dx of one element, its slopes measured from the line of the chain, theory (37)."""
         e = self.bent(first, second)
-        whole = self.components @ e
+        tip_motion = self.components @ e
         H = e.T @ self.element.strains[0].H @ e
-        for turn, along in ((first[RZ], whole[Y]), (-first[RY], whole[Z])):
+        for turn, along in ((first[RZ], tip_motion[Y]), (-first[RY], tip_motion[Z])):
             H = H + self.step * np.outer(turn, turn) + np.outer(turn, along) + np.outer(along, turn)
         return H
 
     @cached_property
     def ends(self) -> tuple[Array, Array]:
         """Motions of the two ends of an element per unit of both: 6 x 2N each."""
-        none = np.zeros_like(self.components)
-        return np.hstack([self.components, none]), np.hstack([none, self.components])
+        zeros = np.zeros_like(self.components)
+        return np.hstack([self.components, zeros]), np.hstack([zeros, self.components])
 
     @cached_property
     def matrices(self) -> tuple[Array, Array]:
         """Mass and stiffness of an element over the motions of its two ends, 2N x 2N."""
-        fields, turns, e = self.fields(*self.ends), self.turns(*self.ends), self.bent(*self.ends)
-        M = np.einsum("aif,fg,big->ab", fields, self.products, fields, optimize=True) + turns.T @ self.spin @ turns
+        fields, rotations, e = self.fields(*self.ends), self.turns(*self.ends), self.bent(*self.ends)
+        M = np.einsum("aif,fg,big->ab", fields, self.products, fields, optimize=True) + rotations.T @ self.spin @ rotations
         return (M + M.T) / 2, e.T @ self.element.K @ e
 
-    def assembled(self, own: list[int]) -> tuple[Array, Array]:
+    def assembled(self, coordinates: list[int]) -> tuple[Array, Array]:
         """Mass and stiffness of all nodes, of each the coordinates `own`, which no other ones couple with."""
-        N, count = self.element.size, len(own)
-        picked = [*own, *(N + k for k in own)]
+        N, count = self.element.size, len(coordinates)
+        indices = [*coordinates, *(N + k for k in coordinates)]
         size = (self.count + 1) * count
         M, K = np.zeros((2, size, size))
         for j in range(self.count):
-            here = slice(j * count, (j + 2) * count)
-            for whole, part in zip((M, K), self.matrices, strict=True):
-                whole[here, here] += part[np.ix_(picked, picked)]
+            block = slice(j * count, (j + 2) * count)
+            for total, part in zip((M, K), self.matrices, strict=True):
+                total[block, block] += part[np.ix_(indices, indices)]
         return M, K
 
     def integrals(self, motions: Array) -> tuple[Array, Array, Array, Array, Array]:
         """S, G, spin, H and the coordinates' own inertia for nodal motions (nodes x 6 x N), sums over the elements."""
         count = motions.shape[2]
         S, G = np.zeros((count + 1, 3)), np.zeros((count + 1, count + 1, 3, 3))
-        spin, (H, own) = np.zeros((count + 1, count + 1)), np.zeros((2, count, count))
+        spin, (H, elastic_inertia) = np.zeros((count + 1, count + 1)), np.zeros((2, count, count))
         Mee = self.element.inertia_matrix(np.zeros(self.element.size))[6:, 6:]
-        rest = np.zeros((1, 3, len(self.products)))
-        rest[0, :, 1:4] = np.eye(3)
+        base_fields = np.zeros((1, 3, len(self.products)))
+        base_fields[0, :, 1:4] = np.eye(3)
         for j in range(self.count):
             ends = motions[j], motions[j + 1]
-            rest[0, 0, 0] = j * self.step
-            fields = np.concatenate([rest, self.fields(*ends)])
+            base_fields[0, 0, 0] = j * self.step
+            fields = np.concatenate([base_fields, self.fields(*ends)])
             S += fields @ self.products[0]
             G += np.einsum("aif,fg,bjg->abij", fields, self.products, fields, optimize=True)
-            turns = np.hstack([np.eye(self.element.size + 1)[:, :1], self.turns(*ends)])
-            spin += turns.T @ self.spin @ turns
+            rotations = np.hstack([np.eye(self.element.size + 1)[:, :1], self.turns(*ends)])
+            spin += rotations.T @ self.spin @ rotations
             e = self.bent(*ends)
             H += self.shortening(*ends)
-            own += e.T @ Mee @ e
-        return S, G, spin, H, own
+            elastic_inertia += e.T @ Mee @ e
+        return S, G, spin, H, elastic_inertia

@@ -308,8 +308,8 @@ class ElasticBody(Record):
         """
         if self.affine is not None:
             force, moment, elastic = self.affine.forces(U, a, w, e, ed, edd)
-            fixed, turning = self.rigid.wrench(U, a)
-            return force + fixed, moment + turning, elastic + self.elastic_force(e, ed)
+            rigid_force, rigid_moment = self.rigid.wrench(U, a)
+            return force + rigid_force, moment + rigid_moment, elastic + self.elastic_force(e, ed)
         c = np.concatenate([[1.0], e])
         if all(part.dtype.kind == "f" and not part.any() for part in (U, w, ed, edd)):  # at rest
             S = c @ self.S
@@ -319,10 +319,10 @@ class ElasticBody(Record):
         W = hat(w)
         P, Q = _weighted(ed, rows[1:]), _weighted(edd, rows[1:])
         force = self.m * a + U @ S + 2 * cross(w, ed @ self.S[1:]) + edd @ self.S[1:]
-        turned = U @ Sigma + 2 * W @ P.T + Q.T
-        moment = cross(S, a) + axial(turned)
-        along = self.S[1:] @ a + (rows[1:].transpose(0, 2, 1) * U).sum(axis=(1, 2))
-        elastic = along + (2 * (self.G[1:, 1:] * W).sum(axis=(2, 3))) @ ed + self._traces[1:, 1:] @ edd
+        moment_matrix = U @ Sigma + 2 * W @ P.T + Q.T
+        moment = cross(S, a) + axial(moment_matrix)
+        along_coordinates = self.S[1:] @ a + (rows[1:].transpose(0, 2, 1) * U).sum(axis=(1, 2))
+        elastic = along_coordinates + (2 * (self.G[1:, 1:] * W).sum(axis=(2, 3))) @ ed + self._traces[1:, 1:] @ edd
         if self.spin is not None:
             elastic = elastic + self.spin[1:, 1:] @ edd
         return force, moment, elastic + self.elastic_force(e, ed)
@@ -521,9 +521,9 @@ def mean_slopes(shapes: Array, masses: Array) -> Array | None:
 
     A line along a turns by th x a, so that a stress sigma meets sigma : (|th|^2 1 - th th^T).
     """
-    th, share = shapes[:, masses > 0, 3:], masses[masses > 0] / masses.sum()
+    th, mass_fractions = shapes[:, masses > 0, 3:], masses[masses > 0] / masses.sum()
     if not np.all(np.isfinite(th)) or not th.any():
         return None
-    squares = np.einsum("n,ani,bni->ab", share, th, th)
-    mixed = np.einsum("n,ani,bnj->abij", share, th, th)
+    squares = np.einsum("n,ani,bni->ab", mass_fractions, th, th)
+    mixed = np.einsum("n,ani,bnj->abij", mass_fractions, th, th)
     return squares[:, :, None, None] * np.eye(3) - (mixed + np.swapaxes(mixed, 2, 3)) / 2

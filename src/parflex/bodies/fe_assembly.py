@@ -119,8 +119,8 @@ def craig_bampton_vectors(body: Structure, modes: int, root: str | None = None) 
                 value=root,
                 hint="give six coordinates a node, with stiffness in all of them",
             )
-    moved = [body.coordinates(node) for name, node in body.interface.items() if name != root]
-    boundary = np.concatenate([*moved, np.zeros(0, dtype=int)])
+    interface_coordinates = [body.coordinates(node) for name, node in body.interface.items() if name != root]
+    boundary = np.concatenate([*interface_coordinates, np.zeros(0, dtype=int)])
     inner = np.setdiff1d(np.arange(len(body.active)), np.concatenate([boundary, clamped]))
     T = _basis(body, boundary, inner, modes)
     mass, stiffness = T.T @ (body.M @ T), T.T @ (body.K @ T)
@@ -200,10 +200,10 @@ class Structure(Record):
     @cached_property
     def rigid(self) -> Array:
         """Rigid motions over the active coordinates that can be told apart there, orthonormal in mass."""
-        moves = rigid_shapes(self.nodes)[:, :, : self.width].reshape(6, -1).T[self.active]
-        values, vectors = np.linalg.eigh(moves.T @ (self.M @ moves))
-        kept = values > 1e-10 * values.max()
-        return moves @ (vectors[:, kept] / np.sqrt(values[kept]))
+        motions = rigid_shapes(self.nodes)[:, :, : self.width].reshape(6, -1).T[self.active]
+        values, vectors = np.linalg.eigh(motions.T @ (self.M @ motions))
+        independent = values > 1e-10 * values.max()
+        return motions @ (vectors[:, independent] / np.sqrt(values[independent]))
 
     @property
     def turns(self) -> bool:
@@ -216,10 +216,10 @@ class Structure(Record):
 
     def shapes(self, vectors: Array) -> Array:
         """Vectors over the active coordinates as shapes, N x n x 6; rotations NaN where a body has none."""
-        whole = np.zeros((vectors.shape[1], len(self.nodes) * self.width))
-        whole[:, self.active] = vectors.T
+        full = np.zeros((vectors.shape[1], len(self.nodes) * self.width))
+        full[:, self.active] = vectors.T
         shapes = np.zeros((vectors.shape[1], len(self.nodes), 6))
-        shapes[:, :, : self.width] = whole.reshape(vectors.shape[1], len(self.nodes), self.width)
+        shapes[:, :, : self.width] = full.reshape(vectors.shape[1], len(self.nodes), self.width)
         if not self.turns:
             shapes[:, :, 3:] = np.nan
         return shapes
@@ -227,11 +227,11 @@ class Structure(Record):
 
 def structure(M: Any, K: Any, nodes: Any, interface: Mapping[str, int]) -> Structure:
     """Matrices, node positions (n x 3) and the indices of interface nodes, after every check."""
-    places = np.array(nodes, dtype=float)
-    if places.ndim != 2 or places.shape[1] != 3 or not len(places) or not np.isfinite(places).all():
+    positions = np.array(nodes, dtype=float)
+    if positions.ndim != 2 or positions.shape[1] != 3 or not len(positions) or not np.isfinite(positions).all():
         raise InputError("the nodes are not a list of points", key="nodes", hint="give an array of n x 3 numbers")
     mass, stiffness = _matrix(M, "M"), _matrix(K, "K")
-    count = len(places)
+    count = len(positions)
     for name, matrix in (("M", mass), ("K", stiffness)):
         if matrix.shape not in ((6 * count, 6 * count), (3 * count, 3 * count)) or matrix.shape != mass.shape:
             size = " x ".join(str(k) for k in matrix.shape)
@@ -256,12 +256,12 @@ def structure(M: Any, K: Any, nodes: Any, interface: Mapping[str, int]) -> Struc
     mass, stiffness = mass[active][:, active], stiffness[active][:, active]
     _check_definite(mass, "M", "give a mass matrix without negative masses")
     _check_definite(stiffness, "K", "give the stiffness of a stable body")
-    return Structure(mass, stiffness, places, width, active, {name: int(index) for name, index in interface.items()})
+    return Structure(mass, stiffness, positions, width, active, {name: int(index) for name, index in interface.items()})
 
 
-def _matrix(given: Any, name: str) -> sparse.csc_matrix:
+def _matrix(values: Any, name: str) -> sparse.csc_matrix:
     """A real, finite and symmetric sparse matrix."""
-    matrix = sparse.csc_matrix(given)
+    matrix = sparse.csc_matrix(values)
     if np.iscomplexobj(matrix):
         raise InputError(f"{name} is complex", key=name, hint="give real matrices, and damping by ratios")
     matrix = matrix.astype(float)
@@ -311,29 +311,29 @@ def _pivots_below_zero(matrix: sparse.csc_matrix) -> int:
 def lowest_modes(M: Any, K: Any, count: int, rigid: Array | None = None) -> tuple[Array, Array]:
     """Eigenvalues and vectors (mass 1) of the lowest modes, without the given rigid motions (orthonormal in M)."""
     fixed = np.zeros((M.shape[0], 0)) if rigid is None else rigid
-    movable = M.shape[0] - fixed.shape[1]
-    if not 1 <= count <= movable:
+    available = M.shape[0] - fixed.shape[1]
+    if not 1 <= count <= available:
         raise InputError(
-            f"{count} modes are requested, but the body has at most {movable}",
+            f"{count} modes are requested, but the body has at most {available}",
             key="modes",
             value=count,
-            hint=f"request 1 to {movable}",
+            hint=f"request 1 to {available}",
         )
     mass, stiffness = M.diagonal(), K.diagonal()
-    top = float((stiffness[mass > 0] / mass[mass > 0]).max())
-    first = _modes_near(M, K, -1e-9 * top, 1, fixed)[0][0]
+    largest_ratio = float((stiffness[mass > 0] / mass[mass > 0]).max())
+    first = _modes_near(M, K, -1e-9 * largest_ratio, 1, fixed)[0][0]
     if fixed.shape[1]:
-        held = float(linalg.eigvalsh(fixed.T @ (K @ fixed)).max())
-        if held > FREE * max(first, STIFF * top):
+        value = float(linalg.eigvalsh(fixed.T @ (K @ fixed)).max())
+        if value > FREE * max(first, STIFF * largest_ratio):
             raise InputError(
-                f"the body is not free: a rigid-body motion has the eigenvalue {held:.3g}, the first mode {first:.3g}",
+                f"the body is not free: a rigid-body motion has the eigenvalue {value:.3g}, the first mode {first:.3g}",
                 key="K",
-                value=held,
+                value=value,
                 hint="give the stiffness without supports",
             )
-    if first < STIFF * top:
-        rest = "other than the rigid-body ones" if fixed.shape[1] else "at all"
-        raise InputError(f"the body has motions without stiffness {rest}", key="K", hint="connect its parts")
+    if first < STIFF * largest_ratio:
+        qualifier = "other than the rigid-body ones" if fixed.shape[1] else "at all"
+        raise InputError(f"the body has motions without stiffness {qualifier}", key="K", hint="connect its parts")
     return _modes_near(M, K, -first, count, fixed)
 
 
@@ -351,12 +351,12 @@ def _modes_near(M: Any, K: Any, sigma: float, count: int, fixed: Array) -> tuple
         vectors = eigsh(K, required, M, sigma=sigma, which="LM", v0=start)[1]
     inertia = M @ fixed
     vectors = vectors - fixed @ (inertia.T @ vectors)
-    values, turns = np.linalg.eigh(vectors.T @ (M @ vectors))
-    kept = values > 1e-9 * values.max() if fixed.shape[1] else np.ones(len(values), dtype=bool)
-    basis = (vectors @ turns[:, kept]) / np.sqrt(values[kept])
+    values, coefficients = np.linalg.eigh(vectors.T @ (M @ vectors))
+    independent = values > 1e-9 * values.max() if fixed.shape[1] else np.ones(len(values), dtype=bool)
+    basis = (vectors @ coefficients[:, independent]) / np.sqrt(values[independent])
     basis = basis - fixed @ (inertia.T @ basis)
-    stiffnesses, turns = linalg.eigh(basis.T @ (K @ basis), basis.T @ (M @ basis))
-    return stiffnesses[:count], (basis @ turns)[:, :count]
+    stiffnesses, coefficients = linalg.eigh(basis.T @ (K @ basis), basis.T @ (M @ basis))
+    return stiffnesses[:count], (basis @ coefficients)[:, :count]
 
 
 def _full(matrix: Any) -> Array:
@@ -366,23 +366,23 @@ def _full(matrix: Any) -> Array:
 def lumped_masses(body: Structure) -> tuple[Array, Array, float]:
     """Masses (n), second moments (n x 3 x 3), and how far the rigid mass matrix then is from the given one (share)."""
     masses, moments = _masses(body), _second_moments(body)
-    moves = rigid_shapes(body.nodes)
-    whole = moves[:, :, : body.width].reshape(6, -1)
-    seen = np.zeros(whole.shape[1], dtype=bool)
-    seen[body.active] = True
+    motions = rigid_shapes(body.nodes)
+    stacked = motions[:, :, : body.width].reshape(6, -1)
+    selected = np.zeros(stacked.shape[1], dtype=bool)
+    selected[body.active] = True
     # rigid motions that move some coordinate, and none that is at rest
-    complete = [k for k in range(6) if whole[k, seen].any() and not whole[k, ~seen].any()]
-    moves, vectors = moves[complete], whole[complete][:, body.active]
+    complete = [k for k in range(6) if stacked[k, selected].any() and not stacked[k, ~selected].any()]
+    motions, vectors = motions[complete], stacked[complete][:, body.active]
     exact = vectors @ (body.M @ vectors.T)
     size = np.sqrt(np.maximum(np.diag(exact), 1e-300))
     i, j = np.triu_indices(len(complete))
     scale = size[i] * size[j]
-    per_mass = np.einsum("pni,pni->pn", moves[i][:, :, :3], moves[j][:, :, :3])  # pairs of motions x nodes
+    per_mass = np.einsum("pni,pni->pn", motions[i][:, :, :3], motions[j][:, :, :3])  # pairs of motions x nodes
 
     def missing(masses: Array, moments: Array) -> Array:
-        turning = np.trace(moments, axis1=1, axis2=2)[:, None, None] * np.eye(3) - moments
-        turned = np.einsum("pni,nij,pnj->p", moves[i][:, :, 3:], turning, moves[j][:, :, 3:], optimize=True)
-        return (exact[i, j] - turned - per_mass @ masses) / scale
+        rotary_inertia = np.trace(moments, axis1=1, axis2=2)[:, None, None] * np.eye(3) - moments
+        rotary_products = np.einsum("pni,nij,pnj->p", motions[i][:, :, 3:], rotary_inertia, motions[j][:, :, 3:], optimize=True)
+        return (exact[i, j] - rotary_products - per_mass @ masses) / scale
 
     first = np.array(complete)[i] < 3  # mass and centre come first, if inertia cannot be met as well
     for weights in (np.where(first, 1e5, 1.0), np.where(first, 1.0, 0.0)):
@@ -392,9 +392,9 @@ def lumped_masses(body: Structure) -> tuple[Array, Array, float]:
         if (corrected >= 0).all():
             masses = corrected
     if len(complete) == 6 and body.turns:
-        rest = np.zeros((6, 6))
-        rest[i, j] = rest[j, i] = missing(masses, moments) * scale
-        extent = np.trace(rest[3:, 3:]) / 2 * np.eye(3) - rest[3:, 3:]  # second moments that are missing on the whole
+        residual = np.zeros((6, 6))
+        residual[i, j] = residual[j, i] = missing(masses, moments) * scale
+        extent = np.trace(residual[3:, 3:]) / 2 * np.eye(3) - residual[3:, 3:]  # second moments that are missing on the whole
         spread = moments + (masses / masses.sum())[:, None, None] * extent
         if np.linalg.eigvalsh(spread).min() >= 0:
             moments = spread
@@ -411,18 +411,18 @@ def lumped_masses(body: Structure) -> tuple[Array, Array, float]:
 
 def _masses(body: Structure) -> Array:
     """Mass of each node, the mean over the axes along which it can move."""
-    found, totals = [], []
+    masses_by_axis, totals = [], []
     for axis in range(3):
-        at = np.flatnonzero(body.active % body.width == axis)
-        if not len(at):
+        coordinates = np.flatnonzero(body.active % body.width == axis)
+        if not len(coordinates):
             continue
-        block = body.M[at][:, at]
+        block = body.M[coordinates][:, coordinates]
         rows, diagonal = np.asarray(block.sum(axis=1)).ravel(), block.diagonal()
         total = rows.sum()
         values = rows if (rows >= 0).all() else diagonal * (total / diagonal.sum())
-        along = np.zeros(len(body.nodes))
-        along[body.active[at] // body.width] = values
-        found.append(along)
+        axis_masses = np.zeros(len(body.nodes))
+        axis_masses[body.active[coordinates] // body.width] = values
+        masses_by_axis.append(axis_masses)
         totals.append(total)
     if not totals or max(totals) <= 0:
         raise InputError("M has no mass in translations", key="M", hint="give the order Tx Ty Tz Rx Ry Rz of each node")
@@ -432,7 +432,7 @@ def _masses(body: Structure) -> Array:
             key="M",
             hint="give the order Tx Ty Tz Rx Ry Rz of each node, and M without supports",
         )
-    return np.mean(found, axis=0)
+    return np.mean(masses_by_axis, axis=0)
 
 
 def _second_moments(body: Structure) -> Array:
@@ -442,9 +442,9 @@ def _second_moments(body: Structure) -> Array:
     then the section's extent that makes it turns with bending too.
     """
     J = np.zeros((len(body.nodes), 3, 3))
-    at = np.flatnonzero(body.active % body.width >= 3)
-    owner, axis = body.active[at] // body.width, body.active[at] % body.width - 3
-    block = body.M[at][:, at].tocoo()
+    coordinates = np.flatnonzero(body.active % body.width >= 3)
+    owner, axis = body.active[coordinates] // body.width, body.active[coordinates] % body.width - 3
+    block = body.M[coordinates][:, coordinates].tocoo()
     np.add.at(J, (owner[block.row], axis[block.row], axis[block.col]), block.data)
     J = (J + J.transpose(0, 2, 1)) / 2
     moments = np.trace(J, axis1=1, axis2=2)[:, None, None] / 2 * np.eye(3) - J
@@ -465,8 +465,8 @@ def rigid_shapes(nodes: Array) -> Array:
 def products(data: ModalData, shapes: Array) -> Array:
     """Sums over the mass of products of every two shapes."""
     ones = np.ones(len(shapes))
-    known = replace(data, shapes=shapes, modal_masses=ones, modal_stiffnesses=ones, damping_ratios=ones)
-    return np.einsum("abii->ab", integrals(known)[1][1:, 1:])
+    unit_data = replace(data, shapes=shapes, modal_masses=ones, modal_stiffnesses=ones, damping_ratios=ones)
+    return np.einsum("abii->ab", integrals(unit_data)[1][1:, 1:])
 
 
 def orthonormalised(data: ModalData, free: bool, limit: float, statics: bool = False) -> tuple[ModalData, float]:
@@ -505,18 +505,18 @@ def _orthonormal_rigid(data: ModalData) -> Array:
     """Rigid motions that the nodes can tell apart, orthonormal."""
     rigid = rigid_shapes(data.nodes)
     values, vectors = np.linalg.eigh(products(data, rigid))
-    kept = values > 1e-12 * values.max()
-    return np.tensordot((vectors[:, kept] / np.sqrt(values[kept])).T, rigid, axes=1)
+    independent = values > 1e-12 * values.max()
+    return np.tensordot((vectors[:, independent] / np.sqrt(values[independent])).T, rigid, axes=1)
 
 
 def skfem() -> Any:
     """The finite-element library, an extra; imported when it is needed."""
     try:
         import skfem
-    except ImportError as missing:
+    except ImportError as error:
         raise InputError(
             "modes of plates need the library scikit-fem", key="fe", hint="pip install parflex[fe]"
-        ) from missing
+        ) from error
     return skfem
 
 
@@ -578,17 +578,17 @@ def triangulate(polygon: Any, points: Sequence[Any] | Array = (), size: float | 
     corners = checked_polygon(polygon)
     required = np.array(points, dtype=float).reshape(-1, 2)
     for point in required:
-        off = distance(corners, point)
-        if off:
+        gap = distance(corners, point)
+        if gap:
             raise InputError(
-                f"the attachment at ({point[0]:g}, {point[1]:g}) lies {off:.4g} m outside the plate",
+                f"the attachment at ({point[0]:g}, {point[1]:g}) lies {gap:.4g} m outside the plate",
                 key="attachments",
                 value=point.tolist(),
                 hint="move it onto the plate",
             )
     centre = corners.mean(axis=0)
-    near = NEAR * extent(corners)
-    free = [p for p in required if np.min(np.linalg.norm(np.vstack([corners, centre]) - p, axis=1)) > near]
+    tolerance = NEAR * extent(corners)
+    free = [p for p in required if np.min(np.linalg.norm(np.vstack([corners, centre]) - p, axis=1)) > tolerance]
     if size is None and not free and len(corners) <= FAN and _convex(corners):
         n = len(corners)
         triangles = np.array([[i, (i + 1) % n, n] for i in range(n)])
@@ -607,14 +607,14 @@ def graded(mesh: Any, rounds: int, layer: float) -> Any:
     centre = _centre_of_fan(mesh)
     fine = mesh.refined(rounds)
     if centre is not None:
-        out = fine.p - mesh.p[:, [centre]]
-        share = np.zeros(fine.p.shape[1])  # 0 in the centre, 1 on the edge
+        offsets = fine.p - mesh.p[:, [centre]]
+        radial = np.zeros(fine.p.shape[1])  # 0 in the centre, 1 on the edge
         for a, b in (nodes[nodes != centre] for nodes in mesh.t.T):
-            sides = mesh.p[:, [a, b]] - mesh.p[:, [centre]]
-            parts = np.linalg.solve(sides, out)
-            share = np.where((parts > -NEAR).all(axis=0), parts.sum(axis=0), share)
-        moved = mesh.p[:, [centre]] + out * np.where(share < 1 - NEAR, 2 - share, 1.0)
-        return type(fine)(np.ascontiguousarray(moved), fine.t)
+            edges = mesh.p[:, [a, b]] - mesh.p[:, [centre]]
+            barycentric = np.linalg.solve(edges, offsets)
+            radial = np.where((barycentric > -NEAR).all(axis=0), barycentric.sum(axis=0), radial)
+        positions = mesh.p[:, [centre]] + offsets * np.where(radial < 1 - NEAR, 2 - radial, 1.0)
+        return type(fine)(np.ascontiguousarray(positions), fine.t)
     for _ in range(rounds):
         edge = np.zeros(fine.p.shape[1], dtype=bool)
         edge[fine.boundary_nodes()] = True
@@ -668,12 +668,12 @@ def _boxes_meet(a: Array, b: Array, c: Array, d: Array) -> bool:
 
 def _general(corners: Array, required: Array, size: float) -> tuple[Array, Array]:
     """Ears, then the points, then halves of long edges; flips to Delaunay's triangles after each."""
-    near = NEAR * extent(corners)
+    tolerance = NEAR * extent(corners)
     nodes = list(corners)
     triangles = _ears(corners)
     for point in required:
-        if min(np.linalg.norm(node - point) for node in nodes) > near:
-            triangles = _inserted(nodes, triangles, point, near)
+        if min(np.linalg.norm(node - point) for node in nodes) > tolerance:
+            triangles = _inserted(nodes, triangles, point, tolerance)
             _flip(nodes, triangles)
     _flip(nodes, triangles)
     for _ in range(ROUNDS):
@@ -687,45 +687,45 @@ def _general(corners: Array, required: Array, size: float) -> tuple[Array, Array
 
 def _ears(corners: Array) -> list[list[int]]:
     """Triangles of a simple polygon, cut off one by one: the fattest ear first."""
-    left = list(range(len(corners)))
+    remaining = list(range(len(corners)))
     triangles = []
-    while len(left) > 3:
+    while len(remaining) > 3:
         best, ear = -1.0, None
-        for k in range(len(left)):
-            i, j, l = left[k - 1], left[k], left[(k + 1) % len(left)]
+        for k in range(len(remaining)):
+            i, j, l = remaining[k - 1], remaining[k], remaining[(k + 1) % len(remaining)]
             a, b, c = corners[[i, j, l]]
             shape = _turn(a, b, c) / max(np.sum((a - b) ** 2), np.sum((b - c) ** 2), np.sum((c - a) ** 2))
-            others = [corners[m] for m in left if m not in (i, j, l)]
+            other_corners = [corners[m] for m in remaining if m not in (i, j, l)]
             if shape > max(best, 0) and not any(
-                min(_turn(a, b, p), _turn(b, c, p), _turn(c, a, p)) >= 0 for p in others
+                min(_turn(a, b, p), _turn(b, c, p), _turn(c, a, p)) >= 0 for p in other_corners
             ):
                 best, ear = shape, k
         if ear is None:
             raise InputError("the polygon cannot be triangulated", key="polygon", hint="give the corners in order")
-        triangles.append([left[ear - 1], left[ear], left[(ear + 1) % len(left)]])
-        del left[ear]
-    return [*triangles, left]
+        triangles.append([remaining[ear - 1], remaining[ear], remaining[(ear + 1) % len(remaining)]])
+        del remaining[ear]
+    return [*triangles, remaining]
 
 
 def _edges(triangles: list[list[int]]) -> dict[tuple[int, int], list[int]]:
     """Edges (lower node first) and the triangles beside them."""
-    found: dict[tuple[int, int], list[int]] = {}
+    edges: dict[tuple[int, int], list[int]] = {}
     for index, (a, b, c) in enumerate(triangles):
         for i, j in ((a, b), (b, c), (c, a)):
-            found.setdefault((min(i, j), max(i, j)), []).append(index)
-    return found
+            edges.setdefault((min(i, j), max(i, j)), []).append(index)
+    return edges
 
 
 def _opposite(triangle: list[int], a: int, b: int) -> int:
     return next(node for node in triangle if node not in (a, b))
 
 
-def _inserted(nodes: list[Array], triangles: list[list[int]], point: Array, near: float) -> list[list[int]]:
+def _inserted(nodes: list[Array], triangles: list[list[int]], point: Array, tolerance: float) -> list[list[int]]:
     """The triangles with one more node inside."""
     for a, b in _edges(triangles):
         along = nodes[b] - nodes[a]
         length = float(np.linalg.norm(along))
-        if abs(_turn(nodes[a], nodes[b], point)) / length < near and 0 < along @ (point - nodes[a]) < length**2:
+        if abs(_turn(nodes[a], nodes[b], point)) / length < tolerance and 0 < along @ (point - nodes[a]) < length**2:
             return _split(nodes, triangles, a, b, point)
     for index, (a, b, c) in enumerate(triangles):
         if min(_turn(nodes[i], nodes[j], point) for i, j in ((a, b), (b, c), (c, a))) > 0:
@@ -752,13 +752,13 @@ def _split(nodes: list[Array], triangles: list[list[int]], a: int, b: int, point
 def _flip(nodes: list[Array], triangles: list[list[int]]) -> None:
     """Lawson's flips, until every pair of neighbours is Delaunay's."""
     for _ in range(ROUNDS):
-        for (a, b), beside in _edges(triangles).items():
-            if len(beside) < 2:
+        for (a, b), adjacent in _edges(triangles).items():
+            if len(adjacent) < 2:
                 continue
-            c, d = (_opposite(triangles[index], a, b) for index in beside)
+            c, d = (_opposite(triangles[index], a, b) for index in adjacent)
             if _angle(nodes, a, b, c) + _angle(nodes, a, b, d) > np.pi + NEAR:
                 first, second = [c, d, a], [c, d, b]
-                for index, triangle in zip(beside, (first, second), strict=True):
+                for index, triangle in zip(adjacent, (first, second), strict=True):
                     if _turn(*(nodes[node] for node in triangle)) < 0:
                         triangle[1], triangle[2] = triangle[2], triangle[1]
                     triangles[index] = triangle

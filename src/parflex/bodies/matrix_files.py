@@ -67,47 +67,47 @@ USUAL = ("KAAX", "MAAX", "BAAX")
 NASTRAN_OMITTED = ("K4AAX", "VAX", "PAX")  # structural damping, partitioning, loads
 
 
-def load_matrices(file: str | Mapping[str, str], named: Sequence[int]) -> ReducedMatrices:
+def load_matrices(file: str | Mapping[str, str], node_numbers: Sequence[int]) -> ReducedMatrices:
     """Read matrices from one file, or from one file each; `named` are numbers of nodes that the robot asks for."""
     if isinstance(file, str):
-        return _load(Path(file), named)
+        return _load(Path(file), node_numbers)
     parts: dict[str, Any] = {}
     for key, path in file.items():
-        made = _one_matrix(Path(path), key)
-        parts[key] = made
+        entry = _one_matrix(Path(path), key)
+        parts[key] = entry
     freedoms = {key: part[0] for key, part in parts.items() if part[0] is not None}
     matrices = {key: part[1] for key, part in parts.items()}
     first = str(next(iter(file.values())))
     if not freedoms:
         order = max(len(A) for A in matrices.values())
-        return from_freedoms(first, freedoms_by_count(order, named, first, matrices["K"]), matrices)
+        return from_freedoms(first, freedoms_by_count(order, node_numbers, first, matrices["K"]), matrices)
     return _merged(first, freedoms, matrices)
 
 
 def _merged(file: str, freedoms: dict[str, list[Freedom]], matrices: dict[str, Array]) -> ReducedMatrices:
     """Matrices of files that each list their own freedoms: a freedom that one does not list has zeros there."""
-    together = list(dict.fromkeys(one for own in freedoms.values() for one in own))
-    together.sort(key=in_order)
-    refuse_order(len(together), file)
+    all_freedoms = list(dict.fromkeys(freedom for listed in freedoms.values() for freedom in listed))
+    all_freedoms.sort(key=in_order)
+    refuse_order(len(all_freedoms), file)
     placed = {}
     for key, A in matrices.items():
-        own = freedoms.get(key)
-        if own is None:
+        listed = freedoms.get(key)
+        if listed is None:
             placed[key] = A
             continue
-        index = np.array([together.index(one) for one in own])
-        placed[key] = np.zeros((len(together), len(together)))
+        index = np.array([all_freedoms.index(freedom) for freedom in listed])
+        placed[key] = np.zeros((len(all_freedoms), len(all_freedoms)))
         placed[key][np.ix_(index, index)] = A
-    return from_freedoms(file, together, placed)
+    return from_freedoms(file, all_freedoms, placed)
 
 
-def freedoms_by_count(order: int, named: Sequence[int], file: str, K: Array) -> list[Freedom]:
+def freedoms_by_count(order: int, node_numbers: Sequence[int], file: str, K: Array) -> list[Freedom]:
     """Freedoms of a file that has matrices alone: nodes 1, 2, ... up to the last one that the robot names.
 
     Where K resists the translations of these, there are more: as many as it takes to leave them free.
     """
     refuse_order(order, file)
-    count = max(named, default=0)
+    count = max(node_numbers, default=0)
     if not 1 <= count <= order // 6:
         raise matrix_error(
             file,
@@ -116,19 +116,19 @@ def freedoms_by_count(order: int, named: Sequence[int], file: str, K: Array) -> 
             "nodes",
             count,
         )
-    free = (more for more in range(count, order // 6 + 1) if K.shape == (order, order) and _moves_freely(K, more))
-    count = next(free, count)
+    candidates = (candidate for candidate in range(count, order // 6 + 1) if K.shape == (order, order) and _moves_freely(K, candidate))
+    count = next(candidates, count)
     nodes = [(number, component) for number in range(1, count + 1) for component in range(1, 7)]
     return nodes + [(k + 1, 0) for k in range(order - len(nodes))]
 
 
 def _moves_freely(K: Array, count: int) -> bool:
     """Whether the first nodes, six rows each, can be translated together without force."""
-    X = np.zeros((len(K), 3))
+    translations = np.zeros((len(K), 3))
     for number in range(count):
-        X[6 * number : 6 * number + 3] = np.eye(3)
+        translations[6 * number : 6 * number + 3] = np.eye(3)
     rows = K / np.sqrt(np.maximum(np.abs(np.diag(K)), 1e-300))[:, None]
-    return bool(np.abs(rows @ X).max() < HARDLY * np.abs(rows[:, :3]).max())
+    return bool(np.abs(rows @ translations).max() < HARDLY * np.abs(rows[:, :3]).max())
 
 
 def read_content(path: Path) -> bytes:
@@ -146,12 +146,12 @@ def decode_text(content: bytes, path: Path) -> str:
     return content.decode("utf-8", errors="replace")
 
 
-def _load(path: Path, named: Sequence[int]) -> ReducedMatrices:
+def _load(path: Path, node_numbers: Sequence[int]) -> ReducedMatrices:
     content = read_content(path)
     if content[:4] == b"PK\x03\x04":
-        return from_arrays(_npz(content, path), path, named)
+        return from_arrays(_npz(content, path), path, node_numbers)
     if content[:6] == b"MATLAB" or content[:8] == b"\x89HDF\r\n\x1a\n":
-        return from_arrays(_matlab(content, path), path, named)
+        return from_arrays(_matlab(content, path), path, node_numbers)
     text = decode_text(content, path)
     start = text.lstrip()[:14].lower()
     if start.startswith("%%matrixmarket"):
@@ -179,10 +179,10 @@ def _one_matrix(path: Path, key: str) -> tuple[list[Freedom] | None, Array]:
     content = read_content(path)
     if content[:4] == b"PK\x03\x04" or content[:6] == b"MATLAB":
         arrays = _npz(content, path) if content[:2] == b"PK" else _matlab(content, path)
-        found = [arrays[name] for name in ARRAYS[key] if name in arrays]
-        if not found:
+        candidates = [arrays[name] for name in ARRAYS[key] if name in arrays]
+        if not candidates:
             raise matrix_error(str(path), f"has no array {key}", f"give it the name {key}", key)
-        return None, real_numbers(found[0], key, path)
+        return None, real_numbers(candidates[0], key, path)
     text = decode_text(content, path)
     if text.lstrip()[:14].lower().startswith("%%matrixmarket"):
         return None, read_matrix_market(text, str(path))
@@ -209,26 +209,26 @@ def _matlab(content: bytes, path: Path) -> dict[str, Array]:
     if _unpacked(content) > MAX_BYTES:
         raise matrix_error(str(path), f"unpacks to more than {MAX_BYTES / 1e6:.0f} MB", "give reduced matrices")
     try:
-        found = loadmat(io.BytesIO(content), variable_names=list(NAMES))
+        variables = loadmat(io.BytesIO(content), variable_names=list(NAMES))
     except Exception as error:  # what a damaged file raises depends on where it is damaged
         raise _damaged(path, "MATLAB", error) from None
-    arrays = {name: value for name, value in found.items() if name in NAMES}
+    arrays = {name: value for name, value in variables.items() if name in NAMES}
     return {name: value.toarray() if hasattr(value, "toarray") else value for name, value in arrays.items()}
 
 
 def _unpacked(content: bytes) -> int:
     """Bytes that the elements of a MATLAB file unpack to, counted up to what is too many."""
-    order, at, total = "<" if content[126:128] == b"IM" else ">", 128, 0
-    while at + 8 <= len(content) and total <= MAX_BYTES:
-        kind, size = struct.unpack(f"{order}II", content[at : at + 8])
+    order, position, total = "<" if content[126:128] == b"IM" else ">", 128, 0
+    while position + 8 <= len(content) and total <= MAX_BYTES:
+        kind, size = struct.unpack(f"{order}II", content[position : position + 8])
         if kind == COMPRESSED:
             try:
-                total += len(zlib.decompressobj().decompress(content[at + 8 : at + 8 + size], MAX_BYTES + 1))
+                total += len(zlib.decompressobj().decompress(content[position + 8 : position + 8 + size], MAX_BYTES + 1))
             except zlib.error:
                 return total  # damaged: said by the reader
         else:
             total += size
-        at += 8 + size
+        position += 8 + size
     return total
 
 
@@ -245,95 +245,95 @@ def real_numbers(values: Any, key: str, path: Path) -> Array:
     """Real numbers."""
     array = np.asarray(values)
     if np.iscomplexobj(array) or array.dtype.kind not in "fiu":
-        what = "complex numbers" if np.iscomplexobj(array) else "no numbers"
-        raise matrix_error(str(path), f"'{key}' holds {what}", "give real numbers", key)
+        content = "complex numbers" if np.iscomplexobj(array) else "no numbers"
+        raise matrix_error(str(path), f"'{key}' holds {content}", "give real numbers", key)
     return array.astype(float)
 
 
-def from_arrays(arrays: Mapping[str, Array], path: Path, named: Sequence[int]) -> ReducedMatrices:
+def from_arrays(arrays: Mapping[str, Array], path: Path, node_numbers: Sequence[int]) -> ReducedMatrices:
     """Named arrays of a MATLAB or npz file: nodes first, six freedoms each, then modal coordinates."""
-    found: dict[str, Array] = {}
+    known_arrays: dict[str, Array] = {}
     for key, names in ARRAYS.items():
         first = next((name for name in names if name in arrays), None)
         if first is not None:
-            found[key] = real_numbers(arrays[first], first, path)
+            known_arrays[key] = real_numbers(arrays[first], first, path)
     file = str(path)
-    matrices = {key: A for key, A in found.items() if key in WORDS}
+    matrices = {key: A for key, A in known_arrays.items() if key in WORDS}
     if "K" not in matrices or matrices["K"].ndim != 2:
         return from_freedoms(file, [], {key: A for key, A in matrices.items() if key != "K"})
     order = len(matrices["K"])
-    given = found["numbers"].ravel() if "numbers" in found else np.zeros(0)
-    if not np.all(np.isfinite(given)) or np.any(given != np.round(given)) or np.any(np.abs(given) > LARGEST_NUMBER):
+    raw = known_arrays["numbers"].ravel() if "numbers" in known_arrays else np.zeros(0)
+    if not np.all(np.isfinite(raw)) or np.any(raw != np.round(raw)) or np.any(np.abs(raw) > LARGEST_NUMBER):
         raise matrix_error(
             file, "the numbers of nodes are not whole numbers", "give one for each interface node", "int_i"
         )
-    numbers = [int(x) for x in given] if "numbers" in found else None
-    places = found.get("positions")
-    if places is not None and (places.ndim != 2 or places.shape[1] != 3 or not np.all(np.isfinite(places))):
+    numbers = [int(x) for x in raw] if "numbers" in known_arrays else None
+    positions = known_arrays.get("positions")
+    if positions is not None and (positions.ndim != 2 or positions.shape[1] != 3 or not np.all(np.isfinite(positions))):
         raise matrix_error(
             file, "the positions of nodes are not n x 3 numbers", "give x y z of each interface node", "int_xyz"
         )
-    if numbers is None and places is None:
-        return from_freedoms(file, freedoms_by_count(order, named, file, matrices["K"]), matrices)
-    numbers = numbers if numbers is not None else list(range(1, len(places) + 1))  # type: ignore[arg-type]
+    if numbers is None and positions is None:
+        return from_freedoms(file, freedoms_by_count(order, node_numbers, file, matrices["K"]), matrices)
+    numbers = numbers if numbers is not None else list(range(1, len(positions) + 1))  # type: ignore[arg-type]
     refuse_order(order, file)
-    if places is not None and len(places) != len(numbers):
-        raise matrix_error(file, f"{len(places)} positions for {len(numbers)} nodes", "give one for each", "int_xyz")
+    if positions is not None and len(positions) != len(numbers):
+        raise matrix_error(file, f"{len(positions)} positions for {len(numbers)} nodes", "give one for each", "int_xyz")
     if 6 * len(numbers) > order:
         message = f"has {order} freedoms for {len(numbers)} nodes of six"
         raise matrix_error(file, message, "interface freedoms come first, x y z rx ry rz of each node", value=order)
     freedoms = [(number, component) for number in numbers for component in range(1, 7)]
     freedoms += [(k + 1, 0) for k in range(order - len(freedoms))]
-    return from_freedoms(file, freedoms, matrices, None if places is None else dict(zip(numbers, places, strict=True)))
+    return from_freedoms(file, freedoms, matrices, None if positions is None else dict(zip(numbers, positions, strict=True)))
 
 
 def read_abaqus(text: str, file: str) -> ReducedMatrices:
     """A substructure: nodes, freedoms, and a triangle of each matrix."""
     nodes: list[int] = []
-    lists: list[list[int]] = []
+    freedom_lists: list[list[int]] = []
     values: dict[str, list[float]] = {}
-    reading, current = "", ""
+    section, current = "", ""
     for number, line in enumerate(text.splitlines(), 1):
         bare = line.strip().upper()
         if bare.startswith("**"):
-            reading = _comment(bare, reading, nodes)
+            section = _comment(bare, section, nodes)
         elif bare.startswith("*"):
-            word = bare.replace(" ", "")
-            if word.startswith("*INCLUDE"):
+            keyword = bare.replace(" ", "")
+            if keyword.startswith("*INCLUDE"):
                 raise matrix_error(file, "includes another file", "write all in one file", value=f"line {number}")
-            reading, current = _keyword(word, file)
-            if reading == "values":
+            section, current = _keyword(keyword, file)
+            if section == "values":
                 values.setdefault(current, [])
-        elif bare and reading == "values":
+        elif bare and section == "values":
             values[current] += _numbers(bare, file, number)
-        elif bare and reading in ("nodes", "freedoms"):  # a remark may stand between the two
-            reading = "freedoms"
-            own = _numbers(bare, file, number)
-            if not all(abs(x) < LARGEST_NUMBER and x == int(x) for x in own):
+        elif bare and section in ("nodes", "freedoms"):  # a remark may stand between the two
+            section = "freedoms"
+            row = _numbers(bare, file, number)
+            if not all(abs(x) < LARGEST_NUMBER and x == int(x) for x in row):
                 raise matrix_error(
                     file, f"line {number} is not a list of freedoms", "write the matrices again", value=bare[:40]
                 )
-            lists.append([int(x) for x in own])
-    freedoms = _freedoms(nodes, lists, file)
-    matrices = {key: _triangle(found, len(freedoms), key, file) for key, found in values.items() if key}
+            freedom_lists.append([int(x) for x in row])
+    freedoms = _freedoms(nodes, freedom_lists, file)
+    matrices = {key: _triangle(entries, len(freedoms), key, file) for key, entries in values.items() if key}
     return from_freedoms(file, freedoms, matrices)
 
 
-def _comment(bare: str, reading: str, nodes: list[int]) -> str:
+def _comment(bare: str, section: str, nodes: list[int]) -> str:
     """Nodes are listed in comments behind the line ELEMENT NODES."""
     if "ELEMENT NODES" in bare:
         return "nodes"
     numbers = bare[2:].replace(",", " ").split()
-    if reading == "nodes" and numbers and all(re.fullmatch(r"[+-]?\d{1,10}", x) for x in numbers):
+    if section == "nodes" and numbers and all(re.fullmatch(r"[+-]?\d{1,10}", x) for x in numbers):
         nodes += [int(x) for x in numbers]
         return "nodes"
-    return "freedoms" if reading == "nodes" else reading
+    return "freedoms" if section == "nodes" else section
 
 
-def _keyword(word: str, file: str) -> tuple[str, str]:
-    if not word.startswith("*MATRIX"):
+def _keyword(keyword: str, file: str) -> tuple[str, str]:
+    if not keyword.startswith("*MATRIX"):
         return "", ""
-    kind = next((part.partition("=")[2] for part in word.split(",") if part.startswith("TYPE=")), "")
+    kind = next((part.partition("=")[2] for part in keyword.split(",") if part.startswith("TYPE=")), "")
     if kind in TYPES:
         return "values", TYPES[kind]
     if kind in ABAQUS_OMITTED:
@@ -352,21 +352,21 @@ def _numbers(line: str, file: str, number: int) -> list[float]:
         ) from None
 
 
-def _freedoms(nodes: list[int], lists: list[list[int]], file: str) -> list[Freedom]:
+def _freedoms(nodes: list[int], freedom_lists: list[list[int]], file: str) -> list[Freedom]:
     """Freedoms of each node: those of the first line, from the n-th node on those of a line that begins with n."""
-    if not nodes or not lists:
+    if not nodes or not freedom_lists:
         hint = "write it with *SUBSTRUCTURE MATRIX OUTPUT, OUTPUT FILE=USER DEFINED"
         raise matrix_error(file, "has no list of nodes and their freedoms", hint)
-    own = {1: lists[0]} | {entry[0]: entry[1:] for entry in lists[1:]}
-    found: list[Freedom] = []
+    components_from = {1: freedom_lists[0]} | {entry[0]: entry[1:] for entry in freedom_lists[1:]}
+    freedoms: list[Freedom] = []
     current: list[int] = []
     for place, node in enumerate(nodes, 1):
-        current = own.get(place, current)
-        found += [(node, component) for component in current] if node > 0 else [(node, 0)] * len(current)
-    refuse_order(len(found), file)
-    if len(set(found)) < len(found):  # an internal node with several freedoms
-        found = [(k, 0) if component == 0 else (node, component) for k, (node, component) in enumerate(found, 1)]
-    return found
+        current = components_from.get(place, current)
+        freedoms += [(node, component) for component in current] if node > 0 else [(node, 0)] * len(current)
+    refuse_order(len(freedoms), file)
+    if len(set(freedoms)) < len(freedoms):  # an internal node with several freedoms
+        freedoms = [(k, 0) if component == 0 else (node, component) for k, (node, component) in enumerate(freedoms, 1)]
+    return freedoms
 
 
 def _triangle(values: list[float], order: int, key: str, file: str) -> Array:
@@ -409,7 +409,7 @@ def read_entries(text: str, file: str) -> tuple[list[Freedom], Array]:
     if not entries:
         raise matrix_error(file, "has no entry of a matrix", "write it again")
     order = sorted(freedoms, key=in_order)
-    place = {one: k for k, one in enumerate(order)}
+    place = {freedom: k for k, freedom in enumerate(order)}
     A = np.zeros((len(order), len(order)))
     for (first, second), value in entries.items():
         A[place[first], place[second]] = value
@@ -427,13 +427,13 @@ def cards(text: str, file: str) -> Iterable[list[str]]:
             continue
         if bare.lstrip().upper().startswith("INCLUDE"):
             raise matrix_error(file, "includes another file", "write all in one file", value=bare[:40])
-        first, *rest = _fields(bare)
+        first, *fields = _fields(bare)
         name = first.rstrip("*").strip()
         if name and not name.startswith("+"):
             if card:
                 yield card
             card = [name.upper()]
-        card += rest
+        card += fields
     if card:
         yield card
 
@@ -467,42 +467,42 @@ def nastran_integer(text: str, file: str) -> int:
 
 def read_punch(text: str, file: str) -> ReducedMatrices:
     """All matrices of a punch file; rows are grid points by number, then scalar points."""
-    found: dict[str, dict[tuple[Freedom, Freedom], float]] = {}
-    heads: dict[str, list[str]] = {}
-    places: dict[int, Array] = {}
+    file_entries: dict[str, dict[tuple[Freedom, Freedom], float]] = {}
+    headers: dict[str, list[str]] = {}
+    positions: dict[int, Array] = {}
     for card in cards(text, file):
         if card[0] == "GRID":
-            _add_grid(card, places, file)
+            _add_grid(card, positions, file)
         elif card[0] == "DMIG" and len(card) > 2:
             name = card[1].upper()
             if card[2] in ("0", ""):
-                heads[name] = card
+                headers[name] = card
             else:
-                _add_column(card, found.setdefault(name, {}), file)
-    chosen = _chosen(found, file)
+                _add_column(card, file_entries.setdefault(name, {}), file)
+    chosen = _chosen(file_entries, file)
     for key, name in chosen.items():
-        if name not in heads:
+        if name not in headers:
             raise matrix_error(file, f"the matrix {name} has no header", "the file is truncated: write it again", key)
-        _check_head(heads[name], file)
-    together = {one for name in chosen.values() for pair in found[name] for one in pair}
-    freedoms = sorted(together, key=in_order)
+        _check_head(headers[name], file)
+    used_freedoms = {freedom for name in chosen.values() for pair in file_entries[name] for freedom in pair}
+    freedoms = sorted(used_freedoms, key=in_order)
     refuse_order(len(freedoms), file)
-    matrices = {key: _filled(found[name], freedoms, heads[name], file) for key, name in chosen.items()}
-    return from_freedoms(file, freedoms, matrices, places)
+    matrices = {key: _filled(file_entries[name], freedoms, headers[name], file) for key, name in chosen.items()}
+    return from_freedoms(file, freedoms, matrices, positions)
 
 
-def _add_grid(card: list[str], places: dict[int, Array], file: str) -> None:
+def _add_grid(card: list[str], positions: dict[int, Array], file: str) -> None:
     fields = [*card[1:], *[""] * 8]
-    point, axes, moved = fields[0], fields[1], fields[5]
-    if axes not in ("", "0") or moved not in ("", "0"):
-        what = "position" if axes not in ("", "0") else "freedoms"
+    point, cp, cd = fields[0], fields[1], fields[5]
+    if cp not in ("", "0") or cd not in ("", "0"):
+        what = "position" if cp not in ("", "0") else "freedoms"
         raise matrix_error(
             file,
-            f"the {what} of GRID {point} are in the coordinate system {axes if what == 'position' else moved}",
+            f"the {what} of GRID {point} are in the coordinate system {cp if what == 'position' else cd}",
             "give all interface nodes in basic axes (CP = CD = 0)",
             value=point,
         )
-    places[nastran_integer(point, file)] = np.array([nastran_number(x or "0.", file) for x in fields[2:5]])
+    positions[nastran_integer(point, file)] = np.array([nastran_number(x or "0.", file) for x in fields[2:5]])
 
 
 def _check_head(card: list[str], file: str) -> None:
@@ -519,10 +519,10 @@ def _add_column(card: list[str], entries: dict[tuple[Freedom, Freedom], float], 
     """A column: its freedom, then rows of freedom and value. Large fields have a fourth one that is empty."""
     card = [*card, "", "", ""]
     column = nastran_integer(card[2], file), nastran_integer(card[3] or "0", file)
-    rest = card[5:]
-    rest = rest + [""] * (-len(rest) % 4)
-    for k in range(0, len(rest), 4):
-        point, component, value = rest[k : k + 3]
+    fields = card[5:]
+    fields = fields + [""] * (-len(fields) % 4)
+    for k in range(0, len(fields), 4):
+        point, component, value = fields[k : k + 3]
         if point:
             if not value:
                 raise matrix_error(
@@ -533,10 +533,10 @@ def _add_column(card: list[str], entries: dict[tuple[Freedom, Freedom], float], 
             )
 
 
-def _chosen(found: dict[str, dict], file: str) -> dict[str, str]:
+def _chosen(entries: dict[str, dict], file: str) -> dict[str, str]:
     chosen: dict[str, str] = {}
     for letter, key in KINDS.items():
-        names = [name for name in found if name.startswith(letter) and name not in NASTRAN_OMITTED]
+        names = [name for name in entries if name.startswith(letter) and name not in NASTRAN_OMITTED]
         usual = [name for name in names if name in USUAL]
         if len(names) > 1 and len(usual) != 1:
             raise matrix_error(
@@ -545,9 +545,9 @@ def _chosen(found: dict[str, dict], file: str) -> dict[str, str]:
         if names:
             chosen[key] = (usual or names)[0]
     if "K" not in chosen or "M" not in chosen:
-        have = ", ".join(found) or "none"
+        available = ", ".join(entries) or "none"
         raise matrix_error(
-            file, f"has no pair of matrices K... and M..., but {have}", "punch KAAX and MAAX (EXTSEOUT(DMIGPCH))"
+            file, f"has no pair of matrices K... and M..., but {available}", "punch KAAX and MAAX (EXTSEOUT(DMIGPCH))"
         )
     return chosen
 
@@ -556,12 +556,12 @@ def _filled(
     entries: dict[tuple[Freedom, Freedom], float], freedoms: list[Freedom], head: list[str], file: str
 ) -> Array:
     A = np.zeros((len(freedoms), len(freedoms)))
-    place = {one: k for k, one in enumerate(freedoms)}
+    index = {freedom: k for k, freedom in enumerate(freedoms)}
     symmetric = head[3] == "6"
     for (row, column), value in entries.items():
-        A[place[row], place[column]] = value
+        A[index[row], index[column]] = value
         if symmetric:
-            A[place[column], place[row]] = value
+            A[index[column], index[row]] = value
     return A
 
 

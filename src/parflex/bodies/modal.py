@@ -113,10 +113,10 @@ def checked(data: ModalData) -> ModalData:
     lengths = {"masses": n, "modal_stiffnesses": N, "modal_masses": N, "damping_ratios": N}
     for name, length in lengths.items():
         values = np.asarray(getattr(data, name))
-        what = f"{length} nodes" if name == "masses" else f"{length} modes"
+        count_text = f"{length} nodes" if name == "masses" else f"{length} modes"
         if values.shape != (length,):
             raise modal_data_error(
-                f"{name} has {values.size} values for {what}", name, "give one for each", values.size
+                f"{name} has {values.size} values for {count_text}", name, "give one for each", values.size
             )
         if not np.all(np.isfinite(values)):
             raise modal_data_error(f"{name} has a value that is not a number", name, "give finite numbers")
@@ -141,9 +141,9 @@ def _check_numbers(data: ModalData) -> None:
     if data.second_moments is not None:
         _check_moments(data, data.second_moments)
     if data.geometric is not None:
-        what = geometric_stiffness_error(data.geometric, data.count)
-        if what is not None:
-            raise modal_data_error(*what)
+        problem = geometric_stiffness_error(data.geometric, data.count)
+        if problem is not None:
+            raise modal_data_error(*problem)
     if not 0 <= data.thickness < np.inf:
         raise modal_data_error(
             "the thickness is not a positive length", "thickness", "give a positive number, or none", data.thickness
@@ -206,22 +206,22 @@ def _check_products(data: ModalData) -> None:
 
 def fields_of(data: ModalData) -> tuple[Array, Array]:
     """Positions and shapes at the nodes, (N+1) x n x 3, and how they carry an offset s: (N+1) x n x 3 x 3."""
-    places = np.concatenate([data.nodes[None], data.shapes[:, :, :3]])
-    turns = np.nan_to_num(data.shapes[:, :, 3:])
+    positions = np.concatenate([data.nodes[None], data.shapes[:, :, :3]])
+    rotations = np.nan_to_num(data.shapes[:, :, 3:])
     carry = np.zeros((data.count + 1, len(data.nodes), 3, 3))
     carry[0] = np.eye(3)
-    x, y, z = np.moveaxis(turns, 2, 0)
+    x, y, z = np.moveaxis(rotations, 2, 0)
     carry[1:, :, 0, 1], carry[1:, :, 0, 2], carry[1:, :, 1, 2] = -z, y, -x
     carry[1:, :, 1, 0], carry[1:, :, 2, 0], carry[1:, :, 2, 1] = z, -y, x
-    return places, carry
+    return positions, carry
 
 
 def integrals(data: ModalData) -> tuple[Array, Array]:
     """S_a = int f_a and G_ab = int f_a f_b^T of the fields (r0, phi_1, ...), as sums over the nodes, theory (32)."""
-    places, carry = fields_of(data)
-    weighted = places * data.masses[None, :, None]
+    positions, carry = fields_of(data)
+    weighted = positions * data.masses[None, :, None]
     S = weighted.sum(axis=1)
-    G = np.einsum("ani,bnj->abij", weighted, places, optimize=True)
+    G = np.einsum("ani,bnj->abij", weighted, positions, optimize=True)
     if data.second_moments is not None:
         carried = np.einsum("anik,nkl->anil", carry, data.second_moments, optimize=True)
         G = G + np.einsum("anil,bnjl->abij", carried, carry, optimize=True)
@@ -298,8 +298,8 @@ def _node(data: ModalData, index: int) -> Node:
     shape = data.shapes[:, index].T
     scale = np.abs(data.shapes[:, :, :3]).max()
     shape = np.where(np.abs(shape) > ROUND_OFF * scale, shape, 0.0)  # NaN becomes zero: `turns` says that
-    known = bool(np.all(np.isfinite(data.shapes[:, index])))
-    return Node(data.nodes[index], shape[:3], shape[3:], turns=known)
+    has_rotations = bool(np.all(np.isfinite(data.shapes[:, index])))
+    return Node(data.nodes[index], shape[:3], shape[3:], turns=has_rotations)
 
 
 def normalised(data: ModalData) -> ModalData:
@@ -337,8 +337,8 @@ def normalised(data: ModalData) -> ModalData:
         first = last
     for part in (slice(0, 3), slice(3, 6)):  # what is not resolved where legs are attached is zero: symmetry is seen
         largest = np.nanmax(np.abs(shapes[:, :, part]), axis=(1, 2), keepdims=True, initial=0.0)
-        held = shapes[:, : len(data.interface), part]
-        resolved = np.where(np.abs(held) < RESOLVED * largest, 0.0, held)
+        interface_shapes = shapes[:, : len(data.interface), part]
+        resolved = np.where(np.abs(interface_shapes) < RESOLVED * largest, 0.0, interface_shapes)
         shapes[:, : len(data.interface), part] = (
             without_rounding_differences(resolved, RESOLVED) if resolved.size else resolved
         )
@@ -347,13 +347,13 @@ def normalised(data: ModalData) -> ModalData:
 
 def _turned_by_rule(shapes: Array, interface: int) -> Array:
     """Shapes of one stiffness; the place that decides is the same for every mixture of them."""
-    result, rest = [], list(shapes)
-    while rest:
-        place = _largest(np.sqrt(np.sum(np.square(rest), axis=0)), interface)
-        along = np.array([shape.flat[place] for shape in rest])
-        turn = _householder(along / np.linalg.norm(along))
-        rest = list(np.tensordot(turn, np.array(rest), axes=1))
-        result.append(rest.pop(0))
+    result, remaining = [], list(shapes)
+    while remaining:
+        index = _largest(np.sqrt(np.sum(np.square(remaining), axis=0)), interface)
+        along = np.array([shape.flat[index] for shape in remaining])
+        rotation = _householder(along / np.linalg.norm(along))
+        remaining = list(np.tensordot(rotation, np.array(remaining), axes=1))
+        result.append(remaining.pop(0))
     return np.array(result)
 
 
@@ -365,9 +365,9 @@ def _largest(shape: Array, interface: int) -> int:
     sizes = np.nan_to_num(np.abs(shape))
     if sizes[:, :3].max() > STILL * sizes[:, 3:].max():
         sizes[:, 3:] = 0.0
-    felt = sizes[:interface]
-    looked = felt if felt.max(initial=0.0) > FELT * sizes.max() else sizes
-    return int(np.flatnonzero(looked >= (1 - SIGN_TIE) * looked.max())[0])
+    interface_sizes = sizes[:interface]
+    candidates = interface_sizes if interface_sizes.max(initial=0.0) > FELT * sizes.max() else sizes
+    return int(np.flatnonzero(candidates >= (1 - SIGN_TIE) * candidates.max())[0])
 
 
 def _householder(direction: Array) -> Array:
@@ -391,20 +391,20 @@ def _rigid_fields(data: ModalData) -> Array:
 def momenta(data: ModalData) -> Array:
     """Linear and angular momentum of each mode per unit rate, N x 6."""
     S, G = integrals(data)
-    turned = np.array([[G[0, k, 1, 2] - G[0, k, 2, 1], G[0, k, 2, 0] - G[0, k, 0, 2], G[0, k, 0, 1] - G[0, k, 1, 0]]
+    angular = np.array([[G[0, k, 1, 2] - G[0, k, 2, 1], G[0, k, 2, 0] - G[0, k, 0, 2], G[0, k, 0, 1] - G[0, k, 1, 0]]
                        for k in range(1, data.count + 1)])  # fmt: skip
-    return np.concatenate([S[1:], turned], axis=1)
+    return np.concatenate([S[1:], angular], axis=1)
 
 
 def _without_rigid_share(data: ModalData) -> ModalData:
     """Free modes carry no momentum: what rounding left of it is taken out; other modes stay as they are."""
-    one = np.ones(6)
-    rigid = replace(data, shapes=_rigid_fields(data), modal_stiffnesses=one, modal_masses=one, damping_ratios=one)
+    ones = np.ones(6)
+    rigid = replace(data, shapes=_rigid_fields(data), modal_stiffnesses=ones, modal_masses=ones, damping_ratios=ones)
     inertia = np.einsum("abii->ab", integrals(rigid)[1][1:, 1:])
     shares = np.linalg.lstsq(inertia, momenta(data).T, rcond=None)[0].T  # rigid motion with the momentum of each mode
     energy = np.einsum("ni,ij,nj->n", shares, inertia, shares)
-    meant = energy < RIGID_SHARE**2
-    shapes = data.shapes - np.where(meant[:, None, None], np.tensordot(shares, rigid.shapes, axes=1), 0.0)
+    negligible = energy < RIGID_SHARE**2
+    shapes = data.shapes - np.where(negligible[:, None, None], np.tensordot(shares, rigid.shapes, axes=1), 0.0)
     return replace(data, shapes=shapes)
 
 
@@ -425,10 +425,10 @@ def with_values(data: ModalData, stiffness: Sequence[float] | None, damping: flo
             raise modal_data_error(
                 f"{len(stiffness)} stiffnesses for {data.count} modes", "stiffness", "give one for each", len(stiffness)
             )
-        given = np.array(stiffness, dtype=float)
+        stiffnesses = np.array(stiffness, dtype=float)
         if data.geometric is not None:  # the stress of a mode goes with its stiffness
-            data = replace(data, geometric=data.geometric * (given / data.modal_stiffnesses)[:, None, None])
-        data = replace(data, modal_stiffnesses=given)
+            data = replace(data, geometric=data.geometric * (stiffnesses / data.modal_stiffnesses)[:, None, None])
+        data = replace(data, modal_stiffnesses=stiffnesses)
     if damping is not None:
         data = replace(data, damping_ratios=np.full(data.count, float(damping)))
     return checked(data)

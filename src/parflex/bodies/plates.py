@@ -124,8 +124,8 @@ class Discrete(Record):
 
     def at_corners(self, points: Array) -> tuple[sparse.csr_matrix, sparse.csr_matrix, sparse.csr_matrix]:
         """The fields at points that are corners of triangles: attachments."""
-        found = np.array([corner_of(self.mesh, point) for point in points], dtype=int).reshape(-1, 2)
-        return self.fields(found[:, 0], CORNERS[:, found[:, 1]])
+        corners = np.array([corner_of(self.mesh, point) for point in points], dtype=int).reshape(-1, 2)
+        return self.fields(corners[:, 0], CORNERS[:, corners[:, 1]])
 
     @cached_property
     def rigid(self) -> Array:
@@ -136,8 +136,8 @@ class Discrete(Record):
         weights = np.tile(W, self.mesh.t.shape[1]) * np.abs(self.mesh.mapping().detDF(np.zeros((2, 1))).ravel())[cells]
         x, y = self.mesh.mapping().F(X[:, :, None], tind=cells)[:, :, 0]
         w, s_x, s_y = self.fields(cells, X)
-        one, zero = np.ones_like(x), np.zeros_like(x)
-        deflections, slopes = np.array([one, x, y]).T, np.array([zero, one, zero]).T
+        ones, zeros = np.ones_like(x), np.zeros_like(x)
+        deflections, slopes = np.array([ones, x, y]).T, np.array([zeros, ones, zeros]).T
         parts = w.T @ (weights[:, None] * deflections)
         for field_, slope in ((s_x, slopes), (s_y, slopes[:, [0, 2, 1]])):
             parts += plate.thickness**2 / 12 * field_.T @ (weights[:, None] * slope)
@@ -217,12 +217,12 @@ def plate_modes(
         sampling = max(0, int(np.ceil(np.log2(SAMPLES * modes / mesh.t.shape[1]) / 2 - 1e-9)))
     points, weights = _points(mesh.refined(sampling), degree)
     masses = np.concatenate([np.zeros(len(plate.points)), plate.density * plate.thickness * weights])
-    both = [
+    fields = [
         np.concatenate([(a @ vectors), (b @ vectors)]).T
         for a, b in zip(discrete.at_corners(plate.points), discrete.at(points), strict=True)
     ]
     shapes = np.zeros((len(stiffnesses), len(masses), 6))
-    shapes[:, :, 2], shapes[:, :, 3], shapes[:, :, 4] = both[0], both[2], -both[1]
+    shapes[:, :, 2], shapes[:, :, 3], shapes[:, :, 4] = fields[0], fields[2], -fields[1]
     data = ModalData(
         nodes=np.column_stack([np.concatenate([plate.points, points]), np.zeros(len(masses))]),
         masses=masses,
@@ -292,14 +292,14 @@ def static_deflection(
     scale = np.abs(discrete.K.diagonal()).mean()
     system = sparse.bmat([[discrete.K, scale * rows.T], [scale * rows, None]], format="csc")
     solution = splu(system).solve(np.concatenate([load, np.zeros(rows.shape[0])]))
-    u, pulls = solution[: len(load)], scale * solution[len(load) :]
+    u, support_forces = solution[: len(load)], scale * solution[len(load) :]
     elastic = u - R @ (inertia.T @ u)
 
     def at_attachments(vector: Array) -> dict[str, Array]:
         rows = np.column_stack([w @ vector, s_y @ vector, -(s_x @ vector)])
         return dict(zip(names, rows, strict=True))
 
-    reactions = dict(zip(held, -pulls, strict=True)) if held else {}
+    reactions = dict(zip(held, -support_forces, strict=True)) if held else {}
     return PlateDeflection(at_attachments(u), at_attachments(elastic), {k: float(v) for k, v in reactions.items()})
 
 

@@ -93,8 +93,8 @@ class ReducedCentreLine(InnerNodes, Record):
         section = self.element.at(xi * count - number)
         first, second = self.shapes[number : number + 2]
         e = second - _carried(first, np.array([self.element.length, 0.0, 0.0]))
-        moved = _carried(first, section.r0) + np.concatenate([section.Phi_d, section.Phi_r]) @ e
-        return Node(np.array([xi * self.length, 0.0, 0.0]), moved[:3], moved[3:], self.consistent)
+        motion = _carried(first, section.r0) + np.concatenate([section.Phi_d, section.Phi_r]) @ e
+        return Node(np.array([xi * self.length, 0.0, 0.0]), motion[:3], motion[3:], self.consistent)
 
     def with_small_turns(self) -> ReducedCentreLine:
         """The same with L = 1."""
@@ -103,10 +103,10 @@ class ReducedCentreLine(InnerNodes, Record):
     def rolled(self, angle: float) -> ReducedCentreLine:
         """With its section turned; the coordinates of the tip stay along the axes of the frame."""
         c, s = np.cos(angle), np.sin(angle)
-        both = np.kron(np.eye(2), np.array([[1, 0, 0], [0, c, -s], [0, s, c]]))
+        rotation = np.kron(np.eye(2), np.array([[1, 0, 0], [0, c, -s], [0, s, c]]))
         T = np.eye(self.shapes.shape[2])
-        T[:6, :6] = both
-        return replace(self, element=replace(self.element, roll=angle), shapes=both @ self.shapes @ T.T)
+        T[:6, :6] = rotation
+        return replace(self, element=replace(self.element, roll=angle), shapes=rotation @ self.shapes @ T.T)
 
 
 def _carried(motion: Array, r: Array) -> Array:
@@ -169,29 +169,29 @@ def reduced_beam(
 
     `error` and `band` in Hz. `damping` has the factors of mass and stiffness, as the elements have it.
     """
-    own = clamped_frequency(length / elements, material, section, planar)
-    if band >= own:
-        needed = int(np.ceil(elements * np.sqrt(band / own))) + 1
+    f_el = clamped_frequency(length / elements, material, section, planar)
+    if band >= f_el:
+        needed = int(np.ceil(elements * np.sqrt(band / f_el))) + 1
         raise InputError(
-            f"the band of {band:g} Hz reaches the frequencies of the elements themselves, which begin at {own:.4g} Hz",
+            f"the band of {band:g} Hz reaches the frequencies of the elements themselves, which begin at {f_el:.4g} Hz",
             key="band",
             value=band,
             hint=f"use {needed} elements or more, or a lower band",
         )
-    whole = beam(length, material, section, planar, rotary_inertia, shear, linear)
+    full_beam = beam(length, material, section, planar, rotary_inertia, shear, linear)
     chain = ElementChain(beam(length / elements, material, section, planar, rotary_inertia, shear, linear), elements)
-    modes, left_out = _kept_modes(chain, whole.labels, first_omitted_frequency(error, band))
+    modes, left_out = _kept_modes(chain, full_beam.labels, first_omitted_frequency(error, band))
     ends = np.concatenate(centre_line(length, material, section, shear, 0.0, np.linspace(0, 1, elements + 1)), axis=1)
-    used = [LABELS.index(label) for label in whole.labels]
+    used = [LABELS.index(label) for label in full_beam.labels]
     line = chain.element.inner
     assert isinstance(line, CentreLine)
     line = replace(line, used=tuple(range(6)))
     shapes = np.concatenate([ends[:, :, used], *(_scaled(mode, line, elements) for mode in modes)], 2)
-    body = _body(whole, chain, shapes, [mode.square for mode in modes], damping)
-    labels = (*whole.labels, *(mode.label for mode in modes))
+    body = _body(full_beam, chain, shapes, [mode.square for mode in modes], damping)
+    labels = (*full_beam.labels, *(mode.label for mode in modes))
     inside = ReducedCentreLine(line, shapes)
-    said = ReducedBeam(error, band, elements, len(modes), left_out)
-    body = replace(body, labels=labels, held=len(modes), reduced=said, inner=inside)
+    report = ReducedBeam(error, band, elements, len(modes), left_out)
+    body = replace(body, labels=labels, held=len(modes), reduced=report, inner=inside)
     if not roll:
         return body
     body = rotated_about_axis(body, roll)
@@ -209,8 +209,8 @@ class _HeldMode(Record):
 
 def _kept_modes(chain: ElementChain, labels: tuple[str, ...], cut: float) -> tuple[list[_HeldMode], float]:
     """Modes below `cut` Hz, and the lowest frequency of the others."""
-    kept: list[_HeldMode] = []
-    others = [np.inf]
+    modes: list[_HeldMode] = []
+    omitted = [np.inf]
     solved: list[tuple[Array, Array, float, float, Array, Array]] = []
     for family in FAMILIES:
         if family[0] not in labels or chain.count == 1:
@@ -219,42 +219,42 @@ def _kept_modes(chain: ElementChain, labels: tuple[str, ...], cut: float) -> tup
         values, vectors = _solved(M, K, solved)
         hertz = np.sqrt(values) / (2 * np.pi)
         below = hertz < cut
-        others += [float(hertz[~below].min(initial=np.inf))]
+        omitted += [float(hertz[~below].min(initial=np.inf))]
         for number, (square, vector) in enumerate(zip(values[below], vectors.T[below], strict=True), 1):
             motion = np.zeros((chain.count + 1, 6))
             motion[1:-1, [LABELS.index(label) for label in family]] = vector.reshape(chain.count - 1, len(family))
             if family[0] == "uz":
                 motion[:, 4] *= -1.0
             motion[:, 3:] *= 1.0 if family[0] == "rx" else 1.0 / chain.step
-            kept.append(_HeldMode(f"{family[0]}{number}", float(square), motion))
-    return sorted(kept, key=lambda mode: mode.square), min(others)
+            modes.append(_HeldMode(f"{family[0]}{number}", float(square), motion))
+    return sorted(modes, key=lambda mode: mode.square), min(omitted)
 
 
 def _held(chain: ElementChain, family: tuple[str, ...], labels: tuple[str, ...]) -> tuple[Array, Array]:
     """Mass and stiffness of the inner nodes, turns in lengths of an element, those about y the other way round."""
-    own = [labels.index(label) for label in family]
-    inner = slice(len(own), chain.count * len(own))
-    scale = np.tile([1.0, (-1.0 if family[0] == "uz" else 1.0) / chain.step][: len(own)], chain.count - 1)
-    M, K = ((part[inner, inner].T * scale).T * scale for part in chain.assembled(own))
+    columns = [labels.index(label) for label in family]
+    inner = slice(len(columns), chain.count * len(columns))
+    scale = np.tile([1.0, (-1.0 if family[0] == "uz" else 1.0) / chain.step][: len(columns)], chain.count - 1)
+    M, K = ((part[inner, inner].T * scale).T * scale for part in chain.assembled(columns))
     return M, K
 
 
-def _solved(M: Array, K: Array, before: list) -> tuple[Array, Array]:
+def _solved(M: Array, K: Array, solved: list) -> tuple[Array, Array]:
     """Squares of frequencies, rising, and modes; shapes that were found for another plane are taken from there.
 
     What is soft is found with all its digits as the largest values of M against K.
     """
     m, k = float(M[0, 0]), float(K[0, 0])
-    for other_M, other_K, other_m, other_k, values, vectors in before:
-        alike = M.shape == other_M.shape and all(
-            np.abs(one / size - other / other_size).max() < ALIKE
-            for one, size, other, other_size in ((M, m, other_M, other_m), (K, k, other_K, other_k))
+    for reference_M, reference_K, reference_m, reference_k, values, vectors in solved:
+        identical = M.shape == reference_M.shape and all(
+            np.abs(matrix / size - reference / reference_size).max() < ALIKE
+            for matrix, size, reference, reference_size in ((M, m, reference_M, reference_m), (K, k, reference_K, reference_k))
         )
-        if alike:
-            return values * (k / other_k) * (other_m / m), vectors
+        if identical:
+            return values * (k / reference_k) * (reference_m / m), vectors
     inverse, vectors = scipy.linalg.eigh(M, K)
     values, vectors = 1.0 / inverse[::-1], vectors[:, ::-1]
-    before.append((M, K, m, k, values, vectors))
+    solved.append((M, K, m, k, values, vectors))
     return values, vectors
 
 
@@ -271,31 +271,31 @@ def _scaled(mode: _HeldMode, line: CentreLine, elements: int) -> Array:
 
 
 def _body(
-    whole: ElasticBody, chain: ElementChain, shapes: Array, squares: list[float], damping: tuple[float, float]
+    full_beam: ElasticBody, chain: ElementChain, shapes: Array, squares: list[float], damping: tuple[float, float]
 ) -> ElasticBody:
     """Integrals of the elements for these shapes; what the ends do alone is that of one long element."""
     S, G, spin, H, local = chain.integrals(shapes)
-    N, count = whole.size, shapes.shape[2]
-    S, G = drop_rounding(S, G, float(whole.m))
+    N, count = full_beam.size, shapes.shape[2]
+    S, G = drop_rounding(S, G, float(full_beam.m))
     G = _orthogonal(G, N)
     spin = np.where(np.abs(spin) > ALIKE * np.abs(spin).max(initial=0.0), spin, 0.0)
     H = np.where(np.abs(H) > ALIKE * np.sqrt(np.outer(np.diag(H), np.diag(H))), (H + H.T) / 2, 0.0)
     add_spin(G, spin)
-    S[: N + 1], G[: N + 1, : N + 1], H[:N, :N] = whole.S, whole.G, whole.strains[0].H
-    assert whole.spin is not None
-    spin[: N + 1, : N + 1] = whole.spin
+    S[: N + 1], G[: N + 1, : N + 1], H[:N, :N] = full_beam.S, full_beam.G, full_beam.strains[0].H
+    assert full_beam.spin is not None
+    spin[: N + 1, : N + 1] = full_beam.spin
     K = np.zeros((count, count))
-    K[:N, :N] = whole.K
+    K[:N, :N] = full_beam.K
     masses = np.einsum("aaii->a", G)[N + 1 :] + np.diag(spin)[N + 1 :]
     K[range(N, count), range(N, count)] = np.array(squares) * masses
-    wide = np.zeros((3, count - N))
-    tip = whole.nodes["tip"]
-    node = Node(tip.r0, np.hstack([tip.Phi_d, wide]), np.hstack([tip.Phi_r, wide]))
+    padding = np.zeros((3, count - N))
+    tip = full_beam.nodes["tip"]
+    node = Node(tip.r0, np.hstack([tip.Phi_d, padding]), np.hstack([tip.Phi_r, padding]))
     mass, stiffness = damping
-    strain = whole.strains[0]
-    strain = replace(strain, row=np.concatenate([strain.row, wide[0]]), H=H, c=stiffness * strain.k)
+    strain = full_beam.strains[0]
+    strain = replace(strain, row=np.concatenate([strain.row, padding[0]]), H=H, c=stiffness * strain.k)
     D = mass * (local + local.T) / 2 + stiffness * K
-    return replace(whole, S=S, G=G, K=K, D=D, nodes={"tip": node}, spin=spin, strains=(strain,))
+    return replace(full_beam, S=S, G=G, K=K, D=D, nodes={"tip": node}, spin=spin, strains=(strain,))
 
 
 def _orthogonal(G: Array, first: int) -> Array:
@@ -323,17 +323,17 @@ class ReducedSections(Record):
 
     @cached_property
     def _chain(self) -> ElementChain:
-        own = self.element
-        body = beam(own.length, own.material, own.section, own.planar, own.rotary_inertia, own.shear)
-        return ElementChain(rotated_about_axis(body, own.roll) if own.roll else body, len(self.line.shapes) - 1)
+        element = self.element
+        body = beam(element.length, element.material, element.section, element.planar, element.rotary_inertia, element.shear)
+        return ElementChain(rotated_about_axis(body, element.roll) if element.roll else body, len(self.line.shapes) - 1)
 
     def shapes(self, xi: Array) -> tuple[Array, Array, Array]:
         """Of the sections at each xi: place at rest, and what coordinates displace and turn them by."""
-        places = [self.line.at(float(s)) for s in np.asarray(xi)]
-        if not places:
+        nodes = [self.line.at(float(s)) for s in np.asarray(xi)]
+        if not nodes:
             count = self.line.shapes.shape[2]
             return np.zeros((0, 3)), np.zeros((0, 3, count)), np.zeros((0, 3, count))
-        r0, Phi_d, Phi_r = (np.array([getattr(one, key) for one in places]) for key in ("r0", "Phi_d", "Phi_r"))
+        r0, Phi_d, Phi_r = (np.array([getattr(node, key) for node in nodes]) for key in ("r0", "Phi_d", "Phi_r"))
         return r0, Phi_d, Phi_r
 
     def beyond(self, xi: Array) -> tuple[Array, Array, Array]:
@@ -341,25 +341,25 @@ class ReducedSections(Record):
         xi, count = np.asarray(xi, dtype=float), self._chain.count
         number = np.minimum((xi * count).astype(int), count - 1)
         m = self._mass * (1 - xi)
-        rest = [self._element(int(j), float(s * count - j)) for j, s in zip(number, xi, strict=True)]
+        element_moments = [self._element(int(j), float(s * count - j)) for j, s in zip(number, xi, strict=True)]
         fields = self.line.shapes.shape[2] + 1
-        S = np.array([first + self._behind[0][j + 1] for (first, _), j in zip(rest, number, strict=True)])
-        G = np.array([second + self._behind[1][j + 1] for (_, second), j in zip(rest, number, strict=True)])
+        S = np.array([first + self._behind[0][j + 1] for (first, _), j in zip(element_moments, number, strict=True)])
+        G = np.array([second + self._behind[1][j + 1] for (_, second), j in zip(element_moments, number, strict=True)])
         return m, S.reshape(-1, fields, 3), G.reshape(-1, fields, fields, 3, 3)
 
     def held_compliance(self, xi: float, at: float, stiffness: Array) -> Array:
         """Motion of the section at `at` by a unit wrench at `xi`, both ends held, that modes of such stiffness lack."""
-        whole = replace(self.element, length=self.line.length).held_compliance(xi, at)
+        exact = replace(self.element, length=self.line.length).held_compliance(xi, at)
         first = self.line.shapes.shape[2] - len(stiffness)
-        seen, loaded = (np.concatenate([node.Phi_d, node.Phi_r])[:, first:] for node in map(self.line.at, (at, xi)))
-        return whole - (seen / stiffness) @ loaded.T
+        response_shapes, load_shapes = (np.concatenate([node.Phi_d, node.Phi_r])[:, first:] for node in map(self.line.at, (at, xi)))
+        return exact - (response_shapes / stiffness) @ load_shapes.T
 
     def held_by_gravity(self, xi: float, gravity: Array, stiffness: Array) -> Array:
         """Motion of a section by gravity, both ends held, that modes of such stiffness lack."""
-        whole = replace(self.element, length=self.line.length).held_by_gravity(xi, gravity)
+        exact = replace(self.element, length=self.line.length).held_by_gravity(xi, gravity)
         first, node = self.line.shapes.shape[2] - len(stiffness), self.line.at(xi)
         S = self.beyond(np.zeros(1))[1][0, 1 + first :]  # of what modes move
-        return whole - np.concatenate([node.Phi_d, node.Phi_r])[:, first:] @ (S @ gravity / stiffness)
+        return exact - np.concatenate([node.Phi_d, node.Phi_r])[:, first:] @ (S @ gravity / stiffness)
 
     @property
     def _mass(self) -> float:
@@ -368,26 +368,26 @@ class ReducedSections(Record):
     @cached_property
     def _behind(self) -> Moments:
         """S and G of all elements from each one on; behind the last there is nothing."""
-        whole = [self._element(j, 0.0) for j in range(self._chain.count)]
+        element_moments = [self._element(j, 0.0) for j in range(self._chain.count)]
         sums = []
-        for parts in zip(*whole, strict=True):
+        for parts in zip(*element_moments, strict=True):
             stacked = np.array([*parts, np.zeros_like(parts[0])])
             sums.append(np.cumsum(stacked[::-1], axis=0)[::-1])
         return sums[0], sums[1]
 
     def _element(self, number: int, xi: float) -> Moments:
         """S and G of what lies beyond xi in one element."""
-        chain, own = self._chain, self.line.shapes[number : number + 2]
+        chain, ends = self._chain, self.line.shapes[number : number + 2]
         m, S, G = (part[0] for part in self._points.beyond(np.array([xi])))
         size = len(chain.products)
         gram = np.zeros((size, size))
         gram[0, 0], gram[0, 1:], gram[1:, 0] = m, S.ravel(), S.ravel()
         gram[1:, 1:] = G.transpose(0, 2, 1, 3).reshape(size - 1, size - 1)
-        rest = np.zeros((1, 3, size))
-        rest[0, :, 1:4], rest[0, 0, 0] = np.eye(3), number * chain.step
-        fields = np.concatenate([rest, chain.fields(own[0], own[1])])
+        base_fields = np.zeros((1, 3, size))
+        base_fields[0, :, 1:4], base_fields[0, 0, 0] = np.eye(3), number * chain.step
+        fields = np.concatenate([base_fields, chain.fields(ends[0], ends[1])])
         S, G = fields @ gram[0], np.einsum("aif,fg,bjg->abij", fields, gram, fields, optimize=True)
-        add_spin(G, self._spin(own, xi))
+        add_spin(G, self._spin(ends, xi))
         return S, G
 
     @cached_property
@@ -395,10 +395,10 @@ class ReducedSections(Record):
         """The element without the inertia of sections that spin about x and are no moving points."""
         section = self.element.section
         Ip = section.Iy + section.Iz if self.element.rotary_inertia else 0.0
-        own = self.element
+        element = self.element
         bare = type(section)(section.A, section.Iy, section.Iz, section.J, Ip, section.ky, section.kz)
         return ElementSections(
-            own.length, own.material, bare, own.planar, own.rotary_inertia, own.shear, own.roll, own.fibres
+            element.length, element.material, bare, element.planar, element.rotary_inertia, element.shear, element.roll, element.fibres
         )
 
     def _spin(self, ends: Array, xi: float) -> Array:
@@ -418,24 +418,24 @@ def mirror_symmetric_part(body: Body, n: Array) -> Array:
 
     Where a mode is neither seen by nodes nor coupled to anything, half of it is.
     """
-    rest, nodes = np.zeros(body.size), list(body.nodes.values())
+    zeros, nodes = np.zeros(body.size), list(body.nodes.values())
     extent = max((float(np.linalg.norm(node.r0)) for node in nodes), default=0.0) or 1.0
-    moves = np.vstack(
+    node_motions = np.vstack(
         [np.zeros((0, body.size)), *(part for node in nodes for part in (node.Phi_d, extent * node.Phi_r))]
     )
-    K, M = body.material_stiffness(rest), body.inertia_matrix(rest)
+    K, M = body.material_stiffness(zeros), body.inertia_matrix(zeros)
     root = np.linalg.inv(np.linalg.cholesky(K)).T  # to coordinates with strain energy 1/2 each
-    U, sizes, Wt = np.linalg.svd(moves @ root)
+    U, sizes, Wt = np.linalg.svd(node_motions @ root)
     rank = int((sizes > SEEN * sizes.max(initial=0.0)).sum())
-    seen, inner = root @ Wt[:rank].T, root @ Wt[rank:].T
-    own = (U[:, :rank] / sizes[:rank]).T @ _mirrored(nodes, n, _centre(body, n), extent) @ moves @ seen
-    part = seen @ own @ seen.T @ K
+    visible, inner = root @ Wt[:rank].T, root @ Wt[rank:].T
+    symmetric = (U[:, :rank] / sizes[:rank]).T @ _mirrored(nodes, n, _centre(body, n), extent) @ node_motions @ visible
+    part = visible @ symmetric @ visible.T @ K
     if rank == body.size:
         return part
     rigid = np.zeros((6, 6))
     rigid[:3, :3], rigid[3:, 3:] = np.eye(3) - np.outer(n, n), np.outer(n, n)
-    motions = scipy.linalg.block_diag(np.eye(6), seen)
-    return part + inner @ _by_coupling(M, motions, scipy.linalg.block_diag(rigid, own), inner) @ inner.T @ K
+    motions = scipy.linalg.block_diag(np.eye(6), visible)
+    return part + inner @ _by_coupling(M, motions, scipy.linalg.block_diag(rigid, symmetric), inner) @ inner.T @ K
 
 
 def _centre(body: Body, n: Array) -> float:
@@ -445,25 +445,25 @@ def _centre(body: Body, n: Array) -> float:
 
 def _mirrored(nodes: Sequence[Node], n: Array, centre: float, extent: float) -> Array:
     """The mean of the motions of nodes and those that the mirror shows; a node without an image is its own."""
-    places = np.array([node.r0 for node in nodes]).reshape(-1, 3)
-    images = places - 2 * np.outer(places @ n - centre, n)
-    away = np.linalg.norm(images[:, None] - places[None], axis=2)
+    positions = np.array([node.r0 for node in nodes]).reshape(-1, 3)
+    images = positions - 2 * np.outer(positions @ n - centre, n)
+    distances = np.linalg.norm(images[:, None] - positions[None], axis=2)
     flip = np.eye(3) - 2 * np.outer(n, n)
     result = np.eye(6 * len(nodes)) / 2
     for k in range(len(nodes)):
-        nearest = int(away[k].argmin())
-        image = nearest if away[k, nearest] < SAME_PLACE * extent else k
+        nearest = int(distances[k].argmin())
+        image = nearest if distances[k, nearest] < SAME_PLACE * extent else k
         result[6 * k : 6 * k + 6, 6 * image : 6 * image + 6] += scipy.linalg.block_diag(flip, -flip) / 2
     return result
 
 
-def _by_coupling(M: Array, motions: Array, own: Array, inner: Array) -> Array:
+def _by_coupling(M: Array, motions: Array, symmetric: Array, inner: Array) -> Array:
     """The same of modes that no node sees; `own` is the part in the plane of the motions they may be coupled to."""
     sizes = np.sqrt(np.diag(motions.T @ M @ motions))
     per_size = np.divide(1.0, sizes, out=np.zeros_like(sizes), where=sizes > 0)
     masses, V = np.linalg.eigh(inner.T @ M[6:, 6:] @ inner)
     rows = V.T @ inner.T @ M[6:] @ motions
-    inside, outside = rows @ own * per_size, (rows - rows @ own) * per_size
+    inside, outside = rows @ symmetric * per_size, (rows - rows @ symmetric) * per_size
     result, first = np.zeros((len(masses), len(masses))), 0
     while first < len(masses):
         last = first + 1
@@ -471,9 +471,9 @@ def _by_coupling(M: Array, motions: Array, own: Array, inner: Array) -> Array:
             last += 1
         group = slice(first, last)
         A, B = inside[group] @ inside[group].T, outside[group] @ outside[group].T
-        found, X = np.linalg.eigh(A + B)
-        clear = found > COUPLED**2 * masses[last - 1]
-        both = X[:, clear] / found[clear] @ X[:, clear].T
-        result[group, group] = both @ A + 0.5 * X[:, ~clear] @ X[:, ~clear].T
+        eigenvalues, X = np.linalg.eigh(A + B)
+        coupled = eigenvalues > COUPLED**2 * masses[last - 1]
+        projector = X[:, coupled] / eigenvalues[coupled] @ X[:, coupled].T
+        result[group, group] = projector @ A + 0.5 * X[:, ~coupled] @ X[:, ~coupled].T
         first = last
     return V @ result @ V.T

@@ -108,23 +108,23 @@ class ReducedMatrices(Record):
 
     def with_modes(self, count: int) -> ReducedMatrices:
         """The same body with its first modal coordinates only."""
-        have = self.size - self.interface
-        if not 0 <= count <= have:
+        available = self.size - self.interface
+        if not 0 <= count <= available:
             raise RobotFileError(
-                f"{count} modes are requested, but the matrices have {have} modal coordinates",
+                f"{count} modes are requested, but the matrices have {available} modal coordinates",
                 file=self.file,
                 key="modes",
                 value=count,
-                hint=f"give a number from 0 to {have}",
+                hint=f"give a number from 0 to {available}",
             )
         n = self.interface + count
         cut = {key: None if (A := getattr(self, key)) is None else A[(slice(n),) * A.ndim] for key in WORDS}
         return ReducedMatrices(nodes=self.nodes, file=self.file, units=self.units, **cut)  # type: ignore[arg-type]
 
 
-def in_order(one: Freedom) -> tuple[bool, int, int]:
+def in_order(freedom: Freedom) -> tuple[bool, int, int]:
     """Nodes by number, then modal coordinates; internal nodes of Abaqus are -1, -2, ..."""
-    return one[1] == 0, abs(one[0]), one[1]
+    return freedom[1] == 0, abs(freedom[0]), freedom[1]
 
 
 def matrix_error(file: str, message: str, hint: str, key: str | None = None, value: object = None) -> RobotFileError:
@@ -141,32 +141,32 @@ def from_freedoms(
     """Matrices by names M, K, D and geometric, whose rows are these freedoms, brought into order."""
     for key in ("M", "K"):
         if key not in matrices:
-            have = ", ".join(sorted(matrices)) or "none"
+            available = ", ".join(sorted(matrices)) or "none"
             raise matrix_error(
-                file, f"the {WORDS[key]} {key} is missing", f"give M and K of the same reduction; found {have}", key
+                file, f"the {WORDS[key]} {key} is missing", f"give M and K of the same reduction; found {available}", key
             )
     for number, component in freedoms:
         if not 0 <= component <= 6:
             hint = "1 to 6 are x y z rx ry rz, 0 is a modal coordinate"
             raise matrix_error(file, f"node {number} has a freedom {component}", hint, value=component)
     if len(set(freedoms)) < len(freedoms):
-        twice = next(one for k, one in enumerate(freedoms) if one in freedoms[:k])
-        raise matrix_error(file, f"the freedom {twice[1]} of node {twice[0]} is there twice", "give every freedom once")
+        duplicate = next(freedom for k, freedom in enumerate(freedoms) if freedom in freedoms[:k])
+        raise matrix_error(file, f"the freedom {duplicate[1]} of node {duplicate[0]} is there twice", "give every freedom once")
     numbers = list(dict.fromkeys(number for number, component in freedoms if component))
     order: list[int] = []
     nodes: list[InterfaceNode] = []
     for number in numbers:
-        own = sorted((component, row) for row, (n, component) in enumerate(freedoms) if n == number and component)
-        held = tuple(component for component, _ in own)
-        if held not in ((1, 2, 3), (1, 2, 3, 4, 5, 6)):
+        component_rows = sorted((component, row) for row, (n, component) in enumerate(freedoms) if n == number and component)
+        components = tuple(component for component, _ in component_rows)
+        if components not in ((1, 2, 3), (1, 2, 3, 4, 5, 6)):
             raise matrix_error(
                 file,
-                f"node {number} has the freedoms {' '.join(map(str, held))} alone",
+                f"node {number} has the freedoms {' '.join(map(str, components))} alone",
                 "retain 1 to 6 of interface nodes (or 1 to 3: then only balls can be attached); hold none of them",
                 value=number,
             )
-        nodes.append(InterfaceNode(number, tuple(range(len(order), len(order) + len(own))), _place(positions, number)))
-        order += [row for _, row in own]
+        nodes.append(InterfaceNode(number, tuple(range(len(order), len(order) + len(component_rows))), _place(positions, number)))
+        order += [row for _, row in component_rows]
     if not nodes:
         raise matrix_error(file, "there is no interface node", "retain the nodes to which the robot is attached")
     order += [row for row, (_, component) in enumerate(freedoms) if not component]
@@ -182,23 +182,23 @@ def _place(positions: Mapping[int, Array] | None, number: int) -> Array | None:
 
 def checked(A: Array, key: str, order: int, file: str) -> Array:
     """The matrix, finite, of the right order and symmetric; what is rounding of its symmetry is taken out."""
-    word = f"the {WORDS[key]} {key}"
+    label = f"the {WORDS[key]} {key}"
     cube = key == "geometric" and A.ndim == 3
     if A.shape != (order,) * (3 if cube else 2):
         shape = " x ".join(map(str, A.shape))
         raise matrix_error(
-            file, f"{word} is {shape}, with {order} freedoms", f"give {order} x {order} numbers", key, shape
+            file, f"{label} is {shape}, with {order} freedoms", f"give {order} x {order} numbers", key, shape
         )
     if not np.all(np.abs(A) < LARGEST):  # also NaN
         raise matrix_error(
-            file, f"{word} has an entry that is not a finite number below 1e100", "write the matrices again", key
+            file, f"{label} has an entry that is not a finite number below 1e100", "write the matrices again", key
         )
     size, off = np.abs(A).max(), np.abs(A - np.swapaxes(A, -1, -2))
     if off.max() > UNSYMMETRIC * size:
         *_, i, j = np.unravel_index(off.argmax(), off.shape)
         raise matrix_error(
             file,
-            f"{word} is not symmetric: rows {i + 1} and {j + 1} differ by {off.max() / size:.2g} of its largest entry",
+            f"{label} is not symmetric: rows {i + 1} and {j + 1} differ by {off.max() / size:.2g} of its largest entry",
             "write both triangles or say that it is symmetric; gyroscopic and load terms have no place in it",
             key,
             float(off.max() / size),
@@ -240,10 +240,10 @@ def rigid_shapes(nodes: Sequence[InterfaceNode], positions: Array, size: int) ->
     """X: motions of all freedoms per unit of velocity of the origin and of angular velocity."""
     X = np.zeros((size, 6))
     for node, place in zip(nodes, positions, strict=True):
-        own = list(node.rows)
-        X[own[:3], :3], X[own[:3], 3:] = np.eye(3), -hat(place)
+        rows = list(node.rows)
+        X[rows[:3], :3], X[rows[:3], 3:] = np.eye(3), -hat(place)
         if node.turns:
-            X[own[3:], 3:] = np.eye(3)
+            X[rows[3:], 3:] = np.eye(3)
     return X
 
 
@@ -255,9 +255,9 @@ def estimated_positions(data: ReducedMatrices) -> Array:
     columns = []
     for node in data.nodes[1:]:
         for axis in np.eye(3):
-            moved = np.zeros((data.size, 3))
-            moved[list(node.rows[:3])] = -hat(axis)
-            columns.append((K @ moved).ravel())
+            motion = np.zeros((data.size, 3))
+            motion[list(node.rows[:3])] = -hat(axis)
+            columns.append((K @ motion).ravel())
     if not columns:
         return np.zeros((1, 3))
     A, rhs = np.array(columns).T, -(K @ first).ravel()
@@ -269,8 +269,8 @@ def estimated_positions(data: ReducedMatrices) -> Array:
             "give positions = { NAME = [x, y, z], ... } in metres",
             "positions",
         )
-    found = np.linalg.lstsq(A / sizes, rhs, rcond=None)[0] / sizes
-    return np.vstack([np.zeros(3), found.reshape(-1, 3)])
+    offsets = np.linalg.lstsq(A / sizes, rhs, rcond=None)[0] / sizes
+    return np.vstack([np.zeros(3), offsets.reshape(-1, 3)])
 
 
 def rigid_report(data: ReducedMatrices, positions: Array | None, placed: str) -> RigidReport:
@@ -298,7 +298,7 @@ def rigid_report(data: ReducedMatrices, positions: Array | None, placed: str) ->
     hertz = _frequencies(data, rounding)
     rigid, lowest = float(np.abs(hertz[:6]).max()), float(hertz[6]) if len(hertz) > 6 else np.inf
     share = rigid / lowest if lowest else np.inf
-    said = (
+    summary = (
         f"its rigid motions vibrate at up to {rigid:.3g} Hz, {share:.2g} of the lowest elastic frequency, "
         f"{lowest:.4g} Hz (residual {residual:.1e})"
     )
@@ -307,14 +307,14 @@ def rigid_report(data: ReducedMatrices, positions: Array | None, placed: str) ->
         what = f"is indefinite, lowest eigenvalue -({-hertz[0]:.3g} Hz)^2" if negative else "is not that of a free body"
         raise matrix_error(
             data.file,
-            f"the stiffness matrix {what}: {said}",
+            f"the stiffness matrix {what}: {summary}",
             f"write the matrices with more digits, and check their order: {ORDER}",
             "K",
             residual,
         )
     least = MASSLESS * np.diag(np.repeat([mass, max(np.trace(R[3:, 3:]), mass * SAME_PLACE**2)], 3))
-    moved = np.abs(scipy.linalg.eigvalsh(X.T @ data.K @ X, R + least))
-    forced = float(np.sqrt(moved.max()) / (2 * np.pi))
+    eigenvalues = np.abs(scipy.linalg.eigvalsh(X.T @ data.K @ X, R + least))
+    forced = float(np.sqrt(eigenvalues.max()) / (2 * np.pi))
     if forced > REFUSED * lowest:
         raise matrix_error(
             data.file,
@@ -324,7 +324,7 @@ def rigid_report(data: ReducedMatrices, positions: Array | None, placed: str) ->
             "positions",
             residual,
         )
-    notes = [f"the stiffness matrix has few digits: {said}"] * (rigid > SAID * lowest)
+    notes = [f"the stiffness matrix has few digits: {summary}"] * (rigid > SAID * lowest)
     notes += unit_warnings(data, mass, centre, inertia, positions, lowest)
     notes += _mass_aside(data, mass, inertia, positions)
     return RigidReport(mass, centre, inertia, residual, rigid, lowest, positions, placed, tuple(notes))
@@ -337,9 +337,9 @@ def _one_place(data: ReducedMatrices, positions: Array) -> Array:
     size = max(np.sqrt(abs(np.trace(R[3:, 3:]) / np.trace(R[:3, :3]))), np.ptp(positions, axis=0).max())
     placed = positions.copy()
     for i in range(len(placed)):
-        near = np.linalg.norm(placed[:i] - placed[i], axis=1) < SAME_PLACE * size
-        if near.any():
-            placed[i] = placed[int(near.argmax())]
+        coincident = np.linalg.norm(placed[:i] - placed[i], axis=1) < SAME_PLACE * size
+        if coincident.any():
+            placed[i] = placed[int(coincident.argmax())]
     return placed
 
 
@@ -386,13 +386,13 @@ def _frequencies(data: ReducedMatrices, rounding: float) -> Array:
 
 def _mass_aside(data: ReducedMatrices, mass: float, inertia: Array, positions: Array) -> list[str]:
     """Where matrices cannot tell what turning does: modes of masses away from all nodes, which no node shows."""
-    K, M = (one[data.interface :, data.interface :] for one in (data.K, data.M))
+    K, M = (matrix[data.interface :, data.interface :] for matrix in (data.K, data.M))
     if not len(M):
         return []
     speed = TURNING * float(np.sqrt(max(scipy.linalg.eigvalsh(K, M)[0], 0.0)))
-    squares, ways = np.linalg.eigh((np.trace(inertia) / 2 * np.eye(3) - inertia) / mass)
+    squares, axes = np.linalg.eigh((np.trace(inertia) / 2 * np.eye(3) - inertia) / mass)
     gyration = np.sqrt(np.maximum(squares, 0.0))
-    aside = (gyration > ASIDE * np.ptp(positions @ ways, axis=0) / 2) & (gyration > SLENDER * np.linalg.norm(gyration))
+    aside = (gyration > ASIDE * np.ptp(positions @ axes, axis=0) / 2) & (gyration > SLENDER * np.linalg.norm(gyration))
     if not aside.any() or speed > FASTEST:
         return []
     return [
@@ -431,19 +431,19 @@ def in_metres(data: ReducedMatrices, units: str) -> ReducedMatrices:
     t = np.ones(data.size)
     for node in data.nodes:
         t[list(node.rows[:3])] /= system.length
-    whole = np.outer(t, t)
+    scaling = np.outer(t, t)
     energy = system.force * system.length
     KG = data.geometric
     if KG is not None:
-        KG = energy * KG * whole * (t[:, None, None] if KG.ndim == 3 else 1.0)
+        KG = energy * KG * scaling * (t[:, None, None] if KG.ndim == 3 else 1.0)
     nodes = tuple(
         node if node.position is None else type(node)(node.number, node.rows, node.position * system.length)
         for node in data.nodes
     )
     return ReducedMatrices(
-        M=system.mass * system.length**2 * data.M * whole,
-        K=energy * data.K * whole,
-        D=None if data.D is None else energy * system.time * data.D * whole,
+        M=system.mass * system.length**2 * data.M * scaling,
+        K=energy * data.K * scaling,
+        D=None if data.D is None else energy * system.time * data.D * scaling,
         nodes=nodes,
         geometric=KG,
         file=data.file,
@@ -468,21 +468,21 @@ def unit_warnings(
     speed = max(speed, 2 * np.pi * lowest * sides[-1] / np.sqrt(12)) if np.isfinite(lowest) else speed
     box = " x ".join(f"{side:.3g}" for side in sides[::-1])
     if mass / radius**3 < THIN:
-        what = f"a mass of {mass:.3g} kg within a radius of gyration of {radius:.3g} m is thinner than air"
+        issue = f"a mass of {mass:.3g} kg within a radius of gyration of {radius:.3g} m is thinner than air"
     elif density > DENSEST and squares.min() > 0:
-        what = (
+        issue = (
             f"a mass of {mass:.3g} kg in a box of {box} m (that of its moments of inertia) is {density:.2g} kg/m3, "
             "more than any material has"
         )
     elif speed > FASTEST_WAVE:
-        what = (
+        issue = (
             f"a mass of {mass:.3g} kg in a box of {box} m is so light for its stiffness that waves would run at "
             f"{speed:.2g} m/s (steel: 6000)"
         )
     else:
         return []
     return [
-        f"{what}: the matrices are read in {UNITS[data.units].said}; check 'units' ({', '.join(UNITS)}) and the order "
+        f"{issue}: the matrices are read in {UNITS[data.units].said}; check 'units' ({', '.join(UNITS)}) and the order "
         "of the rows"
     ]
 

@@ -90,8 +90,8 @@ class RigidBody(Record):
         [Khalil2007, eq. (12)], theory (3), in the axes of the body, written with U = hat(al) + hat(w) hat(w), which the
         motion of the links needs anyway: int r x (U r) dm is the axial part of U Sigma.
         """
-        turned = U @ self.Sigma
-        axial = np.array([turned[2, 1] - turned[1, 2], turned[0, 2] - turned[2, 0], turned[1, 0] - turned[0, 1]])
+        moment_matrix = U @ self.Sigma
+        axial = np.array([moment_matrix[2, 1] - moment_matrix[1, 2], moment_matrix[0, 2] - moment_matrix[2, 0], moment_matrix[1, 0] - moment_matrix[0, 1]])
         return self.m * a + U @ self.S, cross(self.S, a) + axial
 
     def forces(self, U: Array, a: Array, w: Array, e: Array, ed: Array, edd: Array) -> tuple[Array, Array, Array]:
@@ -177,8 +177,8 @@ class RigidBody(Record):
         m, S, I = float(self.m), np.asarray(self.S, float), np.asarray(self.I, float)
         scale = max(np.abs(I).max(), np.abs(S).max(), m, 1e-300)
         if m <= 1e-12 * scale:
-            moved = S if normal is None else cross(normal, S)
-            if np.abs(moved).max() > 1e-9 * scale:
+            first_moment = S if normal is None else cross(normal, S)
+            if np.abs(first_moment).max() > 1e-9 * scale:
                 return "it has a first moment but no mass"
             centred = I
         else:

@@ -110,11 +110,11 @@ def _length(y: Array, z: Array) -> Array:
     first, second = np.broadcast_arrays(y, z)
     if object not in (first.dtype, second.dtype):
         return np.hypot(first, second)
-    found = np.empty(first.shape, dtype=object)
-    for at in np.ndindex(*found.shape):
-        square = first[at] * first[at] + second[at] * second[at]
-        found[at] = np.sqrt(square) if square else abs(first[at]) + abs(second[at])
-    return found
+    lengths = np.empty(first.shape, dtype=object)
+    for index in np.ndindex(*lengths.shape):
+        square = first[index] * first[index] + second[index] * second[index]
+        lengths[index] = np.sqrt(square) if square else abs(first[index]) + abs(second[index])
+    return lengths
 
 
 def fibres_of(shape: str, sizes: dict[str, float]) -> Fibres | None:
@@ -175,8 +175,8 @@ class ElementSections(Record):
         S = weights[0] * self.length * C[0]
         G = self.length * np.einsum("p,paik,pbjl,kln->abijn", weights, C, C, POWERS)
         if not self.planar:  # sections that turn about the beam but are no moving points, as the body has them
-            held = section.Iy + section.Iz if self.rotary_inertia else 0.0
-            j = self.length * rho * (section.Ip - held)
+            included_polar = section.Iy + section.Iz if self.rotary_inertia else 0.0
+            j = self.length * rho * (section.Ip - included_polar)
             G = G.astype(scalar_type(G, j))
             G[0, 0, :, :, 0] += j / 2 * np.diag([-1.0, 1.0, 1.0])
             turn = j / 2 * np.array([[0, 0, 0], [0, 0, 1.0], [0, -1.0, 0]])
@@ -195,8 +195,8 @@ class ElementSections(Record):
         mix[1:4, 1:4] = mix[4:, 4:] = R
         if self.roll:
             S, G = mix @ S @ R.T, np.einsum("ai,bj,nijkl,mk,ol->nabmo", mix, mix, G, R, R, optimize=True)
-        own = [0, *(k + 1 for k in self._used)]
-        return m, S[:, own], G[:, own][:, :, own]
+        fields = [0, *(k + 1 for k in self._used)]
+        return m, S[:, fields], G[:, fields][:, :, fields]
 
     def shapes(self, xi: Array) -> tuple[Array, Array, Array]:
         """Of the sections at each xi: place at rest, and what coordinates displace and turn them by."""
@@ -232,15 +232,15 @@ class ElementSections(Record):
         """
         E, section, L = self.material.E, self.section, self.length
         load = self.material.density * section.A * (gravity @ self._turn)
-        soft = self.shear_ratios
+        ratios = self.shear_ratios
         x, arms = xi * L, xi * (1 - xi) * L**2
-        moved: Array = np.zeros(6, dtype=scalar_type(load, np.array([E, L, *soft])))
-        moved[0] = load[0] * arms / (2 * E * section.A)
-        for k, n, sense, I, Ps in ((1, 5, 1, section.Iz, soft[0]), (2, 4, -1, section.Iy, soft[1])):
-            moved[k] = load[k] / (24 * E * I) * arms * (arms + Ps * L**2)
-            moved[n] = sense * load[k] / (12 * E * I) * arms * (L - 2 * x)
-        moved[[k for k in range(6) if k not in self._used]] = 0.0
-        return np.kron(np.eye(2), self._turn) @ moved if self.roll else moved
+        motion: Array = np.zeros(6, dtype=scalar_type(load, np.array([E, L, *ratios])))
+        motion[0] = load[0] * arms / (2 * E * section.A)
+        for k, n, sense, I, Ps in ((1, 5, 1, section.Iz, ratios[0]), (2, 4, -1, section.Iy, ratios[1])):
+            motion[k] = load[k] / (24 * E * I) * arms * (arms + Ps * L**2)
+            motion[n] = sense * load[k] / (12 * E * I) * arms * (L - 2 * x)
+        motion[[k for k in range(6) if k not in self._used]] = 0.0
+        return np.kron(np.eye(2), self._turn) @ motion if self.roll else motion
 
     @property
     def shear_ratios(self) -> tuple[Any, Any]:
@@ -272,6 +272,6 @@ def _from(xi: Array, powers: int) -> Array:
 
 def _carried(x: Any) -> Array:
     """Motion of a place at x along the beam by that of its root."""
-    moved: Array = np.eye(6).astype(scalar_type(x))
-    moved[1, 5], moved[2, 4] = x, -x
-    return moved
+    motion: Array = np.eye(6).astype(scalar_type(x))
+    motion[1, 5], motion[2, 4] = x, -x
+    return motion

@@ -75,23 +75,23 @@ class SuperelementNodes(InnerNodes, Record):
         return SuperelementNodes({name: replace(node, consistent=False) for name, node in self.nodes.items()})
 
 
-def chosen_nodes(data: ReducedMatrices, asked: Mapping[str, int]) -> dict[str, InterfaceNode]:
+def chosen_nodes(data: ReducedMatrices, node_numbers: Mapping[str, int]) -> dict[str, InterfaceNode]:
     """Nodes by name; numbers are those of the file, else 1, 2, ... in the order of its matrices."""
-    known = {node.number: node for node in data.nodes}
-    if not set(asked.values()) <= set(known):
+    by_number = {node.number: node for node in data.nodes}
+    if not set(node_numbers.values()) <= set(by_number):
         by_order = dict(enumerate(data.nodes, 1))
-        if not set(asked.values()) <= set(by_order):
-            wrong = next(number for number in asked.values() if number not in known)
-            have = ", ".join(str(number) for number in list(known)[:8]) + (", ..." if len(known) > 8 else "")
+        if not set(node_numbers.values()) <= set(by_order):
+            wrong = next(number for number in node_numbers.values() if number not in by_number)
+            available = ", ".join(str(number) for number in list(by_number)[:8]) + (", ..." if len(by_number) > 8 else "")
             raise matrix_error(
                 data.file,
                 f"has no node {wrong}",
-                f"its nodes are {have}, or 1 to {len(known)} in this order",
+                f"its nodes are {available}, or 1 to {len(by_number)} in this order",
                 "nodes",
                 wrong,
             )
-        known = by_order
-    names = {name: known[number] for name, number in asked.items()}
+        by_number = by_order
+    names = {name: by_number[number] for name, number in node_numbers.items()}
     if len({node.number for node in names.values()}) < len(names):
         raise matrix_error(data.file, "two names are of one node", "give every node one name", "nodes")
     return names
@@ -117,7 +117,7 @@ class SuperElement(Record):
 
     def position(self, node: InterfaceNode) -> Array:
         """Of a node."""
-        return self.report.positions[[one.number for one in self.data.nodes].index(node.number)]
+        return self.report.positions[[candidate.number for candidate in self.data.nodes].index(node.number)]
 
     @property
     def X(self) -> Array:
@@ -127,8 +127,8 @@ class SuperElement(Record):
     def shapes(self) -> tuple[Array, tuple[str, ...], tuple[str, ...]]:
         """E: motions of the freedoms per elastic coordinate, with labels and units of these."""
         modes = in_plane_modes(self.data) if self.planar else np.eye(self.data.size)[:, self.data.interface :]
-        held = () if self.root is None else self.names[self.root].rows
-        free = [row for node in self.data.nodes for row in self._moving(node) if row not in held]
+        clamped_rows = () if self.root is None else self.names[self.root].rows
+        free = [row for node in self.data.nodes for row in self._moving(node) if row not in clamped_rows]
         E = np.column_stack([np.eye(self.data.size)[:, free], modes])
         if self.root is None:
             E = _free_modes(self.data, self.X[:, list(IN_PLANE)] if self.planar else self.X, E)
@@ -137,14 +137,14 @@ class SuperElement(Record):
             raise matrix_error(
                 self.data.file, f"the node '{self.root}' has no rotations to be held", "clamp another", "root"
             )
-        others = [node for node in self.data.nodes if node.number != self.names[self.root].number]
-        called = {node.number: name for name, node in self.names.items()}
+        free_nodes = [node for node in self.data.nodes if node.number != self.names[self.root].number]
+        names_by_number = {node.number: name for name, node in self.names.items()}
         labels, units = [], []
-        for node in others:
-            before = "" if len(others) == 1 else called.get(node.number, f"node{node.number}") + "_"
-            own = [node.rows.index(row) for row in self._moving(node)]
-            labels += [before + LABELS[k] for k in own]
-            units += ["m" if k < 3 else "rad" for k in own]
+        for node in free_nodes:
+            before = "" if len(free_nodes) == 1 else names_by_number.get(node.number, f"node{node.number}") + "_"
+            components = [node.rows.index(row) for row in self._moving(node)]
+            labels += [before + LABELS[k] for k in components]
+            units += ["m" if k < 3 else "rad" for k in components]
         count = modes.shape[1]
         return E, (*labels, *(f"mode{k + 1}" for k in range(count))), (*units, *("1",) * count)
 
@@ -155,33 +155,33 @@ class SuperElement(Record):
 
 def super_element(
     data: ReducedMatrices,
-    asked: Mapping[str, int],
+    node_numbers: Mapping[str, int],
     root: str | None,
     places: Mapping[str, Sequence[float]] | None,
     planar: bool = False,
 ) -> SuperElement:
     """Matrices with their nodes named and their rigid motions checked."""
-    names = chosen_nodes(data, asked)
-    given: list[Array | None] = [node.position for node in data.nodes]
+    names = chosen_nodes(data, node_numbers)
+    node_positions: list[Array | None] = [node.position for node in data.nodes]
     placed = "file"
     if places:
         placed = "robot"
-        own = {names[name].number: np.asarray(place, dtype=float) for name, place in places.items()}
-        given = [own.get(node.number) for node in data.nodes]
-    missing = [node.number for node, place in zip(data.nodes, given, strict=True) if place is None]
-    if missing and (placed == "robot" or len(missing) < len(given)):
+        robot_positions = {names[name].number: np.asarray(place, dtype=float) for name, place in places.items()}
+        node_positions = [robot_positions.get(node.number) for node in data.nodes]
+    missing = [node.number for node, place in zip(data.nodes, node_positions, strict=True) if place is None]
+    if missing and (placed == "robot" or len(missing) < len(node_positions)):
         raise matrix_error(
             data.file, f"node {missing[0]} has no position", "give one for every node, or none", "positions"
         )
-    positions = None if missing else np.array(given)
+    positions = None if missing else np.array(node_positions)
     return SuperElement(data, names, root, rigid_report(data, positions, placed), planar)
 
 
 def _free_modes(data: ReducedMatrices, X: Array, P: Array) -> Array:
     """Modes of the body in P without rigid motions, of mass 1, by rising frequency, the largest motion positive."""
-    held = P.T @ data.M @ P
-    size = np.sqrt(np.maximum(np.diag(held), 0.0))
-    if not size.all() or np.linalg.eigvalsh(held / np.outer(size, size))[0] < SINGULAR:
+    mass = P.T @ data.M @ P
+    size = np.sqrt(np.maximum(np.diag(mass), 0.0))
+    if not size.all() or np.linalg.eigvalsh(mass / np.outer(size, size))[0] < SINGULAR:
         hint = "lump masses with rotary inertia, retain fewer freedoms, or clamp it at a node: root = NAME"
         raise matrix_error(data.file, "some motion of its interfaces has no mass, so it has no free modes", hint, "M")
     C = P @ scipy.linalg.null_space((P.T @ data.M @ X).T / np.linalg.norm(P.T @ data.M @ X, axis=0)[:, None])
@@ -207,22 +207,22 @@ def superelement_body(
         where = "as a free body" if element.root is None else f"with '{element.root}' held"
         raise matrix_error(data.file, f"K is not positive {where}", "retain what holds its parts together", "K")
     nodes = {name: _node(element, node, E) for name, node in element.names.items() if name != element.root}
-    every = {str(node.number): _node(element, node, E) for node in data.nodes}
-    every |= {name: every[str(node.number)] for name, node in element.names.items()}
+    by_name = {str(node.number): _node(element, node, E) for node in data.nodes}
+    by_name |= {name: by_name[str(node.number)] for name, node in element.names.items()}
     return ElasticBody(
         element.report.mass, S, G, K, _damping(element, E, M, K, damping), nodes, labels, modal=True,
-        strains=_stress(element, E, K, loads), inner=SuperelementNodes(every), coordinate_units=units, affine=affine,
+        strains=_stress(element, E, K, loads), inner=SuperelementNodes(by_name), coordinate_units=units, affine=affine,
         found=replace(element.report, notes=(*element.report.notes, *damping_note(element))),
     )  # fmt: skip
 
 
 def _node(element: SuperElement, node: InterfaceNode, E: Array) -> Node:
     rows = list(node.rows)
-    moved = np.zeros((6, E.shape[1]))
-    moved[: len(rows)] = E[rows]
+    motion = np.zeros((6, E.shape[1]))
+    motion[: len(rows)] = E[rows]
     for part in (slice(0, 3), slice(3, 6)):
-        moved[part] = np.where(np.abs(moved[part]) > ROUND_OFF * np.abs(moved[part]).max(initial=0.0), moved[part], 0.0)
-    return Node(element.position(node) - element.origin, moved[:3], moved[3:], turns=node.turns)
+        motion[part] = np.where(np.abs(motion[part]) > ROUND_OFF * np.abs(motion[part]).max(initial=0.0), motion[part], 0.0)
+    return Node(element.position(node) - element.origin, motion[:3], motion[3:], turns=node.turns)
 
 
 def _without_noise(K: Array) -> Array:
@@ -316,11 +316,11 @@ def mass_integrals(
     Sigma = np.trace(I_c) / 2 * np.eye(3) - I_c
     momenta = X.T @ M @ E
     t = momenta[:3] / m  # of the centre
-    turned = momenta[3:] - hat(c) @ momenta[:3]
-    theta = np.linalg.pinv(I_c, rcond=FLAT) @ turned
-    rest = E - X @ np.vstack([t + hat(c) @ theta, theta])  # without momentum
-    F = rest.T @ M @ rest
-    Z, spread = _stretched(report, data, rest, Sigma, F)
+    angular = momenta[3:] - hat(c) @ momenta[:3]
+    theta = np.linalg.pinv(I_c, rcond=FLAT) @ angular
+    residual_shapes = E - X @ np.vstack([t + hat(c) @ theta, theta])  # without momentum
+    F = residual_shapes.T @ M @ residual_shapes
+    Z, spread = _stretched(report, data, residual_shapes, Sigma, F)
     N = E.shape[1]
     B = np.array([hat(theta[:, a]) for a in range(N)]).reshape(N, 3, 3) + Z @ spread
     W = F - np.einsum("aij,jk,bik->ab", Z, spread, Z)
@@ -350,7 +350,7 @@ def mass_integrals(
     return S, G, shapes
 
 
-def _stretched(report: RigidReport, data: ReducedMatrices, rest: Array, Sigma: Array, F: Array) -> tuple[Array, Array]:
+def _stretched(report: RigidReport, data: ReducedMatrices, residual_shapes: Array, Sigma: Array, F: Array) -> tuple[Array, Array]:
     """Symmetric Z_a = int phi_a (r - c)^T of what has no momentum, and the inverse of Sigma.
 
     M knows products with rigid motions alone. A field along i that grows along j is estimated from its values at the
@@ -361,14 +361,14 @@ def _stretched(report: RigidReport, data: ReducedMatrices, rest: Array, Sigma: A
     values, axes = np.linalg.eigh(Sigma)
     wide = values > FLAT * max(values.max(), 0.0)
     spread = (axes[:, wide] / values[wide]) @ axes[:, wide].T
-    stretch, shear = np.zeros((2, rest.shape[1], 3, 3))
+    stretch, shear = np.zeros((2, residual_shapes.shape[1], 3, 3))
     for i in np.flatnonzero(wide):
         for j in np.flatnonzero(wide):
             field = np.zeros(data.size)
             for node, place in zip(data.nodes, report.positions, strict=True):
                 grown = axes[:, j] @ (place - report.centre)
                 field[list(node.rows[:3])] = axes[:, i] * grown
-            product = rest.T @ (data.M @ field)
+            product = residual_shapes.T @ (data.M @ field)
             if i == j:
                 stretch[:, i, i] = product
             else:
@@ -389,8 +389,8 @@ def _taken(Z: Array, spread: Array, F: Array) -> float:
     """The largest share of the products F that stretching with these Z takes."""
     taken = np.einsum("aij,jk,bik->ab", Z, spread, Z)
     size = np.sqrt(np.maximum(np.diag(F), 1e-300))
-    held = F / np.outer(size, size) + FLAT * np.eye(len(F))
-    return float(scipy.linalg.eigvalsh(taken / np.outer(size, size), held)[-1])
+    reference = F / np.outer(size, size) + FLAT * np.eye(len(F))
+    return float(scipy.linalg.eigvalsh(taken / np.outer(size, size), reference)[-1])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -412,42 +412,42 @@ class AffineShapes(Record):
 
     def moments(self, e: Array) -> tuple[Array, Array]:
         """S and Sigma of the deformed body."""
-        moved, B = self.mean(e)
-        p, F = self.c + moved, np.eye(3) + B
-        rest = e @ (self.W @ e) / 3
-        return self.m * p, self.m * np.outer(p, p) + F @ self.Sigma @ F.T + rest * np.eye(3)
+        shift, B = self.mean(e)
+        p, F = self.c + shift, np.eye(3) + B
+        residual = e @ (self.W @ e) / 3
+        return self.m * p, self.m * np.outer(p, p) + F @ self.Sigma @ F.T + residual * np.eye(3)
 
     def forces(self, U: Array, a: Array, w: Array, e: Array, ed: Array, edd: Array) -> tuple[Array, Array, Array]:
         """Force, moment and inertial forces along the coordinates, theory (24) to (26)."""
-        (moved, B), (rate, B_rate), (faster, B_faster) = (self.mean(x) for x in (e, ed, edd))
-        p, F = self.c + moved, np.eye(3) + B
-        force = self.m * (a + U @ p + cross(2 * w, rate) + faster)
-        Y = (U @ F + hat(2 * w) @ B_rate + B_faster) @ self.Sigma
-        rest = self.W @ e
-        moment = cross(p, force) + _axial(Y @ F.T) + (e @ rest / 3) * _axial(U) + (ed @ rest / 3) * 4 * w
-        elastic = self.t @ force + self.theta @ _axial(Y) + np.trace(U) / 3 * rest + self.W @ edd
+        (shift, B), (shift_rate, B_rate), (shift_acceleration, B_acceleration) = (self.mean(x) for x in (e, ed, edd))
+        p, F = self.c + shift, np.eye(3) + B
+        force = self.m * (a + U @ p + cross(2 * w, shift_rate) + shift_acceleration)
+        Y = (U @ F + hat(2 * w) @ B_rate + B_acceleration) @ self.Sigma
+        residual = self.W @ e
+        moment = cross(p, force) + _axial(Y @ F.T) + (e @ residual / 3) * _axial(U) + (ed @ residual / 3) * 4 * w
+        elastic = self.t @ force + self.theta @ _axial(Y) + np.trace(U) / 3 * residual + self.W @ edd
         if self.stretch.any():
-            elastic = elastic + np.array([(own * Y).sum() for own in self.stretch])
+            elastic = elastic + np.array([(stretch * Y).sum() for stretch in self.stretch])
         return force, moment, elastic
 
     def coupling(self, e: Array) -> Array:
         """Force and moment per unit of each elastic acceleration, 6 x N."""
-        moved, B = self.mean(e)
+        shift, B = self.mean(e)
         H = (np.eye(3) + B) @ self.Sigma
-        S = self.m * (self.c + moved)
+        S = self.m * (self.c + shift)
         moments = (hat(S) @ self.t.T) + (np.trace(H) * np.eye(3) - H.T) @ self.theta.T
         if self.stretch.any():
-            moments = moments + np.array([_axial(own @ H.T) for own in self.stretch]).T
+            moments = moments + np.array([_axial(stretch @ H.T) for stretch in self.stretch]).T
         return np.concatenate([self.m * self.t.T, moments])
 
     def inertia_matrix(self, e: Array, fixed: RigidBody) -> Array:
         """(6+N) x (6+N) matrix that takes (a, al, edd) to (f, m, s), with what is fixed to the root."""
         N = len(self.t)
         S, Sigma = self.moments(e)
-        whole = RigidBody(self.m, S, Sigma) + fixed
-        own = whole.inertia_matrix()
-        M: Array = np.zeros((6 + N, 6 + N), dtype=scalar_type(own))
-        M[:6, :6] = own
+        deformed = RigidBody(self.m, S, Sigma) + fixed
+        rigid_block = deformed.inertia_matrix()
+        M: Array = np.zeros((6 + N, 6 + N), dtype=scalar_type(rigid_block))
+        M[:6, :6] = rigid_block
         M[:6, 6:] = self.coupling(e)
         M[6:, :6] = M[:6, 6:].T
         M[6:, 6:] = self.products
@@ -456,12 +456,12 @@ class AffineShapes(Record):
 
 def drop_matrix_rounding(products: Array, sizes: Array) -> Array:
     """A symmetric matrix with zero for what is rounding alone, measured by the sizes of both shapes."""
-    kept = np.where(np.abs(products) > ROUND_OFF * np.outer(sizes, sizes), products, 0.0)
-    return (kept + kept.T) / 2
+    result = np.where(np.abs(products) > ROUND_OFF * np.outer(sizes, sizes), products, 0.0)
+    return (result + result.T) / 2
 
 
 def _weighted(weights: Array, matrices: Array) -> Array:
-    return sum((x * own for x, own in zip(weights, matrices, strict=True)), np.zeros((3, 3)))
+    return sum((x * matrix for x, matrix in zip(weights, matrices, strict=True)), np.zeros((3, 3)))
 
 
 def _axial(matrix: Array) -> Array:
@@ -479,18 +479,18 @@ def in_plane_modes(data: ReducedMatrices) -> Array:
     if data.size == n:
         return np.zeros((n, 0))
     squares, V = scipy.linalg.eigh(data.K[n:, n:], data.M[n:, n:])
-    own = np.diag(data.M)[free]
-    coupled = V.T @ data.M[n:, free] / np.sqrt(np.where(own > 0, own, np.inf))
+    masses = np.diag(data.M)[free]
+    coupled = V.T @ data.M[n:, free] / np.sqrt(np.where(masses > 0, masses, np.inf))
     stiff = V.T @ data.K[n:, free] / np.sqrt(np.abs(np.outer(squares, np.diag(data.K)[free])) + 1e-300)
     rows = np.hstack([coupled, stiff])
-    kept, first = [], 0
+    mode_vectors, first = [], 0
     while first < len(squares):
         last = first + 1
         while last < len(squares) and squares[last] - squares[first] <= ALIKE * abs(squares[last]):
             last += 1
         U, sizes, _ = np.linalg.svd(rows[first:last], full_matrices=False)
-        kept += [V[:, first:last] @ u for u, size in zip(U.T, sizes, strict=True) if size > UNTOUCHED]
+        mode_vectors += [V[:, first:last] @ u for u, size in zip(U.T, sizes, strict=True) if size > UNTOUCHED]
         first = last
-    modes = np.zeros((data.size, len(kept)))
-    modes[n:] = np.array(kept).reshape(len(kept), -1).T
+    modes = np.zeros((data.size, len(mode_vectors)))
+    modes[n:] = np.array(mode_vectors).reshape(len(mode_vectors), -1).T
     return modes

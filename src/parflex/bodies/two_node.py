@@ -62,10 +62,10 @@ class TwoNodeBeam(Record):
         rates = self.elastic_rates(e)[:, [*used, *(6 + k for k in used)]]
         if not self.held:
             return rates
-        whole = np.zeros((self.body.size, rates.shape[1] + self.held), dtype=rates.dtype)
-        whole[: len(rates), : rates.shape[1]] = rates
-        whole[len(rates) :, rates.shape[1] :] = np.eye(self.held)
-        return whole
+        matrix = np.zeros((self.body.size, rates.shape[1] + self.held), dtype=rates.dtype)
+        matrix[: len(rates), : rates.shape[1]] = rates
+        matrix[len(rates) :, rates.shape[1] :] = np.eye(self.held)
+        return matrix
 
     def drift(self, e: Array, ed: Array, w: Array) -> Array:
         """e_ddot of the tip's coordinates while root and tip do not accelerate: -Lb^-1 h, theory (30)."""
@@ -106,15 +106,15 @@ class TwoNodeBeam(Record):
 
     def _spin(self, columns: list[int], rates: Array, ed: Array, drift: Array, w: Array) -> tuple[Array, Array]:
         """Of sections that spin about the beam: w_x of the root, and what rates of coordinates add to it."""
-        own = [k for k in range(self.body.size) if self.spin[k + 1].any()]
-        turns = np.array([[float(k == 3), *rates[own, i]] for i, k in enumerate(columns)])
-        picked = [0, *(k + 1 for k in own)]
-        weights = self.spin[np.ix_(picked, picked)]
-        momentum = np.array([weights[0, 0] * w[0] + weights[0, 1:] @ ed[own], 0.0, 0.0])
+        active = [k for k in range(self.body.size) if self.spin[k + 1].any()]
+        rotations = np.array([[float(k == 3), *rates[active, i]] for i, k in enumerate(columns)])
+        indices = [0, *(k + 1 for k in active)]
+        weights = self.spin[np.ix_(indices, indices)]
+        momentum = np.array([weights[0, 0] * w[0] + weights[0, 1:] @ ed[active], 0.0, 0.0])
         turning = cross(w, momentum)
         moments = np.array([turning[k - 3] if 3 <= k < 6 else 0.0 for k in columns])
-        twist = own.index(self.components.index(3))
-        return turns @ weights @ turns.T, turns @ (weights[:, 1 + twist] * drift[own[twist]]) + moments
+        twist = active.index(self.components.index(3))
+        return rotations @ weights @ rotations.T, rotations @ (weights[:, 1 + twist] * drift[active[twist]]) + moments
 
     def _column(self, k: int, e: Array, rates: Array) -> Array:
         """The field of material accelerations per unit of one component of the root (0-5), the tip (6-11) or a mode."""
@@ -186,14 +186,14 @@ def _independent_functions(body: ElasticBody, components: tuple[int, ...]) -> tu
     product = gram / np.outer(scale, scale)
     for candidate in [*_turned_shapes(body, components), *shapes_first]:
         vector = candidate * scale
-        size_of = np.abs(vector).max()
-        if not size_of:
+        largest = np.abs(vector).max()
+        if not largest:
             continue
-        rest = product @ vector / size_of
+        remainder = product @ vector / largest
         if len(basis):
-            rest = rest - product @ basis.T @ np.linalg.solve(basis @ product @ basis.T, basis @ rest)
-        if np.abs(rest).max() > DEPENDENT:
-            basis = np.vstack([basis, vector / size_of])
+            remainder = remainder - product @ basis.T @ np.linalg.solve(basis @ product @ basis.T, basis @ remainder)
+        if np.abs(remainder).max() > DEPENDENT:
+            basis = np.vstack([basis, vector / largest])
     coefficients = np.linalg.solve(basis @ product @ basis.T, basis @ product).T
     lengths = np.array([scale[np.abs(vector).argmax()] for vector in basis])
     coefficients = _exact(coefficients * scale[:, None] / lengths, body.nodes["tip"].r0)
@@ -223,7 +223,7 @@ def _turned_shapes(body: ElasticBody, components: tuple[int, ...]) -> list[Array
     functions: list[Array] = []
     position = {c: k for k, c in enumerate(components)}
     for k, c in enumerate(components):
-        for axis in (other - 3 for other in components if other >= 3):
+        for axis in (component - 3 for component in components if component >= 3):
             turn = hat(E3[axis])
             field = np.zeros((3, 1 + 3 * (body.size + 1)))
             field[:, 1 + 3 * (k + 1) : 4 + 3 * (k + 1)] += turn
