@@ -61,13 +61,13 @@ def _make_model(
 
     chosen: Any = parameters if parameters in ("base", "numbers") else split_names(parameters)
     terms = omitted_terms(split_names(without), None if included is None else split_names(included))
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        made = make(
+        generated = make(
             loaded, name, parameters=chosen, without=terms, friction_width=width or 0.0, coordinates=coordinates,
             operator_limit=limit, **spare,
         )  # fmt: skip
-    return made, list(terms), list(dict.fromkeys(str(warning.message) for warning in told))
+    return generated, list(terms), list(dict.fromkeys(str(warning.message) for warning in caught))
 
 
 @cli.command(
@@ -96,12 +96,12 @@ def count(
     spare = read_allocation(choice)
     loaded = open_robot(robot, **choice)
     default = "numbers" if loaded.closures.size or loaded.tree.elastic else "base"
-    made, terms, told = _make_model(
+    generated, terms, model_warnings = _make_model(
         loaded, model, parameters or default, without, included, friction_width, coordinates, operator_limit,
         spare,
     )  # fmt: skip
-    rows = [*made.counts.items(), ("not counted", ", ".join(terms) or "-")]
-    answer = {**made.counts, "coordinates": coordinates, "without": terms, "warnings": told}
+    rows = [*generated.counts.items(), ("not counted", ", ".join(terms) or "-")]
+    answer = {**generated.counts, "coordinates": coordinates, "without": terms, "warnings": model_warnings}
     output.print_result(answer, as_json, (f"{loaded.name} {model}", ["", "operators"], rows))
 
 
@@ -143,19 +143,19 @@ def codegen(
             "a motion is a table, not a program", key="model", value=model,
             hint="write it with 'parflex motion ROBOT MOTION --out FILE.csv'",
         )  # fmt: skip
-    made, terms, told = _make_model(
+    generated, terms, model_warnings = _make_model(
         loaded, model, parameters or "numbers", without, None, friction_width, coordinates, operator_limit,
         spare,
     )  # fmt: skip
-    files = made.files(target, float32)
-    compiled = made.compiled() if target == "llvm" else None  # where a cache fails, that was said already
+    files = generated.files(target, float32)
+    compiled = generated.compiled() if target == "llvm" else None  # where a cache fails, that was said already
     written = write_generated(folder, files, force=force)
-    answer = {"files": [str(path) for path in written], "counts": made.counts, "inputs": list(made.program.inputs)}
-    answer["outputs"] = [label for label, _ in made.program.outputs]
-    answer |= {"signals": made.signals, "coordinates": coordinates, "about": made.about}
+    answer = {"files": [str(path) for path in written], "counts": generated.counts, "inputs": list(generated.program.inputs)}
+    answer["outputs"] = [label for label, _ in generated.program.outputs]
+    answer |= {"signals": generated.signals, "coordinates": coordinates, "about": generated.about}
     tables: list[Any] = [("", ["written"], [(str(path),) for path in written])]
     if target == "llvm":
         answer["compiled"] = str(compiled) if compiled else None
         tables.append(("", ["compiled for this machine, kept in"], [(answer["compiled"] or "nothing: no cache",)]))
-    answer |= {"without": terms, "warnings": told}
-    output.print_result(answer, as_json, *tables, ("", ["", "operators"], made.counts.items()))
+    answer |= {"without": terms, "warnings": model_warnings}
+    output.print_result(answer, as_json, *tables, ("", ["", "operators"], generated.counts.items()))

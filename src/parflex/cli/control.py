@@ -86,14 +86,14 @@ def control(robot: str, as_json: bool, path: str | None, **options: Any) -> int:
     from parflex import run_control
     from parflex.trajectories.files import check_target
 
-    words = {key: options.pop(key) for key in ("settings", "payload", "actuation", "working_mode", "rigid")}
-    loaded = open_robot(robot, **words)
+    load_options = {key: options.pop(key) for key in ("settings", "payload", "actuation", "working_mode", "rigid")}
+    loaded = open_robot(robot, **load_options)
     if path:
         check_target(path)
-    real = _plant(robot, words, options.pop("plant"), options.pop("plant_set"), options.pop("plant_payload"))
+    plant_robot = _plant(robot, load_options, options.pop("plant"), options.pop("plant_set"), options.pop("plant_payload"))
     arguments = _arguments(options)
-    with time_progress("controlling", arguments.get("time")) as shown:
-        run = run_control(loaded, plant=real, progress=shown, **arguments)
+    with time_progress("controlling", arguments.get("time")) as progress:
+        run = run_control(loaded, plant=plant_robot, progress=progress, **arguments)
     answer: dict[str, Any] = {
         "errors": run.errors,
         "failure": None if run.ok else {"kind": run.failure, "why": run.why, "stopped_at": run.stopped_at},
@@ -110,25 +110,25 @@ def control(robot: str, as_json: bool, path: str | None, **options: Any) -> int:
     return 0 if run.ok else 1
 
 
-def _plant(robot: str, words: dict[str, Any], name: str | None, settings: tuple[str, ...], payload: str | None) -> Any:
+def _plant(robot: str, load_options: dict[str, Any], name: str | None, settings: tuple[str, ...], payload: str | None) -> Any:
     """The plant, if it is not the robot itself."""
     if name is None and not settings and payload is None:
         return None
-    own = words["settings"] if name is None else ()
-    loaded = {**words, "settings": (*own, *settings), "payload": payload if payload is not None else words["payload"]}
-    loaded["rigid"] = words["rigid"] and name is None
+    robot_settings = load_options["settings"] if name is None else ()
+    loaded = {**load_options, "settings": (*robot_settings, *settings), "payload": payload if payload is not None else load_options["payload"]}
+    loaded["rigid"] = load_options["rigid"] and name is None
     return open_robot(name or robot, **loaded)
 
 
 def _arguments(options: dict[str, Any]) -> dict[str, Any]:
     """The arguments of the equivalent Python call."""
-    given = {key: value for key, value in options.items() if value is not None}
+    arguments = {key: value for key, value in options.items() if value is not None}
     for short, word in (("kp", "Kp"), ("kv", "Kv")):
-        if short in given:
-            given[word] = given.pop(short)
-    given["compensate"] = split_names(given["compensate"])
-    given["without"] = split_names(given["without"])
-    return given | read_allocation(given)
+        if short in arguments:
+            arguments[word] = arguments.pop(short)
+    arguments["compensate"] = split_names(arguments["compensate"])
+    arguments["without"] = split_names(arguments["without"])
+    return arguments | read_allocation(arguments)
 
 
 @cli.command(epilog="\b\nExample:\n  parflex study study.toml --out study.json --jobs 2")
@@ -150,44 +150,44 @@ def study(file: str, out: str | None, jobs: int | None, cluster: str | None, fig
 
         picture_path(figure)
     table = read_study(file)
-    with count_progress("study") as shown:
-        found = run_study(table, out, jobs=jobs, cluster=cluster, progress=shown)
-    rows = found.summary()
+    with count_progress("study") as progress:
+        result = run_study(table, out, jobs=jobs, cluster=cluster, progress=progress)
+    rows = result.summary()
     answer: dict[str, Any] = {
         "percentages": rows,
         "laws": list(table.laws),
-        "cases": found.total,
-        "done": len(found.cases),
-        "computed": found.computed,
-        "interrupted": found.interrupted,
-        "seconds": found.seconds,
-        "parameters": found.parameters,
+        "cases": result.total,
+        "done": len(result.cases),
+        "computed": result.computed,
+        "interrupted": result.interrupted,
+        "seconds": result.seconds,
+        "parameters": result.parameters,
         "out": out,
     }
-    if figure and found.cases:
+    if figure and result.cases:
         from parflex import draw_study
 
-        draw_study(found, figure)
+        draw_study(result, figure)
         answer["figure"] = figure
     output.print_result(answer, as_json, *_tables(rows, table.laws))
-    if found.interrupted:
+    if result.interrupted:
         click.echo("interrupted: run the same command again to resume" if out else "interrupted", err=True)
         sys.exit(1)
 
 
 def _tables(rows: list[dict[str, Any]], laws: Any) -> list[Any]:
     """A row for each percentage and law."""
-    shown, failed = [], []
+    completed, failed = [], []
     for row in rows:
         for law in laws:
             means = ["-" if value is None else value for value in row["errors"][law].values()]
-            shown.append((f"{row['percentage']:g} %", law, row["compared"], *means))
+            completed.append((f"{row['percentage']:g} %", law, row["compared"], *means))
             failed += [(f"{row['percentage']:g} %", law, kind, n) for kind, n in row["failures"][law].items()]
     tables: list[Any] = [
         (
             "means over templates that all laws complete",
             ["off by", "law", "templates", "ISE", "IAE", "ITAE", "max"],
-            shown,
+            completed,
         )
     ]
     if failed:

@@ -50,7 +50,7 @@ def sensitivities(
     if figure:
         picture_path(figure)
     loaded, pose, case = read_load_options(robot, options)
-    found = derivatives(
+    result = derivatives(
         loaded,
         response,
         [key.strip() for key in keys.split(",") if key.strip()],
@@ -65,16 +65,16 @@ def sensitivities(
     if figure:
         from parflex import draw_sensitivities
 
-        draw_sensitivities(found, figure)
-    answer = {**found.as_dict(), "figure": figure, "warnings": list(loaded.warnings)}
-    several = found.multiplicity > 1
-    head = ["key", "elasticity (% per %)", f"derivative ({found.unit} per unit)"] + ["directional"] * several
+        draw_sensitivities(result, figure)
+    answer = {**result.as_dict(), "figure": figure, "warnings": list(loaded.warnings)}
+    several = result.multiplicity > 1
+    head = ["key", "elasticity (% per %)", f"derivative ({result.unit} per unit)"] + ["directional"] * several
     rows = [
-        (key, _shown(one["elasticity"]), one["derivative"], *([found.directional[key]] if several else []))
-        for key, one in ((key, found.sensitivities[key]) for key in found.sorted_keys)
+        (key, _shown(entry["elasticity"]), entry["derivative"], *([result.directional[key]] if several else []))
+        for key, entry in ((key, result.sensitivities[key]) for key in result.sorted_keys)
     ]
-    title = f"{found.response} = {found.value:.6g} {found.unit}"
-    title += f" ({found.multiplicity} equal values)" if several else ""
+    title = f"{result.response} = {result.value:.6g} {result.unit}"
+    title += f" ({result.multiplicity} equal values)" if several else ""
     output.print_result(answer, as_json, (title, head, rows))
 
 
@@ -94,31 +94,31 @@ def optimise(file: str, out: str, as_json: bool) -> int:
     from parflex import optimise as optimised
     from parflex.view.design_page import write_design_page
 
-    found = optimised(file, out)
-    answer = {**found.as_dict(), "page": write_design_page(found, out)}
-    answer["warnings"] = list(found.warnings)
-    responses = [(key, one["before"], one["after"], one["unit"]) for key, one in found.responses.items()]
+    result = optimised(file, out)
+    answer = {**result.as_dict(), "page": write_design_page(result, out)}
+    answer["warnings"] = list(result.warnings)
+    responses = [(key, entry["before"], entry["after"], entry["unit"]) for key, entry in result.responses.items()]
     variables = [
-        (key, *(one[word] for word in ("start", "value", "lower", "upper"))) for key, one in found.variables.items()
+        (key, *(entry[word] for word in ("start", "value", "lower", "upper"))) for key, entry in result.variables.items()
     ]
     limits = [
-        (one["name"], one["value"], one["limit"], "yes" if one["active"] else "", one["multiplier"])
-        for one in found.constraints
+        (entry["name"], entry["value"], entry["limit"], "yes" if entry["active"] else "", entry["multiplier"])
+        for entry in result.constraints
     ]
     output.print_result(
         answer,
         as_json,
-        (f"{found.status}: {found.message}", ["response", "before", "after", "unit"], responses),
+        (f"{result.status}: {result.message}", ["response", "before", "after", "unit"], responses),
         ("variables", ["key", "before", "after", "lower", "upper"], variables),
         ("limits", ["of", "value", "limit", "active", "multiplier"], limits),
         *(
-            [("Pareto front", [*found.front[0]["objectives"], *found.variables], [_point(one) for one in found.front])]
-            if found.front
+            [("Pareto front", [*result.front[0]["objectives"], *result.variables], [_point(entry) for entry in result.front])]
+            if result.front
             else []
         ),
-        ("files", ["", "path"], [("robot", found.robot_file), ("page", answer["page"])]),
+        ("files", ["", "path"], [("robot", result.robot_file), ("page", answer["page"])]),
     )
-    return 1 if found.status == "infeasible" else 0
+    return 1 if result.status == "infeasible" else 0
 
 
 @cli.command(
@@ -138,28 +138,28 @@ def sweep(file: str, out: str, jobs: int | None, cluster: str | None, as_json: b
 
     from parflex import sweep as swept
 
-    with count_progress("sweep") as shown:
-        found = swept(file, out, jobs=jobs, cluster=cluster, progress=shown)
-    words = ("designs", "done", "computed", "failed", "out")
+    with count_progress("sweep") as progress:
+        result = swept(file, out, jobs=jobs, cluster=cluster, progress=progress)
+    fields = ("designs", "done", "computed", "failed", "out")
     spans = {}
-    for name, values in found.responses.items():
-        known = values[np.isfinite(values)]
-        low, high = (float(known.min()), float(known.max())) if len(known) else (None, None)
-        spans[name] = {"lowest": low, "highest": high, "unit": found.units[name]}
-    answer = {**found.as_dict(), "responses": spans}
+    for name, values in result.responses.items():
+        finite = values[np.isfinite(values)]
+        low, high = (float(finite.min()), float(finite.max())) if len(finite) else (None, None)
+        spans[name] = {"lowest": low, "highest": high, "unit": result.units[name]}
+    answer = {**result.as_dict(), "responses": spans}
     output.print_result(
         answer,
         as_json,
-        ("", ["", ""], [(word, getattr(found, word)) for word in words]),
+        ("", ["", ""], [(word, getattr(result, word)) for word in fields]),
         ("responses", ["", "lowest", "highest", "unit"], [(name, *span.values()) for name, span in spans.items()]),
     )
-    if found.interrupted:
+    if result.interrupted:
         click.echo("interrupted: run the same command again to resume", err=True)
         sys.exit(1)
 
 
-def _point(one: dict[str, Any]) -> tuple[Any, ...]:
-    return (*one["objectives"].values(), *one["variables"].values())
+def _point(design: dict[str, Any]) -> tuple[Any, ...]:
+    return (*design["objectives"].values(), *design["variables"].values())
 
 
 def _shown(value: float | None) -> Any:

@@ -29,13 +29,13 @@ def _solved(
     wrench: tuple[str, ...],
     without: str,
     reactions: bool,
-    rest: dict[str, Any],
+    options: dict[str, Any],
     **more: Any,
 ) -> Any:
     """The result of a dynamic model; `third` is what it takes beside pose and velocity."""
-    texts = {word: rest.pop(word) for word in ("pose", "velocity", third)}
+    texts = {word: options.pop(word) for word in ("pose", "velocity", third)}
     state = read_state(state_file, wrench, without, **texts)
-    loaded = open_robot(robot, **rest)
+    loaded = open_robot(robot, **options)
     with naming_state_file(state_file, wrench=wrench, **texts):
         return model(
             loaded,
@@ -58,7 +58,7 @@ def _show(answer: dict[str, Any], table: Any, result: Any, as_json: bool) -> Non
         tables.append(("accelerations of what moves freely", ["", "m/s2 or rad/s2"], rows))
     if result.elements:
         answer["elements"] = result.elements
-        rows = [(name, one["length"], one["rate"], one["force"]) for name, one in result.elements.items()]
+        rows = [(name, element["length"], element["rate"], element["force"]) for name, element in result.elements.items()]
         tables.append(("elements", ["", "length", "rate", "force"], rows))
     answer["warnings"] = result.warnings
     if result.reactions is not None:
@@ -121,11 +121,11 @@ def direct(
     from parflex.dynamics.dynamics import forward_dynamics
 
     result = _solved(forward_dynamics, "effort", robot, state_file, wrench, without, reactions, rest)
-    found = _accelerations(result)
-    answer = {"accelerations": found} | (
+    accelerations = _accelerations(result)
+    answer = {"accelerations": accelerations} | (
         {"elastic_accelerations": result.elastic_accelerations} if result.elastic_accelerations else {}
     )
-    _show(answer, ("accelerations", ["", "m/s2 or rad/s2"], found.items()), result, as_json)
+    _show(answer, ("accelerations", ["", "m/s2 or rad/s2"], accelerations.items()), result, as_json)
 
 
 def _accelerations(result: Any) -> dict[str, Any]:
@@ -137,8 +137,8 @@ def _accelerations(result: Any) -> dict[str, Any]:
         if link.joint.moves_freely:
             answer[link.name] = result.acceleration_of(link.name)[pick].tolist()
         elif link.joint.rate_labels:
-            own = result.accelerations[link.v].tolist()
-            answer[link.name] = own[0] if len(own) == 1 else own
+            components = result.accelerations[link.v].tolist()
+            answer[link.name] = components[0] if len(components) == 1 else components
     if tree.end_effector not in answer:
         answer[tree.end_effector] = result.acceleration_of()[pick].tolist()
     return answer
@@ -148,21 +148,21 @@ def _reaction_tables(reactions: Any) -> list[Any]:
     tables = []
     for kind in ("joints", "closures"):
         rows = [
-            (_marked(name, one), *one["force"], *one["moment"])  # six numbers fill a line
-            for name, one in reactions[kind].items()
+            (_marked(name, reaction), *reaction["force"], *reaction["moment"])  # six numbers fill a line
+            for name, reaction in reactions[kind].items()
         ]
         if rows:
-            told = ", *: undetermined" if any(one["undetermined"] for one in reactions[kind].values()) else ""
+            legend = ", *: undetermined" if any(reaction["undetermined"] for reaction in reactions[kind].values()) else ""
             columns = ["", "fx", "fy", "fz", "mx", "my", "mz"]
-            tables.append((f"reactions in {kind}{told}", columns, output.rounded(rows)))
+            tables.append((f"reactions in {kind}{legend}", columns, output.rounded(rows)))
     gears = [
-        (name, one["effort"], "yes" if one["undetermined"] else "")
-        for name, one in reactions.get("couplings", {}).items()
+        (name, reaction["effort"], "yes" if reaction["undetermined"] else "")
+        for name, reaction in reactions.get("couplings", {}).items()
     ]
     if gears:
         tables.append(("efforts of couplings", ["", "N or N m", "undetermined"], gears))
     return tables
 
 
-def _marked(name: str, one: Any) -> str:
-    return f"{name} *" if one["undetermined"] else name
+def _marked(name: str, reaction: Any) -> str:
+    return f"{name} *" if reaction["undetermined"] else name

@@ -59,44 +59,44 @@ OPTIONS = (
 @without_option
 def export(format_name: str, robot: str, as_json: bool, out: str, **choice: Any) -> None:
     """Write a robot as a file for other programs."""
-    asked = {word: choice.pop(word) for word in OPTIONS}
-    asked = {word: value for word, value in asked.items() if value not in (None, "")}
+    fmu_options = {word: choice.pop(word) for word in OPTIONS}
+    fmu_options = {word: value for word, value in fmu_options.items() if value not in (None, "")}
     if format_name not in FORMATS:
         hint = did_you_mean(format_name, FORMATS)
         raise InputError(f"there is no format '{format_name}'", key="format", value=format_name, hint=hint)
-    if format_name != "fmu" and asked:
-        word = next(iter(asked)).replace("_", "-")
+    if format_name != "fmu" and fmu_options:
+        word = next(iter(fmu_options)).replace("_", "-")
         text = f"a file of the format '{format_name}' has no {word}"
-        raise InputError(text, key=word, value=str(next(iter(asked.values()))), hint=f"leave out --{word}")
+        raise InputError(text, key=word, value=str(next(iter(fmu_options.values()))), hint=f"leave out --{word}")
     loaded = open_robot(robot, **choice)
     if format_name == "fmu":
-        _write_fmu(loaded, out, asked, as_json)
+        _write_fmu(loaded, out, fmu_options, as_json)
         return
     from parflex import export_mjcf, export_urdf
 
-    found = (export_mjcf if format_name == "mjcf" else export_urdf)(loaded, out)
-    answer = {"file": found.file, "files": list(found.files), "notes": list(found.notes)}
-    rows = [("file", name) for name in found.files] + [("note", note) for note in found.notes]
+    exported = (export_mjcf if format_name == "mjcf" else export_urdf)(loaded, out)
+    answer = {"file": exported.file, "files": list(exported.files), "notes": list(exported.notes)}
+    rows = [("file", name) for name in exported.files] + [("note", note) for note in exported.notes]
     output.print_result(answer | {"warnings": list(loaded.warnings)}, as_json, ("", ["", "written"], rows))
 
 
-def _write_fmu(loaded: Any, out: str, asked: dict[str, Any], as_json: bool) -> None:
+def _write_fmu(loaded: Any, out: str, fmu_options: dict[str, Any], as_json: bool) -> None:
     """An FMU; lists are words between commas."""
     from parflex import export_fmu
     from parflex.cli.options import read_pose_option
 
     for word in ("frames", "wrench_frames", "without", "independent", "parameters"):
-        if word in asked:
-            asked[word] = split_names(asked[word])
-    if "pose" in asked:
-        asked["pose"] = read_pose_option(asked["pose"])
-    found = export_fmu(loaded, out, **asked)
-    answer = {"file": found.file, "platforms": list(found.platforms), "variables": list(found.variables)}
-    kinds = [variable["causality"] for variable in found.variables]
+        if word in fmu_options:
+            fmu_options[word] = split_names(fmu_options[word])
+    if "pose" in fmu_options:
+        fmu_options["pose"] = read_pose_option(fmu_options["pose"])
+    exported = export_fmu(loaded, out, **fmu_options)
+    answer = {"file": exported.file, "platforms": list(exported.platforms), "variables": list(exported.variables)}
+    kinds = [variable["causality"] for variable in exported.variables]
     counts = [(f"{kind}s", kinds.count(kind)) for kind in ("input", "output", "parameter", "local") if kind in kinds]
-    rows = [("file", found.file), ("platforms", ", ".join(found.platforms)), *counts]
-    rows += [("note", note) for note in found.notes]
-    answer |= {"notes": list(found.notes), "warnings": list(loaded.warnings)}
+    rows = [("file", exported.file), ("platforms", ", ".join(exported.platforms)), *counts]
+    rows += [("note", note) for note in exported.notes]
+    answer |= {"notes": list(exported.notes), "warnings": list(loaded.warnings)}
     output.print_result(answer, as_json, ("", ["", "written"], rows))
 
 
@@ -125,13 +125,13 @@ def import_verb(
     """Read a robot of another program: URDF with loops, MuJoCo, SYMORO."""
     from parflex import import_robot
 
-    found = import_robot(source, out, loops=loops, floating=floating, end_effector=end_effector)
-    dropped = [{"kind": one.kind, "name": one.name, "why": one.why} for one in found.dropped]
-    answer: dict[str, Any] = {"file": found.file, "joints": list(found.joints), "closures": list(found.closures)}
-    answer |= {"dropped": dropped, "check": found.check, "warnings": [*found.warnings, *found.check["warnings"]]}
-    rows = [("file", found.file), ("joints", ", ".join(found.joints)), ("closures", ", ".join(found.closures))]
-    rows.append(("check", "ok" if found.check["ok"] else found.check["error"]["message"]))
-    left = [(one["kind"], one["name"], one["why"]) for one in dropped]
-    tables: list[tuple] = [("", ["", ""], rows)] + [("not carried over", ["kind", "name", "why"], left)] * bool(left)
+    imported = import_robot(source, out, loops=loops, floating=floating, end_effector=end_effector)
+    dropped = [{"kind": entry.kind, "name": entry.name, "why": entry.why} for entry in imported.dropped]
+    answer: dict[str, Any] = {"file": imported.file, "joints": list(imported.joints), "closures": list(imported.closures)}
+    answer |= {"dropped": dropped, "check": imported.check, "warnings": [*imported.warnings, *imported.check["warnings"]]}
+    rows = [("file", imported.file), ("joints", ", ".join(imported.joints)), ("closures", ", ".join(imported.closures))]
+    rows.append(("check", "ok" if imported.check["ok"] else imported.check["error"]["message"]))
+    dropped_rows = [(entry["kind"], entry["name"], entry["why"]) for entry in dropped]
+    tables: list[tuple] = [("", ["", ""], rows)] + [("not carried over", ["kind", "name", "why"], dropped_rows)] * bool(dropped_rows)
     output.print_result(answer, as_json, *tables)
-    return 0 if found.check["ok"] else 1
+    return 0 if imported.check["ok"] else 1

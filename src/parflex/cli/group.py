@@ -40,8 +40,8 @@ def _with_unit(option: click.Parameter) -> None:
     if not isinstance(option, click.Option) or word is None or not option.help or word.unit in ("", "dimensionless"):
         return
     if not any(re.search(rf"(?<![\w/]){re.escape(unit)}(?![\w/^])", option.help) for unit in word.unit.split(", ")):
-        said, mark, default = option.help.rstrip(".").partition("; default")
-        option.help = f"{said} ({word.unit}){mark}{default}."
+        text, mark, default = option.help.rstrip(".").partition("; default")
+        option.help = f"{text} ({word.unit}){mark}{default}."
 
 
 class Command(click.Command):
@@ -49,15 +49,15 @@ class Command(click.Command):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
-        given = {one.name: _words(ctx.params.get(one.name or "")) for one in self.params}
-        outputs = {one.name: (OUTPUTS & {*one.opts}).pop()[2:] for one in self.params if OUTPUTS & {*one.opts}}
-        if any(given[name] for name in outputs):
+        option_values = {parameter.name: _words(ctx.params.get(parameter.name or "")) for parameter in self.params}
+        outputs = {parameter.name: (OUTPUTS & {*parameter.opts}).pop()[2:] for parameter in self.params if OUTPUTS & {*parameter.opts}}
+        if any(option_values[name] for name in outputs):
             from parflex.robotfile.read import files_of  # help starts without it
 
-            words = [word for name in given if name not in outputs for word in given[name] if _is_file(word)]
+            words = [word for name in option_values if name not in outputs for word in option_values[name] if _is_file(word)]
             inputs = [*words, *(file for word in words if word.endswith(".toml") for file in files_of(word))]
             for name, key in outputs.items():
-                refuse_overwrite(given[name], inputs, key)
+                refuse_overwrite(option_values[name], inputs, key)
         return super().invoke(ctx)
 
 
@@ -90,8 +90,8 @@ class CommandGroup(click.Group):
         """The command that the first word names."""
         verb = args[0]
         if verb not in self.commands and not verb.startswith("-") and not ctx.resilient_parsing:
-            meant = nearest(verb, self.list_commands(ctx))
-            ctx.fail(f"No such command {verb!r}." + (f" Did you mean {meant!r}?" if meant else ""))
+            suggestion = nearest(verb, self.list_commands(ctx))
+            ctx.fail(f"No such command {verb!r}." + (f" Did you mean {suggestion!r}?" if suggestion else ""))
         return super().resolve_command(ctx, args)
 
 

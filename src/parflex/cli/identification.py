@@ -43,45 +43,45 @@ def identify(
     from parflex import identify as identified
     from parflex.identification.robot_update import check_robot_target, write_robot
 
-    words = {key: options.pop(key) for key in ("settings", "payload", "actuation", "working_mode", "rigid")}
-    loaded = open_robot(robot, **words)
+    load_options = {key: options.pop(key) for key in ("settings", "payload", "actuation", "working_mode", "rigid")}
+    loaded = open_robot(robot, **load_options)
     if out:
         check_robot_target(out, loaded)
     options["validate"] = list(options["validate"]) or None
     options["keep"] = split_names(options["keep"])
-    found = identified(loaded, list(record), **options)
-    answer = found.as_dict()
-    warnings = [*loaded.warnings, *found.warnings]
+    result = identified(loaded, list(record), **options)
+    answer = result.as_dict()
+    warnings = [*loaded.warnings, *result.warnings]
     if out:
-        warnings += write_robot(loaded, found, out)
-        warnings += _not_written(words)
+        warnings += write_robot(loaded, result, out)
+        warnings += _not_written(load_options)
         answer["out"] = out
     if page:
         from parflex.view.fit_report import write_identification
 
-        answer["page"] = str(write_identification(page, found))
+        answer["page"] = str(write_identification(page, result))
     answer["warnings"] = warnings
     rows = [
-        (name, one.value, one.deviation, one.deviation_white, f"{100 * one.relative:.3g} %",
-         "yes" if one.essential else "no", one.unit)
-        for name, one in found.parameters.items()
+        (name, entry.value, entry.deviation, entry.deviation_white, f"{100 * entry.relative:.3g} %",
+         "yes" if entry.essential else "no", entry.unit)
+        for name, entry in result.parameters.items()
     ]  # fmt: skip
-    more = [("relative error, all motors", found.relative_error), ("condition number", found.condition)]
-    if found.validation is not None:
-        more.append(("relative error, validation", found.validation["relative_error"]))
-    if found.physical is not None:
-        more.append(("relative error, bodies that can be", found.physical["relative_error"]))
-    more += [(f"relative error of {name}", one["relative_error"]) for name, one in found.per_motor.items()]
-    more += [(f"noise of {name} (N, N m)", one["noise"]) for name, one in found.per_motor.items()]
+    more = [("relative error, all motors", result.relative_error), ("condition number", result.condition)]
+    if result.validation is not None:
+        more.append(("relative error, validation", result.validation["relative_error"]))
+    if result.physical is not None:
+        more.append(("relative error, bodies that can be", result.physical["relative_error"]))
+    more += [(f"relative error of {name}", entry["relative_error"]) for name, entry in result.per_motor.items()]
+    more += [(f"noise of {name} (N, N m)", entry["noise"]) for name, entry in result.per_motor.items()]
     head = ["parameter", "value", "deviation", "white", "relative", "essential", "unit"]
-    tables: list[Any] = [(f"{loaded.name}: parameters by {found.estimator}", head, rows)]
-    if found.gains:
-        gains = [(name, one["value"], one["deviation"]) for name, one in found.gains.items()]
+    tables: list[Any] = [(f"{loaded.name}: parameters by {result.estimator}", head, rows)]
+    if result.gains:
+        gains = [(name, entry["value"], entry["deviation"]) for name, entry in result.gains.items()]
         tables.append(("drive gains", ["motor", "gain", "deviation"], gains))
     tables.append(("fit", ["", ""], more))
-    if found.undetermined:
-        tables.append(("undetermined", ["parameter", "why"], [(one["name"], one["why"]) for one in found.undetermined]))
-    tables.append(("steps", [""], [(step,) for step in found.steps]))
+    if result.undetermined:
+        tables.append(("undetermined", ["parameter", "why"], [(entry["name"], entry["why"]) for entry in result.undetermined]))
+    tables.append(("steps", [""], [(step,) for step in result.steps]))
     written = [("robot file", out)] if out else []
     written += [("page", str(Path(page) / "index.html"))] if page else []
     if written:
@@ -121,35 +121,35 @@ def excite(
     from parflex.identification.excitation import check_motion_target, read_region, write_motion
 
     check_argument("step", step)
-    words = {key: options.pop(key) for key in ("settings", "payload", "actuation", "working_mode", "rigid")}
+    load_options = {key: options.pop(key) for key in ("settings", "payload", "actuation", "working_mode", "rigid")}
     box = read_region(workspace)
     limits = {
         "velocity_limit": number_or_table(velocity_limit, "velocity-limit"),
         "effort_limit": number_or_table(effort_limit, "effort-limit"),
     }
-    loaded = open_robot(robot, **words)
+    loaded = open_robot(robot, **load_options)
     if out:
         check_motion_target(loaded, out)
-    with count_progress("fits") as shown:
-        found = excited(loaded, workspace=box, **limits, **options, progress=shown)
-    files = write_motion(loaded, found, out, step) if out else []
-    answer = {**found.as_dict(), "files": files, "warnings": list(loaded.warnings)}
-    kept = [
-        (kind, name, one) for kind in ("position", "speed", "effort", "workspace")
-        for name, one in found.limits[kind].items()
+    with count_progress("fits") as progress:
+        result = excited(loaded, workspace=box, **limits, **options, progress=progress)
+    files = write_motion(loaded, result, out, step) if out else []
+    answer = {**result.as_dict(), "files": files, "warnings": list(loaded.warnings)}
+    limit_entries = [
+        (kind, name, entry) for kind in ("position", "speed", "effort", "workspace")
+        for name, entry in result.limits[kind].items()
     ]  # fmt: skip
     rows = [
-        (kind, name, *(one.get(word, "") for word in ("lowest", "highest", "largest")),
-         _said(one.get("limits", one.get("limit"))))
-        for kind, name, one in [*kept, ("distance", "", found.limits["distance"])]
+        (kind, name, *(entry.get(word, "") for word in ("lowest", "highest", "largest")),
+         _said(entry.get("limits", entry.get("limit"))))
+        for kind, name, entry in [*limit_entries, ("distance", "", result.limits["distance"])]
     ]  # fmt: skip
     fit = [
-        ("log det", found.log_det), ("condition number", found.condition),
-        ("deviations, geometric mean", found.deviations["geometric_mean"]),
-        ("deviations, largest", found.deviations["largest"]),
+        ("log det", result.log_det), ("condition number", result.condition),
+        ("deviations, geometric mean", result.deviations["geometric_mean"]),
+        ("deviations, largest", result.deviations["largest"]),
     ]  # fmt: skip
     tables: list[Any] = [
-        (f"{loaded.name}: {len(found.parameters)} base parameters", ["", ""], fit),
+        (f"{loaded.name}: {len(result.parameters)} base parameters", ["", ""], fit),
         ("limits", ["of", "", "lowest", "highest", "largest", "limits"], rows),
     ]
     output.print_result(answer, as_json, *tables, ("", ["written"], [(file,) for file in files]))
@@ -157,18 +157,18 @@ def excite(
 
 def _not_written(options: dict[str, Any]) -> list[str]:
     """A sentence for what the robot had on the command line, and the written file does not have."""
-    told = {
+    sentences = {
         "settings": "values of --set are not in the file: give them again with it",
         "payload": "the payload is not in the file: give it again with it",
     }
-    return [told[word] for word in ("settings", "payload") if options[word]]
+    return [sentences[word] for word in ("settings", "payload") if options[word]]
 
 
 def _said(limits: Any) -> str:
     """Limits in words; nothing where there are none."""
     if not isinstance(limits, list | tuple):
         return "" if limits is None else f"{limits:.4g}"
-    low, high = ("" if one is None else f"{one:.4g}" for one in limits)
+    low, high = ("" if limit is None else f"{limit:.4g}" for limit in limits)
     return f"{low} ... {high}" if low or high else ""
 
 
@@ -210,48 +210,48 @@ def update(
     from parflex.updating.frequency_response import responses_of_words
     from parflex.updating.result import write_updated
 
-    words = ("settings", "payload", "actuation", "working_mode", "elements", "rigid")
-    loaded = open_robot(robot, **{key: options[key] for key in words})
+    load_keys = ("settings", "payload", "actuation", "working_mode", "elements", "rigid")
+    loaded = open_robot(robot, **{key: options[key] for key in load_keys})
     if out:
         check_robot_target(out)
     keys = [key.strip() for key in vary.split(",") if key.strip()]
-    held = lock if lock in ("actuators", "none") else [word.strip() for word in lock.split(",")]
-    given = {} if prior is None else {"prior": number_or_table(prior, "prior")}
-    given |= {"servo": number_or_table(options["servo"], "servo"), "about": options["about"]}
-    given["without"] = split_names(options["without"])
+    locked = lock if lock in ("actuators", "none") else [word.strip() for word in lock.split(",")]
+    arguments = {} if prior is None else {"prior": number_or_table(prior, "prior")}
+    arguments |= {"servo": number_or_table(options["servo"], "servo"), "about": options["about"]}
+    arguments["without"] = split_names(options["without"])
     sources = responses_of_words(
         measured, **{key: options[key] for key in ("pose", "band", "order", "quantity", "sensors")}
     )
-    with count_progress("starts") as shown:
-        found = updated(loaded, sources, keys, hold_out, lock=held, **given, progress=shown)
-    answer = {**found.as_dict(), "warnings": [*loaded.warnings, *found.warnings]}
+    with count_progress("starts") as progress:
+        result = updated(loaded, sources, keys, hold_out, lock=locked, **arguments, progress=progress)
+    answer = {**result.as_dict(), "warnings": [*loaded.warnings, *result.warnings]}
     if out:
-        answer["out"] = write_updated(robot, loaded, found, out)
+        answer["out"] = write_updated(robot, loaded, result, out)
         answer["warnings"] += _not_written(options)
     if page:
         from parflex.view.fit_report import write_update
 
-        answer["page"] = str(write_update(page, found))
+        answer["page"] = str(write_update(page, result))
     numbers = [
-        (key, one["before"], one["value"], *(
-            ("undetermined", "") if one["interval"] is None
-            else (one["deviation"], f"{one['interval'][0]:.5g} ... {one['interval'][1]:.5g}")
+        (key, entry["before"], entry["value"], *(
+            ("undetermined", "") if entry["interval"] is None
+            else (entry["deviation"], f"{entry['interval'][0]:.5g} ... {entry['interval'][1]:.5g}")
         ))
-        for key, one in found.parameters.items()
+        for key, entry in result.parameters.items()
     ]  # fmt: skip
     pairs = [
-        (one["pose"], one["mode"], one["measured"], one["before"], one["after"], one["predicted_deviation"],
-         f"{one['mac']:.3f}", "yes" if one["held_out"] else "")
-        for one in found.pairs
+        (entry["pose"], entry["mode"], entry["measured"], entry["before"], entry["after"], entry["predicted_deviation"],
+         f"{entry['mac']:.3f}", "yes" if entry["held_out"] else "")
+        for entry in result.pairs
     ]  # fmt: skip
     ratios = [
-        (one["pose"], one["mode"], *(one["damping"][word] for word in ("measured", "before", "after")),
-         one["damping"]["predicted_deviation"])
-        for one in found.pairs if "damping" in one
+        (entry["pose"], entry["mode"], *(entry["damping"][word] for word in ("measured", "before", "after")),
+         entry["damping"]["predicted_deviation"])
+        for entry in result.pairs if "damping" in entry
     ]  # fmt: skip
     head = ["pose", "mode", "measured (Hz)", "before (Hz)", "after (Hz)", "deviation (Hz)", "MAC", "held out"]
-    fit = [*found.errors.items(), ("residuals over deviations", found.model_error)]
-    fit += [(f"error of the model, share of {word}", share) for word, share in found.model_share.items()]
+    fit = [*result.errors.items(), ("residuals over deviations", result.model_error)]
+    fit += [(f"error of the model, share of {word}", share) for word, share in result.model_share.items()]
     tables: list[Any] = [
         (f"{loaded.name}: numbers that fit", ["key", "before", "value", "deviation", "95 %"], numbers),
         ("frequencies", head, pairs),

@@ -81,15 +81,15 @@ def map_verb(
     axes = read_axes(over)
     left_out = split_names(lowest_over or "")
     _check_lowest([name for name, *_ in axes], left_out)
-    held = assignments(fixed, "fixed") if fixed else {}
+    fixed_values = assignments(fixed, "fixed") if fixed else {}
     loaded = open_robot(robot, elements=elements, **choice)
     names: Any = lock if lock in ("actuators", "none") else [word.strip() for word in lock.split(",")]
-    given: dict[str, Any] = {"about": about, "wrench": read_wrenches(wrench), "threads": threads, "csv": not no_csv}
-    given["cluster"] = cluster
-    with count_progress("map") as shown:
-        found = frequency_map(loaded, axes, held, modes, names, out, shown, responses=list(responses), **given)
-    answer = _answer(found, out, no_csv, list(loaded.warnings))
-    drawn = found.lowest_over(left_out) if left_out else found
+    arguments: dict[str, Any] = {"about": about, "wrench": read_wrenches(wrench), "threads": threads, "csv": not no_csv}
+    arguments["cluster"] = cluster
+    with count_progress("map") as progress:
+        result = frequency_map(loaded, axes, fixed_values, modes, names, out, progress, responses=list(responses), **arguments)
+    answer = _answer(result, out, no_csv, list(loaded.warnings))
+    drawn = result.lowest_over(left_out) if left_out else result
     if left_out and (drawn.status == OK).any():
         answer["lowest"] = _lowest(drawn)
     if figure:
@@ -107,12 +107,12 @@ def map_verb(
         ("first frequency, highest (Hz)", answer["highest_hz"]),
     ]
     rows += [
-        (f"{name}, {word} ({found.units[name]})", own[word])
-        for name, own in answer["responses"].items()
+        (f"{name}, {word} ({result.units[name]})", span[word])
+        for name, span in answer["responses"].items()
         for word in ("lowest", "highest")
     ]
     output.print_result(answer, as_json, (f"map in {out}", ["", ""], [(name, _shown(value)) for name, value in rows]))
-    if found.interrupted:
+    if result.interrupted:
         click.echo("interrupted: run the same command again to resume", err=True)
         sys.exit(1)
 
@@ -128,34 +128,34 @@ def _check_lowest(names: list[str], left_out: list[str]) -> None:
         raise InputError("an axis must remain", key="lowest-over", value=",".join(left_out), hint="name fewer axes")
 
 
-def _answer(found: Any, out: str, no_csv: bool, warnings: list[str]) -> dict[str, Any]:
+def _answer(result: Any, out: str, no_csv: bool, warnings: list[str]) -> dict[str, Any]:
     import numpy as np
 
     from parflex.maps.closed_rows import OK, SINGULAR, UNREACHABLE
 
-    good = found.frequencies[found.status == OK]
+    frequencies = result.frequencies[result.status == OK]
     spans = {}
-    for name, own in found.responses.items():
-        finite = own[np.isfinite(own)]
+    for name, values in result.responses.items():
+        finite = values[np.isfinite(values)]
         spans[name] = {
-            "unit": found.units[name],
+            "unit": result.units[name],
             "lowest": float(finite.min()) if finite.size else None,
             "highest": float(finite.max()) if finite.size else None,
         }
     return {
         "out": out,
         "csv": None if no_csv else str(Path(out).with_suffix(".csv")),
-        "cells": int(found.status.size),
-        "computed": found.computed,
-        "ok": found.count(OK),
-        "unreachable": found.count(UNREACHABLE),
-        "singular": found.count(SINGULAR),
-        "interrupted": found.interrupted,
-        "lowest_hz": float(good[:, 0].min()) if len(good) else None,
-        "highest_hz": float(good[:, 0].max()) if len(good) else None,
-        "method": found.method,
-        "solved_in_full": found.solved_in_full,
-        "largest_difference_hz": found.largest_difference,
+        "cells": int(result.status.size),
+        "computed": result.computed,
+        "ok": result.count(OK),
+        "unreachable": result.count(UNREACHABLE),
+        "singular": result.count(SINGULAR),
+        "interrupted": result.interrupted,
+        "lowest_hz": float(frequencies[:, 0].min()) if len(frequencies) else None,
+        "highest_hz": float(frequencies[:, 0].max()) if len(frequencies) else None,
+        "method": result.method,
+        "solved_in_full": result.solved_in_full,
+        "largest_difference_hz": result.largest_difference,
         "responses": spans,
         "warnings": warnings,
     }
@@ -169,7 +169,7 @@ def _lowest(drawn: Any) -> dict[str, Any]:
     place = {name: float(axis[k]) for (name, axis), k in zip(drawn.axes.items(), cell, strict=True)}
     return {
         "frequency_hz": float(drawn.frequencies[(*cell, 0)]),
-        "at": place | {name: float(own[cell]) for name, own in drawn.at.items()},
+        "at": place | {name: float(values[cell]) for name, values in drawn.at.items()},
     }
 
 

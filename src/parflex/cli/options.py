@@ -136,7 +136,7 @@ def numbers(text: str, key: str) -> list[float]:
     return [_number(part, text, key) for part in text.split(",")]
 
 
-def _number(text: str, whole: str, key: str, file: str | None = None) -> float:
+def _number(text: str, full_text: str, key: str, file: str | None = None) -> float:
     from parflex.errors import RobotFileError
     from parflex.robotfile.values import LARGEST, evaluate
 
@@ -144,10 +144,10 @@ def _number(text: str, whole: str, key: str, file: str | None = None) -> float:
         number = evaluate(text, {})
     except RobotFileError as error:
         raise InputError(
-            f"'{text}' in '{whole}' is not a number", key=key, value=whole, file=file, hint=error.hint
+            f"'{text}' in '{full_text}' is not a number", key=key, value=full_text, file=file, hint=error.hint
         ) from None
     if abs(number) > LARGEST:
-        raise InputError(f"'{text}' in '{whole}' is too large", key=key, value=whole, file=file, hint="check the unit")
+        raise InputError(f"'{text}' in '{full_text}' is too large", key=key, value=full_text, file=file, hint="check the unit")
     return number
 
 
@@ -174,9 +174,9 @@ def read_wrenches(texts: tuple[str, ...]) -> dict[str, list[float]]:
     table: dict[str, list[float]] = {}
     for text in texts:
         mark = "=" if "=" in text else ":"
-        name, found, values = text.partition(mark)
+        name, separator, values = text.partition(mark)
         frame = name.strip()
-        if not found or not frame:
+        if not separator or not frame:
             raise InputError(
                 f"'{text}' is not FRAME=FX,FY,FZ", key="wrench", value=text, hint="write platform=0,0,-100"
             )
@@ -433,15 +433,15 @@ def preload_options(command: Command) -> Command:
 
 def read_allocation(options: dict[str, Any]) -> dict[str, Any]:
     """The arguments of the equivalent Python call, taken out of the options; none where none is given."""
-    found: dict[str, Any] = {}
+    allocation: dict[str, Any] = {}
     for key in ("weights", "preload"):
         text = options.pop(key, None)
         if text is not None:
-            found[key] = assignments(text, key)
+            allocation[key] = assignments(text, key)
     text = options.pop("effort_limit", None)
     if text is not None:
-        found["effort_limit"] = read_effort_limit(text)
-    return found
+        allocation["effort_limit"] = read_effort_limit(text)
+    return allocation
 
 
 def read_effort_limit(text: str) -> Any:
@@ -471,12 +471,12 @@ def _limit(value: str, text: str) -> Any:
         raise InputError(
             f"'{value}' is not one limit, nor LOW:HIGH", key="effort-limit", value=text, hint="write e.g. leg1.1=5:300"
         )
-    found = [numbers(end, "effort-limit") if end.strip() else [None] for end in ends]
-    if any(len(entry) != 1 for entry in found):
+    bounds = [numbers(end, "effort-limit") if end.strip() else [None] for end in ends]
+    if any(len(entry) != 1 for entry in bounds):
         raise InputError(
             f"'{text}' is not one number",
             key="effort-limit",
             value=text,
             hint="give one for all motors, or JOINT=E,...",
         )
-    return found[0][0] if len(ends) == 1 else [entry[0] for entry in found]
+    return bounds[0][0] if len(ends) == 1 else [entry[0] for entry in bounds]

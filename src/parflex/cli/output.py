@@ -98,16 +98,16 @@ def _without(value: Any, least: float) -> Any:
 
 def one_line(text: str) -> str:
     """The text on one line of bounded length; what a terminal would obey is written out."""
-    shown = "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text[:MAX_LINE])
-    return shown + ("..." if len(text) > MAX_LINE else "")
+    printable = "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text[:MAX_LINE])
+    return printable + ("..." if len(text) > MAX_LINE else "")
 
 
 def warn(warnings: Iterable[str]) -> None:
     """Warnings, once each in a command, on stderr: some come on the way and stand in the answer as well."""
-    said = _said()
+    reported = _said()
     for warning in warnings:
-        if warning not in said:
-            said[warning] = None
+        if warning not in reported:
+            reported[warning] = None
             click.echo(f"warning: {one_line(warning)}", err=True)
 
 
@@ -120,7 +120,7 @@ def _said() -> dict[str, None]:
 def as_options(hint: str) -> str:
     """A hint of the library in the options of the command line."""
     known = "|".join(re.escape(word) for word in FLAGS)
-    return re.sub(rf"(?<![\w-])(?:{known})(?![\w-])", lambda found: FLAGS[found[0]], hint)
+    return re.sub(rf"(?<![\w-])(?:{known})(?![\w-])", lambda match: FLAGS[match[0]], hint)
 
 
 def print_error(error: dict[str, Any], text: str, as_json: bool) -> None:
@@ -279,8 +279,8 @@ def count_progress(title: str) -> Iterator[Callable[[int, int], None] | None]:
             bar.reset(task, completed=done, total=total)  # what was there before took no time
             bar.start()
         left = pace.left(done, total)
-        said = "" if left is None else str(timedelta(seconds=round(left)))
-        bar.update(task, completed=done, total=total, left=said)
+        time_left = "" if left is None else str(timedelta(seconds=round(left)))
+        bar.update(task, completed=done, total=total, left=time_left)
 
     try:
         yield show

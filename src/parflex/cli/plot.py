@@ -70,8 +70,8 @@ def _lines(rows: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
             lines.append((key, value))
             continue
         for name, entry in value.items():
-            told = entry if not isinstance(entry, dict) else [f"{word} {number:.4g}" for word, number in entry.items()]
-            lines.append((f"{key.replace('_', ' ')} of {name}", told))
+            text = entry if not isinstance(entry, dict) else [f"{word} {number:.4g}" for word, number in entry.items()]
+            lines.append((f"{key.replace('_', ' ')} of {name}", text))
     return lines
 
 
@@ -117,12 +117,12 @@ def _plot_run(what: str, path: str, options: dict[str, Any]) -> dict[str, Any]:
         from parflex.view.run_figure import along_beams
 
         draw_sections(run, path, columns, options["instant"], title)
-        return {"columns": [one.name for one in along_beams(run, columns)]}
+        return {"columns": [entry.name for entry in along_beams(run, columns)]}
     if options["measured"]:
         measured = read_table(options["measured"], "measured")
         run_figure.draw_comparison(run, measured, path, columns, robot, title)
-        found = run_figure.run_differences(run, measured, columns)
-        return {"columns": list(found), "differences": {name: one.as_dict() for name, one in found.items()}}
+        differences = run_figure.run_differences(run, measured, columns)
+        return {"columns": list(differences), "differences": {name: entry.as_dict() for name, entry in differences.items()}}
     if options["spectrum"]:
         natural = _natural(robot) if options["robot"] else None
         run_figure.draw_spectrum(run, path, columns, robot, natural, options["highest"], title)
@@ -142,11 +142,11 @@ def _robot_of(run: Any, name: str | None) -> Any:
     """The robot that is named, or that of the run if it is at hand: it tells the units of joints."""
     if name is not None:
         return open_robot(name, (), None, None, None)
-    known = run.settings.get("robot")
-    if not isinstance(known, str):
+    robot_name = run.settings.get("robot")
+    if not isinstance(robot_name, str):
         return None
     try:
-        return open_robot(known, (), None, None, None)
+        return open_robot(robot_name, (), None, None, None)
     except ParflexError:
         return None
 

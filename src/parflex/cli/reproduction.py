@@ -20,11 +20,11 @@ STYLES = {"ok": "green", "differs": "bold red", "fitted": "yellow", "not reprodu
 COLUMNS = ("", "published", "computed", "difference", "tolerance", "verdict")
 
 
-def _papers(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
+def _papers(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     """Papers whose keys begin so, for the shell."""
     from parflex.reproduction.tables import paper_names
 
-    return [name for name in paper_names() if name.lower().startswith(begun.lower())]
+    return [name for name in paper_names() if name.lower().startswith(incomplete.lower())]
 
 
 @cli.command(
@@ -44,9 +44,9 @@ def reproduce(paper: str | None, report: str | None, quick: bool, as_json: bool)
 
     if report:
         check_folder(report)
-    with _progress() as shown:
-        checks = reproduce(paper, quick, shown)
-        written = write_report(report, checks, quick, shown) if report else None
+    with _progress() as progress:
+        checks = reproduce(paper, quick, progress)
+        written = write_report(report, checks, quick, progress) if report else None
     answer: dict[str, Any] = {"checks": [check.as_dict() for check in checks], "totals": totals(checks)}
     if written:
         answer["report"] = str(written)

@@ -67,7 +67,7 @@ def _reduced(loaded: Any, answer: dict[str, Any], saving: bool) -> list[tuple]:
     answer["reduction"] = reduction_of(loaded)
     head = ["body", "modes kept", "of", "elements", "bound (Hz)", "up to (Hz)"]
     keys = ("body", "kept", "of", "elements", "bound_hz", "band_hz")
-    tables: list[tuple] = [("reduced beams", head, [[one[key] for key in keys] for one in answer["reduction"]])]
+    tables: list[tuple] = [("reduced beams", head, [[beam[key] for key in keys] for beam in answer["reduction"]])]
     if saving:
         from parflex.codegen.reduction_saving import reduction_saving as saving_of
 
@@ -94,15 +94,15 @@ def check(robot: str, as_json: bool, strict: bool, **choice: Any) -> None:
     notes = unusual(loaded)
     numbers = counts(loaded)
     answer: dict[str, Any] = {"ok": True, "file": loaded.file, "warnings": notes}
-    given = superelements_of(loaded)
-    answer |= {"superelements": given} if given else {}
+    superelements = superelements_of(loaded)
+    answer |= {"superelements": superelements} if superelements else {}
     freedoms = numbers["degrees_of_freedom"]
     rows = [("file", loaded.file), ("degrees of freedom", freedoms), ("motors", len(loaded.actuated)), ("ok", "yes")]
     head = ["", "mass (kg)", "rigid residual", "rigid (Hz)", "lowest elastic (Hz)"]
     keys = ("mass", "rigid_residual", "rigid_hz", "lowest_hz")
     tables: list[tuple] = [("", ["", ""], rows)]
-    if given:
-        tables.append(("super-elements", head, [[name, *(one[key] for key in keys)] for name, one in given.items()]))
+    if superelements:
+        tables.append(("super-elements", head, [[name, *(superelement[key] for key in keys)] for name, superelement in superelements.items()]))
     output.print_result(answer, as_json, *tables)
 
 
@@ -124,9 +124,9 @@ def draw(robot: str, as_json: bool, pose: str | None, frames: str | None, path: 
     from parflex.robot.configuration import configure
 
     loaded = open_robot(robot, **choice)
-    here = configure(loaded, read_pose_option(pose))
-    draw_robot(loaded, here, path, frames=split_names(frames or ""))
-    output.print_result({"file": path, "warnings": list(here.warnings)}, as_json, ("", ["written", ""], [(path, "")]))
+    configuration = configure(loaded, read_pose_option(pose))
+    draw_robot(loaded, configuration, path, frames=split_names(frames or ""))
+    output.print_result({"file": path, "warnings": list(configuration.warnings)}, as_json, ("", ["written", ""], [(path, "")]))
 
 
 @cli.command(epilog="\b\nExample:\n  parflex new my-robot > my-robot.toml")
@@ -173,9 +173,9 @@ def pose(robot: str, as_json: bool, pose: str | None, frames: str | None, ignore
     loaded = open_robot(robot, **choice)
     configuration = configure(loaded, read_pose_option(pose), ignore_limits=ignore_limits)
     values = dict(zip(loaded.tree.position_names, configuration.q.tolist(), strict=True))
-    found = frames_of(loaded, configuration)
-    found |= {name: found[name] for name in split_names(frames or "")}
-    places = {name: {"position": p.tolist(), "rotation": R.tolist()} for name, (p, R) in found.items()}
+    frame_poses = frames_of(loaded, configuration)
+    frame_poses |= {name: frame_poses[name] for name in split_names(frames or "")}
+    places = {name: {"position": p.tolist(), "rotation": R.tolist()} for name, (p, R) in frame_poses.items()}
     answer = {
         "q": values,
         "frames": places,
@@ -186,7 +186,7 @@ def pose(robot: str, as_json: bool, pose: str | None, frames: str | None, ignore
     }
     stretched = element_values(configuration)
     answer |= {"elements": stretched} if stretched else {}
-    lengths = [(name, one["length"]) for name, one in stretched.items()]
+    lengths = [(name, element["length"]) for name, element in stretched.items()]
     tables = [("elements", ["", "length"], lengths)] if lengths else []
     condition = configuration.condition
     conditions = [
@@ -223,9 +223,9 @@ def explain(robot: str, as_json: bool, markdown: bool, counts: bool, coordinates
     from parflex.maps.explain import with_maps
 
     loaded = open_robot(robot, **choice)
-    told = with_maps(explain_robot(loaded, coordinates), loaded)
-    answer = told.as_dict()
-    text = told.as_markdown() if markdown else told.as_text(min(WIDEST, shutil.get_terminal_size().columns))
+    explanation = with_maps(explain_robot(loaded, coordinates), loaded)
+    answer = explanation.as_dict()
+    text = explanation.as_markdown() if markdown else explanation.as_text(min(WIDEST, shutil.get_terminal_size().columns))
     if counts:
         answer["operators"] = _operators(loaded, coordinates)
         rows = [f"{name}: {count}" for name, count in answer["operators"].items()]
@@ -233,7 +233,7 @@ def explain(robot: str, as_json: bool, markdown: bool, counts: bool, coordinates
     if as_json:
         output.print_result(answer, as_json)
         return
-    output.warn(told.warnings)
+    output.warn(explanation.warnings)
     click.echo(text, nl=False)
 
 
@@ -242,10 +242,10 @@ def _operators(loaded: Any, coordinates: Any) -> dict[str, Any]:
     from parflex import model
     from parflex.robot.load import COUNTED_WITHOUT
 
-    found: dict[str, Any] = {}
+    operators: dict[str, Any] = {}
     for name in ("inverse", "direct"):
         try:
-            found[name] = model(loaded, name, without=COUNTED_WITHOUT, coordinates=coordinates).counts["total"]
+            operators[name] = model(loaded, name, without=COUNTED_WITHOUT, coordinates=coordinates).counts["total"]
         except ParflexError:
-            found[name] = None
-    return found
+            operators[name] = None
+    return operators

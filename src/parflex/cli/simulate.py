@@ -105,29 +105,29 @@ def simulate(robot: str, as_json: bool, path: str, **options: Any) -> int:
     from parflex.trajectories.files import check_target
 
     drawn = check_convergence(options["converge"], options.pop("convergence"))
-    words = {key: options.pop(key) for key in ("settings", "payload", "actuation", "working_mode", "elements", "rigid")}
-    loaded = open_robot(robot, **words)
+    load_options = {key: options.pop(key) for key in ("settings", "payload", "actuation", "working_mode", "elements", "rigid")}
+    loaded = open_robot(robot, **load_options)
     check_target(path)
     cutoff = options.pop("low_pass")
     if cutoff is not None and not 0 < cutoff < math.inf:  # the rest is seen when the rows are there
         raise InputError("a cut-off is a positive frequency", key="low-pass", value=cutoff, hint="give e.g. 100")
-    with time_progress("simulating", options["time"]) as shown:
-        run = run_simulation(loaded, progress=shown, **_arguments(options))
+    with time_progress("simulating", options["time"]) as progress:
+        run = run_simulation(loaded, progress=progress, **_arguments(options))
     if cutoff is not None and run.status == "ok":
         run = _with_low_passed(run, cutoff)
     written = [str(file) for file in [*run.save(path), *drawn(run)]]
     answer = {"files": written, "columns": list(run), **run.summary, "settings": run.settings}
     from parflex.simulation.diagnostics import stop_warnings
 
-    said = [sentence for sentence in run.summary["warnings"] if sentence not in stop_warnings(run.summary)]
-    answer["warnings"] = [*loaded.warnings, *said, *_complaints(run)]
+    sentences = [sentence for sentence in run.summary["warnings"] if sentence not in stop_warnings(run.summary)]
+    answer["warnings"] = [*loaded.warnings, *sentences, *_complaints(run)]
     rows = [(key, value) for key, value in run.summary.items() if isinstance(value, (int, float, str))]
     done = run.status == "ok" and run.summary.get("converged", True)
     if "friction" in run.summary:
-        found = run.summary["friction"]
-        frame, way, turn = found["half_width_moves"].values()
-        half = f"with half the friction width of {found['width']:g}, '{frame}'"
-        rows += [(f"{half} goes elsewhere by (m)", way), (f"{half} turns elsewhere by (rad)", turn)]
+        friction = run.summary["friction"]
+        frame, distance, turn = friction["half_width_moves"].values()
+        half = f"with half the friction width of {friction['width']:g}, '{frame}'"
+        rows += [(f"{half} goes elsewhere by (m)", distance), (f"{half} turns elsewhere by (rad)", turn)]
     rows += _step_rows(run.summary)
     for name, most in run.summary.get("couplings", {}).items():
         rows.append((f"largest effort of the coupling '{name}' (N, N m), at t = {most['time']:.4g} s", most["effort"]))
@@ -138,63 +138,63 @@ def simulate(robot: str, as_json: bool, path: str, **options: Any) -> int:
 
 def _step_rows(summary: dict[str, Any]) -> list[tuple[str, Any]]:
     """Lengths and errors of chosen steps, and the error of the run."""
-    found: list[tuple[str, Any]] = []
+    rows: list[tuple[str, Any]] = []
     if "step_error" in summary:
-        of = summary["step_error"]
-        found += [("shortest and longest step (s)", f"{of['shortest']:.3g}, {of['longest']:.3g}")]
-        found += [("largest error of a step (m)", of["largest"])]
+        summary_entry = summary["step_error"]
+        rows += [("shortest and longest step (s)", f"{summary_entry['shortest']:.3g}, {summary_entry['longest']:.3g}")]
+        rows += [("largest error of a step (m)", summary_entry["largest"])]
     if "estimated_error" in summary:
-        of = summary["estimated_error"]
-        words = f"error of '{of['frame']}' in the run, by {of['how']}"
-        found += [(f"{words} (m)", of["metres"]), ("... (rad)", of["radians"])]
-    return found
+        summary_entry = summary["estimated_error"]
+        words = f"error of '{summary_entry['frame']}' in the run, by {summary_entry['how']}"
+        rows += [(f"{words} (m)", summary_entry["metres"]), ("... (rad)", summary_entry["radians"])]
+    return rows
 
 
 def _tables(summary: dict[str, Any]) -> list[Any]:
     """Stops that were met, joints that stuck, the largest stress, and the largest reactions."""
-    found: list[Any] = []
+    tables: list[Any] = []
     if "refinement" in summary:
         rows = [
-            (one["elements"], one["coordinates"], "" if one["change"] is None else one["change"], one["seconds"])
-            for one in summary["refinement"]
+            (entry["elements"], entry["coordinates"], "" if entry["change"] is None else entry["change"], entry["seconds"])
+            for entry in summary["refinement"]
         ]
-        found.append(("refinement", ["elements in each of the file", "coordinates", "change", "seconds"], rows))
+        tables.append(("refinement", ["elements in each of the file", "coordinates", "change", "seconds"], rows))
     if summary.get("sticks"):
-        found.append(("sticks", ["joint", "time", "until"], [tuple(one.values()) for one in summary["sticks"]]))
+        tables.append(("sticks", ["joint", "time", "until"], [tuple(entry.values()) for entry in summary["sticks"]]))
     if summary.get("stops"):
-        rows = [(one["joint"], one["side"], one["time"], one["speed"]) for one in summary["stops"]]
-        found.append(("stops", ["joint", "side", "time", "speed"], rows))
+        rows = [(entry["joint"], entry["side"], entry["time"], entry["speed"]) for entry in summary["stops"]]
+        tables.append(("stops", ["joint", "side", "time", "speed"], rows))
     if summary.get("largest_stop_effort"):
         most = summary["largest_stop_effort"]
-        found.append(("largest effort of a stop", ["joint", "effort", "time"], [tuple(most.values())]))
+        tables.append(("largest effort of a stop", ["joint", "effort", "time"], [tuple(most.values())]))
     if summary.get("largest_stress"):
         beam, s, time, value = summary["largest_stress"].values()
-        found.append(("largest stress of the rows", ["beam", "s", "time", "MPa"], [(beam, s, time, value / 1e6)]))
+        tables.append(("largest stress of the rows", ["beam", "s", "time", "MPa"], [(beam, s, time, value / 1e6)]))
     if summary.get("largest_reactions"):
         head = ["", "force (N)", "time", "moment (N m)", "time"]
-        found.append(
-            ("largest reactions", head, [(n, *one.values()) for n, one in summary["largest_reactions"].items()])
+        tables.append(
+            ("largest reactions", head, [(n, *entry.values()) for n, entry in summary["largest_reactions"].items()])
         )
-    return found
+    return tables
 
 
 def _arguments(options: dict[str, Any]) -> dict[str, Any]:
     """The arguments of the equivalent Python call."""
-    given = {key: value for key, value in options.items() if value is not None}
-    given |= read_allocation(given)
-    given["without"] = split_names(given["without"])
-    given["wrench"] = read_wrenches(given["wrench"])
-    if "effort" in given:
-        given["effort"] = assignments(given["effort"], "effort")
+    arguments = {key: value for key, value in options.items() if value is not None}
+    arguments |= read_allocation(arguments)
+    arguments["without"] = split_names(arguments["without"])
+    arguments["wrench"] = read_wrenches(arguments["wrench"])
+    if "effort" in arguments:
+        arguments["effort"] = assignments(arguments["effort"], "effort")
     for key in ("frames", "outputs"):
-        if key in given:
-            given[key] = split_names(given[key])
-    if "pose" in given:
-        given["pose"] = read_pose_option(given["pose"])
-    if "velocity" in given:
-        words = {"pose": given.pop("pose", None), "positions": given.pop("start", None)}
-        given["start"] = words | {"velocity": assignments(given.pop("velocity"), "velocity")}
-    return given
+        if key in arguments:
+            arguments[key] = split_names(arguments[key])
+    if "pose" in arguments:
+        arguments["pose"] = read_pose_option(arguments["pose"])
+    if "velocity" in arguments:
+        words = {"pose": arguments.pop("pose", None), "positions": arguments.pop("start", None)}
+        arguments["start"] = words | {"velocity": assignments(arguments.pop("velocity"), "velocity")}
+    return arguments
 
 
 def _with_low_passed(run: Any, cutoff: float) -> Any:
@@ -212,10 +212,10 @@ def _complaints(run: Any) -> list[str]:
     if run.status == "interrupted":
         return [f"interrupted at t = {run.t[-1]:g} s; results so far are kept"]
     if run.status == "diverged":
-        found = run.summary
-        where = f"; '{found['coordinate']}' moves most" if found["coordinate"] else ""
+        summary = run.summary
+        where = f"; '{summary['coordinate']}' moves most" if summary["coordinate"] else ""
         return [
-            f"the run stopped after t = {found['stopped_at']:g} s, since {found['why']}{where}; what was computed is "
+            f"the run stopped after t = {summary['stopped_at']:g} s, since {summary['why']}{where}; what was computed is "
             "kept: try a smaller --step, --method gauss4 or generalized-alpha, or a motion farther from singular poses"
         ]
     return []

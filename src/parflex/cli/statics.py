@@ -29,43 +29,43 @@ def stiffness(robot: str, as_json: bool, frame: str | None, **options: Any) -> N
     loaded, pose, case = read_load_options(robot, options)
     frames = list(dict.fromkeys([frame or loaded.tree.end_effector, *(case.wrench or ())]))
     if case.at_equilibrium:
-        rest = equilibrium(loaded, pose, load_case=case)
-        bent, found = deflection_at(rest, frames), stiffness_of(about_equilibrium(rest), frame)
+        static_equilibrium = equilibrium(loaded, pose, load_case=case)
+        deflected, result = deflection_at(static_equilibrium, frames), stiffness_of(about_equilibrium(static_equilibrium), frame)
     else:
-        found = stiffness_of(linear_model(loaded, pose, load_case=case), frame)
-        bent = deflection(loaded, pose, frames, load_case=case)
+        result = stiffness_of(linear_model(loaded, pose, load_case=case), frame)
+        deflected = deflection(loaded, pose, frames, load_case=case)
     pick = selected_components(loaded)
-    moved = {name: values[pick].tolist() for name, values in bent.frames.items()}
+    deflections = {name: values[pick].tolist() for name, values in deflected.frames.items()}
     answer = {
-        "frame": found.frame,
-        "directions": list(found.directions),
-        "stiffness": found.stiffness,
-        "compliance": found.compliance,
-        "rigid": found.rigid,
-        "deflection": moved,
-        "efforts": bent.efforts,
-        "section_forces": bent.sections,
-        **({"beams": beam_tables(bent.beams), "largest_stress": bent.largest_stress} if bent.beams else {}),
-        **({"elements": bent.elements} if bent.elements else {}),
-        "about": found.model.about,
-        "warnings": bent.warnings,
+        "frame": result.frame,
+        "directions": list(result.directions),
+        "stiffness": result.stiffness,
+        "compliance": result.compliance,
+        "rigid": result.rigid,
+        "deflection": deflections,
+        "efforts": deflected.efforts,
+        "section_forces": deflected.sections,
+        **({"beams": beam_tables(deflected.beams), "largest_stress": deflected.largest_stress} if deflected.beams else {}),
+        **({"elements": deflected.elements} if deflected.elements else {}),
+        "about": result.model.about,
+        "warnings": deflected.warnings,
     }
-    if found.model.loading.internal is not None:
-        answer["internal"] = found.model.loading.internal
-    tables: list[Any] = [_matrix("compliance", found.directions, found.compliance)]
-    if found.stiffness is not None:
-        tables.insert(0, _matrix("stiffness", found.directions, found.stiffness))
+    if result.model.loading.internal is not None:
+        answer["internal"] = result.model.loading.internal
+    tables: list[Any] = [_matrix("compliance", result.directions, result.compliance)]
+    if result.stiffness is not None:
+        tables.insert(0, _matrix("stiffness", result.directions, result.stiffness))
     tables.append(
-        ("deflection", ["", *found.directions], output.rounded((name, *values) for name, values in moved.items()))
+        ("deflection", ["", *result.directions], output.rounded((name, *values) for name, values in deflections.items()))
     )
-    if bent.efforts:
-        tables.append(("efforts", ["joint", "N or N m"], output.rounded(bent.efforts.items())))
-    if bent.sections:
+    if deflected.efforts:
+        tables.append(("efforts", ["joint", "N or N m"], output.rounded(deflected.efforts.items())))
+    if deflected.sections:
         rows = [
-            (one["element"], end, *one[end].values()) for one in bent.sections for end in ("root", "tip") if end in one
+            (section["element"], end, *section[end].values()) for section in deflected.sections for end in ("root", "tip") if end in section
         ]
-        tables.append(("section forces", ["element", "end", *bent.sections[0]["root"]], output.rounded(rows)))
-    most = bent.largest_stress
+        tables.append(("section forces", ["element", "end", *deflected.sections[0]["root"]], output.rounded(rows)))
+    most = deflected.largest_stress
     if most is not None:
         tables.append(("largest stress", ["beam", "s", "MPa"], [(most["beam"], most["s"], most["value"] / 1e6)]))
     output.print_result(answer, as_json, *tables)
@@ -111,7 +111,7 @@ def statespace(
     model, about = linear_model_of(robot, options)
     system = state_space_of(model, _split(inputs), _split(outputs))
     hertz = read_range(span) if span else []
-    told = system.doubts(hertz) if span else mode_warnings(system.model)
+    diagnostics = system.doubts(hertz) if span else mode_warnings(system.model)
     with warnings.catch_warnings(action="ignore", category=ParflexWarning):  # they are in the answer
         response = system.response(hertz)
     parts = {key: getattr(system, key) for key in ("A", "B", "C", "D")}
@@ -123,7 +123,7 @@ def statespace(
         **names,
         "about": about,
         "file": path,
-        "warnings": [*system.warnings, *told],
+        "warnings": [*system.warnings, *diagnostics],
     }
     if span:
         answer["frequencies_hz"] = hertz

@@ -60,8 +60,8 @@ def motion(
         "velocity_limit": number_or_table(velocity_limit, "velocity-limit"),
         "acceleration_limit": number_or_table(acceleration_limit, "acceleration-limit"),
     }
-    moved = with_time_law(loaded, given) if time_optimal else given
-    plan = plan_motion(loaded, moved, time, **limits, ignore_limits=ignore_limits)
+    requested_motion = with_time_law(loaded, given) if time_optimal else given
+    plan = plan_motion(loaded, requested_motion, time, **limits, ignore_limits=ignore_limits)
     if figure is not None and plan.timing is None:
         raise InputError("only a time-optimal motion has such a picture", key="figure", hint="add --time-optimal")
     columns = plan.table(step, time)

@@ -44,51 +44,51 @@ def frequencies(
 
     drawn = check_convergence(converge, convergence)
     loaded, pose, case = read_load_options(robot, options, loads_matter=False)
-    found = natural_frequencies(loaded, pose, modes, converge=converge, load_case=case)
-    written = drawn(found)
-    about = found.about
-    held = found.model.robot
-    shares = participation(found.model.configuration, found.shapes)
-    energy = energy_shares(found)
+    result = natural_frequencies(loaded, pose, modes, converge=converge, load_case=case)
+    written = drawn(result)
+    about = result.about
+    locked_robot = result.model.robot
+    shares = participation(result.model.configuration, result.shapes)
+    energy = energy_shares(result)
     answer: dict[str, Any] = {
-        "frequencies_hz": found.frequencies.tolist(),
-        "free_motions": found.free_motions,
-        "unstable_motions": found.unstable_motions,
-        "damping": found.damping.tolist(),
-        "kind": [one["kind"] for one in energy],
+        "frequencies_hz": result.frequencies.tolist(),
+        "free_motions": result.free_motions,
+        "unstable_motions": result.unstable_motions,
+        "damping": result.damping.tolist(),
+        "kind": [mode_energy["kind"] for mode_energy in energy],
         "participation": shares,
         "energy": energy,
-        "independent_coordinates": found.independent_coordinates,
+        "independent_coordinates": result.independent_coordinates,
         "about": about,
-        "excess": found.excess.tolist(),
-        "warnings": list(found.warnings),
+        "excess": result.excess.tolist(),
+        "warnings": list(result.warnings),
     } | ({"files": written} if written else {})
     steps: list[Any] = []
-    if found.refinement is not None:
-        took = found.refinement
+    if result.refinement is not None:
+        took = result.refinement
         answer |= {"elements": took.elements, "change": took.change, "remaining": took.remaining}
         answer |= {"converged": took.converged, "refinement": took.steps}
         steps = [tuple(_known(step[key]) for key in STEP) for step in took.steps]
-    if found.model.loading.internal is not None:
-        answer["internal"] = found.model.loading.internal
+    if result.model.loading.internal is not None:
+        answer["internal"] = result.model.loading.internal
     if shapes:
-        rates = held.tree.rate_names
-        answer["shapes"] = [dict(zip(rates, shape.tolist(), strict=True)) for shape in found.shapes.T]
+        rates = locked_robot.tree.rate_names
+        answer["shapes"] = [dict(zip(rates, shape.tolist(), strict=True)) for shape in result.shapes.T]
     rows = [
-        (k + 1, float(f), float(d), one["kind"] or "", ", ".join(f"{name} {share:.0%}" for name, share in _top(part)))
-        for k, (f, d, one, part) in enumerate(zip(found.frequencies, found.damping, energy, shares, strict=True))
+        (k + 1, float(f), float(d), mode_energy["kind"] or "", ", ".join(f"{name} {share:.0%}" for name, share in _top(part)))
+        for k, (f, d, mode_energy, part) in enumerate(zip(result.frequencies, result.damping, energy, shares, strict=True))
     ]
     title = "natural frequencies" + (" about the equilibrium" if about == "equilibrium" else "")
     tables: list[Any] = [(title, ["mode", "Hz", "damping ratio", "kind", "strain energy"], rows)]
-    if found.free_motions:
-        tables.append(("motions without stiffness", ["moves most"], [(name,) for name in found.free_motions]))
+    if result.free_motions:
+        tables.append(("motions without stiffness", ["moves most"], [(name,) for name in result.free_motions]))
     if steps:
         head = ["elements in each of the file", "coordinates", "change", "error left, about"]
         tables.append(("refinement", head, steps))
     output.print_result(
         answer, as_json, *tables, *([("", ["written"], [(file,) for file in written])] if written else [])
     )
-    return 0 if found.refinement is None or found.refinement.converged else 1
+    return 0 if result.refinement is None or result.refinement.converged else 1
 
 
 def _known(value: Any) -> Any:

@@ -75,12 +75,12 @@ def view(
     played = None if run is None else require_run(loaded, run)
     points = None if map_file is None else map_points(loaded, map_file)
     watched = Path(robot) if robot.endswith(".toml") and Path(robot).is_file() else None
-    wanted = 0 if record is not None else port
+    requested_port = 0 if record is not None else port
     if design_file is not None:
-        viewer = _studio(loaded, robot, design_file, pose, wanted, {"run": run, "frames": frames})
+        viewer = _studio(loaded, robot, design_file, pose, requested_port, {"run": run, "frames": frames})
     else:
         reload = partial(open_robot, robot, **choice)
-        viewer = Viewer(loaded, read_pose_option(pose), played, wanted, reload, watched, split_names(frames or ""))
+        viewer = Viewer(loaded, read_pose_option(pose), played, requested_port, reload, watched, split_names(frames or ""))
     try:
         viewer.begin(mode, amplitude, stress)
         viewer.stage.show_map(points)
@@ -101,13 +101,13 @@ def view(
 
 
 def _studio(
-    loaded: Any, robot: str, design_file: str, pose: str | None, port: int | None, others: dict[str, Any]
+    loaded: Any, robot: str, design_file: str, pose: str | None, port: int | None, incompatible_options: dict[str, Any]
 ) -> Any:
     """A page with sliders for the variables of a design; robot files go beside the design."""
     from parflex.design.sweep import read_design
     from parflex.view.studio import DesignSession, StudioViewer, check_robot
 
-    for word, value in others.items():
+    for word, value in incompatible_options.items():
         if value:
             raise InputError(f"a design takes no '{word}'", key=word, value=value, hint="leave one of them out")
     file = read_design(design_file)
@@ -135,12 +135,12 @@ def _check(mode: int | None, amplitude: float, seconds: float | None, record: st
         raise InputError(f"'{record}' is not a page", key="record", value=record, hint="use a name that ends in .html")
 
 
-def _tell(viewer: Any, asked: int | None, watched: Path | None, as_json: bool, warnings: list[str]) -> None:
+def _tell(viewer: Any, requested_port: int | None, watched: Path | None, as_json: bool, warnings: list[str]) -> None:
     """Where the page is; stdout is flushed, since a program may wait for it."""
-    real = viewer.server.get_port()
-    if asked and real != asked:
-        warnings.append(f"port {asked} is in use: the page is on port {real}")
-    answer = {"address": viewer.address, "port": real, "watching": watched and str(watched), "warnings": warnings}
+    actual_port = viewer.server.get_port()
+    if requested_port and actual_port != requested_port:
+        warnings.append(f"port {requested_port} is in use: the page is on port {actual_port}")
+    answer = {"address": viewer.address, "port": actual_port, "watching": watched and str(watched), "warnings": warnings}
     rows = [("page", viewer.address), ("stop it with", "Ctrl-C")]
     if watched is not None:
         rows.insert(1, ("reloaded when it changes", str(watched)))
