@@ -101,47 +101,47 @@ class Assembler(ClosureParts):
         Links that are too short for it are measured where it shall be `explained`.
         """
         parts = self.parts(target, locked)
-        result, on_way = self._newton_near(target, q, parts)
+        result, by_path = self._newton_near(target, q, parts)
         if result is None:
             if not explained:
                 raise UnreachableError("the pose cannot be reached", key="pose")
             start = target.applied(q)
             raise open_reason(self, start, next(part for part in parts if missing_length(self, start, part)))
         for part in parts:
-            placed = self._placed_near(result, on_way, target, q, part, reference, MOST_WAYS)
+            placed = self._placed_near(result, by_path, target, q, part, reference, MOST_WAYS)
             result = self._search(result, target, q, part, reference) if placed is None else placed
         return result
 
     def near(self, target: Target, q: Array, reference: Array | None, locked: frozenset[int]) -> Array | None:
         """As `assemble`, but None where Newton from `q` does not get there, nor a straight way."""
         parts = self.parts(target, locked)
-        result, on_way = self._newton_near(target, q, parts)
+        result, by_path = self._newton_near(target, q, parts)
         for part in parts:
             if result is not None:
-                result = self._placed_near(result, on_way, target, q, part, reference, STRAIGHT)
+                result = self._placed_near(result, by_path, target, q, part, reference, STRAIGHT)
         return result
 
     def far_shafts(self, target: Target, q: Array, parts: list[ClosurePart]) -> dict[int, int]:
         """Driven shafts in loops that turn far, and a joint beside each whose turns are counted."""
-        found: dict[int, int] = {}
+        result: dict[int, int] = {}
         for part in parts if self.counted else ():
-            around = {self.tree.links[j].q.start for row in part.rows for j in row.links(self.tree)}
-            counted = [index for index in sorted(around) if index in self.counted]
+            part_positions = {self.tree.links[j].q.start for row in part.rows for j in row.links(self.tree)}
+            counted = [index for index in sorted(part_positions) if index in self.counted]
             if counted and not all(isinstance(row, Coupling) for row in part.rows):
-                shafts = around & self.turning & set(target.values)
-                found |= {k: counted[0] for k in shafts if abs(target.values[k] - q[k]) > STRIDE}
-        return found
+                shafts = part_positions & self.turning & set(target.values)
+                result |= {k: counted[0] for k in shafts if abs(target.values[k] - q[k]) > STRIDE}
+        return result
 
     def _refuse_uncounted_turns(self, shaft: int, counted: int) -> None:
         """Loops close at every whole turn of a shaft, but a screw or gear on it is elsewhere: turns are not counted."""
         names = {link.q.start: link for link in self.tree.links if link.joint.one_axis}
-        open_one = names[counted]
+        uncounted = names[counted]
         raise InputError(
             f"'{names[shaft].name}' does not reach this pose from where it stands, which leaves the turns of "
-            f"{'the screw ' if open_one.joint.pitch else ''}'{open_one.name}' undetermined",
+            f"{'the screw ' if uncounted.joint.pitch else ''}'{uncounted.name}' undetermined",
             key="pose",
             value=names[shaft].name,
-            hint=f"give '{open_one.name}', or the frame that it moves",
+            hint=f"give '{uncounted.name}', or the frame that it moves",
         )
 
     def _newton_near(self, target: Target, q: Array, parts: list[ClosurePart]) -> tuple[Array | None, bool]:
@@ -151,12 +151,12 @@ class Assembler(ClosureParts):
         """
         columns = np.array(sorted({int(k) for part in parts for k in part.columns}), dtype=int)
         rows = [row for part in parts for row in part.rows]
-        far = self.far_shafts(target, q, parts)
-        if far:
+        shafts = self.far_shafts(target, q, parts)
+        if shafts:
             reached = follow_to_target(self.tree, target, q, rows, self.newton, columns, CLOSED)
             if reached is not None:
                 return reached, True
-            for shaft, counted in far.items():
+            for shaft, counted in shafts.items():
                 if shaft in self.periodic and abs(target.values[shaft] - q[shaft]) > np.pi:
                     self._refuse_uncounted_turns(shaft, counted)
         result, error = self.newton(target.applied(q), columns, rows)
@@ -168,28 +168,28 @@ class Assembler(ClosureParts):
 
     def _placed_near(
         self,
-        found: Array,
-        on_way: bool,
+        solution: Array,
+        by_path: bool,
         target: Target,
         q: Array,
         part: ClosurePart,
         reference: Array | None,
-        most: int | None,
+        max_paths: int | None,
     ) -> Array | None:
         """`found` with a part as Newton left it, or at the end of a way from `q`; None where it is in neither.
 
         Legs and robots may close in several assemblies on one side of their singularities: Newton ends in any of them.
         """
-        fits = self._fits(_Standing(self.tree, found), part, reference)
-        if reference is None or (fits and on_way):
-            return found if fits else None
+        fits = self._fits(_Standing(self.tree, solution), part, reference)
+        if reference is None or (fits and by_path):
+            return solution if fits else None
         indices = self.positions(part)
-        if fits and (self.settled(part, reference) or self._distance(found, target.applied(q), indices) <= STRIDE):
-            return self._placed(found, found, q, part)
+        if fits and (self.settled(part, reference) or self._distance(solution, target.applied(q), indices) <= STRIDE):
+            return self._placed(solution, solution, q, part)
         if not self._tells_assemblies(target, q, part, reference):
-            return found if fits else None
-        for reached in self._ends_of_ways(target, q, part, most):
-            result = found.copy()
+            return solution if fits else None
+        for reached in self._ends_of_ways(target, q, part, max_paths):
+            result = solution.copy()
             result[indices] = reached[indices]
             if self._fits(_Standing(self.tree, result), part, reference):
                 return result
@@ -212,38 +212,38 @@ class Assembler(ClosureParts):
         if J.shape[0] <= J.shape[1]:
             return False
         at = pose(self.tree, q)
-        given = [link for link in self.tree.links if any(k in target.values for k in range(link.q.start, link.q.stop))]
-        rates = np.array([k for link in given for k in range(link.v.start, link.v.stop)], dtype=int)
-        joints = block(self.tree, part.rows, rates, at, jacobians(self.tree, at, rates))
-        asked = np.concatenate([np.full(row.size, isinstance(row, PoseRows)) for row in part.rows])
-        changes = np.column_stack([joints, np.eye(len(J))[:, asked]])
-        left = changes - J @ np.linalg.lstsq(J, changes, rcond=1e-10)[0]
-        return largest_size(left.ravel()) > GIVEN_TWICE * max(largest_size(changes.ravel()), 1e-300)
+        prescribed_links = [link for link in self.tree.links if any(k in target.values for k in range(link.q.start, link.q.stop))]
+        rates = np.array([k for link in prescribed_links for k in range(link.v.start, link.v.stop)], dtype=int)
+        joint_block = block(self.tree, part.rows, rates, at, jacobians(self.tree, at, rates))
+        is_pose_row = np.concatenate([np.full(row.size, isinstance(row, PoseRows)) for row in part.rows])
+        changes = np.column_stack([joint_block, np.eye(len(J))[:, is_pose_row]])
+        residual = changes - J @ np.linalg.lstsq(J, changes, rcond=1e-10)[0]
+        return largest_size(residual.ravel()) > GIVEN_TWICE * max(largest_size(changes.ravel()), 1e-300)
 
-    def _ends_of_ways(self, target: Target, q: Array, part: ClosurePart, most: int | None) -> Iterator[Array]:
+    def _ends_of_ways(self, target: Target, q: Array, part: ClosurePart, max_paths: int | None) -> Iterator[Array]:
         """Positions at the target by the first ways there that do not end before it, at a singular pose of the part."""
         turning = self.periodic if self.counted.isdisjoint(self.positions(part)) else set()
-        course = TargetPaths(self.tree, target, q, position_units(self.tree), turning)
-        for number, way in enumerate(itertools.islice(course.ways(), most)):
-            here, shortest = q, SHORTEST_STRIDE if number < STRAIGHT else SHORTEST_DETOUR
-            for point, moved in way:
-                rows = [moved.get(id(row), row) for row in part.rows]
-                there = follow_to_target(self.tree, point, here, rows, self.corrected, part.columns, CLOSED, shortest)
-                if there is None:
+        paths = TargetPaths(self.tree, target, q, position_units(self.tree), turning)
+        for number, path in enumerate(itertools.islice(paths.ways(), max_paths)):
+            current, shortest = q, SHORTEST_STRIDE if number < STRAIGHT else SHORTEST_DETOUR
+            for point, path_rows in path:
+                rows = [path_rows.get(id(row), row) for row in part.rows]
+                reached = follow_to_target(self.tree, point, current, rows, self.corrected, part.columns, CLOSED, shortest)
+                if reached is None:
                     break
-                here = there
+                current = reached
             else:
-                yield self.newton(here, part.columns, part.rows)[0]
+                yield self.newton(current, part.columns, part.rows)[0]
 
     def settled(self, part: ClosurePart, reference: Array) -> bool:
         """Whether sides tell all assemblies of a part apart."""
-        own, judged = set(self.positions(part)), self.judges(part, reference).strict
-        if own & self.counted or (own & set(self.signs) and any(one.dyads for one in judged)):
+        indices, sign_sets = set(self.positions(part)), self.judges(part, reference).strict
+        if indices & self.counted or (indices & set(self.signs) and any(signs.dyads for signs in sign_sets)):
             return False  # no side tells whole turns, and signs that were asked for stand in the place of dyads
-        return all(one.apart for one in judged)
+        return all(signs.apart for signs in sign_sets)
 
-    def _fits(self, standing: _Standing, part: ClosurePart, reference: Array | None) -> bool:
-        return self.opening(standing.q, part.rows) <= CLOSED and self._in_mode(standing, part, reference)
+    def _fits(self, state: _Standing, part: ClosurePart, reference: Array | None) -> bool:
+        return self.opening(state.q, part.rows) <= CLOSED and self._in_mode(state, part, reference)
 
     def _approach(
         self, target: Target, q: Array, columns: Array, rows: list[RowSource], steps: int = 10
@@ -252,12 +252,12 @@ class Assembler(ClosureParts):
         origin, at = q, pose(self.tree, q)
         goal = target.applied(q)
         for share in np.linspace(1 / steps, 1, steps):
-            moved = self._between(origin, goal, q, target, float(share))
-            near = [row.between(at, float(share)) if isinstance(row, PoseRows) else row for row in rows]
-            moved, error = self.newton(moved, columns, near, 30)
+            trial = self._between(origin, goal, q, target, float(share))
+            path_rows = [row.between(at, float(share)) if isinstance(row, PoseRows) else row for row in rows]
+            trial, error = self.newton(trial, columns, path_rows, 30)
             if error > CLOSED:
                 break
-            q = moved
+            q = trial
         return target.applied(q), columns, rows
 
     def sets_out(self, target: Target, q: Array, locked: frozenset[int], share: float = 0.02) -> bool:
@@ -266,9 +266,9 @@ class Assembler(ClosureParts):
         if any(missing_length(self, target.applied(q), part) for part in parts):
             return True
         columns = np.array(sorted({int(k) for part in parts for k in part.columns}), dtype=int)
-        at, moved = pose(self.tree, q), self._between(q, target.applied(q), q, target, share)
+        at, trial = pose(self.tree, q), self._between(q, target.applied(q), q, target, share)
         rows = [row.between(at, share) if isinstance(row, PoseRows) else row for part in parts for row in part.rows]
-        return self.newton(moved, columns, rows, 30)[1] <= CLOSED
+        return self.newton(trial, columns, rows, 30)[1] <= CLOSED
 
     def _between(self, origin: Array, goal: Array, q: Array, target: Target, share: float) -> Array:
         result = q.copy()
@@ -287,20 +287,20 @@ class Assembler(ClosureParts):
         """
         start = target.applied(q)
         for part in self.parts(target, locked):
-            own = [index for index in self.positions(part) if index in stated]
-            far = self._distance(result, start, own)
-            if far < LEFT:
+            motor_indices = [index for index in self.positions(part) if index in stated]
+            best_distance = self._distance(result, start, motor_indices)
+            if best_distance < LEFT:
                 continue
-            for candidate in self._from_motors(start, part, own):
-                distance = self._distance(candidate, start, own)
-                if distance < 0.9 * far and self._in_mode(_Standing(self.tree, candidate), part, None):
-                    far = distance
+            for candidate in self._from_motors(start, part, motor_indices):
+                distance = self._distance(candidate, start, motor_indices)
+                if distance < 0.9 * best_distance and self._in_mode(_Standing(self.tree, candidate), part, None):
+                    best_distance = distance
                     result = self._placed(result, candidate, start, part)
         return result
 
-    def _from_motors(self, q: Array, part: ClosurePart, own: list[int]) -> Iterator[Array]:
+    def _from_motors(self, q: Array, part: ClosurePart, motor_indices: list[int]) -> Iterator[Array]:
         """Closed positions of a part, from starts where its passive joints came as near as still motors let them."""
-        motors = {self.tree.links[j].v.start for j in range(len(self.tree.links)) if self.tree.links[j].q.start in own}
+        motors = {self.tree.links[j].v.start for j in range(len(self.tree.links)) if self.tree.links[j].q.start in motor_indices}
         passive = np.array([k for k in part.columns if k not in motors], dtype=int)
         for start in self.starts(q, ClosurePart(part.name, part.rows, passive)):
             nearest, _ = self.newton(start, passive, part.rows, 20)
@@ -311,28 +311,28 @@ class Assembler(ClosureParts):
     # -- working modes ---------------------------------------------------------------------------------
 
     def _in_mode(
-        self, standing: _Standing, part: ClosurePart, reference: Array | None, beyond_folds: bool = False
+        self, state: _Standing, part: ClosurePart, reference: Array | None, beyond_folds: bool = False
     ) -> bool:
         """Signs that were asked for; else the side of the leg's own singularity on which the reference is.
 
         Where a coordinate that is given folds, the sides of the legs alone count `beyond_folds`.
         """
-        asked = [index for index in self.positions(part) if index in self.signs]
-        if asked and not all(self._sign(standing.q, index) == self.signs[index] for index in asked):
+        signed_indices = [index for index in self.positions(part) if index in self.signs]
+        if signed_indices and not all(self._sign(state.q, index) == self.signs[index] for index in signed_indices):
             return False
         if reference is None:
             return True
-        judged = self.judges(part, reference)
-        if asked:
-            found = [judged.own] if judged.folds and not beyond_folds else []
+        mode = self.judges(part, reference)
+        if signed_indices:
+            sign_sets = [mode.own] if mode.folds and not beyond_folds else []
         else:
-            found = judged.working_mode if beyond_folds else judged.strict
-        return all(one.fit(self.tree, standing.at, standing.links) for one in found)
+            sign_sets = mode.working_mode if beyond_folds else mode.strict
+        return all(signs.fit(self.tree, state.at, state.links) for signs in sign_sets)
 
     def legs_of_other_sign(self, q: Array) -> set[str | None]:
         """Legs in which a joint stands on another side than the working mode asks for."""
-        asked = [link for link in self.tree.links if link.q.start in self.signs and link.joint.one_axis]
-        return {link.leg for link in asked if self._sign(q, link.q.start) != self.signs[link.q.start]}
+        signed_links = [link for link in self.tree.links if link.q.start in self.signs and link.joint.one_axis]
+        return {link.leg for link in signed_links if self._sign(q, link.q.start) != self.signs[link.q.start]}
 
     def _sign(self, q: Array, index: int) -> str:
         value = np.sin(q[index]) if index in self.turning else q[index]
@@ -350,29 +350,29 @@ class Assembler(ClosureParts):
 
     def solutions(self, q: Array, part: ClosurePart) -> list[Array]:
         """All positions that close the part, found from starts spread over its joints."""
-        found: list[Array] = []
+        solutions: list[Array] = []
         indices = self.positions(part)
         for start in self.starts(q, part):
             result, error = self.newton(start, part.columns, part.rows, 40)
-            if error <= CLOSED and not any(self._distance(result, other, indices) < 1e-6 for other in found):
-                found.append(result)
-        return found
+            if error <= CLOSED and not any(self._distance(result, solution, indices) < 1e-6 for solution in solutions):
+                solutions.append(result)
+        return solutions
 
     def starts(self, q: Array, part: ClosurePart) -> Iterator[Array]:
         """Positions from which all assemblies of a part are found: `q`, and others spread over its joints."""
         tree = self.tree
         joints = [tree.links[j] for j in sorted({tree.link_of_rate[k] for k in part.columns})]
-        single = [link for link in joints if link.joint.one_axis]
-        turning = [link for link in single if link.joint.unit == "rad"]
-        sliding = [link for link in single if link.joint.unit == "m"]
+        single_axis = [link for link in joints if link.joint.one_axis]
+        turning = [link for link in single_axis if link.joint.unit == "rad"]
+        sliding = [link for link in single_axis if link.joint.unit == "m"]
         count = 4 if len(turning) <= 3 else 2
-        most = 96 if len(turning) <= 6 else 8  # large parts are found from nearby or not at all
+        max_starts = 96 if len(turning) <= 6 else 8  # large parts are found from nearby or not at all
         rng = np.random.default_rng(0)  # the same starts every time
         yield q
-        for turns in itertools.islice(itertools.product(range(count), repeat=len(turning)), 1, most):
+        for steps in itertools.islice(itertools.product(range(count), repeat=len(turning)), 1, max_starts):
             start = q.copy()
-            for link, turn in zip(turning, turns, strict=True):
-                start[link.q] += turn * 2 * np.pi / count + rng.uniform(-0.3, 0.3)
+            for link, step in zip(turning, steps, strict=True):
+                start[link.q] += step * 2 * np.pi / count + rng.uniform(-0.3, 0.3)
             yield start
             if sliding:
                 mirrored = start.copy()
@@ -387,26 +387,26 @@ class Assembler(ClosureParts):
         wrapped = np.where(turning, np.arctan2(np.sin(difference), np.cos(difference)), difference / scale)
         return largest_size(wrapped)
 
-    def _search(self, q: Array, target: Target, near: Array, part: ClosurePart, reference: Array | None) -> Array:
+    def _search(self, q: Array, target: Target, guess: Array, part: ClosurePart, reference: Array | None) -> Array:
         """The solution of the part that is in the mode and nearest to the start; an error says how far it is off."""
-        start = target.applied(near)
-        found = self.solutions(start, part)
-        fitting = [result for result in found if self._in_mode(_Standing(self.tree, result), part, reference)]
+        start = target.applied(guess)
+        solutions = self.solutions(start, part)
+        fitting = [result for result in solutions if self._in_mode(_Standing(self.tree, result), part, reference)]
         indices = self.positions(part)
         folds = reference is not None and self.judges(part, reference).folds
         if folds and not fitting:  # the robot goes there, though not along what is given
-            fitting = [one for one in found if self._in_mode(_Standing(self.tree, one), part, reference, True)]
-        if fitting and (reference is None or folds or not self._tells_assemblies(target, near, part, reference)):
+            fitting = [solution for solution in solutions if self._in_mode(_Standing(self.tree, solution), part, reference, True)]
+        if fitting and (reference is None or folds or not self._tells_assemblies(target, guess, part, reference)):
             best = min(fitting, key=lambda result: self._distance(result, start, indices))
             return self._placed(q, best, start, part)
-        if found:
+        if solutions:
             raise other_mode_reason(part.name, bool(fitting))
         raise open_reason(self, start, part)
 
-    def _placed(self, q: Array, found: Array, start: Array, part: ClosurePart) -> Array:
+    def _placed(self, q: Array, solution: Array, start: Array, part: ClosurePart) -> Array:
         """Positions with those of a part as they were found, angles by the turn nearest to the start."""
         result, indices = q.copy(), self.positions(part)
-        result[indices] = found[indices]
+        result[indices] = solution[indices]
         for index in indices:
             if index in self.periodic:
                 result[index] -= 2 * np.pi * np.round((result[index] - start[index]) / (2 * np.pi))
@@ -443,20 +443,20 @@ def part_working_mode(closures: ClosureParts, part: ClosurePart, weights: Array,
 
     Where a frame is placed that the coordinates do not give, the legs are judged too, as if the platform stood.
     """
-    own = working_mode_signs(closures.tree, part.rows, part.columns, part.held, weights, reference)
+    part_signs = working_mode_signs(closures.tree, part.rows, part.columns, part.held, weights, reference)
     folding = _may_fold(closures, part)
     if not folding and not (closures.free_bodies and any(isinstance(row, PoseRows) for row in part.rows)):
-        return PartWorkingMode(own, [], False)
+        return PartWorkingMode(part_signs, [], False)
     if not folding:
-        found = _by_legs(closures, part, weights, reference)
-        if found is not None:
-            return found
+        leg_mode = _by_legs(closures, part, weights, reference)
+        if leg_mode is not None:
+            return leg_mode
     legs = _legs(closures, part, reference) or []
-    told = [working_mode_signs(closures.tree, leg.rows, leg.columns, leg.held, weights, reference) for leg in legs]
-    known = [one for one in told if one.blocks or one.dyads]
+    signs_of_legs = [working_mode_signs(closures.tree, leg.rows, leg.columns, leg.held, weights, reference) for leg in legs]
+    decisive = [signs for signs in signs_of_legs if signs.blocks or signs.dyads]
     if not folding:
-        return PartWorkingMode(own, told, False)
-    return PartWorkingMode(own, [_undecided(closures, one, part, reference) for one in known], bool(known))
+        return PartWorkingMode(part_signs, signs_of_legs, False)
+    return PartWorkingMode(part_signs, [_undecided(closures, signs, part, reference) for signs in decisive], bool(decisive))
 
 
 def _by_legs(closures: ClosureParts, part: ClosurePart, weights: Array, reference: Array) -> PartWorkingMode | None:
@@ -466,23 +466,23 @@ def _by_legs(closures: ClosureParts, part: ClosurePart, weights: Array, referenc
     little. Legs that stand between the ground and a platform, all of whose bodies stand, tell their assemblies by
     numbers of their own, and what is left are loops of the platform.
     """
-    tree, own = closures.tree, {int(k) for k in part.columns}
-    if sum(row.size for row in part.rows) <= len(own):
+    tree, columns = closures.tree, {int(k) for k in part.columns}
+    if sum(row.size for row in part.rows) <= len(columns):
         return None
     bodies = {j for j, link in enumerate(tree.links) if link.joint.moves_freely}
     platform = {j for j, link in enumerate(tree.links) if link.leg is None and bodies & set(tree.path(j))}
-    standing = frozenset(k for j in platform for k in closures.rates_of(j))
-    legs = [leg for leg in closures.parts(Target(fixed=standing), frozenset(range(tree.n)) - own) if len(leg.columns)]
-    told = [working_mode_signs(tree, leg.rows, leg.columns, leg.held, weights, reference) for leg in legs]
-    covered = standing.union(int(k) for leg in legs for k in leg.columns)
-    if not own <= covered or not all(one.apart for one in told):
+    platform_rates = frozenset(k for j in platform for k in closures.rates_of(j))
+    legs = [leg for leg in closures.parts(Target(fixed=platform_rates), frozenset(range(tree.n)) - columns) if len(leg.columns)]
+    signs_of_legs = [working_mode_signs(tree, leg.rows, leg.columns, leg.held, weights, reference) for leg in legs]
+    covered = platform_rates.union(int(k) for leg in legs for k in leg.columns)
+    if not columns <= covered or not all(signs.apart for signs in signs_of_legs):
         return None
     # loops between bodies of the platform, which the frame that is placed does not hold
     inside = [row for row in part.rows if isinstance(row, Loop) and set(row.links(tree)) <= platform]
     blocks = []
-    for loops, rates in inner_loops(tree, inside, np.array(sorted(standing & own)), bodies, weights, reference):
+    for loops, rates in inner_loops(tree, inside, np.array(sorted(platform_rates & columns)), bodies, weights, reference):
         blocks += sign_blocks(tree, loops, np.array(rates), bodies, weights, reference)
-    return PartWorkingMode(WorkingModeSigns(blocks, [], False), told, False, by_legs=True)
+    return PartWorkingMode(WorkingModeSigns(blocks, [], False), signs_of_legs, False, by_legs=True)
 
 
 def _may_fold(closures: ClosureParts, part: ClosurePart) -> bool:
@@ -490,58 +490,58 @@ def _may_fold(closures: ClosureParts, part: ClosurePart) -> bool:
     rows = [row for row in part.rows if isinstance(row, PoseRows)]
     if not all(isinstance(row, FrameTarget) for row in rows):
         return False
-    own, axes = {int(k) for k in part.columns}, 2 if closures.tree.planar else 3
-    partly = any(
-        rates & own and rates & part.given
+    columns, axes = {int(k) for k in part.columns}, 2 if closures.tree.planar else 3
+    partly_given = any(
+        rates & columns and rates & part.given
         for rates in (
             set(closures.rates_of(j)) for j, link in enumerate(closures.tree.links) if link.joint.moves_freely
         )
     )
-    partly = partly or any(len(row.position) < axes for row in rows if isinstance(row, FrameTarget))
-    return partly or bool(rows and part.given - closures.free_bodies)
+    partly_given = partly_given or any(len(row.position) < axes for row in rows if isinstance(row, FrameTarget))
+    return partly_given or bool(rows and part.given - closures.free_bodies)
 
 
 def _legs(closures: ClosureParts, part: ClosurePart, reference: Array) -> list[ClosurePart] | None:
     """The legs of a part, with those of their joints that are given, as if the platform or the end effector stood."""
-    tree, own = closures.tree, {int(k) for k in part.columns} | part.given
-    held = frozenset(range(tree.n)) - own
+    tree, part_rates = closures.tree, {int(k) for k in part.columns} | part.given
+    fixed_rates = frozenset(range(tree.n)) - part_rates
     if closures.free_bodies:
-        return [leg for leg in closures.parts(Target(fixed=closures.free_bodies), held) if len(leg.columns)]
+        return [leg for leg in closures.parts(Target(fixed=closures.free_bodies), fixed_rates) if len(leg.columns)]
     place = tree.places[tree.end_effector]
     at = pose(tree, reference)
     rotation, position = at.of(place)
-    whole = FrameTarget(
+    position_target = FrameTarget(
         tree.end_effector, place, {axis: float(position[axis]) for axis in range(2 if tree.planar else 3)}
     )
-    for placed in (whole, replace(whole, rotation=rotation)):
-        legs = [leg for leg in closures.parts(Target(frames=(placed,)), held) if len(leg.columns)]
+    for frame_target in (position_target, replace(position_target, rotation=rotation)):
+        legs = [leg for leg in closures.parts(Target(frames=(frame_target,)), fixed_rates) if len(leg.columns)]
         if legs and all(is_regular(closures.block(reference, leg)) for leg in legs):
             return legs
     return None  # it has fewer freedoms than its place: no leg stands alone
 
 
 def _undecided(
-    closures: ClosureParts, found: WorkingModeSigns, part: ClosurePart, reference: Array
+    closures: ClosureParts, signs: WorkingModeSigns, part: ClosurePart, reference: Array
 ) -> WorkingModeSigns:
     """Sides without those that given joints alone decide: these are as they are asked for."""
     tree = closures.tree
     step = np.zeros(tree.n)
-    spread = np.random.default_rng(0).uniform(-1, 1, len(part.columns))  # the same every time
-    step[part.columns] = ASIDE * spread * tree.rate_units[part.columns]
+    random_step = np.random.default_rng(0).uniform(-1, 1, len(part.columns))  # the same every time
+    step[part.columns] = ASIDE * random_step * tree.rate_units[part.columns]
     poses = [pose(tree, q) for q in (reference, tree.moved(reference, step))]
     links = [jacobians(tree, at) for at in poses]
 
-    def depends(one: SignBlock | Dyad | LegSign) -> bool:
-        here, beside = (
-            float(np.linalg.det(block(tree, one.rows, one.columns, at, own)[one.picked]))
-            if isinstance(one, SignBlock)
-            else float(one.sine(tree, at))
-            for at, own in zip(poses, links, strict=True)
+    def depends(sign: SignBlock | Dyad | LegSign) -> bool:
+        value, shifted_value = (
+            float(np.linalg.det(block(tree, sign.rows, sign.columns, at, link_jacobians)[sign.picked]))
+            if isinstance(sign, SignBlock)
+            else float(sign.sine(tree, at))
+            for at, link_jacobians in zip(poses, links, strict=True)
         )
-        return abs(beside - here) > DECIDED * abs(here)
+        return abs(shifted_value - value) > DECIDED * abs(value)
 
-    blocks = [one for one in found.blocks if depends(one)]
-    return replace(found, blocks=blocks, dyads=[one for one in found.dyads if depends(one)])
+    blocks = [sign for sign in signs.blocks if depends(sign)]
+    return replace(signs, blocks=blocks, dyads=[sign for sign in signs.dyads if depends(sign)])
 
 
 def unmet_condition(assembler: Assembler, target: Target, q: Array, locked: frozenset[int]) -> UnreachableError | None:
@@ -556,20 +556,20 @@ def unmet_condition(assembler: Assembler, target: Target, q: Array, locked: froz
     for row in target.frames:
         if not isinstance(row, FrameRotationRows | DistanceTarget):
             continue
-        rest = replace(target, frames=tuple(other for other in target.frames if other is not row))
-        near = assembler.near(rest, q, None, locked)
-        if near is None:
+        remaining = replace(target, frames=tuple(condition for condition in target.frames if condition is not row))
+        nearby = assembler.near(remaining, q, None, locked)
+        if nearby is None:
             continue
-        miss = _miss(assembler, rest, row, near, locked)
+        miss = _miss(assembler, remaining, row, nearby, locked)
         if miss < REACHED * assembler.tree.length:
             continue
-        beside = " beside the other conditions" if rest.frames or rest.fixed else ""
+        suffix = " beside the other conditions" if remaining.frames or remaining.fixed else ""
         if isinstance(row, DistanceTarget):
-            wish, off = f"'{row.name}' = {row.distance:.4g} m", f"{miss:.4g} m"
+            requested, deviation = f"'{row.name}' = {row.distance:.4g} m", f"{miss:.4g} m"
         else:
-            wish, off = f"this direction of '{row.name}'", f"{np.degrees(miss / assembler.tree.length):.3g} deg"
+            requested, deviation = f"this direction of '{row.name}'", f"{np.degrees(miss / assembler.tree.length):.3g} deg"
         return UnreachableError(
-            f"no pose has {wish}{beside}: the nearest is off by {off}",
+            f"no pose has {requested}{suffix}: the nearest is off by {deviation}",
             key="pose",
             value=row.name,
             hint="give what the robot can have, or fewer other conditions",
@@ -580,31 +580,31 @@ def unmet_condition(assembler: Assembler, target: Target, q: Array, locked: froz
 def _kept_turns(assembler: Assembler, target: Target, q: Array, locked: frozenset[int]) -> list[str]:
     """Free bodies that are asked to turn, and do not in any motion that the loops allow."""
     tree, first = assembler.tree, 2 if assembler.tree.planar else 3
-    asked = [link for link in tree.links if link.joint.moves_freely and link.v.start + first in target.fixed]
-    if not asked:
+    turning_links = [link for link in tree.links if link.joint.moves_freely and link.v.start + first in target.fixed]
+    if not turning_links:
         return []
     free = [k for k in range(tree.n) if k not in locked]
     J = mobility.scaled_jacobian(assembler.closures, q)[:, free]
     motions = np.zeros((tree.n, len(free) - mobility.rank(J)))
     motions[free] = np.linalg.svd(J)[2][mobility.rank(J) :].T
-    return [link.name for link in asked if np.linalg.norm(motions[link.v][first:]) < STILL]
+    return [link.name for link in turning_links if np.linalg.norm(motions[link.v][first:]) < STILL]
 
 
-def _miss(assembler: Assembler, rest: Target, row: PoseRows, q: Array, locked: frozenset[int]) -> float:
+def _miss(assembler: Assembler, remaining: Target, row: PoseRows, q: Array, locked: frozenset[int]) -> float:
     """Smallest residual of a row, in metres, where all others hold."""
     tree = assembler.tree
-    columns = np.array([k for k in range(tree.n) if k not in rest.fixed | locked], dtype=int)
-    held: Sequence[RowSource] = [*assembler.closures.rows, *rest.frames]
+    columns = np.array([k for k in range(tree.n) if k not in remaining.fixed | locked], dtype=int)
+    hard_rows: Sequence[RowSource] = [*assembler.closures.rows, *remaining.frames]
 
     def residual(step: Array) -> Array:
 
         increment = np.zeros(tree.n)
         increment[columns] = step * tree.rate_units[columns]
         at = pose(tree, tree.moved(q, increment))
-        hard = [HARD * one.residual(at, tree.length) for one in held]
-        return np.concatenate([*hard, row.residual(at, tree.length)])
+        weighted = [HARD * hard_row.residual(at, tree.length) for hard_row in hard_rows]
+        return np.concatenate([*weighted, row.residual(at, tree.length)])
 
     from scipy.optimize import least_squares  # a tenth of a second to load
 
-    found = least_squares(residual, np.zeros(len(columns)), xtol=1e-10, ftol=1e-10, max_nfev=60)
-    return float(np.linalg.norm(found.fun[-row.size :]))
+    solution = least_squares(residual, np.zeros(len(columns)), xtol=1e-10, ftol=1e-10, max_nfev=60)
+    return float(np.linalg.norm(solution.fun[-row.size :]))

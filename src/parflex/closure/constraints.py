@@ -85,14 +85,14 @@ class Loop(Record):
         """
         if self.kind in ("point-on-plane", "point-on-line"):
             return None
-        other = replace(self, first=self.second, second=self.first, u1=self.u2, u2=self.u1)
+        flipped = replace(self, first=self.second, second=self.first, u1=self.u2, u2=self.u1)
         if self.turning == "none":  # both places have the same axes
-            return replace(other, u1=self.u1)
+            return replace(flipped, u1=self.u1)
         if tree.planar:
             turn = neutral_rotation(tree, self.second).T @ neutral_rotation(tree, self.first)
-            return replace(other, translations=self.translations @ turn.T)
-        along = {0: np.zeros((0, 3)), 1: self.u2[None, :], 2: _normals(self.u2), 3: E3}
-        return replace(other, translations=along[len(self.translations)], rotations=along[len(self.rotations)])
+            return replace(flipped, translations=self.translations @ turn.T)
+        directions = {0: np.zeros((0, 3)), 1: self.u2[None, :], 2: _normals(self.u2), 3: E3}
+        return replace(flipped, translations=directions[len(self.translations)], rotations=directions[len(self.rotations)])
 
     def links(self, tree: Tree) -> list[int]:
         """Links whose joints move one end against the other."""
@@ -159,8 +159,8 @@ class Loop(Record):
         """Rotation and position of the second place in the first."""
         (R1, P1), (R2, P2) = at.of(self.first), at.of(self.second)
         fixed = self.closed and self.turning == "none"
-        together = self.closed and len(self.translations) == (2 if tree.planar else 3)
-        return E3 if fixed else R1.T @ R2, np.zeros(3) if together else R1.T @ (P2 - P1)
+        coincident = self.closed and len(self.translations) == (2 if tree.planar else 3)
+        return E3 if fixed else R1.T @ R2, np.zeros(3) if coincident else R1.T @ (P2 - P1)
 
     def rate(self, tree: Tree, at: Pose, moving: Motion) -> Array:
         """J qd: how fast the rows open in a motion, theory (9), (10)."""
@@ -249,9 +249,9 @@ def build_loop(closure: schema.Closure, tree: Tree) -> Loop:
 
 def _planar_rows(closure: schema.Closure, tree: Tree, first: Place, u1: Array, name: str) -> tuple[Array, Array, str]:
     """Rows of a closure in the plane: two directions in it and its normal, as the first place sees them."""
-    at = neutral_rotation(tree, first)
-    normal = at.T @ E3[2]
-    in_plane = np.array([at.T @ E3[0], at.T @ E3[1]])
+    rotation = neutral_rotation(tree, first)
+    normal = rotation.T @ E3[2]
+    in_plane = np.array([rotation.T @ E3[0], rotation.T @ E3[1]])
     none = np.zeros((0, 3))
     if closure.joint == "revolute":
         return in_plane, none, "free"
@@ -294,8 +294,8 @@ class Closures(Record):
     def _told(self) -> str:
         kinds = count_of(len(self.loops), "loop")
         rods = sum(row.kind != "coupling" for row in self.constraints)
-        for count, word in ((len(self.constraints) - rods, "coupling"), (rods, "distance")):
-            kinds += f", {count_of(count, word)}" if count else ""
+        for count, label in ((len(self.constraints) - rods, "coupling"), (rods, "distance")):
+            kinds += f", {count_of(count, label)}" if count else ""
         return f"{kinds}, {count_of(self.size, 'row')}: {name_list([row.name for row in self.rows])}"
 
     @property
@@ -306,7 +306,7 @@ class Closures(Record):
     @property
     def row_names(self) -> list[str]:
         """Name of each row: closure and direction."""
-        return [f"{row.name}: {held}" for row in self.rows for held in row.row_names]
+        return [f"{row.name}: {row_name}" for row in self.rows for row_name in row.row_names]
 
     def slices(self) -> list[slice]:
         """Where each loop and each constraint has its rows."""
@@ -473,8 +473,8 @@ class Coupling:
     @property
     def relation(self) -> str:
         """The same without the name of the coupling."""
-        others = zip(self.coefficients[1:], self.joints[1:], strict=True)
-        parts = [f"{-c:.6g} {joint}" for c, joint in others] + ([f"{self.offset:.6g}"] if self.offset else [])
+        terms = zip(self.coefficients[1:], self.joints[1:], strict=True)
+        parts = [f"{-c:.6g} {joint}" for c, joint in terms] + ([f"{self.offset:.6g}"] if self.offset else [])
         return f"{self.joints[0]} = {' + '.join(parts)}".replace("+ -", "- ")
 
     @property
@@ -500,8 +500,8 @@ class Coupling:
     def on(self, small: Branch) -> Coupling:
         """The same row on a part of the tree."""
         numbers = tuple(small.number[j] for j in self.numbers)
-        own = [small.tree.links[j] for j in numbers]
-        positions, rates = tuple(link.q.start for link in own), tuple(link.v.start for link in own)
+        links = [small.tree.links[j] for j in numbers]
+        positions, rates = tuple(link.q.start for link in links), tuple(link.v.start for link in links)
         return replace(self, numbers=numbers, positions=positions, rates=rates)
 
     def links(self, tree: Tree) -> list[int]:
@@ -511,8 +511,8 @@ class Coupling:
     def scale(self, length: float) -> Array:
         """Makes the largest entry of the row, without units, 1: gears of any ratio compare with loops."""
         sizes = [
-            abs(nominal(c)) * (length if slides else 1.0)
-            for c, slides in zip(self.coefficients, self.sliding, strict=True)
+            abs(nominal(c)) * (length if is_sliding else 1.0)
+            for c, is_sliding in zip(self.coefficients, self.sliding, strict=True)
         ]
         return np.array([length / max(sizes)])
 
@@ -546,8 +546,8 @@ class Coupling:
 
     def numbers_in(self) -> dict[str, float]:
         """Numbers in which robots of a family may differ."""
-        own = dict(zip(self._words, self.coefficients, strict=True))
-        return {**own, f"offset[{self.name}]": float(self.offset)}
+        coefficients = dict(zip(self._words, self.coefficients, strict=True))
+        return {**coefficients, f"offset[{self.name}]": float(self.offset)}
 
     @property
     def _words(self) -> list[str]:
@@ -561,14 +561,14 @@ class Coupling:
 
     def with_numbers(self, symbols: Mapping[str, Any], end: Callable[[Place], Place]) -> Coupling:
         """The same row with symbols in the place of some of these numbers."""
-        coefficients = tuple(symbols.get(word, c) for word, c in zip(self._words, self.coefficients, strict=True))
+        coefficients = tuple(symbols.get(name, c) for name, c in zip(self._words, self.coefficients, strict=True))
         return replace(self, coefficients=coefficients, offset=symbols.get(f"offset[{self.name}]", self.offset))
 
     def lead_of(self, k: int) -> float:
         """Of a turning rate, the way per radian of what slides with it; zero where nothing does."""
-        ways = [abs(c) for c, slides in zip(self.coefficients, self.sliding, strict=True) if slides]
-        turns = [abs(c) for c, rate in zip(self.coefficients, self.rates, strict=True) if rate == k]
-        return turns[0] / max(ways) if ways and turns else 0.0
+        sliding_coefficients = [abs(c) for c, is_sliding in zip(self.coefficients, self.sliding, strict=True) if is_sliding]
+        turning_coefficients = [abs(c) for c, rate in zip(self.coefficients, self.rates, strict=True) if rate == k]
+        return turning_coefficients[0] / max(sliding_coefficients) if sliding_coefficients and turning_coefficients else 0.0
 
 
 def coupling_row(spring: CoupledSpring, tree: Tree, lossy: bool = False) -> Coupling:
@@ -587,27 +587,27 @@ def unstretched_rows(tree: Tree) -> tuple[Coupling, ...]:
 def build_constraints(robot: schema.RobotFile, tree: Tree) -> tuple[Constraint, ...]:
     """All rows of a file that are no loops; couplings that contradict each other are refused."""
     rigid = [coupling for coupling in robot.coupling if coupling.stiffness is None]
-    found = [coupling_row(coupled_spring(coupling, tree.links), tree, lossy=True) for coupling in rigid]
-    refuse_contradiction(tree, found)
+    couplings = [coupling_row(coupled_spring(coupling, tree.links), tree, lossy=True) for coupling in rigid]
+    refuse_contradiction(tree, couplings)
     distances = [
         build_distance(element, tree) for element in robot.element if element.kind == "rod" or element.measured
     ]
-    return (*found, *distances)
+    return (*couplings, *distances)
 
 
 def with_starts(couplings: Sequence[Coupling], q: Array, stated: Collection[str]) -> Array:
     """Start positions in which a joint without a stated start stands where its coupling puts it."""
-    result, known = q.copy(), set(stated)
+    result, known_joints = q.copy(), set(stated)
     for _ in couplings:  # one may wait for another
         for row in couplings:
-            unknown = [n for n, joint in enumerate(row.joints) if joint not in known]
+            unknown = [n for n, joint in enumerate(row.joints) if joint not in known_joints]
             if len(unknown) == len(row.joints):  # no start is stated: the first joint follows the offset
                 unknown = unknown[:1] if row.offset else []
             if len(unknown) == 1:
                 n = unknown[0]
-                rest = sum(row.coefficients[m] * result[row.positions[m]] for m in range(len(row.joints)) if m != n)
-                result[row.positions[n]] = (row.offset - rest) / row.coefficients[n]
-                known.add(row.joints[n])
+                sum_of_others = sum(row.coefficients[m] * result[row.positions[m]] for m in range(len(row.joints)) if m != n)
+                result[row.positions[n]] = (row.offset - sum_of_others) / row.coefficients[n]
+                known_joints.add(row.joints[n])
     return result
 
 
@@ -615,21 +615,21 @@ def refuse_contradiction(tree: Tree, couplings: Sequence[Coupling]) -> None:
     """Raise where couplings before one already say where its joint is, and say something else."""
     rows = np.zeros((len(couplings), tree.n))
     offsets = np.zeros(len(couplings))
-    for i, one in enumerate(couplings):
-        unit = one.scale(tree.length)[0] / tree.length
-        rows[i, list(one.rates)] = unit * np.array(list(map(nominal, one.coefficients))) * tree.rate_units[[*one.rates]]
-        offsets[i] = unit * nominal(one.offset)
+    for i, coupling in enumerate(couplings):
+        unit = coupling.scale(tree.length)[0] / tree.length
+        rows[i, list(coupling.rates)] = unit * np.array(list(map(nominal, coupling.coefficients))) * tree.rate_units[[*coupling.rates]]
+        offsets[i] = unit * nominal(coupling.offset)
         shares = np.linalg.lstsq(rows[:i].T, rows[i], rcond=None)[0] if i else np.zeros(0)
         if np.abs(rows[i] - shares @ rows[:i]).max() > SAME:
             continue
         for x in (x for row in couplings for x in (*row.coefficients, row.offset) if is_varied(x)):
             float(x)  # refused: whether they agree differs from design to design
         if abs(offsets[i] - shares @ offsets[:i]) > SAME * max(1.0, float(np.abs(offsets).max())):
-            names = [f"'{couplings[k].name}'" for k in range(i) if abs(shares[k]) > SAME] + [f"'{one.name}'"]
+            names = [f"'{couplings[k].name}'" for k in range(i) if abs(shares[k]) > SAME] + [f"'{coupling.name}'"]
             raise RobotFileError(
                 f"the couplings {', '.join(names)} contradict each other",
-                key=f"coupling '{one.name}'",
-                value=one.name,
+                key=f"coupling '{coupling.name}'",
+                value=coupling.name,
                 hint="correct an offset or a ratio, or remove one of them",
             )
 
@@ -674,8 +674,8 @@ class Distance(Record):
     def on(self, small: Branch) -> Distance:
         """The same row on a part of the tree."""
         number = None if self.number is None else small.number[self.number]
-        moved = replace(self, first=small.place(self.first), second=small.place(self.second))
-        return moved if number is None else moved._of(small.tree, number)
+        distance = replace(self, first=small.place(self.first), second=small.place(self.second))
+        return distance if number is None else distance._of(small.tree, number)
 
     def _of(self, tree: Tree, number: int) -> Distance:
         link = tree.links[number]
@@ -696,24 +696,24 @@ class Distance(Record):
 
     def linear_residual(self, at: Pose) -> Array:
         """The same over any scalar."""
-        found = line_between(at, self.places, self.name).length
-        wanted = self.rest if self.number is None else at.q[self.position]
-        return np.array([found - wanted])
+        length = line_between(at, self.places, self.name).length
+        target_length = self.rest if self.number is None else at.q[self.position]
+        return np.array([length - target_length])
 
     def jacobian(self, tree: Tree, at: Pose, links: Sequence[tuple[Array, Array]]) -> Array:
         """The unit vector of the line times the difference of the points' velocities."""
         across, length, _ = line_between(at, self.places, self.name)
-        turned = [at.of(end)[0].T @ (across / length) for end in self.places]
+        local_directions = [at.of(end)[0].T @ (across / length) for end in self.places]
         J1, J2 = (place_jacobian(tree, at, links, end)[0] for end in self.places)
-        row = turned[1] @ J2 - turned[0] @ J1
+        row = local_directions[1] @ J2 - local_directions[0] @ J1
         if self.number is not None:
             row[self.rate_number] = row[self.rate_number] - 1.0
         return row[None, :]
 
     def rate(self, tree: Tree, at: Pose, moving: Motion) -> Array:
         """Rate of the distance, less that of a strut."""
-        found = line_between(at, self.places, self.name, moving).rate
-        return np.array([found - self._own(moving.qd)])
+        rate = line_between(at, self.places, self.name, moving).rate
+        return np.array([rate - self._own(moving.qd)])
 
     def bias(self, tree: Tree, at: Pose, moving: Motion) -> Array:
         """Acceleration of the distance, less that of a strut."""
@@ -727,10 +727,10 @@ class Distance(Record):
 
     def forces(self, tree: Tree, at: Pose, multipliers: Array) -> Array:
         """What the row puts on the coordinate of a strut; on the places it acts as forces."""
-        found = np.zeros(tree.n)
+        forces = np.zeros(tree.n)
         if self.number is not None:
-            found[self.rate_number] = -multipliers[0]
-        return found
+            forces[self.rate_number] = -multipliers[0]
+        return forces
 
     def on_links(self, at: Pose, multipliers: Array) -> OnLinks:
         """What the row puts on links."""

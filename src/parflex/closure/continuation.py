@@ -67,38 +67,38 @@ def follow_to_target(
     units, goal, at = position_units(tree), target.applied(q), pose(tree, q)
     driven = [index for index in target.values if goal[index] != q[index]]
     longest = max((abs(goal[k] - q[k]) / units[k] for k in driven), default=0.0)
-    origin, here, share, step = q, q, 0.0, min(1.0, FIRST / max(longest, FIRST))
+    origin, current, share, step = q, q, 0.0, min(1.0, FIRST / max(longest, FIRST))
     slope = np.zeros(len(q))  # of all positions over the way
     for _ in range(MOST_STEPS):
-        there = min(1.0, share + step)
-        guess = here + (there - share) * slope
+        next_share = min(1.0, share + step)
+        guess = current + (next_share - share) * slope
         for k in driven:
-            guess[k] = origin[k] + there * (goal[k] - origin[k])
-        guess = target.applied(guess) if there == 1.0 else guess
+            guess[k] = origin[k] + next_share * (goal[k] - origin[k])
+        guess = target.applied(guess) if next_share == 1.0 else guess
         guess = _unit(tree, guess)
-        near = [row.between(at, there) if isinstance(row, PoseRows) else row for row in rows]
-        found, error = newton(guess, columns, near)
-        change = float(np.abs((found - guess) / units).max(initial=0.0))
+        path_rows = [row.between(at, next_share) if isinstance(row, PoseRows) else row for row in rows]
+        solution, error = newton(guess, columns, path_rows)
+        change = float(np.abs((solution - guess) / units).max(initial=0.0))
         first = not slope.any()
         if error > closed or change > (4 if first else 1) * CORRECTED:
             step /= 2
             if step < shortest:
                 return None
             continue
-        slope, here, share = (found - here) / (there - share), found, there
+        slope, current, share = (solution - current) / (next_share - share), solution, next_share
         if share == 1.0:
-            return here
+            return current
         step *= 2 if change < SMOOTH else 1
     return None
 
 
 def position_units(tree: Tree) -> Array:
     """Of all positions: angles and quaternions 1, ways the typical length."""
-    found = np.ones(tree.nq)
+    units = np.ones(tree.nq)
     for link in tree.links:
         if link.joint.one_axis:
-            found[link.q.start] = np.max(tree.rate_units[link.v.start])
-    return found
+            units[link.q.start] = np.max(tree.rate_units[link.v.start])
+    return units
 
 
 def _unit(tree: Tree, q: Array) -> Array:
@@ -117,29 +117,29 @@ def waypoints(origin: Array, goal: Array, units: Array, turning: Array) -> Itera
     after the other, and then all of them over points beside the way, by `units` that make them comparable.
     """
     yield goal[None]
-    nearer = goal - np.where(turning, 2 * np.pi * np.round((goal - origin) / (2 * np.pi)), 0.0)
-    if np.any(nearer != goal):
-        yield nearer[None]
-    step, count = nearer - origin, len(goal)
+    shortest_goal = goal - np.where(turning, 2 * np.pi * np.round((goal - origin) / (2 * np.pi)), 0.0)
+    if np.any(shortest_goal != goal):
+        yield shortest_goal[None]
+    step, count = shortest_goal - origin, len(goal)
     moving = np.flatnonzero(step)
     for order in (moving, moving[::-1]) if len(moving) > 1 else ():
         points = np.repeat(origin[None], len(order), axis=0)
         for number, k in enumerate(order):
-            points[number:, k] = nearer[k]
+            points[number:, k] = shortest_goal[k]
         yield points
     for k in moving[turning[moving]]:
-        around = nearer.copy()
-        around[k] -= 2 * np.pi * np.sign(step[k])
-        yield around[None]
+        longer_turn = shortest_goal.copy()
+        longer_turn[k] -= 2 * np.pi * np.sign(step[k])
+        yield longer_turn[None]
     length = float(np.linalg.norm(step / units))
     if count < 2 or not length:
         return
-    spread = np.random.default_rng(0).standard_normal((count, count - 1))  # the same every time
-    beside = np.linalg.qr(np.column_stack([step / units, spread]))[0][:, 1 : 1 + DIRECTIONS]
-    for far in ASIDE:
-        for direction in beside.T:
+    random_vectors = np.random.default_rng(0).standard_normal((count, count - 1))  # the same every time
+    normals = np.linalg.qr(np.column_stack([step / units, random_vectors]))[0][:, 1 : 1 + DIRECTIONS]
+    for offset in ASIDE:
+        for direction in normals.T:
             for side in (1.0, -1.0):
-                yield np.array([origin + step / 2 + side * far * length * direction * units, nearer])
+                yield np.array([origin + step / 2 + side * offset * length * direction * units, shortest_goal])
 
 
 class TargetPaths:
@@ -151,10 +151,10 @@ class TargetPaths:
         self.joints = [k for k in target.values if k not in quaternions]
         self.placed = [(row, axis) for row in target.frames if isinstance(row, FrameTarget) for axis in row.position]
         self.turned = {k: q[k] for k in target.values if k in quaternions}
-        at_places = [float(self.at.of(row.place)[1][axis]) for row, axis in self.placed]
-        self.origin = np.array([*(q[k] for k in self.joints), *at_places], dtype=float)
-        asked = [row.position[axis] for row, axis in self.placed]
-        self.goal = np.array([*(target.values[k] for k in self.joints), *asked], dtype=float)
+        place_origins = [float(self.at.of(row.place)[1][axis]) for row, axis in self.placed]
+        self.origin = np.array([*(q[k] for k in self.joints), *place_origins], dtype=float)
+        place_goals = [row.position[axis] for row, axis in self.placed]
+        self.goal = np.array([*(target.values[k] for k in self.joints), *place_goals], dtype=float)
         self.units = np.array([*(units[k] for k in self.joints), *(tree.length for _ in self.placed)])
         self.turning = np.array([*(k in periodic for k in self.joints), *(False for _ in self.placed)], dtype=bool)
 
@@ -165,9 +165,9 @@ class TargetPaths:
 
     def _target(self, point: Array, share: float) -> tuple[Target, dict[int, PoseRows]]:
         """The target at a way point; rotations have gone this share of their way."""
-        given = self.target.values
+        goal_values = self.target.values
         values = dict(zip(self.joints, point.tolist(), strict=False))
-        values |= {k: here + share * (given[k] - here) for k, here in self.turned.items()}
+        values |= {k: start_value + share * (goal_values[k] - start_value) for k, start_value in self.turned.items()}
         if share == 1.0:
             return replace(self.target, values=values), {}
         positions: dict[int, dict[int, float]] = {}
@@ -182,16 +182,16 @@ class TargetPaths:
         return replace(self.target, values=values, frames=tuple(rows.values())), rows
 
 
-def _range(own: slice) -> range:
-    return range(own.start, own.stop)
+def _range(indices: slice) -> range:
+    return range(indices.start, indices.stop)
 
 
 def open_reason(assembler: Assembler, start: Array, part: ClosurePart) -> ParflexError:
     """What is said of a part that no start closes."""
     name, gap = _culprit(assembler, start, part)
     if gap < SAME * assembler.tree.length:  # each condition by itself can be met
-        whole = _gap(assembler, start, part)
-        name, gap = (name, gap) if whole < SAME * assembler.tree.length else (part.name, whole)
+        total_gap = _gap(assembler, start, part)
+        name, gap = (name, gap) if total_gap < SAME * assembler.tree.length else (part.name, total_gap)
     if gap < SAME * assembler.tree.length:
         return SingularError(
             f"'{name}' is at a singularity of the leg: it reaches this pose only fully stretched or folded",
@@ -219,16 +219,16 @@ def open_reason(assembler: Assembler, start: Array, part: ClosurePart) -> Parfle
 
 def other_mode_reason(name: str, same_side: bool) -> UnreachableError:
     """What is said of a part that closes, but not in the mode of the reference; without a name of the whole robot."""
-    whole = "the robot" if "," in name or not name else name
+    label = "the robot" if "," in name or not name else name
     if not same_side:
         return UnreachableError(
-            f"{whole} reaches this pose only in another working mode",
+            f"{label} reaches this pose only in another working mode",
             key="pose",
             value=name,
             hint="choose that working mode, or another pose",
         )
     return UnreachableError(
-        f"{whole} reaches this pose only in another assembly mode: all ways there that were tried meet a singular pose",
+        f"{label} reaches this pose only in another assembly mode: all ways there that were tried meet a singular pose",
         key="pose",
         value=name,
         hint="give a pose on this side of it, or a home in that mode",
@@ -273,27 +273,27 @@ class _Chains:
             return None  # what slides has no length
         return [*(np.asarray(self.at.position[j], dtype=float) for j in moving), np.asarray(self.at.of(place)[1])]
 
-    def between(self, one: Place, other: Place) -> list[float]:
+    def between(self, start: Place, end: Place) -> list[float]:
         """Lengths on the way from one place over the link that carries both to the other; none if they change."""
-        common = set(self.tree.path(one.link)) & set(self.tree.path(other.link))
-        first, second = self.corners(one, common), self.corners(other, common)
+        common = set(self.tree.path(start.link)) & set(self.tree.path(end.link))
+        first, second = self.corners(start, common), self.corners(end, common)
         if first is None or second is None:
             return []
         return [*_sides(first), *_sides(second), float(np.linalg.norm(second[0] - first[0]))]
 
     def short_of(self, target: FrameTarget, loops: list[Loop]) -> float:
         """By how much the ways to a frame from the ground, directly and over one loop, are too short for its place."""
-        ways = [(target.place, 0.0)]
+        routes = [(target.place, 0.0)]
         for loop in loops:
             for end, beyond in ((loop.first, loop.second), (loop.second, loop.first)):
                 sides = self.between(end, target.place)
-                ways += [(beyond, sum(sides))] if sides else []
+                routes += [(beyond, sum(sides))] if sides else []
         axes, missing = list(target.position), 0.0
-        for place, rest in ways:
+        for place, length in routes:
             corners = self.corners(place, set())
             if corners is not None:
-                away = np.linalg.norm(corners[0][axes] - list(target.position.values()))
-                missing = max(missing, float(away) - sum(_sides(corners)) - rest)
+                distance = np.linalg.norm(corners[0][axes] - list(target.position.values()))
+                missing = max(missing, float(distance) - sum(_sides(corners)) - length)
         return missing
 
 
@@ -309,11 +309,11 @@ def _culprit(assembler: Assembler, q: Array, part: ClosurePart) -> tuple[str, fl
         if not isinstance(row, FrameTarget):
             continue
         carrying = {k for j in row.links(assembler.tree) for k in assembler.rates_of(j)} & columns
-        own = assembler.part([row], carrying)
-        placed, _ = assembler.newton(q, own.columns, own.rows)
-        gaps.append((_gap(assembler, placed, own), own.name))
-        others = assembler.parts(Target(fixed=frozenset(carrying)), frozenset(range(assembler.tree.n)) - columns)
-        gaps += [(_gap(assembler, placed, other), other.name) for other in others]
+        carrier = assembler.part([row], carrying)
+        placed, _ = assembler.newton(q, carrier.columns, carrier.rows)
+        gaps.append((_gap(assembler, placed, carrier), carrier.name))
+        legs = assembler.parts(Target(fixed=frozenset(carrying)), frozenset(range(assembler.tree.n)) - columns)
+        gaps += [(_gap(assembler, placed, leg), leg.name) for leg in legs]
     if not gaps:
         return part.name, _gap(assembler, q, part)
     gap, name = max(gaps)
@@ -341,22 +341,22 @@ def _gap(assembler: Assembler, q: Array, part: ClosurePart) -> float:
     def slopes(step: Array) -> Array:
         at = moved(step)
         links = jacobians(tree, at)
-        own = [row.jacobian(tree, at, links)[:, columns] * row.scale(tree.length)[:, None] for row in rows]
-        return np.concatenate(own) * tree.rate_units[columns]
+        blocks = [row.jacobian(tree, at, links)[:, columns] * row.scale(tree.length)[:, None] for row in rows]
+        return np.concatenate(blocks) * tree.rate_units[columns]
 
     if not len(part.columns):
         return float(np.linalg.norm(residual(np.zeros(0))))
     starts = [np.zeros(len(part.columns))]
     if len(part.columns) <= 6:
         starts += list(np.random.default_rng(1).uniform(-2, 2, (4, len(part.columns))))
-    exact: dict[str, Any] = {"xtol": 1e-12, "ftol": 1e-12, "gtol": 1e-14, "max_nfev": 80}  # four digits are printed
+    options: dict[str, Any] = {"xtol": 1e-12, "ftol": 1e-12, "gtol": 1e-14, "max_nfev": 80}  # four digits are printed
     if all(tree.links[tree.link_of_rate[k]].joint.one_axis for k in columns) and all(map(_of_points, rows)):
-        exact["jac"] = slopes
+        options["jac"] = slopes
     from scipy.optimize import least_squares  # a tenth of a second to load
 
     gap = np.inf
     for x0 in starts:
-        gap = min(gap, float(np.linalg.norm(least_squares(residual, x0, **exact).fun)))
+        gap = min(gap, float(np.linalg.norm(least_squares(residual, x0, **options).fun)))
         if gap <= missing * (1 + SHOWN):  # none is smaller
             break
     return gap

@@ -68,9 +68,9 @@ class UniversalPrismaticLeg(Record):
         x, y = d[0] * inner, d[1] * inner
         c1, s1 = x * self.radial[0] + y * self.radial[1], y * self.radial[0] - x * self.radial[1]
         height, along = d[2] * outer, radius * outer
-        back = np.linalg.inv(self.lift).round(15)
-        c2 = back[0, 0] * height + back[0, 1] * along
-        s2 = back[1, 0] * height + back[1, 1] * along
+        inverse_lift = np.linalg.inv(self.lift).round(15)
+        c2 = inverse_lift[0, 0] * height + inverse_lift[0, 1] * along
+        s2 = inverse_lift[1, 0] * height + inverse_lift[1, 1] * along
         return [angle(c1, s1), angle(c2, s2), length - self.offset]
 
 
@@ -124,10 +124,10 @@ def _crossed_slide(tree: Tree, links: list[int], end: Place, q: Array) -> Univer
     if not straight or not through or abs(axis_2[2]) > 1e-12 or abs(slide[2]) > 1e-12:
         return None
     radial = np.array([axis_2[1], -axis_2[0]]).round(15)  # horizontal, at right angles to axis 2
-    toward = np.array([radial[0], radial[1], 0.0])
+    radial_direction = np.array([radial[0], radial[1], 0.0])
     # height and radius of the end for a unit stroke are linear in cos q2 and sin q2
-    turned = {angle: second.rotation @ _turn(angle) @ slide for angle in (0.0, np.pi / 2)}
-    lift = np.array([[turned[0.0][2], turned[np.pi / 2][2]], [toward @ turned[0.0], toward @ turned[np.pi / 2]]]).round(
+    slide_directions = {angle: second.rotation @ _turn(angle) @ slide for angle in (0.0, np.pi / 2)}
+    lift = np.array([[slide_directions[0.0][2], slide_directions[np.pi / 2][2]], [radial_direction @ slide_directions[0.0], radial_direction @ slide_directions[np.pi / 2]]]).round(
         15
     )
     value = q[third.q.start] + offset
@@ -142,8 +142,8 @@ def _two_bars(tree: Tree, links: list[int], end: Place, q: Array) -> TwoRevolute
     bar_1, bar_2 = second.position[:2], end.position[:2]
     if np.hypot(*bar_1) < 1e-9 or np.hypot(*bar_2) < 1e-9:
         return None
-    turned = _turn(q[second.q.start])[:2, :2] @ bar_2
-    side = _side(float(bar_1[0] * turned[1] - bar_1[1] * turned[0]))
+    rotated_bar = _turn(q[second.q.start])[:2, :2] @ bar_2
+    side = _side(float(bar_1[0] * rotated_bar[1] - bar_1[1] * rotated_bar[0]))
     return TwoRevoluteLeg(first.rotation, first.position, bar_1, bar_2, side)
 
 
@@ -213,9 +213,9 @@ def dyads(tree: Tree, rows: Sequence[Any], columns: Array, reference: Array) -> 
     bodies = _Bodies(tree, rows, {int(k) for k in columns})
     if not bodies.understood:
         return None
-    at, found = pose(tree, reference), []
+    at, result = pose(tree, reference), []
     while bodies.unknown():
-        new = next((one for one in bodies.candidates() if _flat(one, tree, at)), None)
+        new = next((dyad for dyad in bodies.candidates() if _flat(dyad, tree, at)), None)
         if new is None:
             return None
         bodies.place(new)
@@ -223,14 +223,14 @@ def dyads(tree: Tree, rows: Sequence[Any], columns: Array, reference: Array) -> 
         sine = float(new.sine(tree, at))
         if abs(sine) <= FLAT * np.linalg.norm(middle - first) * np.linalg.norm(last - middle):
             return None
-        found.append(Dyad(new.pivots, float(np.sign(sine))))
-    return found
+        result.append(Dyad(new.pivots, float(np.sign(sine))))
+    return result
 
 
-def _flat(one: Dyad, tree: Tree, at: Pose) -> bool:
+def _flat(dyad: Dyad, tree: Tree, at: Pose) -> bool:
     """Whether the axes of its pivots are parallel: those of one body stay so in all poses."""
-    first, *others = (pivot.axis(tree, at) for pivot in one.pivots)
-    return all(float(np.linalg.norm(cross(first, axis))) < PARALLEL for axis in others)
+    first, *other_axes = (pivot.axis(tree, at) for pivot in dyad.pivots)
+    return all(float(np.linalg.norm(cross(first, axis))) < PARALLEL for axis in other_axes)
 
 
 class _Bodies:
@@ -242,19 +242,19 @@ class _Bodies:
         tied: list[tuple[int, int, Pivot]] = []
         touched: set[int] = set()
         for j, link in enumerate(tree.links):
-            own, joint = moving & set(range(link.v.start, link.v.stop)), link.joint
-            moving = moving - own
-            touched |= {j} if own else set()
-            if not own:
+            link_rates, joint = moving & set(range(link.v.start, link.v.stop)), link.joint
+            moving = moving - link_rates
+            touched |= {j} if link_rates else set()
+            if not link_rates:
                 self._tie(j, link.parent)
-            elif len(own) < link.v.stop - link.v.start or joint.pitch or not (joint.one_axis or joint.moves_freely):
+            elif len(link_rates) < link.v.stop - link.v.start or joint.pitch or not (joint.one_axis or joint.moves_freely):
                 self.understood = False
             elif joint.periodic:
                 tied.append((j, link.parent, Pivot(j)))
         self.understood = self.understood and not moving  # deformations
-        across = 2 if tree.planar else 3
+        dimension = 2 if tree.planar else 3
         for row in rows:
-            if not isinstance(row, Loop) or len(row.translations) != across:
+            if not isinstance(row, Loop) or len(row.translations) != dimension:
                 continue
             if row.turning == "none":
                 self._tie(row.first.link, row.second.link)
@@ -289,10 +289,10 @@ class _Bodies:
             if (a == body and b in self.known) or (b == body and a in self.known):
                 yield pivot
 
-    def place(self, one: Dyad) -> None:
+    def place(self, dyad: Dyad) -> None:
         """What a dyad places is known."""
         for a, b, pivot in self.tied:
-            if pivot is one.pivots[1]:
+            if pivot is dyad.pivots[1]:
                 self.known |= {a, b}
 
 
@@ -354,15 +354,15 @@ class PointLeg(Record):
 
     def lines(self, tree: Tree, at: Pose) -> list[JointAxis]:
         """Axes about or along which the three joints move the centre of the closure, over any scalar."""
-        found = [joint_axis(tree, at, j) for j in self.arm]
+        axes = [joint_axis(tree, at, j) for j in self.arm]
         if self.linkage is not None:  # the centre turns about a point as far from it as the bar is long
-            found[2] = replace(found[2], point=at.of(self.end)[1] - self.linkage.arm(at))
-        return found
+            axes[2] = replace(axes[2], point=at.of(self.end)[1] - self.linkage.arm(at))
+        return axes
 
     def turning(self, lines: Sequence[JointAxis]) -> list[bool]:
         """Which of the three turn what they carry: a parallelogram does not."""
-        turns = [line.turns for line in lines]
-        return [*turns[:2], turns[2] and self.linkage is None]
+        rotates = [line.turns for line in lines]
+        return [*rotates[:2], rotates[2] and self.linkage is None]
 
     def numbers(self, tree: Tree, at: Pose) -> tuple[Any, ...]:
         """Whose signs tell its assemblies apart, over any scalar: of the joint that follows first, of the two.
@@ -371,18 +371,18 @@ class PointLeg(Record):
         """
         inner = () if self.linkage is None else self.linkage.numbers(tree, at)
         lines, E = self.lines(tree, at), at.of(self.end)[1]
-        one, (i, j) = lines[self.alone], self.pair
+        lone_axis, (i, j) = lines[self.alone], self.pair
         if self.kind == CROSSED_AXES:
             C = nearest_point(lines[i], lines[j])
-            moved, other = (C, E) if self.alone == 0 else (E, C)
-            return (moved - other) @ one.moves(moved), (E - C) @ cross(lines[i].along, lines[j].along), *inner
+            moving_point, fixed_point = (C, E) if self.alone == 0 else (E, C)
+            return (moving_point - fixed_point) @ lone_axis.moves(moving_point), (E - C) @ cross(lines[i].along, lines[j].along), *inner
         return self._height(lines, E), _in_plane(lines[i], lines[j], E), *inner
 
     def _height(self, lines: Sequence[JointAxis], E: Array) -> Any:
         """How fast the joint that follows first changes the height that the two others keep."""
-        one, normal = lines[self.alone], plane_normal(*(lines[k] for k in self.pair))
-        rate = normal @ one.moves(E)
-        return rate if self.alone == 0 or not one.turns else -rate
+        lone_axis, normal = lines[self.alone], plane_normal(*(lines[k] for k in self.pair))
+        rate = normal @ lone_axis.moves(E)
+        return rate if self.alone == 0 or not lone_axis.turns else -rate
 
 
 def _in_plane(first: JointAxis, second: JointAxis, E: Array) -> Any:
@@ -392,9 +392,9 @@ def _in_plane(first: JointAxis, second: JointAxis, E: Array) -> Any:
     return in_plane(E - first.point, plane_normal(first, second)) @ second.moves(E)
 
 
-def in_plane(way: Array, normal: Array) -> Any:
+def in_plane(vector: Array, normal: Array) -> Any:
     """The part of a vector in a plane."""
-    return way - normal * (normal @ way)
+    return vector - normal * (normal @ vector)
 
 
 def nearest_point(first: JointAxis, second: JointAxis) -> Any:
@@ -439,19 +439,19 @@ def leg_signs(tree: Tree, rows: Sequence[Any], columns: Array, reference: Array)
     leg = point_leg(tree, rows, columns, reference)
     if leg is None:
         return None
-    at, found = pose(tree, reference), []
-    turns = [joint_axis(tree, at, j).turns for j in leg.arm]
-    one, pair = turns[leg.alone], all(turns[k] for k in leg.pair)
+    at, signs = pose(tree, reference), []
+    rotates = [joint_axis(tree, at, j).turns for j in leg.arm]
+    lone_turns, pair_turns = rotates[leg.alone], all(rotates[k] for k in leg.pair)
     powers: tuple[int, ...] = (
-        (1 + one, 1) if leg.kind == CROSSED_AXES else (int(one), 1 + pair)
+        (1 + lone_turns, 1) if leg.kind == CROSSED_AXES else (int(lone_turns), 1 + pair_turns)
     )  # of lengths, in the units of the numbers
     powers += () if leg.linkage is None else (2, 2)
     for which, (number, power) in enumerate(zip(leg.numbers(tree, at), powers, strict=True)):
         if abs(float(number)) <= FLAT * tree.length**power:
             return None
         if power:  # a slide through a plane has one root
-            found.append(LegSign(leg, which, float(np.sign(number))))
-    return found
+            signs.append(LegSign(leg, which, float(np.sign(number))))
+    return signs
 
 
 def point_leg(tree: Tree, rows: Sequence[Any], columns: Array, reference: Array) -> PointLeg | None:
@@ -466,9 +466,9 @@ def point_leg(tree: Tree, rows: Sequence[Any], columns: Array, reference: Array)
     at = pose(tree, reference)
     for loop, *inner in (rows, rows[::-1])[: len(rows)]:
         legs = _legs(tree, loop, inner, moving, at)
-        found = next((leg for leg in legs if _is_leg(leg, tree, at)), None)
-        if found is not None:
-            return found
+        leg = next((leg for leg in legs if _is_leg(leg, tree, at)), None)
+        if leg is not None:
+            return leg
     return None
 
 
@@ -503,13 +503,13 @@ def vanishing_terms(leg: PointLeg, tree: Tree, at: Pose, length: float = 1.0) ->
     One body has both axes, so they stay so in all poses, but designs may move them.
     """
     lines, E = leg.lines(tree, at), at.of(leg.end)[1]
-    found = [joint_axis(tree, at, j).moves(E) / length for j in leg.wrist]
-    found += [] if leg.linkage is None else leg.linkage.structure(tree, at, length)
+    terms = [joint_axis(tree, at, j).moves(E) / length for j in leg.wrist]
+    terms += [] if leg.linkage is None else leg.linkage.structure(tree, at, length)
     first, second = (lines[k] for k in leg.pair)
     if leg.kind == CROSSED_AXES:
-        return [*found, (second.point - first.point) @ cross(first.along, second.along) / length]
+        return [*terms, (second.point - first.point) @ cross(first.along, second.along) / length]
     normal = plane_normal(first, second)
-    return found + [cross(normal, line.along) if line.turns else normal @ line.along for line in (first, second)]
+    return terms + [cross(normal, line.along) if line.turns else normal @ line.along for line in (first, second)]
 
 
 def _regular(leg: PointLeg, tree: Tree, at: Pose) -> bool:
@@ -518,8 +518,8 @@ def _regular(leg: PointLeg, tree: Tree, at: Pose) -> bool:
     first, second = (lines[k] for k in leg.pair)
     if leg.kind == CROSSED_AXES:
         return first.turns and second.turns and bool(np.linalg.norm(cross(first.along, second.along)) > SLANTED)
-    normal, one = plane_normal(first, second), lines[leg.alone]
-    across = float(np.linalg.norm(cross(normal, one.along))) if one.turns else abs(float(normal @ one.along))
+    normal, lone_axis = plane_normal(first, second), lines[leg.alone]
+    across = float(np.linalg.norm(cross(normal, lone_axis.along))) if lone_axis.turns else abs(float(normal @ lone_axis.along))
     return (first.turns or second.turns) and across > SLANTED
 
 
@@ -541,13 +541,13 @@ class Parallelogram(Record):
 
     def corners(self, at: Pose) -> tuple[Array, Array, Array, Array]:
         """Pivots of the bar on carrier and coupler, of the other on both, as these two bodies have them."""
-        carried, own = self._ends
-        end = at.of(own)[1]
-        other = at.position[self.other]
+        on_carrier, end_place = self._ends
+        end = at.of(end_place)[1]
+        other_pivot = at.position[self.other]
         return (
             at.position[self.bar],
             at.position[self.coupler],
-            *((other, end) if carried else (end, other)),
+            *((other_pivot, end) if on_carrier else (end, other_pivot)),
         )
 
     @property
@@ -576,8 +576,8 @@ class Parallelogram(Record):
         """What vanishes where it is a parallelogram that is closed as one, over any scalar."""
         n = self.axis(tree, at)
         B, C, B2, C2 = self.corners(at)
-        own = self.loop.second if self.loop.second.link == self.other else self.loop.first
-        tip = at.of(own)[1] - at.position[self.other]
+        tip_place = self.loop.second if self.loop.second.link == self.other else self.loop.first
+        tip = at.of(tip_place)[1] - at.position[self.other]
         along = tip if self.on_carrier else -tip
         axes = [at.rotation[j][:, tree.links[j].joint.axis] for j in (self.coupler, self.other)]
         if self.loop.turning == "about-axis":
@@ -599,21 +599,21 @@ def find_parallelogram(tree: Tree, loop: Any, path: Sequence[int], at: Pose) -> 
     if not isinstance(loop, Loop) or len(loop.translations) != 3 or loop.turning not in ("free", "about-axis"):
         return None
     inside = loop.links(tree)
-    own, others = [j for j in inside if j in path], [j for j in inside if j not in path]
-    if len(own) != 2 or len(others) != 1 or not all(tree.links[j].joint.periodic for j in inside):
+    on_path, off_path = [j for j in inside if j in path], [j for j in inside if j not in path]
+    if len(on_path) != 2 or len(off_path) != 1 or not all(tree.links[j].joint.periodic for j in inside):
         return None
-    (bar, coupler), other = own, others[0]
+    (bar, coupler), other = on_path, off_path[0]
     carrier, mounted = tree.links[bar].parent, tree.links[other].parent
     if tree.links[coupler].parent != bar or mounted not in (carrier, coupler):
         return None
     if set(loop.ends) != {other, coupler if mounted == carrier else carrier}:
         return None
-    found = Parallelogram(bar, coupler, other, loop, mounted == carrier)
-    if any(float(np.abs(part).max()) > EXACT for part in found.structure(tree, at, tree.length)):
+    parallelogram = Parallelogram(bar, coupler, other, loop, mounted == carrier)
+    if any(float(np.abs(part).max()) > EXACT for part in parallelogram.structure(tree, at, tree.length)):
         return None
-    n = found.axis(tree, at)
-    beside = [float(np.sign(n @ at.rotation[j][:, tree.links[j].joint.axis])) for j in (coupler, other)]
-    return replace(found, senses=(-beside[0], beside[1]))
+    n = parallelogram.axis(tree, at)
+    senses = [float(np.sign(n @ at.rotation[j][:, tree.links[j].joint.axis])) for j in (coupler, other)]
+    return replace(parallelogram, senses=(-senses[0], senses[1]))
 
 
 def drive_springs(tree: Tree, closures: Closures) -> tuple[int, ...]:
@@ -621,7 +621,7 @@ def drive_springs(tree: Tree, closures: Closures) -> tuple[int, ...]:
 
     No loop can tell such a joint from the one before it: where a pose is asked for, the spring is at rest.
     """
-    held = {place.link for loop in closures.loops for place in (loop.first, loop.second)}
+    loop_links = {place.link for loop in closures.loops for place in (loop.first, loop.second)}
     coupled = {j for row in closures.constraints for j in row.ends} | {j for s in tree.springs for j in s.numbers}
     carried = [link.parent for link in tree.links]
     return tuple(
@@ -629,7 +629,7 @@ def drive_springs(tree: Tree, closures: Closures) -> tuple[int, ...]:
         for number, link in enumerate(tree.links)
         if (link.terms.stiffness or link.terms.idle)
         and link.parent != GROUND
-        and link.parent not in held
+        and link.parent not in loop_links
         and number not in coupled
         and carried.count(link.parent) == 1
         and _repeats(link, tree.links[link.parent], tree.length)
@@ -643,6 +643,6 @@ def _repeats(link: Link, before: Link, length: float) -> bool:
     if abs(link.joint.pitch - before.joint.pitch) > SAME * abs(before.joint.pitch):
         return False
     axis = link.rotation[:, link.joint.axis]
-    aside = np.delete(link.position, before.joint.axis)
+    lateral = np.delete(link.position, before.joint.axis)
     parallel = abs(abs(axis[before.joint.axis]) - 1) < SAME
-    return bool(parallel and (link.joint.kind == "prismatic" or np.abs(aside).max() < SAME * length))
+    return bool(parallel and (link.joint.kind == "prismatic" or np.abs(lateral).max() < SAME * length))

@@ -70,8 +70,8 @@ def condition(matrix: Array, size: int | None = None, usual: Usual | None = None
 
 def largest(values: Array, usual: Usual | None = None) -> float:
     """The largest singular value, or the usual one where all are small."""
-    top = max(float(values[0]), TINY)
-    return top if usual is None or top > SMALL else max(top, usual())
+    largest_value = max(float(values[0]), TINY)
+    return largest_value if usual is None or largest_value > SMALL else max(largest_value, usual())
 
 
 def null_space(J: Array, generic_rank: int) -> Array:
@@ -81,16 +81,16 @@ def null_space(J: Array, generic_rank: int) -> Array:
 
 def redundant_rows(J: Array, generic_rank: int) -> list[int]:
     """Rows that repeat rows before them."""
-    kept: list[Array] = []
+    basis: list[Array] = []
     redundant = []
     for index, row in enumerate(J):
-        rest = row.copy()
+        residual = row.copy()
         for _ in range(2):  # twice is enough for orthogonality to rounding
-            for direction in kept:
-                rest = rest - direction * (direction @ rest)
-        size = np.linalg.norm(rest)
-        if len(kept) < generic_rank and size > RANK_TOLERANCE * max(float(np.linalg.norm(row)), 1e-300):
-            kept.append(rest / size)
+            for direction in basis:
+                residual = residual - direction * (direction @ residual)
+        size = np.linalg.norm(residual)
+        if len(basis) < generic_rank and size > RANK_TOLERANCE * max(float(np.linalg.norm(row)), 1e-300):
+            basis.append(residual / size)
         else:
             redundant.append(index)
     return redundant
@@ -105,10 +105,10 @@ def refuse_other_branch(block: Array, generic_rank: int) -> None:
         return
     values = np.linalg.svd(block, compute_uv=False)
     if values[generic_rank] > BRANCH * max(values[0], TINY):
-        left = block.shape[1] - int(np.sum(values > BRANCH * values[0]))
+        free_motions = block.shape[1] - int(np.sum(values > BRANCH * values[0]))
         raise SingularError(
             f"the loops close here in another way than at home, where they leave {block.shape[1] - generic_rank} "
-            f"motions: here they leave {left}",
+            f"motions: here they leave {free_motions}",
             key="pose",
             hint="choose a pose inside the workspace",
         )
@@ -116,13 +116,13 @@ def refuse_other_branch(block: Array, generic_rank: int) -> None:
 
 def pivots(matrix: Array, count: int) -> list[int]:
     """So many columns, each the longest of what those before it leave."""
-    rest, chosen = np.array(matrix, dtype=float), list[int]()
+    residual, chosen = np.array(matrix, dtype=float), list[int]()
     for _ in range(count):
-        sizes = np.einsum("ij,ij->j", rest, rest)
+        sizes = np.einsum("ij,ij->j", residual, residual)
         sizes[chosen] = -1.0
         chosen.append(int(np.argmax(sizes)))
-        way = rest[:, chosen[-1]] / max(np.sqrt(sizes[chosen[-1]]), TINY)
-        rest -= np.outer(way, way @ rest)
+        direction = residual[:, chosen[-1]] / max(np.sqrt(sizes[chosen[-1]]), TINY)
+        residual -= np.outer(direction, direction @ residual)
     return chosen
 
 

@@ -98,8 +98,8 @@ class ReferenceDistance:
         tree, square = self.tree, self.tree.length**2
         total = float(self.weights @ (a[self.rates] * b[self.rates]))
         for j, R_ref in self.balls.items():
-            R, own = at.turned[j], tree.links[j].v
-            total += square * (R @ a[own]) @ _turning(vector_from_rotation(R @ R_ref.T)) @ (R @ b[own])
+            R, rates = at.turned[j], tree.links[j].v
+            total += square * (R @ a[rates]) @ _turning(vector_from_rotation(R @ R_ref.T)) @ (R @ b[rates])
         for j in self.bodies:
             (J_v, J_w), R = links[j], at.rotation[j]
             _, phi = self._apart(at, j)
@@ -153,8 +153,8 @@ class NearestPose:
 
     def particular(self, rows: Array) -> Array:
         """The smallest motion with these rates of the rows."""
-        right = (self.U[:, : self.rank].T @ (rows * self.metres)) / self.s[: self.rank]
-        return self._whole(self.Vt[: self.rank].T @ right)
+        rhs = (self.U[:, : self.rank].T @ (rows * self.metres)) / self.s[: self.rank]
+        return self._whole(self.Vt[: self.rank].T @ rhs)
 
     def residual(self) -> Array:
         """How far the rows are from zero, in their own units."""
@@ -164,8 +164,8 @@ class NearestPose:
     def curvature(self, along: Array) -> tuple[Array, Array]:
         """Second derivatives of the reduced problem: among the motions that are left, and of them along another one."""
         drift, basis = _polar(self._drift), self.basis
-        own = [[drift(a, b) + self._product(a, b) for b in basis] for a in basis]
-        return np.array(own), np.array([drift(a, along) + self._product(a, along) for a in basis])
+        hessian = [[drift(a, b) + self._product(a, b) for b in basis] for a in basis]
+        return np.array(hessian), np.array([drift(a, along) + self._product(a, along) for a in basis])
 
     def _product(self, a: Array, b: Array) -> float:
         return self.wish.product(self.at, self.links, a, b)
@@ -181,18 +181,18 @@ class NearestPose:
         closing = self.particular(-self.residual())
         if not self.basis:
             return closing
-        own, cross = self.curvature(closing)
-        if np.linalg.eigvalsh(own)[0] <= 0:  # not near a minimum yet: the part that is never negative
-            own = np.array([[self._product(a, b) for b in self.basis] for a in self.basis])
-        return closing + np.array(self.basis).T @ np.linalg.lstsq(own, -(self.slope + cross), rcond=1e-10)[0]
+        hessian, gradient_change = self.curvature(closing)
+        if np.linalg.eigvalsh(hessian)[0] <= 0:  # not near a minimum yet: the part that is never negative
+            hessian = np.array([[self._product(a, b) for b in self.basis] for a in self.basis])
+        return closing + np.array(self.basis).T @ np.linalg.lstsq(hessian, -(self.slope + gradient_change), rcond=1e-10)[0]
 
     def rates(self, rows: Array) -> Array:
         """The derivative of the nearest pose along a path with these rates of the rows, theory (41)."""
-        given = self._exactly(rows)
+        particular = self._exactly(rows)
         if not self.basis:
-            return given
-        own, cross = self.curvature(given)
-        return given + np.array(self.basis).T @ np.linalg.solve(own, -cross)
+            return particular
+        hessian, gradient_change = self.curvature(particular)
+        return particular + np.array(self.basis).T @ np.linalg.solve(hessian, -gradient_change)
 
     def accelerations(self, rows: Array, qd: Array) -> Array:
         """All accelerations with these of the rows, where nothing is free."""
@@ -202,10 +202,10 @@ class NearestPose:
 
     def _exactly(self, rows: Array) -> Array:
         """The smallest motion with these rates of the rows; refused where they lose rank and do not have them."""
-        found = self.particular(rows)
-        wanted = rows * self.metres
-        missed = float(np.abs(self.J @ (found[self.free] / self.units) - wanted).max(initial=0.0))
-        if missed > LOST * max(float(np.abs(wanted).max(initial=0.0)), TINY):
+        solution = self.particular(rows)
+        target_rates = rows * self.metres
+        deviation = float(np.abs(self.J @ (solution[self.free] / self.units) - target_rates).max(initial=0.0))
+        if deviation > LOST * max(float(np.abs(target_rates).max(initial=0.0)), TINY):
             count = len(rows) - self.closures.size
             raise SingularError(
                 f"the path asks for {count_of(count, 'condition')} that lose rank at this pose: they cannot change so",
@@ -213,28 +213,28 @@ class NearestPose:
                 value=count,
                 hint="keep away from this pose, or give fewer conditions",
             )
-        return found
+        return solution
 
 
 def _polar(quadratic: Callable[[Array], float]) -> Callable[[Array, Array], float]:
     """The symmetric bilinear form of a quadratic one."""
-    known: dict[bytes, float] = {}
+    cache: dict[bytes, float] = {}
 
     def value(v: Array) -> float:
         key = v.tobytes()
-        if key not in known:
-            known[key] = quadratic(v)
-        return known[key]
+        if key not in cache:
+            cache[key] = quadratic(v)
+        return cache[key]
 
     return lambda a, b: (value(a + b) - value(a) - value(b)) / 2
 
 
 def nearest_pose(
-    closures: Closures, target: Target, held: frozenset[int], wish: ReferenceDistance, q: Array
+    closures: Closures, target: Target, fixed_rates: frozenset[int], wish: ReferenceDistance, q: Array
 ) -> Array | None:
     """Positions at the smallest distance from the wish, from a closed pose on; None where Newton does not end."""
     tree = closures.tree
-    free = np.array([k for k in range(tree.n) if k not in held | target.fixed], dtype=int)
+    free = np.array([k for k in range(tree.n) if k not in fixed_rates | target.fixed], dtype=int)
     for _ in range(STEPS):
         step = NearestPose(closures, free, target.frames, wish, q).step()
         size = np.abs(step / tree.rate_units).max(initial=0.0)
@@ -264,12 +264,12 @@ class FreePart(Record):
 
     def undetermined(self, target: Target, poses: Sequence[Array]) -> int:
         """How many motions conditions leave free, in general: at that one of several poses which leaves fewest."""
-        free, left = self._free(target), []
+        free, free_counts = self._free(target), []
         for q in poses:
             at = pose(self.tree, q)
             rows: list[RowSource] = [*self.closures.rows, *(row.met(at) for row in target.frames)]
-            left.append(len(free) - mobility.rank(block(self.tree, rows, free, at, jacobians(self.tree, at))))
-        return min(left)
+            free_counts.append(len(free) - mobility.rank(block(self.tree, rows, free, at, jacobians(self.tree, at))))
+        return min(free_counts)
 
     def contradicts(self, target: Target) -> bool:
         """Whether more conditions of a target move with the robot than it has freedoms for, in general.
@@ -280,13 +280,13 @@ class FreePart(Record):
         if key not in self.known:  # two threads may both find it: they find the same
             free = self._free(Target())
             stated = np.isin(free, sorted(target.fixed))
-            found = []
+            row_blocks = []
             for q in (self.reference, *self.poses):
                 at = pose(self.tree, q)
                 rows = block(self.tree, [row.met(at) for row in target.frames], free, at, jacobians(self.tree, at))
-                found.append(np.concatenate([np.eye(len(free))[stated], rows]) @ self._motions(Target(), q))
-            moving = np.any([np.linalg.norm(J, axis=1) >= STILL for J in found], axis=0)
-            self.known[key] = (int(np.sum(moving)) > max(map(mobility.rank, found)),)
+                row_blocks.append(np.concatenate([np.eye(len(free))[stated], rows]) @ self._motions(Target(), q))
+            moving = np.any([np.linalg.norm(J, axis=1) >= STILL for J in row_blocks], axis=0)
+            self.known[key] = (int(np.sum(moving)) > max(map(mobility.rank, row_blocks)),)
         return bool(self.known[key][0])
 
     def widened(self, target: Target) -> Target:
@@ -297,20 +297,20 @@ class FreePart(Record):
         key = (target.fixed, self.held, tuple(row.sort for row in (*target.frames, *open_parts)))
         if key not in self.known:  # two threads may both find it: they find the same
             self.known[key] = self._kept_of(target, open_parts)
-        kept = [open_parts[index] for index in self.known[key]]
-        return replace(target, frames=(*target.frames, *kept)) if kept else target
+        retained = [open_parts[index] for index in self.known[key]]
+        return replace(target, frames=(*target.frames, *retained)) if retained else target
 
     def _kept_of(self, target: Target, open_parts: Sequence[PoseRows]) -> tuple[int, ...]:
         """Numbers of the open parts that can be kept: all, or all but turns about given axes, or none.
 
         By rank alone, whatever the values: one set of conditions has one rule, along a path too.
         """
-        whole = [i for i, part in enumerate(open_parts) if np.linalg.norm(self._rows(target, [part])) > STILL]
-        for chosen in (whole, [i for i in whole if not isinstance(open_parts[i], AxisRotationTarget)]):
-            kept = [open_parts[i] for i in chosen]
-            found = [self._rows(target, kept, q) for q in (self.reference, *self.poses)]
-            turning = np.any([np.linalg.norm(J, axis=1) >= STILL for J in found], axis=0)
-            if max(map(mobility.rank, found)) == int(np.sum(turning)):
+        movable = [i for i, part in enumerate(open_parts) if np.linalg.norm(self._rows(target, [part])) > STILL]
+        for chosen in (movable, [i for i in movable if not isinstance(open_parts[i], AxisRotationTarget)]):
+            retained = [open_parts[i] for i in chosen]
+            row_blocks = [self._rows(target, retained, q) for q in (self.reference, *self.poses)]
+            is_moving = np.any([np.linalg.norm(J, axis=1) >= STILL for J in row_blocks], axis=0)
+            if max(map(mobility.rank, row_blocks)) == int(np.sum(is_moving)):
                 return tuple(chosen)
         return ()
 
@@ -329,41 +329,41 @@ class FreePart(Record):
         values = {link.q.start: float(self.reference[link.q.start]) for link in links}
         return replace(target, values=target.values | values, fixed=target.fixed | set(motors))
 
-    def pose(self, asked: Target, q: Array) -> Array | None:
+    def pose(self, target: Target, q: Array) -> Array | None:
         """The nearest pose, from a closed one that meets the target; None where it is not found."""
-        return nearest_pose(self.closures, asked, self.held, ReferenceDistance(self.tree, self.reference), q)
+        return nearest_pose(self.closures, target, self.held, ReferenceDistance(self.tree, self.reference), q)
 
-    def moved(self, asked: Target, q: Array, rates: Array, pushes: Array) -> tuple[Array, Array]:
+    def moved(self, target: Target, q: Array, rates: Array, row_accelerations: Array) -> tuple[Array, Array]:
         """All rates and accelerations along a path at its pose, from derivatives of the rows of the frames.
 
         Accelerations of a nearest pose are missing (nan): they are the slopes of its rates.
         """
-        here = NearestPose(
-            self.closures, self._free(asked), asked.frames, ReferenceDistance(self.tree, self.reference), q
+        nearest = NearestPose(
+            self.closures, self._free(target), target.frames, ReferenceDistance(self.tree, self.reference), q
         )
-        closed, (kept, kept_pushes) = np.zeros(self.closures.size), self._kept(asked, rates, pushes)
-        qd = here.rates(np.concatenate([closed, rates, kept]))
-        if here.basis:
+        closed, (retained_rates, retained_accelerations) = np.zeros(self.closures.size), self._kept(target, rates, row_accelerations)
+        qd = nearest.rates(np.concatenate([closed, rates, retained_rates]))
+        if nearest.basis:
             return qd, np.full(len(qd), np.nan)
-        return qd, here.accelerations(np.concatenate([closed, pushes, kept_pushes]), qd)
+        return qd, nearest.accelerations(np.concatenate([closed, row_accelerations, retained_accelerations]), qd)
 
-    def _kept(self, asked: Target, rates: Array, pushes: Array) -> tuple[Array, Array]:
+    def _kept(self, target: Target, rates: Array, row_accelerations: Array) -> tuple[Array, Array]:
         """Derivatives of rows behind those of a path: they rest, but for turns about axes that it moves."""
-        first, found, moved = 0, [np.zeros((2, 0))], {}
+        first, derivatives, moved_axes = 0, [np.zeros((2, 0))], {}
         at = pose(self.tree, self.reference)
-        for row in asked.frames:
+        for row in target.frames:
             if isinstance(row, AxisTarget):
-                e, own = normal_pair(row.direction), slice(first, first + 2)
-                d1 = rates[own] @ e
-                moved[row.name] = (row.direction, d1, pushes[own] @ e - d1 @ d1 * row.direction)
+                e, axis_rows = normal_pair(row.direction), slice(first, first + 2)
+                d1 = rates[axis_rows] @ e
+                moved_axes[row.name] = (row.direction, d1, row_accelerations[axis_rows] @ e - d1 @ d1 * row.direction)
             if first >= len(rates):
-                spins = isinstance(row, AxisRotationTarget) and row.name in moved
+                spins = isinstance(row, AxisRotationTarget) and row.name in moved_axes
                 z = row.axis(at) if isinstance(row, AxisRotationTarget) else None
-                turn = shortest_rotation_rate(z, moved[row.name]) if spins and z is not None else None
-                found.append(np.zeros((2, row.size)) if turn is None else np.array(turn)[:, None])
+                turn = shortest_rotation_rate(z, moved_axes[row.name]) if spins and z is not None else None
+                derivatives.append(np.zeros((2, row.size)) if turn is None else np.array(turn)[:, None])
             first += row.size
-        both = np.concatenate(found, axis=1)
-        return both[0], both[1]
+        stacked = np.concatenate(derivatives, axis=1)
+        return stacked[0], stacked[1]
 
     def _free(self, target: Target) -> Array:
         return np.array([k for k in range(self.tree.n) if k not in self.held | target.fixed], dtype=int)
@@ -372,28 +372,28 @@ class FreePart(Record):
         """What the target leaves open of the frames and platforms that it names, as in the reference."""
         tree = self.tree
         at, axes = pose(tree, self.reference), (0, 1) if tree.planar else (0, 1, 2)
-        named: dict[str, list[FrameTarget | FrameRotationRows]] = {}
+        rows_by_frame: dict[str, list[FrameTarget | FrameRotationRows]] = {}
         for row in target.frames:
             if isinstance(row, FrameTarget | FrameRotationRows):
-                named.setdefault(row.name, []).append(row)
+                rows_by_frame.setdefault(row.name, []).append(row)
         for j in sorted({tree.link_of_rate[k] for k in target.fixed}):
             body = Place(j, np.eye(3), np.zeros(3))
-            if tree.links[j].joint.moves_freely and all(rows[0].place.link != j for rows in named.values()):
-                named[f" {j}"] = [FrameTarget("", body)]
+            if tree.links[j].joint.moves_freely and all(rows[0].place.link != j for rows in rows_by_frame.values()):
+                rows_by_frame[f" {j}"] = [FrameTarget("", body)]
         result: list[PoseRows] = []
-        for rows in named.values():
+        for rows in rows_by_frame.values():
             place = rows[0].place
-            whole, turned = self._outright(place, target.fixed)
-            said = {axis for row in rows if isinstance(row, FrameTarget) for axis in row.position}
-            rest = [axis for axis in axes if axis not in said and not whole]
-            turns = not turned and not any(
+            xyz_given, rotation_given = self._outright(place, target.fixed)
+            specified = {axis for row in rows if isinstance(row, FrameTarget) for axis in row.position}
+            free_axes = [axis for axis in axes if axis not in specified and not xyz_given]
+            rotation_is_free = not rotation_given and not any(
                 isinstance(row, FrameRotationRows) or row.rotation is not None for row in rows
             )
             R, p = at.of(place)
-            if rest or turns:
-                result.append(FrameTarget("", place, {axis: float(p[axis]) for axis in rest}, R if turns else None))
+            if free_axes or rotation_is_free:
+                result.append(FrameTarget("", place, {axis: float(p[axis]) for axis in free_axes}, R if rotation_is_free else None))
             for row in rows:
-                if isinstance(row, AxisTarget) and not turned:
+                if isinstance(row, AxisTarget) and not rotation_given:
                     rotation = shortest_rotation(R[:, 2], row.direction) @ R
                     result.append(AxisRotationTarget(row.name, place, row.direction, rotation))
         return result
@@ -408,11 +408,11 @@ class FreePart(Record):
             return False, False
         return link.v.start in fixed and not place.position.any(), first in fixed
 
-    def _rows(self, target: Target, kept: Sequence[PoseRows], q: Array | None = None) -> Array:
+    def _rows(self, target: Target, retained: Sequence[PoseRows], q: Array | None = None) -> Array:
         """Rows of what must be kept, without units, in the motions that closures and target allow."""
         at = pose(self.tree, self.reference if q is None else q)
         links = jacobians(self.tree, at)
-        rows = [row.met(at) for row in kept]
+        rows = [row.met(at) for row in retained]
         return block(self.tree, rows, self._free(target), at, links) @ self._motions(target, q)
 
     def _motions(self, target: Target, q: Array | None = None) -> Array:

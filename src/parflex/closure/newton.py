@@ -42,7 +42,7 @@ def newton(tree: Tree, q: Array, columns: Array, rows: Sequence[RowSource], step
         return q, error
     units = tree.rate_units[columns] / L
     scale = np.concatenate([row.scale(L) for row in rows]) if rows else np.zeros(0)
-    screws, along = strides(tree, columns, rows)
+    screws, angle_scale = strides(tree, columns, rows)
     driven = [_as_if_closed(row) if screws else row for row in rows]
     for _ in range(steps):
         if error <= CLOSED:
@@ -52,7 +52,7 @@ def newton(tree: Tree, q: Array, columns: Array, rows: Sequence[RowSource], step
         links = jacobians(tree, at, columns)
         J = np.concatenate([row.jacobian(tree, at, links)[:, columns] for row in driven]) * scale[:, None] * units
         step = np.linalg.lstsq(J, -r, rcond=1e-10)[0]
-        longest = largest_size(step * along)
+        longest = largest_size(step * angle_scale)
         if not (screws and _left(tree, q, columns, step, rows, r) < NEARLY):
             step *= min(1.0, STRIDE / longest) if longest > 0 else 1.0
         for _ in range(12):
@@ -106,11 +106,11 @@ def strides(tree: Tree, columns: Array, rows: Sequence[RowSource]) -> tuple[bool
     couplings = [row for row in rows if isinstance(row, Coupling)]
     for row in couplings:
         pitches = np.maximum(pitches, [0.0 if np.any(tree.rate_units[k] != 1) else row.lead_of(k) for k in columns])
-    along = np.where(pitches, pitches / tree.length, 1.0)
+    angle_scale = np.where(pitches, pitches / tree.length, 1.0)
     if couplings:
-        bent = {j for row in rows if not isinstance(row, Coupling) for j in row.links(tree)}
-        along = np.where([tree.link_of_rate[k] in bent for k in columns], along, 0.0)
-    return bool(pitches.any()), along
+        loop_links = {j for row in rows if not isinstance(row, Coupling) for j in row.links(tree)}
+        angle_scale = np.where([tree.link_of_rate[k] in loop_links for k in columns], angle_scale, 0.0)
+    return bool(pitches.any()), angle_scale
 
 
 def _as_if_closed(row: RowSource) -> RowSource:
@@ -123,8 +123,8 @@ def _left(tree: Tree, q: Array, columns: Array, step: Array, rows: Sequence[RowS
     increment = np.zeros(tree.n)
     increment[columns] = step * tree.rate_units[columns]
     at = pose(tree, tree.moved(q, increment))
-    there = stack(row.residual(at, tree.length) for row in rows) / tree.length
-    return float(there @ there) / float(r @ r)
+    remaining = stack(row.residual(at, tree.length) for row in rows) / tree.length
+    return float(remaining @ remaining) / float(r @ r)
 
 
 def stack(parts: Iterator[Array] | Sequence[Array]) -> Array:
@@ -160,9 +160,9 @@ class ClosureParts:
     def parts(self, target: Target, locked: frozenset[int]) -> list[ClosurePart]:
         """Pieces that share no moving coordinate: with the platform given, the legs."""
         tree = self.tree
-        held = target.fixed | locked
+        fixed_rates = target.fixed | locked
         rows: list[RowSource] = [*self.closures.rows, *target.frames]
-        sets = [{k for j in row.links(tree) for k in self.rates_of(j)} - held for row in rows]
+        sets = [{k for j in row.links(tree) for k in self.rates_of(j)} - fixed_rates for row in rows]
         groups: list[tuple[list[int], set[int]]] = []
         for index, columns in enumerate(sets):
             touching = [group for group in groups if group[1] & columns]
@@ -182,16 +182,16 @@ class ClosureParts:
 
     def sides(self, locked: frozenset[int]) -> list[ClosurePart]:
         """The two sides of each loop: its rows with the joints that carry one end."""
-        tree, sides = self.tree, []
+        tree, result = self.tree, []
         for loop in self.closures.loops:
             moving = set(loop.links(tree))
             for place, label in ((loop.first, "first"), (loop.second, "second")):
                 links = sorted(moving & set(tree.path(place.link)))
                 columns = {k for j in links for k in self.rates_of(j)} - locked
                 part = self.part([loop], columns)
-                named = part.name if part.name != loop.name else f"{loop.name} ({label} side)"
-                sides.append(ClosurePart(named, part.rows, part.columns))
-        return sides
+                name = part.name if part.name != loop.name else f"{loop.name} ({label} side)"
+                result.append(ClosurePart(name, part.rows, part.columns))
+        return result
 
     def part(self, rows: Sequence[RowSource], columns: set[int]) -> ClosurePart:
         """Rows with the rates that close them, by the name of their leg."""
@@ -246,8 +246,8 @@ class ClosureParts:
         self, method: Method, q: Array, columns: Array, rows: Sequence[RowSource], steps: int
     ) -> tuple[Array, float]:
         small = self.branch(rows)
-        own = np.searchsorted(small.rates, np.intersect1d(small.rates, columns))  # others change no row
-        found, error = method(small.tree, q[small.positions], own, [row.on(small) for row in rows], steps)
+        branch_columns = np.searchsorted(small.rates, np.intersect1d(small.rates, columns))  # others change no row
+        solution, error = method(small.tree, q[small.positions], branch_columns, [row.on(small) for row in rows], steps)
         result = q.copy()
-        result[small.positions] = found
+        result[small.positions] = solution
         return result, error

@@ -115,7 +115,7 @@ class FrameTarget(PoseRows):
     def words(self, planar: bool) -> list[str]:
         """Coordinates of the frame."""
         turn = () if self.rotation is None else ("theta",) if planar else ("rx", "ry", "rz")
-        return [f"{self.name}.{word}" for word in (*("xyz"[axis] for axis in self.position), *turn)]
+        return [f"{self.name}.{label}" for label in (*("xyz"[axis] for axis in self.position), *turn)]
 
     @property
     def kind(self) -> tuple:
@@ -193,7 +193,7 @@ class SphericalTarget(PoseRows):
 
     def words(self, planar: bool) -> list[str]:
         """For messages."""
-        return [f"{self.name}.{word}" for word in ("rx", "ry", "rz")]
+        return [f"{self.name}.{label}" for label in ("rx", "ry", "rz")]
 
     @property
     def ends(self) -> tuple[int, ...]:
@@ -347,10 +347,10 @@ class AxisTarget(AxisRotationRows):
 
     def _apart(self, at: Pose) -> tuple[Array, float, float]:
         z = self.axis(at)
-        off = normal_pair(self.direction) @ z
-        sine = float(np.linalg.norm(off))
+        components = normal_pair(self.direction) @ z
+        sine = float(np.linalg.norm(components))
         cosine = float(self.direction @ z)
-        side = off / sine if sine > TOGETHER else np.array([1.0, 0.0]) * (cosine < 0)
+        side = components / sine if sine > TOGETHER else np.array([1.0, 0.0]) * (cosine < 0)
         return side, float(np.arctan2(sine, cosine)), sine
 
     def linear_residual(self, at: Pose) -> Array:
@@ -361,13 +361,13 @@ class AxisTarget(AxisRotationRows):
         """Rows of the components of the angle."""
         side, angle, sine = self._apart(at)
         z, e = self.axis(at), normal_pair(self.direction)
-        off = e  # per change of z: near the direction both are the same
+        slopes = e  # per change of z: near the direction both are the same
         if sine > 1e-9:
             away = np.cos(angle) * (side @ e) - np.sin(angle) * self.direction
-            off = np.outer(side, away) + angle / sine * (e - np.outer(side, side @ e))
+            slopes = np.outer(side, away) + angle / sine * (e - np.outer(side, side @ e))
         elif angle > 1:  # backwards: any way round
-            off = -np.outer(side, side @ e)
-        return -off @ hat(z) @ self.turning(tree, at, links)
+            slopes = -np.outer(side, side @ e)
+        return -slopes @ hat(z) @ self.turning(tree, at, links)
 
     def pushed(self, at: Pose, moving: Motion) -> Array:
         """Second derivative of the rows."""
@@ -405,8 +405,8 @@ def shortest_rotation_rate(z: Array, rows: tuple[Array, Array, Array]) -> tuple[
     `rows` are the direction and its two derivatives.
     """
     d, d1, d2 = rows
-    whole, change = 1.0 + z @ d, z @ cross(d1, d)
-    return float(change / whole), float(z @ cross(d2, d) / whole - change * (z @ d1) / whole**2)
+    denominator, change = 1.0 + z @ d, z @ cross(d1, d)
+    return float(change / denominator), float(z @ cross(d2, d) / denominator - change * (z @ d1) / denominator**2)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -438,8 +438,8 @@ class AxisComponentTarget(FrameRotationRows):
         """The angle grows as the component falls; an axis along that of the world leans to any side."""
         z, world = self.axis(at), np.eye(3)[self.number]
         sine = float(np.linalg.norm(np.delete(z, self.number)))
-        off = -world / sine if sine > 1e-9 else normal_pair(world)[0]
-        return -(off @ hat(z) @ self.turning(tree, at, links))[None, :]
+        slope = -world / sine if sine > 1e-9 else normal_pair(world)[0]
+        return -(slope @ hat(z) @ self.turning(tree, at, links))[None, :]
 
     def pushed(self, at: Pose, moving: Motion) -> Array:
         """Second derivative of the angle."""
@@ -586,8 +586,8 @@ def with_fixed_rows(tree: Tree, target: Target) -> Target:
         if not target.fixed.intersection(range(link.v.start, link.v.stop)):
             continue  # elastic coordinates alone: no row, they stay as they are
         if link.joint.one_axis:
-            value, turns = target.values[link.q.start], link.joint.unit == "rad"
-            rows.append(JointTarget(link.name, j, link.q.start, link.v.start, value, turns))
+            value, is_angle = target.values[link.q.start], link.joint.unit == "rad"
+            rows.append(JointTarget(link.name, j, link.q.start, link.v.start, value, is_angle))
         elif link.joint.moves_freely:
             rows.append(_body_row(tree, j, target))
         else:  # a ball, whose turn is given as a whole
@@ -599,13 +599,13 @@ def with_fixed_rows(tree: Tree, target: Target) -> Target:
 def _body_row(tree: Tree, j: int, target: Target) -> FrameTarget:
     """Of a free body whose coordinates are its place in the world."""
     link, axes = tree.links[j], 2 if tree.planar else 3
-    given = [target.values.get(index) for index in range(link.q.start, link.q.stop)]
-    turned = link.v.start + axes in target.fixed
+    values = [target.values.get(index) for index in range(link.q.start, link.q.stop)]
+    has_rotation = link.v.start + axes in target.fixed
     rotation = None
-    if turned:
-        turn = np.array(given[axes:], dtype=float)
+    if has_rotation:
+        turn = np.array(values[axes:], dtype=float)
         rotation = rotation_about(2, float(turn[0])) if tree.planar else quaternion_matrix(turn)
-    position = {axis: float(value) for axis, value in enumerate(given[:axes]) if value is not None}
+    position = {axis: float(value) for axis, value in enumerate(values[:axes]) if value is not None}
     return FrameTarget(link.name, Place(j, np.eye(3), np.zeros(3)), position, rotation)
 
 

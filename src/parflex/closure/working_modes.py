@@ -98,31 +98,31 @@ class WorkingModeSigns(Record):
 
     def fit(self, tree: Tree, at: Pose, links: Sequence[tuple[Array, Array]]) -> bool:
         """Whether a pose is on the sides of the reference."""
-        judged: list[SignBlock | Dyad | LegSign] = [*self.blocks, *self.dyads]
-        return all(one.fits(tree, at, links) for one in judged)
+        signs: list[SignBlock | Dyad | LegSign] = [*self.blocks, *self.dyads]
+        return all(sign.fits(tree, at, links) for sign in signs)
 
 
 def working_mode_signs(
-    tree: Tree, rows: Sequence[RowSource], columns: Array, held: Collection[int], weights: Array, reference: Array
+    tree: Tree, rows: Sequence[RowSource], columns: Array, placed_links: Collection[int], weights: Array, reference: Array
 ) -> WorkingModeSigns:
     """What tells the side of a part on which the reference stands; `held` are links that the target itself places.
 
     Blocks of one joint, or of two in a plane, close in two ways, which their sides tell apart. Where there are larger
     ones, dyads are judged too, or the two steps by which a leg in space follows.
     """
-    blocks = sign_blocks(tree, rows, columns, held, weights, reference)
-    told, most = {int(k) for one in blocks for k in one.columns}, 2 if tree.planar else 1
-    if told == {int(k) for k in columns} and all(len(one.columns) <= most for one in blocks):
+    blocks = sign_blocks(tree, rows, columns, placed_links, weights, reference)
+    covered, max_columns = {int(k) for sign_block in blocks for k in sign_block.columns}, 2 if tree.planar else 1
+    if covered == {int(k) for k in columns} and all(len(sign_block.columns) <= max_columns for sign_block in blocks):
         return WorkingModeSigns(blocks, [], True)
     legs = leg_signs(tree, rows, columns, reference)
     if legs:  # whose numbers are factors of the determinant; of spare rows it may change its sign elsewhere too
         return WorkingModeSigns([], list(legs), True)
-    found = dyads(tree, rows, columns, reference)
-    return WorkingModeSigns(blocks, list(found or ()), found is not None)
+    dyad_signs = dyads(tree, rows, columns, reference)
+    return WorkingModeSigns(blocks, list(dyad_signs or ()), dyad_signs is not None)
 
 
 def sign_blocks(
-    tree: Tree, rows: Sequence[RowSource], columns: Array, held: Collection[int], weights: Array, reference: Array
+    tree: Tree, rows: Sequence[RowSource], columns: Array, placed_links: Collection[int], weights: Array, reference: Array
 ) -> list[SignBlock]:
     """Blocks of a part that are judged apart; `held` are links that the target itself places.
 
@@ -132,17 +132,17 @@ def sign_blocks(
     at = pose(tree, reference)
     links = jacobians(tree, at)
     J = block(tree, rows, columns, at, links)
-    result, whole = [], select_rows(tree, rows, held, J)
-    if whole is not None:
+    result, selected = [], select_rows(tree, rows, placed_links, J)
+    if selected is not None:
         owner = np.repeat(np.arange(len(rows)), [row.size for row in rows])
         pattern = np.array([[tree.link_of_rate[k] in row.links(tree) for k in columns] for row in rows], dtype=float)
-        for own, mine in _triangular(pattern[owner[whole]]):
-            picked = whole[own]
+        for block_rows, block_columns in _triangular(pattern[owner[selected]]):
+            picked = selected[block_rows]
             members = sorted(set(owner[picked].tolist()))
             inside = np.searchsorted(np.flatnonzero(np.isin(owner, members)), picked)
-            side = float(np.sign(np.linalg.det(J[picked][:, mine])))
-            result.append(SignBlock(tuple(rows[index] for index in members), columns[mine], inside, side))
-    for loops, rates in inner_loops(tree, rows, columns, held, weights, reference):
+            side = float(np.sign(np.linalg.det(J[picked][:, block_columns])))
+            result.append(SignBlock(tuple(rows[index] for index in members), columns[block_columns], inside, side))
+    for loops, rates in inner_loops(tree, rows, columns, placed_links, weights, reference):
         inner = block(tree, loops, np.array(rates), at, links)
         best = _picked(inner)
         if best is not None and len(rates) < len(columns):
@@ -151,41 +151,41 @@ def sign_blocks(
     return result
 
 
-def select_rows(tree: Tree, rows: Sequence[RowSource], held: Collection[int], J: Array) -> Array | None:
+def select_rows(tree: Tree, rows: Sequence[RowSource], placed_links: Collection[int], J: Array) -> Array | None:
     """Rows that make the best square block of J, those of loops inside first; None where there is none.
 
     Of rows that repeat each other, as with loops in a plane, not all choices decide the same: one row of such a loop
     and one of the leg around it that follows from the loop make a determinant that vanishes where nothing is singular.
     """
     owner = np.repeat(np.arange(len(rows)), [row.size for row in rows])
-    inside = [k for k, row in enumerate(rows) if isinstance(row, Loop) and not set(row.links(tree)) & set(held)]
-    own = np.isin(owner, inside)
-    if len(J) <= J.shape[1] or not own.any() or own.all():
+    inside = [k for k, row in enumerate(rows) if isinstance(row, Loop) and not set(row.links(tree)) & set(placed_links)]
+    is_inner = np.isin(owner, inside)
+    if len(J) <= J.shape[1] or not is_inner.any() or is_inner.all():
         return _picked(J)
-    first = _picked_of(J[own])
-    inner = np.flatnonzero(own)[first]
-    left = mobility.null_space(J[inner], len(inner))
-    second = _picked(J[~own] @ left)
-    return None if second is None else np.sort([*inner, *np.flatnonzero(~own)[second]])
+    first = _picked_of(J[is_inner])
+    inner = np.flatnonzero(is_inner)[first]
+    null_basis = mobility.null_space(J[inner], len(inner))
+    second = _picked(J[~is_inner] @ null_basis)
+    return None if second is None else np.sort([*inner, *np.flatnonzero(~is_inner)[second]])
 
 
 def inner_loops(
-    tree: Tree, rows: Sequence[RowSource], columns: Array, held: Collection[int], weights: Array, reference: Array
+    tree: Tree, rows: Sequence[RowSource], columns: Array, placed_links: Collection[int], weights: Array, reference: Array
 ) -> list[tuple[list[Loop], list[int]]]:
     """Loops of a part that touch no held link, those that share a joint together, and the rates that follow by them."""
     groups: list[tuple[list[Loop], set[int]]] = []
     for loop in rows:
         links = set(loop.links(tree))
-        if not isinstance(loop, Loop) or links & set(held):
+        if not isinstance(loop, Loop) or links & set(placed_links):
             continue
-        own = {int(k) for k in columns if tree.link_of_rate[k] in links}
-        touching = [group for group in groups if group[1] & own]
+        loop_rates = {int(k) for k in columns if tree.link_of_rate[k] in links}
+        touching = [group for group in groups if group[1] & loop_rates]
         for group in touching:
             groups.remove(group)
-            own |= group[1]
-        groups.append(([*(one for group in touching for one in group[0]), loop], own))
-    found = [(loops, determined_rates(tree, sorted(own), loops, reference, weights)) for loops, own in groups]
-    return [(loops, rates) for loops, rates in found if rates]
+            loop_rates |= group[1]
+        groups.append(([*(member for group in touching for member in group[0]), loop], loop_rates))
+    candidates = [(loops, determined_rates(tree, sorted(loop_rates), loops, reference, weights)) for loops, loop_rates in groups]
+    return [(loops, rates) for loops, rates in candidates if rates]
 
 
 def determined_rates(
