@@ -79,13 +79,13 @@ REAL, WHOLE, TRUTH = Number("double"), Number("int64_t"), Number("int")
 ORDER = (TRUTH, WHOLE, REAL)
 
 
-def joined(one: Any, other: Any) -> Any:
+def joined(first: Any, other: Any) -> Any:
     """The type that holds both."""
-    if one is None or other is None or one == other:
-        return one or other
-    if isinstance(one, Number) and isinstance(other, Number):
-        return max(one, other, key=ORDER.index)
-    raise TypeError(f"a name has the types {one} and {other}")
+    if first is None or other is None or first == other:
+        return first or other
+    if isinstance(first, Number) and isinstance(other, Number):
+        return max(first, other, key=ORDER.index)
+    raise TypeError(f"a name has the types {first} and {other}")
 
 
 def type_of(value: Any) -> Any:
@@ -109,8 +109,8 @@ def helpers() -> str:
             lines.append(f"typedef struct {{ {word} *at; int64_t n[{n}], s[{n}]; }} {name};")
             indices = [f"k{a}" for a in range(n)]
             place = " + ".join(f"k{a} * v.s[{a}]" for a in range(n))
-            given = ", ".join(f"int64_t {k}" for k in indices)
-            lines.append(f"static inline {word} *{name}_at({name} v, {given}) {{ return v.at + {place}; }}")
+            parameters = ", ".join(f"int64_t {k}" for k in indices)
+            lines.append(f"static inline {word} *{name}_at({name} v, {parameters}) {{ return v.at + {place}; }}")
             for a in range(n):
                 cut = f"v.at += from * v.s[{a}]; v.n[{a}] = to - from; return v;"
                 lines.append(f"static inline {name} {name}_cut{a}({name} v, int64_t from, int64_t to) {{ {cut} }}")

@@ -61,20 +61,20 @@ def key_of(robot: Robot, *choices: Any) -> str | None:
 
 def digest_of(robot: Robot) -> str:
     """A hash of the robot as it was loaded, with what was set, mounted or locked since."""
-    known = robot.cache.get("digest")
-    if known is None:
+    hexdigest = robot.cache.get("digest")
+    if hexdigest is None:
         digest = hashlib.sha256()
         _feed(digest, _said(robot), shared=True)
         _feed(digest, robot.home)
-        known = robot.cache["digest"] = digest.hexdigest()
-    return known
+        hexdigest = robot.cache["digest"] = digest.hexdigest()
+    return hexdigest
 
 
 def _said(robot: Robot) -> dict[str, Any]:
     """All of a robot from which home follows."""
     names = [field.name for field in fields(robot) if field.compare and field.name not in LEFT_OUT]
-    own = {name: getattr(robot, name) for name in names}
-    return own | {"description": robot.description.model_dump_json(exclude=UNUSED)}
+    values = {name: getattr(robot, name) for name in names}
+    return values | {"description": robot.description.model_dump_json(exclude=UNUSED)}
 
 
 def key_before_home(robot: Robot) -> str | None:
@@ -97,12 +97,12 @@ def _digest_of_source(root: Path) -> bytes:
     stamps = hashlib.sha256()
     files = sorted(_sources(str(root)), key=lambda file: file.path)
     for file in files:
-        now = file.stat()
-        stamps.update(f"{file.path} {now.st_size} {now.st_mtime_ns} {now.st_ctime_ns} {now.st_ino}\n".encode())
+        status = file.stat()
+        stamps.update(f"{file.path} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns} {status.st_ino}\n".encode())
     key = f"{stamps.hexdigest()}.code"
-    known = read_bytes(key)  # to read all files takes ten times as long as to ask for their times
-    if known is not None:
-        return known
+    stored_digest = read_bytes(key)  # to read all files takes ten times as long as to ask for their times
+    if stored_digest is not None:
+        return stored_digest
     digest = hashlib.sha256()
     for file in files:
         digest.update(os.path.relpath(file.path, root).encode() + b"\0" + Path(file.path).read_bytes() + b"\0")
@@ -169,25 +169,25 @@ def _feed(digest: Any, value: Any, shared: bool = False) -> None:
     digest.update(b")")
 
 
-def write_program(key: str, made: Any) -> None:
+def write_program(key: str, model: Any) -> None:
     """Keep a model: its program, the shapes and names of its groups, and its numbers."""
-    program: Program = made.program
-    parts = [pack(one.instructions) for one in (program, *program.functions)]
-    for one, data in zip((program, *program.functions), parts, strict=True):
-        one.found["digest"] = hashlib.sha256(data).hexdigest()  # which is asked for when it is compiled
+    program: Program = model.program
+    parts = [pack(subprogram.instructions) for subprogram in (program, *program.functions)]
+    for subprogram, data in zip((program, *program.functions), parts, strict=True):
+        subprogram.found["digest"] = hashlib.sha256(data).hexdigest()  # which is asked for when it is compiled
     content = {
-        "programs": [_head(one) for one in (program, *program.functions)],
+        "programs": [_head(subprogram) for subprogram in (program, *program.functions)],
         MANY: [
-            {"count": len(one.instructions), "digest": one.found["digest"], "bytes": len(data)}
-            for one, data in zip((program, *program.functions), parts, strict=True)
+            {"count": len(subprogram.instructions), "digest": subprogram.found["digest"], "bytes": len(data)}
+            for subprogram, data in zip((program, *program.functions), parts, strict=True)
         ],
-        "inputs": made.inputs,
-        "outputs": made.outputs,
-        "parameters": made.parameters,
-        "labels": made.labels,
-        "sample": {name: value.tolist() for name, value in made.sample.items()},
-        "signals": made.signals,
-        "about": made.about,
+        "inputs": model.inputs,
+        "outputs": model.outputs,
+        "parameters": model.parameters,
+        "labels": model.labels,
+        "sample": {name: value.tolist() for name, value in model.sample.items()},
+        "signals": model.signals,
+        "about": model.about,
         "counts": program.known_counts,
     }
     head = json.dumps(content, separators=(",", ":")).encode()  # without a line break
@@ -197,9 +197,9 @@ def write_program(key: str, made: Any) -> None:
 def _head(program: Program) -> dict[str, Any]:
     """All but its instructions and functions."""
     return {
-        one.name: getattr(program, one.name)
-        for one in fields(program)
-        if one.init and one.name not in (MANY, FUNCTIONS)
+        field.name: getattr(program, field.name)
+        for field in fields(program)
+        if field.init and field.name not in (MANY, FUNCTIONS)
     }
 
 
@@ -211,11 +211,11 @@ def read_program(key: str) -> dict[str, Any] | None:
     head, _, instructions = data.partition(b"\n")
     content = json.loads(head)
     programs, start = [], 0
-    for one, kept in zip(content["programs"], content[MANY], strict=True):
-        part = instructions[start : start + kept["bytes"]]
-        start += kept["bytes"]
-        own = {name: _rows(value) for name, value in one.items()}
-        programs.append(Program(**own, instructions=PackedInstructions(kept["count"], kept["digest"], part)))
+    for attributes, packed in zip(content["programs"], content[MANY], strict=True):
+        part = instructions[start : start + packed["bytes"]]
+        start += packed["bytes"]
+        arguments = {name: _rows(value) for name, value in attributes.items()}
+        programs.append(Program(**arguments, instructions=PackedInstructions(packed["count"], packed["digest"], part)))
     program = replace(programs[0], functions=tuple(programs[1:]))
     counts = content.get("counts")
     program = program if counts is None else program.with_counts(counts)
@@ -241,7 +241,7 @@ def _rows(value: Any) -> Any:
 
 def program_to_plain(program: Program | None) -> dict[str, Any] | None:
     """A short program as JSON has it, for those who keep it among other things."""
-    return None if program is None else {one.name: getattr(program, one.name) for one in fields(program) if one.init}
+    return None if program is None else {field.name: getattr(program, field.name) for field in fields(program) if field.init}
 
 
 def program_from_plain(content: Mapping[str, Any] | None) -> Program | None:
@@ -324,8 +324,8 @@ def stored(
     data = None if key is None else read_bytes(key)
     if data is not None:
         content = json.loads(data)
-        known: Any = None if content is None else from_json(content)
-        return known
+        result: Any = None if content is None else from_json(content)
+        return result
     value = build()
     if key is not None:
         content = None if value is None else to_json(value)
@@ -333,11 +333,11 @@ def stored(
     return value
 
 
-def _private(path: Path, about: os.stat_result) -> bool:
+def _private(path: Path, status: os.stat_result) -> bool:
     """Return whether this user owns a file or folder and no other user can write it; warn if not."""
-    if os.name != "posix" or (about.st_uid == os.geteuid() and not about.st_mode & OTHERS_WRITE):
+    if os.name != "posix" or (status.st_uid == os.geteuid() and not status.st_mode & OTHERS_WRITE):
         return True
-    reason = "belongs to another user" if about.st_uid != os.geteuid() else "can be written by other users"
+    reason = "belongs to another user" if status.st_uid != os.geteuid() else "can be written by other users"
     _warn(path, f"{reason}; delete it, or set {VARIABLE} to a folder of your own")
     return False
 

@@ -116,8 +116,8 @@ def _listed(program: Program, signals: Sequence[Signal], direction: str) -> list
 
 def _indices(upper: str, signals: Sequence[Signal]) -> list[str]:
     """Indices by name, so that no number goes to another motor than is meant; of derivatives there are too many."""
-    shown = {signal["group"] for signal in signals if not signal["group"].startswith("by_")}
-    lines = [f"#define {word} {index}" for word, index in index_names(upper, signals, shown)]
+    groups = {signal["group"] for signal in signals if not signal["group"].startswith("by_")}
+    lines = [f"#define {word} {index}" for word, index in index_names(upper, signals, groups)]
     return ["/* indices in x (IN), p (P) and y (OUT) by name */", *lines, ""] if lines else []
 
 
@@ -175,11 +175,11 @@ def _source(program: Program, name: str, float32: bool) -> str:
 
 
 def _statements(
-    program: Program, writer: _Writer, indices: range, real: str, handed_on: Mapping[int, int]
+    program: Program, writer: _Writer, indices: range, real: str, places: Mapping[int, int]
 ) -> list[str]:
     """A line for each value with a name; terms of sums stand in the line of the sum, unless another piece has it."""
     lines = []
-    within = program.within() - set(handed_on)
+    within = program.within() - set(places)
     for index in indices:
         operation, *arguments = program.instructions[index]
         if operation == "const":
@@ -239,7 +239,7 @@ def _in_pieces(program: Program, writer: _Writer, name: str, real: str, extra: s
     places, size = workspace_places(program, CHUNK)
     starts = list(range(0, end, CHUNK))
     arguments = f"(const {real} *x{extra}, {real} *w, {real} *y)"
-    given = f"(x{', s' if extra else ''}, w, y)"
+    call_arguments = f"(x{', s' if extra else ''}, w, y)"
     silence = ["  (void)x;", *(["  (void)s;"] if extra else []), "  (void)w;", "  (void)y;"]
     lines: list[str] = []
     for number, start in enumerate(starts):
@@ -258,13 +258,13 @@ def _in_pieces(program: Program, writer: _Writer, name: str, real: str, extra: s
         f"static void (*const {name}_pieces[]){arguments} = {{{table}}};",
         "",
         f"{'static ' if name.endswith('_setup') else ''}{kind} {name}_in{arguments} {{",
-        f"  for (int k = 0; k < {len(starts)}; ++k) {name}_pieces[k]{given};",
+        f"  for (int k = 0; k < {len(starts)}; ++k) {name}_pieces[k]{call_arguments};",
         *_returned(program),
         "}",
         "",
         f"{kind} {name}(const {real} *x{extra}, {real} *y) {{",
         f"  {real} w[{max(size, 1)}];",
-        f"  {'' if kind == 'void' else 'return '}{name}_in{given};",
+        f"  {'' if kind == 'void' else 'return '}{name}_in{call_arguments};",
         "}",
         "",
     ]

@@ -50,8 +50,8 @@ def build_module(program: Program, widths: Sequence[int]) -> str:
         layout = Layout(program, lanes)
         name = "one_in" if lanes == 1 else "lanes"
         for number, function in enumerate(program.functions):
-            own = layout.functions[number]
-            parts += kernel(function, lanes, f"{name}_function{number}", declared, own, inner=True)
+            function_layout = layout.functions[number]
+            parts += kernel(function, lanes, f"{name}_function{number}", declared, function_layout, inner=True)
         parts += kernel(program, lanes, name, declared, layout)
         if lanes > 1:
             parts.append(_loop(lanes))
@@ -67,8 +67,8 @@ def build_lanes(program: Program, lanes: int) -> str:
     declared: set[str] = set()
     layout, parts = Layout(program, lanes), []
     for number, function in enumerate(program.functions):
-        own = layout.functions[number]
-        parts += kernel(function, lanes, f"lanes_in_function{number}", declared, own, inner=True)
+        function_layout = layout.functions[number]
+        parts += kernel(function, lanes, f"lanes_in_function{number}", declared, function_layout, inner=True)
     parts += kernel(program, lanes, "lanes_in", declared, layout, fixed=True)
     return "\n".join([*parts, *sorted(declared)]) + "\n"
 
@@ -126,11 +126,11 @@ def _piece(program: Program, lanes: int) -> int:
     return WHOLE if len(program.instructions) <= WHOLE else CHUNK
 
 
-def function_text(name: str, lines: list[str], kind: str = "", quick: bool = False) -> str:
+def function_text(name: str, lines: list[str], linkage: str = "", quick: bool = False) -> str:
     """A function that works on arrays; a `quick` one is compiled in little time."""
     text = "\n".join(lines)
-    words = "noinline optnone " if quick else "noinline " if kind else ""
-    return f"define {kind}void @{name}{WORKING} {words}{{\n{text}\n  ret void\n}}\n"
+    attributes = "noinline optnone " if quick else "noinline " if linkage else ""
+    return f"define {linkage}void @{name}{WORKING} {attributes}{{\n{text}\n  ret void\n}}\n"
 
 
 def kernel(
@@ -147,15 +147,15 @@ def kernel(
     An `inner` one is called by another: its inputs and outputs lie side by side, as those of a `fixed` one do.
     """
     chunks = max(-(-len(program.instructions) // layout.piece), 1)
-    made = [
+    chunk_bodies = [
         _chunk(program, Lines(lanes, declared), (number, number == chunks - 1), layout, name, inner, fixed)
         for number in range(chunks)
     ]
     if chunks == 1:
-        return [function_text(name, made[0], "internal " if inner else "")]
+        return [function_text(name, chunk_bodies[0], "internal " if inner else "")]
     calls = [f"  call void @{name}_{number}{WORKING}" for number in range(chunks)]
     # between calls little is computed, and what is quick to compile is quick enough to run
-    pieces = [function_text(f"{name}_{k}", lines, "internal ", bool(program.functions)) for k, lines in enumerate(made)]
+    pieces = [function_text(f"{name}_{k}", lines, "internal ", bool(program.functions)) for k, lines in enumerate(chunk_bodies)]
     return [*pieces, function_text(name, calls, "internal " if inner else "")]
 
 
@@ -203,20 +203,20 @@ def _chunk(
         """The array and the place of a value that lies in memory as it is; None: it does not."""
         if k < base:
             return ("%x", k) if plain else None
-        word, *rest = instructions[k - base]
+        word, *operands = instructions[k - base]
         if is_pick(word):
-            return "%work", layout.results[rest[0]] + function_number(word)
+            return "%work", layout.results[operands[0]] + function_number(word)
         return ("%work", places[k]) if k in places and word not in ("const", "greater") else None
 
     def put(numbers: Sequence[int], array: str, start: int) -> None:
         """Store values one behind the other."""
         sources = [source(k) for k in numbers]
         for place, count in _runs(sources):
-            to, here = str((start + place) * b.lanes), sources[place]
-            if count == 1 or here is None:
+            to, origin = str((start + place) * b.lanes), sources[place]
+            if count == 1 or origin is None:
                 b.store(value(numbers[place]), array, to)
             else:
-                b.copy(array, to, here[0], str(here[1] * b.lanes), count)
+                b.copy(array, to, origin[0], str(origin[1] * b.lanes), count)
 
     for index in range(number * layout.piece, min((number + 1) * layout.piece, len(instructions))):
         operation, *arguments = instructions[index]
@@ -238,8 +238,8 @@ def _chunk(
         else:
             values[k] = instruction(b, operation, [value(a) for a in arguments])
         if k in places:  # at once: values that wait for the end of the chunk crowd the registers
-            kept = b.new(f"uitofp {b.flag} {values[k]} to {b.real}") if operation == "greater" else values[k]
-            b.store(kept, "%work", held(k))
+            stored_value = b.new(f"uitofp {b.flag} {values[k]} to {b.real}") if operation == "greater" else values[k]
+            b.store(stored_value, "%work", held(k))
     if last:
         if plain:
             put([k for _, k in program.outputs], "%y", 0)
@@ -271,10 +271,10 @@ def _runs(sources: Sequence[tuple[str, int] | None]) -> Iterator[tuple[int, int]
 
 def with_stack_workspace(name: str, work: int, called: str = "", count: str = "%count") -> str:
     """The function without the last argument: what it works in lies on its stack."""
-    given = WORKING.replace("%count", count)
+    arguments = WORKING.replace("%count", count)
     return f"""define void @{name}({POINTER} %x, {POINTER} %y, i64 %count) {{
   %work = alloca double, i32 {max(work, 1)}, align 64
-  call void @{called or name}_in{given}
+  call void @{called or name}_in{arguments}
   ret void
 }}
 """

@@ -75,8 +75,8 @@ def emit_python(
 ) -> dict[str, str]:
     """A module with one function of a flat vector of inputs that returns the list of outputs."""
     program = program.inlined()
-    module, short, own = DIALECTS[target]
-    names = {function: f"{short}.{name}" for function, name in zip(FUNCTIONS, own, strict=True)}
+    module, short, function_names = DIALECTS[target]
+    names = {function: f"{short}.{name}" for function, name in zip(FUNCTIONS, function_names, strict=True)}
     name = identifier(program.name)
     file = f"m_{name.removeprefix('m_')}_{target}"
     first, *more = heading(program, about or {})

@@ -69,9 +69,9 @@ class _Memory:
             for row in rows:
                 if row not in self.reads:
                     continue
-                own = plan.rows[row]
-                each = WIDTH if own.wide or (is_call(own.operation) and function_number(own.operation) in wide) else 1
-                size = each * (sizes[function_number(own.operation)] if is_call(own.operation) else 1)
+                simd_row = plan.rows[row]
+                each = WIDTH if simd_row.wide or (is_call(simd_row.operation) and function_number(simd_row.operation) in wide) else 1
+                size = each * (sizes[function_number(simd_row.operation)] if is_call(simd_row.operation) else 1)
                 size = -(-size // WIDTH) * WIDTH if size > 1 else 1
                 if not free[size]:
                     if size == 1:  # a line of the cache for several
@@ -96,7 +96,7 @@ class _Memory:
     def _last_reads(self, program: Program) -> dict[int, int]:
         """The last piece that reads a row: of calls any, of others one that is not their own."""
         base, plan = self.base, self.plan
-        found: dict[int, int] = {}
+        last_reads: dict[int, int] = {}
 
         def read(k: int, piece: int) -> None:
             word, *arguments = program.instructions[k - base] if k >= base else (LOAD,)
@@ -104,7 +104,7 @@ class _Memory:
                 return
             row, _ = plan.place[arguments[0] if is_pick(word) else k]
             if is_pick(word) or k < base or self.piece_of[row] != piece:
-                found[row] = max(found.get(row, 0), piece)
+                last_reads[row] = max(last_reads.get(row, 0), piece)
 
         for piece, rows in enumerate(self.pieces):
             for k in {k for number in rows for operand in plan.rows[number].operands for k in operand} - {HOLE}:
@@ -113,8 +113,8 @@ class _Memory:
             read(k, len(self.pieces) - 1)
         for number, row in enumerate(plan.rows):
             if is_call(row.operation):  # written even where nothing is read
-                found.setdefault(number, self.piece_of[number])
-        return found
+                last_reads.setdefault(number, self.piece_of[number])
+        return last_reads
 
 
 def _pieces(plan: SimdPlan) -> tuple[list[list[int]], list[int]]:
@@ -157,10 +157,10 @@ class _Piece:
             values = [self.wide(operand) if row.wide else self.single(operand[0]) for operand in row.operands]
             self.rows[number] = self._value(b, row, values)
             if number in self.memory.places:
-                kept = self.rows[number]
+                value = self.rows[number]
                 if row.operation == "greater":
-                    kept = b.new(f"uitofp {b.flag} {kept} to {b.real}")
-                b.store(kept, "%work", str(self.memory.places[number]))
+                    value = b.new(f"uitofp {b.flag} {value} to {b.real}")
+                b.store(value, "%work", str(self.memory.places[number]))
         if self.number == len(self.memory.pieces) - 1:
             self._outputs()
         return self.one.lines
@@ -190,16 +190,16 @@ class _Piece:
         sources = [self._source(operand, wide) for operand in operands]
         place = 0
         while place < len(operands):
-            here, count = sources[place], 1
+            origin, count = sources[place], 1
             while (
-                here is not None
+                origin is not None
                 and place + count < len(operands)
-                and sources[place + count] == (here[0], here[1] + count * each)
+                and sources[place + count] == (origin[0], origin[1] + count * each)
             ):
                 count += 1
             to = str(start + place * each)
-            if here is not None and count >= emit_llvm.SIDE_BY_SIDE:
-                b.copy(array, to, here[0], str(here[1]), count)
+            if origin is not None and count >= emit_llvm.SIDE_BY_SIDE:
+                b.copy(array, to, origin[0], str(origin[1]), count)
             else:
                 for k in range(place, place + count):
                     value = self.wide(operands[k]) if wide else self.single(operands[k][0])
@@ -215,8 +215,8 @@ class _Piece:
         lane, k = next((lane, k) for lane, k in enumerate(lanes) if k != HOLE)
         if k < self.base and contiguous(lanes, self.base):
             return "%x", k - lane
-        found = self._in_row(k) if self.plan.producer(lanes) is not None else None
-        return None if found is None else (found[0], found[1] - lane)
+        location = self._in_row(k) if self.plan.producer(lanes) is not None else None
+        return None if location is None else (location[0], location[1] - lane)
 
     def _at(self, k: int) -> tuple[str, int] | None:
         """Where one value lies."""
@@ -258,9 +258,9 @@ class _Piece:
         return self.one.new(f"extractelement {self.all.real} {self.rows[row]}, i32 {lane}")
 
     def _loaded(self, k: int) -> str:
-        found = self._at(k)
-        if found is not None:
-            return self.one.load(found[0], str(found[1]))
+        location = self._at(k)
+        if location is not None:
+            return self.one.load(location[0], str(location[1]))
         row, _ = self.plan.place[k]  # a flag lies there as 1.0 or 0.0
         value = self.one.load("%work", str(self.memory.places[row]))
         return self.one.compare("one", value, self.one.constant(0.0))
@@ -276,13 +276,13 @@ class _Piece:
         source = self._source(lanes, True)
         if source is not None:
             return b.load(source[0], str(source[1]))
-        made = self.plan.producer(lanes) if len(lanes) > 1 else None
-        if made is not None:
-            return self.rows[made]
-        own = lane_values(lanes)
-        constants = {k: self._constant(k) for k in own}
+        producer_row = self.plan.producer(lanes) if len(lanes) > 1 else None
+        if producer_row is not None:
+            return self.rows[producer_row]
+        values = lane_values(lanes)
+        constants = {k: self._constant(k) for k in values}
         if all(constants.values()):
-            texts = (constants[own[0] if k == HOLE else k] for k in (*lanes, *[HOLE] * (WIDTH - len(lanes))))
+            texts = (constants[values[0] if k == HOLE else k] for k in (*lanes, *[HOLE] * (WIDTH - len(lanes))))
             return f"<{', '.join(f'double {text}' for text in texts)}>"
         return self._gathered(lanes, [self._start(k, lane) for lane, k in enumerate(lanes)])
 
@@ -292,21 +292,21 @@ class _Piece:
             return None
         if 0 <= k - lane <= self.base - WIDTH and k not in self.plan.place:
             return "%x", k - lane
-        found = self._in_row(k)
-        return None if found is None else (found[0], found[1] - lane)
+        location = self._in_row(k)
+        return None if location is None else (location[0], location[1] - lane)
 
     def _gathered(self, lanes: Lanes, starts: Sequence[tuple[str, int] | None]) -> str:
         """Values of several rows, or of none; `starts` are those of the rows in memory that they are lanes of."""
-        b, own = self.all, lane_values(lanes)
-        most, count = Counter(at for at in starts if at is not None).most_common(1)[0] if any(starts) else (None, 0)
-        if most is not None and 2 * count > len(own) and most[1] >= 0 and len(lanes) > 1:
-            value, there = b.load(most[0], str(most[1])), [at == most for at in starts]
+        b, values = self.all, lane_values(lanes)
+        most, count = Counter(start for start in starts if start is not None).most_common(1)[0] if any(starts) else (None, 0)
+        if most is not None and 2 * count > len(values) and most[1] >= 0 and len(lanes) > 1:
+            value, placed = b.load(most[0], str(most[1])), [start == most for start in starts]
         else:
-            value = b.new(f"insertelement {b.real} undef, double {self.single(own[0])}, i32 0")
+            value = b.new(f"insertelement {b.real} undef, double {self.single(values[0])}, i32 0")
             value = b.new(f"shufflevector {b.real} {value}, {b.real} undef, <{WIDTH} x i32> zeroinitializer")
-            there = [k == own[0] for k in lanes]
+            placed = [k == values[0] for k in lanes]
         for lane, k in enumerate(lanes):
-            if k != HOLE and not there[lane]:
+            if k != HOLE and not placed[lane]:
                 value = b.new(f"insertelement {b.real} {value}, double {self.single(k)}, i32 {lane}")
         return value
 

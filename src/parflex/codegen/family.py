@@ -46,13 +46,13 @@ def family_model(robot: Robot, other: Robot, name: str, friction_width: float = 
     nominal = {} if robot.tree.elastic else variable_numbers(robot)
     varied = [] if robot is other else differing_numbers(nominal, variable_numbers(other))
     key = cache.key_of(robot, "family", name, varied, options)
-    kept = cache.read_program(key) if key is not None else None
-    if kept is not None:
-        return Model(**kept)
+    stored = cache.read_program(key) if key is not None else None
+    if stored is not None:
+        return Model(**stored)
     tracer = Tracer()
     outputs, labels = _traced(tracer, prepared_robot(robot, name, options), varied, name, options)
     program = make_program(tracer.graph, f"{robot.name}_{name}_family", outputs, varied, OPERATOR_LIMIT)
-    made = Model(
+    model = Model(
         program.name,
         program,
         {group: symbols.shape for group, symbols in tracer.inputs.items()},
@@ -61,45 +61,45 @@ def family_model(robot: Robot, other: Robot, name: str, friction_width: float = 
         labels,
     )
     if key is not None:
-        cache.write_program(key, made)
-    return made
+        cache.write_program(key, model)
+    return model
 
 
-def member_model(made: Model, robot: Robot) -> Model:
+def member_model(model: Model, robot: Robot) -> Model:
     """The model of a family with the numbers of one of its robots; what is compiled stays compiled."""
     numbers = variable_numbers(robot)
-    return made.with_parameters({word: numbers[word] for word in made.parameters})
+    return model.with_parameters({word: numbers[word] for word in model.parameters})
 
 
 def variable_numbers(robot: Robot) -> Numbers:
     """Numbers of a rigid robot that may differ in a family: where things are mounted, bodies, terms of joints."""
-    found: Numbers = {}
+    numbers: Numbers = {}
     for link in robot.tree.links:
-        found |= {f"position[{link.name},{axis}]": float(link.position[axis]) for axis in range(3)}
+        numbers |= {f"position[{link.name},{axis}]": float(link.position[axis]) for axis in range(3)}
         if link.joint.pitch:
-            found[f"pitch[{link.name}]"] = float(link.joint.pitch)
+            numbers[f"pitch[{link.name}]"] = float(link.joint.pitch)
         body = link.body.as_rigid()
-        found[f"m[{link.name}]"] = float(body.m)
-        found |= {f"S[{link.name},{axis}]": float(body.S[axis]) for axis in range(3)}
+        numbers[f"m[{link.name}]"] = float(body.m)
+        numbers |= {f"S[{link.name},{axis}]": float(body.S[axis]) for axis in range(3)}
         for i in range(3):
-            found |= {f"Sigma[{link.name},{i},{j}]": float(body.Sigma[i, j]) for j in range(i, 3)}
-        found |= {f"{word}[{link.name}]": float(getattr(link.terms, word)) for word in TERMS}
+            numbers |= {f"Sigma[{link.name},{i},{j}]": float(body.Sigma[i, j]) for j in range(i, 3)}
+        numbers |= {f"{word}[{link.name}]": float(getattr(link.terms, word)) for word in TERMS}
     for row in robot.closures.constraints:
-        found |= row.numbers_in()
+        numbers |= row.numbers_in()
     for spring in robot.tree.springs:
-        found |= spring.numbers_in()
+        numbers |= spring.numbers_in()
     for element in robot.tree.elements:
-        found |= element.numbers_in()
+        numbers |= element.numbers_in()
     for name, place in robot.tree.places.items():
-        found |= {f"place[{name},{axis}]": float(place.position[axis]) for axis in range(3)}
-    return found
+        numbers |= {f"place[{name},{axis}]": float(place.position[axis]) for axis in range(3)}
+    return numbers
 
 
-def differing_numbers(one: Numbers, two: Numbers) -> list[str]:
+def differing_numbers(first: Numbers, second: Numbers) -> list[str]:
     """Names of numbers that are not the same."""
-    if one.keys() != two.keys():
+    if first.keys() != second.keys():
         raise InputError("the robots differ in more than numbers", key="plant", hint="use robots of the same structure")
-    return [word for word in one if one[word] != two[word]]
+    return [word for word in first if first[word] != second[word]]
 
 
 def _traced(tracer: Tracer, robot: Robot, varied: Sequence[str], name: str, options: Options) -> Any:
@@ -130,21 +130,21 @@ def _symbolic(robot: Robot, symbols: dict[str, Any]) -> Robot:
         return np.array(entries, dtype=object) if any(not isinstance(e, float) for e in entries) else values
 
     def body(link: Link) -> RigidBody:
-        given = link.body.as_rigid()
-        m = symbols.get(f"m[{link.name}]", given.m)
-        Sigma = np.array(given.Sigma, dtype=object)
+        rigid_body = link.body.as_rigid()
+        m = symbols.get(f"m[{link.name}]", rigid_body.m)
+        Sigma = np.array(rigid_body.Sigma, dtype=object)
         for i in range(3):
             for j in range(3):
                 Sigma[i, j] = symbols.get(f"Sigma[{link.name},{min(i, j)},{max(i, j)}]", Sigma[i, j])
-        return RigidBody(m, vector("S", link.name, given.S), Sigma)
+        return RigidBody(m, vector("S", link.name, rigid_body.S), Sigma)
 
     def joint(link: Link) -> Joint:
         pitch = symbols.get(f"pitch[{link.name}]")
         return link.joint if pitch is None else helical(pitch, link.joint.axis)
 
     def terms(link: Link) -> JointTerms:
-        own = {word: symbols[f"{word}[{link.name}]"] for word in TERMS if f"{word}[{link.name}]" in symbols}
-        return replace(link.terms, **own)
+        symbolic_terms = {word: symbols[f"{word}[{link.name}]"] for word in TERMS if f"{word}[{link.name}]" in symbols}
+        return replace(link.terms, **symbolic_terms)
 
     tree = robot.tree
     links = [

@@ -45,21 +45,21 @@ def pd_law(tracer: Tracer, form: Any, options: Options) -> Outputs:
     stiffness, damping = (
         np.array(
             [
-                tracer.parameter(f"{word}[{name}]", gain * own)
-                for name, own in zip(robot.actuated_names, inertia, strict=True)
+                tracer.parameter(f"{word}[{name}]", gain * motor_inertia)
+                for name, motor_inertia in zip(robot.actuated_names, inertia, strict=True)
             ]
         )
         for word, gain in (("stiffness", GAINS["Kp"]), ("damping", GAINS["Kv"]))
     )
-    still = np.zeros(len(form.independent))
+    zero_rates = np.zeros(len(form.independent))
     feedback = stiffness * wrapped(robot, desired - q[_places(robot)]) + damping * (desired_rate - qd)
-    state = form.moving(q, still)
-    if count > len(still):  # its efforts would work against each other: the motors share what they do together
-        forces: Array = state.forces(state.accelerations(still)).astype(object)
+    state = form.moving(q, zero_rates)
+    if count > len(zero_rates):  # its efforts would work against each other: the motors share what they do together
+        forces: Array = state.forces(state.accelerations(zero_rates)).astype(object)
         forces[list(robot.actuated)] += feedback
         effort = state.efforts(forces)
     else:
-        effort = feedback + form.inverse(state, {"qdd": still})["effort"]
+        effort = feedback + form.inverse(state, {"qdd": zero_rates})["effort"]
     return {"effort": effort}, dict.fromkeys(("qd", "reference", "effort"), robot.actuated_names)
 
 
@@ -70,7 +70,7 @@ def task_law(tracer: Tracer, form: Any, options: Options) -> Outputs:
     q, rates = tracer.group("q", tree.nq), tracer.group("qd", len(robot.actuated))
     p_desired, R_desired = tracer.group("position", 3), tracer.group("rotation", 3, 3)
     twist = np.concatenate([tracer.group("velocity", 3), tracer.group("angular_velocity", 3)])
-    push = np.concatenate([tracer.group("acceleration", 3), tracer.group("angular_acceleration", 3)])
+    reference_acceleration = np.concatenate([tracer.group("acceleration", 3), tracer.group("angular_acceleration", 3)])
     Kp, Kv = (tracer.parameter(name, value) for name, value in GAINS.items())
     J_a = form.moving(q, np.zeros(len(form.independent))).J_a
     state = form.moving(q, fitted_rates(robot, J_a, rates))
@@ -82,17 +82,17 @@ def task_law(tracer: Tracer, form: Any, options: Options) -> Outputs:
     _, _, a, al = drift.of(place)
     bias = np.concatenate([R @ a, R @ al])
     error = np.concatenate([p_desired - p, _turn(R_desired @ R.T, tree.planar)])
-    desired = push + Kv * (twist - rows @ state.qd) + Kp * error - bias
+    desired = reference_acceleration + Kv * (twist - rows @ state.qd) + Kp * error - bias
     accelerations = solve((rows @ state.reduction.matrix)[list(driven)], desired[list(driven)])
     return form.inverse(state, {"qdd": accelerations}), dict.fromkeys(("qd", "effort"), robot.actuated_names)
 
 
 def driven_components(robot: Robot) -> tuple[int, ...]:
     """Components of the end effector's twist (x y z, then rotations) that the motors drive, one per freedom."""
-    here = Configuration(robot, robot.home)
-    here.refuse_undefined_actuation()
-    _, names = here.platform_freedom()
-    if len(names) < here.J.shape[1]:
+    configuration = Configuration(robot, robot.home)
+    configuration.refuse_undefined_actuation()
+    _, names = configuration.platform_freedom()
+    if len(names) < configuration.J.shape[1]:
         raise InputError(
             "the end effector does not move with all degrees of freedom of the robot, so its reference does not define "
             "the motion",
@@ -105,14 +105,14 @@ def driven_components(robot: Robot) -> tuple[int, ...]:
 
 def wrapped(robot: Robot, error: Array) -> Array:
     """Errors of motors, of those that a whole turn does not change the short way round."""
-    turns = [robot.tree.links[robot.tree.link_of_rate[k]].periodic for k in robot.actuated]
-    entries = [np.arctan2(np.sin(e), np.cos(e)) if turn else e for e, turn in zip(error, turns, strict=True)]
+    periodic = [robot.tree.links[robot.tree.link_of_rate[k]].periodic for k in robot.actuated]
+    entries = [np.arctan2(np.sin(e), np.cos(e)) if is_periodic else e for e, is_periodic in zip(error, periodic, strict=True)]
     return np.array(entries, dtype=object)
 
 
-def motor_inertias(here: Configuration) -> Array:
+def motor_inertias(configuration: Configuration) -> Array:
     """What each motor has to accelerate at a pose while the others are locked: the diagonal of M in motor rates."""
-    return np.diag(mass_matrix(here.robot, here, "motors")[0])
+    return np.diag(mass_matrix(configuration.robot, configuration, "motors")[0])
 
 
 def _places(robot: Robot) -> list[int]:
@@ -136,8 +136,8 @@ def trace_controller_step(tracer: Tracer, form: Any, options: Options) -> Output
     """A whole controller: what sensors give, the reference and the last pose in; efforts and the pose out."""
     guess, count = tracer.group("last", form.robot.tree.nq), len(form.independent)
     measured, rates = (tracer.group(name, count) for name in ("measured", "measured_rate"))
-    found = form.geometry({"guess": guess, "measured": measured})[0]
-    return {"effort": _controlled(tracer, form, (found["q"], rates))} | found, form.labels
+    geometry = form.geometry({"guess": guess, "measured": measured})[0]
+    return {"effort": _controlled(tracer, form, (geometry["q"], rates))} | geometry, form.labels
 
 
 def _controlled(tracer: Tracer, form: Any, state: tuple[Array, Array]) -> Array:

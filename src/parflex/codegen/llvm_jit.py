@@ -93,12 +93,12 @@ class Kernel:
 
     def half(self, name: str) -> _Half:
         """The machine code of `one`, of `pair` or of `many`."""
-        found = self._halves.get(name)
-        if found is None:
+        code = self._halves.get(name)
+        if code is None:
             with self._lock:  # threads that ask at once wait for one compilation
-                found = self._halves.get(name) or _Half(self.program, name, self.lanes, self.opt)
-                self._halves[name] = found
-        return found
+                code = self._halves.get(name) or _Half(self.program, name, self.lanes, self.opt)
+                self._halves[name] = code
+        return code
 
     @property
     def kept(self) -> Path | None:
@@ -199,8 +199,8 @@ class _Half:
 
     def __init__(self, program: Program, name: str, lanes: int, opt: int) -> None:
         *target, _ = host_target()
-        words = f"{program.digest()} {name} {target} {opt} {llvmlite.__version__} {_code()}"
-        key = hashlib.sha256(words.encode()).hexdigest()
+        key_text = f"{program.digest()} {name} {target} {opt} {llvmlite.__version__} {_code()}"
+        key = hashlib.sha256(key_text.encode()).hexdigest()
         self.engine, self.work = _engine(key, program, name, lanes, opt)  # doubles of a lane
         self.kept = cache.cached_file(key)
         pointer = ctypes.c_void_p

@@ -171,24 +171,24 @@ class Lines:
         both = "undef"
         for lane, array in enumerate((first, second)):
             place = self.new(f"getelementptr double, {POINTER} {array}, i64 {offset}")
-            one = self.new(f"load double, {POINTER} {place}, align 8")
-            both = self.new(f"insertelement {self.real} {both}, double {one}, i32 {lane}")
+            element = self.new(f"load double, {POINTER} {place}, align 8")
+            both = self.new(f"insertelement {self.real} {both}, double {element}, i32 {lane}")
         return both
 
     def store_both(self, value: str, first: str, second: str, offset: int) -> None:
         """Write two lanes to one place of two arrays."""
         for lane, array in enumerate((first, second)):
             place = self.new(f"getelementptr double, {POINTER} {array}, i64 {offset}")
-            one = self.new(f"extractelement {self.real} {value}, i32 {lane}")
-            self.lines.append(f"  store double {one}, {POINTER} {place}, align 8")
+            element = self.new(f"extractelement {self.real} {value}, i32 {lane}")
+            self.lines.append(f"  store double {element}, {POINTER} {place}, align 8")
 
-    def copy(self, to: str, at: str, source: str, first: str, count: int) -> None:
+    def copy(self, to: str, to_offset: str, source: str, source_offset: str, count: int) -> None:
         """Copy values that lie side by side from one array to another; offsets in doubles."""
         pointer = POINTER if POINTER == "ptr" else f"{self.real}*"
         self.declared.add(COPY.format(lanes=self.lanes, array=POINTER, pointer=pointer, kind=self.real))
         target, begin = (
             self.new(f"getelementptr double, {POINTER} {array}, i64 {offset}")
-            for array, offset in ((to, at), (source, first))
+            for array, offset in ((to, to_offset), (source, source_offset))
         )
         self.call(f"copy_{self.lanes}", f"{POINTER} {target}, {POINTER} {begin}, i64 {count * self.lanes}")
 
@@ -211,17 +211,17 @@ def atan2(b: Lines, y: str, x: str) -> str:
     width, height = b.intrinsic("fabs", x), b.intrinsic("fabs", y)
     steep = b.compare("ogt", height, width)
     small, large = b.select(steep, width, height), b.select(steep, height, width)
-    far = b.compare("ogt", small, b.fmul(c(TAN_PI_8), large))
-    above, below = b.select(far, b.fsub(small, large), small), b.select(far, b.fadd(small, large), large)
+    above_pi_8 = b.compare("ogt", small, b.fmul(c(TAN_PI_8), large))
+    above, below = b.select(above_pi_8, b.fsub(small, large), small), b.select(above_pi_8, b.fadd(small, large), large)
     t = b.fdiv(above, b.select(b.compare("oeq", below, c(0.0)), c(1.0), below))
     z = b.fmul(t, t)
-    bent = b.fmul(z, polynomial(b, ATAN_POLYNOMIAL, z))
-    angle = b.intrinsic("fma", b.fneg(bent), t, t)
+    correction = b.fmul(z, polynomial(b, ATAN_POLYNOMIAL, z))
+    angle = b.intrinsic("fma", b.fneg(correction), t, t)
 
     def turned(turn: float, value: str) -> str:  # turn * pi + value, pi in two parts
         return b.fadd(c(2 * turn * PI_2[0]), b.fadd(c(2 * turn * PI_2[1]), value))
 
-    angle = b.select(far, turned(0.25, angle), angle)
+    angle = b.select(above_pi_8, turned(0.25, angle), angle)
     angle = b.select(steep, turned(0.5, b.fneg(angle)), angle)
     left = b.compare("olt", b.intrinsic("copysign", c(1.0), x), c(0.0))
     angle = b.select(left, turned(1.0, b.fneg(angle)), angle)
@@ -233,9 +233,9 @@ def sin_cos(b: Lines, x: str) -> tuple[str, str]:
     c = b.constant
     # adding 1.5 2^52 rounds to whole quarter turns and leaves their number in the last bits
     shifted = b.intrinsic("fma", x, c(0.6366197723675814), c(ROUNDING))
-    turns = b.fsub(shifted, c(ROUNDING))
+    quarter_turns = b.fsub(shifted, c(ROUNDING))
     r = x
-    back = b.fneg(turns)
+    back = b.fneg(quarter_turns)
     for part in PI_2:
         r = b.intrinsic("fma", back, c(part), r)
     z = b.fmul(r, r)

@@ -33,7 +33,7 @@ class Translator:
         """The function for arguments of these types."""
         plain = getattr(source, "function", source)
         if (plain, kinds) not in self.known:
-            number = sum(one.plain.__name__ == plain.__name__ for one in self.written)
+            number = sum(function.plain.__name__ == plain.__name__ for function in self.written)
             made = Function(self, plain, kinds, f"{plain.__name__}{number or ''}")
             self.known[plain, kinds] = made
             made.translate()
@@ -87,11 +87,11 @@ class Function:
         kind = self.returns
         if isinstance(kind, Several):
             self.owner.struct(kind)
-        given = ", ".join(f"{self.types[name].c} {name}" for name in self.arguments)
-        own = [name for name in self.types if name not in self.arguments]
-        declared = "".join(f"  {self.types[name].c} {name};\n" for name in own)
-        silence = "".join(f"  (void){name};\n" for name in (*self.arguments, *(n for n in own if n == "_")))
-        head = f"static {kind.c if kind else 'void'} {self.name}({given}) {{\n"
+        parameters = ", ".join(f"{self.types[name].c} {name}" for name in self.arguments)
+        local_names = [name for name in self.types if name not in self.arguments]
+        declared = "".join(f"  {self.types[name].c} {name};\n" for name in local_names)
+        silence = "".join(f"  (void){name};\n" for name in (*self.arguments, *(n for n in local_names if n == "_")))
+        head = f"static {kind.c if kind else 'void'} {self.name}({parameters}) {{\n"
         self.text = head + declared.replace(" _;", " _ = 0;") + silence + "\n".join(self.lines) + "\n}\n"
 
     # -- statements ----------------------------------------------------------------------------------------
@@ -126,7 +126,7 @@ class Function:
         if isinstance(node.value, ast.Tuple):
             parts = [self._value(part) for part in node.value.elts]
             known = self.returns.kinds if self.returns else [None] * len(parts)
-            self.returns = Several(tuple(joined(one, kind) for one, (_, kind) in zip(known, parts, strict=True)))
+            self.returns = Several(tuple(joined(known_kind, kind) for known_kind, (_, kind) in zip(known, parts, strict=True)))
             name = self._temporary(self.returns)
             for k, (text, _) in enumerate(parts):
                 self._put(depth, f"{name}.v{k} = {text};")
@@ -142,8 +142,8 @@ class Function:
             text, kind = self._value(node.value)
             name = self._temporary(kind)
             self._put(depth, f"{name} = {text};")
-            for one in node.targets:
-                self._set(one, name, kind, depth)
+            for destination in node.targets:
+                self._set(destination, name, kind, depth)
             return
         if not isinstance(target, ast.Tuple):
             self._set(target, *self._value(node.value), depth)
@@ -164,14 +164,14 @@ class Function:
             names = [self._temporary(kind) for _, kind in parts]
             for name, (text, _) in zip(names, parts, strict=True):
                 self._put(depth, f"{name} = {text};")
-            for one, name, (_, kind) in zip(target.elts, names, parts, strict=True):
-                self._set(one, name, kind, depth)
+            for element, name, (_, kind) in zip(target.elts, names, parts, strict=True):
+                self._set(element, name, kind, depth)
             return
         text, kind = self._value(value)
         name = self._temporary(kind)
         self._put(depth, f"{name} = {text};")
-        for k, one in enumerate(target.elts):
-            self._set(one, f"{name}.v{k}", kind.kinds[k], depth)
+        for k, element in enumerate(target.elts):
+            self._set(element, f"{name}.v{k}", kind.kinds[k], depth)
 
     def _set(self, target: ast.expr, text: str, kind: Any, depth: int) -> None:
         if isinstance(target, ast.Name):
@@ -240,8 +240,8 @@ class Function:
         method = getattr(self, f"_of_{type(node).__name__.lower()}", None)
         if method is None or getattr(node, "keywords", None) or _strides(node):
             raise TypeError(f"{self.plain.__name__}: no C for '{ast.unparse(node)}'")
-        found: tuple[str, Any] = method(node)
-        return found
+        result: tuple[str, Any] = method(node)
+        return result
 
     def _truth(self, node: ast.expr) -> str:
         return self._value(node)[0]
@@ -294,20 +294,20 @@ class Function:
         return (f"-{text}" if text.isdigit() else f"-({text})"), kind
 
     def _of_binop(self, node: ast.BinOp) -> tuple[str, Any]:
-        (one, kind), (other, second) = self._value(node.left), self._value(node.right)
+        (left, kind), (other, second) = self._value(node.left), self._value(node.right)
         both = joined(kind, second)
         match node.op:
             case ast.Div():
-                return f"((double)({one}) / ({other}))", REAL
+                return f"((double)({left}) / ({other}))", REAL
             case ast.FloorDiv():
-                return f"floor_part({one}, {other})", WHOLE
+                return f"floor_part({left}, {other})", WHOLE
             case ast.Mod():
-                return f"(({one}) % ({other}))", WHOLE
+                return f"(({left}) % ({other}))", WHOLE
             case ast.Pow():
                 if both == WHOLE:
-                    return f"whole_power({one}, {other})", WHOLE
-                return (f"(({one}) * ({one}))" if other == "2" else f"pow({one}, {other})"), REAL
-        return f"(({one}) {SIGNS[type(node.op)]} ({other}))", joined(both, WHOLE)
+                    return f"whole_power({left}, {other})", WHOLE
+                return (f"(({left}) * ({left}))" if other == "2" else f"pow({left}, {other})"), REAL
+        return f"(({left}) {SIGNS[type(node.op)]} ({other}))", joined(both, WHOLE)
 
     def _of_boolop(self, node: ast.BoolOp) -> tuple[str, Any]:
         sign = " && " if isinstance(node.op, ast.And) else " || "
@@ -319,19 +319,19 @@ class Function:
         return "(" + " && ".join(parts) + ")", TRUTH
 
     def _of_ifexp(self, node: ast.IfExp) -> tuple[str, Any]:
-        (one, kind), (other, second) = self._value(node.body), self._value(node.orelse)
-        return f"(({self._truth(node.test)}) ? ({one}) : ({other}))", joined(kind, second)
+        (body, kind), (other, second) = self._value(node.body), self._value(node.orelse)
+        return f"(({self._truth(node.test)}) ? ({body}) : ({other}))", joined(kind, second)
 
     def _of_call(self, node: ast.Call) -> tuple[str, Any]:
-        given = [self._value(argument) for argument in node.args]
-        texts = [text for text, _ in given]
+        arguments = [self._value(argument) for argument in node.args]
+        texts = [text for text, _ in arguments]
         if isinstance(node.func, ast.Attribute):  # of math
             name = node.func.attr
             return f"{name}({', '.join(texts)})", TRUTH if name == "isfinite" else REAL
         assert isinstance(node.func, ast.Name)
         name = node.func.id
         if name in ("min", "max"):
-            return self._extreme(name, given)
+            return self._extreme(name, arguments)
         if name == "call_model":
             return f"((program_t)(intptr_t)({texts[0]}))({texts[1]}, {texts[2]}, 1)", None
         simple = {
@@ -341,16 +341,16 @@ class Function:
         }
         if name in simple:
             return simple[name]
-        called = self.owner.function(self.plain.__globals__[name], tuple(kind for _, kind in given))
+        called = self.owner.function(self.plain.__globals__[name], tuple(kind for _, kind in arguments))
         return f"{called.name}({', '.join(texts)})", called.returns
 
-    def _extreme(self, name: str, given: list[tuple[str, Any]]) -> tuple[str, Any]:
-        kind = given[0][1]
-        for _, other in given[1:]:
+    def _extreme(self, name: str, arguments: list[tuple[str, Any]]) -> tuple[str, Any]:
+        kind = arguments[0][1]
+        for _, other in arguments[1:]:
             kind = joined(kind, other)
         word = f"{name}_of" if kind == REAL else f"{name}_whole"
-        text = given[0][0]
-        for other_text, _ in given[1:]:
+        text = arguments[0][0]
+        for other_text, _ in arguments[1:]:
             text = f"{word}({text}, {other_text})"
         return text, kind
 

@@ -55,12 +55,12 @@ class Value:
     @property
     def members(self) -> list[Value]:
         """Values of a tuple."""
-        found, start = [], 0
+        values, start = [], 0
         for kind in self.kind:
             stop = start + width_of(kind)
-            found.append(Value(kind, self.parts[start:stop]))
+            values.append(Value(kind, self.parts[start:stop]))
             start = stop
-        return found
+        return values
 
 
 def width_of(kind: Kind) -> int:
@@ -147,10 +147,10 @@ class LoopLines:
         """A value as one of LLVM."""
         if not isinstance(value.kind, tuple):
             return value.parts[0]
-        whole, kind = "undef", self.result_type(value.kind)
+        aggregate, kind = "undef", self.result_type(value.kind)
         for k, (text, part) in enumerate(zip(self.types(value.kind), value.parts, strict=True)):
-            whole = self.new(f"insertvalue {kind} {whole}, {text} {part}, {k}")
-        return whole
+            aggregate = self.new(f"insertvalue {kind} {aggregate}, {text} {part}, {k}")
+        return aggregate
 
     # -- kinds -------------------------------------------------------------------------------------------
 
@@ -169,7 +169,7 @@ class LoopLines:
         if value.kind == kind:
             return value
         if isinstance(kind, tuple):
-            return tuple_of([self.convert(one, own) for one, own in zip(value.members, kind, strict=True)])
+            return tuple_of([self.convert(member, member_kind) for member, member_kind in zip(value.members, kind, strict=True)])
         if value.kind not in WIDTH or WIDTH[value.kind] > WIDTH[kind]:
             raise UnsupportedError(f"{value.kind} does not fit {kind}", self.function.tree)
         part = value.parts[0]
@@ -200,15 +200,15 @@ class Operations(LoopLines):
             return Value(REAL, (self.new(f"fdiv double {x}, {y}"),))
         if type(op) not in ARITHMETIC:
             raise UnsupportedError("loops know no such operation", node)
-        word = f"f{ARITHMETIC[type(op)]}" if kind == REAL else f"{ARITHMETIC[type(op)]} nsw"
-        return Value(kind, (self.new(f"{word} {kind} {x}, {y}"),))
+        opcode = f"f{ARITHMETIC[type(op)]}" if kind == REAL else f"{ARITHMETIC[type(op)]} nsw"
+        return Value(kind, (self.new(f"{opcode} {kind} {x}, {y}"),))
 
-    def _divided(self, rest: bool, a: str, b: str) -> Value:
+    def _divided(self, remainder: bool, a: str, b: str) -> Value:
         """Quotient or rest of whole numbers as Python has them: rounded down."""
         over = self.new(f"srem i64 {a}, {b}")
         unlike = self.new(f"icmp slt i64 {self.new(f'xor i64 {over}, {b}')}, 0")
         below = self.new(f"and i1 {unlike}, {self.new(f'icmp ne i64 {over}, 0')}")
-        if rest:
+        if remainder:
             return Value(WHOLE, (self.new(f"add i64 {over}, {self.new(f'select i1 {below}, i64 {b}, i64 0')}"),))
         less = self.new(f"zext i1 {below} to i64")
         return Value(WHOLE, (self.new(f"sub i64 {self.new(f'sdiv i64 {a}, {b}')}, {less}"),))
@@ -225,8 +225,8 @@ class Operations(LoopLines):
     def intrinsic(self, name: str, values: list[Value]) -> Value:
         """A function of reals that LLVM knows."""
         self.unit.declare(f"declare double @llvm.{name}.f64({', '.join(['double'] * len(values))})")
-        given = ", ".join(f"double {value.parts[0]}" for value in values)
-        return Value(REAL, (self.new(f"call double @llvm.{name}.f64({given})"),))
+        arguments = ", ".join(f"double {value.parts[0]}" for value in values)
+        return Value(REAL, (self.new(f"call double @llvm.{name}.f64({arguments})"),))
 
     def compared(self, op: ast.cmpop, a: Value, b: Value, node: ast.AST) -> str:
         """A flag."""
@@ -247,9 +247,9 @@ class Operations(LoopLines):
         """Without its sign."""
         if value.kind == REAL:
             return self.intrinsic("fabs", [value])
-        below = self.new(f"icmp slt i64 {value.parts[0]}, 0")
-        turned = self.new(f"sub i64 0, {value.parts[0]}")
-        return Value(WHOLE, (self.new(f"select i1 {below}, i64 {turned}, i64 {value.parts[0]}"),))
+        negative = self.new(f"icmp slt i64 {value.parts[0]}, 0")
+        negated = self.new(f"sub i64 0, {value.parts[0]}")
+        return Value(WHOLE, (self.new(f"select i1 {negative}, i64 {negated}, i64 {value.parts[0]}"),))
 
     def to_whole(self, value: Value, node: ast.AST) -> Value:
         """Cut off behind the point."""
@@ -266,12 +266,12 @@ class Operations(LoopLines):
         kind = values[0].kind
         for value in values[1:]:
             kind = self.wider(kind, value.kind, node)
-        found, *others = [self.convert(value, kind).parts[0] for value in values]
+        extremum, *others = [self.convert(value, kind).parts[0] for value in values]
         how = f"fcmp {of_reals}" if kind == REAL else f"icmp {of_wholes}"
         for other in others:
-            beyond = self.new(f"{how} {kind} {other}, {found}")
-            found = self.new(f"select i1 {beyond}, {kind} {other}, {kind} {found}")
-        return Value(kind, (found,))
+            beyond = self.new(f"{how} {kind} {other}, {extremum}")
+            extremum = self.new(f"select i1 {beyond}, {kind} {other}, {kind} {extremum}")
+        return Value(kind, (extremum,))
 
 
 class Expressions(Operations):
@@ -308,13 +308,13 @@ class Expressions(Operations):
         """A number."""
         return self.constant(node.value, node)
 
-    def constant(self, held: Any, node: ast.AST) -> Value:
+    def constant(self, value: Any, node: ast.AST) -> Value:
         """A number of Python, or something that has no value here."""
-        if isinstance(held, bool):
-            return Value(FLAG, (str(held).lower(),))
-        if isinstance(held, int):
-            return Value(WHOLE, (str(held),))
-        return self.real(held) if isinstance(held, float) else Value(StaticValue(held), ())
+        if isinstance(value, bool):
+            return Value(FLAG, (str(value).lower(),))
+        if isinstance(value, int):
+            return Value(WHOLE, (str(value),))
+        return self.real(value) if isinstance(value, float) else Value(StaticValue(value), ())
 
     def value_Name(self, node: ast.Name) -> Value:
         """A variable, or what the module or Python has under that name."""
@@ -333,29 +333,29 @@ class Expressions(Operations):
 
     def value_Tuple(self, node: ast.Tuple) -> Value:
         """Several values."""
-        return tuple_of([self.value(one) for one in node.elts])
+        return tuple_of([self.value(element) for element in node.elts])
 
     def value_Attribute(self, node: ast.Attribute) -> Value:
         """A field of a bundle, the shape or the address of an array, or something of a module."""
         if isinstance(node.value, ast.Attribute) and node.value.attr == "ctypes" and node.attr == "data":
             array = self.value(node.value.value)
             return Value(WHOLE, (self.new(f"ptrtoint {self.types(array.kind)[0]} {array.parts[0]} to i64"),))
-        held = self.value(node.value)
-        if isinstance(held.kind, StaticValue):
-            return self.constant(getattr(held.kind.held, node.attr), node)
-        if isinstance(held.kind, RecordKind) and node.attr in held.kind.found:
-            return self.field(held.parts[0], *held.kind.found[node.attr])
-        if isinstance(held.kind, ArrayKind) and node.attr == "shape":
-            n = held.kind.indices
-            return Value((WHOLE,) * n, held.parts[1 : 1 + n])
+        owner = self.value(node.value)
+        if isinstance(owner.kind, StaticValue):
+            return self.constant(getattr(owner.kind.held, node.attr), node)
+        if isinstance(owner.kind, RecordKind) and node.attr in owner.kind.found:
+            return self.field(owner.parts[0], *owner.kind.found[node.attr])
+        if isinstance(owner.kind, ArrayKind) and node.attr == "shape":
+            n = owner.kind.indices
+            return Value((WHOLE,) * n, owner.parts[1 : 1 + n])
         raise UnsupportedError("there is no such field", node)
 
     def field(self, address: str, place: int, kind: Kind) -> Value:
         """What stands in a bundle."""
 
         def word(offset: int, text: str) -> str:
-            at = self.new(f"add i64 {address}, {8 * (place + offset)}")
-            pointer = self.new(f"inttoptr i64 {at} to {self.pointer(text)}")
+            byte_address = self.new(f"add i64 {address}, {8 * (place + offset)}")
+            pointer = self.new(f"inttoptr i64 {byte_address} to {self.pointer(text)}")
             return self.new(f"load {text}, {self.pointer(text)} {pointer}{INVARIANT}")
 
         if not isinstance(kind, ArrayKind):
@@ -376,30 +376,30 @@ class Expressions(Operations):
 
     def value_Subscript(self, node: ast.Subscript) -> Value:
         """A number of an array, a part of it, or a member of a tuple."""
-        held = self.value(node.value)
-        if isinstance(held.kind, tuple):
-            return held.members[int(ast.literal_eval(node.slice))]
-        found = self.element(held, self.indices(held, node.slice))
-        return found
+        container = self.value(node.value)
+        if isinstance(container.kind, tuple):
+            return container.members[int(ast.literal_eval(node.slice))]
+        element = self.element(container, self.indices(container, node.slice))
+        return element
 
     def indices(self, array: Value, node: ast.expr) -> list[Any]:
         """Whole numbers, and pairs of them for slices; numbers below zero count from the end."""
         if not isinstance(array.kind, ArrayKind):
             raise UnsupportedError("only arrays have indices", node)
-        given = node.elts if isinstance(node, ast.Tuple) else [node]
-        found: list[Any] = []
-        for one, extent in zip(given, array.parts[1 : 1 + array.kind.indices], strict=False):
-            if isinstance(one, ast.Slice):
-                if one.step is not None:
+        subscripts = node.elts if isinstance(node, ast.Tuple) else [node]
+        indices: list[Any] = []
+        for subscript, extent in zip(subscripts, array.parts[1 : 1 + array.kind.indices], strict=False):
+            if isinstance(subscript, ast.Slice):
+                if subscript.step is not None:
                     raise UnsupportedError("slices have no steps", node)
-                bounds = [self.whole(end) if end is not None else None for end in (one.lower, one.upper)]
-                found.append((bounds[0] or Value(WHOLE, ("0",)), bounds[1] or Value(WHOLE, (extent,))))
+                bounds = [self.whole(end) if end is not None else None for end in (subscript.lower, subscript.upper)]
+                indices.append((bounds[0] or Value(WHOLE, ("0",)), bounds[1] or Value(WHOLE, (extent,))))
                 continue
-            index = self.whole(one)
+            index = self.whole(subscript)
             if index.parts[0].startswith("-"):
                 index = Value(WHOLE, (self.new(f"add i64 {extent}, {index.parts[0]}"),))
-            found.append(index)
-        return found
+            indices.append(index)
+        return indices
 
     def element(self, array: Value, indices: list[Any]) -> Value:
         """The number, or the part of an array."""
@@ -412,7 +412,7 @@ class Expressions(Operations):
         """Kind of the elements, where the first one lies, and shape and strides of what is left."""
         n, kind, place = array.kind.indices, array.kind.element, array.parts[0]
         shape, strides = list(array.parts[1 : 1 + n]), list(array.parts[1 + n :])
-        kept: list[tuple[str, str]] = []
+        remaining: list[tuple[str, str]] = []
         for index, stride in zip(indices, strides, strict=False):
             start = index[0] if isinstance(index, tuple) else index
             offset = start.parts[0] if stride == "1" else self.new(f"mul nsw i64 {start.parts[0]}, {stride}")
@@ -420,9 +420,9 @@ class Expressions(Operations):
                 place = self.new(f"getelementptr inbounds {kind}, {self.pointer(kind)} {place}, i64 {offset}")
             if isinstance(index, tuple):
                 low, high = index[0].parts[0], index[1].parts[0]
-                kept.append((high if low == "0" else self.new(f"sub nsw i64 {high}, {low}"), stride))
-        kept += zip(shape[len(indices) :], strides[len(indices) :], strict=True)
-        return kind, place, [extent for extent, _ in kept], [stride for _, stride in kept]
+                remaining.append((high if low == "0" else self.new(f"sub nsw i64 {high}, {low}"), stride))
+        remaining += zip(shape[len(indices) :], strides[len(indices) :], strict=True)
+        return kind, place, [extent for extent, _ in remaining], [stride for _, stride in remaining]
 
     def place_of(self, node: ast.Subscript) -> tuple[str, str]:
         """Kind and place of a number in an array."""
@@ -452,19 +452,19 @@ class Expressions(Operations):
 
     def value_Compare(self, node: ast.Compare) -> Value:
         """One comparison, or a chain of them."""
-        values = [self.value(one) for one in (node.left, *node.comparators)]
+        values = [self.value(operand) for operand in (node.left, *node.comparators)]
         flags = [self.compared(op, a, b, node) for op, a, b in zip(node.ops, values, values[1:], strict=False)]
-        whole = flags[0]
+        combined = flags[0]
         for flag in flags[1:]:
-            whole = self.new(f"and i1 {whole}, {flag}")
-        return Value(FLAG, (whole,))
+            combined = self.new(f"and i1 {combined}, {flag}")
+        return Value(FLAG, (combined,))
 
     def value_BoolOp(self, node: ast.BoolOp) -> Value:
         """And, or: what follows is found only where it matters."""
-        found, after = self.slot(FLAG), self.label()
-        for k, one in enumerate(node.values):
-            flag = self.truth(one)
-            self.store(Value(FLAG, (flag,)), found, FLAG)
+        result_slot, after = self.slot(FLAG), self.label()
+        for k, operand in enumerate(node.values):
+            flag = self.truth(operand)
+            self.store(Value(FLAG, (flag,)), result_slot, FLAG)
             if k == len(node.values) - 1:
                 self.go(after)
             else:
@@ -472,22 +472,22 @@ class Expressions(Operations):
                 self.branch(flag, *((following, after) if isinstance(node.op, ast.And) else (after, following)))
                 self.begin(following)
         self.begin(after)
-        return Value(FLAG, (self.new(f"load i1, {self.pointer(FLAG)} {found}"),))
+        return Value(FLAG, (self.new(f"load i1, {self.pointer(FLAG)} {result_slot}"),))
 
     def value_IfExp(self, node: ast.IfExp) -> Value:
         """One of two values, of which only that one is found."""
         first, second, after = (self.label() for _ in range(3))
         self.branch(self.truth(node.test), first, second)
         self.begin(first)
-        one = self.value(node.body)
+        body_value = self.value(node.body)
         behind = len(self.lines)
         self.begin(second)
-        other = self.value(node.orelse)
-        kind = self.wider(one.kind, other.kind, node)
+        else_value = self.value(node.orelse)
+        kind = self.wider(body_value.kind, else_value.kind, node)
         slots = [(self.slot(text), text) for text in self.types(kind)]
-        self._keep(other, kind, slots, after)
+        self._keep(else_value, kind, slots, after)
         written, self.lines = self.lines, self.lines[:behind]
-        self._keep(one, kind, slots, after)  # its lines belong before the second block
+        self._keep(body_value, kind, slots, after)  # its lines belong before the second block
         self.lines += written[behind:]
         self.begin(after)
         return Value(kind, tuple(self.new(f"load {text}, {self.pointer(text)} {slot}") for slot, text in slots))
@@ -511,16 +511,16 @@ class Expressions(Operations):
         called = self.value(node.func)
         if not isinstance(called.kind, StaticValue) or node.keywords:
             raise UnsupportedError("loops cannot call this", node)
-        held, values = called.kind.held, [self.value(one) for one in node.args]
-        if hasattr(held, "called_in"):
-            return held.called_in(self, values)
-        write = {len: self.length, abs: self.absolute, int: self.to_whole, float: self.to_real}.get(held)
+        function, values = called.kind.held, [self.value(argument) for argument in node.args]
+        if hasattr(function, "called_in"):
+            return function.called_in(self, values)
+        write = {len: self.length, abs: self.absolute, int: self.to_whole, float: self.to_real}.get(function)
         if write is not None:
             return write(values[0], node)
-        if held in (min, max):
-            return self.extreme("ogt" if held is max else "olt", "sgt" if held is max else "slt", values, node)
-        name = getattr(held, "__name__", "")
-        if held is getattr(math, name, None):
+        if function in (min, max):
+            return self.extreme("ogt" if function is max else "olt", "sgt" if function is max else "slt", values, node)
+        name = getattr(function, "__name__", "")
+        if function is getattr(math, name, None):
             number = self.convert(values[0], REAL)
             if name == "isfinite":
                 size = self.intrinsic("fabs", [number]).parts[0]
@@ -658,16 +658,16 @@ class FunctionText(Expressions):
     def write_For(self, node: ast.For) -> None:
         """Over a range, the numbers of an array, or the members of a tuple, whose body is written for each."""
         called = node.iter
-        held = self.value(called.func).kind if isinstance(called, ast.Call) else None
+        callee = self.value(called.func).kind if isinstance(called, ast.Call) else None
         if (
             isinstance(called, ast.Call)
-            and isinstance(held, StaticValue)
-            and held.held in (range, simd_range, unrolled_range)
+            and isinstance(callee, StaticValue)
+            and callee.held in (range, simd_range, unrolled_range)
         ):
             bounds, mark, outside = [self.whole(argument) for argument in called.args], "", self.group
-            if held.held is simd_range:
+            if callee.held is simd_range:
                 self.group, mark = self.unit.side_by_side(bounds[0].parts[0])
-            elif held.held is unrolled_range:
+            elif callee.held is unrolled_range:
                 mark = self.unit.loop(f'!"llvm.loop.unroll.count", i32 {UNROLLED}')
             self._over_range(node, bounds, mark=mark)
             self.group = outside
@@ -700,25 +700,25 @@ class FunctionText(Expressions):
         self.begin(label)
         self.assign(target, value)
 
-    def _over_range(self, node: ast.For, bounds: list[Value], of: Value | None = None, mark: str = "") -> None:
+    def _over_range(self, node: ast.For, bounds: list[Value], array: Value | None = None, mark: str = "") -> None:
         start, stop, step = self.range_of(bounds)
         counter = self.slot(WHOLE)
         self.store(start, counter, WHOLE)
         test, body, again, after = (self.label() for _ in range(4))
         self.go(test)
         self.begin(test)
-        at = self.new(f"load i64, {self.pointer(WHOLE)} {counter}")
+        index = self.new(f"load i64, {self.pointer(WHOLE)} {counter}")
         how = "sgt" if step.parts[0].startswith("-") else "slt"
-        self.branch(self.new(f"icmp {how} i64 {at}, {stop.parts[0]}"), body, after)
+        self.branch(self.new(f"icmp {how} i64 {index}, {stop.parts[0]}"), body, after)
         self.begin(body)
-        value = Value(WHOLE, (at,))
-        self.assign(node.target, value if of is None else self.element(of, [value]))
+        value = Value(WHOLE, (index,))
+        self.assign(node.target, value if array is None else self.element(array, [value]))
         self.loops.append((again, after))
         self.block(node.body)
         self.loops.pop()
         self.go(again)
         self.begin(again)
-        self.store(Value(WHOLE, (self.new(f"add nsw i64 {at}, {step.parts[0]}"),)), counter, WHOLE)
+        self.store(Value(WHOLE, (self.new(f"add nsw i64 {index}, {step.parts[0]}"),)), counter, WHOLE)
         self.lines.append(f"  br label %{test}{mark}")
         self.begin(after)
 
@@ -759,8 +759,8 @@ class FunctionText(Expressions):
             part = self.convert(value, kind).parts[0]
             self.lines.append(f"  store {kind} {part}, {self.pointer(kind)} {place}{self.group}")
         elif isinstance(target, ast.Tuple) and isinstance(value.kind, tuple) and len(value.kind) == len(target.elts):
-            for one, member in zip(target.elts, value.members, strict=True):
-                self.assign(one, member)
+            for element, member in zip(target.elts, value.members, strict=True):
+                self.assign(element, member)
         else:
             raise UnsupportedError("nothing that a loop can assign to", target)
 

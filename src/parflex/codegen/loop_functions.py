@@ -66,12 +66,12 @@ class LoopFunction:
 
     def compiled(self, kinds: tuple[Kind, ...]) -> _Compiled:
         """Its machine code for arguments of these kinds."""
-        found = self.ready.get(kinds)
-        if found is None:
+        code = self.ready.get(kinds)
+        if code is None:
             with self._lock:  # threads that ask at once wait for one compilation
-                found = self.ready.get(kinds) or _Compiled(self, kinds)
-                self.ready[kinds] = found
-        return found
+                code = self.ready.get(kinds) or _Compiled(self, kinds)
+                self.ready[kinds] = code
+        return code
 
     def is_kept(self) -> bool:
         """Whether it was compiled before, now or by an earlier process."""
@@ -81,29 +81,29 @@ class LoopFunction:
         """A call from another function."""
         kinds = tuple(value.kind for value in values)
         name, returned = lines.unit.function(self, kinds, lines.inside or bool(lines.group))
-        given = [
+        arguments = [
             f"{text} {part}"
             for value in values
             for text, part in zip(lines.types(value.kind), value.parts, strict=True)
         ]
-        call = f"call {lines.result_type(returned)} @{name}({', '.join(given)}){lines.group}"
+        call = f"call {lines.result_type(returned)} @{name}({', '.join(arguments)}){lines.group}"
         if returned == ():
             lines.lines.append(f"  {call}")
             return Value((), ())
-        whole = lines.new(call)
+        result = lines.new(call)
         if not isinstance(returned, tuple):
-            return Value(returned, (whole,))
+            return Value(returned, (result,))
         kind = lines.result_type(returned)
-        parts = [lines.new(f"extractvalue {kind} {whole}, {k}") for k in range(width_of(returned))]
+        parts = [lines.new(f"extractvalue {kind} {result}, {k}") for k in range(width_of(returned))]
         return Value(returned, tuple(parts))
 
 
 @cache
 def _tree(function: Callable[..., Any]) -> ast.FunctionDef:
-    (found,) = ast.parse(textwrap.dedent(inspect.getsource(function))).body
-    if not isinstance(found, ast.FunctionDef):
-        raise UnsupportedError("a loop is a function with a name", found)
-    return found
+    (definition,) = ast.parse(textwrap.dedent(inspect.getsource(function))).body
+    if not isinstance(definition, ast.FunctionDef):
+        raise UnsupportedError("a loop is a function with a name", definition)
+    return definition
 
 
 class _Unit:
@@ -120,11 +120,11 @@ class _Unit:
         self.notes.append(text)
         return f"!{len(self.notes) - 1}"
 
-    def loop(self, *said: str) -> str:
+    def loop(self, *properties: str) -> str:
         """Words behind the way back of a loop."""
-        names = [self.note(f"!{{{one}}}") for one in said]
-        whole = ", ".join([f"!{len(self.notes)}", *names])  # a loop names itself first
-        return f", !llvm.loop {self.note(f'distinct !{{{whole}}}')}"
+        names = [self.note(f"!{{{text}}}") for text in properties]
+        operands = ", ".join([f"!{len(self.notes)}", *names])  # a loop names itself first
+        return f", !llvm.loop {self.note(f'distinct !{{{operands}}}')}"
 
     def side_by_side(self, count: str) -> tuple[str, str]:
         """Words behind loads and stores of a loop whose turns are apart from each other, and behind its way back.
@@ -133,8 +133,8 @@ class _Unit:
         """
         lanes = host_target()[-1]
         group, width = self.note("distinct !{}"), min(int(count), lanes) if count.isdigit() else lanes
-        said = '!"llvm.loop.vectorize.enable", i1 true', f'!"llvm.loop.vectorize.width", i32 {width}'
-        return f", !llvm.access.group {group}", self.loop(f'!"llvm.loop.parallel_accesses", {group}', *said)
+        properties = '!"llvm.loop.vectorize.enable", i1 true', f'!"llvm.loop.vectorize.width", i32 {width}'
+        return f", !llvm.access.group {group}", self.loop(f'!"llvm.loop.parallel_accesses", {group}', *properties)
 
     def declare(self, line: str) -> None:
         """A function that LLVM knows."""
@@ -175,8 +175,8 @@ class _Unit:
             shape = [f"%a{k}.{i}" for i in range(kind.indices)]
             lines.parameters += [f"{lines.pointer(kind.element)} %a{k}", *(f"i64 {extent}" for extent in shape)]
             values.append(lines.contiguous(kind, f"%a{k}", shape))
-        found = function.called_in(lines, values)
-        for k, value in enumerate(found.members if isinstance(found.kind, tuple) else [found]):
+        result = function.called_in(lines, values)
+        for k, value in enumerate(result.members if isinstance(result.kind, tuple) else [result]):
             kind = value.kind
             text, part = kind, value.parts[0]
             if kind == FLAG:
@@ -185,8 +185,8 @@ class _Unit:
             if text == REAL:
                 text, part = WHOLE, lines.new(f"bitcast double {part} to i64")
             lines.lines.append(f"  store {text} {part}, {lines.pointer(WHOLE)} {place}")
-        given = ", ".join([*lines.parameters, f"{lines.pointer(WHOLE)} %result"])
-        entry = "\n".join([f"define void @entry({given}) {{", *lines.lines, "  ret void", "}", ""])
+        parameter_list = ", ".join([*lines.parameters, f"{lines.pointer(WHOLE)} %result"])
+        entry = "\n".join([f"define void @entry({parameter_list}) {{", *lines.lines, "  ret void", "}", ""])
         self.returned = returned
         notes = [f"!{k} = {note}" for k, note in enumerate(self.notes)]
         return "\n".join([*self.texts, entry, *sorted(self.declared), *notes, ""])
@@ -195,11 +195,11 @@ class _Unit:
 def key_of(function: LoopFunction, kinds: tuple[Kind, ...]) -> str:
     """The name under which the machine code of a loop is kept."""
     *target, _ = host_target()
-    words = (
+    key_text = (
         f"{function.__module__} {function.name} {signature(kinds)} {target} {llvmlite.__version__} "
         f"{sources(str(Path(function.function.__code__.co_filename).parent))}"
     )
-    return hashlib.sha256(words.encode()).hexdigest()
+    return hashlib.sha256(key_text.encode()).hexdigest()
 
 
 @cache
@@ -224,8 +224,8 @@ class _Compiled:
             data = repr(unit.returned).encode() + b"\0" + _machine_code(text, function.wide)
             disk_cache.write_bytes(key, data)
             disk_cache.write_bytes(key_of(function, ()), b"compiled")
-        said, code = data.split(b"\0", 1)
-        returned = ast.literal_eval(said.decode())
+        header, code = data.split(b"\0", 1)
+        returned = ast.literal_eval(header.decode())
         self.several = isinstance(returned, tuple)
         self.returned = returned if self.several else (returned,)
         self.engine = execution_engine(code)
@@ -235,18 +235,18 @@ class _Compiled:
         self.call = ctypes.CFUNCTYPE(None, *types, ctypes.c_void_p)(self.engine.get_function_address("entry"))
 
     def __call__(self, values: tuple[Any, ...]) -> Any:
-        given: list[Any] = []
+        arguments: list[Any] = []
         for value in values:
             if isinstance(value, np.ndarray):
                 if not value.flags.c_contiguous:
                     raise TypeError("an array of a compiled loop is not contiguous")
-                given += (value.ctypes.data, *value.shape)
+                arguments += (value.ctypes.data, *value.shape)
             else:
-                given.append(value._address if isinstance(value, CompiledRecord) else value)
+                arguments.append(value._address if isinstance(value, CompiledRecord) else value)
         result = np.zeros(max(len(self.returned), 1), dtype=np.int64)
-        self.call(*given, result.ctypes.data)
-        found = [_python(kind, result[k : k + 1]) for k, kind in enumerate(self.returned)]
-        return (tuple(found) if self.several else found[0]) if found else None
+        self.call(*arguments, result.ctypes.data)
+        returned_values = [_python(kind, result[k : k + 1]) for k, kind in enumerate(self.returned)]
+        return (tuple(returned_values) if self.several else returned_values[0]) if returned_values else None
 
 
 def _c(kind: Kind) -> Any:

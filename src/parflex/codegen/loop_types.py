@@ -36,11 +36,11 @@ class RecordKind:
     found: dict[str, tuple[int, Any]] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        found, start = {}, 0
+        layout, start = {}, 0
         for name, kind in self.held:
-            found[name] = (start, kind)
+            layout[name] = (start, kind)
             start += 1 + (kind.indices if isinstance(kind, ArrayKind) else 0)
-        object.__setattr__(self, "found", found)
+        object.__setattr__(self, "found", layout)
 
 
 _ARRAYS = {(letter, n): ArrayKind(kind, n) for letter, kind in (("f", REAL), ("i", WHOLE)) for n in range(1, 5)}
@@ -61,13 +61,13 @@ class CompiledRecord:
 
     def __init__(self, *values: Any, **named: Any) -> None:
         defaults = {name: vars(type(self))[name] for name in self._names if name in vars(type(self))}
-        given = defaults | dict(zip(self._names, values, strict=False)) | named
-        if len(values) > len(self._names) or given.keys() != set(self._names):
+        field_values = defaults | dict(zip(self._names, values, strict=False)) | named
+        if len(values) > len(self._names) or field_values.keys() != set(self._names):
             raise TypeError(f"{type(self).__name__} takes {', '.join(self._names)}")
         for name in self._names:
-            setattr(self, name, given[name])
+            setattr(self, name, field_values[name])
         self._kind = RecordKind(type(self).__name__, tuple((name, self._kind_of(name)) for name in self._names))
-        self._block = np.array([word for name in self._names for word in _words(given[name])], dtype=np.int64)
+        self._block = np.array([word for name in self._names for word in _words(field_values[name])], dtype=np.int64)
 
     def _kind_of(self, name: str) -> Kind:
         value = getattr(self, name)

@@ -66,20 +66,20 @@ class Emission:
             numbers = self.numbers
             for k in arguments:
                 if k in numbers:
-                    known = self._known(operation, arguments) if operation in OPERATIONS else None
-                    if known is not None:
-                        return known
+                    folded = self._known(operation, arguments) if operation in OPERATIONS else None
+                    if folded is not None:
+                        return folded
                     break
         key = (operation, *arguments)
-        found = self._emitted.get(key)
-        if found is None:
+        value = self._emitted.get(key)
+        if value is None:
             self.instructions.append(key)
-            found = self._emitted[key] = self.base + len(self.instructions) - 1
+            value = self._emitted[key] = self.base + len(self.instructions) - 1
             if operation == "const":
-                self.numbers[found] = arguments[0]
+                self.numbers[value] = arguments[0]
             if self.deep:
                 self.depth.append(0 if operation == "const" else 1 + max([self.depth[k] for k in arguments]))
-        return found
+        return value
 
     def _known(self, operation: str, arguments: tuple[int, ...]) -> int | None:
         """The value of constants alone, or of something with a zero or a one that needs no operation."""
@@ -292,27 +292,27 @@ def hoisted(
                 needed[k] = True
     early = [False] * len(variables) + [True] * len(parameters)
     for instruction in instructions:
-        now = True
+        is_early = True
         if instruction[0] != "const":
             for k in instruction[1:]:
                 if not early[k]:
-                    now = False
+                    is_early = False
                     break
-        early.append(now)
+        early.append(is_early)
     live = [k for k in range(len(instructions)) if needed[base + k]]
     order = [k for k in live if early[base + k]] + [k for k in live if not early[base + k]]
     renumber = list(range(base + len(instructions)))
     for place, k in enumerate(order, base):
         renumber[base + k] = place
-    moved = []
+    renumbered = []
     for k in order:
         instruction = instructions[k]
         if instruction[0] != "const":
             instruction = (instruction[0], *[renumber[a] for a in instruction[1:]])
-        moved.append(instruction)
+        renumbered.append(instruction)
     setup = sum(early[base + k] for k in live)
     return Program(
-        name, variables, parameters, tuple(moved), setup, tuple((label, renumber[k]) for label, k in outputs)
+        name, variables, parameters, tuple(renumbered), setup, tuple((label, renumber[k]) for label, k in outputs)
     )
 
 
@@ -356,11 +356,11 @@ def _live(graph: Graph, edges: list[int]) -> list[int]:
 
 def _used(graph: Graph, calls: Calls, order: list[int]) -> dict[int, list[int]]:
     """Of each function that is called, the outputs that some call of it needs."""
-    found: dict[int, set[int]] = defaultdict(set)
+    used_outputs: dict[int, set[int]] = defaultdict(set)
     for node in order:
         if graph.op[node] == PICK and graph.op[graph.a[node] >> 1] == CALL:
-            found[calls.made[graph.a[graph.a[node] >> 1]].function].add(graph.b[node])
-    return {function: sorted(outputs) for function, outputs in sorted(found.items())}
+            used_outputs[calls.made[graph.a[graph.a[node] >> 1]].function].add(graph.b[node])
+    return {function: sorted(outputs) for function, outputs in sorted(used_outputs.items())}
 
 
 def _function(calls: Calls, number: int, picked: list[int], passes: Passes) -> Program:
@@ -431,7 +431,7 @@ class _Straight(Emission):
 def depth_first(program: Program) -> Program:
     """The same program without setup, its instructions in the order in which outputs ask for them, one by one."""
     base, instructions = len(program.inputs), program.instructions
-    waiting = _values_that_wait(program)
+    register_needs = _values_that_wait(program)
     number = {k: k for k in range(base)}
     order: list[int] = []
     for _, output in program.outputs:
@@ -444,47 +444,47 @@ def depth_first(program: Program) -> Program:
             operation, *arguments = instructions[k - base]
             missing = [] if operation == "const" else [a for a in arguments if a not in number]
             if missing:
-                stack += sorted(missing, key=lambda a: waiting[a])  # what needs most memory goes first
+                stack += sorted(missing, key=lambda a: register_needs[a])  # what needs most memory goes first
                 continue
             number[k] = base + len(order)
             order.append(k)
             stack.pop()
-    made = []
+    ordered = []
     for k in order:
         operation, *arguments = instructions[k - base]
-        made.append((operation, *(arguments if operation == "const" else (number[a] for a in arguments))))
+        ordered.append((operation, *(arguments if operation == "const" else (number[a] for a in arguments))))
     outputs = tuple((name, number[k]) for name, k in program.outputs)
-    return replace(program, instructions=tuple(made), setup=0, outputs=outputs)
+    return replace(program, instructions=tuple(ordered), setup=0, outputs=outputs)
 
 
 def _values_that_wait(program: Program) -> list[int]:
     """How many values wait at a time while each one is made, as if none were used twice."""
-    found = [0] * len(program.inputs)
+    register_needs = [0] * len(program.inputs)
     for operation, *arguments in program.instructions:
-        needed = [] if operation == "const" else sorted((found[a] for a in arguments), reverse=True)
-        found.append(max([1, *(x + k for k, x in enumerate(needed))]))
-    return found
+        needed = [] if operation == "const" else sorted((register_needs[a] for a in arguments), reverse=True)
+        register_needs.append(max([1, *(x + k for k, x in enumerate(needed))]))
+    return register_needs
 
 
 def repeated_sums_as_products(program: Program) -> Program:
     """The same program without setup or calls, with products in the place of such sums."""
-    base, own = len(program.inputs), program.instructions
-    uses = Counter(a for word, *arguments in own if word != "const" for a in arguments)
+    base, instructions = len(program.inputs), program.instructions
+    uses = Counter(a for word, *arguments in instructions if word != "const" for a in arguments)
     uses.update(k for _, k in program.outputs)
     sums: dict[int, dict[int, tuple[int, int]]] = {}  # of a value, by what is added: what to, and how often
-    for index, (word, *arguments) in enumerate(own):
+    for index, (word, *arguments) in enumerate(instructions):
         if word != "add":
             continue
         a, b = arguments
-        found = sums[base + index] = {b: (a, 1), a: (b, 1)}
+        addends = sums[base + index] = {b: (a, 1), a: (b, 1)}
         for before, more in ((a, b), (b, a)):
             if more in sums.get(before, ()) and uses[before] == 1:
                 start, count = sums[before][more]
-                found[more] = (start, count + 1)
+                addends[more] = (start, count + 1)
     needed = {k for _, k in program.outputs}
     products: dict[int, tuple[int, int, int]] = {}
-    for index in range(len(own) - 1, -1, -1):
-        k, (word, *arguments) = base + index, own[index]
+    for index in range(len(instructions) - 1, -1, -1):
+        k, (word, *arguments) = base + index, instructions[index]
         if k not in needed or word == "const":
             continue
         more, (start, count) = max(sums.get(k, {-1: (-1, 0)}).items(), key=lambda item: item[1][1])
@@ -492,13 +492,13 @@ def repeated_sums_as_products(program: Program) -> Program:
             products[k], arguments = (start, more, count), [start, more]
         needed.update(arguments)
     number = {k: k for k in range(base)}
-    made: list[Instruction] = []
+    modified: list[Instruction] = []
 
     def add(*instruction: object) -> int:
-        made.append(instruction)
-        return base + len(made) - 1
+        modified.append(instruction)
+        return base + len(modified) - 1
 
-    for index, (word, *arguments) in enumerate(own):
+    for index, (word, *arguments) in enumerate(instructions):
         k = base + index
         if k not in needed:
             continue
@@ -509,4 +509,4 @@ def repeated_sums_as_products(program: Program) -> Program:
         else:
             number[k] = add(word, *(arguments if word == "const" else [number[a] for a in arguments]))
     outputs = tuple((name, number[k]) for name, k in program.outputs)
-    return replace(program, instructions=tuple(made), outputs=outputs)
+    return replace(program, instructions=tuple(modified), outputs=outputs)

@@ -123,17 +123,17 @@ def model(
 def model_with(robot: Robot, name: str, options: Options, operator_limit: int) -> Model:
     """The model with these options, from the disk where it is kept."""
     key = cache.key_of(robot, name, options, operator_limit)
-    kept = cache.read_program(key) if key is not None else None
-    if kept is not None:
-        return Model(**kept)
+    stored = cache.read_program(key) if key is not None else None
+    if stored is not None:
+        return Model(**stored)
     from parflex.codegen.trace import traces  # and all that makes programs: what is kept starts without it
 
     with garbage_collection_paused():
-        ways = (_made(robot, traced, options, operator_limit) for traced in traces(robot, name, options))
-        made = min(ways, key=_total)
+        candidates = (_made(robot, traced, options, operator_limit) for traced in traces(robot, name, options))
+        best = min(candidates, key=_total)
     if key is not None:
-        cache.write_program(key, made)
-    return made
+        cache.write_program(key, best)
+    return best
 
 
 def cached_program(
@@ -147,20 +147,20 @@ def cached_program(
 ) -> Model:
     """The program of these outputs, from the disk where it is there; `more` is all else that it depends on."""
     key = cache.key_of(robot, name, options, *more, limit, quick)
-    kept = cache.read_program(key) if key is not None else None
-    if kept is not None:
-        return Model(**kept)
+    stored = cache.read_program(key) if key is not None else None
+    if stored is not None:
+        return Model(**stored)
     from parflex.codegen.optimise import make_program
     from parflex.codegen.tracer import Tracer
 
     tracer = Tracer()
-    found = {group: np.array(values, dtype=object) for group, values in outputs(tracer).items()}
-    program = make_program(tracer.graph, f"{robot.name}_{name}", found, [], limit, quick)
+    expressions = {group: np.array(values, dtype=object) for group, values in outputs(tracer).items()}
+    program = make_program(tracer.graph, f"{robot.name}_{name}", expressions, [], limit, quick)
     inputs = {group: symbols.shape for group, symbols in tracer.inputs.items()}
-    made = Model(program.name, program, inputs, {group: values.shape for group, values in found.items()})
+    result = Model(program.name, program, inputs, {group: values.shape for group, values in expressions.items()})
     if key is not None:
-        cache.write_program(key, made)
-    return made
+        cache.write_program(key, result)
+    return result
 
 
 def _options(parameters: Any, without: tuple[str, ...], wrenches: Any, friction_width: float) -> Options:
@@ -202,8 +202,8 @@ def _made(robot: Robot, traced: Trace, options: Options, limit: int) -> Model:
     )
 
 
-def _total(made: Model) -> int:
-    return made.counts["total"]
+def _total(candidate: Model) -> int:
+    return candidate.counts["total"]
 
 
 class _Compiled:
@@ -504,9 +504,9 @@ def sample_inputs(robot: Robot, inputs: dict[str, Array], frame: str) -> dict[st
         elif name in ("measured", "reference"):
             value = sensors[: len(symbols)]
         elif name in ("last_position", "last_turn") and body is not None:
-            own = home[tree.links[body].q]
+            body_pose = home[tree.links[body].q]
             split = 2 if tree.planar else 3
-            value = own[:split] if name == "last_position" else own[split:]
+            value = body_pose[:split] if name == "last_position" else body_pose[split:]
         elif name == "position":
             value = at.of(platform)[1][: symbols.shape[0]]
         elif name == "rotation":

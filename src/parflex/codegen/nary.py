@@ -53,8 +53,8 @@ class Nary:
                 continue
             self._memo[node] = self._import_node(node)
             stack.pop()
-        found, sign = self._memo[edge >> 1]
-        return found, -sign if edge & 1 else sign
+        result, sign = self._memo[edge >> 1]
+        return result, -sign if edge & 1 else sign
 
     def _import_node(self, node: int) -> Signed:
         op = self.source.op[node]
@@ -76,8 +76,8 @@ class Nary:
         return leaf, 1
 
     def _signed(self, edge: int) -> Signed:
-        found, sign = self._memo[edge >> 1]
-        return found, -sign if edge & 1 else sign
+        node, sign = self._memo[edge >> 1]
+        return node, -sign if edge & 1 else sign
 
     def _leaf(self, node: int) -> int:
         if node not in self._leaves:
@@ -113,21 +113,21 @@ class Nary:
         """The product of the factors; constants in it are one, a factor and its reciprocal cancel."""
         numbers, inverse = self._numbers, self._inverse
         value = 1.0
-        rest: list[int] = []
+        remaining: list[int] = []
         for factor in sorted(factors):
             if factor in numbers:
                 value *= numbers[factor]
-            elif factor in inverse and inverse[factor] in rest:
-                rest.remove(inverse[factor])
+            elif factor in inverse and inverse[factor] in remaining:
+                remaining.remove(inverse[factor])
             else:
-                rest.append(factor)
+                remaining.append(factor)
         if value != 1.0:
-            rest = sorted([*rest, self.constant(value)])
-        if not rest:
+            remaining = sorted([*remaining, self.constant(value)])
+        if not remaining:
             return self.constant(1.0)
-        if len(rest) == 1:
-            return rest[0]
-        key = tuple(rest)
+        if len(remaining) == 1:
+            return remaining[0]
+        key = tuple(remaining)
         if key not in self._products:
             self._products[key] = self._new("product", key)
         return self._products[key]
@@ -255,16 +255,16 @@ class Nary:
         kinds = self.kind
         for node in self._ordered(change):
             if node in change:
-                other, sign = change[node]
-                new, turned = memo.get(other, (other, 1))
-                memo[node] = new, sign * turned
+                replacement, sign = change[node]
+                new, new_sign = memo.get(replacement, (replacement, 1))
+                memo[node] = new, sign * new_sign
             elif kinds[node] != "leaf" and not memo.keys().isdisjoint(self.children(node)):
                 rebuilt = self._rebuilt(node, memo)
                 if rebuilt != (node, 1):
                     memo[node] = rebuilt
         self._known.clear()
         self.outputs = [
-            (new, sign * turned) for node, sign in self.outputs for new, turned in [memo.get(node, (node, 1))]
+            (new, sign * new_sign) for node, sign in self.outputs for new, new_sign in [memo.get(node, (node, 1))]
         ]
 
     def _rebuilt(self, node: int, memo: dict[int, Signed]) -> Signed:
@@ -290,9 +290,9 @@ class Nary:
 
     def _rebuilt_function(self, node: int, memo: dict[int, Signed]) -> int:
         arguments = [
-            (new, sign * turned)
+            (new, sign * new_sign)
             for child, sign in self.arguments[node]
-            for new, turned in [memo.get(child, (child, 1))]
+            for new, new_sign in [memo.get(child, (child, 1))]
         ]
         if arguments == self.arguments[node]:
             return node

@@ -65,8 +65,8 @@ def _shorter(program: Nary) -> Nary:
 
 def _inputs(graph: Graph, parameters: Sequence[str]) -> tuple[list[str], list[str]]:
     """Variables and parameters of a program."""
-    given, there = set(parameters), set(graph.names)
-    return [word for word in graph.names if word not in given], [word for word in parameters if word in there]
+    parameter_names, symbol_names = set(parameters), set(graph.names)
+    return [word for word in graph.names if word not in parameter_names], [word for word in parameters if word in symbol_names]
 
 
 def optimise(program: Nary, thorough: bool = True) -> Nary:

@@ -83,8 +83,8 @@ def signals(
 class _GivenGroups:
     """Groups of inputs that are there already, where a tracer would make symbols."""
 
-    def __init__(self, given: Mapping[str, Array]) -> None:
-        self.given = given
+    def __init__(self, groups: Mapping[str, Array]) -> None:
+        self.given = groups
 
     def group(self, name: str, *shape: int) -> Array:
         """The group of this name."""
@@ -105,16 +105,16 @@ def batched_signals(
     options = Options(friction_width=friction_width, rows=tuple(int(row) for row in rows))
     changed = prepared_robot(robot, "signals", options)
 
-    def outputs(given: dict[str, Array]) -> Mapping[str, Any]:
-        return signal_outputs(_GivenGroups(given), changed, frames, independent, options, wrenches)
+    def outputs(inputs: dict[str, Array]) -> Mapping[str, Any]:
+        return signal_outputs(_GivenGroups(inputs), changed, frames, independent, options, wrenches)
 
     return over_rows(outputs, states, NUMBERS * len(robot.tree.links))
 
 
 def _closing_rows(robot: Robot, independent: Sequence[str]) -> list[int]:
     """Rows of the closures that determine the other rates at home."""
-    given = {robot.tree.rate_names.index(name) for name in independent}
-    dependent = [k for k in robot.free if k not in given]
+    independent_rates = {robot.tree.rate_names.index(name) for name in independent}
+    dependent = [k for k in robot.free if k not in independent_rates]
     if not dependent:
         return []
     return sorted(pivots(scaled_jacobian(robot.closures, robot.home)[:, dependent].T, len(dependent)))
@@ -130,13 +130,13 @@ def signal_outputs(
 ) -> Any:
     """The signals of a run over symbols, which are groups of inputs of the tracer."""
     tree = robot.tree
-    q, change = tracer.group("q", tree.nq), tracer.group("position_rates", tree.nq)
-    given = tracer.group("acceleration", len(independent))
+    q, position_rates = tracer.group("q", tree.nq), tracer.group("position_rates", tree.nq)
+    independent_accelerations = tracer.group("acceleration", len(independent))
     add_gates(tracer, tree)
-    qd, at = tree.rates(q, change), pose(tree, q)
+    qd, at = tree.rates(q, position_rates), pose(tree, q)
     number = {name: k for k, name in enumerate(tree.rate_names)}
-    places = [number[name] for name in independent]
-    qdd = _all_accelerations(robot, at, qd, given, places, options.rows)
+    rate_indices = [number[name] for name in independent]
+    qdd = _all_accelerations(robot, at, qd, independent_accelerations, rate_indices, options.rows)
     moving = motion(tree, at, qd, qdd)
     outputs: dict[str, Array] = {"accelerations": qdd}
     for name in frames:
@@ -145,43 +145,43 @@ def signal_outputs(
         v, w, a, al = moving.of(place)
         twist = np.concatenate([R @ v, R @ w, R @ a, R @ al])
         outputs |= {f"{name}.position": p, f"{name}.rotation": R, f"{name}.motion": twist}
-    found = energies(tree, at, qd, moving)
-    outputs["energy"] = np.array([found.kinetic, found.elastic, found.gravity], dtype=object)
-    pushed: dict[str, Array] = {}
+    energy = energies(tree, at, qd, moving)
+    outputs["energy"] = np.array([energy.kinetic, energy.elastic, energy.gravity], dtype=object)
+    wrench_values: dict[str, Array] = {}
     effort: Array = np.zeros(0)
     if robot.description.element or robot.description.coupling:
-        pushed = {name: tracer.group(f"wrench_{name}", 6) for name in wrenches}
+        wrench_values = {name: tracer.group(f"wrench_{name}", 6) for name in wrenches}
         effort = tracer.group("effort", len(robot.actuated))
-    lost = loss_forces(robot, places, options.rows, q, qd, effort, pushed)
+    losses = loss_forces(robot, rate_indices, options.rows, q, qd, effort, wrench_values)
     outputs["loss"] = np.array(
-        [dissipated_power(tree, q, qd) - (lost @ qd if loses_power(robot) else 0.0)], dtype=object
+        [dissipated_power(tree, q, qd) - (losses @ qd if loses_power(robot) else 0.0)], dtype=object
     )
     for link in tree.links:
         if link.terms.stop is not None:
-            push = link.terms.stop.effort(q[link.q.start], qd[link.v.start])
-            outputs[f"stop.{link.name}.effort"] = np.array([push], dtype=object)
+            stop_effort = link.terms.stop.effort(q[link.q.start], qd[link.v.start])
+            outputs[f"stop.{link.name}.effort"] = np.array([stop_effort], dtype=object)
         if link.terms.rubbing is not None:
             outputs[f"friction.{link.name}.effort"] = np.array([-link.terms.friction(qd[link.v.start])], dtype=object)
     if robot.closures.size:
         outputs["opening"] = robot.closures.linear_residual(at)
-    given_rates = set(places)
-    dependent = [k for k in robot.free if k not in given_rates]
+    independent_set = set(rate_indices)
+    dependent = [k for k in robot.free if k not in independent_set]
     if robot.description.element:
-        outputs |= element_signals(robot, at, qd, qdd, dependent, options.rows, pushed, effort, lost)
+        outputs |= element_signals(robot, at, qd, qdd, dependent, options.rows, wrench_values, effort, losses)
     if robot.description.coupling:
-        outputs |= coupling_signals(robot, at, qd, qdd, (dependent, options.rows), effort, pushed, lost)
+        outputs |= coupling_signals(robot, at, qd, qdd, (dependent, options.rows), effort, wrench_values, losses)
     return outputs
 
 
 def _all_accelerations(
-    robot: Robot, at: Any, qd: Array, given: Array, independent: list[int], rows: tuple[int, ...] = ()
+    robot: Robot, at: Any, qd: Array, independent_accelerations: Array, independent: list[int], rows: tuple[int, ...] = ()
 ) -> Array:
     """The dependent accelerations close the loops."""
     tree = robot.tree
-    qdd: Array = np.zeros(tree.n, dtype=scalar_type(at.q, qd, given))  # rows of plain numbers stay so: LAPACK solves
-    qdd[independent] = given
-    led = set(independent)
-    dependent = [k for k in robot.free if k not in led]
+    qdd: Array = np.zeros(tree.n, dtype=scalar_type(at.q, qd, independent_accelerations))  # rows of plain numbers stay so: LAPACK solves
+    qdd[independent] = independent_accelerations
+    independent_set = set(independent)
+    dependent = [k for k in robot.free if k not in independent_set]
     if dependent:
         chosen = list(rows) or best_rows(robot.closures, robot.home, np.array(dependent, dtype=int))
         block = robot.closures.jacobian(at, jacobians(tree, at, dependent))[np.ix_(chosen, dependent)]
@@ -214,24 +214,24 @@ def powers(
 
 def _outputs(tracer: Any, robot: Robot, wrenches: Sequence[str], options: Options) -> dict[str, Array]:
     tree = robot.tree
-    q, change = tracer.group("q", tree.nq), tracer.group("position_rates", tree.nq)
+    q, position_rates = tracer.group("q", tree.nq), tracer.group("position_rates", tree.nq)
     effort = tracer.group("effort", len(robot.actuated))
-    qd = tree.rates(q, change)
-    given = {name: tracer.group(f"wrench_{name}", 6) for name in wrenches}
+    qd = tree.rates(q, position_rates)
+    wrench_values = {name: tracer.group(f"wrench_{name}", 6) for name in wrenches}
     add_gates(tracer, tree)
-    put_in: Any = effort @ qd[list(robot.actuated)] if robot.actuated else 0.0
+    input_power: Any = effort @ qd[list(robot.actuated)] if robot.actuated else 0.0
     if wrenches:
         at = pose(tree, q)
         moving = motion(tree, at, qd, np.zeros(tree.n))
         for name in wrenches:
             R, _ = at.of(tree.places[name])
             v, w, _, _ = moving.of(tree.places[name])
-            put_in = put_in + given[name] @ np.concatenate([R @ v, R @ w])
-    taken = dissipated_power(tree, q, qd)
+            input_power = input_power + wrench_values[name] @ np.concatenate([R @ v, R @ w])
+    lost_power = dissipated_power(tree, q, qd)
     if loses_power(robot):
         places = [tree.rate_names.index(name) for name in options.independent]
-        taken = taken - loss_forces(robot, places, options.rows, q, qd, effort, given) @ qd
-    return {"power": np.array([put_in, taken], dtype=object)}
+        lost_power = lost_power - loss_forces(robot, places, options.rows, q, qd, effort, wrench_values) @ qd
+    return {"power": np.array([input_power, lost_power], dtype=object)}
 
 
 def dissipated_power(tree: Tree, q: Array, qd: Array) -> Any:
@@ -262,25 +262,25 @@ def element_signals(
     rows: Sequence[int],
     wrenches: Mapping[str, Array],
     effort: Array,
-    lost: Any = 0.0,
+    losses: Any = 0.0,
 ) -> dict[str, Array]:
     """Length and tension of each element; of rods and struts the tension where no row repeats others."""
     tree = robot.tree
     moving = motion(tree, at, qd, np.zeros(tree.n))
-    found: dict[str, Array] = {}
+    outputs: dict[str, Array] = {}
     for element in tree.elements:
         _, length, rate = line_between(at, (element.first, element.second), element.name, moving)
-        found[f"element.{element.name}.length"] = _entry(length)
-        found[f"element.{element.name}.force"] = _entry(element.tension(length, rate))
-    held = [row for row in robot.closures.constraints if isinstance(row, Distance)]
-    for row in held:
-        found[f"element.{row.name}.length"] = _entry(line_between(at, row.places, row.name).length)
-    if held and not robot.mobility.redundant:
-        lam = row_multipliers(robot, at, qd, qdd, (dependent, rows), effort, wrenches, lost)
-        for part, holding in zip(robot.closures.slices(), robot.closures.rows, strict=True):
-            if isinstance(holding, Distance):
-                found[f"element.{holding.name}.force"] = _entry(-lam[part.start])
-    return found
+        outputs[f"element.{element.name}.length"] = _entry(length)
+        outputs[f"element.{element.name}.force"] = _entry(element.tension(length, rate))
+    rods = [row for row in robot.closures.constraints if isinstance(row, Distance)]
+    for row in rods:
+        outputs[f"element.{row.name}.length"] = _entry(line_between(at, row.places, row.name).length)
+    if rods and not robot.mobility.redundant:
+        lam = row_multipliers(robot, at, qd, qdd, (dependent, rows), effort, wrenches, losses)
+        for part, constraint in zip(robot.closures.slices(), robot.closures.rows, strict=True):
+            if isinstance(constraint, Distance):
+                outputs[f"element.{constraint.name}.force"] = _entry(-lam[part.start])
+    return outputs
 
 
 def _entry(value: Any) -> Array:
@@ -289,7 +289,7 @@ def _entry(value: Any) -> Array:
 
 def row_multipliers(
     robot: Robot, at: Any, qd: Array, qdd: Array, chosen: tuple[Sequence[int], Sequence[int]], effort: Array,
-    wrenches: Mapping[str, Array], lost: Any,
+    wrenches: Mapping[str, Array], losses: Any,
 ) -> dict[int, Any]:  # fmt: skip
     """Multipliers, by row of the closures, that give the dependent coordinates what they lack, theory (18).
 
@@ -297,7 +297,7 @@ def row_multipliers(
     losses. On the way through a singular pose no coordinate depends on others: there all of them together say it.
     """
     tree, (dependent, rows) = robot.tree, (list(chosen[0]), [int(k) for k in chosen[1]])
-    missing = forces_along_rates(tree, at, at.q, qd, qdd, on_links(tree, at, wrenches)) - lost
+    missing = forces_along_rates(tree, at, at.q, qd, qdd, on_links(tree, at, wrenches)) - losses
     for k, motor in enumerate(robot.actuated):
         missing[motor] = missing[motor] - effort[k]
     J = robot.closures.jacobian(at, jacobians(tree, at))
@@ -335,30 +335,30 @@ def loss_forces(
 
 def coupling_signals(
     robot: Robot, at: Any, qd: Array, qdd: Array, chosen: tuple[Sequence[int], Sequence[int]], effort: Array,
-    wrenches: dict[str, Array], lost: Any,
+    wrenches: dict[str, Array], losses: Any,
 ) -> dict[str, Array]:  # fmt: skip
     """The effort of each coupling on its joint, where it is determined.
 
     `chosen` are dependent rates and the rows of the closures that give them; `lost` are forces of losses.
     """
-    found = {spring.name: -spring.effort(at.q, qd) for spring in robot.tree.springs}
-    held = _determined(robot)
-    if held:
-        multipliers = row_multipliers(robot, at, qd, qdd, chosen, effort, wrenches, lost)
-        found |= {name: multipliers[row] for name, row in held.items() if row in multipliers}
-    words = [coupling.name for coupling in robot.description.coupling if coupling.name in found]
-    return {f"coupling.{name}.effort": np.array([found[name]], dtype=object) for name in words}
+    efforts = {spring.name: -spring.effort(at.q, qd) for spring in robot.tree.springs}
+    determined_rows = _determined(robot)
+    if determined_rows:
+        multipliers = row_multipliers(robot, at, qd, qdd, chosen, effort, wrenches, losses)
+        efforts |= {name: multipliers[row] for name, row in determined_rows.items() if row in multipliers}
+    names = [coupling.name for coupling in robot.description.coupling if coupling.name in efforts]
+    return {f"coupling.{name}.effort": np.array([efforts[name]], dtype=object) for name in names}
 
 
 def _determined(robot: Robot) -> dict[str, int]:
     """Rows of rigid couplings whose effort the motion says: nothing else holds the same."""
     parts = zip(robot.closures.slices(), robot.closures.rows, strict=True)
-    found = {row.name: part.start for part, row in parts if isinstance(row, Coupling)}
-    if not found or not robot.mobility.redundant:
-        return found
+    coupling_rows = {row.name: part.start for part, row in parts if isinstance(row, Coupling)}
+    if not coupling_rows or not robot.mobility.redundant:
+        return coupling_rows
     rows = scaled_jacobian(robot.closures, robot.home)[:, robot.free]
     U = np.linalg.svd(rows)[0][:, rank(rows) :]
-    return {name: row for name, row in found.items() if np.abs(U[row]).max(initial=0.0) <= OPEN_SHARE}
+    return {name: row for name, row in coupling_rows.items() if np.abs(U[row]).max(initial=0.0) <= OPEN_SHARE}
 
 
 def joint_wrenches(
@@ -368,7 +368,7 @@ def joint_wrenches(
     rows: Mapping[str, Array],
     multipliers: Callable[[Array, Array], Array],
     chains: Sequence[BeamChain] = (),
-    by_loose: bool = False,
+    from_free_joints: bool = False,
 ) -> tuple[dict[str, Array], dict[int, Array]]:
     """Of each joint and closure its name with force and moment in all rows, in a motion under efforts and wrenches.
 
@@ -379,61 +379,61 @@ def joint_wrenches(
     """
     changed = prepared_robot(robot, "joint_wrenches", Options(friction_width=width))
     number = {name: k for k, name in enumerate(changed.tree.rate_names)}
-    places = [number[name] for name in independent]
-    along = _loose(changed) if by_loose else _determining(changed, places)
+    rate_indices = [number[name] for name in independent]
+    along = _loose(changed) if from_free_joints else _determining(changed, rate_indices)
 
-    def outputs(given: Inputs) -> dict[str, Array]:
-        tree, q, qd, at, pushed = _state(changed, given)
-        external = on_links(tree, at, pushed)
-        moving = motion(tree, at, qd, given["accelerations"], -tree.gravity)
-        shown: dict[str, tuple[Array, Array]] = {}
+    def outputs(inputs: Inputs) -> dict[str, Array]:
+        tree, q, qd, at, frame_wrenches = _state(changed, inputs)
+        external = on_links(tree, at, frame_wrenches)
+        moving = motion(tree, at, qd, inputs["accelerations"], -tree.gravity)
+        closure_wrenches: dict[str, tuple[Array, Array]] = {}
         needed = link_wrenches(tree, at, moving, external)
         if changed.closures.size:
             forces = propagate_inwards(tree, at, *less_external(needed, {})).forces
-            missing = forces + joint_forces(tree, q, qd, given["accelerations"])
-            missing = missing - loss_forces(changed, places, (), q, qd, given["effort"], pushed)
+            missing = forces + joint_forces(tree, q, qd, inputs["accelerations"])
+            missing = missing - loss_forces(changed, rate_indices, (), q, qd, inputs["effort"], frame_wrenches)
             for k, motor in enumerate(changed.actuated):
-                missing[motor] = missing[motor] - given["effort"][k]
-            held = changed.closures.jacobian(at, jacobians(tree, at, along))[:, along]
-            shown, acting = closure_loads(changed, at, in_all_rows(multipliers, held, missing[along]))
+                missing[motor] = missing[motor] - inputs["effort"][k]
+            closure_jacobian = changed.closures.jacobian(at, jacobians(tree, at, along))[:, along]
+            closure_wrenches, acting = closure_loads(changed, at, in_all_rows(multipliers, closure_jacobian, missing[along]))
             needed = less_external(needed, acting)
-        found = propagate_inwards(tree, at, *needed)
-        joints = {link.name: (found.f[j], found.m[j]) for j, link in enumerate(tree.links) if has_reaction(link)}
-        inside: dict[str, Array] = {}
+        joint_loads = propagate_inwards(tree, at, *needed)
+        joints = {link.name: (joint_loads.f[j], joint_loads.m[j]) for j, link in enumerate(tree.links) if has_reaction(link)}
+        beam_outputs: dict[str, Array] = {}
         for chain in chains:
-            own = element_signals_of(tree, at, moving, found, chain, pushed)
-            inside |= {f"{INSIDE}{j}": signals for j, signals in own.items()}
-        return {name: np.concatenate(parts) for name, parts in {**joints, **shown}.items()} | inside
+            beam_signals = element_signals_of(tree, at, moving, joint_loads, chain, frame_wrenches)
+            beam_outputs |= {f"{INSIDE}{j}": signals for j, signals in beam_signals.items()}
+        return {name: np.concatenate(parts) for name, parts in {**joints, **closure_wrenches}.items()} | beam_outputs
 
-    found = over_rows(outputs, rows, _numbers(changed))
-    elements = {int(name.removeprefix(INSIDE)): found.pop(name) for name in list(found) if name.startswith(INSIDE)}
-    return found, elements
+    loads = over_rows(outputs, rows, _numbers(changed))
+    elements = {int(name.removeprefix(INSIDE)): loads.pop(name) for name in list(loads) if name.startswith(INSIDE)}
+    return loads, elements
 
 
 def _determining(robot: Robot, independent: Sequence[int]) -> Array:
     """Free rates that determine the multipliers: all, or of robots of many elements joints and dependent rates."""
-    elastic, given = set(robot.deformations), set(independent)
+    elastic, independent_rates = set(robot.deformations), set(independent)
     if robot.mobility.redundant or len(robot.free) <= MANY:
         return robot.free
-    return np.array([k for k in robot.free if k not in elastic or k not in given], dtype=int)
+    return np.array([k for k in robot.free if k not in elastic or k not in independent_rates], dtype=int)
 
 
 def _loose(robot: Robot) -> Array:
     """Free rates without a motor or a spring; all, where these are too few to determine what closures carry."""
-    held = {*robot.deformations, *robot.actuated}
+    constrained = {*robot.deformations, *robot.actuated}
     links = robot.tree.links
     stiff = [bool(links[robot.tree.link_of_rate[k]].terms.stiffness) for k in robot.free]
-    found = [k for k, spring in zip(robot.free, stiff, strict=True) if k not in held and not spring]
-    return robot.free if len(found) < robot.closures.size else np.array(found, dtype=int)
+    free_rates = [k for k, spring in zip(robot.free, stiff, strict=True) if k not in constrained and not spring]
+    return robot.free if len(free_rates) < robot.closures.size else np.array(free_rates, dtype=int)
 
 
-def _state(robot: Robot, given: Inputs) -> tuple[Any, Any, Any, Any, Inputs]:
+def _state(robot: Robot, inputs: Inputs) -> tuple[Any, Any, Any, Any, Inputs]:
     """Tree, positions, rates, pose, and wrenches by frame; contacts are as their gates say."""
-    tree, q = robot.tree, given["q"]
+    tree, q = robot.tree, inputs["q"]
     if tree.gates is not None:
-        tree.gates.values = given["gates"]
-    pushed = {word.removeprefix(PUSHED): wrench for word, wrench in given.items() if word.startswith(PUSHED)}
-    return tree, q, tree.rates(q, given["position_rates"]), pose(tree, q), pushed
+        tree.gates.values = inputs["gates"]
+    wrenches = {word.removeprefix(PUSHED): wrench for word, wrench in inputs.items() if word.startswith(PUSHED)}
+    return tree, q, tree.rates(q, inputs["position_rates"]), pose(tree, q), wrenches
 
 
 def _numbers(robot: Robot) -> int:
@@ -449,7 +449,7 @@ def closure_rows(robot: Robot) -> Callable[[Array], Array]:
     It is a program, but for robots of so many rates that a program would take longer than the few poses it is for.
     """
     if len(robot.free) > MANY_RATES:
-        return lambda q: np.array([scaled_jacobian(robot.closures, one)[:, robot.free] for one in q])
+        return lambda q: np.array([scaled_jacobian(robot.closures, positions)[:, robot.free] for positions in q])
     program = closure_rows_program(robot, quick=True)
     return lambda q: program(q=q)["rows"]
 
@@ -477,16 +477,16 @@ def open_tree(robot: Robot, wrenches: Sequence[str], friction_width: float) -> M
         tree, closures = changed.tree, changed.closures
         q, qd = tracer.group("q", tree.nq), tracer.group("qd", tree.n)
         external = {frame: tracer.group(f"wrench_{frame}", 6) for frame in wrenches}
-        at, still = pose(tree, q), np.zeros(tree.n)
-        moving, found = motion(tree, at, qd, still, -tree.gravity), energies(tree, at, qd)
+        at, zero_rates = pose(tree, q), np.zeros(tree.n)
+        moving, energy = motion(tree, at, qd, zero_rates, -tree.gravity), energies(tree, at, qd)
         forces = newton_euler(tree, at, moving, on_links(tree, at, external)).forces
         return {
             "mass_matrix": mass_matrix(tree, at, options.without),
-            "forces": forces + joint_forces(tree, q, qd, still, options.without),
+            "forces": forces + joint_forces(tree, q, qd, zero_rates, options.without),
             "rows": closures.jacobian(at, jacobians(tree, at)),
-            "bias": closures.bias(at, motion(tree, at, qd, still)),
+            "bias": closures.bias(at, motion(tree, at, qd, zero_rates)),
             "opening": closures.linear_residual(at),
-            "energy": np.array([found.kinetic, found.elastic + found.gravity], dtype=object),
+            "energy": np.array([energy.kinetic, energy.elastic + energy.gravity], dtype=object),
         }
 
     return cached_program(robot, "open-tree", options, outputs, tuple(wrenches))

@@ -118,13 +118,13 @@ def cancel_products(program: Nary) -> None:
         factors = program.content[node]
         for child in factors:
             if program.kind[child] == "product":
-                rest = list(factors)
-                rest.remove(child)
-                shorter = program.product([*rest, *program.content[child]])
+                remaining = list(factors)
+                remaining.remove(child)
+                shorter = program.product([*remaining, *program.content[child]])
                 left = program.content[shorter] if program.kind[shorter] == "product" else (shorter,)
                 # a reciprocal that both keep is no longer a division in one of them
-                kept = [f for f in left if f in program.content[child] and program.is_reciprocal(f)]
-                if len(left) + len(kept) <= len(factors):
+                shared_reciprocals = [f for f in left if f in program.content[child] and program.is_reciprocal(f)]
+                if len(left) + len(shared_reciprocals) <= len(factors):
                     change[node] = (shorter, 1)
                     break
     if change:
@@ -181,9 +181,9 @@ def _factored(program: Nary, node: int, uses: Counter) -> Signed | None:
     members = groups[item]
     inner: dict[int, int] = {}
     for child in members:
-        rest = list(program.content[child])
-        rest.remove(item)
-        new = program.product(rest)
+        remaining = list(program.content[child])
+        remaining.remove(item)
+        new = program.product(remaining)
         inner[new] = inner.get(new, 0) + terms[child]
     inner_node, sign = program.sum(inner)
     outer = {child: count for child, count in terms.items() if child not in set(members)}
@@ -219,20 +219,20 @@ def _share_pairs(program: Nary, kind: str) -> None:
     places: dict[tuple, set[int]] = defaultdict(set)
     altered: set[int] = set()
 
-    def pairs(content: dict[int, int], own: Iterable[int]) -> set[tuple]:
+    def pairs(content: dict[int, int], terms: Iterable[int]) -> set[tuple]:
         """Pairs of terms in which one of `own` is."""
-        found = set()
-        for x in own:
+        result = set()
+        for x in terms:
             cx = content.get(x, 0)
             if kind == "product" and cx:
-                found |= {(x, y, 1) if x < y else (y, x, 1) for y in content if y != x or cx >= 2}
+                result |= {(x, y, 1) if x < y else (y, x, 1) for y in content if y != x or cx >= 2}
             elif kind == "sum" and abs(cx) == 1:
-                found |= {
+                result |= {
                     (x, y, cx * cy) if x < y else (y, x, cx * cy)
                     for y, cy in content.items()
                     if y != x and abs(cy) == 1
                 }
-        return found
+        return result
 
     for node, content in members.items():
         for x, y in combinations(sorted(content), 2):
@@ -288,10 +288,10 @@ def _share_pairs(program: Nary, kind: str) -> None:
 
 def _counts(factors: Iterable[int]) -> dict[int, int]:
     """How often each is there: a few of them, for which a `Counter` takes ten times as long."""
-    found: dict[int, int] = {}
+    counts: dict[int, int] = {}
     for item in factors:
-        found[item] = found.get(item, 0) + 1
-    return found
+        counts[item] = counts.get(item, 0) + 1
+    return counts
 
 
 def _replace_pair(content: dict[int, int], x: int, y: int, new: int, sign: int, kind: str) -> None:
@@ -321,12 +321,12 @@ def collect(program: Nary) -> None:
     order = program.order()
     uses = program.uses()
     change: dict[int, Signed] = {}
-    found: dict[tuple, tuple[int, float]] = {}
+    known_sums: dict[tuple, tuple[int, float]] = {}
     for node in order:
         if program.kind[node] == "sum":
             terms = _terms(program, node)
             best = _shortest(program, terms, uses)
-            twin, ratio = _twin(found, node, best)
+            twin, ratio = _twin(known_sums, node, best)
             if twin is not None and change.get(twin, (twin, 1))[0] == node:
                 continue  # the twin becomes this very sum: one of the two stays
             if twin is not None:
@@ -337,17 +337,17 @@ def collect(program: Nary) -> None:
         program.rebuild(change)
 
 
-def _twin(found: dict[tuple, tuple[int, float]], node: int, terms: Terms) -> tuple[int | None, float]:
+def _twin(known_sums: dict[tuple, tuple[int, float]], node: int, terms: Terms) -> tuple[int | None, float]:
     """An earlier sum of which these terms are a multiple, and the ratio."""
     if len(terms) < 2:
         return None, 1.0
     size = terms[min(terms)]
     key = tuple((base, float(f"{factor / size:.12e}")) for base, factor in sorted(terms.items()))
     numbers = sum(abs(factor) != 1.0 for base, factor in terms.items() if base != ONE)
-    if key in found and numbers > 0:
-        twin, other = found[key]
-        return twin, size / other
-    found.setdefault(key, (node, size))
+    if key in known_sums and numbers > 0:
+        twin, twin_size = known_sums[key]
+        return twin, size / twin_size
+    known_sums.setdefault(key, (node, size))
     return None, 1.0
 
 
@@ -427,18 +427,18 @@ def parallel_axes(program: Nary, tidy: Callable[[Nary], None]) -> Nary:
     if len(program.order()) > MAX_NODES:
         return program
     tried: set[Pair] = set()
-    known = _Known()
+    node_cache = _Known()
     while True:
-        candidates = {pair: places for pair, places in _pairs(program, known).items() if pair not in tried}
+        candidates = {pair: places for pair, places in _pairs(program, node_cache).items() if pair not in tried}
         if not candidates:
             return program
         chosen = _one_for_each_leg(candidates)
         tried.update(chosen)
-        trial, new = program.copy(), known.copy()
+        trial, new = program.copy(), node_cache.copy()
         _use(trial, set(chosen), new)
         tidy(trial)
         if trial.cost() < program.cost():
-            program, known = trial, new
+            program, node_cache = trial, new
 
 
 def _one_for_each_leg(candidates: dict[Pair, int]) -> list[Pair]:
@@ -474,28 +474,28 @@ class _Known:
 
     def factors(self, program: Nary, node: int) -> Counter:
         """All factors of a term, those of shared products too, and how often each is one."""
-        found = self._factors.get(node)
-        if found is None:
-            found = self._factors[node] = Counter()
+        factors = self._factors.get(node)
+        if factors is None:
+            factors = self._factors[node] = Counter()
             if program.kind[node] != "product":
-                found[node] = 1
+                factors[node] = 1
             else:
                 for child in program.content[node]:
                     for factor, times in self.factors(program, child).items():
-                        found[factor] = found.get(factor, 0) + times
-        return found
+                        factors[factor] = factors.get(factor, 0) + times
+        return factors
 
     def turning(self, program: Nary, node: int) -> list[int]:
         """Sines and cosines among the factors of a term."""
-        found = self._turning.get(node)
-        if found is None:
+        trig_nodes = self._turning.get(node)
+        if trig_nodes is None:
             if program.kind[node] == "product":
-                own = (f for child in program.content[node] for f in self.turning(program, child))
-                found = list(dict.fromkeys(own))
+                child_nodes = (f for child in program.content[node] for f in self.turning(program, child))
+                trig_nodes = list(dict.fromkeys(child_nodes))
             else:
-                found = [node] if self._turns(program, node) else []
-            self._turning[node] = found
-        return found
+                trig_nodes = [node] if self._turns(program, node) else []
+            self._turning[node] = trig_nodes
+        return trig_nodes
 
     def _turns(self, program: Nary, node: int) -> bool:
         """Whether a node is a sine or cosine, whose angle is then kept."""
@@ -508,10 +508,10 @@ class _Known:
 
     def matches(self, program: Nary, node: int) -> list[tuple[Pair, Match]]:
         """Pairs of terms of a sum that are one term with the sine or cosine of two angles added or subtracted."""
-        found = self._matches.get(node)
-        if found is None:
-            found = self._matches[node] = self._matched(program, node)
-        return found
+        matches = self._matches.get(node)
+        if matches is None:
+            matches = self._matches[node] = self._matched(program, node)
+        return matches
 
     def _matched(self, program: Nary, node: int) -> list[tuple[Pair, Match]]:
         terms = [
@@ -519,34 +519,34 @@ class _Known:
             for child, count in program.content[node].items()
             if abs(count) == 1 and len(self.turning(program, child)) > 1
         ]
-        found = []
+        matches = []
         for i, (first, sign_1) in enumerate(terms):
-            own, factors_1 = self.turning(program, first), self.factors(program, first)
+            nodes_1, factors_1 = self.turning(program, first), self.factors(program, first)
             for second, sign_2 in terms[i + 1 :]:
-                others, factors_2 = self.turning(program, second), self.factors(program, second)
-                match = _match(own, others, factors_1, factors_2, self.trig, sign_1 * sign_2)
+                nodes_2, factors_2 = self.turning(program, second), self.factors(program, second)
+                match = _match(nodes_1, nodes_2, factors_1, factors_2, self.trig, sign_1 * sign_2)
                 if match is not None:
-                    angles, rest, kind = match
-                    found.append((angles, (first, second, rest, kind)))
-        return found
+                    angles, common, kind = match
+                    matches.append((angles, (first, second, common, kind)))
+        return matches
 
 
 def _match(
-    own: list[int], others: list[int], factors_1: Counter, factors_2: Counter, trig: Trig, relative: int
+    nodes_1: list[int], nodes_2: list[int], factors_1: Counter, factors_2: Counter, trig: Trig, relative: int
 ) -> tuple[Pair, Counter, str] | None:
-    for a in own:
-        for b in own:
+    for a in nodes_1:
+        for b in nodes_1:
             x, y = trig[a][1], trig[b][1]
             if a == b or x == y or (x, a) > (y, b):
                 continue
             swapped = [
-                [f for f in others if trig[f] == (SIN if trig[k][0] == COS else COS, trig[k][1])] for k in (a, b)
+                [f for f in nodes_2 if trig[f] == (SIN if trig[k][0] == COS else COS, trig[k][1])] for k in (a, b)
             ]
             if not all(swapped):
                 continue
-            rest = factors_1 - Counter([a, b])
-            if rest == factors_2 - Counter([swapped[0][0], swapped[1][0]]):
-                return (x, y), rest, _kind(trig[a][0], trig[b][0], relative)
+            common = factors_1 - Counter([a, b])
+            if common == factors_2 - Counter([swapped[0][0], swapped[1][0]]):
+                return (x, y), common, _kind(trig[a][0], trig[b][0], relative)
     return None
 
 
@@ -561,30 +561,30 @@ def _kind(op_x: int, op_y: int, relative: int) -> str:
     return "sin+" if relative > 0 else "-sin-"  # cos x sin y +- sin x cos y
 
 
-def _pairs(program: Nary, known: _Known) -> dict[Pair, int]:
+def _pairs(program: Nary, node_cache: _Known) -> dict[Pair, int]:
     """Pairs of angles and the number of their places."""
     count: Counter = Counter()
     for node in program.order():
         if program.kind[node] == "sum":
-            count.update(pair for pair, _ in known.matches(program, node))
+            count.update(pair for pair, _ in node_cache.matches(program, node))
     return dict(count)
 
 
-def _use(program: Nary, pairs: set[Pair], known: _Known) -> None:
+def _use(program: Nary, pairs: set[Pair], node_cache: _Known) -> None:
     """Write every match of the pairs with the sum or difference of their angles."""
     while True:
         change: dict[int, Signed] = {}
         for node in program.order():
             if program.kind[node] != "sum":
                 continue
-            found = next(((pair, match) for pair, match in known.matches(program, node) if pair in pairs), None)
-            if found is not None:
-                pair, (first, second, rest, kind) = found
+            first_match = next(((pair, match) for pair, match in node_cache.matches(program, node) if pair in pairs), None)
+            if first_match is not None:
+                pair, (first, second, common, kind) = first_match
                 terms = dict(program.content[node])
                 sign = terms.pop(first)
                 terms.pop(second)
                 new, new_sign = _function(program, pair, kind)
-                term = program.product([new, *rest.elements()])
+                term = program.product([new, *common.elements()])
                 terms[term] = terms.get(term, 0) + sign * new_sign
                 change[node] = program.sum(terms)
         if not change:

@@ -106,9 +106,9 @@ class Program(Record):
         `variables` are values with a name of their own, as C is written: terms of a sum are not. `setup` is the
         arithmetic on parameters alone.
         """
-        known = self.known_counts
-        if known is not None:
-            return dict(known)
+        cached_counts = self.known_counts
+        if cached_counts is not None:
+            return dict(cached_counts)
         within = self.within()
         counts = Counter(dict.fromkeys(COUNTED, 0))
         called = [function.counts() for function in self.functions]
@@ -116,8 +116,8 @@ class Program(Record):
             if operation == "const" or is_pick(operation):
                 continue
             if is_call(operation):
-                own = called[function_number(operation)]
-                counts.update({"setup": own["total"]} if index < self.setup else own)
+                function_counts = called[function_number(operation)]
+                counts.update({"setup": function_counts["total"]} if index < self.setup else function_counts)
                 continue
             named = operation not in ("neg", "greater") and len(self.inputs) + index not in within
             if index < self.setup:
@@ -200,10 +200,10 @@ class Program(Record):
         number = {k: k for k in range(first)} | {k: first + place for place, k in enumerate(handed)}
         start = first + len(handed)
         number |= {k: start + place for place, k in enumerate([*constants, *compared])}
-        rest = range(self.setup, len(self.instructions))
-        number |= {base + k: start + len(constants) + len(compared) + place for place, k in enumerate(rest)}
+        main_range = range(self.setup, len(self.instructions))
+        number |= {base + k: start + len(constants) + len(compared) + place for place, k in enumerate(main_range)}
         after = [_renumbered(self.instructions[k - base], number) for k in (*constants, *compared)]
-        after += [_renumbered(self.instructions[k], number) for k in rest]
+        after += [_renumbered(self.instructions[k], number) for k in main_range]
         results = tuple((name, number[k]) for name, k in self.outputs)
         return setup, Program(self.name, self.variables, names, tuple(after), 0, results, self.functions).pruned()
 
@@ -218,9 +218,9 @@ class Program(Record):
 
     def digest(self) -> str:
         """A hash of what the program does: equal programs have equal hashes, on any machine."""
-        own = self.found.get("digest") or digest_of_instructions(self.instructions)
+        instruction_digest = self.found.get("digest") or digest_of_instructions(self.instructions)
         functions = [function.digest() for function in self.functions]
-        text = repr((self.variables, self.parameters, own, self.setup, self.outputs, *functions))
+        text = repr((self.variables, self.parameters, instruction_digest, self.setup, self.outputs, *functions))
         return hashlib.sha256(text.encode()).hexdigest()
 
     def evaluate(self, values: dict[str, float]) -> dict[str, float]:
@@ -322,7 +322,7 @@ def pack(instructions: Sequence[Any]) -> bytes:
     numbers = {word: function_number(word) for word in places if is_call(word) or is_pick(word)}
     words = np.array([places[instruction[0]] for instruction in instructions], dtype=np.uint8)
     constants = np.array([instruction[1] for instruction in instructions if instruction[0] == "const"], dtype=float)
-    given: list[int] = []
+    call_arguments: list[int] = []
     filled: list[tuple[int, ...]] = []
     for instruction in instructions:
         word = instruction[0]
@@ -330,13 +330,13 @@ def pack(instructions: Sequence[Any]) -> bytes:
             if is_pick(word):
                 filled.append((numbers[word], instruction[1], 0))
             else:
-                given += instruction[1:]
+                call_arguments += instruction[1:]
                 filled.append((numbers[word], len(instruction) - 1, 0))
         else:
             filled.append(NO_ARGUMENTS if word == "const" else (*instruction[1:], *NO_ARGUMENTS)[:WIDEST])
     arguments = np.array(filled, dtype=np.int32).reshape(len(words), WIDEST).T
-    counts = np.array([len(words), len(constants), len(given)], dtype=np.int64)
-    parts = (counts, words, arguments, constants, np.array(given, dtype=np.int32))
+    counts = np.array([len(words), len(constants), len(call_arguments)], dtype=np.int64)
+    parts = (counts, words, arguments, constants, np.array(call_arguments, dtype=np.int32))
     return b"".join(part.tobytes() for part in parts)
 
 
@@ -351,23 +351,23 @@ def unpack(data: bytes) -> tuple[Any, ...]:
     )
     start += 4 * WIDEST * count
     constants = iter(np.frombuffer(data, dtype=float, count=numbers, offset=start).tolist())
-    given = np.frombuffer(data, dtype=np.int32, count=places, offset=start + 8 * numbers).tolist()
+    call_arguments = np.frombuffer(data, dtype=np.int32, count=places, offset=start + 8 * numbers).tolist()
     width = [WIDTHS[word] for word in words]
-    found: list[Any] = []
+    instructions: list[Any] = []
     used = 0
     for word, size, a, b, c in zip(words, width, first.tolist(), second.tolist(), third.tolist(), strict=True):
         if size == 0:
-            found.append(("const", next(constants)))
+            instructions.append(("const", next(constants)))
         elif size == 1:
-            found.append((WORDS[word], a))
+            instructions.append((WORDS[word], a))
         elif size == CALLED:
-            found.append((f"call {a}", *given[used : used + b]))
+            instructions.append((f"call {a}", *call_arguments[used : used + b]))
             used += b
         elif size == PICKED:
-            found.append((f"pick {a}", b))
+            instructions.append((f"pick {a}", b))
         else:
-            found.append((WORDS[word], a, b) if size == 2 else (WORDS[word], a, b, c))
-    return tuple(found)
+            instructions.append((WORDS[word], a, b) if size == 2 else (WORDS[word], a, b, c))
+    return tuple(instructions)
 
 
 def digest_of_instructions(instructions: Sequence[Any]) -> str:
@@ -413,36 +413,36 @@ def inlined_program(
 ) -> tuple[tuple[Any, ...], int, tuple[tuple[str, int], ...]]:
     """Instructions, setup and outputs without calls."""
     number: dict[int, int] = {k: k for k in range(inputs)}  # of values, as they were and as they are
-    made: list[Any] = []
+    inlined: list[Any] = []
     picks: dict[int, list[int]] = {}  # values of the outputs of each call
-    before = setup
+    setup_end = setup
     for index, (operation, *arguments) in enumerate(instructions):
-        if index == before:
-            setup = len(made)
-        here = inputs + index
+        if index == setup_end:
+            setup = len(inlined)
+        value = inputs + index
         if operation == "const":
-            made.append((operation, *arguments))
+            inlined.append((operation, *arguments))
         elif is_call(operation):
-            given = [number[k] for k in arguments]
-            picks[here] = _body(functions[function_number(operation)], given, inputs, made)
+            argument_values = [number[k] for k in arguments]
+            picks[value] = _body(functions[function_number(operation)], argument_values, inputs, inlined)
             continue
         elif is_pick(operation):
-            number[here] = picks[arguments[0]][function_number(operation)]
+            number[value] = picks[arguments[0]][function_number(operation)]
             continue
         else:
-            made.append((operation, *(number[k] for k in arguments)))
-        number[here] = inputs + len(made) - 1
-    setup = len(made) if before >= len(instructions) else setup
-    return tuple(made), setup, tuple((name, number[k]) for name, k in outputs)
+            inlined.append((operation, *(number[k] for k in arguments)))
+        number[value] = inputs + len(inlined) - 1
+    setup = len(inlined) if setup_end >= len(instructions) else setup
+    return tuple(inlined), setup, tuple((name, number[k]) for name, k in outputs)
 
 
-def _body(function: Any, given: list[int], inputs: int, made: list[Any]) -> list[int]:
+def _body(function: Any, argument_values: list[int], inputs: int, inlined: list[Any]) -> list[int]:
     """Put the instructions of a function behind the others; the values of its outputs."""
-    own = list(given)
+    values = list(argument_values)
     for operation, *arguments in function.instructions:
-        made.append((operation, *(arguments if operation == "const" else (own[k] for k in arguments))))
-        own.append(inputs + len(made) - 1)
-    return [own[k] for _, k in function.outputs]
+        inlined.append((operation, *(arguments if operation == "const" else (values[k] for k in arguments))))
+        values.append(inputs + len(inlined) - 1)
+    return [values[k] for _, k in function.outputs]
 
 
 def workspace_places(program: Program, piece: int) -> tuple[dict[int, int], int]:
@@ -452,25 +452,25 @@ def workspace_places(program: Program, piece: int) -> tuple[dict[int, int], int]
     """
     base, count = len(program.inputs), len(program.instructions)
     last = max(count - 1, 0) // piece
-    lies = [_lies(instruction[0]) for instruction in program.instructions]
+    needs_place = [_lies(instruction[0]) for instruction in program.instructions]
     users = [(k // piece, arguments) for k, (op, *arguments) in enumerate(program.instructions) if op != "const"]
     read_last: dict[int, int] = {}
     for number, arguments in [*users, (last, [k for _, k in program.outputs])]:
         for k in arguments:
-            if k >= base and lies[k - base] and (k - base) // piece != number:
+            if k >= base and needs_place[k - base] and (k - base) // piece != number:
                 read_last[k] = number
     ending: dict[int, list[int]] = defaultdict(list)  # piece -> values that are read there for the last time
     for k, number in read_last.items():
         ending[number].append(k)
-    made: dict[int, list[int]] = defaultdict(list)
+    produced: dict[int, list[int]] = defaultdict(list)
     for k in sorted(read_last):
-        made[(k - base) // piece].append(k)
+        produced[(k - base) // piece].append(k)
     places: dict[int, int] = {}
     free: list[int] = []
     size = 0
     for number in range(last + 1):
         free += [places[k] for k in ending[number - 1]]
-        for k in made[number]:
+        for k in produced[number]:
             if not free:
                 free.append(size)
                 size += 1

@@ -18,22 +18,22 @@ CALLS = 20  # of which the shortest counts
 
 def reduction_saving(robot: Robot) -> dict[str, Any]:
     """Operators and microseconds of a call of the direct model, of the robot as it is and with all its elements."""
-    found: dict[str, Any] = {}
-    for word, one in (("reduced", robot), ("full", without_reduction(robot))):
-        made = model(one, "direct", without=COUNTED_WITHOUT)
-        found[word] = {"operators": made.counts["total"], "microseconds": _microseconds(made)}
+    saving: dict[str, Any] = {}
+    for word, variant in (("reduced", robot), ("full", without_reduction(robot))):
+        direct_model = model(variant, "direct", without=COUNTED_WITHOUT)
+        saving[word] = {"operators": direct_model.counts["total"], "microseconds": _microseconds(direct_model)}
     for key in ("operators", "microseconds"):
-        found[f"{key}_saved"] = found["full"][key] / found["reduced"][key]
-    return found
+        saving[f"{key}_saved"] = saving["full"][key] / saving["reduced"][key]
+    return saving
 
 
-def _microseconds(made: Model) -> float:
+def _microseconds(direct_model: Model) -> float:
     """Of one call, in a batch at home."""
-    inputs = {name: np.repeat(value[None], BATCH, axis=0) for name, value in made.sample.items()}
-    made(**inputs)
+    inputs = {name: np.repeat(value[None], BATCH, axis=0) for name, value in direct_model.sample.items()}
+    direct_model(**inputs)
     times = []
     for _ in range(CALLS):
         start = time.perf_counter()
-        made(**inputs)
+        direct_model(**inputs)
         times.append(time.perf_counter() - start)
     return 1e6 * min(times) / BATCH

@@ -35,18 +35,18 @@ def program_signals(
 ) -> list[Signal]:
     """All entries of the inputs x, the parameters p and the outputs y of a program, in their order."""
     names = _Names(robot, model, inputs, labels, coordinates)
-    found: list[Signal] = []
+    signals: list[Signal] = []
     for direction, groups in (("input", inputs), ("output", outputs)):
         number = 0
         for group, shape in groups.items():
             for index in np.ndindex(*shape):
                 name, unit = names.entry(direction, group, shape, index)
-                found.append(_signal(number, direction, group, name, unit))
+                signals.append(_signal(number, direction, group, name, unit))
                 number += 1
     for number, parameter in enumerate(parameters):
         word, _, owner = parameter.partition("[")
-        found.append(_signal(number, "parameter", word, owner.rstrip("]") or word, names.parameter(word, owner[:-1])))
-    return found
+        signals.append(_signal(number, "parameter", word, owner.rstrip("]") or word, names.parameter(word, owner[:-1])))
+    return signals
 
 
 def _signal(index: int, direction: str, group: str, name: str, unit: str) -> Signal:
@@ -126,8 +126,8 @@ class _Names:
         if word == "turn":
             return (f"{frame}.theta", "rad") if self.planar else (f"{frame}.{ORIENTATION[first]}", "1")
         if word == "platform_acceleration":
-            slides = 2 if self.planar else 3
-            if first < slides:
+            translation_count = 2 if self.planar else 3
+            if first < translation_count:
                 return f"{frame}.a{axes[first]}", "m/s2"
             return f"{frame}.al{'z' if self.planar else axes[first - 3]}", "rad/s2"
         letters = {"velocity": ("v", "m/s"), "acceleration": ("a", "m/s2")}
@@ -153,17 +153,17 @@ def _units(robot: Robot) -> dict[str, str]:
     """Units of all positions and rates by name."""
     units: dict[str, str] = {}
     tree = robot.tree
-    words = {"x": "m", "y": "m", "z": "m", "theta": "rad"} | dict.fromkeys(("qw", "qx", "qy", "qz"), "1")
+    units_by_label = {"x": "m", "y": "m", "z": "m", "theta": "rad"} | dict.fromkeys(("qw", "qx", "qy", "qz"), "1")
     names: list[tuple[Sequence[str], Callable[[Any, int], str]]] = [
-        (tree.position_names, lambda link, k: words.get(link.joint.position_labels[k], _kind(link, 0))),
+        (tree.position_names, lambda link, k: units_by_label.get(link.joint.position_labels[k], _kind(link, 0))),
         (tree.rate_names, _kind),
     ]
     for listed, unit in names:
-        rest = iter(listed)
+        remaining = iter(listed)
         for link in tree.links:
-            own = link.joint.position_labels if listed is tree.position_names else link.joint.rate_labels
-            units |= {next(rest): unit(link, k) for k in range(len(own))}
-            units |= {next(rest): unit for unit in link.body.units}
+            labels = link.joint.position_labels if listed is tree.position_names else link.joint.rate_labels
+            units |= {next(remaining): unit(link, k) for k in range(len(labels))}
+            units |= {next(remaining): unit for unit in link.body.units}
     return units
 
 

@@ -60,8 +60,8 @@ def _producer(base: int, instructions: object, place: dict[int, tuple[int, int]]
             continue
         word, *arguments = instructions[k - base] if k >= base else (LOAD,)  # type: ignore[index]
         picked = is_pick(word)
-        row, own = place.get(arguments[0] if picked else k, (-1, -1)) if word != "const" else (-1, -1)
-        if own != lane:
+        row, producer_lane = place.get(arguments[0] if picked else k, (-1, -1)) if word != "const" else (-1, -1)
+        if producer_lane != lane:
             return None
         rows.add(row)
         words.add(word if picked else "")
@@ -74,15 +74,15 @@ def simd_plan(program: Program) -> SimdPlan:
     depth, height = _depths(program)
     sets = _sets(program, depth)
     legs = _legs(program, sets)
-    rows = [_row(program, lanes) for found in sets.values() for lanes in _in_lanes(found, legs)]
+    rows = [_row(program, lanes) for values in sets.values() for lanes in _in_lanes(values, legs)]
     taken: set[int] = set()
 
     def fits(lanes: Lanes) -> bool:
-        own = lane_values(lanes)
-        if len(own) < 2 or len(set(own)) < len(own) or min(own) < base or not taken.isdisjoint(own):
+        row_values = lane_values(lanes)
+        if len(row_values) < 2 or len(set(row_values)) < len(row_values) or min(row_values) < base or not taken.isdisjoint(row_values):
             return False
-        words = {instructions[k - base][0] for k in own}
-        return len(words) == 1 and words <= IN_ROWS and len({(depth[k], height[k]) for k in own}) == 1
+        words = {instructions[k - base][0] for k in row_values}
+        return len(words) == 1 and words <= IN_ROWS and len({(depth[k], height[k]) for k in row_values}) == 1
 
     seeds = [operand for row in rows if row.wide for operand in row.operands]
     seeds += output_rows(program)
@@ -92,14 +92,14 @@ def simd_plan(program: Program) -> SimdPlan:
             taken.update(lane_values(lanes))
             rows.append(_row(program, lanes))
             seeds += rows[-1].operands
-    rest: dict[tuple[str, int, int], list[int]] = defaultdict(list)
+    remaining: dict[tuple[str, int, int], list[int]] = defaultdict(list)
     kinds = _kinds(program)
     for k, instruction in enumerate(instructions, base):
         if kinds[instruction[0]] == OTHER and k not in taken:
-            rest[instruction[0], depth[k], height[k]].append(k)
+            remaining[instruction[0], depth[k], height[k]].append(k)
     place = SimdPlan(program, rows).place
-    for (word, *_), found in sorted(rest.items(), key=lambda item: item[0][1:]):
-        for lanes in _in_lanes(found, legs) if word in IN_ROWS else ((k,) for k in found):
+    for (word, *_), values in sorted(remaining.items(), key=lambda item: item[0][1:]):
+        for lanes in _in_lanes(values, legs) if word in IN_ROWS else ((k,) for k in values):
             row = _row(program, lanes)
             if row.wide and not all(_ready(base, instructions, place, operand) for operand in row.operands):
                 rows += [_row(program, (k,)) for k in lane_values(lanes)]
@@ -133,7 +133,7 @@ def simd_saving(program: Program) -> float:
 def _saved(program: Program) -> float:
     lengths = [function.length for function in program.functions]
     sets = _sets(program, _depths(program)[0])
-    work = [(lengths[function_number(word)], len(found)) for (_, word), found in sets.items()]
+    work = [(lengths[function_number(word)], len(calls)) for (_, word), calls in sets.items()]
     alone = sum(length * count for length, count in work)
     return alone / max(sum(length * -(-count // WIDTH) for length, count in work), 1)
 
@@ -142,14 +142,14 @@ def _input_rows(program: Program, rows: list[SimdRow], least: int) -> list[Lanes
     """Inputs that rows take together at least so often, where they do not lie side by side."""
     base, taken = len(program.inputs), set[int]()
     uses = Counter(operand for row in rows if row.wide for operand in row.operands if max(operand) < base)
-    found = []
+    input_rows = []
     for lanes, count in uses.items():
-        own = lane_values(lanes)
-        apart = len(set(own)) == len(own) > 1 and not contiguous(lanes, base)
-        if count >= least and apart and taken.isdisjoint(own):
-            taken.update(own)
-            found.append(lanes)
-    return found
+        row_values = lane_values(lanes)
+        apart = len(set(row_values)) == len(row_values) > 1 and not contiguous(lanes, base)
+        if count >= least and apart and taken.isdisjoint(row_values):
+            taken.update(row_values)
+            input_rows.append(lanes)
+    return input_rows
 
 
 def contiguous(lanes: Lanes, count: int) -> bool:
@@ -200,14 +200,14 @@ def arrange_parts(setup: Program, main: Program) -> tuple[Program, Program]:
 
 
 def _row(program: Program, lanes: Lanes) -> SimdRow:
-    base, own = len(program.inputs), lane_values(lanes)
-    if len(own) == 1:
-        word, *arguments = program.instructions[own[0] - base]
-        return SimdRow(word, (own[0],), [(k,) for k in arguments], False)
-    found = [program.instructions[k - base][1:] if k != HOLE else None for k in lanes]
-    count = len(program.instructions[own[0] - base]) - 1
-    operands = [tuple(HOLE if own is None else own[slot] for own in found) for slot in range(count)]
-    return SimdRow(program.instructions[own[0] - base][0], lanes, operands, True)
+    base, values = len(program.inputs), lane_values(lanes)
+    if len(values) == 1:
+        word, *arguments = program.instructions[values[0] - base]
+        return SimdRow(word, (values[0],), [(k,) for k in arguments], False)
+    lane_arguments = [program.instructions[k - base][1:] if k != HOLE else None for k in lanes]
+    count = len(program.instructions[values[0] - base]) - 1
+    operands = [tuple(HOLE if values is None else values[slot] for values in lane_arguments) for slot in range(count)]
+    return SimdRow(program.instructions[values[0] - base][0], lanes, operands, True)
 
 
 def _depths(program: Program) -> tuple[list[int], list[int]]:
@@ -254,12 +254,12 @@ def _legs(program: Program, sets: dict[tuple[int, str], list[int]]) -> list[int]
     """
     base, instructions = len(program.inputs), program.instructions
     work: Counter[int] = Counter()
-    for (_, word), found in sets.items():
-        if 1 < len(found) <= WIDTH:
-            work[len(found)] += program.functions[function_number(word)].length
+    for (_, word), calls in sets.items():
+        if 1 < len(calls) <= WIDTH:
+            work[len(calls)] += program.functions[function_number(word)].length
     usual = max(work, key=lambda size: work[size], default=WIDTH)
     legs = [HOLE] * (base + len(instructions))
-    begin = min((key for key, found in sets.items() if len(found) == usual), default=None)
+    begin = min((key for key, calls in sets.items() if len(calls) == usual), default=None)
     if any(name.startswith(SPARE) for name, _ in program.outputs):  # another program takes them in its own lanes
         for lanes in output_rows(program):
             for leg, k in enumerate(lanes if HOLE in lanes else ()):
@@ -271,8 +271,8 @@ def _legs(program: Program, sets: dict[tuple[int, str], list[int]]) -> list[int]
     users: list[list[int]] = [[] for _ in legs]
     for k, (word, *arguments) in enumerate(instructions, base):
         if word != "const":
-            for given in arguments:
-                users[given].append(k)
+            for argument in arguments:
+                users[argument].append(k)
     everything = range(base, len(legs))
     for k in everything:
         word, *arguments = instructions[k - base]
@@ -294,50 +294,50 @@ def _made_consistent(program: Program, sets: dict[tuple[int, str], list[int]], l
         if kinds[instruction[0]] == PICKED:
             picks[instruction[1]].append(k)
     for key in sorted(sets):
-        found = sets[key]
-        for k in found:
+        calls = sets[key]
+        for k in calls:
             most = _most(legs, instructions[k - base][1:])
             legs[k] = legs[k] if most == HOLE else most
-        if len(found) % usual == 0:
-            _shared_out(found, legs, usual)
-        for k in found:
+        if len(calls) % usual == 0:
+            _shared_out(calls, legs, usual)
+        for k in calls:
             for pick in picks[k]:
                 legs[pick] = legs[k]
 
 
-def _shared_out(found: list[int], legs: list[int], usual: int) -> None:
+def _shared_out(identical_calls: list[int], legs: list[int], usual: int) -> None:
     """Give each leg as many of the calls, where calls of one leg are side by side, or each leg's in turn."""
-    each = len(found) // usual
-    if all(count == each for count in Counter(legs[k] for k in found).values()):
+    each = len(identical_calls) // usual
+    if all(count == each for count in Counter(legs[k] for k in identical_calls).values()):
         return
     for parts in (
-        [found[leg::usual] for leg in range(usual)],
-        [found[k : k + each] for k in range(0, len(found), each)],
+        [identical_calls[leg::usual] for leg in range(usual)],
+        [identical_calls[k : k + each] for k in range(0, len(identical_calls), each)],
     ):
         if any(len({legs[k] for k in part}) > 1 for part in parts):
             continue
         free = [leg for leg in range(usual) if leg not in {legs[part[0]] for part in parts}]
-        seen: set[int] = set()
+        assigned: set[int] = set()
         for part in parts:
             leg = legs[part[0]]
-            leg = leg if leg != HOLE and leg not in seen else free.pop(0) if free else leg
-            seen.add(leg)
+            leg = leg if leg != HOLE and leg not in assigned else free.pop(0) if free else leg
+            assigned.add(leg)
             for k in part:
                 legs[k] = leg
         return
 
 
 def _most(legs: list[int], values: Sequence[int]) -> int:
-    found = [leg for leg in [legs[k] for k in values] if leg != HOLE]
-    return max(dict.fromkeys(found), key=found.count) if len(found) > 2 else found[0] if found else HOLE
+    assigned_legs = [leg for leg in [legs[k] for k in values] if leg != HOLE]
+    return max(dict.fromkeys(assigned_legs), key=assigned_legs.count) if len(assigned_legs) > 2 else assigned_legs[0] if assigned_legs else HOLE
 
 
-def _in_lanes(found: list[int], legs: list[int]) -> Iterator[Lanes]:
+def _in_lanes(values: list[int], legs: list[int]) -> Iterator[Lanes]:
     """Rows of values: each has one of each leg at most."""
     rows: list[list[int]] = []
-    for k in found:
+    for k in values:
         lane = legs[k]
-        row = next((own for own in rows if lane != HOLE and own[lane] == HOLE), None)
+        row = next((candidate for candidate in rows if lane != HOLE and candidate[lane] == HOLE), None)
         if row is None:
             row = [HOLE] * WIDTH
             rows.append(row)

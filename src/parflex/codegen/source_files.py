@@ -116,15 +116,15 @@ def _listed(words: str | Sequence[str]) -> str:
 
 def array_entries(program: Program, signals: Iterable[Signal], direction: str) -> list[str]:
     """A line for each entry of an array: index, place in its group, name in the robot file, unit."""
-    known = [signal for signal in signals if signal["direction"] == direction]
+    selected = [signal for signal in signals if signal["direction"] == direction]
     places = {
         "input": program.variables,
         "parameter": program.parameters,
         "output": [label for label, _ in program.outputs],
     }[direction]
-    if not known:
+    if not selected:
         return [f"{k}: {place}" for k, place in enumerate(places)]
-    rows = zip(known, places, strict=True)
+    rows = zip(selected, places, strict=True)
     return [f"{signal['index']}: {place}  {signal['name']}  [{signal['unit']}]" for signal, place in rows]
 
 
@@ -134,11 +134,11 @@ def identifier(name: str) -> str:
     return f"m_{word}" if not word or word[0].isdigit() or word in TAKEN else word
 
 
-def index_names(prefix: str, signals: Iterable[Signal], shown: Iterable[str]) -> list[tuple[str, int]]:
+def index_names(prefix: str, signals: Iterable[Signal], selected_groups: Iterable[str]) -> list[tuple[str, int]]:
     """C names of the indices of entries in the groups that are `shown`, each once."""
     kinds = {"input": "IN", "parameter": "P", "output": "OUT"}
-    groups, taken = set(shown), set()
-    found = []
+    groups, taken = set(selected_groups), set()
+    names = []
     for signal in signals:
         if signal["group"] not in groups:
             continue
@@ -147,5 +147,5 @@ def index_names(prefix: str, signals: Iterable[Signal], shown: Iterable[str]) ->
         while word in taken:  # names that differ only in signs that C does not have
             word = f"{word}_{signal['index']}"
         taken.add(word)
-        found.append((word, signal["index"]))
-    return found
+        names.append((word, signal["index"]))
+    return names

@@ -55,14 +55,14 @@ def step_programs(
     """
     options = Options(friction_width=friction_width, calls=calls)
     keys = [cache.key_of(robot, word, model, options, by_pairs) for word in ("factor", "solve")]
-    kept = [cache.read_program(key) if key is not None else None for key in keys]
-    if kept[0] is not None and kept[1] is not None:
-        return StepPrograms(Model(**kept[0]), Model(**kept[1]))
-    made = _traced(robot, model, options, by_pairs)
-    for key, own in zip(keys, () if made is None else (made.factor, made.solve), strict=False):
+    stored = [cache.read_program(key) if key is not None else None for key in keys]
+    if stored[0] is not None and stored[1] is not None:
+        return StepPrograms(Model(**stored[0]), Model(**stored[1]))
+    programs = _traced(robot, model, options, by_pairs)
+    for key, program_model in zip(keys, () if programs is None else (programs.factor, programs.solve), strict=False):
         if key is not None:
-            cache.write_program(key, own)
-    return made
+            cache.write_program(key, program_model)
+    return programs
 
 
 def _traced(robot: Robot, model: str, options: Options, by_pairs: bool) -> StepPrograms | None:
@@ -84,7 +84,7 @@ def _traced(robot: Robot, model: str, options: Options, by_pairs: bool) -> StepP
     if matrix is None:
         return None
     state = {name: symbols.shape for name, symbols in tracer.inputs.items()}
-    given = [f"{name}[{k}]" for name, (size,) in state.items() for k in range(size)]
+    state_names = [f"{name}[{k}]" for name, (size,) in state.items() for k in range(size)]
     count = len(matrix.free)
     parts = [tracer.group(name, count) for name in (("miss", "imaginary_miss") if by_pairs else ("miss",))]
     miss = np.array([ComplexPair(*both) for both in zip(*parts, strict=True)] if by_pairs else parts[0], dtype=object)
@@ -95,7 +95,7 @@ def _traced(robot: Robot, model: str, options: Options, by_pairs: bool) -> StepP
         values = np.array(
             [getattr(complex_pair(value), part) for part in ("re", "im") for value in values], dtype=object
         )
-    program = make_program(graph, f"{robot.name}_step", {"change": values}, given, NO_LIMIT, quick=True)
+    program = make_program(graph, f"{robot.name}_step", {"change": values}, state_names, NO_LIMIT, quick=True)
     setup, main = program.split()
     if simd_pays(main):
         setup, main = arrange_parts(setup, main)
@@ -114,13 +114,13 @@ def joint_tangents(tree: Tree, q: Array, rates: Array) -> dict[int, JointTangent
     from parflex.symbolic.derivative import jacobian
 
     forces = joint_forces(tree, q, rates, np.zeros(tree.n))
-    found = {}
+    tangents = {}
     for link in tree.links:
         if link.joint.one_axis and isinstance(rates[link.v.start], Expression):
             k = link.v.start
             ((stiffness, damping),) = jacobian([forces[k]], [q[link.q.start], rates[k]])
-            found[k] = JointTangent(stiffness, damping)
-    return found
+            tangents[k] = JointTangent(stiffness, damping)
+    return tangents
 
 
 def _hold(value: Any) -> Any:

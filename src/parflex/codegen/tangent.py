@@ -13,13 +13,13 @@ def tangent_program(program: Program) -> Program:
 
     Parameters stay as they are. Where nothing changes no instruction is written.
     """
-    made = _Tangents(program.inlined())
-    made.write()
-    names = tuple(f"change of {name}" for name in made.source.variables)
-    outputs = tuple((f"change of {name}", made.change_of(k)) for name, k in made.source.outputs)
+    tangents = _Tangents(program.inlined())
+    tangents.write()
+    names = tuple(f"change of {name}" for name in tangents.source.variables)
+    outputs = tuple((f"change of {name}", tangents.change_of(k)) for name, k in tangents.source.outputs)
     return Program(
-        f"{program.name}_tangent", made.source.variables + names, made.source.parameters, tuple(made.instructions),
-        made.setup, outputs,
+        f"{program.name}_tangent", tangents.source.variables + names, tangents.source.parameters, tuple(tangents.instructions),
+        tangents.setup, outputs,
     )  # fmt: skip
 
 
@@ -41,17 +41,17 @@ class _Tangents:
         for index, (operation, *arguments) in enumerate(self.source.instructions):
             if index == self.source.setup:
                 self.setup = len(self.instructions)
-            here = len(self.source.inputs) + index
+            number = len(self.source.inputs) + index
             if operation == "const":
-                self.value[here] = self.put("const", *arguments)
+                self.value[number] = self.put("const", *arguments)
                 continue
-            self.value[here] = self.put(operation, *(self.value[k] for k in arguments))
+            self.value[number] = self.put(operation, *(self.value[k] for k in arguments))
             changes = [self.change.get(k) for k in arguments]
             if any(change is not None for change in changes) and operation in RULES:
                 values = [self.value[k] for k in arguments]
-                found = RULES[operation](self, self.value[here], values, changes)
-                if found is not None:
-                    self.change[here] = found
+                derivative = RULES[operation](self, self.value[number], values, changes)
+                if derivative is not None:
+                    self.change[number] = derivative
         if self.source.setup >= len(self.source.instructions):
             self.setup = len(self.instructions)
 
@@ -72,21 +72,21 @@ class _Tangents:
         """A change, or zero as a value of its own."""
         return self.put("const", 0.0) if change is None else change
 
-    def sum(self, one: int | None, other: int | None) -> int | None:
+    def sum(self, first: int | None, second: int | None) -> int | None:
         """Of two changes."""
-        if one is None or other is None:
-            return other if one is None else one
-        return self.put("add", one, other)
+        if first is None or second is None:
+            return second if first is None else first
+        return self.put("add", first, second)
 
     def times(self, factor: int, change: int | None) -> int | None:
         """A multiple of a change."""
         return None if change is None else self.put("mul", factor, change)
 
-    def less(self, one: int | None, other: int | None) -> int | None:
+    def less(self, first: int | None, second: int | None) -> int | None:
         """The difference of two changes."""
-        if other is None:
-            return one
-        return self.put("neg", other) if one is None else self.put("sub", one, other)
+        if second is None:
+            return first
+        return self.put("neg", second) if first is None else self.put("sub", first, second)
 
 
 Rule = Callable[[_Tangents, int, list[int], list[Any]], int | None]

@@ -62,14 +62,14 @@ def _rates(tracer: Tracer, form: Formulation, options: Options, driven: bool) ->
     tree, motors, names = form.robot.tree, form.robot.actuated_names, form.independent_names
     q = form.closed(tracer.group("q", tree.nq))
     rates = tracer.group("qd", len(form.independent))
-    given = tracer.group(*form.prescribed) if driven else tracer.group("effort", len(motors))
+    driving_input = tracer.group(*form.prescribed) if driven else tracer.group("effort", len(motors))
     wrenches = {frame: tracer.group(f"wrench_{frame}", 6) for frame in options.wrenches}
     add_gates(tracer, tree)
     state = form.moving(q, rates, wrenches)
     if driven:
-        effort, accelerations = form.efforts_for(state, given)
+        effort, accelerations = form.efforts_for(state, driving_input)
     else:
-        accelerations = form.accelerations_under(state, given)
+        accelerations = form.accelerations_under(state, driving_input)
     resolved: Array = np.zeros(tree.n, dtype=object)
     resolved[form.independent] = accelerations
     changes = tree.rate_changes(state.qd, resolved)[form.independent]
@@ -90,9 +90,9 @@ def _rates(tracer: Tracer, form: Formulation, options: Options, driven: bool) ->
 
 def _accelerations_of(form: Formulation, state: Any, rates: list[int], independent: Array) -> Array:
     """Accelerations of some coordinates, of dependent ones by the closures."""
-    own = [int(k) for k in form.independent]
-    if set(rates) <= set(own):
-        return independent[[own.index(k) for k in rates]]
+    independent_rates = [int(k) for k in form.independent]
+    if set(rates) <= set(independent_rates):
+        return independent[[independent_rates.index(k) for k in rates]]
     return form.all_accelerations(state, independent)[rates]
 
 
@@ -100,41 +100,41 @@ def energy(tracer: Tracer, form: Formulation, options: Options) -> Outputs:
     """Closed positions and all rates in, energies out."""
     tree = form.robot.tree
     q, rates = tracer.group("q", tree.nq), tracer.group("rates", tree.n)
-    found = energies(tree, pose(tree, q), rates)
+    energy_terms = energies(tree, pose(tree, q), rates)
     labels = {"q": list(tree.position_names), "rates": list(tree.rate_names)}
-    values = {"kinetic": found.kinetic, "elastic": found.elastic, "gravity": found.gravity}
+    values = {"kinetic": energy_terms.kinetic, "elastic": energy_terms.elastic, "gravity": energy_terms.gravity}
     return {name: np.array([value], dtype=object) for name, value in values.items()}, labels
 
 
 def inverse_in_coordinates(tracer: Tracer, form: Formulation, options: Options) -> Outputs:
     """Accelerations in, efforts out."""
-    asked, given, state = _moving(tracer, form, options)
-    given |= tracer.groups(asked.motion_groups)
-    outputs = asked.inverse(state, given) | asked.missed(state, given)
-    return outputs | (input_checks(form, state, given, motors=True) if options.checks else {}), asked.labels
+    coordinates, inputs, state = _moving(tracer, form, options)
+    inputs |= tracer.groups(coordinates.motion_groups)
+    outputs = coordinates.inverse(state, inputs) | coordinates.missed(state, inputs)
+    return outputs | (input_checks(form, state, inputs, motors=True) if options.checks else {}), coordinates.labels
 
 
 def direct_in_coordinates(tracer: Tracer, form: Formulation, options: Options) -> Outputs:
     """Efforts in, accelerations out."""
-    asked, given, state = _moving(tracer, form, options)
-    outputs = asked.direct(state, tracer.group("effort", len(form.robot.actuated))) | asked.missed(state, given)
-    return outputs | (input_checks(form, state, given, motors=False) if options.checks else {}), asked.labels
+    coordinates, inputs, state = _moving(tracer, form, options)
+    outputs = coordinates.direct(state, tracer.group("effort", len(form.robot.actuated))) | coordinates.missed(state, inputs)
+    return outputs | (input_checks(form, state, inputs, motors=False) if options.checks else {}), coordinates.labels
 
 
 def kinematics_in_coordinates(tracer: Tracer, form: Formulation, options: Options) -> Outputs:
     """Positions and rates of what is asked for in, those of the rest out."""
-    asked, given, state = _moving(tracer, form, options)
-    return asked.kinematics(state) | asked.missed(state, given), asked.labels
+    coordinates, inputs, state = _moving(tracer, form, options)
+    return coordinates.kinematics(state) | coordinates.missed(state, inputs), coordinates.labels
 
 
 def mass_matrix(tracer: Tracer, form: Formulation, options: Options) -> Outputs:
     """Positions in; inertia in the rates of the coordinates out."""
-    asked = _asked(form, options)
-    given = tracer.groups(asked.place_groups)
-    still = {name: np.zeros(shape) for name, shape in asked.rate_groups.items()}
-    state = asked.state(given | still)
-    M, names = asked.mass_matrix(state)
-    return {"mass_matrix": M} | asked.found(state) | asked.missed(state, given), asked.labels | {"mass_matrix": names}
+    coordinates = _asked(form, options)
+    inputs = tracer.groups(coordinates.place_groups)
+    zero_rates = {name: np.zeros(shape) for name, shape in coordinates.rate_groups.items()}
+    state = coordinates.state(inputs | zero_rates)
+    M, names = coordinates.mass_matrix(state)
+    return {"mass_matrix": M} | coordinates.found(state) | coordinates.missed(state, inputs), coordinates.labels | {"mass_matrix": names}
 
 
 MODELS_IN_COORDINATES: dict[str, Callable[[Tracer, Formulation, Options], Outputs]] = {
@@ -152,9 +152,9 @@ def _asked(form: Formulation, options: Options) -> RequestedCoordinates:
 
 def _moving(tracer: Tracer, form: Formulation, options: Options) -> tuple[RequestedCoordinates, dict[str, Array], Any]:
     """The form in its coordinates, what goes in, and the state."""
-    asked = _asked(form, options)
-    given = tracer.groups(asked.place_groups | asked.rate_groups)
-    return asked, given, asked.state(given)
+    coordinates = _asked(form, options)
+    inputs = tracer.groups(coordinates.place_groups | coordinates.rate_groups)
+    return coordinates, inputs, coordinates.state(inputs)
 
 
 def rates_read(form: Formulation, options: Options) -> list[str]:
@@ -209,9 +209,9 @@ def trace(robot: Robot, model: str, options: Options = Options()) -> Trace:
 def traces(robot: Robot, model: str, options: Options = Options()) -> Iterator[Trace]:
     """The model in all ways of writing its form; the one with the fewest operators is kept."""
     form, graph, values = formulation_of(robot, model, options)
-    ways = form.ways()
-    for way in ways:  # each in a graph of its own, but for symbols that are in the robot itself
-        yield _traced(way, model, options, graph if len(ways) == 1 else options.new_graph(), values)
+    variants = form.ways()
+    for variant in variants:  # each in a graph of its own, but for symbols that are in the robot itself
+        yield _traced(variant, model, options, graph if len(variants) == 1 else options.new_graph(), values)
 
 
 def formulation_of(robot: Robot, model: str, options: Options) -> tuple[Formulation, Graph, dict[str, float]]:
@@ -231,8 +231,8 @@ def _traced(form: Formulation, model: str, options: Options, graph: Graph, value
     tracer = Tracer(graph)
     if options.weights or options.preload or options.limits:
         form = replace(form, question=replace(form.question, sharing=symbolic_allocation(tracer, form.robot, options)))
-    made = MODELS if options.coordinates is None else MODELS | MODELS_IN_COORDINATES
-    outputs, labels = made[model](tracer, form, options)
+    builders = MODELS if options.coordinates is None else MODELS | MODELS_IN_COORDINATES
+    outputs, labels = builders[model](tracer, form, options)
     outputs = with_status(outputs, form.robot.tree.length)
     used = {name: words for name, words in labels.items() if name in {*tracer.inputs, *outputs}}
     named = (used, form.independent_names, rates_read(form, options))

@@ -108,17 +108,17 @@ def grouped_robot(robot: Robot, graph: Graph, symbolic: str | Sequence[str]) -> 
         source, names = base.robot.tree, base.names
     else:
         source, names = robot.tree, [symbolic] if isinstance(symbolic, str) else list(symbolic)
-    known = [f"{parameter}[{link.name}]" for link in source.links for parameter in PARAMETERS]
+    known_names = [f"{parameter}[{link.name}]" for link in source.links for parameter in PARAMETERS]
     for name in names:
-        if name not in known:
+        if name not in known_names:
             raise InputError(
-                f"there is no parameter '{name}'", key="parameters", value=name, hint=did_you_mean(name, known)
+                f"there is no parameter '{name}'", key="parameters", value=name, hint=did_you_mean(name, known_names)
             )
     values = np.concatenate([body_parameters(link.body.as_rigid()) for link in source.links])
-    chosen = [known.index(name) for name in names]
-    rest = values.copy()
-    rest[chosen] = 0.0
-    constant = _entries(regrouped_tree(_tree_with(source, rest), "second moment"))
+    chosen = [known_names.index(name) for name in names]
+    fixed_values = values.copy()
+    fixed_values[chosen] = 0.0
+    constant = _entries(regrouped_tree(_tree_with(source, fixed_values), "second moment"))
     # grouping is linear in the parameters, so unit parameters give its matrix
     columns = [
         _entries(regrouped_tree(_tree_with(source, unit), "second moment")) for unit in np.eye(len(values))[chosen]
@@ -126,8 +126,8 @@ def grouped_robot(robot: Robot, graph: Graph, symbolic: str | Sequence[str]) -> 
     entries = [_entry(graph, number, [column[k] for column in columns], names) for k, number in enumerate(constant)]
     links = []
     for j, link in enumerate(source.links):
-        m, *rest_of = entries[ENTRIES * j : ENTRIES * (j + 1)]
-        body = RigidBody(m, np.array(rest_of[:3], dtype=object), np.array(rest_of[3:], dtype=object).reshape(3, 3))
+        m, *moments = entries[ENTRIES * j : ENTRIES * (j + 1)]
+        body = RigidBody(m, np.array(moments[:3], dtype=object), np.array(moments[3:], dtype=object).reshape(3, 3))
         links.append(replace(link, body=body))
     numbers = dict(zip(names, (float(value) for value in values[chosen]), strict=True))
     return _with_tree(robot, replace(source, links=tuple(links))), numbers
@@ -212,8 +212,8 @@ def _warn_of_cables(robot: Robot, model: str) -> None:
     """Programs without limits take the least norm, in which driven cables may push."""
     cables = [link.name for link in robot.tree.links if link.pulls_only]
     if cables and model in (*WITH_EFFORTS, *OF_LAWS) and spare_motors(robot) > 0:
-        said = f"'{cables[0]}' may push in efforts of least norm, which this program gives: limit the efforts of motors"
-        warnings.warn(ParflexWarning(said), stacklevel=3)
+        message = f"'{cables[0]}' may push in efforts of least norm, which this program gives: limit the efforts of motors"
+        warnings.warn(ParflexWarning(message), stacklevel=3)
 
 
 def symbolic_allocation(tracer: Tracer, robot: Robot, options: Options) -> Sharing:

@@ -81,12 +81,12 @@ def _independent(robot: Robot, model: str) -> list[int] | None:
         block = J[:, robot.free]
         if robot.mobility.rank and mobility.condition(block, robot.mobility.rank) > NEAR_SINGULAR:
             continue
-        found = mobility.choose_partition(J, robot.free, robot.mobility.rank, weights)
-        kept = J[np.ix_(found.rows, found.dependent)]
-        motors, chosen = set(robot.actuated), set(found.independent.tolist())
+        partition = mobility.choose_partition(J, robot.free, robot.mobility.rank, weights)
+        dependent_block = J[np.ix_(partition.rows, partition.dependent)]
+        motors, chosen = set(robot.actuated), set(partition.independent.tolist())
         fits = motors <= chosen if robot.tree.elastic else chosen <= motors
-        if fits and mobility.condition(kept) <= NEAR_SINGULAR:
-            return [int(k) for k in found.independent]
+        if fits and mobility.condition(dependent_block) <= NEAR_SINGULAR:
+            return [int(k) for k in partition.independent]
     return None
 
 
@@ -101,20 +101,20 @@ def _regular_pose(robot: Robot, dependent: Array) -> Array:
 
 def _leg_blocks(robot: Robot) -> list[tuple[Array, Array, Array, Array]]:
     """Of each leg, or side of a loop, its rows and joints, and those of its largest regular block."""
-    bodies, seen, found = robot.assembler.free_bodies, cheapest_closures(robot), []
-    numbers = {id(loop): own for loop, own in zip(robot.closures.rows, robot.closures.slices(), strict=True)}
+    bodies, selected_closures, leg_blocks = robot.assembler.free_bodies, cheapest_closures(robot), []
+    numbers = {id(loop): row_indices for loop, row_indices in zip(robot.closures.rows, robot.closures.slices(), strict=True)}
     assembler, locked = robot.assembler, robot.locked
     for part in assembler.parts(Target(fixed=bodies), locked) if bodies else assembler.sides(locked):
         if not len(part.columns):
             continue
         rows = np.concatenate([np.arange(*numbers[id(loop)].indices(robot.closures.size)) for loop in part.rows])
-        blocks = [mobility.scaled_jacobian(seen, q)[np.ix_(rows, part.columns)] for q in robot.reference_poses]
+        blocks = [mobility.scaled_jacobian(selected_closures, q)[np.ix_(rows, part.columns)] for q in robot.reference_poses]
         best = max(blocks, key=mobility.rank)
         rank = mobility.rank(best)
-        own = np.sort(scipy.linalg.qr(best.T, mode="r", pivoting=True)[1][:rank])
-        columns = np.sort(scipy.linalg.qr(best[own], mode="r", pivoting=True)[1][:rank])
-        found.append((rows, part.columns, rows[own], part.columns[columns]))
-    return found
+        row_indices = np.sort(scipy.linalg.qr(best.T, mode="r", pivoting=True)[1][:rank])
+        columns = np.sort(scipy.linalg.qr(best[row_indices], mode="r", pivoting=True)[1][:rank])
+        leg_blocks.append((rows, part.columns, rows[row_indices], part.columns[columns]))
+    return leg_blocks
 
 
 # -- the trace -------------------------------------------------------------------------------------------------------
@@ -128,10 +128,10 @@ class _Traced:
         last = "qdd" if question.model == "inverse" else "effort"
         names = ["q", "qd", last, *(f"wrench_{frame}" for frame in question.frames)]
         groups = [tracer.group(*pair) for pair in zip(names, group_lengths(robot, question), strict=True)]
-        self.q, given, self.last = groups[:3]
+        self.q, rates, self.last = groups[:3]
         self.wrenches = dict(zip(question.frames, groups[3:], strict=True))
         self.inputs = tracer.inputs
-        self.home = self._form(list(robot.independent_rates)).given(self.q, given, self.wrenches)
+        self.home = self._form(list(robot.independent_rates)).given(self.q, rates, self.wrenches)
         self.qd: Array = self.home.qd
 
     def _form(self, independent: list[int]) -> Any:
@@ -244,13 +244,13 @@ class _Traced:
         return _bound(rows, reduced.inverse)
 
     def _leg_conditions(self, at: Pose) -> list[Any]:
-        found, J = [], self._rows(at) if self.robot.closures.size else None
-        for rows, columns, own, picked in _leg_blocks(self.robot):
+        conditions, J = [], self._rows(at) if self.robot.closures.size else None
+        for rows, columns, block_rows, picked in _leg_blocks(self.robot):
             assert J is not None
-            block = J[np.ix_(own, picked)]
+            block = J[np.ix_(block_rows, picked)]
             inverse = solve(block, np.eye(len(block), dtype=object))
-            found.append(_bound(J[np.ix_(rows, columns)], inverse))
-        return found
+            conditions.append(_bound(J[np.ix_(rows, columns)], inverse))
+        return conditions
 
 
 def _bound(matrix: Array, inverse: Array) -> Any:
@@ -268,11 +268,11 @@ def _accelerations(state: Any, tau: Array) -> tuple[Array, Any]:
             return np.array([solved(_, column) for column in right.T], dtype=object).T
         return units * np.array(substitute(steps, units * right), dtype=object)
 
-    found, _ = state.pushed(tau, solved)
+    accelerations, _ = state.pushed(tau, solved)
     pivots = np.array([step.pivot for step in steps], dtype=object)
     inverses = np.array([step.inverse for step in steps], dtype=object)
     uneven = (pivots @ pivots) * (inverses @ inverses) / UNEVEN**2
-    return found, uneven + sum((1.0 - np.sign(pivot) for pivot in pivots), 0.0)
+    return accelerations, uneven + sum((1.0 - np.sign(pivot) for pivot in pivots), 0.0)
 
 
 def group_lengths(robot: Robot, question: StateQuestion) -> list[int]:
