@@ -106,10 +106,10 @@ class LoopSettings:
 
     def limits(self, motors: Sequence[str]) -> tuple[Array, Array]:
         """The lowest and the highest effort of each motor."""
-        given = self.effort_limit
-        if _number(given) and not given > 0:  # type: ignore[operator]
-            raise InputError("an effort limit must be positive", key="effort_limit", value=given, hint="give e.g. 20")
-        return read_limits(motors, given)
+        limit = self.effort_limit
+        if _number(limit) and not limit > 0:  # type: ignore[operator]
+            raise InputError("an effort limit must be positive", key="effort_limit", value=limit, hint="give e.g. 20")
+        return read_limits(motors, limit)
 
 
 def run_law(
@@ -189,10 +189,10 @@ class SampledRun:
         say_first_compilation(self.sampled_steps)
         method = replace(method_named("gauss4" if elastic else "rk4"), steps=self.steps)
         names = [self.plant.robot.tree.rate_names[k] for k in self.plant.problem.places]
-        found = run_loop(self.system, method, self.grid, q, qd, names, TOLERANCE, shown=shown)
-        last = len(found.t) - 1
+        integrated = run_loop(self.system, method, self.grid, q, qd, names, TOLERANCE, progress=shown)
+        last = len(integrated.t) - 1
         self.efforts[last:] = self.efforts[max(0, last - 1)]
-        return found
+        return integrated
 
     def steps(
         self, system: System, work: Any, tableau: Any, t: float, h: float, every: int, q: Array, qd: Array,
@@ -214,37 +214,37 @@ class SampledRun:
         return filled, self.status
 
 
-def _told(run: SampledRun, found: IntegratedRows, settings: dict[str, Any]) -> Controlled:
+def _told(run: SampledRun, integrated: IntegratedRows, settings: dict[str, Any]) -> Controlled:
     """Columns, errors and failures of a run."""
-    t, q = found.t, found.y[:, : run.plant.robot.tree.nq]
+    t, q = integrated.t, integrated.y[:, : run.plant.robot.tree.nq]
     failure, why, stopped = "", "", None
-    if found.status == "interrupted":
+    if integrated.status == "interrupted":
         failure, why, stopped = "interrupted", "interrupted; results so far are kept", float(t[-1])
-    elif found.status != "ok":
+    elif integrated.status != "ok":
         failure, why = WORDS.get(run.status, ("plant", "the loops of the plant cannot be closed"))
         stopped = float(t[-1])
-    seen = end_effector_rows(run.plant, q)
-    if seen.crossed is not None and failure != "interrupted":
-        failure, stopped = "singularity", float(t[seen.crossed[0]])
-        why = f"the plant crosses a singularity {seen.crossed[1]}"
-    columns, error, turn = _columns(run, found, seen)
+    end_effector = end_effector_rows(run.plant, q)
+    if end_effector.crossed is not None and failure != "interrupted":
+        failure, stopped = "singularity", float(t[end_effector.crossed[0]])
+        why = f"the plant crosses a singularity {end_effector.crossed[1]}"
+    columns, error, turn = _columns(run, integrated, end_effector)
     if failure in ("geometry", "plant"):
         failure, why = _unstable(run, columns, t <= stopped) or (failure, why)
     errors: dict[str, float | None] = dict.fromkeys(INDEXES, None)
     if not failure:
         errors = dict(error_indexes(t, error))
-    summary: dict[str, Any] = {"seconds": found.seconds, "rows": len(t), "rotation_max": float(turn.max(initial=0.0))}
+    summary: dict[str, Any] = {"seconds": integrated.seconds, "rows": len(t), "rotation_max": float(turn.max(initial=0.0))}
     summary |= coupling_summary(run.plant.robot, columns)
-    summary |= loads_on_plant(run.plant, found, run.efforts[0], run.grid.out_step, columns)
+    summary |= loads_on_plant(run.plant, integrated, run.efforts[0], run.grid.out_step, columns)
     summary["warnings"] = cable_warnings(run.plant.robot, columns)
     return Controlled(columns, errors, settings, failure, why, stopped, summary)
 
 
-def _columns(run: SampledRun, found: IntegratedRows, seen: EndEffectorRows) -> tuple[dict[str, Array], Array, Array]:
-    rows = slice(0, len(found.t))
+def _columns(run: SampledRun, integrated: IntegratedRows, end_effector: EndEffectorRows) -> tuple[dict[str, Array], Array, Array]:
+    rows = slice(0, len(integrated.t))
     t, robot = run.t[rows], run.plant.robot
-    q = found.y[:, : robot.tree.nq]
-    position, rotation = seen.position, seen.rotation
+    q = integrated.y[:, : robot.tree.nq]
+    position, rotation = end_effector.position, end_effector.rotation
     path = run.track.path(run.t)
     desired_p, desired_R = path.position[rows], path.rotation[rows]
     columns = {"t": t}
@@ -268,11 +268,11 @@ def _columns(run: SampledRun, found: IntegratedRows, seen: EndEffectorRows) -> t
     for k, name in enumerate(run.track.names):
         columns[f"reference.{name}"] = joints[:, k]
     places = run.plant.places(run.track.names)
-    rates = found.y[:, robot.tree.nq : 2 * robot.tree.nq]
+    rates = integrated.y[:, robot.tree.nq : 2 * robot.tree.nq]
     for k, (name, p) in enumerate(zip(run.track.names, places, strict=True)):
         columns[f"q.{name}"] = _near(q[:, p], joints[:, k], name in run.turning)
     columns |= {f"qd.{name}": rates[:, p] for name, p in zip(run.track.names, places, strict=True)}
-    return columns | coupling_columns(run.plant.problem, found.x, found.y, run.efforts[rows]), error, turn
+    return columns | coupling_columns(run.plant.problem, integrated.x, integrated.y, run.efforts[rows]), error, turn
 
 
 def _unstable(run: SampledRun, columns: dict[str, Array], rows: Array) -> tuple[str, str] | None:
@@ -447,8 +447,8 @@ def run_control(
     moved = make_plant(real, stops, reactions)
     run = run_law(made, moved, path, meeting, time, progress)
     if not ignore_limits:
-        found = run_limit_warnings(moved.problem.robot, run.columns, robot.motors, effort_limit)
-        run.summary["warnings"] = [*run.summary.get("warnings", ()), *found]
+        limit_warnings = run_limit_warnings(moved.problem.robot, run.columns, robot.motors, effort_limit)
+        run.summary["warnings"] = [*run.summary.get("warnings", ()), *limit_warnings]
     run.settings["without"] = list(checked_terms(without))
     return run
 
@@ -520,6 +520,6 @@ class Controlled(TimedRecord, Mapping[str, Array]):
 
     def _told(self) -> str:
         t = self.columns.get("t", np.zeros(1))
-        found = ", ".join(f"{word} {value:.4g}" for word, value in self.errors.items() if value is not None)
+        error_text = ", ".join(f"{word} {value:.4g}" for word, value in self.errors.items() if value is not None)
         rows = f"{len(t)} rows to t = {t[-1] if len(t) else 0.0:.4g} s"
-        return f"{brief(self.settings.get('law', ''))}: {rows}, {found or self.failure}"
+        return f"{brief(self.settings.get('law', ''))}: {rows}, {error_text or self.failure}"

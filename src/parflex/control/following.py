@@ -55,9 +55,9 @@ class Track(Record):
         rows, tree = t <= end, robot.tree
         positions = dict(zip(tree.position_names, q[rows].T, strict=True))
         velocities = dict(zip(tree.rate_names, qd[rows].T, strict=True))
-        found = {(one.joint, one.key): one for one in check_limits(robot, positions, velocities, times=t[rows])}
-        found |= {(one.joint, one.key): one for one in check_channels(robot, self.names, self.pieces, end)}
-        refuse_violations(one for (joint, key), one in found.items() if key != POSITION or joint not in stopped)
+        violations = {(violation.joint, violation.key): violation for violation in check_limits(robot, positions, velocities, times=t[rows])}
+        violations |= {(violation.joint, violation.key): violation for violation in check_channels(robot, self.names, self.pieces, end)}
+        refuse_violations(violation for (joint, key), violation in violations.items() if key != POSITION or joint not in stopped)
 
     def _sampled(self, t: Array) -> tuple[tuple[Array, Array, Array], Path]:
         """Return both; all runs of a study have the same times."""
@@ -73,21 +73,21 @@ class Track(Record):
 def track(robot: Robot, reference: Reference, names: list[str], step: float = KNOT_STEP) -> Track:
     """Joints of these names along a reference; a pose that cannot be, or a singularity on the way, is refused."""
     rigid = robot.locking(robot.tree.elastic)
-    way = _Way(rigid, reference, driven_components(rigid))
+    tracker = _Way(rigid, reference, driven_components(rigid))
     rates = tuple(rigid.tree.links[rigid.tree.number(name)].v.start for name in names)
 
     def at(t: float, near: Array) -> tuple[Array, Array]:
-        return motion_channels(*way.at(t, near), rates)
+        return motion_channels(*tracker.at(t, near), rates)
 
     q, parts = rigid.home, []
     for begin, end in pairwise([0.0, *reference.corners, reference.time]):
-        road = JointTrajectory(begin, end, False, at, _left, "reference", rates, strict=False)
-        pieces, _, q = joint_trajectory(rigid, road, q, max(8, int(np.ceil((end - begin) / step))))
+        trajectory = JointTrajectory(begin, end, False, at, _left, "reference", rates, strict=False)
+        pieces, _, q = joint_trajectory(rigid, trajectory, q, max(8, int(np.ceil((end - begin) / step))))
         parts.append(pieces)
-    assert way.start is not None
-    times, positions, velocities = (np.array(part) for part in zip(*way.visited, strict=True))
+    assert tracker.start is not None
+    times, positions, velocities = (np.array(part) for part in zip(*tracker.visited, strict=True))
     visited = (times, positions, velocities)
-    return Track(reference, names, joined(parts), *way.start, way.driven, visited)
+    return Track(reference, names, joined(parts), *tracker.start, tracker.driven, visited)
 
 
 def _left(t: float) -> str:

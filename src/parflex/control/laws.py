@@ -55,11 +55,11 @@ class Law(Record):
     def __call__(self, measured: Any, rates: Any, reference: Any, last: Any) -> tuple[Array, Array]:
         """Efforts and the pose found, from measured positions and rates, a row of the reference and the last pose."""
         q = self.geometry(guess=last, measured=measured)["q"]
-        found = self.geometry(guess=q, measured=measured)  # twice, as in a run
-        q = found["q"]
-        if found["status"][0]:
+        geometry_outputs = self.geometry(guess=q, measured=measured)  # twice, as in a run
+        q = geometry_outputs["q"]
+        if geometry_outputs["status"][0]:
             raise UnreachableError(
-                f"the loops do not close at the measured positions (residual {found['residual'][0]:.3g} m)",
+                f"the loops do not close at the measured positions (residual {geometry_outputs['residual'][0]:.3g} m)",
                 key="measured", value=str(measured), hint="give a nearer last pose",
             )  # fmt: skip
         flat = np.concatenate([q, np.ravel(rates), np.ravel(reference)])
@@ -121,9 +121,9 @@ def make_law(
     if name == "pd":
         inertia = dict(zip(robot.actuated_names, motor_inertias(here), strict=True))
         gained = {"stiffness": gains.Kp, "damping": gains.Kv}
-        values = {f"{word}[{motor}]": gain * own for word, gain in gained.items() for motor, own in inertia.items()}
+        values = {f"{word}[{motor}]": gain * motor_inertia for word, gain in gained.items() for motor, motor_inertia in inertia.items()}
     sensed = [*robot.actuated_names, *(robot.sensed_names if extended else ())]
-    shared = {word: dict(given) for word, given in (("weights", weights), ("preload", preload)) if given}
+    shared = {word: dict(table) for word, table in (("weights", weights), ("preload", preload)) if table}
     return Law(name, robot, sensed, geometry, program.with_parameters(values), gains, tuple(compensate), shared)
 
 

@@ -114,14 +114,14 @@ def start_state(plant: Plant, nominal: Robot, track: Track, start: str) -> tuple
     rigid = robot.locking(robot.tree.elastic)
     near = _near(rigid, nominal, track.start)
     if start == "motors":
-        given = dict(zip(robot.actuated_names, map(float, near[plant.places(robot.actuated_names)]), strict=True))
+        coordinates = dict(zip(robot.actuated_names, map(float, near[plant.places(robot.actuated_names)]), strict=True))
         speeds = track.start_rates[[nominal.tree.rate_names.index(name) for name in robot.actuated_names]]
         velocity = dict(zip(robot.actuated_names, map(float, speeds), strict=True))
     else:
         begin, frame = track.reference.at(0.0).row(0), rigid.tree.end_effector
-        given = pose_coordinates(rigid, frame, begin, track.driven)
+        coordinates = pose_coordinates(rigid, frame, begin, track.driven)
         velocity = velocity_coordinates(rigid, frame, begin, track.driven)
-    q = rigid.assemble(given, near)
+    q = rigid.assemble(coordinates, near)
     if robot.tree.elastic:
         q = relaxed_bodies(robot, Configuration(robot, q), {}, None).q
     qd = Configuration(robot, q).rates(velocity) if any(velocity.values()) else np.zeros(robot.tree.n)
@@ -152,15 +152,15 @@ class EndEffectorRows(Record):
 
 def end_effector_rows(plant: Plant, q: Array) -> EndEffectorRows:
     """Check rows of all positions of the plant."""
-    found = plant.watch(q=q)
+    outputs = plant.watch(q=q)
     firsts: list[tuple[int, str]] = []
     for kind, name in (("of the platform", "motors"), ("of a leg", "closing")):
-        blocks = found.get(name, np.zeros((len(q), 0, 0)))
+        blocks = outputs.get(name, np.zeros((len(q), 0, 0)))
         if blocks.shape[1] and blocks.shape[1] == blocks.shape[2]:
             sign = np.sign(np.linalg.det(blocks))
             rows = np.flatnonzero(sign != sign[0])
             firsts += [(int(rows[0]), kind)] if len(rows) else []
-    return EndEffectorRows(found["position"], found["rotation"], min(firsts, default=None))
+    return EndEffectorRows(outputs["position"], outputs["rotation"], min(firsts, default=None))
 
 
 def loads_on_plant(
@@ -182,15 +182,15 @@ def loads_on_plant(
     y[0] = problem.model.call(x[:1])[0]
     run = Segments(1, out_step, [Segment(problem, replace(rows, x=x, y=y))])
     frames = [problem.robot.tree.end_effector]
-    seen = signals_in_run(problem, run, frames)
-    found = signal_columns(problem, run, seen, frames)
-    columns |= {name: values for name, values in found.items() if name.startswith(("stop.", "friction."))}
-    told: dict[str, Any] = {}
+    run_signals = signals_in_run(problem, run, frames)
+    run_columns = signal_columns(problem, run, run_signals, frames)
+    columns |= {name: values for name, values in run_columns.items() if name.startswith(("stop.", "friction."))}
+    summary: dict[str, Any] = {}
     if stopped:
-        told = {"stops": stop_events(problem, rows.events), "largest_stop_effort": largest_stop_effort(columns)}
+        summary = {"stops": stop_events(problem, rows.events), "largest_stop_effort": largest_stop_effort(columns)}
     if problem.sticking:
-        told["sticks"] = stiction_events(problem, rows.events, found)
-    return told | add_reactions(problem, seen, columns, read_outputs(problem.robot, (), plant.reactions))
+        summary["sticks"] = stiction_events(problem, rows.events, run_columns)
+    return summary | add_reactions(problem, run_signals, columns, read_outputs(problem.robot, (), plant.reactions))
 
 
 def _settled(problem: Problem, effort: Array, row: Array) -> Array:

@@ -59,20 +59,20 @@ def _number(value: str, text: str) -> float:
         ) from None
 
 
-def reference_from(robot: Robot, given: Any, time: float | None = None) -> Reference:
+def reference_from(robot: Robot, reference: Any, time: float | None = None) -> Reference:
     """The reference of a robot: as it is, a function of time, or words; `time` is how long where they do not say."""
     time = TIME if time is None else time
-    if isinstance(given, Reference):
-        return given
-    if callable(given):
-        return references.from_function(robot, given, time)
-    if not isinstance(given, (str, Mapping)):
+    if isinstance(reference, Reference):
+        return reference
+    if callable(reference):
+        return references.from_function(robot, reference, time)
+    if not isinstance(reference, (str, Mapping)):
         hint = "write e.g. circle:radius=0.1,time=2"
-        raise InputError("this is not a reference", key="reference", value=str(given)[:40], hint=hint)
-    if isinstance(given, str) and given.strip() in robot.description.motions:  # a motion may be called "circle"
-        table: dict[str, Any] = {"kind": "motion", "name": given.strip()}
+        raise InputError("this is not a reference", key="reference", value=str(reference)[:40], hint=hint)
+    if isinstance(reference, str) and reference.strip() in robot.description.motions:  # a motion may be called "circle"
+        table: dict[str, Any] = {"kind": "motion", "name": reference.strip()}
     else:
-        table = parse_reference(given) if isinstance(given, str) else dict(given)
+        table = parse_reference(reference) if isinstance(reference, str) else dict(reference)
     kind = table.pop("kind", None)
     if kind not in KINDS:
         raise InputError(

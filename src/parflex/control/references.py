@@ -136,7 +136,7 @@ def through(robot: Robot, poses: Sequence[Any], time: Any, *, kind: str = "quint
         raise InputError(
             "the times must increase from zero, one per pose", key="time", value=str(time), hint="give e.g. 0, 1, 2"
         )
-    places = [_place(robot, given) for given in poses]
+    places = [_place(robot, requested_pose) for requested_pose in poses]
     base = places[0][1]
     values = np.array([[*p, *vector_from_rotation(R @ base.T)] for p, R in places])
     label = name or f"{kind} through {len(poses)} poses"
@@ -161,15 +161,15 @@ def from_function(robot: Robot, function: Callable[[float], Any], time: float) -
     centre, base = _place(robot, None)
     rows = []
     for moment in t:
-        given = function(float(moment))
-        if not isinstance(given, Mapping):
+        coordinates = function(float(moment))
+        if not isinstance(coordinates, Mapping):
             raise InputError(
                 "a reference must return a pose as a dictionary",
                 key="reference",
-                value=type(given).__name__,
+                value=type(coordinates).__name__,
                 hint='e.g. {"x": 0.1}',
             )
-        rows.append(_words(robot, given, centre, base))
+        rows.append(_words(robot, coordinates, centre, base))
     spline = make_interp_spline(t, _continuous(np.array(rows)), k=5)
     pieces = hermite(t, *(spline(t, order) for order in range(3)))
     return Reference("function", time, pieces, base, turn=_turn([function(0.0)]))
@@ -179,8 +179,8 @@ def from_motion(robot: Robot, name: str, time: float) -> Reference:
     """The end-effector motion that a motion of the robot file, or of a motion file, gives the rigid robot."""
     from parflex.trajectories.motor_motion import from_table, motion_table
 
-    found = motion_table(robot, name)
-    if found is None:
+    named_table = motion_table(robot, name)
+    if named_table is None:
         from parflex.errors import did_you_mean
 
         known = list(robot.description.motions)
@@ -189,7 +189,7 @@ def from_motion(robot: Robot, name: str, time: float) -> Reference:
         )
         raise InputError(f"there is no reference '{name}'", key="reference", value=name, hint=hint)
     _positive("time", time)
-    motion = from_table(robot, *found, time)
+    motion = from_table(robot, *named_table, time)
     rigid = robot.locking(robot.tree.elastic)
     t, q = _knots(time), motion.start
     rows: list[Array] = []
@@ -235,26 +235,26 @@ def _pieces(t: Array, position: Array, velocity: Array, acceleration: Array) -> 
     return hermite(t, *(np.concatenate([part, still], axis=1) for part in (position, velocity, acceleration)))
 
 
-def _place(robot: Robot, given: Any) -> tuple[Array, Array]:
+def _place(robot: Robot, requested_pose: Any) -> tuple[Array, Array]:
     """Position and rotation of the end effector in a pose, all bodies rigid."""
-    q = robot.locking(robot.tree.elastic).assemble(given)
+    q = robot.locking(robot.tree.elastic).assemble(requested_pose)
     R, p = pose(robot.tree, q).of(robot.tree.places[robot.tree.end_effector])
     return p, R
 
 
 def _turn(poses: Sequence[Any]) -> str:
     """Whether poses give directions, which are kept then."""
-    words = [word.rpartition(".")[2] for one in poses if isinstance(one, Mapping) for word in one]
+    words = [word.rpartition(".")[2] for requested_pose in poses if isinstance(requested_pose, Mapping) for word in requested_pose]
     return "axis" if set(words) & set(WORDS) else "kept"
 
 
-def _words(robot: Robot, given: Mapping[str, Any], centre: Array, base: Array) -> Array:
+def _words(robot: Robot, coordinates: Mapping[str, Any], centre: Array, base: Array) -> Array:
     """Channels of a pose of the end effector in words; no loop is closed, so that many are read at once."""
     from parflex.robot.coordinate_names import POSITION
     from parflex.robot.pose_input import complete_axis, read_end_effector
 
-    position, rotation = read_end_effector(robot.tree, given, "reference")
-    direction = complete_axis(robot.tree, given, "reference", robot.home)
+    position, rotation = read_end_effector(robot.tree, coordinates, "reference")
+    direction = complete_axis(robot.tree, coordinates, "reference", robot.home)
     if direction is not None:
         rotation = shortest_rotation(base[:, 2], direction) @ base
     values = [position.get(axis, centre[axis]) for axis in range(len(POSITION))]

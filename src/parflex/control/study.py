@@ -115,25 +115,25 @@ class StudySetup:
         plant = self.family.plant(self.plant_robot(case))
         answer = {}
         for law in self.laws:
-            found = run_law(law, plant, self.track, self.loop)
+            result = run_law(law, plant, self.track, self.loop)
             answer[law.name] = {
-                "errors": found.errors if found.ok else None,
-                "failure": found.failure,
-                "why": found.why,
-                "stopped_at": found.stopped_at,
+                "errors": result.errors if result.ok else None,
+                "failure": result.failure,
+                "why": result.why,
+                "stopped_at": result.stopped_at,
             }
         return answer
 
 
 def gains_of(file: StudyFile) -> Gains:
     """The gains of a study."""
-    given = file.gains
-    return checked_gains(given.Kp, given.Kv) if given.Kp is not None else gains_from(given.overshoot, given.peak_time)
+    table = file.gains
+    return checked_gains(table.Kp, table.Kv) if table.Kp is not None else gains_from(table.overshoot, table.peak_time)
 
 
-def study_solver(given: dict[str, Any]) -> Callable[[Case], Any]:
+def study_solver(content: dict[str, Any]) -> Callable[[Case], Any]:
     """In a worker that is no fork: its own bench."""
-    return StudySetup(StudyFile.model_validate(given)).run
+    return StudySetup(StudyFile.model_validate(content)).run
 
 
 def run_study(
@@ -171,32 +171,32 @@ def run_study(
     crews.number_of_jobs(jobs)
     file = study if isinstance(study, StudyFile) else read_study(study)
     bench = bench or StudySetup(file)
-    found = Study(file, [parameter.word for parameter in bench.parameters], signs=bench.templates().tolist())
+    findings = Study(file, [parameter.word for parameter in bench.parameters], signs=bench.templates().tolist())
     path, key = None if out is None else Path(out), _key(bench)
-    results = StudyResults(found, path, key)
+    results = StudyResults(findings, path, key)
     if path is not None:
         _check_target(path)
         results.take_up()
     every = [(a, b) for a in range(len(file.percentages)) for b in range(file.templates)]
 
     def told() -> None:
-        found.computed += 1
+        findings.computed += 1
         if progress is not None:
-            progress(len(found.cases), found.total)
+            progress(len(findings.cases), findings.total)
 
     def crew(cases: int) -> crews.ExecutorPool:
         return crews.process_pool(jobs, cases) if cluster is None else cluster_crew(cluster)
 
-    given = file.model_dump(mode="json")
+    content = file.model_dump(mode="json")
     if Path(file.robot).is_file():
-        given["robot"] = str(Path(file.robot).resolve())  # workers may stand in another folder
-    name = hashlib.sha256((key + json.dumps(given, sort_keys=True)).encode()).hexdigest()
-    task = ChunkTask(study_solver, given, name, ready=bench.run)
-    found.interrupted = run_job(
-        results, lambda: [case for case in every if case not in found.cases], task, crew, path, key, told
+        content["robot"] = str(Path(file.robot).resolve())  # workers may stand in another folder
+    name = hashlib.sha256((key + json.dumps(content, sort_keys=True)).encode()).hexdigest()
+    task = ChunkTask(study_solver, content, name, ready=bench.run)
+    findings.interrupted = run_job(
+        results, lambda: [case for case in every if case not in findings.cases], task, crew, path, key, told
     )
-    found.seconds = perf_counter() - begin
-    return found
+    findings.seconds = perf_counter() - begin
+    return findings
 
 
 def _key(bench: StudySetup) -> str:
@@ -233,7 +233,7 @@ class StudyResults:
         percentage, template = entry["percentage"], entry["template"]
         if percentage in self.number and template < self.study.file.templates:
             self.study.cases[self.number[percentage], template] = entry["laws"]
-        elif not any((one["percentage"], one["template"]) == (percentage, template) for one in self.study.others):
+        elif not any((other_case["percentage"], other_case["template"]) == (percentage, template) for other_case in self.study.others):
             self.study.others.append(entry)
 
     def packed(self, case: Any, laws: Laws) -> bytes:
@@ -285,18 +285,18 @@ def summary(file: StudyFile, cases: Mapping[tuple[int, int], Mapping[str, Any]])
     """A table for each percentage: errors by law, how each compares with the first, and what failed."""
     rows = []
     for number, percentage in enumerate(file.percentages):
-        own = [cases[number, template] for template in range(file.templates) if (number, template) in cases]
-        both = [case for case in own if all(not case[law]["failure"] for law in file.laws)]
+        percentage_cases = [cases[number, template] for template in range(file.templates) if (number, template) in cases]
+        both = [case for case in percentage_cases if all(not case[law]["failure"] for law in file.laws)]
         rows.append(
             {
                 "percentage": percentage,
-                "done": len(own),
+                "done": len(percentage_cases),
                 "compared": len(both),
                 "errors": {law: _means(both, law) for law in file.laws},
                 "ratio": {law: _ratios(both, file.laws[0], law) for law in file.laws[1:]},
                 "losing": {law: _losing(both, file.laws[0], law) for law in file.laws[1:]},
                 "failures": {
-                    law: dict(Counter(case[law]["failure"] for case in own if case[law]["failure"]))
+                    law: dict(Counter(case[law]["failure"] for case in percentage_cases if case[law]["failure"]))
                     for law in file.laws
                 },
             }
@@ -310,8 +310,8 @@ def _means(cases: list[Mapping[str, Any]], law: str) -> dict[str, float | None]:
 
 def _ratios(cases: list[Mapping[str, Any]], first: str, law: str) -> dict[str, float | None]:
     """Means of a law over those of the first; None where the first has no error."""
-    one, two = _means(cases, first), _means(cases, law)
-    return {k: two[k] / one[k] if one[k] and two[k] is not None else None for k in INDEXES}  # type: ignore[operator]
+    first_means, law_means = _means(cases, first), _means(cases, law)
+    return {k: law_means[k] / first_means[k] if first_means[k] and law_means[k] is not None else None for k in INDEXES}  # type: ignore[operator]
 
 
 def _losing(cases: list[Mapping[str, Any]], first: str, law: str) -> dict[str, float | None]:

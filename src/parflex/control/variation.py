@@ -44,17 +44,17 @@ def parameters_of(robot: Robot, kinds: Sequence[str] = KINDS) -> list[Parameter]
             raise InputError(
                 f"there is no kind '{kind}' of parameters", key="vary", value=kind, hint=did_you_mean(kind, KINDS)
             )
-    found: list[Parameter] = []
-    asked = _Recorder()
-    _changed(robot.description, asked)
+    parameters: list[Parameter] = []
+    recorder = _Recorder()
+    _changed(robot.description, recorder)
     for kind in KINDS:
         if kind in kinds:
-            found += [parameter for parameter in asked.seen if parameter.kind == kind]
-    if not found:
+            parameters += [parameter for parameter in recorder.seen if parameter.kind == kind]
+    if not parameters:
         raise InputError(
             "the robot has no such parameters", key="vary", value=", ".join(kinds), hint="vary other kinds"
         )
-    return found
+    return parameters
 
 
 def perturbed_robot(robot: Robot, factors: Mapping[Parameter, float], payload: Sequence[float] | None = None) -> Robot:
@@ -138,10 +138,10 @@ def _rounded(position: Sequence[float]) -> tuple[float, ...]:
 
 def _grounded(description: schema.RobotFile) -> set[str]:
     """The base and all frames fixed to it."""
-    found = {"base"}
+    grounded = {"base"}
     for _ in description.frame:
-        found |= {f.name for f in description.frame if f.parent in found and f.joint == "fixed" and f.beam is None}
-    return found
+        grounded |= {f.name for f in description.frame if f.parent in grounded and f.joint == "fixed" and f.beam is None}
+    return grounded
 
 
 def _mount(frame: schema.Frame) -> Array:
@@ -219,9 +219,9 @@ def _scaled(factor: Any, kind: str, name: str, value: float) -> float:
     return factor(kind, name) * value if value else value
 
 
-def _tensor(factor: Any, name: str, given: Any) -> Any:
-    matrix = schema.central_matrix(given)
+def _tensor(factor: Any, name: str, about_centre: Any) -> Any:
+    matrix = schema.central_matrix(about_centre)
     if not matrix.any():
-        return given
+        return about_centre
     scaled = factor("inertias", name) * matrix
     return tuple(tuple(float(value) for value in row) for row in scaled)
