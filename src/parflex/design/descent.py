@@ -112,11 +112,11 @@ class Designs:
 
     def missed(self, values: Array) -> Array:
         """By how much limits are missed, in their scales."""
-        found = [
+        violations = [
             0.0 if term.limit is None else max(0.0, term.sign * (term.limit - value) / term.scale)
             for term, value in zip(self.terms, values, strict=True)
         ]
-        return np.array(found)
+        return np.array(violations)
 
     def merit(self, values: Array) -> float:
         """What falls from step to step: the objective, which is improved, and what limits are missed by."""
@@ -160,13 +160,13 @@ def descend(designs: Designs, z: Array, free: Array, steps: int, tolerance: floa
     return Descent(here.z, here.values, multipliers, missed, taken, designs.evaluations, done, stopped=stopped)
 
 
-def with_slope_left(designs: Designs, found: Descent, free: Array) -> Descent:
+def with_slope_left(designs: Designs, descent: Descent, free: Array) -> Descent:
     """The same with what a step still promises there: nothing where the conditions of an optimum hold."""
-    here = designs.with_pieces(DesignPoint(found.z, found.values))
-    promised = designs.merit(here.values) - linear_step(designs, here, free, TESTED)[1]
-    promised -= designs.penalty * designs.missed(here.values).sum()  # limits that are met but for rounding gain nothing
-    held = tuple(edge.words for edge in here.edges or [] if edge.value <= HELD)
-    return replace(found, slope=promised / TESTED, held=held)
+    point = designs.with_pieces(DesignPoint(descent.z, descent.values))
+    promised = designs.merit(point.values) - linear_step(designs, point, free, TESTED)[1]
+    promised -= designs.penalty * designs.missed(point.values).sum()  # limits that are met but for rounding gain nothing
+    held = tuple(edge.words for edge in point.edges or [] if edge.value <= HELD)
+    return replace(descent, slope=promised / TESTED, held=held)
 
 
 def linear_step(designs: Designs, here: DesignPoint, free: Array, trust: float) -> tuple[Array, float, Array]:
@@ -182,17 +182,17 @@ def bound_costs(designs: Designs, here: DesignPoint, free: Array) -> Array:
     return np.where(held, designs.terms[0].sign * designs.terms[0].scale * np.abs(sides), 0.0)
 
 
-def _step(designs: Designs, here: DesignPoint, free: Array, trust: float) -> tuple[Array, float, Array, Array]:
+def _step(designs: Designs, point: DesignPoint, free: Array, trust: float) -> tuple[Array, float, Array, Array]:
     """The same, and the marginals of the merit by the ends of each variable's step."""
-    n, terms = len(here.z), designs.terms
-    low = np.where(free, np.maximum(-trust, -here.z), 0.0)
-    high = np.where(free, np.minimum(trust, 1.0 - here.z), 0.0)
-    slack = [k for k, term in enumerate(terms) if term.limit is not None]
+    n, terms = len(point.z), designs.terms
+    low = np.where(free, np.maximum(-trust, -point.z), 0.0)
+    high = np.where(free, np.minimum(trust, 1.0 - point.z), 0.0)
+    slack_terms = [k for k, term in enumerate(terms) if term.limit is not None]
     # unknowns: the step, the bound of the objective in its scale, and what each limit is missed by
-    cost = np.concatenate([np.zeros(n), [-1.0], np.full(len(slack), designs.penalty)])
-    bounds = [*zip(low, high, strict=True), (None, None), *[(0.0, None)] * len(slack)]
+    cost = np.concatenate([np.zeros(n), [-1.0], np.full(len(slack_terms), designs.penalty)])
+    bounds = [*zip(low, high, strict=True), (None, None), *[(0.0, None)] * len(slack_terms)]
     rows: list[Array] = []
-    sides: list[float] = []
+    scaled_rhs: list[float] = []
     owners: list[int] = []
 
     def add(k: int, piece: ResponsePiece, mode: Array) -> None:
@@ -202,29 +202,29 @@ def _step(designs: Designs, here: DesignPoint, free: Array, trust: float) -> tup
         row[:n] = -term.sign * piece.cut(mode) / term.scale
         if term.limit is None:
             row[n] = 1.0
-            sides.append(term.sign * piece.value / term.scale)
+            scaled_rhs.append(term.sign * piece.value / term.scale)
         else:
-            row[n + 1 + slack.index(k)] = -1.0
-            sides.append(term.sign * (piece.value - term.limit) / term.scale)
+            row[n + 1 + slack_terms.index(k)] = -1.0
+            scaled_rhs.append(term.sign * (piece.value - term.limit) / term.scale)
         rows.append(row)
         owners.append(k)
 
-    counted = [pieces if term.all_count else pieces[:1] for term, pieces in zip(terms, here.pieces, strict=True)]
-    own = [(k, piece) for k, pieces in enumerate(counted) for piece in pieces]
-    for k, piece in own:
+    counted = [pieces if term.all_count else pieces[:1] for term, pieces in zip(terms, point.pieces, strict=True)]
+    counted_pieces = [(k, piece) for k, pieces in enumerate(counted) for piece in pieces]
+    for k, piece in counted_pieces:
         for mode in np.eye(piece.matrices.shape[1]):
             add(k, piece, mode)
-    for row, side in zip(*edge_rows(here.edges or []), strict=True):
+    for row, side in zip(*edge_rows(point.edges or []), strict=True):
         rows.append(np.concatenate([row, np.zeros(len(cost) - n)]))
-        sides.append(float(side))
+        scaled_rhs.append(float(side))
         owners.append(-1)
     solution = None
     for _ in range(CUTS):
-        solution = scipy.optimize.linprog(cost, np.array(rows), np.array(sides), bounds=bounds, method="highs")
-        if solution.status != 0 or not _cut(terms, own, solution.x, slack, add, n):
+        solution = scipy.optimize.linprog(cost, np.array(rows), np.array(scaled_rhs), bounds=bounds, method="highs")
+        if solution.status != 0 or not _cut(terms, counted_pieces, solution.x, slack_terms, add, n):
             break
     if solution is None or solution.status != 0:
-        return np.zeros(n), designs.merit(here.values), np.zeros(len(terms)), np.zeros(n)
+        return np.zeros(n), designs.merit(point.values), np.zeros(len(terms)), np.zeros(n)
     duals = np.zeros(len(terms))
     for owner, marginal in zip(owners, solution.ineqlin.marginals, strict=True):
         if owner >= 0:
@@ -233,24 +233,24 @@ def _step(designs: Designs, here: DesignPoint, free: Array, trust: float) -> tup
     # what the objective gains as a limit moves by one unit
     units = [0.0 if term.limit is None else -first.sign * term.sign * first.scale / term.scale for term in terms]
     costs = np.array(units) * duals
-    ends = np.where(here.z > 0.5, solution.upper.marginals[:n], solution.lower.marginals[:n])
+    ends = np.where(point.z > 0.5, solution.upper.marginals[:n], solution.lower.marginals[:n])
     return solution.x[:n], float(solution.fun), costs, ends
 
 
 def _cut(
-    terms: Sequence[Term], own: Sequence[tuple[int, ResponsePiece]], x: Array, slack: list[int],
+    terms: Sequence[Term], counted_pieces: Sequence[tuple[int, ResponsePiece]], x: Array, slack_terms: list[int],
     add: Callable[[int, ResponsePiece, Array], None], n: int,
 ) -> bool:  # fmt: skip
     """Add the combinations of equal values that the step lets fall below their bound; whether there were any."""
-    found = False
-    for k, piece in own:
+    added = False
+    for k, piece in counted_pieces:
         if piece.matrices.shape[1] == 1:
             continue
         term = terms[k]
         changes, modes = np.linalg.eigh(term.sign * np.tensordot(x[:n], piece.matrices, 1) / term.scale)
         value = term.sign * (piece.value - (term.limit or 0.0)) / term.scale + changes[0]
-        bound = x[n] if term.limit is None else -x[n + 1 + slack.index(k)]
+        bound = x[n] if term.limit is None else -x[n + 1 + slack_terms.index(k)]
         if value < bound - 1e-9:
             add(k, piece, modes[:, 0])
-            found = True
-    return found
+            added = True
+    return added

@@ -54,19 +54,19 @@ class FollowingConfiguration(Configuration):
 
     def pulled(self, forces: Array) -> Array:
         """J^T of forces along all rates."""
-        part, own = self.reduction.partition, self.reduction
+        part, reduction = self.reduction.partition, self.reduction
         if not len(part.dependent):
             return forces[part.independent]
-        return forces[part.independent] - own.rest.T @ solve(own.block.T, forces[part.dependent])
+        return forces[part.independent] - reduction.rest.T @ solve(reduction.block.T, forces[part.dependent])
 
     def along(self, independent: Array) -> Array:
         """All rates, from independent ones that do not change: columns of motions that the closures allow."""
-        part, own = self.reduction.partition, self.reduction
-        found: Array = np.zeros((self.robot.tree.n, independent.shape[1]), dtype=object)
-        found[part.independent] = independent
+        part, reduction = self.reduction.partition, self.reduction
+        rates: Array = np.zeros((self.robot.tree.n, independent.shape[1]), dtype=object)
+        rates[part.independent] = independent
         if len(part.dependent):
-            found[part.dependent] = solve(own.block, -(own.rest @ independent))
-        return found
+            rates[part.dependent] = solve(reduction.block, -(reduction.rest @ independent))
+        return rates
 
 
 class SensitiveDesign:
@@ -106,9 +106,9 @@ def read_with_slopes(robot: Robot, keys: Sequence[str]) -> DesignNumbers:
     """The numbers of the robot with slopes by the keys; a key that the reading does not follow is refused by name."""
     nominal = {key: np.array([checked_number(robot, key)]) for key in keys}
     with np.errstate(invalid="ignore", divide="ignore"):
-        found = _followed(robot, nominal)
-        if found is not None:
-            return found
+        numbers = _followed(robot, nominal)
+        if numbers is not None:
+            return numbers
         for key in keys:
             if _followed(robot, {key: nominal[key]}) is None:
                 raise _without_slopes(key)
@@ -118,7 +118,7 @@ def read_with_slopes(robot: Robot, keys: Sequence[str]) -> DesignNumbers:
 def _followed(robot: Robot, nominal: Mapping[str, Array]) -> DesignNumbers | None:
     """The numbers with slopes, if the reading follows them and all are finite."""
     try:
-        found = design_numbers(robot, nominal, slopes=True)
+        numbers = design_numbers(robot, nominal, slopes=True)
     except TypeError:  # a number was taken as a float
         return None
     except RobotFileError:  # nothing but names and counts takes the number that stands there and not one that varies
@@ -131,8 +131,8 @@ def _followed(robot: Robot, nominal: Mapping[str, Array]) -> DesignNumbers | Non
             value=key,
             hint="name a key with a number, such as a length, a mass or a stiffness",
         ) from None
-    assert found.slopes is not None
-    return found if np.isfinite(found.slopes).all() else None
+    assert numbers.slopes is not None
+    return numbers if np.isfinite(numbers.slopes).all() else None
 
 
 def _without_slopes(key: str) -> InputError:
@@ -204,16 +204,16 @@ def checked_number(robot: Robot, key: Any, word: str = "keys") -> float:
         raise
 
 
-def kept_conditions(robot: Robot, given: Pose | None) -> Target:
+def kept_conditions(robot: Robot, requested_pose: Pose | None) -> Target:
     """What a pose asks for, as rows; poses that are given by all coordinates ask that the end effector stays."""
     poses = robot.description.poses
-    if given is None or (isinstance(given, str) and given == "home"):
-        given = poses.get("home", {})
-    if isinstance(given, str):
-        given = poses[given]
-    if not isinstance(given, Mapping):
+    if requested_pose is None or (isinstance(requested_pose, str) and requested_pose == "home"):
+        requested_pose = poses.get("home", {})
+    if isinstance(requested_pose, str):
+        requested_pose = poses[requested_pose]
+    if not isinstance(requested_pose, Mapping):
         return Target()
-    return with_fixed_rows(robot.tree, read_pose(robot.tree, given, "pose", None, robot.home))
+    return with_fixed_rows(robot.tree, read_pose(robot.tree, requested_pose, "pose", None, robot.home))
 
 
 def pose_slopes(robot: Robot, twin: Robot, q: Array, target: Target, keys: Sequence[str]) -> Array:
@@ -250,9 +250,9 @@ def pose_slopes(robot: Robot, twin: Robot, q: Array, target: Target, keys: Seque
     ]
     blocks += [PriorityBlock(motors, np.zeros((len(motors), count))), PriorityBlock(every, np.zeros((tree.n, count)))]
     basis = np.eye(tree.n)[:, open_] * tree.rate_units[open_]
-    found, missed = solve_by_priority(basis, blocks)
+    rates, missed = solve_by_priority(basis, blocks)
     _refuse_open(missed[0], drift + J @ fixed, keys)
-    return found + fixed
+    return rates + fixed
 
 
 def _stretched(robot: Robot, target: Target) -> frozenset[str]:
@@ -272,7 +272,7 @@ def on_twin(row: PoseRows, twin: Robot) -> PoseRows:
     return row
 
 
-def _held(robot: Robot, twin: Robot, q: Array, count: int, asked: Collection[int]) -> Array:
+def _held(robot: Robot, twin: Robot, q: Array, count: int, requested: Collection[int]) -> Array:
     """Changes of coordinates that no loop moves: springs of drives rest, locked joints stand where they start.
 
     Those that the pose asks for stand where it puts them.
@@ -280,11 +280,11 @@ def _held(robot: Robot, twin: Robot, q: Array, count: int, asked: Collection[int
     tree, fixed = robot.tree, np.zeros((robot.tree.n, count))
     for number in robot.drive_springs:
         rest, k = twin.tree.links[number].terms.rest, tree.links[number].v.start
-        if isinstance(rest, Sensitive) and k not in asked:
+        if isinstance(rest, Sensitive) and k not in requested:
             fixed[k] = rest.slope
-    for k in robot.locked - set(asked):
-        link, own = tree.links[tree.link_of_rate[k]], twin.tree.links[tree.link_of_rate[k]]
-        start = own.start[0] if link.joint.one_axis else 0.0
+    for k in robot.locked - set(requested):
+        link, twin_link = tree.links[tree.link_of_rate[k]], twin.tree.links[tree.link_of_rate[k]]
+        start = twin_link.start[0] if link.joint.one_axis else 0.0
         if isinstance(start, Sensitive) and start.value == q[link.q.start]:
             fixed[k] = start.slope
     return fixed
@@ -295,10 +295,10 @@ def _end_effector(
 ) -> tuple[Array, Array]:
     """World twist of the end effector per rate, and per change of each key at fixed positions."""
     name = robot.tree.end_effector
-    place, own = robot.tree.places[name], twin.tree.places[name]
+    place, twin_place = robot.tree.places[name], twin.tree.places[name]
     R, _ = at.of(place)
     J_v, J_w = place_jacobian(robot.tree, at, links, place)
-    R_twin, P_twin = at_twin.of(own)
+    R_twin, P_twin = at_twin.of(twin_place)
     drift = [slopes(part, count, Sensitive) for part in (P_twin, small_rotation(np.asarray(R_twin) @ R.T))]
     length = robot.tree.length
     return np.concatenate([R @ J_v, length * R @ J_w]), np.concatenate([drift[0], length * drift[1]])

@@ -52,17 +52,17 @@ class ProblemDesigns:
     def __init__(self, problem: ProblemFile, robot: Robot) -> None:
         self.problem, self.robot = problem, robot
         self.keys = list(problem.variables)
-        given = np.array([checked_number(robot, key, "variables") for key in self.keys])
+        nominal = np.array([checked_number(robot, key, "variables") for key in self.keys])
         bounds = np.array([problem.variables[key].bounds for key in self.keys])
         self.low, self.width = bounds[:, 0], bounds[:, 1] - bounds[:, 0]
         self.questions = {name: table.question() for name, table in problem.responses.items()}
         self._alone: set[str] = set()  # responses that no program covers
         starts = [problem.variables[key].start for key in self.keys]
-        first = np.array([x if s is None else s for x, s in zip(given, starts, strict=True)])
+        first = np.array([x if s is None else s for x, s in zip(nominal, starts, strict=True)])
         self.start = np.clip((first - self.low) / self.width, 0.0, 1.0)
         self.before = self._first()
         self.values_before = {name: self.value(self.before, name) for name in self.questions}
-        for key, x, s, z in zip(self.keys, given, starts, self.low + self.width * self.start, strict=True):
+        for key, x, s, z in zip(self.keys, nominal, starts, self.low + self.width * self.start, strict=True):
             if s is None and abs(x - z) > OUTSIDE * abs(x):
                 warnings.warn(
                     f"'{key}' is {x:g} in the robot file, outside its bounds: the search starts at {z:g}, and what is "
@@ -111,18 +111,18 @@ class ProblemDesigns:
         Near an edge, a leg that is assembled from the starts of the file may end on its other side; then the file gives
         the starts with which it does not.
         """
-        robot, found = self.loaded(z), self.design(z)
-        if np.allclose(robot.home, found.home, rtol=0, atol=SIDES * robot.tree.length):
+        robot, design = self.loaded(z), self.design(z)
+        if np.allclose(robot.home, design.home, rtol=0, atol=SIDES * robot.tree.length):
             return robot, {}
         assert robot.written is not None
         modes = dict(robot.written.table.get("working_modes", {}))
-        own = dict(modes.get(robot.working_mode, {}))
+        mode_table = dict(modes.get(robot.working_mode, {}))
         joints = [link for link in robot.tree.links if link.joint.one_axis and link.v.start not in robot.deformations]
-        starts = {link.name: float(found.home[link.q.start]) for link in joints}
-        more = {"working_modes": {**modes, robot.working_mode: {**own, "start": {**own.get("start", {}), **starts}}}}
-        made = with_settings(self.robot, {**self.settings(z), **more})
-        made.assemble()
-        return made, more
+        starts = {link.name: float(design.home[link.q.start]) for link in joints}
+        more = {"working_modes": {**modes, robot.working_mode: {**mode_table, "start": {**mode_table.get("start", {}), **starts}}}}
+        reloaded = with_settings(self.robot, {**self.settings(z), **more})
+        reloaded.assemble()
+        return reloaded, more
 
     @property
     def _poses_say_all(self) -> bool:
@@ -132,10 +132,10 @@ class ProblemDesigns:
             if question.response.name == "mass":
                 continue
             for pose in question.poses:
-                given = self.before.description.poses.get(pose) if isinstance(pose, str) and pose != "home" else pose
-                if not isinstance(given, Mapping):
+                coordinates = self.before.description.poses.get(pose) if isinstance(pose, str) and pose != "home" else pose
+                if not isinstance(coordinates, Mapping):
                     return False
-                target = finder.read(given)
+                target = finder.read(coordinates)
                 if len(target.fixed) + sum(row.size for row in target.frames) < finder.rigid_freedoms:
                     return False
         return True
@@ -147,26 +147,26 @@ class ProblemDesigns:
 
     def failing(self, z: Array) -> list[Pose | None]:
         """Poses that a design cannot reach; home too where it cannot be assembled."""
-        asked: dict[int, Pose | None] = {}
-        lost: list[Pose | None] = []
+        unchecked: dict[int, Pose | None] = {}
+        unreached: list[Pose | None] = []
         for name, question in self.questions.items():
             if question.response.name == "mass":
                 continue
-            known = self.together(z[None], name)
-            if known is None:
-                asked |= {id(pose): pose for pose in question.poses}
+            values = self.together(z[None], name)
+            if values is None:
+                unchecked |= {id(pose): pose for pose in question.poses}
             else:
-                lost += [pose for pose, value in zip(question.poses, known[0], strict=True) if not np.isfinite(value)]
+                unreached += [pose for pose, value in zip(question.poses, values[0], strict=True) if not np.isfinite(value)]
         try:
             robot = self.design(z)
         except ParflexError:
-            return [None, *lost, *asked.values()]
-        for pose in asked.values():
+            return [None, *unreached, *unchecked.values()]
+        for pose in unchecked.values():
             try:
                 configure(robot, pose)
             except ParflexError:
-                lost.append(pose)
-        return list({id(pose): pose for pose in lost}.values())
+                unreached.append(pose)
+        return list({id(pose): pose for pose in unreached}.values())
 
     # -- responses -------------------------------------------------------------------------------------
 
@@ -179,11 +179,11 @@ class ProblemDesigns:
         if name in self._alone:
             return None
         columns = self.low + self.width * designs
-        own = {key: columns[:, k] for k, key in enumerate(self.keys)}
-        found = values_in_designs(self.robot, self.questions[name], own)
-        if found is None and len(designs) == 1:
+        design_columns = {key: columns[:, k] for k, key in enumerate(self.keys)}
+        values = values_in_designs(self.robot, self.questions[name], design_columns)
+        if values is None and len(designs) == 1:
             self._alone.add(name)
-        return found
+        return values
 
     def worst(self, values: Array, name: str) -> Array:
         """The value that counts of those at all poses."""
@@ -191,27 +191,27 @@ class ProblemDesigns:
 
     def values(self, z: Array, names: Sequence[str]) -> dict[str, float]:
         """Responses at a design, by name."""
-        found: dict[str, float] = {}
+        values: dict[str, float] = {}
         robot: Robot | None = None
         for name in dict.fromkeys(names):
-            known = self.together(z[None], name)
-            if known is None or not np.isfinite(known).all():
+            batch_values = self.together(z[None], name)
+            if batch_values is None or not np.isfinite(batch_values).all():
                 robot = robot or self.design(z)
-                found[name] = self.value(robot, name)
+                values[name] = self.value(robot, name)
             else:
-                found[name] = float(self.worst(known, name)[0])
-        return found
+                values[name] = float(self.worst(batch_values, name)[0])
+        return values
 
     def pieces(self, z: Array, names: Sequence[str]) -> dict[str, list[ResponsePiece]]:
         """Pieces of responses at a design, by name, with slopes along the ranges."""
         robot = self.design(z)
-        found: dict[str, list[ResponsePiece]] = {}
+        pieces: dict[str, list[ResponsePiece]] = {}
         for name in dict.fromkeys(names):
-            known = self.together(z[None], name) if len(self.questions[name].poses) > 1 else None
-            known = known if known is not None and np.isfinite(known).all() else None
-            own = response_pieces(robot, self.questions[name], self.keys, None if known is None else known[0])
-            found[name] = [ResponsePiece(p.value, p.matrices * self.width[:, None, None], p.pose) for p in own]
-        return found
+            batch_values = self.together(z[None], name) if len(self.questions[name].poses) > 1 else None
+            batch_values = batch_values if batch_values is not None and np.isfinite(batch_values).all() else None
+            robot_pieces = response_pieces(robot, self.questions[name], self.keys, None if batch_values is None else batch_values[0])
+            pieces[name] = [ResponsePiece(p.value, p.matrices * self.width[:, None, None], p.pose) for p in robot_pieces]
+        return pieces
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -232,17 +232,17 @@ def response_pieces(
 ) -> list[ResponsePiece]:
     """Pieces of a response, the worst first; `known` are its values at all poses, where they are."""
     if question.tolerances is not None:
-        found = question.asked(robot, keys)
-        return [_piece(found.answer, len(keys), found.pose)]
+        worst_answer = question.asked(robot, keys)
+        return [_piece(worst_answer.answer, len(keys), worst_answer.pose)]
     sign = 1.0 if question.response.worst == "smallest" else -1.0
     if known is None and len(question.poses) > 1:
         plain = SensitiveDesign(robot, ())
         known = np.array([value_of(question.at(robot, pose, plain)) for pose in question.poses])
     values = sign * (np.zeros(1) if known is None else known)  # one pose is the worst, whatever its value
     worst = float(values.min())
-    near = [int(k) for k in np.argsort(values, kind="stable") if values[k] <= worst + NEAR * abs(worst)]
+    near_worst = [int(k) for k in np.argsort(values, kind="stable") if values[k] <= worst + NEAR * abs(worst)]
     design, found_pieces = SensitiveDesign(robot, keys, often=True), []  # a search asks many designs
-    for k in near:
+    for k in near_worst:
         pose = question.poses[k]
         found_pieces += [_piece(answer, len(keys), pose) for answer in _answers(robot, question, pose, design)]
     return sorted(found_pieces, key=lambda piece: sign * piece.value)
@@ -256,13 +256,13 @@ def _answers(robot: Robot, question: ResponseQuestion, pose: Any, design: Sensit
     held = HeldState(DesignState(robot, pose, design.keys, question.case, design))
     first = int(argument) - 1
     modes = lowest_modes(held, first + 1 + BEYOND)
-    found: list[Any] = []
+    answers: list[Any] = []
     number = first
     while number < len(modes.frequencies) and modes.frequencies[number] <= (1 + NEAR) * modes.frequencies[first]:
         answer = frequency_of(held, modes, number)
-        found.append(answer)
+        answers.append(answer)
         number += answer.multiplicity - answer.place if isinstance(answer, MultipleValue) else 1
-    return found
+    return answers
 
 
 def _piece(answer: Any, count: int, pose: Any) -> ResponsePiece:
@@ -282,19 +282,19 @@ def values_in_designs(robot: Robot, question: ResponseQuestion, designs: Mapping
         return _masses(robot, designs, len(question.poses))
     table = _pose_table(robot, question.poses)
     number = int(question.argument or 1) if (question.argument or "1").isdigit() else 0
-    given = question.case
-    plain = given.servo is None and not given.without
+    circumstances = question.case
+    plain = circumstances.servo is None and not circumstances.without
     if question.response.name != "frequency" or not number or table is None or not plain:
         return None
     coordinates, poses = table
     if count * len(poses) < WORTH:
         return None
     rows = np.tile(poses, (count, 1))
-    own: Any = {key: np.repeat(np.asarray(values, dtype=float), len(poses)) for key, values in designs.items()}
-    found = many_frequencies(
-        robot, coordinates, rows, number, given.lock, designs=own or None, about=given.about, wrench=given.wrench
+    repeated: Any = {key: np.repeat(np.asarray(values, dtype=float), len(poses)) for key, values in designs.items()}
+    batch = many_frequencies(
+        robot, coordinates, rows, number, circumstances.lock, designs=repeated or None, about=circumstances.about, wrench=circumstances.wrench
     )
-    return found.frequencies[:, number - 1].reshape(count, len(poses))
+    return batch.frequencies[:, number - 1].reshape(count, len(poses))
 
 
 def _masses(robot: Robot, designs: Mapping[str, Array], poses: int) -> Array | None:

@@ -37,15 +37,15 @@ class HeldState:
     """The linear model of a robot, and the robot with slopes as it is held and loaded there."""
 
     def __init__(self, state: DesignState) -> None:
-        self.state, given = state, state.case
-        if not state.robot.tree.elastic and not _springy(state.robot, given):
+        self.state, circumstances = state, state.case
+        if not state.robot.tree.elastic and not _springy(state.robot, circumstances):
             raise InputError(
                 "the robot has no elastic bodies, no springs and no servos: nothing vibrates or deflects",
                 key="response",
                 value=state.robot.name,
                 hint="use a robot with flexible bodies, or hold the motors by servo stiffnesses (servo)",
             )
-        self.model: LinearModel = linear_model_of(state.robot, state.here, given)
+        self.model: LinearModel = linear_model_of(state.robot, state.here, circumstances)
         if self.model.loading.internal is not None:
             raise InputError(
                 "spare motors keep this robot taut, and sensitivities of their efforts are not covered",
@@ -67,10 +67,10 @@ class HeldState:
     @cached_property
     def start(self) -> FollowingConfiguration:
         """The robot with slopes at the pose before loads deform it."""
-        state, given = self.state, self.state.case
-        twin = acting_robot(state.twin, given.without)
-        held = held_as(twin, state.robot, state.q, given)
-        return FollowingConfiguration(held, state.q, self.model.configuration.reduction.partition)
+        state, circumstances = self.state, self.state.case
+        twin = acting_robot(state.twin, circumstances.without)
+        held_robot = held_as(twin, state.robot, state.q, circumstances)
+        return FollowingConfiguration(held_robot, state.q, self.model.configuration.reduction.partition)
 
     @cached_property
     def there(self) -> FollowingConfiguration:
@@ -155,25 +155,25 @@ class HeldState:
         """Motions^T M motions: twice the kinetic energy, of two motions by that of their sum and difference."""
         count = motions.shape[1]
         tree, at = self.there.robot.tree, self.there.at
-        found: Array = np.zeros((count, count), dtype=object)
+        mass: Array = np.zeros((count, count), dtype=object)
         for i in range(count):
             for j in range(i + 1):
                 if i == j:
-                    found[i, i] = 2 * kinetic_energy(tree, at, motions[:, i])
+                    mass[i, i] = 2 * kinetic_energy(tree, at, motions[:, i])
                 else:
                     both, apart = (kinetic_energy(tree, at, motions[:, i] + sign * motions[:, j]) for sign in (1, -1))
-                    found[i, j] = found[j, i] = 0.5 * (both - apart)
-        return found
+                    mass[i, j] = mass[j, i] = 0.5 * (both - apart)
+        return mass
 
     def independent(self, shapes: Array) -> Array:
         """Independent rates of motions of all coordinates."""
         return shapes[self.model.configuration.reduction.partition.independent]
 
 
-def _springy(robot: Any, given: ResponseCase) -> bool:
+def _springy(robot: Any, circumstances: ResponseCase) -> bool:
     tree = robot.tree
     springs = tree.springs or tree.elements or any(link.terms.stiffness for link in tree.links)
-    return bool(springs) or given.servo is not None
+    return bool(springs) or circumstances.servo is not None
 
 
 def least_solution(A: Array, b: Array) -> Array:

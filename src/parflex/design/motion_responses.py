@@ -39,31 +39,31 @@ def dynamic_error(state: DesignState, argument: str) -> Any:
     if "@" in argument:
         response = f"dynamic-error:{argument}"
         return largest_on_the_way(state, response, lambda rigid: _displacement(rigid, frame), norm=True)
-    given = state.case
-    if not given.velocity and not given.acceleration:
+    circumstances = state.case
+    if not circumstances.velocity and not circumstances.acceleration:
         raise InputError(
             "no motion is given, so that there is no dynamic error",
             key="velocity",
             value=f"dynamic-error:{argument}",
             hint="give velocity and acceleration, or ask for 'error'",
         )
-    moved = _displacement(RigidState(state), frame)
-    return np.sqrt(moved @ moved)
+    displacement = _displacement(RigidState(state), frame)
+    return np.sqrt(displacement @ displacement)
 
 
 def _displacement(rigid: RigidState, frame: str) -> Array:
     """How far a frame is displaced, in world axes."""
     state = rigid.state
-    given = state.case
-    plain = replace(given, velocity=None, acceleration=None, about="undeformed")
+    circumstances = state.case
+    plain = replace(circumstances, velocity=None, acceleration=None, about="undeformed")
     held = HeldState(DesignState(state.robot, state.pose, state.keys, plain, state.design))
-    here, count = held.model.configuration, state.count
+    configuration, count = held.model.configuration, state.count
     qd, qdd = (without_slopes(part).astype(float) for part in (rigid.rates, rigid.accelerations))
-    x = held.solver.solve(-here.reduction.forces(tree_forces(here, qd, qdd, given.wrench, given.without)))
+    x = held.solver.solve(-configuration.reduction.forces(tree_forces(configuration, qd, qdd, circumstances.wrench, circumstances.without)))
     if not count:
-        return (here.frame_rows(frame) @ (here.J @ x))[:3]
+        return (configuration.frame_rows(frame) @ (configuration.J @ x))[:3]
     there = held.there
-    forces = tree_forces(there, rigid.rates, rigid.accelerations, given.wrench, given.without)
+    forces = tree_forces(there, rigid.rates, rigid.accelerations, circumstances.wrench, circumstances.without)
     left = there.pulled(forces + held.pushed_back(there.along(x[:, None]))[:, 0])
     dx = held.solver.solve(-slopes(left, count, Sensitive), refuse=False)
     bent = there.along(with_slopes(x, dx, Sensitive)[:, None])[:, 0]

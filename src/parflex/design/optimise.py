@@ -124,7 +124,7 @@ class Optimised(Answer):
         return {word: getattr(self, word) for word in words}
 
     def _told(self) -> str:
-        changed = [f"{key} {brief(one['value'])}" for key, one in self.variables.items()]
+        changed = [f"{key} {brief(variable['value'])}" for key, variable in self.variables.items()]
         return f"{self.status}: {brief(self.objective)}; {name_list(changed)}"
 
 
@@ -156,16 +156,16 @@ def optimise(path: str | Path, out: str | Path | None = None) -> Optimised:
     target = None if out is None else Path(out) / "robot.toml"
     if target is not None:
         refuse_overwrite([target], [path, *robot.files])
-    found = search.solved()
+    optimised = search.solved()
     if problem.pareto is not None:
         front = pareto_front(search)
-        found = replace(found, front=front.as_list())
+        optimised = replace(optimised, front=front.as_list())
     if target is None:
-        return found
+        return optimised
     target.parent.mkdir(parents=True, exist_ok=True)
-    settings = {key: one["value"] for key, one in found.variables.items()} | found.file_settings
-    write_text(target, extending_text(source, found.before, settings, target))
-    return replace(found, robot_file=str(target))
+    settings = {key: variable["value"] for key, variable in optimised.variables.items()} | optimised.file_settings
+    write_text(target, extending_text(source, optimised.before, settings, target))
+    return replace(optimised, robot_file=str(target))
 
 
 class OptimisationProblem:
@@ -178,27 +178,27 @@ class OptimisationProblem:
         objective = problem.objective
         name = objective.maximise or objective.minimise or ""
         limits = [
-            (one.response, side, limit)
-            for one in problem.constraint
-            for limit, side in ((one.lower, 1.0), (one.upper, -1.0))
+            (constraint.response, side, limit)
+            for constraint in problem.constraint
+            for limit, side in ((constraint.lower, 1.0), (constraint.upper, -1.0))
             if limit is not None
         ]
         self.designs = self.searched([(name, 1.0 if objective.maximise else -1.0, None), *limits])
 
-    def searched(self, wanted: Sequence[tuple[str, float, float | None]]) -> Designs:
+    def searched(self, term_specs: Sequence[tuple[str, float, float | None]]) -> Designs:
         """What is searched: names, signs and limits of responses, the objective first."""
         terms = [
-            Term(name, sign, limit, self._scale(name, limit), self._all(name, sign)) for name, sign, limit in wanted
+            Term(name, sign, limit, self._scale(name, limit), self._all(name, sign)) for name, sign, limit in term_specs
         ]
         names = [term.name for term in terms]
 
         def values(z: Array) -> Array:
-            found = self.robots.values(z, names)
-            return np.array([found[name] for name in names])
+            by_name = self.robots.values(z, names)
+            return np.array([by_name[name] for name in names])
 
         def pieces(z: Array) -> list[list[ResponsePiece]]:
-            found = self.robots.pieces(z, names)
-            return [found[name] for name in names]
+            by_name = self.robots.pieces(z, names)
+            return [by_name[name] for name in names]
 
         return Designs(terms, values, pieces, self.robots.edges)
 
@@ -214,8 +214,8 @@ class OptimisationProblem:
     def solved(self) -> Optimised:
         """The best of all starts, with stock sizes where they are asked for."""
         tried = self._tried(self.designs, self.starts())
-        found = [one for one in tried if isinstance(one, Descent)]
-        best = self.stock(self.designs, min(found, key=lambda one: self.designs.merit(one.values)))
+        descents = [descent for descent in tried if isinstance(descent, Descent)]
+        best = self.stock(self.designs, min(descents, key=lambda descent: self.designs.merit(descent.values)))
         return self._told(best, tried)
 
     def starts(self) -> list[Array]:
@@ -225,32 +225,32 @@ class OptimisationProblem:
 
     def descents(self, designs: Designs, starts: Sequence[Array]) -> list[Descent]:
         """What each start comes to; random ones that cannot be are left out."""
-        return [one for one in self._tried(designs, starts) if isinstance(one, Descent)]
+        return [descent for descent in self._tried(designs, starts) if isinstance(descent, Descent)]
 
     def _tried(self, designs: Designs, starts: Sequence[Array]) -> list[Descent | ParflexError]:
         """What each start comes to, or why it cannot be; the first one must be."""
         free = np.ones(len(self.keys), dtype=bool)
-        found: list[Descent | ParflexError] = []
+        attempts: list[Descent | ParflexError] = []
         for number, z in enumerate(starts):
             try:
-                found.append(self._search(designs, z, free))
+                attempts.append(self._search(designs, z, free))
             except ParflexError as error:
                 if number == 0:
                     raise
-                found.append(error)
-        return found
+                attempts.append(error)
+        return attempts
 
     def _search(self, designs: Designs, z: Array, free: Array) -> Descent:
         """Steps from a design; where they end before the conditions of an optimum hold, others are tried from there."""
         left, last = self.problem.steps, np.inf
         while True:
-            found = polished(designs, descend(designs, z, free, left, self.problem.tolerance), free)
-            found = with_slope_left(designs, found, free)
-            left, merit = left - found.steps, designs.merit(found.values)
-            level = found.slope <= LEVEL or found.missed.max() > MET
-            if level or not found.done or not left or merit > last - self.problem.tolerance:
-                return replace(found, steps=self.problem.steps - left)
-            z, last = found.z, merit
+            descent = polished(designs, descend(designs, z, free, left, self.problem.tolerance), free)
+            descent = with_slope_left(designs, descent, free)
+            left, merit = left - descent.steps, designs.merit(descent.values)
+            level = descent.slope <= LEVEL or descent.missed.max() > MET
+            if level or not descent.done or not left or merit > last - self.problem.tolerance:
+                return replace(descent, steps=self.problem.steps - left)
+            z, last = descent.z, merit
 
     def stock(self, designs: Designs, best: Descent) -> Descent:
         """Choices from lists one after the other, each with the rest optimised again."""
@@ -262,13 +262,13 @@ class OptimisationProblem:
                 continue
             free[k] = False
             x = low[k] + width[k] * best.z[k]
-            beside = np.clip(np.searchsorted(choices, x) + np.array([-1, 0]), 0, len(choices) - 1)
+            adjacent = np.clip(np.searchsorted(choices, x) + np.array([-1, 0]), 0, len(choices) - 1)
             tried = []
-            for choice in sorted({float(choices[i]) for i in beside}):
+            for choice in sorted({float(choices[i]) for i in adjacent}):
                 z = best.z.copy()
                 z[k] = (choice - low[k]) / width[k]
                 tried.append(self._search(designs, z, free))
-            best = min(tried, key=lambda one: designs.merit(one.values))
+            best = min(tried, key=lambda descent: designs.merit(descent.values))
         return best
 
     def _variables(self, best: Descent, met: bool) -> dict[str, dict[str, Any]]:
@@ -277,11 +277,11 @@ class OptimisationProblem:
         free = np.array([not self.problem.variables[key].choices for key in self.keys])
         point = self.designs.with_pieces(DesignPoint(best.z, best.values))
         gains = bound_costs(self.designs, point, free) if met else np.zeros(len(free))
-        found: dict[str, dict[str, Any]] = {}
+        variables: dict[str, dict[str, Any]] = {}
         for k, key in enumerate(self.keys):
             low, high = float(robots.low[k]), float(robots.low[k] + robots.width[k])
             side = ("upper" if best.z[k] > 0.5 else "lower") if gains[k] else None
-            found[key] = {
+            variables[key] = {
                 "start": float(low + robots.width[k] * robots.start[k]),
                 "value": settings[key],
                 "lower": low,
@@ -289,12 +289,12 @@ class OptimisationProblem:
                 "at": side,
                 "multiplier": float(gains[k] / robots.width[k]) * (-1.0 if side == "lower" else 1.0),
             }
-        return found
+        return variables
 
-    def _status(self, one: Descent) -> str:
-        if one.missed.max() > MET:
+    def _status(self, descent: Descent) -> str:
+        if descent.missed.max() > MET:
             return "infeasible"
-        return "steps" if not one.done else "optimal" if one.slope <= LEVEL else "stalled"
+        return "steps" if not descent.done else "optimal" if descent.slope <= LEVEL else "stalled"
 
     def _message(self, best: Descent, status: str) -> str:
         """A sentence on a status: what holds the design, or why steps end."""
@@ -316,23 +316,23 @@ class OptimisationProblem:
 
     def _searches(self, tried: Sequence[Descent | ParflexError]) -> tuple[list[dict[str, Any]], str]:
         """What each start came to, and a sentence on them."""
-        told: list[dict[str, Any]] = [
-            {"status": "impossible", "objective": None, "reason": one.message}
-            if isinstance(one, ParflexError)
-            else {"status": self._status(one), "objective": float(one.values[0]), "reason": ""}
-            for one in tried
+        searches: list[dict[str, Any]] = [
+            {"status": "impossible", "objective": None, "reason": entry.message}
+            if isinstance(entry, ParflexError)
+            else {"status": self._status(entry), "objective": float(entry.values[0]), "reason": ""}
+            for entry in tried
         ]
-        if len(told) == 1:
-            return told, ""
-        values = [one["objective"] for one in told if one["status"] == "optimal"]
+        if len(searches) == 1:
+            return searches, ""
+        values = [entry["objective"] for entry in searches if entry["status"] == "optimal"]
         best = (max if self.designs.terms[0].sign > 0 else min)(values, default=0.0)
         same = sum(abs(value - best) <= SAME * abs(best) for value in values)
         counts = [
             (same, "came to the best optimum"),
             (len(values) - same, "to others"),
-            *((sum(one["status"] == word for one in told), text) for word, text in ENDS.items()),
+            *((sum(entry["status"] == status for entry in searches), text) for status, text in ENDS.items()),
         ]
-        return told, f"of {len(told)} starts " + ", ".join(f"{count} {text}" for count, text in counts if count)
+        return searches, f"of {len(searches)} starts " + ", ".join(f"{count} {text}" for count, text in counts if count)
 
     def _told(self, best: Descent, tried: Sequence[Descent | ParflexError]) -> Optimised:
         robots, (robot, more) = self.robots, self.robots.lasting(best.z)
@@ -363,6 +363,6 @@ class OptimisationProblem:
             }
         return Optimised(
             status, float(best.values[0]), variables, responses, constraints, message, self.designs.evaluations, robot,
-            self.before, None, [], [self.designs.merit(one.values) for one in tried if isinstance(one, Descent)],
+            self.before, None, [], [self.designs.merit(trial.values) for trial in tried if isinstance(trial, Descent)],
             {name: list(question.poses) for name, question in robots.questions.items()}, searches, more,
         )  # fmt: skip

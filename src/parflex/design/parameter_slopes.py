@@ -78,8 +78,8 @@ class TracedFile(Record):
     def robot_of(self, robot: Robot) -> Robot:
         """The robot with expressions in the place of its numbers."""
         nominal = np.zeros(len(self.places))
-        found = DesignNumbers(robot, self.keys, self.places, nominal, nominal[None], np.zeros(1, dtype=bool))
-        return found.with_numbers(dict(enumerate(self.numbers)))
+        design_numbers = DesignNumbers(robot, self.keys, self.places, nominal, nominal[None], np.zeros(1, dtype=bool))
+        return design_numbers.with_numbers(dict(enumerate(self.numbers)))
 
 
 def trace_file(robot: Robot, keys: Sequence[str]) -> TracedFile:
@@ -91,15 +91,15 @@ def trace_file(robot: Robot, keys: Sequence[str]) -> TracedFile:
         key: TracedNumber(number_at(robot, key), symbol, decisions) for key, symbol in zip(keys, symbols, strict=True)
     }
     _, parts = read_again(robot, settings)
-    found: dict[int, tuple[Expression, list[Path]]] = {}
+    traced: dict[int, tuple[Expression, list[Path]]] = {}
     for name, part in parts.items():
         for place, x in leaves(part):
             if isinstance(x, TracedNumber):
-                found.setdefault(x.expression.edge, (x.expression, []))[1].append((name, *place))
+                traced.setdefault(x.expression.edge, (x.expression, []))[1].append((name, *place))
             elif isinstance(x, Varied):
                 raise OneNumberError("a number is not traced")
-    places = tuple(tuple(own) for _, own in found.values())
-    return TracedFile(graph, tuple(keys), tuple(symbols), tuple(x for x, _ in found.values()), places, decisions)
+    places = tuple(tuple(paths) for _, paths in traced.values())
+    return TracedFile(graph, tuple(keys), tuple(symbols), tuple(x for x, _ in traced.values()), places, decisions)
 
 
 def same_reading(compared: Sequence[tuple[str, bool]], values: Array) -> bool:
@@ -134,16 +134,16 @@ class SlopeProgram(Record):
         """The numbers of a robot with their slopes; None where it is read otherwise than the one that was traced."""
         columns = [values[int(name[4:-1])] for name in self.program.inputs]
         with np.errstate(all="ignore"):
-            found = np.array(run(self.program, columns, functions_of("numpy")), dtype=float)
+            outputs = np.array(run(self.program, columns, functions_of("numpy")), dtype=float)
         count, ends = len(self.places), np.cumsum([len(self.places), len(self.entries), len(self.compared)])
-        checks = found[ends[1] : ends[2]]
-        if not same_reading(self.compared, checks) or not np.isfinite(found).all():
+        checks = outputs[ends[1] : ends[2]]
+        if not same_reading(self.compared, checks) or not np.isfinite(outputs).all():
             return None
         slopes = np.zeros((len(keys), 1, count))
-        for (k, number), slope in zip(self.entries, found[count : ends[1]], strict=True):
+        for (k, number), slope in zip(self.entries, outputs[count : ends[1]], strict=True):
             slopes[k, 0, number] = slope
-        own = found[None, :count]
-        return DesignNumbers(robot, tuple(keys), self.places, own[0], own, np.zeros(1, dtype=bool), slopes)
+        number_row = outputs[None, :count]
+        return DesignNumbers(robot, tuple(keys), self.places, number_row[0], number_row, np.zeros(1, dtype=bool), slopes)
 
 
 def numbers_by_program(robot: Robot, keys: Sequence[str]) -> DesignNumbers | None:
@@ -158,6 +158,6 @@ def _traced(robot: Robot, keys: Sequence[str]) -> SlopeProgram | None:
     rows = jacobian(file.numbers, file.symbols)
     entries = [(k, i) for i, row in enumerate(rows) for k, x in enumerate(row) if isinstance(x, Expression) or x]
     outputs = {"number": list(file.numbers), "slope": [rows[i][k] for k, i in entries], **file.checks}
-    arrays = {name: np.array(own, dtype=object) for name, own in outputs.items() if own}
+    arrays = {name: np.array(expressions, dtype=object) for name, expressions in outputs.items() if expressions}
     program = make_program(file.graph, "slopes", arrays, quick=True)
     return SlopeProgram(program, file.places, tuple(entries), file.compared)

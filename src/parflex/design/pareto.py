@@ -68,12 +68,12 @@ def hypervolume(points: Array, reference: Array) -> float:
 
 def undominated(points: Array) -> Array:
     """Which rows no other row is better than in both coordinates, which are made large; of equal ones the first."""
-    kept = np.ones(len(points), dtype=bool)
-    for k, own in enumerate(points):
-        better = (points >= own).all(axis=1) & (points > own).any(axis=1)
-        same = (points[:k] == own).all(axis=1).any()
-        kept[k] = not better.any() and not same
-    return kept
+    nondominated = np.ones(len(points), dtype=bool)
+    for k, point in enumerate(points):
+        better = (points >= point).all(axis=1) & (points > point).any(axis=1)
+        same = (points[:k] == point).all(axis=1).any()
+        nondominated[k] = not better.any() and not same
+    return nondominated
 
 
 def pareto_front(problem: OptimisationProblem) -> Front:
@@ -104,30 +104,30 @@ def _by_gradients(
     table = problem.problem.pareto
     assert table is not None
 
-    def best(wanted: Sequence[Wanted], starts: Sequence[Array]) -> Descent | None:
-        designs = problem.searched(wanted)
-        found = problem.descents(designs, starts)
-        kept = problem.stock(designs, min(found, key=lambda one: designs.merit(one.values)))
-        return kept if kept.missed.max() <= MET else None
+    def best(term_specs: Sequence[Wanted], starts: Sequence[Array]) -> Descent | None:
+        designs = problem.searched(term_specs)
+        descents = problem.descents(designs, starts)
+        chosen = problem.stock(designs, min(descents, key=lambda descent: designs.merit(descent.values)))
+        return chosen if chosen.missed.max() <= MET else None
 
-    ends = [best([one, *limits], problem.starts()) for one in (second, first)]
-    known = [end for end in ends if end is not None]
-    if len(known) < 2:
+    ends = [best([objective, *limits], problem.starts()) for objective in (second, first)]
+    feasible_ends = [end for end in ends if end is not None]
+    if len(feasible_ends) < 2:
         return []
-    rows = [_row(problem, end.z, first, second) for end in known]
+    rows = [_row(problem, end.z, first, second) for end in feasible_ends]
     low, high = rows[0][0][1], rows[1][0][1]
-    z = known[0].z
+    z = feasible_ends[0].z
     for value in np.linspace(low, high, table.points)[1:-1]:
-        found = best([first, (second[0], second[1], float(value)), *limits], [z])
-        if found is not None:
-            rows.append(_row(problem, found.z, first, second))
-            z = found.z
+        optimum = best([first, (second[0], second[1], float(value)), *limits], [z])
+        if optimum is not None:
+            rows.append(_row(problem, optimum.z, first, second))
+            z = optimum.z
     return rows
 
 
 def _row(problem: OptimisationProblem, z: Array, first: Wanted, second: Wanted) -> tuple[Array, Array]:
-    found = problem.robots.values(z, [first[0], second[0]])
-    return np.array([found[first[0]], found[second[0]]]), z
+    responses = problem.robots.values(z, [first[0], second[0]])
+    return np.array([responses[first[0]], responses[second[0]]]), z
 
 
 def _by_population(
@@ -144,15 +144,15 @@ def _by_population(
         ) from None
     table, robots = problem.problem.pareto, problem.robots
     assert table is not None
-    wanted = [first, second, *limits]
+    term_specs = [first, second, *limits]
 
     def rounded(designs: Array) -> Array:
         result = np.clip(designs, 0.0, 1.0)
         for k, key in enumerate(problem.keys):
             choices = np.array(problem.problem.variables[key].choices)
             if len(choices):
-                own = (choices - robots.low[k]) / robots.width[k]
-                result[:, k] = own[np.abs(result[:, k, None] - own).argmin(axis=1)]
+                scaled_choices = (choices - robots.low[k]) / robots.width[k]
+                result[:, k] = scaled_choices[np.abs(result[:, k, None] - scaled_choices).argmin(axis=1)]
         return result
 
     class Population(Problem):
@@ -162,21 +162,21 @@ def _by_population(
             super().__init__(n_var=len(problem.keys), n_obj=2, n_ieq_constr=len(limits), xl=0.0, xu=1.0)
 
         def _evaluate(self, x: Array, out: dict[str, Any], *_: Any, **__: Any) -> None:
-            values = _values(problem, rounded(x), [name for name, _, _ in wanted])
-            signs = np.array([sign for _, sign, _ in wanted])
-            bounds = np.array([limit or 0.0 for _, _, limit in wanted])
+            values = _values(problem, rounded(x), [name for name, _, _ in term_specs])
+            signs = np.array([sign for _, sign, _ in term_specs])
+            bounds = np.array([limit or 0.0 for _, _, limit in term_specs])
             worth = -signs * (values - bounds)
             worth = np.where(np.isfinite(worth), worth, REFUSED * (1.0 + np.abs(bounds)))
             out["F"] = worth[:, :2]
             if limits:
                 out["G"] = worth[:, 2:]
 
-    found = minimize(
+    result = minimize(
         Population(), NSGA2(pop_size=table.population), ("n_gen", table.generations), seed=problem.problem.seed + 1
     )
-    if found.X is None:
+    if result.X is None:
         return []
-    designs = rounded(np.atleast_2d(found.X))
+    designs = rounded(np.atleast_2d(result.X))
     values = _values(problem, designs, [first[0], second[0]])
     return [(row, z) for row, z in zip(values, designs, strict=True) if np.isfinite(row).all()]
 
@@ -185,13 +185,13 @@ def _values(problem: OptimisationProblem, designs: Array, names: Sequence[str]) 
     """Responses by columns at rows of designs; not a number where a design cannot be."""
     robots, columns = problem.robots, []
     for name in names:
-        known = robots.together(designs, name)
-        columns.append(np.full(len(designs), np.nan) if known is None else robots.worst(known, name))
-    found = np.stack(columns, axis=1)
-    for row in np.flatnonzero(~np.isfinite(found).all(axis=1)):
+        batch_values = robots.together(designs, name)
+        columns.append(np.full(len(designs), np.nan) if batch_values is None else robots.worst(batch_values, name))
+    values = np.stack(columns, axis=1)
+    for row in np.flatnonzero(~np.isfinite(values).all(axis=1)):
         try:
-            own = robots.values(designs[row], names)
+            design_values = robots.values(designs[row], names)
         except ParflexError:
             continue
-        found[row] = [own[name] for name in names]
-    return found
+        values[row] = [design_values[name] for name in names]
+    return values

@@ -102,12 +102,12 @@ class ResponseTable(Table):
     def question(self) -> ResponseQuestion:
         """What is asked."""
         words = ("lock", "about", "servo", "wrench", "without", "velocity", "acceleration")
-        given = ResponseCase(**{word: getattr(self, word) for word in words} | {"without": tuple(self.without)})
+        circumstances = ResponseCase(**{word: getattr(self, word) for word in words} | {"without": tuple(self.without)})
         spread = None
         if self.tolerances is not None:
             spread = Tolerances(dict(self.tolerances), self.statistic, self.samples, self.seed)
         poses = [*self.poses, *region_poses(self.region)] or [self.pose]
-        return read_question(self.response, poses, given, spread)
+        return read_question(self.response, poses, circumstances, spread)
 
 
 class ObjectiveTable(Table):
@@ -184,13 +184,13 @@ class ProblemFile(Table):
                 f"'tolerance' is {self.tolerance:g}, not between 0 and 1", "give e.g. 1e-6", "tolerance", self.tolerance
             )
         both = {"objective": self.objective} | ({"pareto": self.pareto} if self.pareto else {})
-        asked = {
-            f"{word}.{'maximise' if one.maximise else 'minimise'}": one.maximise or one.minimise or ""
-            for word, one in both.items()
+        references = {
+            f"{table_name}.{'maximise' if entry.maximise else 'minimise'}": entry.maximise or entry.minimise or ""
+            for table_name, entry in both.items()
         }
-        names = list(asked.values())
-        asked |= {f"constraint.{k}.response": one.response for k, one in enumerate(self.constraint)}
-        for key, name in asked.items():
+        names = list(references.values())
+        references |= {f"constraint.{k}.response": entry.response for k, entry in enumerate(self.constraint)}
+        for key, name in references.items():
             if name not in self.responses:
                 raise value_error(
                     f"there is no response '{name}'", f"choose from {', '.join(self.responses)}", key, name
@@ -238,12 +238,12 @@ def design_tables(path: str | Path) -> dict[str, Any]:
 
 def flat_variables(table: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
     """Tables of variables by dotted path."""
-    found: list[tuple[str, Any]] = []
+    variables: list[tuple[str, Any]] = []
     for key, value in table.items():
         path = f"{prefix}.{key}" if prefix else key
-        inner = isinstance(value, dict) and value and all(isinstance(one, dict) for one in value.values())
-        found += flat_variables(value, path) if inner else [(path, value)]
-    return found
+        inner = isinstance(value, dict) and value and all(isinstance(item, dict) for item in value.values())
+        variables += flat_variables(value, path) if inner else [(path, value)]
+    return variables
 
 
 def robot_source(problem: ProblemFile, path: str | Path) -> str:

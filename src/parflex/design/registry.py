@@ -248,12 +248,12 @@ class ResponseQuestion(Record):
         design = SensitiveDesign(robot, keys, often=len(self.poses) >= MANY)
         sign = 1.0 if self.response.worst == "smallest" else -1.0
         values = np.full(len(self.poses), sign * np.inf)
-        known = self._together(robot)
-        asked, first = np.arange(len(values)), SensitiveDesign(robot, ())
-        if known is not None and np.isfinite(known).all():  # of those near the worst the last digits count
-            least = float(np.min(sign * known))
-            asked, first = np.flatnonzero(sign * known[0] <= least + NEARLY * abs(least)), design
-        answers: dict[int, Any] = {k: self.at(robot, self.poses[k], first) for k in asked.tolist()}
+        batch_values = self._together(robot)
+        indices, first = np.arange(len(values)), SensitiveDesign(robot, ())
+        if batch_values is not None and np.isfinite(batch_values).all():  # of those near the worst the last digits count
+            least = float(np.min(sign * batch_values))
+            indices, first = np.flatnonzero(sign * batch_values[0] <= least + NEARLY * abs(least)), design
+        answers: dict[int, Any] = {k: self.at(robot, self.poses[k], first) for k in indices.tolist()}
         for k, answer in answers.items():
             values[k] = value_of(answer)
         worst = float(np.min(sign * values))
@@ -283,26 +283,26 @@ class ResponseQuestion(Record):
         from parflex.design.evaluation import values_in_designs  # which stands on this module
 
         columns = {key: nominal[key] + deviations[key] * draws[:, k] for k, key in enumerate(names)}
-        found = values_in_designs(robot, self, columns)
-        return found[:, 0] if found is not None and np.isfinite(found).all() else None
+        masses = values_in_designs(robot, self, columns)
+        return masses[:, 0] if masses is not None and np.isfinite(masses).all() else None
 
-    def _spread(self, robot: Robot, keys: Sequence[str], own: Tolerances) -> DesignAnswer:
+    def _spread(self, robot: Robot, keys: Sequence[str], tolerances: Tolerances) -> DesignAnswer:
         """Mean or quantile over robots whose keys deviate; each robot has its own slopes, which add up exactly."""
-        rng = np.random.default_rng(own.seed)
-        names = list(own.deviations)
+        rng = np.random.default_rng(tolerances.seed)
+        names = list(tolerances.deviations)
         nominal = {key: checked_number(robot, key, "tolerances") for key in names}
-        draws = rng.standard_normal((own.samples, len(names)))
+        draws = rng.standard_normal((tolerances.samples, len(names)))
         plain = replace(self, tolerances=None)
-        together = None if keys else plain._masses_in(robot, names, nominal, own.deviations, draws)
+        together = None if keys else plain._masses_in(robot, names, nominal, tolerances.deviations, draws)
         if together is not None:
-            value = float(spread_weights(together, own.statistic) @ together)
+            value = float(spread_weights(together, tolerances.statistic) @ together)
             return DesignAnswer(value, self.poses[0], list(self.poses))
-        values, changes = np.zeros(own.samples), np.zeros((own.samples, len(keys)))
+        values, changes = np.zeros(tolerances.samples), np.zeros((tolerances.samples, len(keys)))
         for row, draw in enumerate(draws):
-            settings = {key: nominal[key] + own.deviations[key] * x for key, x in zip(names, draw, strict=True)}
+            settings = {key: nominal[key] + tolerances.deviations[key] * x for key, x in zip(names, draw, strict=True)}
             answer = plain.asked(with_settings(robot, settings), keys).answer
             values[row], changes[row] = value_of(answer), slope_of(answer, len(keys))
-        weights = spread_weights(values, own.statistic)
+        weights = spread_weights(values, tolerances.statistic)
         value = float(weights @ values)
         return DesignAnswer(Sensitive(value, weights @ changes) if keys else value, self.poses[0], list(self.poses))
 
@@ -332,22 +332,22 @@ def spread_weights(values: Array, statistic: str) -> Array:
     return weights
 
 
-def checked_tolerances(own: Tolerances) -> Tolerances:
+def checked_tolerances(tolerances: Tolerances) -> Tolerances:
     """Tolerances that can be drawn; what cannot is refused."""
-    if not 1 <= own.samples <= MOST_SAMPLES:
+    if not 1 <= tolerances.samples <= MOST_SAMPLES:
         raise InputError(
-            f"{own.samples} robots cannot be drawn", key="samples", value=own.samples, hint=f"give 1 to {MOST_SAMPLES}"
+            f"{tolerances.samples} robots cannot be drawn", key="samples", value=tolerances.samples, hint=f"give 1 to {MOST_SAMPLES}"
         )
-    if own.seed < 0:
-        raise InputError("a seed is not negative", key="seed", value=own.seed, hint="give 0 or more")
-    for key, deviation in own.deviations.items():
+    if tolerances.seed < 0:
+        raise InputError("a seed is not negative", key="seed", value=tolerances.seed, hint="give 0 or more")
+    for key, deviation in tolerances.deviations.items():
         if not 0 <= deviation < np.inf:
             raise InputError(
                 f"the standard deviation {deviation:g} of '{key}' is negative or not finite",
                 key=f"tolerances.{key}", value=float(deviation), hint="give 0 or more, in the unit of the key",
             )  # fmt: skip
-    spread_weights(np.zeros(own.samples), own.statistic)
-    return own
+    spread_weights(np.zeros(tolerances.samples), tolerances.statistic)
+    return tolerances
 
 
 def read_question(
@@ -357,9 +357,9 @@ def read_question(
     tolerances: Tolerances | None = None,
 ) -> ResponseQuestion:
     """A question from its text."""
-    found, argument = read_response(response)
-    given = (None,) if poses is None else tuple(poses)
-    if not given:
+    kind, argument = read_response(response)
+    requested_poses = (None,) if poses is None else tuple(poses)
+    if not requested_poses:
         raise InputError("no pose is given", key="poses", hint="give one or more")
-    own = None if tolerances is None else checked_tolerances(tolerances)
-    return ResponseQuestion(found, argument, given, case or ResponseCase(), own)
+    checked = None if tolerances is None else checked_tolerances(tolerances)
+    return ResponseQuestion(kind, argument, requested_poses, case or ResponseCase(), checked)

@@ -53,22 +53,22 @@ class ModeFormProgram(Record):
         `motions` are columns of modes whose squared frequency is `square`, over all rates. None where the design is
         read otherwise than the one that was traced.
         """
-        here, count = model.configuration, motions.shape[1]
-        if np.any(np.delete(here.q, self.joints)):
+        configuration, count = model.configuration, motions.shape[1]
+        if np.any(np.delete(configuration.q, self.joints)):
             return None
         pairs = [(i, j, sign) for i in range(count) for j in range(i + 1) for sign in ((1,) if i == j else (1, -1))]
         columns = np.stack([motions[:, i] + (sign * motions[:, j] if i != j else 0.0) for i, j, sign in pairs])
         nu = _multipliers(model, columns.T, square).T
-        given = np.array([number_at(robot, key) for key in self.keys])
-        groups = {"key": given, "q": here.q, "phi": columns, "nu": nu, "square": np.array([square])}
-        found = np.stack([self._run({**groups, "phi": columns[k], "nu": nu[k]}) for k in range(len(pairs))])
+        key_values = np.array([number_at(robot, key) for key in self.keys])
+        groups = {"key": key_values, "q": configuration.q, "phi": columns, "nu": nu, "square": np.array([square])}
+        outputs = np.stack([self._run({**groups, "phi": columns[k], "nu": nu[k]}) for k in range(len(pairs))])
         ends = np.cumsum([len(self.keys), len(self.joints), len(self.compared)])
-        if not np.isfinite(found).all() or not same_reading(self.compared, found[0, ends[1] : ends[2]]):
+        if not np.isfinite(outputs).all() or not same_reading(self.compared, outputs[0, ends[1] : ends[2]]):
             return None
         along = np.zeros((len(pairs), robot.tree.nq))
-        along[:, self.joints] = found[:, ends[0] : ends[1]]
-        rates = slopes(robot.tree.moved(here.q, seed_slopes(np.eye(robot.tree.n))), robot.tree.n)
-        total = found[:, : ends[0]] + along @ rates @ steps
+        along[:, self.joints] = outputs[:, ends[0] : ends[1]]
+        rates = slopes(robot.tree.moved(configuration.q, seed_slopes(np.eye(robot.tree.n))), robot.tree.n)
+        total = outputs[:, : ends[0]] + along @ rates @ steps
         matrices = np.zeros((len(self.keys), count, count))
         for (i, j, sign), row in zip(pairs, total, strict=True):
             if i == j:
@@ -92,14 +92,14 @@ def _split(name: str) -> tuple[str, int]:
 
 def _multipliers(model: LinearModel, columns: Array, square: float) -> Array:
     """Multipliers of the closures that balance what dependent rates feel of K - lambda M, for columns of motions."""
-    here = model.configuration
-    part, robot = here.reduction.partition, here.robot
+    configuration = model.configuration
+    part, robot = configuration.reduction.partition, configuration.robot
     nu = np.zeros((robot.closures.size, columns.shape[1]))
     if len(part.dependent):
         assert model.K_tot is not None
-        M = mass_matrix(robot.tree, here.at, tuple(model.loading.without))
-        felt = model.K_tot @ columns - square * (M @ columns)
-        nu[part.rows] = np.linalg.solve(here.reduction.block.T, -felt[part.dependent])
+        M = mass_matrix(robot.tree, configuration.at, tuple(model.loading.without))
+        forces = model.K_tot @ columns - square * (M @ columns)
+        nu[part.rows] = np.linalg.solve(configuration.reduction.block.T, -forces[part.dependent])
     return nu
 
 
@@ -123,22 +123,22 @@ def _traced(
     tree = replace(twin.tree, known_length=robot.tree.length)  # a scale of solvers, which no form has in it
     twin = replace(twin, tree=tree, closures=replace(twin.closures, tree=tree), known_home=robot.home)
     held = held_as(twin, robot, q, lock, servo)
-    here = Configuration(held, q)
+    configuration = Configuration(held, q)
     phi: Array = np.zeros(tree.n, dtype=object)
     free = [k for k in range(tree.n) if k not in held.locked]
     phi[free] = [graph.symbol(f"phi[{k}]") for k in free]
     nu = np.array([graph.symbol(f"nu[{k}]") for k in range(held.closures.size)], dtype=object)
     square = graph.symbol("square")
-    K = tree_stiffness(here, without)[0]
-    form = phi @ (K @ phi) - 2 * square * kinetic_energy(held.tree, here.at, phi)
+    K = tree_stiffness(configuration, without)[0]
+    form = phi @ (K @ phi) - 2 * square * kinetic_energy(held.tree, configuration.at, phi)
     if len(nu):
-        opening = held.closures.bias(here.at, motion(held.tree, here.at, np.zeros(tree.n), phi))
+        opening = held.closures.bias(configuration.at, motion(held.tree, configuration.at, np.zeros(tree.n), phi))
         form = form + 2 * (nu @ opening)
     if len(graph) > LARGEST:
         return None
-    whole = gradient([form], [1.0], [*file.symbols, *q[joints]])
-    outputs = {"key": whole[: len(keys)], "q": whole[len(keys) :], **file.checks}
-    arrays = {name: np.array(own, dtype=object) for name, own in outputs.items() if len(own)}
+    derivatives = gradient([form], [1.0], [*file.symbols, *q[joints]])
+    outputs = {"key": derivatives[: len(keys)], "q": derivatives[len(keys) :], **file.checks}
+    arrays = {name: np.array(expressions, dtype=object) for name, expressions in outputs.items() if len(expressions)}
     program = make_program(graph, "slopes of a mode", arrays, quick=True)
     alone = make_program(graph, "a mode", {"form": form if isinstance(form, Expression) else 0.0}, quick=True)
     return ModeFormProgram(Kernel(program, QUICKLY), alone, tuple(keys), joints, file.compared)

@@ -32,7 +32,7 @@ class RigidState:
 
     def __init__(self, state: DesignState) -> None:
         self.state = state
-        robot, twin = (acting_robot(one, state.case.without) for one in (state.robot, state.twin))
+        robot, twin = (acting_robot(original, state.case.without) for original in (state.robot, state.twin))
         lossy = [row.name for row in robot.closures.constraints if getattr(row, "lossy", False)]
         if lossy:
             raise InputError(
@@ -53,53 +53,53 @@ class RigidState:
     @cached_property
     def rates(self) -> Array:
         """All rates in the motion."""
-        given, known = self.state.case.velocity, self.state.moving
-        found = self.here.rates(given) if known is None else known[0]
-        if not given or not self.state.count:
-            return found
-        return self._followed(found, given, lambda here: _Rates(here, found))
+        velocity, known = self.state.case.velocity, self.state.moving
+        rates = self.here.rates(velocity) if known is None else known[0]
+        if not velocity or not self.state.count:
+            return rates
+        return self._followed(rates, velocity, lambda here: _Rates(here, rates))
 
     @cached_property
     def accelerations(self) -> Array:
         """All accelerations in the motion."""
-        given, like = self.state.case.acceleration, self.state.case.velocity
-        plain, found = self.state.moving or (None, None)
-        if plain is None or found is None:
-            plain = self.here.rates(like)
-            found = self.here.accelerations(given, plain, like)
-        if not (given or like) or not self.state.count:
-            return found
-        words = dict(given) if given else dict.fromkeys(like or {}, 0.0)
+        acceleration, velocity = self.state.case.acceleration, self.state.case.velocity
+        plain, accelerations = self.state.moving or (None, None)
+        if plain is None or accelerations is None:
+            plain = self.here.rates(velocity)
+            accelerations = self.here.accelerations(acceleration, plain, velocity)
+        if not (acceleration or velocity) or not self.state.count:
+            return accelerations
+        requested = dict(acceleration) if acceleration else dict.fromkeys(velocity or {}, 0.0)
 
         def rows(here: Configuration) -> _Rows:
-            return _Accelerations(here, self.rates if here is self.there else plain, found)
+            return _Accelerations(here, self.rates if here is self.there else plain, accelerations)
 
-        return self._followed(found, words, rows)
+        return self._followed(accelerations, requested, rows)
 
-    def _followed(self, found: Array, given: Mapping[str, float], rows: Callable[[Configuration], _Rows]) -> Array:
+    def _followed(self, nominal: Array, requested: Mapping[str, float], rows: Callable[[Configuration], _Rows]) -> Array:
         """Rates or accelerations with slopes: rows that are met exactly stay so, and determine them together."""
-        asked, count = read_motion(self.robot.tree, given, "velocity"), self.state.count
-        size = max(1.0, float(np.abs(found).max(initial=0.0)))
+        targets, count = read_motion(self.robot.tree, requested, "velocity"), self.state.count
+        size = max(1.0, float(np.abs(nominal).max(initial=0.0)))
         free, units = self.robot.free, self.robot.tree.rate_units[self.robot.free]
-        kept_rows, kept_drift = [], []
+        used_rows, used_drift = [], []
         here, there = rows(self.here), rows(self.there)
-        for (A, values, wanted), (_, moved, _) in zip(here.blocks(*asked), there.blocks(*asked), strict=True):
-            if np.abs(values - wanted).max(initial=0.0) > EXACT * size:
+        for (A, values, desired), (_, moved, _) in zip(here.blocks(*targets), there.blocks(*targets), strict=True):
+            if np.abs(values - desired).max(initial=0.0) > EXACT * size:
                 break
-            kept_rows.append(A[:, free] * units)
-            kept_drift.append(slopes(moved, count, Sensitive))
-        J, drift = np.concatenate(kept_rows), np.concatenate(kept_drift)
+            used_rows.append(A[:, free] * units)
+            used_drift.append(slopes(moved, count, Sensitive))
+        J, drift = np.concatenate(used_rows), np.concatenate(used_drift)
         sizes = np.linalg.svd(J, compute_uv=False) if J.size else np.zeros(0)
         if len(sizes) < len(free) or sizes[len(free) - 1] < FULL * sizes[0]:
             raise InputError(
                 "the motion that is given does not determine how all joints move",
                 key="velocity",
-                value=", ".join(given),
+                value=", ".join(requested),
                 hint="give all components of the end effector, or of all motors",
             )
-        changes = np.zeros((len(found), count))
+        changes = np.zeros((len(nominal), count))
         changes[free] = -units[:, None] * np.linalg.lstsq(J, drift, rcond=None)[0]
-        return with_slopes(found, changes, Sensitive)
+        return with_slopes(nominal, changes, Sensitive)
 
     @cached_property
     def forces(self) -> Array:
@@ -144,20 +144,20 @@ class _Rows:
         """Closures, what is given, the end effector, motors, all coordinates."""
         n = self.tree.n
         every = np.eye(n)
-        own = [k for k in self.here.robot.actuated if k not in self.here.robot.locked]
-        found = [(self.here.closure_jacobian, self.closed(), np.zeros(self.here.robot.closures.size))]
-        found.append((every[list(joints)], self.along()[list(joints)], np.array(list(joints.values()))))
+        motors = [k for k in self.here.robot.actuated if k not in self.here.robot.locked]
+        blocks = [(self.here.closure_jacobian, self.closed(), np.zeros(self.here.robot.closures.size))]
+        blocks.append((every[list(joints)], self.along()[list(joints)], np.array(list(joints.values()))))
         for frame, parts in frames.items():
-            found.append(
+            blocks.append(
                 (self.here.frame_rows(frame)[list(parts)], self.frame(frame)[list(parts)], np.array([*parts.values()]))
             )
         if frames or not joints:
             name = next(iter(frames), self.tree.end_effector)
-            given = list(frames.get(name, {}))
-            rest = [k for k in range(6) if k not in given]
-            found += [(self.here.frame_rows(name)[[k]], self.frame(name)[[k]], np.zeros(1)) for k in rest]
-        found += [(every[own], self.along()[own], np.zeros(len(own))), (every, self.along(), np.zeros(n))]
-        return [block for block in found if len(block[1])]
+            components = list(frames.get(name, {}))
+            rest = [k for k in range(6) if k not in components]
+            blocks += [(self.here.frame_rows(name)[[k]], self.frame(name)[[k]], np.zeros(1)) for k in rest]
+        blocks += [(every[motors], self.along()[motors], np.zeros(len(motors))), (every, self.along(), np.zeros(n))]
+        return [block for block in blocks if len(block[1])]
 
     def closed(self) -> Array:
         """What the closures do."""

@@ -82,8 +82,8 @@ def effort(state: DesignState, argument: str) -> Any:
         number = motor_number(state, motor, "effort")
         return largest_on_the_way(state, f"effort:{argument}", lambda rigid: rigid.efforts[[number]])
     number = motor_number(state, argument, "effort")
-    given = state.case
-    if state.robot.tree.elastic and not given.velocity and not given.acceleration:
+    circumstances = state.case
+    if state.robot.tree.elastic and not circumstances.velocity and not circumstances.acceleration:
         return holding_effort(state, number)
     return RigidState(state).efforts[number]
 
@@ -109,7 +109,7 @@ def power(state: DesignState, argument: str) -> Any:
         return largest_on_the_way(state, f"power:{argument}", lambda rigid: powers(rigid)[chosen])
     rigid = RigidState(state)
     if not argument and len(state.robot.actuated) > 1:
-        return sum((abs(one) for one in powers(rigid)), 0.0)
+        return sum((abs(value) for value in powers(rigid)), 0.0)
     return abs(powers(rigid)[motor_number(state, argument, "power")])
 
 
@@ -120,20 +120,20 @@ def powers(rigid: RigidState) -> Array:
 
 def joint_limits(state: DesignState, argument: str) -> Any:
     """Distance of the joint nearest to its limits, as share of its range; negative outside."""
-    found: list[Any] = []
+    distances: list[Any] = []
     for plain, link in zip(state.robot.tree.links, state.twin.tree.links, strict=True):
         if link.limits is not None and (not argument or plain.name == argument):
             low, high = link.limits
             position = state.q[plain.q.start]
-            found += [(position - low) / (high - low), (high - position) / (high - low)]
-    if not found:
+            distances += [(position - low) / (high - low), (high - position) / (high - low)]
+    if not distances:
         raise InputError(
             f"the joint '{argument}' has no limits" if argument else "no joint has limits",
             key="response",
             value="limits",
             hint="give 'limits' to joints in the file",
         )
-    return min(found, key=lambda x: x.value if isinstance(x, Sensitive) else x)
+    return min(distances, key=lambda x: x.value if isinstance(x, Sensitive) else x)
 
 
 def conditioning(state: DesignState, argument: str) -> Any:
@@ -149,10 +149,10 @@ def conditioning(state: DesignState, argument: str) -> Any:
         )
     if not state.count:
         return value
-    driven, beside = list(rigid.robot.actuated), ~rigid.robot.gearing.rotors
+    driven, without_rotors = list(rigid.robot.actuated), ~rigid.robot.gearing.rotors
     B = rigid.here.J / rigid.robot.gearing.units[:, None]
     A = B[driven]
-    squares, vectors = scipy.linalg.eigh(A.T @ A, B[beside].T @ B[beside])
+    squares, vectors = scipy.linalg.eigh(A.T @ A, B[without_rotors].T @ B[without_rotors])
     if np.sqrt(squares[-1]) <= mobility.SMALL:
         raise InputError(
             "the condition number is measured against other poses here, so that it has no slopes",
@@ -160,9 +160,9 @@ def conditioning(state: DesignState, argument: str) -> Any:
         )  # fmt: skip
     ends = []
     for end in (squares[-1], squares[0]):
-        own = np.flatnonzero(np.abs(np.sqrt(squares) - np.sqrt(end)) <= EQUAL * np.sqrt(end))
-        moved = rigid.there.along(vectors[:, own]) / units_with_slopes(rigid)[:, None]
-        form = moved[driven].T @ moved[driven] - end * (moved[beside].T @ moved[beside])
+        equal = np.flatnonzero(np.abs(np.sqrt(squares) - np.sqrt(end)) <= EQUAL * np.sqrt(end))
+        rates = rigid.there.along(vectors[:, equal]) / units_with_slopes(rigid)[:, None]
+        form = rates[driven].T @ rates[driven] - end * (rates[without_rotors].T @ rates[without_rotors])
         ends.append(slopes_last(form, Sensitive, state.count) / (2 * np.sqrt(end)))
     return ratio_of(ends[0], ends[1], float(np.sqrt(squares[-1])), float(np.sqrt(squares[0])))
 
@@ -202,15 +202,15 @@ def transmission(state: DesignState, argument: str) -> Any:
             value=f"transmission:{argument}",
             hint=did_you_mean(argument, names),
         )
-    found = [_angle(state, tree.number(name)) for name in ([argument] if argument else names)]
-    if not found:
+    angles = [_angle(state, tree.number(name)) for name in ([argument] if argument else names)]
+    if not angles:
         raise InputError(
             "no passive revolute joint joins two links",
             key="response",
             value="transmission",
             hint="ask for conditioning",
         )
-    return min(found, key=lambda x: getattr(x, "value", x))
+    return min(angles, key=lambda x: getattr(x, "value", x))
 
 
 def _passive(state: DesignState, j: int) -> bool:
@@ -232,39 +232,39 @@ def _points(state: DesignState, j: int, at: Any) -> tuple[Array, Array, Array] |
         before = tree.links[before].parent  # nodes of beams and fixed frames
     if before == GROUND:
         return None
-    plain, here = state.here.at.position, at.position[j]
-    far = SHORT * tree.length
-    if np.linalg.norm(plain[j] - plain[before]) <= far:
+    plain, origin = state.here.at.position, at.position[j]
+    shortest = SHORT * tree.length
+    if np.linalg.norm(plain[j] - plain[before]) <= shortest:
         return None
     ahead: list[Any] = [
         (at.position[k], plain[k])
         for k in range(j + 1, len(tree.links))
         if tree.links[k].joint.one_axis and j in tree.path(tree.links[k].parent)
     ]
-    for loop, own in zip(robot.closures.loops, twin.closures.loops, strict=True):
-        for place, moved in ((loop.first, own.first), (loop.second, own.second)):
+    for loop, twin_loop in zip(robot.closures.loops, twin.closures.loops, strict=True):
+        for place, twin_place in ((loop.first, twin_loop.first), (loop.second, twin_loop.second)):
             if place.link != GROUND and j in tree.path(place.link):
-                ahead.append((at.of(moved)[1], state.here.at.of(place)[1]))
-    for point, known in ahead:
-        if np.linalg.norm(known - plain[j]) > far:
-            return at.position[before], here, point
+                ahead.append((at.of(twin_place)[1], state.here.at.of(place)[1]))
+    for point, plain_point in ahead:
+        if np.linalg.norm(plain_point - plain[j]) > shortest:
+            return at.position[before], origin, point
     return None
 
 
 def _angle(state: DesignState, j: int) -> Any:
     at = state.there.at if state.count else state.here.at
-    found = _points(state, j, at)
-    assert found is not None
-    one, two = found[1] - found[0], found[2] - found[1]
-    normal = cross(one, two)
-    return np.arctan2(np.sqrt(normal @ normal), abs(one @ two))
+    points = _points(state, j, at)
+    assert points is not None
+    first, second = points[1] - points[0], points[2] - points[1]
+    normal = cross(first, second)
+    return np.arctan2(np.sqrt(normal @ normal), abs(first @ second))
 
 
 def singularity(state: DesignState, argument: str) -> Any:
     """Distance to singularities: 1 over the largest condition number of legs, platform and closures, as in maps."""
-    found = state.here.condition
-    numbers = {"platform": found.platform if found.enough_motors else 1.0, "closures": found.closures}
-    numbers |= {f"leg {name}": value for name, value in found.legs.items()}
+    condition = state.here.condition
+    numbers = {"platform": condition.platform if condition.enough_motors else 1.0, "closures": condition.closures}
+    numbers |= {f"leg {name}": value for name, value in condition.legs.items()}
     largest = max(1.0, *numbers.values())
     if not state.count:
         return 1.0 / largest
@@ -302,19 +302,19 @@ def _condition_of(state: DesignState, rigid: RigidState, name: str, value: float
     change = slopes_last(_with_slopes(rigid, part), Sensitive, state.count)
     ends = []
     for end in (sizes[0], sizes[last]):  # d sigma = u^T dB v, of equal ones the symmetric part on their directions
-        own = np.flatnonzero(np.abs(sizes - end) <= EQUAL * end)
-        form = np.einsum("ia,ijk,bj->abk", U[:, own], change, Vt[own])
+        equal = np.flatnonzero(np.abs(sizes - end) <= EQUAL * end)
+        form = np.einsum("ia,ijk,bj->abk", U[:, equal], change, Vt[equal])
         ends.append((form + form.transpose(1, 0, 2)) / 2)
     return ratio_of(ends[0], ends[1], float(sizes[0]), float(sizes[last]))
 
 
 def _without_rotors(robot: Robot, part: ClosurePart) -> ClosurePart:
     """A part without rotors of gears and the couplings that turn them, where these do nothing else."""
-    own = {int(k) for k in part.columns if robot.gearing.rotors[k]}
-    rows = tuple(row for row in part.rows if not (isinstance(row, Coupling) and own & set(row.rates)))
-    if len(part.rows) - len(rows) != len(own):
+    rotors = {int(k) for k in part.columns if robot.gearing.rotors[k]}
+    rows = tuple(row for row in part.rows if not (isinstance(row, Coupling) and rotors & set(row.rates)))
+    if len(part.rows) - len(rows) != len(rotors):
         return part
-    return replace(part, rows=rows, columns=np.array([k for k in part.columns if int(k) not in own], dtype=int))
+    return replace(part, rows=rows, columns=np.array([k for k in part.columns if int(k) not in rotors], dtype=int))
 
 
 def _with_slopes(rigid: RigidState, part: ClosurePart) -> Array:
@@ -325,12 +325,12 @@ def _with_slopes(rigid: RigidState, part: ClosurePart) -> Array:
     number = {id(row): k for k, row in enumerate(rigid.robot.closures.rows)}
     blocks: list[Array] = []
     for row in part.rows:
-        own = rigid.twin.closures.rows[number[id(row)]].jacobian(tree, at, links)[:, part.columns] * units
+        row_block = rigid.twin.closures.rows[number[id(row)]].jacobian(tree, at, links)[:, part.columns] * units
         if isinstance(row, Loop):
             straight = len(row.translations)
-            blocks += [own[:straight] / length, own[straight:]]
+            blocks += [row_block[:straight] / length, row_block[straight:]]
         else:  # a coupling: its largest entry is 1
-            blocks.append(own / max(own.ravel(), key=_magnitude))
+            blocks.append(row_block / max(row_block.ravel(), key=_magnitude))
     return np.concatenate(blocks)
 
 

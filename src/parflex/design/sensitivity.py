@@ -158,7 +158,7 @@ def sensitivities(
     >>> parflex.sensitivities(parflex.load("navaro"), "frequency:1", ["constants.bar"], "pose-3")
     """
     loads = read_load_case(load_case, lock=lock, about=about, servo=servo, wrench=wrench, without=without)
-    given = ResponseCase(**vars(loads), velocity=velocity, acceleration=acceleration)
+    circumstances = ResponseCase(**vars(loads), velocity=velocity, acceleration=acceleration)
     if pose is not None and poses is not None:
         raise InputError("'pose' and 'poses' are given together", key="pose", value=str(pose), hint="keep one of them")
     if tolerances is None and statistic != "mean":
@@ -167,7 +167,7 @@ def sensitivities(
             hint="give standard deviations of keys",
         )  # fmt: skip
     spread = None if tolerances is None else Tolerances(dict(tolerances), statistic, samples, seed)
-    question = read_question(response, [pose] if poses is None else poses, given, spread)
+    question = read_question(response, [pose] if poses is None else poses, circumstances, spread)
     return sensitivities_of(robot, question, checked_keys(robot, keys))
 
 
@@ -198,27 +198,27 @@ def _refuse_following(robot: Robot, key: str, names: list[str]) -> None:
     assert robot.written is not None
     table = robot.written.table
     constants: dict[str, Any] = table.get("constants", {})
-    seen: set[str] = set()
+    visited: set[str] = set()
     left: list[Any] = [value_at(table, key, robot.file)]
     while left:
         text = left.pop()
-        words = set(re.findall(r"[A-Za-z_]\w*", text)) & set(constants) - seen if isinstance(text, str) else set()
-        for word in sorted(words):
-            if f"constants.{word}" in names:
+        names_used = set(re.findall(r"[A-Za-z_]\w*", text)) & set(constants) - visited if isinstance(text, str) else set()
+        for constant in sorted(names_used):
+            if f"constants.{constant}" in names:
                 raise InputError(
-                    f"'{key}' follows from 'constants.{word}', which is named too",
+                    f"'{key}' follows from 'constants.{constant}', which is named too",
                     key="keys",
                     value=key,
                     hint="name one of them",
                 )
-        seen |= words
-        left += [constants[word] for word in words]
+        visited |= names_used
+        left += [constants[constant] for constant in names_used]
 
 
 def sensitivities_of(robot: Robot, question: ResponseQuestion, keys: Sequence[str]) -> Sensitivities:
     """The answer to a question."""
-    found = question.asked(robot, keys)
-    answer, count = found.answer, len(keys)
+    worst = question.asked(robot, keys)
+    answer, count = worst.answer, len(keys)
     value, slope = value_of(answer), slope_of(answer, count)
     table: dict[str, dict[str, float | None]] = {}
     for k, key in enumerate(keys):
@@ -233,6 +233,6 @@ def sensitivities_of(robot: Robot, question: ResponseQuestion, keys: Sequence[st
         table,
         {key: answer.directional[k].tolist() for k, key in enumerate(keys)} if several else {},
         answer.matrices if several else slope.reshape(count, 1, 1),
-        found.pose,
-        found.active,
+        worst.pose,
+        worst.active,
     )

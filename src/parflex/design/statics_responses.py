@@ -76,37 +76,37 @@ def compliance(state: DesignState, argument: str) -> Any:
 
 def compliance_of(held: HeldState, frame: str, stiff: str = "") -> Array:
     """C = P K^-1 P^T with slopes, theory (62): stationary in the motions under unit wrenches."""
-    found, robot = stiffness_of(held.model, frame), held.state.robot
-    if stiff and found.stiffness is None:
+    stiffness, robot = stiffness_of(held.model, frame), held.state.robot
+    if stiff and stiffness.stiffness is None:
         raise InputError(
-            f"'{frame}' is rigid in {', '.join(found.rigid)}, so it has no stiffness matrix",
+            f"'{frame}' is rigid in {', '.join(stiffness.rigid)}, so it has no stiffness matrix",
             key="response",
             value=f"stiffness:{stiff}",
             hint=f"ask for compliance:{stiff}",
         )
     if not held.state.count:
-        return found.compliance
-    here, own = held.model.configuration, selected_components(robot)
-    P = here.frame_rows(frame)[own] @ here.J
+        return stiffness.compliance
+    configuration, components = held.model.configuration, selected_components(robot)
+    P = configuration.frame_rows(frame)[components] @ configuration.J
     right = held.there.along(held.solver.solve(P.T))
     left = right
     if np.abs(held.model.K - held.model.K.T).max() > 0:
         from parflex.statics.linear_system import StiffnessSolver
 
-        left = held.there.along(StiffnessSolver(here, held.model.K.T).solve(P.T))
-    rows = held.there.frame_rows(frame)[own]
+        left = held.there.along(StiffnessSolver(configuration, held.model.K.T).solve(P.T))
+    rows = held.there.frame_rows(frame)[components]
     C = rows @ right + (rows @ left).T - left.T @ held.pushed_back(right)
     between = _between(held, frame, frame)
-    return C if between is None else C + between[np.ix_(own, own)]
+    return C if between is None else C + between[np.ix_(components, components)]
 
 
 def deflected(state: DesignState) -> HeldState:
     """The robot under its loads; elements between points turn, so that their robots are about the equilibrium."""
-    given = state.case
-    if given.about is None and has_force_elements(state.robot.tree):
+    circumstances = state.case
+    if circumstances.about is None and has_force_elements(state.robot.tree):
         from dataclasses import replace
 
-        state.case = replace(given, about="equilibrium")
+        state.case = replace(circumstances, about="equilibrium")
     return HeldState(state)
 
 
@@ -128,9 +128,9 @@ def _forced(held: HeldState, frame: str) -> Array:
     wrenches = checked_wrenches(robot.tree, held.loading.wrench)
     if not held.state.count:
         return inner_deflection(held.model.configuration, wrenches, frame, held.loading.gravity(robot.tree))
-    moved = [(_between(held, loaded, frame), wrench) for loaded, wrench in wrenches.items()]
+    compliances = [(_between(held, loaded, frame), wrench) for loaded, wrench in wrenches.items()]
     weighed = _weighed(held, frame) if is_between(robot, frame) else np.zeros(6)
-    return sum((own @ wrench for own, wrench in moved if own is not None), weighed)
+    return sum((compliance @ wrench for compliance, wrench in compliances if compliance is not None), weighed)
 
 
 def _weighed(held: HeldState, frame: str) -> Array:
@@ -140,25 +140,25 @@ def _weighed(held: HeldState, frame: str) -> Array:
     if not np.any(held.loading.gravity(robot.tree)):
         return np.zeros(6)
     parts = _cut_with_slopes(held, j, frame)
-    found = parts.held_by_gravity(section_at(robot, frame), there.at.rotation[j].T @ gravity)
-    return seen_from(robot, there.at, found, frame)
+    deflection = parts.held_by_gravity(section_at(robot, frame), there.at.rotation[j].T @ gravity)
+    return seen_from(robot, there.at, deflection, frame)
 
 
-def _cut_with_slopes(held: HeldState, j: int, seen: str) -> ElementSections:
+def _cut_with_slopes(held: HeldState, j: int, frame: str) -> ElementSections:
     """The element of a link, to be cut at its sections, with slopes."""
-    chain = next(own for own in beam_chains(held.state.robot).values() if j in own.links)
-    _refuse_reduced(chain, "deflection between its ends", seen)
+    chain = next(candidate for candidate in beam_chains(held.state.robot).values() if j in candidate.links)
+    _refuse_reduced(chain, "deflection between its ends", frame)
     return _sensitive_chain(held.state, chain, held.there, j).parts
 
 
-def _between(held: HeldState, loaded: str, seen: str) -> Array | None:
+def _between(held: HeldState, loaded: str, frame: str) -> Array | None:
     """Motion of a frame by a unit wrench between the same two nodes that shapes lack, with slopes."""
     robot, there = held.state.robot, held.there
-    if inner_compliance(robot, loaded, seen) is None:
+    if inner_compliance(robot, loaded, frame) is None:
         return None
-    parts = _cut_with_slopes(held, robot.tree.places[loaded].link, seen)
-    found = parts.held_compliance(section_at(robot, loaded), section_at(robot, seen))
-    return in_world(robot, there.at, found, loaded, seen)
+    parts = _cut_with_slopes(held, robot.tree.places[loaded].link, frame)
+    compliance = parts.held_compliance(section_at(robot, loaded), section_at(robot, frame))
+    return in_world(robot, there.at, compliance, loaded, frame)
 
 
 def _refuse_reduced(chain: BeamChain, what: str, value: str) -> None:
@@ -192,12 +192,12 @@ def holding_effort(state: DesignState, number: int) -> Any:
     j = state.robot.tree.link_of_rate[k]
     if k in held.model.robot.locked:
         return held.reactions[1][k]
-    here, given = (held.there, state.twin) if state.count else (held.model.configuration, state.robot)
-    pull = here.robot.tree.links[j].terms.stiffness - given.tree.links[j].terms.stiffness
+    configuration, nominal_robot = (held.there, state.twin) if state.count else (held.model.configuration, state.robot)
+    pull = configuration.robot.tree.links[j].terms.stiffness - nominal_robot.tree.links[j].terms.stiffness
     if held.model.about == "undeformed":
         return -pull * held.step[k]
     start, link = (held.start if state.count else held.model.start), state.robot.tree.links[j]
-    return -pull * (here.q[link.q.start] - start.q[link.q.start])
+    return -pull * (configuration.q[link.q.start] - start.q[link.q.start])
 
 
 def stress(state: DesignState, argument: str) -> Any:
@@ -213,13 +213,13 @@ def stress(state: DesignState, argument: str) -> Any:
             value=f"stress:{argument}",
             hint=did_you_mean(argument, chains) if known else "give the shape of its sections",
         )
-    here, still = held.model.configuration, np.zeros(robot.tree.n)
+    configuration, zero_rates = held.model.configuration, np.zeros(robot.tree.n)
     wrenches = checked_wrenches(robot.tree, held.loading.wrench)
     plain = held if not state.count else HeldState(_without_keys(state))
     lam, _ = plain.reactions
-    found = held.loading.wrenches(here, lam)
-    beams = loads_of_beams(here, still, still, found, wrenches, held.loading.without)
-    most = largest_stress_of({name: one for name, one in beams.items() if name == argument or not argument})
+    loads = held.loading.wrenches(configuration, lam)
+    beams = loads_of_beams(configuration, zero_rates, zero_rates, loads, wrenches, held.loading.without)
+    most = largest_stress_of({name: beam for name, beam in beams.items() if name == argument or not argument})
     assert most is not None
     if not state.count:
         return float(most["value"])
@@ -232,19 +232,19 @@ def _without_keys(state: DesignState) -> DesignState:
 
 def _stress_at(held: HeldState, chain: BeamChain, s: float, wrenches: dict[str, Array]) -> Any:
     """The stress at a place of a beam with slopes: where it is largest along the beam, the place need not move."""
-    there, tree, still = held.there, held.there.robot.tree, np.zeros(held.there.robot.tree.n)
+    there, tree, zero_rates = held.there, held.there.robot.tree, np.zeros(held.there.robot.tree.n)
     _refuse_reduced(chain, "stress", f"stress:{chain.name}")
     number, xi = chain.located(s)
     j = chain.links[number]
-    own = _sensitive_chain(held.state, chain, there, j)
-    found = held.loading.wrenches(there, held.reactions[0])
+    chain_with_slopes = _sensitive_chain(held.state, chain, there, j)
+    loads = held.loading.wrenches(there, held.reactions[0])
     base = np.zeros(3) if "gravity" in held.loading.without else -tree.gravity
-    moving = motion(tree, there.at, still, still, base)
-    signals = element_signals_of(tree, there.at, moving, found, chain, wrenches)[j]
-    rows = element_rows(tree, j, there.q[None], still[None].astype(object), still[None], signals[None], list(wrenches))
-    sides = [sections_of_element(own.parts, rows, [xi], behind=behind) for behind in (False, True)]
-    found_stresses = [stresses(own, forces, tree.planar)[0, 0] for forces in sides]
-    return max(found_stresses, key=lambda x: x.value if isinstance(x, Sensitive) else x)
+    moving = motion(tree, there.at, zero_rates, zero_rates, base)
+    signals = element_signals_of(tree, there.at, moving, loads, chain, wrenches)[j]
+    rows = element_rows(tree, j, there.q[None], zero_rates[None].astype(object), zero_rates[None], signals[None], list(wrenches))
+    sections = [sections_of_element(chain_with_slopes.parts, rows, [xi], behind=behind) for behind in (False, True)]
+    candidates = [stresses(chain_with_slopes, forces, tree.planar)[0, 0] for forces in sections]
+    return max(candidates, key=lambda x: x.value if isinstance(x, Sensitive) else x)
 
 
 def _sensitive_chain(state: DesignState, chain: BeamChain, there: Any, link: int) -> BeamChain:

@@ -153,7 +153,7 @@ def sweep(
     """
     begin = perf_counter()
     crews.number_of_jobs(jobs)
-    if sum(given is not None for given in (jobs, cluster, executor)) > 1:
+    if sum(option is not None for option in (jobs, cluster, executor)) > 1:
         raise InputError(
             "'jobs', 'cluster' and 'executor' are ways to compute", key="cluster", value=cluster, hint="choose one"
         )
@@ -168,8 +168,8 @@ def sweep(
     rows = design_rows((robot, tuple(designs), file))
     rows.check()
     name = _name(robot, file, designs)
-    far = cluster is not None or (executor is not None and crews.user_pool(executor).far) or sys.platform != "linux"
-    imports = importable_responses(rows.questions.values()) if far else ()
+    remote = cluster is not None or (executor is not None and crews.user_pool(executor).far) or sys.platform != "linux"
+    imports = importable_responses(rows.questions.values()) if remote else ()
     task = ChunkTask(design_rows, (robot, tuple(designs), file, imports), name)
     table = SweepTable(designs, list(file.responses), target, _settings(robot, file, rows, name))
     table.take_up()
@@ -196,9 +196,9 @@ def sweep(
     done = table.done
     return Sweep(
         table.count,
-        {key: np.asarray(own, dtype=float)[done] for key, own in designs.items()},
-        {word: own[done] for word, own in table.values.items()},
-        {word: one.response.unit_of(robot, one.argument) for word, one in rows.questions.items()},
+        {key: np.asarray(column, dtype=float)[done] for key, column in designs.items()},
+        {label: column[done] for label, column in table.values.items()},
+        {label: question.response.unit_of(robot, question.argument) for label, question in rows.questions.items()},
         table.status[done],
         [table.reasons.get(int(k), "") for k in done],
         len(done) - before[0],
@@ -212,20 +212,20 @@ def sweep(
 def _said_slow(rows: DesignRows, table: SweepTable, designs: Mapping[str, Array]) -> list[str]:
     """Tell before it starts that a sweep will take long, since designs are made one by one."""
     left = np.setdiff1d(np.arange(table.count), table.done)
-    seconds = rows.seconds_left({key: np.asarray(own)[left] for key, own in designs.items()})
+    seconds = rows.seconds_left({key: np.asarray(values)[left] for key, values in designs.items()})
     if seconds <= LONG:
         return []
     why = f" ({rows.reason})" if rows.reason else ""
     each = f"designs are computed one by one{why}, {rows.first:.2g} s each"
-    said = f"{seconds / 3600:.1f} h" if seconds > 7200 else f"{seconds / 60:.0f} min"
-    told = f"{each}: about {said} of one process in all"
-    warnings.warn(told, ParflexWarning, stacklevel=3)
-    return [told]
+    duration = f"{seconds / 3600:.1f} h" if seconds > 7200 else f"{seconds / 60:.0f} min"
+    message = f"{each}: about {duration} of one process in all"
+    warnings.warn(message, ParflexWarning, stacklevel=3)
+    return [message]
 
 
-def design_rows(given: tuple[Any, ...]) -> DesignRows:
+def design_rows(arguments: tuple[Any, ...]) -> DesignRows:
     """Return the solver of designs for a robot, keys, the file of a sweep and responses that workers import."""
-    robot, keys, file, *imports = given
+    robot, keys, file, *imports = arguments
     import_responses(*imports)
     return DesignRows(robot, keys, {name: table.question() for name, table in file.responses.items()})
 
@@ -258,7 +258,7 @@ def import_responses(rows: Iterable[tuple[Any, ...]] = ()) -> None:
 
 def codes_of(questions: Iterable[ResponseQuestion]) -> dict[str, str]:
     """Return the digest of the code of each response of users: a table belongs to it."""
-    codes = {one.name: repr(_code(getattr(one.function, "__code__", None))) for one in _of_users(questions)}
+    codes = {response.name: repr(_code(getattr(response.function, "__code__", None))) for response in _of_users(questions)}
     return {f"{name}()": hashlib.sha256(code.encode()).hexdigest() for name, code in codes.items()}
 
 
@@ -277,9 +277,9 @@ def _code(code: CodeType | None) -> Any:
 
 def _name(robot: Robot, file: SweepFile, designs: dict[str, Array]) -> str:
     """A digest of all that the numbers of a sweep come from."""
-    asked: dict[str, Any] = {name: table.model_dump(mode="json") for name, table in file.responses.items()}
-    asked |= codes_of(table.question() for table in file.responses.values())
-    digest = hashlib.sha256(json.dumps([FORMAT, digest_of(robot), asked], sort_keys=True).encode())
+    description: dict[str, Any] = {name: table.model_dump(mode="json") for name, table in file.responses.items()}
+    description |= codes_of(table.question() for table in file.responses.values())
+    digest = hashlib.sha256(json.dumps([FORMAT, digest_of(robot), description], sort_keys=True).encode())
     for key, values in designs.items():
         digest.update(key.encode() + np.ascontiguousarray(values, dtype=float).tobytes())
     return digest.hexdigest()
@@ -287,8 +287,8 @@ def _name(robot: Robot, file: SweepFile, designs: dict[str, Array]) -> str:
 
 def _settings(robot: Robot, file: SweepFile, rows: DesignRows, name: str) -> dict[str, Any]:
     """What is written beside the table; it is taken up only if this is the same."""
-    said = file.model_dump(mode="json", include={"robot", "variables", "responses", "samples"})
-    return {"format": FORMAT, "sweep": name, "chunk": rows.chunk, "robot": robot.name, "file": said}
+    description = file.model_dump(mode="json", include={"robot", "variables", "responses", "samples"})
+    return {"format": FORMAT, "sweep": name, "chunk": rows.chunk, "robot": robot.name, "file": description}
 
 
 def designs_of(sweep: SweepFile, folder: Path) -> dict[str, Array]:
@@ -305,7 +305,7 @@ def designs_of(sweep: SweepFile, folder: Path) -> dict[str, Array]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of counts of Sobol points that are no powers of two
         unit = engine(len(sweep.variables), seed=samples.seed).random(samples.count)
-    return {key: _spread(unit[:, k], one) for k, (key, one) in enumerate(sweep.variables.items())}
+    return {key: _spread(unit[:, k], variable) for k, (key, variable) in enumerate(sweep.variables.items())}
 
 
 def _spread(unit: Array, variable: VariableTable) -> Array:
@@ -320,16 +320,16 @@ def _spread(unit: Array, variable: VariableTable) -> Array:
 def _grid(sweep: SweepFile) -> dict[str, Array]:
     counts = sweep.samples.count
     axes = []
-    for key, one in sweep.variables.items():
+    for key, variable in sweep.variables.items():
         count = counts.get(key) if isinstance(counts, dict) else counts
-        if one.choices:
-            axes.append(np.array(one.choices))
+        if variable.choices:
+            axes.append(np.array(variable.choices))
         elif count is None:
             raise InputError(
                 f"'{key}' has no number of values", key="samples", value=key, hint="give 'count' for each variable"
             )
         else:
-            axes.append(np.linspace(*one.bounds, count) if count > 1 else np.array([np.mean(one.bounds)]))
+            axes.append(np.linspace(*variable.bounds, count) if count > 1 else np.array([np.mean(variable.bounds)]))
     designs = int(np.prod([len(axis) for axis in axes], dtype=object))
     if designs > MOST:
         raise InputError(f"the grid has {designs} designs", key="samples", value=designs, hint=f"up to {MOST}")
@@ -342,9 +342,9 @@ def _listed(sweep: SweepFile, path: Path) -> dict[str, Array]:
     try:
         columns = _read_npz(path) if path.suffix == ".npz" else _read_csv(path)
     except (OSError, ValueError, KeyError, TypeError, UnicodeError, csv.Error) as error:
-        said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise InputError(
-            f"the list of designs cannot be read ({said})", file=str(path), key="samples.file", value=str(path),
+            f"the list of designs cannot be read ({reason})", file=str(path), key="samples.file", value=str(path),
             hint="give a CSV file with keys of the robot file in its first line, or an npz file with one array each",
         ) from None  # fmt: skip
     keys = list(sweep.variables) or list(columns)
@@ -353,27 +353,27 @@ def _listed(sweep: SweepFile, path: Path) -> dict[str, Array]:
             raise InputError(
                 f"the list has no column '{key}'", file=str(path), key="samples.file", value=key, hint="add it"
             )
-    found = {key: columns[key] for key in keys}
-    if not found or any(len(one) != len(other) for one, other in pairwise(found.values())) or not len(found[keys[0]]):
+    designs = {key: columns[key] for key in keys}
+    if not designs or any(len(column) != len(following) for column, following in pairwise(designs.values())) or not len(designs[keys[0]]):
         raise InputError("the list has no designs", file=str(path), key="samples.file", value=str(path), hint="add one")
-    return found
+    return designs
 
 
 def beyond_bounds(sweep: SweepFile, designs: dict[str, Array]) -> list[str]:
     """A sentence for each variable with listed values that its bounds or choices leave out: they are computed."""
-    found = []
-    for key, one in sweep.variables.items() if sweep.samples.kind == "list" else ():
-        values, (low, high) = designs[key], one.bounds
-        outside = ~np.isin(values, one.choices) if one.choices else (values < low) | (values > high)
+    messages = []
+    for key, variable in sweep.variables.items() if sweep.samples.kind == "list" else ():
+        values, (low, high) = designs[key], variable.bounds
+        outside = ~np.isin(values, variable.choices) if variable.choices else (values < low) | (values > high)
         outside &= np.isfinite(values)
         if outside.any():
-            limits = "its choices" if one.choices else f"its bounds {low:g} and {high:g}"
+            limits = "its choices" if variable.choices else f"its bounds {low:g} and {high:g}"
             first = int(np.argmax(outside))
-            found.append(
+            messages.append(
                 f"{int(outside.sum())} of {len(values)} listed designs have a '{key}' beyond {limits}, the first "
                 f"{values[first]:g} in line {first + 1} of the designs; they are computed as they stand"
             )
-    return found
+    return messages
 
 
 def _read_npz(path: Path) -> dict[str, Array]:
@@ -409,9 +409,9 @@ class SampleTable(Table):
         if self.kind != "list" and self.count is None:
             raise value_error("'count' is missing", "write e.g. count = 100", "count")
         by_key = self.count.values() if self.kind == "grid" and isinstance(self.count, dict) else [self.count]
-        for one in by_key if self.kind != "list" else ():
-            if isinstance(one, bool) or not isinstance(one, int) or not 1 <= one <= MOST:
-                raise value_error(f"'{one}' is not a number of designs", f"give 1 to {MOST}", "count", str(one))
+        for number in by_key if self.kind != "list" else ():
+            if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= MOST:
+                raise value_error(f"'{number}' is not a number of designs", f"give 1 to {MOST}", "count", str(number))
         if self.seed < 0:
             raise value_error("the seed is negative", "give 0, 1, 2, ...", "seed", self.seed)
         return self
@@ -429,8 +429,8 @@ class DesignFile(ProblemFile):
             raise value_error("there are no responses", "write [responses.lowest] with response = 'frequency:1'")
         if not self.variables:
             raise value_error("there are no variables", "name numbers of the robot file", "variables")
-        asked = [] if self.objective is None else [self.objective.maximise or self.objective.minimise or ""]
-        for name in [*asked, *(one.response for one in self.constraint)]:
+        references = [] if self.objective is None else [self.objective.maximise or self.objective.minimise or ""]
+        for name in [*references, *(constraint.response for constraint in self.constraint)]:
             if name not in self.responses:
                 raise value_error(
                     f"there is no response '{name}'", f"choose from {', '.join(self.responses)}", "objective", name
@@ -480,10 +480,10 @@ def _raw(path: str | Path) -> dict[str, Any]:
 
 
 def _flat_counts(table: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
-    found: list[tuple[str, Any]] = []
+    counts: list[tuple[str, Any]] = []
     for key, value in table.items():
-        found += _flat_counts(value, f"{prefix}{key}.") if isinstance(value, dict) else [(f"{prefix}{key}", value)]
-    return found
+        counts += _flat_counts(value, f"{prefix}{key}.") if isinstance(value, dict) else [(f"{prefix}{key}", value)]
+    return counts
 
 
 class SweepTable:
@@ -508,15 +508,15 @@ class SweepTable:
 
     def put(self, chunk: Chunk, answer: DesignAnswers) -> None:
         """Take over the answers of a chunk."""
-        for name, own in answer.values.items():
-            self.values[name][slice(*chunk)] = own
+        for name, column in answer.values.items():
+            self.values[name][slice(*chunk)] = column
         self.status[slice(*chunk)] = answer.status
         self.reasons |= {chunk[0] + row: text for row, text in enumerate(answer.reasons) if text}
 
     def packed(self, chunk: Chunk, answer: DesignAnswers) -> bytes:
         """The answers of a chunk for the journal."""
-        said = json.dumps([*chunk, list(answer.values), answer.reasons])
-        return npz_bytes({"said": said, "status": answer.status, "values": list(answer.values.values())})
+        header = json.dumps([*chunk, list(answer.values), answer.reasons])
+        return npz_bytes({"said": header, "status": answer.status, "values": list(answer.values.values())})
 
     def unpacked(self, data: bytes) -> tuple[Chunk, DesignAnswers]:
         """What `packed` wrote."""
@@ -530,9 +530,9 @@ class SweepTable:
     def columns(self) -> dict[str, Array]:
         """The columns of the file: keys, responses, state and reason."""
         done = self.done
-        found = {key: np.asarray(own, dtype=float)[done] for key, own in self.designs.items()}
-        found |= {name: own[done] for name, own in self.values.items()}
-        return found | {"status": self.status[done], "reason": np.array([self.reasons.get(k, "") for k in done], str)}
+        columns = {key: np.asarray(column, dtype=float)[done] for key, column in self.designs.items()}
+        columns |= {name: column[done] for name, column in self.values.items()}
+        return columns | {"status": self.status[done], "reason": np.array([self.reasons.get(k, "") for k in done], str)}
 
     def save(self) -> None:
         """Write what is known; whole or not at all."""
@@ -558,9 +558,9 @@ class SweepTable:
             same = settings == self.about
             old = settings.get("format") != self.about["format"] and "format" in settings
             if same:
-                numbers = np.concatenate([np.arange(*one) for one in done] or [np.zeros(0, int)]).astype(int)
-                for name, own in self.values.items():
-                    own[numbers] = columns[name]
+                numbers = np.concatenate([np.arange(*chunk) for chunk in done] or [np.zeros(0, int)]).astype(int)
+                for name, column in self.values.items():
+                    column[numbers] = columns[name]
                 self.status[numbers] = columns["status"]
                 self.reasons |= {int(k): str(t) for k, t in zip(numbers, columns["reason"], strict=True) if t}
         except FOREIGN:
@@ -593,7 +593,7 @@ def write_parquet(file: Any, columns: Mapping[str, Array], settings: Mapping[str
     """A table with the settings in its description."""
     arrow, parquet = _arrow()
     table = arrow.table(
-        {name: arrow.array(own.tolist() if own.dtype.kind == "U" else own) for name, own in columns.items()}
+        {name: arrow.array(column.tolist() if column.dtype.kind == "U" else column) for name, column in columns.items()}
     )
     parquet.write_table(table.replace_schema_metadata({"parflex": json.dumps(settings)}), file)
 
@@ -605,9 +605,9 @@ def read_parquet(path: Path) -> tuple[Mapping[str, Any], dict[str, Any]]:
         table = parquet.read_table(path)
     except arrow.ArrowException as error:
         raise ValueError(str(error)) from None
-    found = {name: np.array(table[name].to_pylist()) if name == "reason" else table[name].to_numpy() for name in
+    columns = {name: np.array(table[name].to_pylist()) if name == "reason" else table[name].to_numpy() for name in
              table.column_names}  # fmt: skip
-    return found, json.loads(table.schema.metadata[b"parflex"])
+    return columns, json.loads(table.schema.metadata[b"parflex"])
 
 
 def _arrow(path: Path | None = None) -> tuple[Any, Any]:

@@ -106,8 +106,8 @@ def sloped_frequency(modes: Modes, number: int, changes: Callable[[Array, float]
 
 def _backward(held: HeldState, motions: Array, square: float) -> Array | None:
     """Derivatives of the form of equal modes by a program, where it is asked often; None where none covers it."""
-    state, given = held.state, held.state.case
+    state, circumstances = held.state, held.state.case
     if not state.design.often or held.model.about != "undeformed":
         return None
-    made = form_program(state.robot, state.keys, given.lock, given.servo, tuple(given.without))
-    return None if made is None else made.changes(state.robot, held.model, motions, square, state.steps)
+    program = form_program(state.robot, state.keys, circumstances.lock, circumstances.servo, tuple(circumstances.without))
+    return None if program is None else program.changes(state.robot, held.model, motions, square, state.steps)
