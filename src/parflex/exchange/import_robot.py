@@ -162,8 +162,8 @@ def robot_text(robot: ImportedTables) -> str:
 def remarks(robot: ImportedTables) -> list[str]:
     """Comments on what the source has and this file has not, and on what is called otherwise."""
     groups: dict[tuple[str, str], list[str]] = {}
-    for one in robot.dropped:
-        groups.setdefault((one.kind, one.why), []).append(one.name)
+    for dropped in robot.dropped:
+        groups.setdefault((dropped.kind, dropped.why), []).append(dropped.name)
     lines = ["", "# Not carried over:"] if groups else []
     for (kind, why), names in groups.items():
         shown = ", ".join(names[:MANY]) + (f" and {len(names) - MANY} more" if len(names) > MANY else "")
@@ -193,7 +193,7 @@ def plain(text: str) -> str:
 def entry(key: str, value: Any) -> str:
     """The value of a key; turns by common angles are written as such."""
     if key == "rotation":
-        return "[" + ", ".join(_angle(one) for one in value) + "]"
+        return "[" + ", ".join(_angle(angle) for angle in value) + "]"
     return toml_value(value)
 
 
@@ -212,9 +212,9 @@ def toml_value(value: Any) -> str:
     if isinstance(value, str):
         return quoted(value)
     if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{_key(key)} = {entry(key, one)}" for key, one in value.items()) + " }"
+        return "{ " + ", ".join(f"{_key(key)} = {entry(key, item)}" for key, item in value.items()) + " }"
     if isinstance(value, (list, tuple)):
-        return "[" + ", ".join(toml_value(one) for one in value) + "]"
+        return "[" + ", ".join(toml_value(item) for item in value) + "]"
     number = float(value) + 0.0
     return str(int(number)) if number.is_integer() and abs(number) < 1e6 else repr(number)
 
@@ -264,15 +264,15 @@ def _masses(robot: ImportedTables) -> Iterator[str]:
         yield "no body has an inertia: poses can be found, dynamics not; add inertia = { mass, centre, about_centre }"
         return
     owner = {table["name"]: table.get("parent", table.get("frame", "base")) for table in [*robot.frame, *robot.point]}
-    felt: set[str] = set()
+    loaded: set[str] = set()
     ends = [end for kind in (robot.closure, robot.element) for table in kind for end in table["between"]]
     ends += [name for table in robot.coupling for name in (table["joint"], *table["terms"])]
     ends += [table["name"] for table in robot.frame if _heavy(table) or table.get("motor_inertia")]
     for name in ends:
-        while name in owner and name not in felt:
-            felt.add(name)
+        while name in owner and name not in loaded:
+            loaded.add(name)
             name = owner[name]
-    light = [name for name in robot.joints if name not in felt]
+    light = [name for name in robot.joints if name not in loaded]
     if light:
         yield f"nothing with an inertia moves with {_few(light)}: direct dynamics needs one"
 

@@ -45,18 +45,18 @@ class ImportedNames:
     def give(self, name: str, otherwise: str = "part", say: bool = True) -> str:
         """A name of a robot file for one of the source; `otherwise` for one that has none."""
         plain = allowed(name) or allowed(otherwise) or "part"
-        given, number = plain, 2
-        while given in self.taken or f"{given}.1" in self.taken:
-            given = f"{plain[: LONGEST - 5]}_{number}"
+        unique, number = plain, 2
+        while unique in self.taken or f"{unique}.1" in self.taken:
+            unique = f"{plain[: LONGEST - 5]}_{number}"
             number += 1
-        self.taken.add(given)
-        if name and say and given != name:
-            self.renamed[short_text(name)] = given
-        return given
+        self.taken.add(unique)
+        if name and say and unique != name:
+            self.renamed[short_text(name)] = unique
+        return unique
 
     def sentences(self) -> list[str]:
         """What is called otherwise here."""
-        return [f"'{name}' is called '{given}' here" for name, given in self.renamed.items()]
+        return [f"'{name}' is called '{new_name}' here" for name, new_name in self.renamed.items()]
 
     def brief(self) -> list[str]:
         """The same, without going on for long."""
@@ -154,10 +154,10 @@ class ImportedTables:
 
     def drop_idle_closures(self) -> None:
         """Leave out closures of two places on one body: they hold or not, whatever moves."""
-        idle = [one for one in self.closure if len({self.carrier(end) for end in one["between"]}) == 1]
-        for one in idle:
-            self.closure.remove(one)
-            self.drop("closure", one.get("name") or "~".join(one["between"]), "both its ends are on one body")
+        idle = [closure for closure in self.closure if len({self.carrier(end) for end in closure["between"]}) == 1]
+        for closure in idle:
+            self.closure.remove(closure)
+            self.drop("closure", closure.get("name") or "~".join(closure["between"]), "both its ends are on one body")
 
     def add_point(self, name: str, frame: str, R: Array, p: Array, note: str = "") -> str:
         """A named place on a frame."""

@@ -82,7 +82,7 @@ class _Entries:
             if kind.lower() not in TIES:
                 raise self.bad(f"a loop of type '{kind}' is not known", "type", kind, "write 3d or 6d")
         return tuple(
-            (str(one), str(other), TIES[kind.lower()]) for (one, other), kind in zip(pairs, kinds, strict=True)
+            (str(first), str(second), TIES[kind.lower()]) for (first, second), kind in zip(pairs, kinds, strict=True)
         )
 
     def motors(self) -> tuple[str, ...] | None:
@@ -120,7 +120,7 @@ class _Entries:
             return None
         if not isinstance(value, list) or len(value) != 3 or not all(map(_is_number, value)):
             raise self.bad("'gravity' is not three numbers", "gravity", value, "write [0, 0, -9.81]")
-        return tuple(float(one) for one in value)
+        return tuple(float(component) for component in value)
 
 
 def _is_number(value: Any) -> bool:

@@ -178,17 +178,17 @@ class _Writer:
             return [BodyJoint("ball", part.name, E3[2], none, part)]
         if not joint.moves_freely:
             return []
-        ways = [
+        slides = [
             ("slide", f"{part.name}.{label}", axis, float(q[k]))
             for k, (label, axis) in enumerate(zip("xyz", E3, strict=True))
         ]
         if joint.kind == "planar":
             turn = ("hinge", f"{part.name}.theta", E3[2], float(q[2]))
-            return [BodyJoint(kind, name, axis, none, part, value) for kind, name, axis, value in (*ways[:2], turn)]
+            return [BodyJoint(kind, name, axis, none, part, value) for kind, name, axis, value in (*slides[:2], turn)]
         if part.parent == GROUND and np.array_equal(part.rotation, E3) and not part.position.any():
             return [BodyJoint("free", part.name, E3[2], none, part)]
         return [
-            *(BodyJoint(kind, name, axis, none, part, value) for kind, name, axis, value in ways),
+            *(BodyJoint(kind, name, axis, none, part, value) for kind, name, axis, value in slides),
             BodyJoint("ball", part.name, E3[2], none, part),
         ]
 

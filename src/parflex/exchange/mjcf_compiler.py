@@ -97,24 +97,24 @@ def check_elements(file: str) -> list[Element]:
     """All elements; a file that names others outside of its folder, has entities, or is too large, is refused."""
     folder = Path(file).resolve().parent
     waiting, elements = [Path(file)], []
-    seen: dict[Path, Element | None] = {}
+    roots: dict[Path, Element | None] = {}
     while waiting:
         path = waiting.pop()
-        if path.resolve() in seen:
+        if path.resolve() in roots:
             continue
-        seen[path.resolve()] = None
-        if len(seen) > MAX_FILES:
+        roots[path.resolve()] = None
+        if len(roots) > MAX_FILES:
             raise file_error(f"includes more than {MAX_FILES} files", file, "include", None, "take fewer")
         root = read_xml(path)
         if root.tag not in ROOTS:
             hint = "give a file of MuJoCo; a URDF ends in .urdf"
             raise file_error(f"begins with <{short_text(root.tag)}>, not with <mujoco>", path, "mujoco", root.tag, hint)
-        seen[path.resolve()] = root
+        roots[path.resolve()] = root
         for element in root.iter():
             elements.append((path, element))
             if element.tag == "include" or (element.tag == "model" and element.get("file")):
                 waiting.append(_included(folder, element, path))
-    _refuse_expansion(folder, Path(file), seen)
+    _refuse_expansion(folder, Path(file), roots)
     _assets(folder, elements, file)
     return [element for _, element in elements]
 
@@ -167,11 +167,11 @@ def _count(element: Element) -> float:
 
 def _included(folder: Path, element: Element, path: Path) -> Path:
     """A file that another one includes: from the folder of the first one or, if none is there, of the other one."""
-    found = _named(folder, "", element, path, element.get("file") or "")
-    beside = path.resolve().parent
-    if found.is_file() or beside == folder:
-        return found
-    return _named(folder, str(beside.relative_to(folder)), element, path, element.get("file") or "")
+    included = _named(folder, "", element, path, element.get("file") or "")
+    including_folder = path.resolve().parent
+    if included.is_file() or including_folder == folder:
+        return included
+    return _named(folder, str(including_folder.relative_to(folder)), element, path, element.get("file") or "")
 
 
 def _assets(folder: Path, elements: list[tuple[Path, Element]], file: str) -> None:
@@ -187,8 +187,8 @@ def _assets(folder: Path, elements: list[tuple[Path, Element]], file: str) -> No
             if not key.startswith("file") or element.tag in ("include", "model"):
                 continue
             bare = Path(name.replace("\\", "/")).name if strip else name
-            own = "texturedir" if element.tag in ("texture", "skin") else "meshdir"
-            asset = _named(folder, words.get(own) or words.get("assetdir", ""), element, path, bare)
+            directory_key = "texturedir" if element.tag in ("texture", "skin") else "meshdir"
+            asset = _named(folder, words.get(directory_key) or words.get("assetdir", ""), element, path, bare)
             total += asset.stat().st_size if asset.is_file() else 0
     if total > MAX_ASSETS:
         raise file_error(f"names {total / 1e6:.0f} MB of meshes and pictures", file, "asset", None, "take smaller ones")
@@ -228,15 +228,15 @@ class MujocoCompiler:
         """Raises ValueError with what the compiler says."""
         if self.process is None or self.process.poll() is not None:
             self._start()
-        said = self._asked([str(Path(file).resolve()), str(out), MAX_SECONDS], PATIENCE * MAX_SECONDS)
-        if said is None:
+        message = self._asked([str(Path(file).resolve()), str(out), MAX_SECONDS], PATIENCE * MAX_SECONDS)
+        if message is None:
             hint = "check counts of replicates, composites and grids, and sizes of height fields"
             stopped = self.process is None or self.process.wait(PATIENCE) == OUT_OF_TIME
             what = f"is not done after {MAX_SECONDS:g} s" if stopped else "crashed"
             self.close()
             raise _refused(file, f"MuJoCo's compiler {what}", hint)
-        if said:
-            raise ValueError(said)
+        if message:
+            raise ValueError(message)
 
     def _start(self) -> None:
         self.process = subprocess.Popen(

@@ -100,19 +100,19 @@ class _MjcfTables:
     def _names(self) -> dict[int, list[str]]:
         """A name for each joint of each body, or for the body where it has none; joints keep theirs first."""
         model, names = self.model, self.robot.names
-        found: dict[int, list[str]] = {}
+        result: dict[int, list[str]] = {}
         for named in (True, False):
             for body in range(1, model.nbody):
                 owner = self.word("BODY", body, f"body{body}")
                 first, count = int(model.body_jntadr[body]), int(model.body_jntnum[body])
-                own = found.setdefault(body, [""] * max(count, 1))
+                joint_names = result.setdefault(body, [""] * max(count, 1))
                 for k in range(count):
                     word = self._word(self.mujoco.mjtObj.mjOBJ_JOINT, first + k)
                     if bool(word) == named:
-                        own[k] = names.give(word, owner if count == 1 else f"{owner}.joint{k + 1}")
+                        joint_names[k] = names.give(word, owner if count == 1 else f"{owner}.joint{k + 1}")
                 if not count and not named:
-                    own[0] = names.give(owner)
-        return found
+                    joint_names[0] = names.give(owner)
+        return result
 
     def mass(self, body: int) -> Mass | None:
         """Mass of a body in its own axes."""
@@ -166,8 +166,8 @@ class _MjcfTables:
             return name, E3, NONE
         if kind == BALL:
             start = self.start[q : q + 4]
-            given = None if np.array_equal(start, [1, 0, 0, 0]) else plain_numbers(start)
-            robot.add_frame(name, above, *compose(R, p, E3, anchor), joint="spherical", start=given)
+            initial = None if np.array_equal(start, [1, 0, 0, 0]) else plain_numbers(start)
+            robot.add_frame(name, above, *compose(R, p, E3, anchor), joint="spherical", start=initial)
             self._lost_terms(joint, name, 3)
             return name, E3, -anchor
         turn, ref = rotation_to(axis), float(model.qpos0[q])
@@ -219,12 +219,12 @@ class _MjcfTables:
     def _lost_terms(self, joint: int, name: str, count: int) -> None:
         """Springs, dampers, friction and armature of balls and loose bodies: they need one axis here."""
         model, dof = self.model, int(self.model.jnt_dofadr[joint])
-        own = slice(dof, dof + count)
+        dofs = slice(dof, dof + count)
         for word, value in (
             ("spring", model.jnt_stiffness[joint]),
-            ("damper", np.any(model.dof_damping[own])),
-            ("friction", np.any(model.dof_frictionloss[own])),
-            ("armature", np.any(model.dof_armature[own])),
+            ("damper", np.any(model.dof_damping[dofs])),
+            ("friction", np.any(model.dof_frictionloss[dofs])),
+            ("armature", np.any(model.dof_armature[dofs])),
             ("limits", model.jnt_limited[joint]),
         ):
             if value:
@@ -344,8 +344,8 @@ class MjcfConstraints:
         return plain_numbers(exact_entries(u))
 
     def _close(self, name: str, ends: list[str], joint: str, more: dict[str, Any]) -> None:
-        given = self.robot.names.give(name)
-        self.robot.closure.append({"name": given, "between": ends, "joint": joint} | more)
+        unique = self.robot.names.give(name)
+        self.robot.closure.append({"name": unique, "between": ends, "joint": joint} | more)
 
     def _weld(self, number: int, name: str, data: Array) -> None:
         """Two frames that coincide: of sites, or of bodies as they stand in the reference."""
@@ -353,9 +353,9 @@ class MjcfConstraints:
             sites = [int(self.model.eq_obj1id[number]), int(self.model.eq_obj2id[number])]
             ends = [self.tables.site(site) for site in sites]
         else:
-            (one, other), _ = self._ends(number, (data[:3], data[3:6]))
+            (first, second), _ = self._ends(number, (data[:3], data[3:6]))
             turn = exact_entries(quaternion_matrix(data[6:10] / np.linalg.norm(data[6:10])))
-            ends = [self._point(f"{name}.A", one, turn, data[3:6]), self._point(f"{name}.B", other, E3, data[:3])]
+            ends = [self._point(f"{name}.A", first, turn, data[3:6]), self._point(f"{name}.B", second, E3, data[:3])]
         turns = data[10] != 0
         self._close(name, ends, "welded" if turns else "spherical", {})
 
@@ -364,19 +364,19 @@ class MjcfConstraints:
 
     def _joints(self, number: int, name: str, data: Array) -> None:
         """One joint follows another by a straight line, or is locked."""
-        one, other = int(self.model.eq_obj1id[number]), int(self.model.eq_obj2id[number])
-        if one not in self.tables.joints or (other >= 0 and other not in self.tables.joints):
+        follower, leader = int(self.model.eq_obj1id[number]), int(self.model.eq_obj2id[number])
+        if follower not in self.tables.joints or (leader >= 0 and leader not in self.tables.joints):
             self.robot.drop("equality", name, "one of its joints does not have one axis")
-        elif other < 0:
-            table = self.robot.of(self.tables.joints[one])
-            table |= {"locked": True, "start": self._reference(one) + float(data[0])}
+        elif leader < 0:
+            table = self.robot.of(self.tables.joints[follower])
+            table |= {"locked": True, "start": self._reference(follower) + float(data[0])}
         elif data[2:5].any():
             self.robot.drop("equality", name, "a polynomial: couplings are straight lines")
             self.robot.warnings.append(f"the equality '{name}' is left out: the robot has a freedom more")
         else:
-            offset = self._reference(one) + data[0] - data[1] * self._reference(other)
+            offset = self._reference(follower) + data[0] - data[1] * self._reference(leader)
             self._couple(
-                name, {self.tables.joints[one]: 1.0, self.tables.joints[other]: -float(data[1])}, float(offset)
+                name, {self.tables.joints[follower]: 1.0, self.tables.joints[leader]: -float(data[1])}, float(offset)
             )
 
     def _couple(self, name: str, coefficients: dict[str, float], total: float, **more: float) -> None:
@@ -416,25 +416,25 @@ class MjcfConstraints:
     def _tendons(self, number: int, name: str, data: Array) -> None:
         """A length that is held, or a sum of joints."""
         model = self.model
-        one, other = int(model.eq_obj1id[number]), int(model.eq_obj2id[number])
-        total = float(model.tendon_length0[one]) + float(data[0])
-        terms = self._sum(one)
-        if other >= 0 and terms is not None and not data[2:5].any() and self._sum(other) is not None:
-            total -= float(data[1]) * float(model.tendon_length0[other])
-            for joint, value in (self._sum(other) or {}).items():
+        first, second = int(model.eq_obj1id[number]), int(model.eq_obj2id[number])
+        total = float(model.tendon_length0[first]) + float(data[0])
+        terms = self._sum(first)
+        if second >= 0 and terms is not None and not data[2:5].any() and self._sum(second) is not None:
+            total -= float(data[1]) * float(model.tendon_length0[second])
+            for joint, value in (self._sum(second) or {}).items():
                 terms[joint] = terms.get(joint, 0.0) - float(data[1]) * value
             self._couple(name, terms, total)
-        elif other < 0 and terms:
+        elif second < 0 and terms:
             self._couple(name, terms, total)
-        elif other < 0 and self._line(one) is not None:
-            self._between(name, one, "rod", {"rest": total})
-            self.rods.add(one)
+        elif second < 0 and self._line(first) is not None:
+            self._between(name, first, "rod", {"rest": total})
+            self.rods.add(first)
         else:
             self.robot.drop("equality", name, "its tendons are neither sums of joints nor straight")
 
     def _between(self, name: str, tendon: int, kind: str, more: dict[str, Any]) -> None:
-        given = self.robot.names.give(name)
-        table = {"name": given, "kind": kind, "between": self._line(tendon)}
+        unique = self.robot.names.give(name)
+        table = {"name": unique, "kind": kind, "between": self._line(tendon)}
         self.robot.element.append(table | more)
 
     def _tendon(self, tendon: int) -> None:
@@ -551,10 +551,10 @@ def switch_off(mujoco: Any, model: Any, robot: ImportedTables) -> None:
     for flag, (what, arrays) in SWITCHED.items():
         if flag not in off:
             continue
-        found = [array for name in arrays if (array := getattr(model, name, None)) is not None and np.any(array)]
-        for array in found:
+        switched = [array for name in arrays if (array := getattr(model, name, None)) is not None and np.any(array)]
+        for array in switched:
             array[:] = 0
-        if found:
+        if switched:
             robot.drop("flag", flag, f"the source switches its {what} off")
             robot.warnings.append(f"{what} are left out: the option {flag} is disabled in the source")
     if "actuation" in off and model.nu:
@@ -605,10 +605,10 @@ def carry_meshes(tables: Any, moved: bool) -> None:
         if path is None or path.suffix.lower() not in MESH_FORMATS or moved:
             dropped[mesh] = NO_MESH if path is None else "its origin is moved in the source" if moved else OTHER_MESH
         elif not touching[geom] or body not in shows:
-            own = _in_geom(model, mesh)
+            mesh_pose = _in_geom(model, mesh)
             frame, R, p = tables.at[body]
             here = compose(R, p, _turned(model.geom_quat[geom]), np.array(model.geom_pos[geom]))
-            robot.add_visual(frame, path, *compose(*here, *own), np.array(model.mesh_scale[mesh]))
+            robot.add_visual(frame, path, *compose(*here, *mesh_pose), np.array(model.mesh_scale[mesh]))
             dropped.pop(mesh, None)
     for mesh, why in dropped.items():
         robot.drop("mesh", tables.word("MESH", mesh, f"mesh{mesh}"), why)

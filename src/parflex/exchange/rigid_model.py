@@ -73,7 +73,7 @@ class ExportedRobot(Answer):
 
 def rigid_parts(robot: Robot) -> list[RigidPart]:
     """Links of the tree; lengths of elements between two points are none."""
-    found = []
+    parts = []
     for link in robot.tree.links:
         rotation, position, joint = link.rotation, link.position, link.joint
         if link.v.start in robot.locked and link.v.stop > link.v.start:
@@ -81,13 +81,13 @@ def rigid_parts(robot: Robot) -> list[RigidPart]:
             joint = joints.fixed()
         motor = link.joint.one_axis and link.v.start in robot.actuated
         body = undeformed(link.body)
-        found.append(
+        parts.append(
             RigidPart(
                 link.name, link.parent, rotation, position, joint, body, link.terms, link.limits, robot.home[link.q],
                 motor, link.velocity_limit, link.effort_limit,
             )
         )  # fmt: skip
-    return found
+    return parts
 
 
 def undeformed(body: Any) -> RigidBody:
@@ -122,8 +122,8 @@ def _free_name(name: str, taken: set[str]) -> str:
 
 def shown_places(robot: Robot) -> dict[str, Any]:
     """Named places that are no links: points, and frames that are fixed to links."""
-    own = {link.name for link in robot.tree.links} | {"base"}
-    return {name: place for name, place in robot.tree.places.items() if name not in own and place.inner is None}
+    link_names = {link.name for link in robot.tree.links} | {"base"}
+    return {name: place for name, place in robot.tree.places.items() if name not in link_names and place.inner is None}
 
 
 def rotation_along(u: Array) -> Array:
@@ -209,11 +209,11 @@ def consistent_bodies(parts: Sequence[RigidPart]) -> list[RigidPart] | None:
     for steep in STEEP:
         t = minimize(_open, t, (P0[moved], moves[:, moved], steep), jac=True, method="BFGS").x
         P = (P0 + np.einsum("k,kjab->jab", t, moves)) * size
-        found = [
+        candidates = [
             replace(part, body=body_of(back @ P[j] @ back)) if j in moved else part for j, part in enumerate(parts)
         ]
-        if all(is_consistent(part.body) for part in found if part.heavy):
-            return found
+        if all(is_consistent(part.body) for part in candidates if part.heavy):
+            return candidates
     return None
 
 
@@ -257,7 +257,7 @@ def _scaled(P: Array, radius: float) -> Array:
 
 def _moves(parts: Sequence[RigidPart], radius: float) -> Array:
     """What may be added to the bodies without a change of how they move, in scaled matrices: (move, part, 4, 4)."""
-    found = []
+    moves = []
     heavy = {j for j, part in enumerate(parts) if part.heavy}
     for j, part in enumerate(parts):
         if j not in heavy or not part.joint.one_axis or part.joint.pitch or part.parent not in heavy | {GROUND}:
@@ -269,8 +269,8 @@ def _moves(parts: Sequence[RigidPart], radius: float) -> Array:
                 R, p = compose(part.rotation, part.position, np.eye(3), np.zeros(3))
                 T = np.block([[R, p[:, None] / radius], [np.zeros(3), 1.0]])
                 move[part.parent] -= T @ entry @ T.T
-            found.append(move)
-    return np.array(found).reshape(len(found), len(parts), 4, 4)
+            moves.append(move)
+    return np.array(moves).reshape(len(moves), len(parts), 4, 4)
 
 
 def _unfelt(part: RigidPart) -> list[Array]:

@@ -55,7 +55,7 @@ class _SymoroTables:
 
     def whole(self) -> ImportedTables:
         source, robot = self.source, self.robot
-        robot.gravity = [self.number(one, "G") for one in source.lists.get("G", ["0"] * 3)[:3]]
+        robot.gravity = [self.number(text, "G") for text in source.lists.get("G", ["0"] * 3)[:3]]
         if source.floating:
             name = robot.names.give("0")
             robot.frame.append({"name": name, "joint": "free"} | self._body(0))
@@ -69,7 +69,7 @@ class _SymoroTables:
 
     def _variables(self) -> dict[int, str]:
         """The symbol that stands for the coordinate of each joint."""
-        source, found = self.source, dict[int, str]()
+        source, coordinates = self.source, dict[int, str]()
         used = Counter(name for values in source.lists.values() for one in values for name in set(symbols(one)))
         for number in range(1, source.frames + 1):
             key = VARIABLE.get(source.entry("sigma", number))
@@ -78,24 +78,24 @@ class _SymoroTables:
             text = source.entry(key, number)
             names = list(dict.fromkeys(symbols(text)))
             usual = [name for name in names if re.fullmatch(rf"(th|t|q|theta|r)_?{number}", name)]
-            own = usual or [name for name in names if used[name] == 1]
-            strange = [name for name in names if name not in own[:1]]
-            shared = [name for name in (*strange, *own[:1]) if name in found.values()]
-            if shared or (own and used[own[0]] > 1):
+            unshared = usual or [name for name in names if used[name] == 1]
+            strange = [name for name in names if name not in unshared[:1]]
+            shared = [name for name in (*strange, *unshared[:1]) if name in coordinates.values()]
+            if shared or (unshared and used[unshared[0]] > 1):
                 raise file_error(
-                    f"{key} of joint {number} is '{short_text(text)}': '{(shared or own)[0]}' is used elsewhere too",
+                    f"{key} of joint {number} is '{short_text(text)}': '{(shared or unshared)[0]}' is used elsewhere too",
                     source.file, key, text, "give each joint a variable of its own; couplings are written by hand",
                 )  # fmt: skip
-            if own:
-                self._plain_variable(number, key, text, own[0])
-                found[number] = own[0]
-        return found
+            if unshared:
+                self._plain_variable(number, key, text, unshared[0])
+                coordinates[number] = unshared[0]
+        return coordinates
 
-    def _plain_variable(self, number: int, key: str, text: str, own: str) -> None:
+    def _plain_variable(self, number: int, key: str, text: str, variable: str) -> None:
         """The coordinate is added, not turned round or scaled."""
         values = dict.fromkeys(symbols(text), 0.3)
         try:
-            slope = evaluate(text, values | {own: 1.0}) - evaluate(text, values | {own: 0.0})
+            slope = evaluate(text, values | {variable: 1.0}) - evaluate(text, values | {variable: 0.0})
         except ParflexError as error:
             raise file_error(error.message, self.source.file, key, text, error.hint or "") from None
         if abs(slope - 1) > 1e-12:
@@ -123,9 +123,9 @@ class _SymoroTables:
         row = {}
         for key in GEOMETRY:
             text = self.source.entry(key, number)
-            own = self.own.get(number)
-            if own is not None and key == VARIABLE[self.source.entry("sigma", number)]:
-                text = _without(own, text)
+            variable = self.own.get(number)
+            if variable is not None and key == VARIABLE[self.source.entry("sigma", number)]:
+                text = _without(variable, text)
             value = self.number(text, key)
             if is_stated(value):
                 row[key] = value
@@ -201,11 +201,11 @@ class _SymoroTables:
             robot.drop("placement of the base", "Z", "positions are in the axes of frame 0")
 
 
-def _without(own: str, text: str) -> str:
+def _without(variable: str, text: str) -> str:
     """An expression in which the coordinate is zero."""
-    if text == own:
+    if text == variable:
         return "0"
-    zero = re.sub(rf"\b{own}\b", "0", text)
+    zero = re.sub(rf"\b{variable}\b", "0", text)
     return re.sub(r"^0 ?\+ ?|(?<=\w|\)) ?[-+] ?0$", "", re.sub(r"^0 ?- ?", "-", zero))
 
 
@@ -257,11 +257,11 @@ def read_symoro(file: str) -> SymoroFile:
         word = WORDS.get(key.lower(), {"B": "b", "D": "d", "R": "r", "K": "k"}.get(key, key))
         if word in lists:
             raise file_error(f"has the list '{word}' twice", file, word, word, "keep one")
-        lists[word] = [_expression(one, word, file) for one in _parts(values)]
+        lists[word] = [_expression(part, word, file) for part in _parts(values)]
     if bare.count("{") != bare.count("}"):
         raise file_error("has a list that does not end", file, "file", None, "is the file cut off?")
     links, joints = (_count(scalars, key, file) for key in ("NL", "NJ"))
-    found = SymoroFile(
+    result = SymoroFile(
         file,
         (title[1].strip() if title else "") or Path(file).stem,
         links,
@@ -270,8 +270,8 @@ def read_symoro(file: str) -> SymoroFile:
         _mark(scalars, "is_mobile"),
         lists,
     )
-    _check_lengths(found)
-    return found
+    _check_lengths(result)
+    return result
 
 
 def _count(scalars: dict[str, str], key: str, file: str) -> int:
@@ -316,9 +316,9 @@ def _check_lengths(robot: SymoroFile) -> None:
         raise file_error(
             f"has {robot.links} links on {robot.joints} joints", robot.file, "NJ", robot.joints, "give NJ at least NL"
         )
-    wanted = dict.fromkeys(("ant", "sigma", *GEOMETRY, "mu"), robot.frames)
-    wanted |= dict.fromkeys((*BODY, *TERMS), robot.links + heavy)
-    for key, count in wanted.items():
+    counts = dict.fromkeys(("ant", "sigma", *GEOMETRY, "mu"), robot.frames)
+    counts |= dict.fromkeys((*BODY, *TERMS), robot.links + heavy)
+    for key, count in counts.items():
         values = robot.lists.get(key)
         if values is None and key in ("ant", "sigma"):
             raise file_error(f"has no list '{key}'", robot.file, key, None, f"give {count} entries")

@@ -200,26 +200,26 @@ class _Writer:
 
     def part(self, part: RigidPart, parent: str) -> None:
         """A link of the tree on its joint."""
-        joint, own, here = part.joint, _link(part.name), (part.rotation, part.position)
+        joint, link_name, here = part.joint, _link(part.name), (part.rotation, part.position)
         if joint.pitch:
             raise refuse(self.robot, NAME, f"the screw '{part.name}'", "export it as mjcf")
         if joint.one_axis:
             kind = "prismatic" if joint.unit == "m" else "revolute" if part.limits else "continuous"
-            added = self.joint(part.name, kind, parent, own, *here, E3[joint.axis])
+            added = self.joint(part.name, kind, parent, link_name, *here, E3[joint.axis])
             self._terms(added, part, kind)
         elif joint.kind == "planar":
             for label, kind, axis in (("x", "prismatic", E3[0]), ("y", "prismatic", E3[1])):
-                way = f"{part.name}.{label}"
-                self._limit(self.joint(way, kind, parent, _link(way), *here, axis))
-                self.link(_link(way))
-                parent, here = _link(way), (E3, np.zeros(3))
-            self.joint(f"{part.name}.theta", "continuous", parent, own, *here)
+                slide_name = f"{part.name}.{label}"
+                self._limit(self.joint(slide_name, kind, parent, _link(slide_name), *here, axis))
+                self.link(_link(slide_name))
+                parent, here = _link(slide_name), (E3, np.zeros(3))
+            self.joint(f"{part.name}.theta", "continuous", parent, link_name, *here)
         else:
-            self.joint(part.name, "floating" if joint.position_labels else "fixed", parent, own, *here)
-        self.link(own, part)
+            self.joint(part.name, "floating" if joint.position_labels else "fixed", parent, link_name, *here)
+        self.link(link_name, part)
         if joint.kind == "spherical":  # URDF has no balls: a loose body, held at a point
             ends = [f"{part.name}.A", f"{part.name}.B"]
-            for end, base, where in zip(ends, (parent, own), (here, (E3, np.zeros(3))), strict=True):
+            for end, base, where in zip(ends, (parent, link_name), (here, (E3, np.zeros(3))), strict=True):
                 self.joint(f"{end}.joint", "fixed", base, end, *where)
                 self.link(end)
             self.closed.append(ends)
@@ -317,8 +317,8 @@ def urdf_robot(file: str, loops: LoopsFile | None, floating: bool, end_effector:
 class _UrdfTables:
     """Makes a frame of each joint: its z axis is the axis of the joint, so the link on it may be turned in it."""
 
-    def __init__(self, urdf: UrdfFile, loops: LoopsFile, given: bool, floating: bool) -> None:
-        self.urdf, self.loops, self.given, self.floating = urdf, loops, given, floating
+    def __init__(self, urdf: UrdfFile, loops: LoopsFile, has_loops_file: bool, floating: bool) -> None:
+        self.urdf, self.loops, self.given, self.floating = urdf, loops, has_loops_file, floating
         self.robot = ImportedTables(allowed(urdf.name) or "robot", Path(urdf.file).name)
         if urdf.name != self.robot.name:
             self.robot.names.renamed[short_text(urdf.name)] = self.robot.name
@@ -339,8 +339,8 @@ class _UrdfTables:
         self._motors()
         for joint in urdf.joints:
             self._mimic(joint)
-        for one, other, kind in self.loops.pairs:
-            self._loop(one, other, kind)
+        for first, second, kind in self.loops.pairs:
+            self._loop(first, second, kind)
         self._left_out()
         return robot
 
@@ -434,8 +434,8 @@ class _UrdfTables:
     ) -> None:
         """Joints one after the other, each about or along an axis in the axes of the link; the last one carries it."""
         made = list(axes)
-        for number, (wanted, word, axis) in enumerate(made):
-            name, turn = wanted, rotation_to(axis)
+        for number, (requested_name, word, axis) in enumerate(made):
+            name, turn = requested_name, rotation_to(axis)
             last = number == len(made) - 1
             inertia = mass.seen_from(turn.T, NONE).table() if last and mass is not None else None
             if name != self.named[joint.name]:
@@ -475,16 +475,16 @@ class _UrdfTables:
         single = {table["name"] for table in robot.frame if table.get("joint") in ("revolute", "prismatic")}
         follows = {joint.name for joint in self.urdf.joints if joint.mimic is not None}
         if self.loops.motors is not None:
-            wanted = list(self.loops.motors)
+            motors = list(self.loops.motors)
         elif self.urdf.driven:
-            wanted = [name for name in dict.fromkeys(self.urdf.driven) if name in self.named and name not in follows]
+            motors = [name for name in dict.fromkeys(self.urdf.driven) if name in self.named and name not in follows]
         elif self.loops.pairs:
-            wanted = []
+            motors = []
             robot.warnings.append("no motors are named: give name_mot beside the loops, or mark joints actuated = true")
         else:
-            wanted = [joint.name for joint in self.urdf.joints if self.named[joint.name] in single - follows]
+            motors = [joint.name for joint in self.urdf.joints if self.named[joint.name] in single - follows]
             robot.warnings.append("no motors are named: each joint with one axis that mimics no other is a motor")
-        for name in wanted:
+        for name in motors:
             frame = self.named.get(name, allowed(name))
             if frame not in single:
                 robot.drop("motor", name, "it is not on a joint with one axis")
@@ -508,12 +508,12 @@ class _UrdfTables:
             table: dict[str, Any] = {"name": name, "joint": frame, "terms": {others: ratio}}
             self.robot.coupling.append(table | ({"offset": offset} if offset else {}))
 
-    def _loop(self, one: str, other: str, kind: str) -> None:
-        ends = [self._place(name, self.loops.file, "closed_loop") for name in (one, other)]
+    def _loop(self, first: str, second: str, kind: str) -> None:
+        ends = [self._place(name, self.loops.file, "closed_loop") for name in (first, second)]
         if ends[0] == ends[1]:
             raise file_error(
-                f"'{short_text(one)}' and '{short_text(other)}' are the same frame", self.loops.file, "closed_loop",
-                one, "name two frames",
+                f"'{short_text(first)}' and '{short_text(second)}' are the same frame", self.loops.file, "closed_loop",
+                first, "name two frames",
             )  # fmt: skip
         self.robot.closure.append({"between": ends, "joint": kind})
 
@@ -686,7 +686,7 @@ class _UrdfReader:
                 self._new(joint.name, joints, "joint", element)
                 joints[joint.name] = joint
             elif element.tag == "transmission":
-                driven += [self.name(one, "transmission") for one in element.iter("joint")]
+                driven += [self.name(child, "transmission") for child in element.iter("joint")]
             elif element.tag != "material":
                 other.append((element.tag, element.get("name") or element.get("reference") or ""))
         if not links:
@@ -784,7 +784,7 @@ class _UrdfReader:
             self._mimic(element.find("mimic"), key),
             velocity if velocity < UNBOUNDED else None,
             effort if effort < UNBOUNDED else None,
-            tuple(one.tag for one in element if one.tag in ("calibration", "safety_controller")),
+            tuple(child.tag for child in element if child.tag in ("calibration", "safety_controller")),
         )  # fmt: skip
 
     def _limits(self, limit: Element | None, kind: str, key: str) -> tuple[float, float] | None:

@@ -85,7 +85,7 @@ class RunColumns:
 
 
 def run_columns(
-    problem: Problem, frames: Sequence[str], given_names: Collection[str] = (), parameters: Sequence[str] = ()
+    problem: Problem, frames: Sequence[str], excluded_names: Collection[str] = (), parameters: Sequence[str] = ()
 ) -> RunColumns:
     """Positions, rates, accelerations, gates, efforts, wrenches and work in, all columns but given ones out."""
     robot = problem.robot
@@ -102,19 +102,19 @@ def run_columns(
             tracer.group(f"wrench_{name}", 6)
     tracer.group("work", 2)
     opening = made.pop("opening", np.zeros(0, dtype=object))
-    found = {name: np.asarray(values, dtype=object)[None] for name, values in made.items()}
-    given = [groups["effort"], *(groups[f"wrench_{name}"] for name in problem.wrenches)]
-    found |= {"q": groups["q"][None], "change": groups["position_rates"][None], "effort": groups["effort"][None]}
-    found |= {"given": np.concatenate(given)[None], "work": groups["work"][None]}
+    signals = {name: np.asarray(values, dtype=object)[None] for name, values in made.items()}
+    channels = [groups["effort"], *(groups[f"wrench_{name}"] for name in problem.wrenches)]
+    signals |= {"q": groups["q"][None], "change": groups["position_rates"][None], "effort": groups["effort"][None]}
+    signals |= {"given": np.concatenate(channels)[None], "work": groups["work"][None]}
     run: Any = SimpleNamespace(t=np.zeros(1))
-    plain = signal_columns(problem, run, found, ())
+    plain = signal_columns(problem, run, signals, ())
     outputs: dict[str, Any] = {}
     places: dict[str, str] = {}
     home = pose(robot.tree, robot.home)
     for name in frames:
-        _add_frame(name, found, robot.tree.planar, home.of(robot.tree.places[name])[0], outputs, places)
+        _add_frame(name, signals, robot.tree.planar, home.of(robot.tree.places[name])[0], outputs, places)
     for name, values in plain.items():
-        if name not in ("t", "closure_error", *given_names):
+        if name not in ("t", "closure_error", *excluded_names):
             _add(outputs, places, name, values[0])
     places["closure_error"] = f"opening {len(outputs)} {len(opening)}"
     outputs |= {f"opening {k}": value for k, value in enumerate(opening)}
@@ -128,10 +128,10 @@ def _add(outputs: dict[str, Any], places: dict[str, str], name: str, value: Any)
 
 
 def _add_frame(
-    name: str, found: dict[str, Array], planar: bool, at_home: Array, outputs: dict[str, Any], places: dict[str, str]
+    name: str, signals: dict[str, Array], planar: bool, at_home: Array, outputs: dict[str, Any], places: dict[str, str]
 ) -> None:
     """Columns of a frame: its turn is made of its rotation matrix outside of the program, without jumps."""
-    position, R = found[f"{name}.position"], found[f"{name}.rotation"]
+    position, R = signals[f"{name}.position"], signals[f"{name}.rotation"]
     for k, axis in enumerate(AXES[: 2 if planar else 3]):
         _add(outputs, places, f"{name}.{axis}", position[0, k])
     first = len(outputs)
@@ -142,7 +142,7 @@ def _add_frame(
     else:
         places.update({f"{name}.{word}": f"quaternion {first} {k}" for k, word in enumerate(ORIENTATION)})
         outputs |= {f"{name} rotation {k} {m}": R[0, k, m] for k in range(3) for m in range(3)}
-    for word, values in motion_columns(name, R, found[f"{name}.motion"], planar, is_tilted(at_home)).items():
+    for word, values in motion_columns(name, R, signals[f"{name}.motion"], planar, is_tilted(at_home)).items():
         _add(outputs, places, word, values[0])
 
 
@@ -200,33 +200,33 @@ def finish_slope_lines(columns: RunColumns) -> list[str]:
 
 def read_plant_parameters(robot: Robot, names: Sequence[str]) -> dict[str, float]:
     """Values by name of what is asked for: "gravity", "payload", or inertial parameters such as "M[leg1.2]"."""
-    tree, found = robot.tree, dict[str, float]()
+    tree, values = robot.tree, dict[str, float]()
     known = [f"{word}[{link.name}]" for link in tree.links for word in PARAMETERS]
     axes = AXIS_NAMES[:2] if tree.planar else AXIS_NAMES
     for name in names:
         if name == "gravity":
-            found |= {f"gravity.{axis}": float(tree.gravity[k]) for k, axis in enumerate(axes)}
+            values |= {f"gravity.{axis}": float(tree.gravity[k]) for k, axis in enumerate(axes)}
         elif name == "payload":
             _refuse_flexible(tree.links[tree.places[tree.end_effector].link], name)
-            found |= {"payload.mass": 0.0} | {f"payload.{axis}": 0.0 for axis in axes}
+            values |= {"payload.mass": 0.0} | {f"payload.{axis}": 0.0 for axis in axes}
         elif name in known:
             place = known.index(name)
             _refuse_flexible(tree.links[place // len(PARAMETERS)], name)
             body = tree.links[place // len(PARAMETERS)].body.as_rigid()
-            found[name] = float(body_parameters(body)[place % len(PARAMETERS)])
+            values[name] = float(body_parameters(body)[place % len(PARAMETERS)])
         else:
             hint = did_you_mean(name, ["gravity", "payload", *known])
             raise InputError(f"there is no parameter '{name}'", key="parameters", value=name, hint=hint)
-    if found and has_losses(robot):
-        said = "parameters of robots whose couplings lose power cannot be symbols"
-        raise InputError(said, key="parameters", value=names[0], hint="leave out friction, or the parameters")
-    return found
+    if values and has_losses(robot):
+        message = "parameters of robots whose couplings lose power cannot be symbols"
+        raise InputError(message, key="parameters", value=names[0], hint="leave out friction, or the parameters")
+    return values
 
 
 def _refuse_flexible(link: Link, name: str) -> None:
     if link.body.size:
-        said = f"'{link.name}' is flexible: its inertia is that of its beams or modes, and is not a symbol"
-        raise InputError(said, key="parameters", value=name, hint="choose gravity, or parameters of rigid bodies")
+        message = f"'{link.name}' is flexible: its inertia is that of its beams or modes, and is not a symbol"
+        raise InputError(message, key="parameters", value=name, hint="choose gravity, or parameters of rigid bodies")
 
 
 def with_symbols(robot: Robot, symbols: Mapping[str, Any]) -> Robot:
@@ -236,10 +236,10 @@ def with_symbols(robot: Robot, symbols: Mapping[str, Any]) -> Robot:
     tree = robot.tree
     links = list(tree.links)
     for j, link in enumerate(links):
-        own = [f"{word}[{link.name}]" for word in PARAMETERS]
-        if any(name in symbols for name in own):
+        parameter_names = [f"{word}[{link.name}]" for word in PARAMETERS]
+        if any(name in symbols for name in parameter_names):
             numbers = body_parameters(link.body.as_rigid())
-            values = [symbols.get(name, float(value)) for name, value in zip(own, numbers, strict=True)]
+            values = [symbols.get(name, float(value)) for name, value in zip(parameter_names, numbers, strict=True)]
             links[j] = replace(link, body=body_from_parameters(np.array(values, dtype=object)))
     if "payload.mass" in symbols:
         place = tree.places[tree.end_effector]
@@ -251,8 +251,8 @@ def with_symbols(robot: Robot, symbols: Mapping[str, Any]) -> Robot:
     gravity = np.array(
         [symbols.get(f"gravity.{axis}", float(tree.gravity[k])) for k, axis in enumerate(AXIS_NAMES)], object
     )
-    given = any(f"gravity.{axis}" in symbols for axis in AXIS_NAMES)
-    changed = replace(tree, links=tuple(links), gravity=gravity if given else tree.gravity)
+    has_gravity = any(f"gravity.{axis}" in symbols for axis in AXIS_NAMES)
+    changed = replace(tree, links=tuple(links), gravity=gravity if has_gravity else tree.gravity)
     return replace(robot, tree=changed, closures=replace(robot.closures, tree=changed), known_home=robot.home)
 
 

@@ -69,30 +69,30 @@ def libraries(sources: Mapping[str, str], name: str, fmi: int, platforms: str) -
 def _of_all(files: list[str], place: Path, name: str, fmi: int) -> dict[str, bytes]:
     """By zig for each platform, all at a time: so the cores are busy until the last one is done."""
     zig, chosen = _zig(), PLATFORMS[fmi]
-    asked = [(target, system) for system, targets in chosen.values() for target in targets]
-    with ThreadPoolExecutor(max_workers=len(asked)) as pool:
+    jobs = [(target, system) for system, targets in chosen.values() for target in targets]
+    with ThreadPoolExecutor(max_workers=len(jobs)) as pool:
         parts = dict(zip(
-            (target for target, _ in asked),
-            pool.map(lambda one: _compiled([*zig, "-target", one[0]], files, place, *one), asked),
+            (target for target, _ in jobs),
+            pool.map(lambda job: _compiled([*zig, "-target", job[0]], files, place, *job), jobs),
             strict=True,
         ))  # fmt: skip
-    found = {}
+    binaries = {}
     for where, (system, targets) in chosen.items():
-        own = [parts[target] for target in targets]
-        found[f"binaries/{where}/{name}{ENDS[system]}"] = own[0] if len(own) == 1 else universal_library(own)
-    return found
+        built = [parts[target] for target in targets]
+        binaries[f"binaries/{where}/{name}{ENDS[system]}"] = built[0] if len(built) == 1 else universal_library(built)
+    return binaries
 
 
 def _own_compiler() -> str:
-    found = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
-    if found is None:
+    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+    if compiler is None:
         raise InputError(
             "there is no C compiler",
             key="platforms",
             value="own",
             hint="install gcc or clang, or pip install 'parflex[fmu]' and choose platforms='all'",
         )
-    return found
+    return compiler
 
 
 def _zig() -> list[str]:

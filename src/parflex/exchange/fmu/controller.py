@@ -89,18 +89,18 @@ class FmuController(Record):
                 lines += [f"  memcpy(s->{word}, {word}, sizeof {word});"]
         setup = "program_main_setup((s)->parameters, (s)->constants)" if main.parameters else "(void)(s)"
         lines += ["}", f"#define SET_UP(s) {setup}"]
-        given = "x, s->constants, y" if main.parameters else "x, y"
-        call = f"program_main({given})".replace("s->", "(s)->")
+        arguments = "x, s->constants, y" if main.parameters else "x, y"
+        call = f"program_main({arguments})".replace("s->", "(s)->")
         lines.append(f"#define MAIN(s, x, y) {call if main.status is not None else f'({call}, 0)'}")
         return files | unit_files(HEAD + "\n".join(lines) + "\n" + self.text, ("function.c",), self.kind, fmi, token)
 
     def variables(self) -> list[Variable]:
         """Time, inputs, outputs, the positions at the start, parameters."""
-        found = [Variable("time", "independent", "s")]
-        found += [Variable(name, "input", unit, value) for name, unit, value in self.inputs]
-        found += [Variable(name, "output", unit) for name, unit in self.outputs]
-        found += [Variable(f"start.{name}", "parameter", unit, value) for name, unit, value in self.memory]
-        return found + [Variable(name, "parameter", *own) for name, own in self.parameters.items()]
+        fmu_variables = [Variable("time", "independent", "s")]
+        fmu_variables += [Variable(name, "input", unit, value) for name, unit, value in self.inputs]
+        fmu_variables += [Variable(name, "output", unit) for name, unit in self.outputs]
+        fmu_variables += [Variable(f"start.{name}", "parameter", unit, value) for name, unit, value in self.memory]
+        return fmu_variables + [Variable(name, "parameter", *entry) for name, entry in self.parameters.items()]
 
 
 def make_controller(
@@ -115,7 +115,7 @@ def make_controller(
         if law not in LAWS:
             raise InputError(f"there is no law '{law}'", key="law", value=law, hint=did_you_mean(law, LAWS))
         return _of_law(make_law(acting_robot(robot, without), law, gains_from()), q, kind)
-    known = [one for one in MODELS if one not in OF_TIME]
+    known = [model_name for model_name in MODELS if model_name not in OF_TIME]
     if name not in known:
         raise InputError(f"there is no model '{name}'", key="model", value=name, hint=did_you_mean(str(name), known))
     made = model(robot, str(name), parameters=parameters or "numbers", without=without, coordinates=coordinates)  # type: ignore[arg-type]
@@ -136,21 +136,21 @@ def _of_law(law: Law, q: Array, kind: str) -> FmuController:
     rates = [column_unit(f"qd.{name}", robot) for name in law.sensed]
     inputs = [(f"q.{name}", units[k], float(q[places[k]])) for k, name in enumerate(law.sensed)]
     inputs += [(f"qd.{name}", rates[k], 0.0) for k, name in enumerate(law.sensed)]
-    signals = [one for one in law.program.signals if one["direction"] == "input" and one["group"] not in ("q", "qd")]
+    signals = [signal for signal in law.program.signals if signal["direction"] == "input" and signal["group"] not in ("q", "qd")]
     if law.name == "ctc-task":
         here = configure(robot, {name: float(q[tree.position_names.index(name)]) for name in robot.actuated_names}).q
         inputs += _task_reference(law.program, robot, here)
     else:
         words = {"reference": "q", "reference_rate": "qd", "reference_acceleration": "qdd"}
         starts = {"reference": [float(q[p]) for p in places]}
-        for k, one in enumerate(signals):
-            value = starts.get(one["group"], [0.0] * m)[k % m]
-            inputs.append((f"reference.{words[one['group']]}.{one['name']}", _unit(one["unit"]), value))
+        for k, signal in enumerate(signals):
+            value = starts.get(signal["group"], [0.0] * m)[k % m]
+            inputs.append((f"reference.{words[signal['group']]}.{signal['name']}", _unit(signal["unit"]), value))
     outputs = [(f"effort.{name}", column_unit(f"effort.{name}", robot)) for name in robot.actuated_names]
     memory = [
         (f"q.{name}", column_unit(f"q.{name}", robot), float(v)) for name, v in zip(tree.position_names, q, strict=True)
     ]
-    owned = {one["index"]: _unit(one["unit"]) for one in law.program.signals if one["direction"] == "parameter"}
+    owned = {signal["index"]: _unit(signal["unit"]) for signal in law.program.signals if signal["direction"] == "parameter"}
     parameters = {
         name: (owned.get(k, ""), law.program.parameters[name]) for k, name in enumerate(law.program.program.parameters)
     }
@@ -170,57 +170,57 @@ def _task_reference(program: Model, robot: Robot, q: Array) -> list[tuple[str, s
 
     R, p = pose_of(robot.tree, q).of(robot.tree.places[robot.tree.end_effector])
     starts = {"position": list(p), "rotation": list(np.ravel(R))}
-    found = []
+    result = []
     for group, shape in program.inputs.items():
         if group in ("q", "qd"):
             continue
-        own = [one for one in program.signals if one["direction"] == "input" and one["group"] == group]
+        group_signals = [signal for signal in program.signals if signal["direction"] == "input" and signal["group"] == group]
         values = starts.get(group, [0.0] * int(np.prod(shape)))
-        found += [
-            (f"reference.{one['name']}", _unit(one["unit"]), float(v)) for one, v in zip(own, values, strict=True)
+        result += [
+            (f"reference.{signal['name']}", _unit(signal["unit"]), float(v)) for signal, v in zip(group_signals, values, strict=True)
         ]
-    return found
+    return result
 
 
 def _of_model(robot: Robot, made: Model, name: str, q: Array, kind: str) -> FmuController:
     """Inputs and outputs of the program; a guess is what was found in the step before."""
     sizes = {group: int(np.prod(shape)) for group, shape in made.inputs.items()}
-    kept = [g for g in sizes if REMEMBERED.get(g) in made.outputs and sizes[g] == len(q) and set(sizes) & set(GIVING)]
-    kept, starts = kept[:1], _where(robot, made, q)
+    remembered = [g for g in sizes if REMEMBERED.get(g) in made.outputs and sizes[g] == len(q) and set(sizes) & set(GIVING)]
+    remembered, starts = remembered[:1], _where(robot, made, q)
     inputs: list[tuple[str, str, float]] = []
     memory: list[tuple[str, str, float]] = []
     lines: list[str] = []
-    given = 0
+    specified_count = 0
     order = sorted(sizes, key=lambda group: group not in GIVING)  # of inputs: those first
     places = dict(zip(sizes, np.cumsum([0, *sizes.values()]).tolist(), strict=False))
     rotations: list[tuple[int, int]] = []
     for group in order:
         size, first = sizes[group], places[group]
-        own = [one for one in made.signals if one["direction"] == "input" and one["group"] == group]
-        values = q if group in kept else starts.get(group, np.zeros(size))
-        into = memory if group in kept else inputs
-        given_here = bool(kept) and group in GIVING
-        source = "guess" if group in kept else "given" if given_here else "s->inputs"
+        group_signals = [signal for signal in made.signals if signal["direction"] == "input" and signal["group"] == group]
+        values = q if group in remembered else starts.get(group, np.zeros(size))
+        into = memory if group in remembered else inputs
+        specified = bool(remembered) and group in GIVING
+        source = "guess" if group in remembered else "given" if specified else "s->inputs"
         lines.append(f"  memcpy(x + {first}, {source} + {len(into)}, sizeof(double) * {size});")
-        rotations += [(len(inputs), made.inputs[group][0])] if given_here and group == "rotation" else []
-        given += size if given_here else 0
-        prefix = "q" if group in kept else group
-        into += [(f"{prefix}.{one['name']}", _unit(one["unit"]), float(v)) for one, v in zip(own, values, strict=True)]
+        rotations += [(len(inputs), made.inputs[group][0])] if specified and group == "rotation" else []
+        specified_count += size if specified else 0
+        prefix = "q" if group in remembered else group
+        into += [(f"{prefix}.{signal['name']}", _unit(signal["unit"]), float(v)) for signal, v in zip(group_signals, values, strict=True)]
     outputs = [
-        (one["group"] if one["name"] == one["group"] else f"{one['group']}.{one['name']}", _unit(one["unit"]))
-        for one in made.signals
-        if one["direction"] == "output"
+        (signal["group"] if signal["name"] == signal["group"] else f"{signal['group']}.{signal['name']}", _unit(signal["unit"]))
+        for signal in made.signals
+        if signal["direction"] == "output"
     ]
     inside = {entry for entry, _, _ in inputs}
     outputs = [(f"{word} out" if word in inside else word, unit) for word, unit in outputs]
     ends = dict(zip(made.outputs, np.cumsum([0, *(int(np.prod(s)) for s in made.outputs.values())]), strict=False))
-    at = int(ends[REMEMBERED[kept[0]]]) if kept else 0
+    at = int(ends[REMEMBERED[remembered[0]]]) if remembered else 0
     sums = {"inputs": sum(sizes.values()), "lines": "\n".join(lines), "at": at, "outputs": len(outputs)}
-    lengths = [robot.tree.length if unit == "m" else 1.0 for _, unit, _ in inputs[:given]]
+    lengths = [robot.tree.length if unit == "m" else 1.0 for _, unit, _ in inputs[:specified_count]]
     known = list(robot.tree.position_names)
-    words = [entry.partition(".")[2] for entry, _, _ in inputs[:given]]
+    words = [entry.partition(".")[2] for entry, _, _ in inputs[:specified_count]]
     joints = [known.index(word) if word in known and not rotations else -1 for word in words]
-    located = _Located(robot.tree, joints, [False] * given, lengths, tuple(rotations))
+    located = _Located(robot.tree, joints, [False] * specified_count, lengths, tuple(rotations))
     programs = {"program_main": made.program}
     if "q" in sizes and sizes["q"] == len(q) and robot.closures.size:
         programs["program_opening"] = _opening(robot)
@@ -228,19 +228,19 @@ def _of_model(robot: Robot, made: Model, name: str, q: Array, kind: str) -> FmuC
         opened = _OPENING.format(count=len(programs["program_opening"].outputs), q=last)
     else:
         opened = "static double opening(const State *s) { return (void)s, 0; }\n"
-    text = located.text(_MODEL_LOCATE.format(**sums) if kept else "", opened)
-    guesses = "  const double *guess = s->found, *given = s->found + LOCATED;\n" if kept else ""
+    text = located.text(_MODEL_LOCATE.format(**sums) if remembered else "", opened)
+    guesses = "  const double *guess = s->found, *given = s->found + LOCATED;\n" if remembered else ""
     text += _MODEL.format(guesses=guesses, **sums)
-    owned = {one["index"]: _unit(one["unit"]) for one in made.signals if one["direction"] == "parameter"}
+    owned = {signal["index"]: _unit(signal["unit"]) for signal in made.signals if signal["direction"] == "parameter"}
     parameters: Mapping[str, tuple[str, float]] = {
         word: (owned.get(k, ""), made.parameters[word]) for k, word in enumerate(made.program.parameters)
     }
-    return FmuController(inputs, outputs, memory, dict(parameters), programs, text, f"the model {name}", kind, given)
+    return FmuController(inputs, outputs, memory, dict(parameters), programs, text, f"the model {name}", kind, specified_count)
 
 
 def _first_of(made: Model, group: str) -> str:
     return f"{group}." + next(
-        str(one["name"]) for one in made.signals if one["direction"] == "input" and one["group"] == group
+        str(signal["name"]) for signal in made.signals if signal["direction"] == "input" and signal["group"] == group
     )
 
 

@@ -82,8 +82,8 @@ def description(about: ModelDescription, variables: Sequence[Variable], fmi: int
 def build_description(about: ModelDescription) -> str:
     """How a library is made of the sources inside an FMU 3.0; FMI 2.0 has a list of files in its description."""
     root = Element("fmiBuildDescription", {"fmiVersion": "3.0"})
-    way = ElementTree.SubElement(root, "BuildConfiguration", modelIdentifier=about.identifier)
-    files = ElementTree.SubElement(way, "SourceFileSet", language="C99")
+    configuration = ElementTree.SubElement(root, "BuildConfiguration", modelIdentifier=about.identifier)
+    files = ElementTree.SubElement(configuration, "SourceFileSet", language="C99")
     for file in about.compiled:
         ElementTree.SubElement(files, "SourceFile", name=file)
     ElementTree.indent(root)

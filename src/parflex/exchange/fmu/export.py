@@ -126,20 +126,20 @@ def export_fmu(
     """
     refuse_choice(fmi, kind, step, platforms)
     name = identifier(robot.name)
-    asked = [parameters] if isinstance(parameters, str) and parameters != "base" else parameters
+    requested = [parameters] if isinstance(parameters, str) and parameters != "base" else parameters
     unit: FmuController | FmuPlant
     notes: tuple[str, ...] = ()
     if law is not None or model is not None:
-        unit = make_controller(robot, law, model, coordinates, pose, asked, tuple(without), kind)
+        unit = make_controller(robot, law, model, coordinates, pose, requested, tuple(without), kind)
         name, how = f"{name}_{identifier(law or str(model))}", unit.title
     else:
         if coordinates is not None:
-            said = "coordinates are those of a model of a controller"
-            raise InputError(said, key="coordinates", value=coordinates, hint="give a model, e.g. inverse")
+            message = "coordinates are those of a model of a controller"
+            raise InputError(message, key="coordinates", value=coordinates, hint="give a model, e.g. inverse")
         refuse_plant(robot, kind, drive)
         shown = recorded_frames(robot, frames)
         plant = unit = make_plant(
-            robot, kind, drive, method, step, wrench_frames, shown, pose, without, independent, asked
+            robot, kind, drive, method, step, wrench_frames, shown, pose, without, independent, requested
         )
         notes, how = step_notes(plant), f"the motors have {drive} as inputs"
     variables = unit.variables()
@@ -162,8 +162,8 @@ def export_fmu(
     with atomic_file(out) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         for path, data in entries.items():
             archive.writestr(zipfile.ZipInfo(path, DATE), data, zipfile.ZIP_DEFLATED)
-    told = tuple({"name": v.name, "causality": v.causality, "unit": v.unit} for v in variables)
-    return ExportedFmu(str(out), tuple(path.split("/")[1] for path in made), told, notes)
+    descriptions = tuple({"name": v.name, "causality": v.causality, "unit": v.unit} for v in variables)
+    return ExportedFmu(str(out), tuple(path.split("/")[1] for path in made), descriptions, notes)
 
 
 def _page(about: ModelDescription, variables: Sequence[Variable], how_driven: str, method: str) -> str:
@@ -191,8 +191,8 @@ def refuse_choice(fmi: int, kind: str, step: float, platforms: str) -> None:
     if fmi not in (2, 3):
         raise InputError(f"there is no FMI {fmi}", key="fmi", value=fmi, hint="give 2 or 3")
     if platforms not in ("own", "all"):
-        said = f"there are no platforms '{platforms}'"
-        raise InputError(said, key="platforms", value=platforms, hint="give own or all")
+        message = f"there are no platforms '{platforms}'"
+        raise InputError(message, key="platforms", value=platforms, hint="give own or all")
 
 
 def refuse_plant(robot: Robot, kind: str, drive: str) -> None:
@@ -248,28 +248,28 @@ def step_notes(plant: FmuPlant) -> tuple[str, ...]:
     step = 2 * np.pi * np.sqrt(tree.length / FALL) / count
     why, known = f"{count} in a swing of a pendulum of {tree.length:.3g} m, the typical length", True
     if is_elastic(problem.robot):
-        way = metres_per_unit(tree)[motors]
+        metres = metres_per_unit(tree)[motors]
         coefficients = np.zeros((2, POWERS, plant.system.coefficients.shape[2]))
         if problem.driven:
             coefficients[:, 0, : len(motors)] = plant.start[2][: len(motors)]
-            coefficients[1, 2, : len(motors)] = 0.5 * FALL / way
+            coefficients[1, 2, : len(motors)] = 0.5 * FALL / metres
         else:
             mass = sum(float(link.body.m) for link in tree.links)
             coefficients[:, 0, : len(motors)] = _holding(problem.robot, q)
-            coefficients[1, 0, : len(motors)] += mass * FALL * way
-        given = Polynomials(np.array([0.0, SECOND / 2, np.inf]), coefficients)
-        system = problem.system(given)
+            coefficients[1, 0, : len(motors)] += mass * FALL * metres
+        polynomials = Polynomials(np.array([0.0, SECOND / 2, np.inf]), coefficients)
+        system = problem.system(polynomials)
         known = len(system.free) <= MOST_COORDINATES
         if known and len(system.free):
-            found = excited(problem, system, given, q, qd, SECOND)
-            known = not found.unknown
-            stable = STABLE.get(plant.method.name, np.inf) / max(found.highest, 1e-9)
-            period = 2 * np.pi / max(found.vibration, 1e-9)
-            ways = [(step, why), (period / count, f"{count} in a period of the excited {1 / period:.3g} Hz")]
-            step, why = min([*ways, (stable, f"stable up to {found.highest / (2 * np.pi):.3g} Hz")])
+            excitation = excited(problem, system, polynomials, q, qd, SECOND)
+            known = not excitation.unknown
+            stable = STABLE.get(plant.method.name, np.inf) / max(excitation.highest, 1e-9)
+            period = 2 * np.pi / max(excitation.vibration, 1e-9)
+            candidates = [(step, why), (period / count, f"{count} in a period of the excited {1 / period:.3g} Hz")]
+            step, why = min([*candidates, (stable, f"stable up to {excitation.highest / (2 * np.pi):.3g} Hz")])
     if not known:
-        said = f"the frequencies of {len(plant.system.free)} coordinates are not known"
-        return (f"{said}: give a step of a twentieth of the shortest period that matters, if that is less",)
+        message = f"the frequencies of {len(plant.system.free)} coordinates are not known"
+        return (f"{message}: give a step of a twentieth of the shortest period that matters, if that is less",)
     if step > plant.step * (1 - 1e-6):
         return ()
     return (f"the step {plant.step:g} s is too long for the robot: it needs {step:.3g} s, {why}",)

@@ -64,12 +64,12 @@ class FmuPlant(Record):
 
     def programs(self) -> dict[str, Program]:
         """Programs by the names that they have in C: those of the loop, of columns, of the watch, of derivatives."""
-        found: dict[str, Model | None] = {"address": self.problem.model, "power": self.problem.power}
-        found |= {"gaps": self.problem.gaps}
+        models: dict[str, Model | None] = {"address": self.problem.model, "power": self.problem.power}
+        models |= {"gaps": self.problem.gaps}
         for word, names in (("pairs", ("factor", "solve")), ("real", ("real_factor", "real_solve"))):
             pair = self.problem.stepping.get(word)
-            found |= dict(zip(names, (pair.factor, pair.solve) if pair else (None, None), strict=True))
-        programs = {f"program_{word}": one.program for word, one in found.items() if one is not None}
+            models |= dict(zip(names, (pair.factor, pair.solve) if pair else (None, None), strict=True))
+        programs = {f"program_{word}": model.program for word, model in models.items() if model is not None}
         programs["program_columns"] = self.columns.program
         watch = watch_of(self.problem)
         if watch is not None:
@@ -102,33 +102,33 @@ class FmuPlant(Record):
     def variables(self) -> list[Variable]:
         """Time, inputs, columns; states of model exchange, or the start of co-simulation; parameters."""
         robot, tree = self.problem.robot, self.problem.robot.tree
-        found = [Variable("time", "independent", "s")]
-        found += [
+        fmu_variables = [Variable("time", "independent", "s")]
+        fmu_variables += [
             Variable(name, "input", column_unit(name, robot), float(value))
             for name, value in zip(inputs_of(self.problem), self.start[2], strict=True)
         ]
-        found += [Variable(name, "output", column_unit(name, robot)) for name in self.columns.names]
+        fmu_variables += [Variable(name, "output", column_unit(name, robot)) for name in self.columns.names]
         places = [int(p) for p in self.system.simple[:, 0]] + [int(p) for p in self.system.turning]
         states = [("q", tree.position_names[p], self.start[0][p]) for p in places]
         states += [("qd", self.problem.independent[k], self.start[1][k]) for k in self.system.free]
         units = [column_unit(f"{word}.{name}", robot) for word, name, _ in states]
-        first, last = len(found), len(found) + 2 * len(states)
+        first, last = len(fmu_variables), len(fmu_variables) + 2 * len(states)
         for k, ((word, name, value), unit) in enumerate(zip(states, units, strict=True)):
             if self.kind == "cs":
-                found.append(Variable(f"start.{word}.{name}", "parameter", unit, float(value), reference=first + k))
+                fmu_variables.append(Variable(f"start.{word}.{name}", "parameter", unit, float(value), reference=first + k))
             else:
                 title = f"state.{name}" if word == "q" else f"state.rate.{name}"
-                found.append(Variable(title, "local", unit, float(value)))
+                fmu_variables.append(Variable(title, "local", unit, float(value)))
         if self.kind == "me":
-            found += [
-                Variable(f"der({found[first + k].name})", "local", _per_second(unit), None, first + k)
+            fmu_variables += [
+                Variable(f"der({fmu_variables[first + k].name})", "local", _per_second(unit), None, first + k)
                 for k, unit in enumerate(units)
             ]
-        found += [
+        fmu_variables += [
             Variable(name, "parameter", _parameter_unit(name), value, reference=last + k)
             for k, (name, value) in enumerate(self.parameters.items())
         ]
-        return found
+        return fmu_variables
 
 
 def unit_files(text: str, included: Sequence[str], kind: str, fmi: int, token: str) -> dict[str, str]:
@@ -163,8 +163,8 @@ def make_plant(
     problem = with_plant_parameters(_well_chosen(problem, started.q, independent), values)
     motors = len(robot.actuated)
     powers = 3 if problem.driven else 1
-    given = Polynomials(np.array([0.0, np.inf]), np.zeros((1, powers, motors + 6 * len(wrenches))))
-    system = problem.system(given)
+    polynomials = Polynomials(np.array([0.0, np.inf]), np.zeros((1, powers, motors + 6 * len(wrenches))))
+    system = problem.system(polynomials)
     work = new_work(system, chosen.stages, chosen.unknowns)
     if len(work.events):
         work = work._replace(events=np.zeros((1, 4)))

@@ -55,7 +55,7 @@ def wrench_channels(problem: Problem) -> list[int]:
 def loop_text(method: Method, system: System, work: Work) -> str:
     """The loop of the method, and what begins a run, as C."""
     types = [
-        bundle_type(title, one) for title, one in (("System", system), ("Work", work), ("Tableau", method.tableau))
+        bundle_type(title, bundle) for title, bundle in (("System", system), ("Work", work), ("Tableau", method.tableau))
     ]
     row, rows, translator = View("d", 1), View("d", 2), Translator()
     loop = translator.function(method.steps, (*types, REAL, REAL, WHOLE, row, row, REAL, rows, rows))
@@ -72,13 +72,13 @@ def data_text(
 ) -> str:  # fmt: skip
     """Sizes, tables, memory and start."""
     gates, motors = len(system.slack), len(problem.robot.actuated)
-    given, powers = system.coefficients.shape[2], system.coefficients.shape[1]
+    channels, powers = system.coefficients.shape[2], system.coefficients.shape[1]
     positions = [int(p) for p in (*system.simple[:, 0], *system.turning)]
     wrenches = [motors + k for k in wrench_channels(problem)]
     masses = [name.partition("[")[0] in ("M", "payload.mass") for name in parameters]
     turns = sum(1 if place.startswith("theta") else 4 for place in columns.places.values() if begins_rotation(place))
     sizes = {
-        "POSITIONS": system.positions, "RATES": system.rates, "MOTORS": motors, "GIVEN": given, "POWERS": powers,
+        "POSITIONS": system.positions, "RATES": system.rates, "MOTORS": motors, "GIVEN": channels, "POWERS": powers,
         "INPUTS": powers * motors + len(wrenches), "WRENCHES": len(wrenches), "INPUT_WORK": NUMBERS.index("input"),
         "GAP": GAP, "COLUMNS": len(columns.places), "STATE_POSITIONS": len(positions),
         "STATES": len(positions) + len(system.free), "WIDTH_X": work.x.shape[1], "WIDTH_Y": system.outputs + 2,
@@ -101,8 +101,8 @@ def data_text(
         "closes": closing,
         "wrench_places": wrenches,
     }
-    alike = [link.q.start for link in problem.robot.tree.links if link.periodic and not link.wound]
-    angles = [at for at in alike if closing[at] == 1]  # a whole turn more is the same state
+    periodic = [link.q.start for link in problem.robot.tree.links if link.periodic and not link.wound]
+    angles = [at for at in periodic if closing[at] == 1]  # a whole turn more is the same state
     lines += ["enum { GIVEN_WHOLLY, CLOSED, PARTLY }; /* of positions */"]
     lines.append(f"#define WHOLE_TURNS {len(angles)}")
     lines.append(f"static const double turn_of_export[] = {{{_numbers([*start[0][angles], 0.0])}}};")
@@ -128,22 +128,22 @@ def _constants(program: Program) -> int:
 
 def _called(name: str, program: Program) -> str:
     """The program as the loop calls it; constants stand behind its variables."""
-    given = f"x, x + {len(program.variables)}, y" if program.parameters else "x, y"
-    return f"static void {name}_one(const double *x, double *y, int64_t n) {{ (void)n; {name}({given}); }}"
+    arguments = f"x, x + {len(program.variables)}, y" if program.parameters else "x, y"
+    return f"static void {name}_one(const double *x, double *y, int64_t n) {{ (void)n; {name}({arguments}); }}"
 
 
 def _with_parameters(programs: Mapping[str, Program]) -> list[str]:
     """Setups of programs, and calls of those that the loop does not call."""
-    own = {"address": "program_address", "columns": "program_columns"}
-    kept = {"address": "constants", "columns": "column_constants"}
-    setups = [f"{name}_setup((s)->parameters, (s)->{kept[word]});" for word, name in own.items()
+    program_names = {"address": "program_address", "columns": "program_columns"}
+    constants = {"address": "constants", "columns": "column_constants"}
+    setups = [f"{name}_setup((s)->parameters, (s)->{constants[word]});" for word, name in program_names.items()
               if programs[name].parameters]  # fmt: skip
     lines = [f"#define SET_UP(s) do {{ (void)(s); {' '.join(setups)} }} while (0)"]
     calls = {"SEE_COLUMNS": "program_columns", "SLOPE_ADDRESS": "slope_address", "SLOPE_COLUMNS": "slope_columns"}
     for macro, name in calls.items():
         word = name.partition("_")[2]
         if name in programs:
-            middle = f"(s)->{kept[word]}, " if programs[name].parameters else ""
+            middle = f"(s)->{constants[word]}, " if programs[name].parameters else ""
             lines.append(f"#define {macro}(s, x, y) {name}(x, {middle}y)")
     return lines
 
@@ -156,13 +156,13 @@ def _numbers(values: Array | Sequence[float]) -> str:
 
 def _memory(work: Work) -> dict[str, tuple[int, Array]]:
     """Where each real array of the work lies."""
-    found, first = {}, 0
+    places, first = {}, 0
     for name in work._names:
         array = getattr(work, name)
         if isinstance(array, np.ndarray) and array.dtype.kind == "f":
-            found[name] = (first, array)
+            places[name] = (first, array)
             first += array.size
-    return found
+    return places
 
 
 def _state(system: System, work: Work, turns: int, parameters: int, of_columns: int) -> list[str]:
@@ -225,11 +225,11 @@ def _wire(system: System, work: Work, tableau: Any, programs: Collection[str]) -
                 body.append(f"  {word}->{name} = {address};")
             elif isinstance(value, np.ndarray):
                 kind = "d" if value.dtype.kind == "f" else "i"
-                own = word == "system" and name in OWN
-                if not own:
+                in_instance = word == "system" and name in OWN
+                if not in_instance:
                     c = "double" if kind == "d" else "int64_t"
                     tables.append(f"static {c} {word}_{name}[] = {{{_numbers(value) or '0'}}};")
-                at = f"s->{name}" if own else f"{word}_{name}"
+                at = f"s->{name}" if in_instance else f"{word}_{name}"
                 body.append(f"  {{ {kind}{value.ndim} v = {_view(value, at)}; {word}->{name} = v; }}")
             else:
                 body.append(f"  {word}->{name} = {value!r};")
@@ -246,13 +246,13 @@ def _wire(system: System, work: Work, tableau: Any, programs: Collection[str]) -
 def _assemble(problem: Problem, system: System, columns: RunColumns, gates: int) -> list[str]:
     """Inputs of the columns from inputs and outputs of the model."""
     nq, n, m = system.positions, system.rates, len(problem.robot.actuated)
-    given = nq + n
+    input_offset = nq + n
     where = {
         "q": "y", "position_rates": f"y + {nq}", "acceleration": f"y + {2 * nq + n}", "gates": f"x + {system.gate_x}",
-        "effort": f"x + {given}" if problem.prescribed == "efforts" else f"y + {2 * nq + 2 * n}",
+        "effort": f"x + {input_offset}" if problem.prescribed == "efforts" else f"y + {2 * nq + 2 * n}",
         "work": f"y + {system.outputs}",
     }  # fmt: skip
-    where |= {f"wrench_{name}": f"x + {given + m + 6 * k}" for k, name in enumerate(problem.wrenches)}
+    where |= {f"wrench_{name}": f"x + {input_offset + m + 6 * k}" for k, name in enumerate(problem.wrenches)}
     lines, first = ["static void assemble(const double *x, const double *y, double *z) {", "  (void)x;"], 0
     for name, size in columns.groups.items():
         if size:
@@ -315,8 +315,8 @@ def starting_text(problem: Problem, system: System, start: tuple[Array, Array, A
 
 def _bent_positions(robot: Robot) -> list[int]:
     tree = robot.tree
-    own = [p for link in tree.links for p in range(link.e.start, link.e.stop)]
-    return own + [tree.links[number].q.start for number in robot.drive_springs]
+    positions = [p for link in tree.links for p in range(link.e.start, link.e.stop)]
+    return positions + [tree.links[number].q.start for number in robot.drive_springs]
 
 
 def _c_numbers(values: list[Any]) -> str:
@@ -364,8 +364,8 @@ def watch_text(watch: PartitionWatch | None) -> str:
 
 def c_string(text: str) -> str:
     """Words between quotation marks, for C."""
-    kept = "".join(letter if " " <= letter <= "~" and letter not in '"\\' else "?" for letter in text)
-    return f'"{kept}"'
+    printable = "".join(letter if " " <= letter <= "~" and letter not in '"\\' else "?" for letter in text)
+    return f'"{printable}"'
 
 
 def _c_list(values: Sequence[object]) -> str:
